@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * nep49.h - how a shared object hands a NumPy data-memory handler over.
+ *
+ * This is the only header that a handler needs.  There is nothing to link, and
+ * neither Python's nor NumPy's headers have to be there:
+ *
+ *     cc -shared -fPIC -I <where this file is> -o libmine.so mine.c
+ *     conform --handler ./libmine.so
+ *
+ * The object exports exactly one of
+ *
+ *     NEP49_EXPORT PyDataMem_Handler nep49_handler = { ... };
+ *     NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why) { ... }
+ *
+ * and, if it promises anything beyond the contract, the promises, as words with
+ * spaces between them, each of which is then tested:
+ *
+ *     NEP49_EXPORT const char nep49_claims[] = "alignment=64";
+ *
+ * An array that the getter fills in is fine as well (leave out the const): it is
+ * read after nep49_get_handler has returned.
+ *
+ *     claim          meaning
+ *     alignment=N    every block, whatever its size and whichever function made it,
+ *                    is aligned to N bytes; N is a power of two
+ */
+#ifndef NEP49_H
+#define NEP49_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The two structs are NumPy's (numpy/ndarraytypes.h, since 1.22, unchanged in 2.x).
+ * Whoever includes NumPy's headers as well includes them before this one. */
+#ifndef NUMPY_CORE_INCLUDE_NUMPY_NDARRAYTYPES_H_
+
+typedef struct {
+    void *ctx; /* handed to each of the four, unchanged */
+
+    /* size bytes, or NULL.  NumPy asks for at least 1; 0 is possible (NumPy 1.24). */
+    void *(*malloc)(void *ctx, size_t size);
+
+    /* nelem * elsize bytes, all zero, or NULL, also where the product does not fit. */
+    void *(*calloc)(void *ctx, size_t nelem, size_t elsize);
+
+    /* Moves a block to new_size bytes, keeping the first min(old, new_size).
+     * NULL means that it could not, and that ptr is still good as it was.
+     * Called without the GIL while text is parsed.  ptr may be NULL. */
+    void *(*realloc)(void *ctx, void *ptr, size_t new_size);
+
+    /* ptr may be NULL whatever size says.  size is what NumPy believes the block to
+     * hold, and NumPy is now and then wrong: do not rely on it. */
+    void (*free)(void *ctx, void *ptr, size_t size);
+} PyDataMemAllocator;
+
+typedef struct {
+    char name[127];  /* UTF-8, with a NUL among the 127 */
+    uint8_t version; /* 1 */
+    PyDataMemAllocator allocator;
+} PyDataMem_Handler;
+
+#endif
+
+#ifdef __cplusplus
+#define NEP49_EXPORT extern "C" __attribute__((visibility("default")))
+#else
+#define NEP49_EXPORT __attribute__((visibility("default")))
+#endif
+
+/* The handler, the same at every call; it stays where it is for as long as the
+ * process lives.  NULL means that it cannot work on this machine or with these
+ * settings, and *why then points to one line that says why (a constant, or
+ * memory that stays).  Called with the GIL held. */
+#ifdef __cplusplus
+extern "C"
+#endif
+__attribute__((visibility("default"))) PyDataMem_Handler *
+nep49_get_handler(const char **why);
+
+#endif

@@ -15,6 +15,7 @@
 
 AC_DEFUN([NEP49_PYTHON_EMBED],
 [AC_REQUIRE([AC_PROG_CC])
+AC_REQUIRE([AC_PROG_SED])
 AC_ARG_VAR([PYTHON], [the Python to embed; one of a virtual environment will do])
 nep49_asked_for=$PYTHON
 nep49_candidates=$PYTHON
@@ -63,6 +64,11 @@ AC_SUBST([NUMPY_VERSION])
 AC_SUBST([NUMPY_INCLUDE])
 AC_DEFINE_UNQUOTED([DEFAULT_PYTHON], ["$PYTHON"],
   [The interpreter to embed unless --python names another.])
+AC_DEFINE_UNQUOTED([PYTHON_SERIES],
+  ["`AS_ECHO(["$PYTHON_VERSION"]) | $SED 's/^\(@<:@0-9@:>@*\.@<:@0-9@:>@*\).*/\1/'`"],
+  [Major and minor version of the libpython that is linked.])
+AC_DEFINE_UNQUOTED([NUMPY_HEADERS_VERSION], ["$NUMPY_VERSION"],
+  [The NumPy whose headers are compiled against.])
 ])
 
 # _NEP49_PYTHON_PROBE(CANDIDATE): set nep49_python_* to what m4/python_probe.py says of it.

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Mutants that the properties of conformance/process.c catch.
+ */
+#include "base.h"

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Starting workers, watching them, and completing what they leave behind.
+ */
+#include "coordinator.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "memcheck.h"
+#include "report.h"
+#include "text.h"
+#include "worker.h"
+
+/* The first property, which the others wait for. */
+#define FIRST_PROPERTY "abi.loads"
+
+static const double usual_timeout = 10, memcheck_timeout = 120;
+
+struct one_worker {
+    pid_t pid; /* 0: not running */
+    int doorbell;
+};
+
+struct coordinator {
+    const struct options *options;
+    struct subject_place place;
+    struct plan plan;
+    struct run run;
+    const struct property **properties; /* the first one is FIRST_PROPERTY */
+    bool first_is_implied;              /* it was not asked for */
+    struct report_files *files;
+    struct one_worker workers[MOST_WORKERS];
+    size_t jobs, restarts;
+    uint64_t begin;
+    char memcheck_folder[PATH_MAX];
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    interrupted = number;
+}
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void *allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count + 1, size);
+    if (memory == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    return memory;
+}
+
+/* ---- what to run -------------------------------------------------------------------------------- */
+
+static void choose_properties(struct coordinator *c)
+{
+    size_t all;
+    const struct property *const *properties = property_all(&all);
+    c->properties = allocate(all + 1, sizeof *c->properties);
+    const struct property *first = property_find(FIRST_PROPERTY);
+    size_t count = 0;
+    if (first == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "the property %s is missing", FIRST_PROPERTY);
+    c->first_is_implied = !options_take(c->options, FIRST_PROPERTY);
+    c->properties[count++] = first;
+    for (size_t i = 0; i < all; i++) {
+        if (properties[i] != first && options_take(c->options, properties[i]->id))
+            c->properties[count++] = properties[i];
+    }
+    if (count == 1 && c->first_is_implied)
+        leave_with(EXIT_USAGE, "no property is left by --run and --skip; see conform --list");
+    c->plan.properties = c->properties;
+    c->plan.count = count;
+}
+
+static void make_queues(struct plan *plan)
+{
+    plan->fresh = allocate(plan->count, sizeof *plan->fresh);
+    plan->python = allocate(plan->count, sizeof *plan->python);
+    for (size_t i = 1; i < plan->count; i++) {
+        if (plan->properties[i]->world == WORLD_FRESH)
+            plan->fresh[plan->fresh_count++] = i;
+        else
+            plan->python[plan->python_count++] = i;
+    }
+}
+
+/* The interpreter has to be of the version whose library is linked in; what it says itself is
+ * the only thing to go by, and costs one start of it. */
+static const char *checked_python(const char *path)
+{
+    if (access(path, X_OK) != 0)
+        leave_with(EXIT_USAGE, "--python=%s: %s", text_safe(path), strerror(errno));
+    char *absolute, line[64] = "", command[PATH_MAX + 128];
+    if (path[0] == '/') {
+        absolute = strdup(path);
+    } else { /* not realpath: the link in a virtual environment is what tells Python of it */
+        char here[PATH_MAX];
+        if (getcwd(here, sizeof here) == NULL || asprintf(&absolute, "%s/%s", here, path) < 0)
+            absolute = NULL;
+    }
+    if (absolute == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "--python=%s: %s", text_safe(path), strerror(errno));
+    snprintf(command, sizeof command,
+             "%s -IS -c 'import sys; print(\"%%d.%%d\" %% sys.version_info[:2])' 2>/dev/null",
+             text_shell(absolute));
+    FILE *pipe = popen(command, "re");
+    if (pipe == NULL || fgets(line, sizeof line, pipe) == NULL)
+        line[0] = '\0';
+    if (pipe != NULL)
+        pclose(pipe);
+    line[strcspn(line, "\n")] = '\0';
+    if (line[0] == '\0')
+        leave_with(EXIT_USAGE, "--python=%s: is not a Python interpreter", text_safe(path));
+    if (strcmp(line, PYTHON_SERIES) != 0)
+        leave_with(EXIT_USAGE, "--python=%s: is Python %s, and this conform embeds %s; configure "
+                               "again with PYTHON=%s",
+                   text_safe(path), text_safe(line), PYTHON_SERIES, text_safe(path));
+    return absolute;
+}
+
+static size_t cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
+}
+
+/* A worker costs a start of Python, about as much as thirty properties. */
+static size_t choose_jobs(const struct coordinator *c)
+{
+    size_t jobs = c->options->jobs != 0 ? c->options->jobs : cores();
+    size_t useful = 1 + c->plan.python_count / 8;
+    if (useful == 1 && c->plan.fresh_count > 0 && c->plan.python_count > 0)
+        useful = 2;
+    jobs = jobs < useful ? jobs : useful;
+    return jobs < MOST_WORKERS ? jobs : MOST_WORKERS;
+}
+
+/* ---- workers -------------------------------------------------------------------------------------- */
+
+static void start_worker(struct coordinator *c, size_t number, bool fresh)
+{
+    int doorbell[2];
+    fflush(NULL);
+    if (pipe2(doorbell, O_CLOEXEC | O_NONBLOCK) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "no pipe for a worker: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid < 0)
+        leave_with(EXIT_HARNESS_BROKE, "no process for a worker: %s", strerror(errno));
+    if (pid == 0) {
+        setpgid(0, 0); /* Check passes signals on to the whole group, which is to be its own */
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGHUP, SIG_DFL);
+        close(doorbell[0]);
+        worker_run(&c->plan, number, fresh, doorbell[1]);
+    }
+    setpgid(pid, pid);
+    close(doorbell[1]);
+    c->workers[number] = (struct one_worker){pid, doorbell[0]};
+}
+
+/* What a worker had in hand when it died, or when it had to be killed, gets its verdict here. */
+static void complete(struct coordinator *c, size_t number, const char *how, enum verdict verdict)
+{
+    struct board *board = c->plan.board;
+    size_t index = atomic_exchange(&board->workers[number].property, 0);
+    if (index == 0)
+        return;
+    struct record *record = board_record(board, index - 1);
+    if (record->pid > 1)
+        kill(-record->pid, SIGKILL);
+    if (record->verdict != VERDICT_NONE)
+        return;
+    record->signal = 0;
+    worker_describe_crash(record, how);
+    record->seconds = (double)(now() - atomic_load(&board->workers[number].since)) / 1e9;
+    record->verdict = verdict;
+    atomic_fetch_add(&board->finished, 1);
+}
+
+static void worker_ended(struct coordinator *c, size_t number, int status)
+{
+    struct board *board = c->plan.board;
+    close(c->workers[number].doorbell);
+    c->workers[number].pid = 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return;
+    if (board->python_error[0] != '\0')
+        return;
+    const char *how =
+        WIFSIGNALED(status)
+            ? text("it took the worker down with it (SIG%s)", sigabbrev_np(WTERMSIG(status)))
+            : text("it took the worker down with it (status %d)", WEXITSTATUS(status));
+    bool in_hand = atomic_load(&board->workers[number].property) != 0;
+    complete(c, number, how, CRASH);
+    if (in_hand || ++c->restarts < 3)
+        start_worker(c, number, false);
+}
+
+/* Check ends a property that takes too long; this is for a worker that does not come back. */
+static void end_hung_workers(struct coordinator *c)
+{
+    struct board *board = c->plan.board;
+    for (size_t i = 0; i < c->jobs; i++) {
+        if (c->workers[i].pid == 0 || atomic_load(&board->workers[i].property) == 0)
+            continue;
+        double seconds = (double)(now() - atomic_load(&board->workers[i].since)) / 1e9;
+        if (seconds < c->plan.timeout + 5)
+            continue;
+        kill(c->workers[i].pid, SIGKILL);
+        complete(c, i, "the worker did not come back", TIMEOUT);
+    }
+}
+
+static void show_progress(const struct coordinator *c)
+{
+    struct board *board = c->plan.board;
+    if (!isatty(STDERR_FILENO) || c->options->quiet)
+        return;
+    const char *id = "starting Python";
+    for (size_t i = 0; i < c->jobs; i++) {
+        size_t property = atomic_load(&board->workers[i].property);
+        if (property != 0)
+            id = c->properties[property - 1]->id;
+    }
+    fprintf(stderr, "\r\033[K[%zu/%zu] %s", atomic_load(&board->finished), c->plan.count, id);
+}
+
+static void clear_progress(const struct coordinator *c)
+{
+    if (isatty(STDERR_FILENO) && !c->options->quiet)
+        fputs("\r\033[K", stderr);
+}
+
+/* One round: waits until something has happened, and looks after all workers.  The number of
+ * those that still run. */
+static size_t watch(struct coordinator *c)
+{
+    struct pollfd bells[MOST_WORKERS];
+    size_t count = 0;
+    for (size_t i = 0; i < c->jobs; i++) {
+        if (c->workers[i].pid != 0)
+            bells[count++] = (struct pollfd){.fd = c->workers[i].doorbell, .events = POLLIN};
+    }
+    poll(bells, count, 200);
+    show_progress(c);
+    size_t running = 0;
+    for (size_t i = 0; i < c->jobs; i++) {
+        char rung[64];
+        int status;
+        if (c->workers[i].pid == 0)
+            continue;
+        while (read(c->workers[i].doorbell, rung, sizeof rung) > 0)
+            continue;
+        if (waitpid(c->workers[i].pid, &status, WNOHANG) == c->workers[i].pid)
+            worker_ended(c, i, status);
+        running += c->workers[i].pid != 0;
+    }
+    end_hung_workers(c);
+    return running;
+}
+
+static void end_all(struct coordinator *c)
+{
+    for (size_t i = 0; i < c->jobs; i++) {
+        if (c->workers[i].pid == 0)
+            continue;
+        kill(c->workers[i].pid, SIGKILL);
+        waitpid(c->workers[i].pid, NULL, 0);
+        complete(c, i, "interrupted", BROK);
+    }
+}
+
+static void remove_memcheck_folder(struct coordinator *c)
+{
+    if (c->memcheck_folder[0] == '\0')
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", "--", c->memcheck_folder, (char *)NULL);
+        _exit(127);
+    }
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+}
+
+static _Noreturn void leave_interrupted(struct coordinator *c)
+{
+    end_all(c);
+    clear_progress(c);
+    report_files_discard(c->files);
+    remove_memcheck_folder(c);
+    fprintf(stderr, "conform: interrupted\n");
+    signal(interrupted, SIG_DFL);
+    raise(interrupted);
+    _exit(128 + interrupted);
+}
+
+static void run_workers(struct coordinator *c)
+{
+    struct board *board = c->plan.board;
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    for (size_t i = 0; i < c->jobs; i++)
+        start_worker(c, i, i > 0 && i == c->jobs - 1);
+    for (;;) {
+        size_t running = watch(c);
+        if (interrupted)
+            leave_interrupted(c);
+        if (running > 0)
+            continue;
+        if (atomic_load(&board->next_fresh) >= c->plan.fresh_count ||
+            !worker_subject_lives(board) || board->python_error[0] != '\0')
+            break;
+        start_worker(c, 0, true); /* a lone worker has Python running already */
+    }
+    clear_progress(c);
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------- */
+
+/* Every property has a verdict, also those that no worker came to. */
+static void complete_all(struct coordinator *c)
+{
+    bool lives = worker_subject_lives(c->plan.board);
+    for (size_t i = 0; i < c->plan.count; i++) {
+        struct record *record = board_record(c->plan.board, i);
+        if (record->verdict != VERDICT_NONE)
+            continue;
+        record->verdict = lives || i == 0 ? BROK : SKIP;
+        snprintf(record->seen, sizeof record->seen, "%s",
+                 lives || i == 0 ? "no worker was left to run it"
+                                 : "not run: the handler did not survive " FIRST_PROPERTY);
+    }
+}
+
+static void fill_run(struct coordinator *c)
+{
+    struct board *board = c->plan.board;
+    /* asked for or not, a first property that did not pass is in the report */
+    size_t from = c->first_is_implied && board_record(board, 0)->verdict == PASS ? 1 : 0;
+    struct run *run = &c->run;
+    run->options = c->options;
+    run->place = &c->place;
+    run->load = board_load(board);
+    run->environment = &board->environment;
+    run->python = c->plan.python_path;
+    run->properties = c->properties + from;
+    run->count = c->plan.count - from;
+    run->records = allocate(run->count, sizeof *run->records);
+    for (size_t i = 0; i < run->count; i++)
+        run->records[i] = board_record(board, from + i);
+    run->seconds = (double)(now() - c->begin) / 1e9;
+}
+
+static bool wants_color(const struct options *options)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (options->color != COLOR_AUTO)
+        return options->color == COLOR_ALWAYS;
+    return isatty(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0') && term != NULL &&
+           strcmp(term, "dumb") != 0;
+}
+
+static enum exit_code report(struct coordinator *c)
+{
+    const struct load *load = c->run.load;
+    int state = atomic_load(&load->state);
+    report_files_write(c->files, &c->run);
+    if (state == LOAD_FAILED)
+        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(c->place.argument), text_safe(load->why));
+    if (state == LOAD_UNFIT)
+        leave_with(EXIT_CANNOT_WORK_HERE, "%s: it says that it cannot work here: %s",
+                   text_safe(c->place.argument), text_safe(load->why));
+    if (!report_files_take_stdout(c->options) &&
+        report_text(stdout, &c->run, wants_color(c->options)) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
+    return run_exit_code(&c->run);
+}
+
+static struct coordinator *here; /* of --no-fork: for at_end, which gets no argument */
+
+static void end_here(void)
+{
+    struct record *record = board_record(here->plan.board, 0);
+    record->verdict = record->reached;
+    here->first_is_implied = false;
+    fill_run(here);
+    fflush(stdout);
+    enum exit_code code = report(here);
+    fflush(NULL);
+    _exit(code);
+}
+
+static _Noreturn void run_here(struct coordinator *c)
+{
+    size_t first = c->first_is_implied ? 1 : 0;
+    if (c->plan.count - first != 1)
+        leave_with(EXIT_USAGE, "--no-fork runs one property, and %zu are chosen; say --run=ID",
+                   c->plan.count - first);
+    c->properties += first;
+    c->plan.properties = c->properties;
+    c->plan.count = 1;
+    here = c;
+    worker_run_here(&c->plan, 0, end_here);
+}
+
+/* Starts this program again under valgrind, which comes back here with the folder set. */
+static void enter_memcheck(struct coordinator *c, char **argv)
+{
+    const char *folder = getenv("CONFORM_MEMCHECK_FOLDER");
+    if (memcheck_is_running() && folder != NULL) {
+        snprintf(c->memcheck_folder, sizeof c->memcheck_folder, "%s", folder);
+        unsetenv("CONFORM_MEMCHECK_FOLDER");
+        c->plan.memcheck_folder = c->memcheck_folder;
+        return;
+    }
+    const char *temporary = getenv("TMPDIR");
+    snprintf(c->memcheck_folder, sizeof c->memcheck_folder, "%s/conform-memcheck-XXXXXX",
+             temporary != NULL && *temporary != '\0' ? temporary : "/tmp");
+    if (mkdtemp(c->memcheck_folder) == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s: %s", c->memcheck_folder, strerror(errno));
+    setenv("CONFORM_MEMCHECK_FOLDER", c->memcheck_folder, 1);
+    const char *wrong = memcheck_start(argv, c->memcheck_folder);
+    rmdir(c->memcheck_folder);
+    leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", wrong);
+}
+
+static void set_up(struct coordinator *c, char **argv)
+{
+    const char *wrong = subject_find(c->options->handler, &c->place);
+    if (wrong != NULL)
+        leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+    choose_properties(c);
+    make_queues(&c->plan);
+    c->plan.python_path =
+        c->options->python != NULL ? checked_python(c->options->python) : DEFAULT_PYTHON;
+    if (c->options->memcheck)
+        enter_memcheck(c, argv);
+    c->plan.timeout = c->options->timeout != 0      ? c->options->timeout
+                      : memcheck_is_running()       ? memcheck_timeout
+                                                    : usual_timeout;
+    c->plan.seed = c->options->seed;
+    c->plan.place = &c->place;
+    if (object_file_sha256(c->place.path, c->run.sha256) != 0)
+        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(c->place.argument), strerror(errno));
+    c->plan.board = board_create(c->plan.count);
+    if (c->plan.board == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "no memory to share with the workers: %s", strerror(errno));
+    c->files = report_files_open(c->options);
+    c->jobs = choose_jobs(c);
+}
+
+enum exit_code coordinator_run(const struct options *options, char **argv)
+{
+    static struct coordinator coordinator;
+    struct coordinator *c = &coordinator;
+    c->options = options;
+    c->begin = now();
+    set_up(c, argv);
+    if (options->no_fork)
+        run_here(c);
+    run_workers(c);
+    if (c->plan.board->python_error[0] != '\0') {
+        report_files_discard(c->files);
+        leave_with(EXIT_HARNESS_BROKE, "Python cannot be started: %s", c->plan.board->python_error);
+    }
+    complete_all(c);
+    fill_run(c);
+    remove_memcheck_folder(c);
+    return report(c);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The process of one property: how it ends, and how it calls the subject.
+ */
+#include "drive.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "memcheck.h"
+#include "python.h"
+#include "worker.h"
+
+/* The state of this process, which belongs to one property. */
+static struct {
+    struct drive_setup setup;
+    struct subject subject;
+    struct random random;
+    atomic_int ended; /* 1 once a thread has begun to write the verdict */
+    bool loaded;
+    bool is_child; /* of in_child */
+    uint64_t memcheck_errors_before;
+} drive;
+
+static _Thread_local int slot;
+static atomic_int last_slot;
+
+const struct property *drive_property(void)
+{
+    return drive.setup.property;
+}
+
+/* ---- ends ------------------------------------------------------------------------------- */
+
+/* The first thread that gets here ends the process; any other stops where it is.  What exit()
+ * would run (the subject's destructors, the interpreter's end) is left to the properties that
+ * are about it. */
+static void only_once(void)
+{
+    if (atomic_exchange(&drive.ended, 1) != 0) {
+        for (;;)
+            pause();
+    }
+}
+
+static _Noreturn void leave(enum verdict verdict)
+{
+    struct record *record = drive.setup.record;
+    fflush(stdout);
+    record->reached = verdict;
+    record->memcheck_errors += memcheck_error_count() - drive.memcheck_errors_before;
+    atomic_store(&record->state, RECORD_ENDED);
+    if (drive.setup.at_end != NULL && !drive.is_child)
+        drive.setup.at_end();
+    _exit(0);
+}
+
+_Noreturn void broken_at(int line, const char *expected, const char *seen, ...)
+{
+    only_once();
+    struct record *record = drive.setup.record;
+    va_list arguments;
+    va_start(arguments, seen);
+    snprintf(record->expected, sizeof record->expected, "%s", expected);
+    vsnprintf(record->seen, sizeof record->seen, seen, arguments);
+    va_end(arguments);
+    record->line = line;
+    leave(drive.setup.property->level == MUST ? FAIL : WARN);
+}
+
+_Noreturn void skip(const char *reason, ...)
+{
+    only_once();
+    va_list arguments;
+    va_start(arguments, reason);
+    vsnprintf(drive.setup.record->seen, sizeof drive.setup.record->seen, reason, arguments);
+    va_end(arguments);
+    leave(SKIP);
+}
+
+_Noreturn void harness_broke(const char *what, ...)
+{
+    only_once();
+    va_list arguments;
+    va_start(arguments, what);
+    vsnprintf(drive.setup.record->seen, sizeof drive.setup.record->seen, what, arguments);
+    va_end(arguments);
+    leave(BROK);
+}
+
+_Noreturn void holds(void)
+{
+    only_once();
+    if (drive.is_child) {
+        fflush(stdout);
+        drive.setup.record->memcheck_errors +=
+            memcheck_error_count() - drive.memcheck_errors_before;
+        atomic_fetch_add(&drive.setup.record->children_done, 1);
+        _exit(0);
+    }
+    leave(PASS);
+}
+
+void step(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(drive.setup.record->step, sizeof drive.setup.record->step, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- fatal signals ------------------------------------------------------------------------ */
+
+/* Writes down what was under way; the default action, put back by SA_RESETHAND, then ends the
+ * process when the instruction runs again. */
+static void on_fatal_signal(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    struct record *record = drive.setup.record;
+    record->signal = number;
+    record->signal_call = record->calls[slot];
+    record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
+    record->signal_address = (uintptr_t)info->si_addr;
+    if (info->si_code <= 0 && number != SIGABRT)
+        raise(number);
+}
+
+static void catch_fatal_signals(void)
+{
+    static char stack[64 * 1024];
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&alternate, NULL);
+    struct sigaction action = {.sa_sigaction = on_fatal_signal,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        sigaction(fatal[i], &action, NULL);
+}
+
+/* ---- begin -------------------------------------------------------------------------------- */
+
+void drive_begin(const struct drive_setup *setup)
+{
+    drive.setup = *setup;
+    drive.random = random_for(setup->seed, setup->property->id);
+    drive.memcheck_errors_before = memcheck_error_count();
+    setup->record->pid = getpid();
+    atomic_store(&setup->record->state, RECORD_RUNNING);
+    if (!is_sanitized() && setup->at_end == NULL)
+        catch_fatal_signals();
+}
+
+static void tell_load(enum load_state state, const char *why)
+{
+    struct load *load = drive.setup.load;
+    if (load == NULL)
+        return;
+    snprintf(load->why, sizeof load->why, "%s", why);
+    if (state == LOAD_DONE) {
+        memcpy(load->name, drive.subject.handler->name, sizeof load->name);
+        load->version = drive.subject.handler->version;
+        load->has_name = true;
+        snprintf(load->claims, sizeof load->claims, "%s", drive.subject.claims);
+    }
+    atomic_store(&load->state, state);
+}
+
+void drive_load_subject(void)
+{
+    char why[512] = "";
+    step("loading %s", drive.setup.place->label);
+    enum load_state state = subject_load(drive.setup.place, &drive.subject, why, sizeof why);
+    tell_load(state, why);
+    if (state == LOAD_UNFIT)
+        skip("it says that it cannot work here: %s", why);
+    if (state != LOAD_DONE)
+        broken("a handler to come of loading it", "%s", why);
+    drive.loaded = true;
+    drive.setup.record->step[0] = '\0';
+}
+
+void subject_load_now(void)
+{
+    if (!drive.loaded)
+        drive_load_subject();
+}
+
+void start_python_now(void)
+{
+    struct environment environment;
+    const char *wrong = python_start(drive.setup.python_path, &environment);
+    if (wrong != NULL)
+        harness_broke("Python cannot be started: %s", wrong);
+}
+
+PyDataMem_Handler *subject_handler(void)
+{
+    return drive.subject.handler;
+}
+
+const struct subject *subject(void)
+{
+    return &drive.subject;
+}
+
+const struct subject_place *subject_place(void)
+{
+    return drive.setup.place;
+}
+
+struct claims subject_claims(void)
+{
+    struct claims claims;
+    claims_parse(drive.subject.claims, &claims);
+    return claims;
+}
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+static struct call *call_begin(enum function function, const void *p, size_t first, size_t second)
+{
+    struct call *call = &drive.setup.record->calls[slot];
+    call->pointer = p;
+    call->first = first;
+    call->second = second;
+    call->function = function;
+    atomic_signal_fence(memory_order_seq_cst);
+    return call;
+}
+
+static void call_end(struct call *call)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    call->function = OUTSIDE;
+}
+
+void *handler_malloc(PyDataMem_Handler *handler, size_t size)
+{
+    struct call *call = call_begin(IN_MALLOC, NULL, size, 0);
+    void *p = handler->allocator.malloc(handler->allocator.ctx, size);
+    call_end(call);
+    return p;
+}
+
+void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
+{
+    struct call *call = call_begin(IN_CALLOC, NULL, nelem, elsize);
+    void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
+    call_end(call);
+    return p;
+}
+
+void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
+{
+    struct call *call = call_begin(IN_REALLOC, p, size, 0);
+    void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
+    call_end(call);
+    return moved;
+}
+
+void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
+{
+    struct call *call = call_begin(IN_FREE, p, size, 0);
+    handler->allocator.free(handler->allocator.ctx, p, size);
+    call_end(call);
+}
+
+void *subject_malloc(size_t size)
+{
+    return handler_malloc(drive.subject.handler, size);
+}
+
+void *subject_calloc(size_t nelem, size_t elsize)
+{
+    return handler_calloc(drive.subject.handler, nelem, elsize);
+}
+
+void *subject_realloc(void *p, size_t size)
+{
+    return handler_realloc(drive.subject.handler, p, size);
+}
+
+void subject_free(void *p, size_t size)
+{
+    handler_free(drive.subject.handler, p, size);
+}
+
+enum { FAIR_SIZE = 1 << 20, FAIR_BYTES = 16 << 20, FAIR_BLOCKS = 16384 };
+
+bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks)
+{
+    return size > FAIR_SIZE || live_bytes > FAIR_BYTES || live_blocks > FAIR_BLOCKS;
+}
+
+static void *not_refused(void *p, const char *call, size_t size)
+{
+    if (p != NULL)
+        return p;
+    if (refusal_is_fair(size, 0, 0))
+        skip("the subject refuses %s", call);
+    broken(text("%s to return a block: little else is live", call), "NULL");
+}
+
+void *must_malloc(size_t size)
+{
+    void *p = subject_malloc(size);
+    return p != NULL ? p : not_refused(p, text("malloc(%zu)", size), size);
+}
+
+void *must_calloc(size_t nelem, size_t elsize)
+{
+    void *p = subject_calloc(nelem, elsize);
+    return p != NULL ? p
+                     : not_refused(p, text("calloc(%zu, %zu)", nelem, elsize), nelem * elsize);
+}
+
+void *must_realloc(void *old, size_t size)
+{
+    void *p = subject_realloc(old, size);
+    return p != NULL ? p : not_refused(p, text("realloc(%p, %zu)", old, size), size);
+}
+
+/* ---- chance, threads, memory ---------------------------------------------------------------- */
+
+struct random *chance(void)
+{
+    return &drive.random;
+}
+
+struct errand {
+    void (*body)(void *);
+    void *data;
+};
+
+static void *run_errand(void *data)
+{
+    struct errand *errand = data;
+    int mine = ++last_slot;
+    slot = mine < CALL_SLOTS ? mine : CALL_SLOTS - 1;
+    errand->body(errand->data);
+    return NULL;
+}
+
+void in_threads(size_t count, void (*body)(void *), void *data, size_t element)
+{
+    enum { MOST = 64 };
+    pthread_t threads[MOST];
+    struct errand errands[MOST];
+    if (count > MOST)
+        harness_broke("%zu threads are more than in_threads can start", count);
+    for (size_t i = 0; i < count; i++) {
+        errands[i] = (struct errand){body, (char *)data + i * element};
+        int error = pthread_create(&threads[i], NULL, run_errand, &errands[i]);
+        if (error != 0)
+            harness_broke("a thread cannot be started: %s", strerror(error));
+    }
+    for (size_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+void in_child(void (*body)(void *data), void *data)
+{
+    struct record *record = drive.setup.record;
+    int done = atomic_load(&record->children_done);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        harness_broke("fork: %s", strerror(errno));
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        drive.is_child = true;
+        drive.memcheck_errors_before = memcheck_error_count();
+        body(data);
+        holds();
+    }
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            harness_broke("waitpid: %s", strerror(errno));
+    }
+    if (atomic_load(&record->state) == RECORD_ENDED) {
+        only_once();
+        leave(record->reached);
+    }
+    if (WIFSIGNALED(status)) {
+        signal(WTERMSIG(status), SIG_DFL);
+        raise(WTERMSIG(status));
+    }
+    if (atomic_load(&record->children_done) == done)
+        _exit(WEXITSTATUS(status)); /* the subject ended the child: the worker sees no verdict */
+}
+
+/* A number of bytes from a file that holds one, or SIZE_MAX. */
+static size_t bytes_in_file(const char *path, const char *format, size_t unit)
+{
+    size_t value = SIZE_MAX;
+    char line[256];
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return SIZE_MAX;
+    while (value == SIZE_MAX && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, format, &value) == 1)
+            value *= unit;
+    }
+    fclose(file);
+    return value;
+}
+
+void ask_for_memory(size_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur / 2 < bytes)
+        skip("it needs %zu MiB, and the address space is limited to %zu MiB", bytes >> 20,
+             (size_t)limit.rlim_cur >> 20);
+    size_t available = bytes_in_file("/proc/meminfo", "MemAvailable: %zu", 1024);
+    if (available != SIZE_MAX && available / 2 < bytes)
+        skip("it needs %zu MiB, and %zu MiB of memory are available", bytes >> 20,
+             available >> 20);
+    size_t group = bytes_in_file("/sys/fs/cgroup/memory.max", "%zu", 1);
+    if (group != SIZE_MAX && group / 2 < bytes)
+        skip("it needs %zu MiB, and the control group allows %zu MiB", bytes >> 20, group >> 20);
+}
+
+size_t output_so_far(void)
+{
+    fflush(stdout);
+    int length = 0;
+    if (drive.setup.at_end != NULL)
+        skip("with --no-fork the output is not captured");
+    if (ioctl(WORKER_OUTPUT_FD, FIONREAD, &length) != 0)
+        harness_broke("the captured output cannot be measured: %s", strerror(errno));
+    return (size_t)length;
+}
+
+bool is_slow(void)
+{
+    return is_sanitized() || memcheck_is_running();
+}

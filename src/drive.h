@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the code of a property is written in: how it ends, and calls into the subject that
+ * leave a trace of what was under way.
+ *
+ * A property runs alone in its process and ends at the first thing that is wrong; so
+ * none of this returns errors.  Everything here may be called from any thread.
+ */
+#ifndef CONFORM_DRIVE_H
+#define CONFORM_DRIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "claims.h"
+#include "nep49.h"
+#include "property.h"
+#include "random.h"
+#include "record.h"
+#include "subject.h"
+#include "text.h"
+
+/* ---- how a property ends -------------------------------------------------------------- */
+
+/* The clause does not hold: FAIL for a MUST, WARN for a SHOULD.  `expected` says what should have
+ * been (text() helps), `seen` what was.  Both are one line. */
+#define broken(expected, ...) broken_at(__LINE__, expected, __VA_ARGS__)
+_Noreturn void broken_at(int line, const char *expected, const char *seen, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* As broken, where `condition` does not hold. */
+#define expect(condition, expected, ...)                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            broken_at(__LINE__, expected, __VA_ARGS__);                                            \
+    } while (0)
+
+/* It cannot be tested on this subject or this machine, for that reason. */
+_Noreturn void skip(const char *reason, ...) __attribute__((format(printf, 1, 2)));
+
+/* The harness could not do its part: never the subject's fault. */
+_Noreturn void harness_broke(const char *what, ...) __attribute__((format(printf, 1, 2)));
+
+/* It holds.  Reaching the end of a property's code says the same. */
+_Noreturn void holds(void);
+
+/* Says what comes next, for the report of a crash or a hang outside the subject. */
+void step(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- the subject ----------------------------------------------------------------------- */
+
+/* The handler that is driven, as it was handed over. */
+PyDataMem_Handler *subject_handler(void);
+const struct subject *subject(void);
+const struct subject_place *subject_place(void);
+
+/* Its claims, with those that cannot be read left out. */
+struct claims subject_claims(void);
+
+/* Only in WORLD_FRESH: load the subject now.  It SKIPs where that fails, which is for
+ * abi.loads to report. */
+void subject_load_now(void);
+
+/* Only in WORLD_FRESH: start the interpreter and import NumPy now; the GIL is then held. */
+void start_python_now(void);
+
+/* The four functions, called as NumPy calls them.  They return what the subject returns. */
+void *subject_malloc(size_t size);
+void *subject_calloc(size_t nelem, size_t elsize);
+void *subject_realloc(void *p, size_t size);
+void subject_free(void *p, size_t size);
+
+/* The same, of a handler that is not the subject's own (a twin of it). */
+void *handler_malloc(PyDataMem_Handler *handler, size_t size);
+void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize);
+void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size);
+void handler_free(PyDataMem_Handler *handler, void *p, size_t size);
+
+/* Likewise, where NULL would leave nothing to test: a refusal of up to 1 MiB with little
+ * else live is broken; a refusal of more is the subject's right, and SKIPs with that reason. */
+void *must_malloc(size_t size);
+void *must_calloc(size_t nelem, size_t elsize);
+void *must_realloc(void *p, size_t size);
+
+/* For loops that make or keep much: what a refusal means is then the property's to say. */
+bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks);
+
+/* ---- chance, threads, memory ------------------------------------------------------------ */
+
+/* This property's own stream of random numbers, from the seed of the run. */
+struct random *chance(void);
+
+/* Runs `body(data[i])` in `count` threads and waits for all of them; `step` is an element's size. */
+void in_threads(size_t count, void (*body)(void *), void *data, size_t element);
+
+/* Runs `body` in a child process and waits for it.  What it finds broken, skips or crashes on
+ * becomes this property's verdict; where it holds() or returns, this returns. */
+void in_child(void (*body)(void *data), void *data);
+
+/* What fits on this machine: SKIPs where `bytes` of touched memory would be more than the address
+ * space limit, the cgroup or half the free memory allows. */
+void ask_for_memory(size_t bytes);
+
+/* How much the property's process has printed so far, stdio flushed. */
+size_t output_so_far(void);
+
+/* True where memcheck runs this, or a sanitizer is built in: loops may then be shorter. */
+bool is_slow(void);
+
+/* ---- for the worker, which runs properties ---------------------------------------------- */
+
+struct drive_setup {
+    const struct property *property;
+    const struct subject_place *place;
+    struct record *record;
+    struct load *load; /* to be filled in, or NULL */
+    uint64_t seed;
+    const char *python_path;
+    void (*at_end)(void); /* instead of leaving the process: --no-fork */
+};
+
+/* Makes this process the property's: remembers the set-up and catches fatal signals. */
+void drive_begin(const struct drive_setup *setup);
+void drive_load_subject(void);
+
+/* The property that runs. */
+const struct property *drive_property(void);
+
+#endif

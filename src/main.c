@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * conform: a conformance suite for NumPy data-memory handlers (NEP 49).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "coordinator.h"
+#include "options.h"
+#include "property.h"
+#include "report.h"
+#include "subject.h"
+#include "text.h"
+
+/* The properties that the filters take; leaves where there are none. */
+static const struct property **chosen(const struct options *options, size_t *count)
+{
+    size_t all;
+    const struct property *const *properties = property_all(&all);
+    const struct property **taken = calloc(all + 1, sizeof *taken);
+    if (taken == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    *count = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (options_take(options, properties[i]->id))
+            taken[(*count)++] = properties[i];
+    }
+    if (*count == 0)
+        leave_with(EXIT_USAGE, "no property is left by --run and --skip; see conform --list");
+    return taken;
+}
+
+static void print_name(const char *name, void *data)
+{
+    (void)data;
+    puts(name);
+}
+
+static void explain(const char *id)
+{
+    const struct property *property = property_find(id);
+    if (property == NULL)
+        leave_with(EXIT_USAGE, "--explain=%s: there is no such property; see conform --list",
+                   text_safe(id));
+    report_explain(property);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    size_t count;
+    const struct property **properties;
+    options_read(argc, argv, &options);
+    switch (options.command) {
+    case COMMAND_LIST:
+        properties = chosen(&options, &count);
+        report_list(properties, count);
+        break;
+    case COMMAND_CLAUSES:
+        properties = chosen(&options, &count);
+        report_clauses(properties, count);
+        break;
+    case COMMAND_LIST_HANDLERS:
+        subject_each_reference(print_name, NULL);
+        break;
+    case COMMAND_EXPLAIN:
+        explain(options.explain);
+        break;
+    case COMMAND_RUN:
+        return coordinator_run(&options, argv);
+    }
+    if (fflush(stdout) != 0 || ferror(stdout))
+        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written");
+    return EXIT_CONFORMANT;
+}

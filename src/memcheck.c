@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Running under valgrind's memcheck, and reading what it reports.
+ */
+#include "memcheck.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "text.h"
+
+#ifdef HAVE_VALGRIND_MEMCHECK_H
+#include <valgrind/memcheck.h>
+#endif
+
+bool memcheck_is_running(void)
+{
+#ifdef HAVE_VALGRIND_MEMCHECK_H
+    return RUNNING_ON_VALGRIND != 0;
+#else
+    return false;
+#endif
+}
+
+uint64_t memcheck_error_count(void)
+{
+#ifdef HAVE_VALGRIND_MEMCHECK_H
+    return VALGRIND_COUNT_ERRORS;
+#else
+    return 0;
+#endif
+}
+
+bool is_sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+    return true;
+#endif
+#endif
+    return false;
+}
+
+/* The suppressions for CPython and NumPy: of the source tree that this was built from, or those
+ * that were installed. */
+static const char *suppressions(void)
+{
+    static const char *const places[] = {SOURCE_SUPPRESSIONS, INSTALLED_SUPPRESSIONS};
+    for (size_t i = 0; i < 2; i++) {
+        if (access(places[i], R_OK) == 0)
+            return places[i];
+    }
+    return NULL;
+}
+
+const char *memcheck_start(char **argv, const char *folder)
+{
+    char supp[PATH_MAX + 32], log[PATH_MAX + 32], self[PATH_MAX];
+    const char *found = suppressions();
+    if (found == NULL)
+        return "the suppressions file memcheck.supp is not installed";
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0)
+        return strerror(errno);
+    self[length] = '\0';
+    snprintf(supp, sizeof supp, "--suppressions=%s", found);
+    snprintf(log, sizeof log, "--log-file=%s/%%p", folder);
+    static const char *const options[] = {
+        "valgrind",          "--tool=memcheck", "--quiet",          "--error-limit=no",
+        "--leak-check=no",   "--num-callers=25", "--trace-children=no",
+    };
+    enum { OPTIONS = sizeof options / sizeof *options };
+    size_t count = 0;
+    while (argv[count] != NULL)
+        count++;
+    const char **command = calloc(OPTIONS + count + 4, sizeof *command);
+    if (command == NULL)
+        return "out of memory";
+    memcpy(command, options, sizeof options);
+    size_t n = OPTIONS;
+    command[n++] = supp;
+    command[n++] = log;
+    command[n++] = self;
+    memcpy(command + n, argv + 1, count * sizeof *command); /* with the closing NULL */
+    execvp(command[0], (char *const *)command);
+    const char *wrong =
+        errno == ENOENT ? "valgrind is not installed" : text("valgrind: %s", strerror(errno));
+    free(command);
+    return wrong;
+}
+
+/* The text of a report line behind "==PID== ", or NULL. */
+static char *behind_prefix(char *line)
+{
+    line[strcspn(line, "\n")] = '\0';
+    char *equals = strncmp(line, "==", 2) == 0 ? strstr(line + 2, "== ") : NULL;
+    return equals != NULL ? equals + 3 : NULL;
+}
+
+int memcheck_first_error(const char *folder, pid_t pid, char *line, size_t room)
+{
+    char path[PATH_MAX], buffer[512];
+    snprintf(path, sizeof path, "%s/%ld", folder, (long)pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return -1;
+    size_t used = 0;
+    while (fgets(buffer, sizeof buffer, file) != NULL) {
+        char *words = behind_prefix(buffer);
+        if (words == NULL || *words == '\0') {
+            if (used > 0)
+                break;
+            continue;
+        }
+        words += strspn(words, " ");
+        const char *frame = strstr(words, ": "); /* "at 0x4C2BBEF: free (vg_replace_malloc.c:538)" */
+        bool is_frame = strncmp(words, "at 0x", 5) == 0 || strncmp(words, "by 0x", 5) == 0;
+        if (used == 0 && is_frame)
+            continue;
+        int wrote = snprintf(line + used, room - used, "%s%s",
+                             used == 0 ? "" : strncmp(words, "at", 2) == 0 ? " at " : ", from ",
+                             is_frame && frame != NULL ? frame + 2 : words);
+        used += (size_t)wrote < room - used ? (size_t)wrote : room - used - 1;
+        if (used > 300)
+            break;
+    }
+    fclose(file);
+    return used > 0 ? 0 : -1;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Valgrind's memcheck: whether it runs this process, and what it has found so far.
+ */
+#ifndef CONFORM_MEMCHECK_H
+#define CONFORM_MEMCHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+bool memcheck_is_running(void);
+
+/* Errors of this process and those it was forked from; 0 without memcheck. */
+uint64_t memcheck_error_count(void);
+
+/* True in a build with AddressSanitizer. */
+bool is_sanitized(void);
+
+/* Replaces this process by the same command under memcheck, its reports going to a file for each
+ * process in `folder`.  Returns only where that fails, with one line on why. */
+const char *memcheck_start(char **argv, const char *folder);
+
+/* The first error in the report of process `pid`, in one line: what, and where.
+ * 0, or -1 where there is none. */
+int memcheck_first_error(const char *folder, pid_t pid, char *line, size_t room);
+
+#endif

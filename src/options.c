@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reading the command line with getopt_long, so that long names can be abbreviated.
+ */
+#include "options.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record.h"
+#include "text.h"
+
+enum {
+    OPT_HELP = 256,
+    OPT_VERSION,
+    OPT_CLAUSES,
+    OPT_LIST_HANDLERS,
+    OPT_EXPLAIN,
+    OPT_RUN,
+    OPT_SKIP,
+    OPT_TIMEOUT,
+    OPT_SEED,
+    OPT_NO_FORK,
+    OPT_PYTHON,
+    OPT_STRICT,
+    OPT_COLOR,
+    OPT_TAP,
+    OPT_JUNIT,
+    OPT_JSON,
+    OPT_MEMCHECK,
+};
+
+static const struct option long_options[] = {
+    {"clauses", no_argument, NULL, OPT_CLAUSES},
+    {"color", required_argument, NULL, OPT_COLOR},
+    {"explain", required_argument, NULL, OPT_EXPLAIN},
+    {"handler", required_argument, NULL, 'H'},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"jobs", required_argument, NULL, 'j'},
+    {"json", required_argument, NULL, OPT_JSON},
+    {"junit", required_argument, NULL, OPT_JUNIT},
+    {"list", no_argument, NULL, 'l'},
+    {"list-handlers", no_argument, NULL, OPT_LIST_HANDLERS},
+    {"memcheck", no_argument, NULL, OPT_MEMCHECK},
+    {"no-fork", no_argument, NULL, OPT_NO_FORK},
+    {"python", required_argument, NULL, OPT_PYTHON},
+    {"quiet", no_argument, NULL, 'q'},
+    {"run", required_argument, NULL, OPT_RUN},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"skip", required_argument, NULL, OPT_SKIP},
+    {"strict", no_argument, NULL, OPT_STRICT},
+    {"tap", required_argument, NULL, OPT_TAP},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"verbose", no_argument, NULL, 'v'},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static const char help[] =
+    "Usage: conform --handler HANDLER [OPTION]...\n"
+    "Test whether a NumPy data-memory handler (NEP 49) keeps the contract.\n"
+    "\n"
+    "What to test:\n"
+    "  -H, --handler=PATH[:SYMBOL]  a shared object that exports a handler (see nep49.h)\n"
+    "      --handler=NAME           a reference handler, see --list-handlers\n"
+    "      --run=GLOB               only the properties whose id matches (repeatable)\n"
+    "      --skip=GLOB              not those (repeatable; the last match decides)\n"
+    "\n"
+    "How to run:\n"
+    "  -j, --jobs=N                 workers at once (default: one for each core)\n"
+    "      --timeout=SECONDS        limit for one property (default: 10)\n"
+    "      --seed=N                 of all random choices (default: 49)\n"
+    "      --no-fork                run one property in this process, for a debugger\n"
+    "      --memcheck               run under valgrind and lay its errors to the properties\n"
+    "      --python=PATH            the interpreter to embed, such as venv/bin/python\n"
+    "      --strict                 a WARN counts as a failure\n"
+    "\n"
+    "What to print:\n"
+    "      --tap=FILE, --junit=FILE, --json=FILE\n"
+    "                               write a report in that format too (- is stdout,\n"
+    "                               which then takes the place of the text)\n"
+    "  -q, --quiet                  print only what is wrong\n"
+    "  -v, --verbose                print every property\n"
+    "      --color=WHEN             auto, always or never; NO_COLOR is respected\n"
+    "\n"
+    "Instead of testing:\n"
+    "  -l, --list                   list the properties (those of --run and --skip)\n"
+    "      --list-handlers          list the reference handlers\n"
+    "      --explain=ID             what a property tests, why, and what to do about it\n"
+    "      --clauses                all clauses, as a page in Markdown\n"
+    "      --help, --version\n"
+    "\n"
+    "Exit status: 0 conformant, 1 not conformant, 2 wrong usage, 3 the handler cannot be\n"
+    "loaded, 4 the harness broke, 77 the handler says that it cannot work here.\n";
+
+_Noreturn void leave_with(enum exit_code code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fflush(stdout);
+    fputs("conform: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(code);
+}
+
+/* A number that is the whole of `value`, from `least` on; else leaves. */
+static double number_option(const char *option, const char *value, double least, double most)
+{
+    char *end;
+    errno = 0;
+    double number = strtod(value, &end);
+    if (errno != 0 || end == value || *end != '\0' || !(number >= least && number <= most))
+        leave_with(EXIT_USAGE, "%s=%s: give a number from %g to %g", option, text_safe(value),
+                   least, most);
+    return number;
+}
+
+static uint64_t seed_option(const char *value)
+{
+    char *end;
+    errno = 0;
+    uint64_t seed = strtoull(value, &end, 0);
+    if (errno != 0 || end == value || *end != '\0' || strchr(value, '-') != NULL)
+        leave_with(EXIT_USAGE, "--seed=%s: give a whole number from 0 to 2^64 - 1",
+                   text_safe(value));
+    return seed;
+}
+
+static enum color color_option(const char *value)
+{
+    static const char *const words[] = {"auto", "always", "never"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, words[i]) == 0)
+            return (enum color)i;
+    }
+    leave_with(EXIT_USAGE, "--color=%s: give auto, always or never", text_safe(value));
+}
+
+static void add_filter(struct options *options, bool take, const char *glob)
+{
+    struct filter *filters =
+        realloc(options->filters, (options->filter_count + 1) * sizeof *filters);
+    if (filters == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    filters[options->filter_count++] = (struct filter){take, glob};
+    options->filters = filters;
+}
+
+/* getopt_long says '?' for an unknown option and for an ambiguous one. */
+static _Noreturn void unknown_option(char **argv)
+{
+    const char *word = argv[optind - 1];
+    if (strncmp(word, "--", 2) != 0)
+        leave_with(EXIT_USAGE, "-%c: no such option; see conform --help", optopt);
+    size_t length = strcspn(word + 2, "=");
+    char matches[256] = "";
+    int count = 0;
+    for (const struct option *o = long_options; o->name != NULL; o++) {
+        if (strncmp(o->name, word + 2, length) != 0)
+            continue;
+        size_t used = strlen(matches);
+        snprintf(matches + used, sizeof matches - used, "%s--%s", count++ > 0 ? ", " : "", o->name);
+    }
+    if (count > 1)
+        leave_with(EXIT_USAGE, "%.*s is short for more than one option: %s", (int)length + 2,
+                   text_safe(word), matches);
+    if (count == 1)
+        leave_with(EXIT_USAGE, "%s takes no value", matches);
+    leave_with(EXIT_USAGE, "%s: no such option; see conform --help", text_safe(word));
+}
+
+static void set_command(struct options *options, enum command command)
+{
+    if (options->command != COMMAND_RUN && options->command != command)
+        leave_with(EXIT_USAGE, "--list, --list-handlers, --explain and --clauses exclude each "
+                               "other; give one of them");
+    options->command = command;
+}
+
+static void take_option(struct options *options, int option, char **argv)
+{
+    switch (option) {
+    case 'H':
+        if (options->handler != NULL)
+            leave_with(EXIT_USAGE, "--handler is given twice; give it once");
+        options->handler = optarg;
+        break;
+    case 'j':
+        options->jobs = (size_t)number_option("--jobs", optarg, 1, MOST_WORKERS);
+        break;
+    case 'l':
+        set_command(options, COMMAND_LIST);
+        break;
+    case 'q':
+        options->quiet = true;
+        break;
+    case 'v':
+        options->verbose = true;
+        break;
+    case OPT_CLAUSES:
+        set_command(options, COMMAND_CLAUSES);
+        break;
+    case OPT_COLOR:
+        options->color = color_option(optarg);
+        break;
+    case OPT_EXPLAIN:
+        set_command(options, COMMAND_EXPLAIN);
+        options->explain = optarg;
+        break;
+    case OPT_HELP:
+        fputs(help, stdout);
+        exit(fflush(stdout) == 0 ? 0 : EXIT_HARNESS_BROKE);
+    case OPT_JSON:
+        options->json = optarg;
+        break;
+    case OPT_JUNIT:
+        options->junit = optarg;
+        break;
+    case OPT_LIST_HANDLERS:
+        set_command(options, COMMAND_LIST_HANDLERS);
+        break;
+    case OPT_MEMCHECK:
+        options->memcheck = true;
+        break;
+    case OPT_NO_FORK:
+        options->no_fork = true;
+        break;
+    case OPT_PYTHON:
+        options->python = optarg;
+        break;
+    case OPT_RUN:
+        add_filter(options, true, optarg);
+        break;
+    case OPT_SEED:
+        options->seed = seed_option(optarg);
+        break;
+    case OPT_SKIP:
+        add_filter(options, false, optarg);
+        break;
+    case OPT_STRICT:
+        options->strict = true;
+        break;
+    case OPT_TAP:
+        options->tap = optarg;
+        break;
+    case OPT_TIMEOUT:
+        options->timeout = number_option("--timeout", optarg, 0.01, 86400);
+        break;
+    case OPT_VERSION:
+        puts("conform " PACKAGE_VERSION);
+        exit(fflush(stdout) == 0 ? 0 : EXIT_HARNESS_BROKE);
+    case ':':
+        leave_with(EXIT_USAGE, "%s needs a value; see conform --help", argv[optind - 1]);
+    default:
+        unknown_option(argv);
+    }
+}
+
+static void check_together(const struct options *options)
+{
+    int on_stdout = 0;
+    const char *const files[] = {options->tap, options->junit, options->json};
+    for (int i = 0; i < 3; i++)
+        on_stdout += files[i] != NULL && strcmp(files[i], "-") == 0;
+    if (on_stdout > 1)
+        leave_with(EXIT_USAGE, "only one report can go to stdout (-); name a file for the others");
+    if (options->quiet && options->verbose)
+        leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
+    if (options->no_fork && options->memcheck)
+        leave_with(EXIT_USAGE, "--no-fork and --memcheck exclude each other; to look at one "
+                               "property under valgrind, say valgrind conform ... --no-fork");
+    if (options->command == COMMAND_RUN && options->handler == NULL)
+        leave_with(EXIT_USAGE, "no handler to test; say --handler=PATH, or see conform --help");
+}
+
+void options_read(int argc, char **argv, struct options *options)
+{
+    *options = (struct options){.program = argv[0], .seed = 49};
+    opterr = 0;
+    int option;
+    while ((option = getopt_long(argc, argv, ":H:j:lqv", long_options, NULL)) != -1)
+        take_option(options, option, argv);
+    if (optind < argc)
+        leave_with(EXIT_USAGE, "%s: an argument that is not an option; say --handler=%s to test it",
+                   text_safe(argv[optind]), text_safe(argv[optind]));
+    check_together(options);
+}
+
+bool options_take(const struct options *options, const char *id)
+{
+    bool taken = true;
+    for (size_t i = 0; i < options->filter_count; i++) {
+        if (options->filters[i].take)
+            taken = false;
+    }
+    for (size_t i = 0; i < options->filter_count; i++) {
+        if (fnmatch(options->filters[i].glob, id, 0) == 0)
+            taken = options->filters[i].take;
+    }
+    return taken;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a property is, and the list of all of them.
+ *
+ * A property is one block in conformance/: PROPERTY(...) with what it says, and
+ * behind it the code that tests it.  The block registers itself; nothing else
+ * has to be edited to add one.
+ */
+#ifndef CONFORM_PROPERTY_H
+#define CONFORM_PROPERTY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum level {
+    MUST,   /* breaking it makes the handler non-conformant */
+    SHOULD, /* good practice: a WARN */
+};
+
+/* Where a clause comes from. */
+enum basis {
+    BASIS_NEP,    /* NEP 49, or NumPy's page "Memory management in NumPy" */
+    BASIS_C,      /* C17 7.22.3 */
+    BASIS_CALLER, /* NumPy's source relies on it; .source names file and versions */
+    BASIS_CLAIM,  /* the subject promised it in nep49_claims */
+    BASIS_QOI,    /* quality of implementation */
+};
+
+/* Whom a property speaks about. */
+enum judge {
+    JUDGE_HANDLER,
+    JUDGE_RUNTIME, /* NumPy itself: reported, but it decides nothing about the handler */
+};
+
+/* In what state of its process a property begins. */
+enum world {
+    WORLD_BARE,   /* interpreter up, subject loaded, GIL released: as NumPy calls realloc */
+    WORLD_PYTHON, /* interpreter up, NumPy imported, subject loaded, GIL held */
+    WORLD_FRESH,  /* no interpreter yet and no subject: the property starts and loads them */
+};
+
+struct property {
+    const char *id;     /* group.what-holds; it never changes its meaning */
+    enum level level;
+    enum basis basis;
+    enum judge judge;
+    const char *clause; /* the statement, in our own words */
+    const char *source; /* where it is written */
+    const char *why;    /* what breaks in practice when it does not hold */
+    const char *hint;   /* for whoever breaks it */
+    const char *looks;  /* what a failure typically looks like */
+    enum world world;
+
+    /* Filled in by PROPERTY. */
+    void (*run)(void);
+    const char *file;
+    int line;
+    const struct property *next;
+};
+
+/* A group is a file in conformance/, and says once what it is about. */
+struct group {
+    const char *name;
+    int rank; /* place in lists and reports, lowest first */
+    const char *about;
+    const struct group *next;
+};
+
+#define PROPERTY(symbol, ...)                                                                      \
+    static void symbol##_run(void);                                                                \
+    static struct property symbol = {                                                              \
+        __VA_ARGS__, .run = symbol##_run, .file = __FILE__, .line = __LINE__};                     \
+    __attribute__((constructor)) static void symbol##_register(void)                               \
+    {                                                                                              \
+        property_register(&symbol);                                                                \
+    }                                                                                              \
+    static void symbol##_run(void)
+
+#define GROUP(symbol, place, text)                                                                 \
+    static struct group group_##symbol = {.name = #symbol, .rank = place, .about = text};          \
+    __attribute__((constructor)) static void group_##symbol##_register(void)                       \
+    {                                                                                              \
+        group_register(&group_##symbol);                                                           \
+    }                                                                                              \
+    _Static_assert(place > 0, "a group has a place in lists")
+
+void property_register(struct property *property);
+void group_register(struct group *group);
+
+/* All properties, ordered by the rank of their group and then as they stand in its
+ * file.  *count receives how many.  The array belongs to the registry. */
+const struct property *const *property_all(size_t *count);
+
+/* The property of that id, or NULL. */
+const struct property *property_find(const char *id);
+
+/* The group that a property belongs to by its id, or NULL where no file declares it. */
+const struct group *property_group(const struct property *property);
+
+/* "MUST", "NEP", "handler": the words of the reports. */
+const char *level_name(enum level level);
+const char *basis_name(enum basis basis);
+const char *judge_name(enum judge judge);
+
+#endif

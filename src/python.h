@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The embedded interpreter: starting it, forking around it, and running our own .py files, which
+ * are compiled into this program as data.
+ *
+ * Whoever needs NumPy's C-API includes this first: it sets the macros that NumPy's headers want.
+ */
+#ifndef CONFORM_PYTHON_H
+#define CONFORM_PYTHON_H
+
+#ifdef CONFORM_WANTS_PYTHON_API
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define PY_ARRAY_UNIQUE_SYMBOL conform_ARRAY_API
+#ifndef CONFORM_IMPORTS_ARRAY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+#endif
+
+#include <stdbool.h>
+
+#include "record.h"
+
+/* Starts the interpreter whose executable is at `path` (that of a virtual environment gives its
+ * packages) and imports NumPy; the GIL is held afterwards.  Fills in `environment`.  NULL, or one
+ * line on what went wrong (good until the next calls of text()). */
+const char *python_start(const char *path, struct environment *environment);
+
+/* Around every fork of a process in which the interpreter runs, GIL held (CPython's
+ * PyOS_BeforeFork and its kin: without the first, 3.13 and later abort in the child). */
+void python_before_fork(void);
+void python_after_fork_parent(void);
+void python_after_fork_child(void);
+
+/* Lets go of the GIL, and takes it again, on the thread that started the interpreter. */
+void python_release(void);
+void python_acquire(void);
+
+/* Calls `function` of conformance/MODULE.py without arguments, GIL held.  Where it raises, the
+ * property is broken: it expected NumPy to work as it does with its default handler. */
+void python_call(const char *module, const char *function);
+
+/* The pending exception in one line, "ValueError: ... (file.py:12)", cleared.  Good until the next
+ * calls of text(). */
+const char *python_error(void);
+
+#endif

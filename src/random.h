@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Random numbers from a seed, the same on every machine: splitmix64 (Steele, Lea and
+ * Flood, "Fast splittable pseudorandom number generators", 2014).
+ */
+#ifndef CONFORM_RANDOM_H
+#define CONFORM_RANDOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct random {
+    uint64_t state;
+};
+
+static inline uint64_t random_mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static inline uint64_t random_next(struct random *r)
+{
+    return random_mix(r->state += 0x9e3779b97f4a7c15u);
+}
+
+/* From 0 to bound - 1; bound is not 0.  The bias is below bound / 2^64. */
+static inline uint64_t random_below(struct random *r, uint64_t bound)
+{
+    return (uint64_t)(((unsigned __int128)random_next(r) * bound) >> 64);
+}
+
+/* A stream of its own for each name: the same seed gives each property other numbers. */
+static inline struct random random_for(uint64_t seed, const char *name)
+{
+    uint64_t hash = random_mix(seed + 0x9e3779b97f4a7c15u);
+    for (; *name != '\0'; name++)
+        hash = random_mix(hash ^ (unsigned char)*name);
+    return (struct random){hash};
+}
+
+#endif

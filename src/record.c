@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The board in shared memory: a header, one load report, and a record per property,
+ * each on whole pages so that a process can be left with its own alone.
+ */
+#include "record.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+const char *verdict_name(enum verdict verdict)
+{
+    static const char *const names[VERDICT_COUNT] = {
+        [VERDICT_NONE] = "NONE", [PASS] = "PASS",   [FAIL] = "FAIL",       [WARN] = "WARN",
+        [SKIP] = "SKIP",         [CRASH] = "CRASH", [TIMEOUT] = "TIMEOUT", [BROK] = "BROK",
+    };
+    return names[verdict];
+}
+
+static size_t whole_pages(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+struct board *board_create(size_t count)
+{
+    size_t header = whole_pages(sizeof(struct board));
+    size_t load = whole_pages(sizeof(struct load));
+    size_t record = whole_pages(sizeof(struct record));
+    void *memory = mmap(NULL, header + load + count * record, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    struct board *board = memory;
+    board->count = count;
+    board->header_size = header;
+    board->record_size = record;
+    return board;
+}
+
+struct load *board_load(struct board *board)
+{
+    return (struct load *)((char *)board + board->header_size);
+}
+
+static char *first_record(struct board *board)
+{
+    return (char *)board_load(board) + whole_pages(sizeof(struct load));
+}
+
+struct record *board_record(struct board *board, size_t index)
+{
+    return (struct record *)(first_record(board) + index * board->record_size);
+}
+
+void board_fence(struct board *board, size_t index, bool keep_load)
+{
+    char *load = (char *)board_load(board);
+    char *first = first_record(board);
+    char *own = (char *)board_record(board, index);
+    char *end = first + board->count * board->record_size;
+    size_t record_size = board->record_size; /* gone with the header */
+    munmap(board, (size_t)(load - (char *)board));
+    if (!keep_load)
+        munmap(load, (size_t)(first - load));
+    if (own > first)
+        munmap(first, (size_t)(own - first));
+    if (own + record_size < end)
+        munmap(own + record_size, (size_t)(end - own - record_size));
+}

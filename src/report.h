@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reports: what a run has found, in one format a file under report/.
+ */
+#ifndef CONFORM_REPORT_H
+#define CONFORM_REPORT_H
+
+#include <stdio.h>
+
+#include "object_file.h"
+#include "options.h"
+#include "property.h"
+#include "record.h"
+#include "subject.h"
+
+/* A run that has ended: everything that a report says. */
+struct run {
+    const struct options *options;
+    const struct subject_place *place;
+    char sha256[SHA256_HEX];
+    const struct load *load; /* name, version and claims, where loading came that far */
+    const struct environment *environment;
+    const char *python; /* the path that was asked for */
+    const struct property *const *properties;
+    const struct record **records; /* one for each property, with its verdict */
+    size_t count;                  /* of properties: the report has so many */
+    double seconds;                /* from start to end */
+};
+
+/* How many of the run's properties have each verdict; those of one judge alone. */
+struct tally {
+    size_t of[VERDICT_COUNT];
+};
+struct tally run_tally(const struct run *run, enum judge judge);
+
+/* 0 conformant, 1 not, 4 where the harness broke and nothing else is wrong. */
+enum exit_code run_exit_code(const struct run *run);
+
+/* "CONFORMANT" or why not, in one line (good until the next calls of text()). */
+const char *run_conclusion(const struct run *run);
+
+/* True where the verdict speaks against the handler: what a report has to explain. */
+bool verdict_is_bad(enum verdict verdict);
+
+/* Expected and seen, or the reason, of one record, in one line. */
+const char *record_message(const struct record *record);
+
+/* The handler's own name, cleaned, or "". */
+const char *run_handler_name(const struct run *run);
+
+/* The command that runs one property again in one process. */
+const char *run_again(const struct run *run, const struct property *property);
+
+/* "glibc 2.36" and the like, and the kernel's "Linux 6.1.0 x86_64". */
+const char *libc_name(void);
+const char *kernel_name(void);
+
+/* Each writes one whole report; 0, or -1 where writing failed (errno set). */
+int report_text(FILE *file, const struct run *run, bool color);
+int report_tap(FILE *file, const struct run *run);
+int report_junit(FILE *file, const struct run *run);
+int report_json(FILE *file, const struct run *run);
+
+/* --list, --explain and --clauses. */
+void report_list(const struct property *const *properties, size_t count);
+void report_explain(const struct property *property);
+void report_clauses(const struct property *const *properties, size_t count);
+
+/* The files of --tap, --junit and --json.  They are written beside their place and renamed, so
+ * there is never half a report. */
+struct report_files;
+
+/* Opens them all, before anything runs; leaves with EXIT_USAGE where one cannot be written. */
+struct report_files *report_files_open(const struct options *options);
+
+/* Writes them all and puts them in place; leaves with EXIT_HARNESS_BROKE where one cannot be. */
+void report_files_write(struct report_files *files, const struct run *run);
+
+/* Takes away what was begun. */
+void report_files_discard(struct report_files *files);
+
+/* True where one of them is stdout, and the text report has to stay away. */
+bool report_files_take_stdout(const struct options *options);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * JSON, by jansson.  docs/reports.md says what each member means.
+ */
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report.h"
+#include "text.h"
+
+static json_t *subject_object(const struct run *run)
+{
+    const struct load *load = run->load;
+    json_t *claims = json_array();
+    char words[sizeof load->claims], *rest = words;
+    snprintf(words, sizeof words, "%s", load->claims);
+    for (char *word; (word = strsep(&rest, " \t\n")) != NULL;) {
+        if (*word != '\0')
+            json_array_append_new(claims, json_string(text_safe(word)));
+    }
+    return json_pack("{s:s, s:s, s:s*, s:s, s:o, s:i, s:o}", "argument",
+                     text_safe(run->place->argument), "file", text_safe(run->place->path), "symbol",
+                     run->place->symbol, "sha256", run->sha256, "name",
+                     load->has_name ? json_string(run_handler_name(run)) : json_null(), "version",
+                     load->has_name ? load->version : 0, "claims", claims);
+}
+
+static json_t *environment_object(const struct run *run)
+{
+    const struct environment *environment = run->environment;
+    return json_pack("{s:s, s:s, s:b, s:s, s:s, s:s, s:I}", "python", environment->python,
+                     "executable", text_safe(run->python), "free_threaded",
+                     environment->free_threaded, "numpy", text_safe(environment->numpy), "libc",
+                     libc_name(), "kernel", text_safe(kernel_name()), "page_size",
+                     (json_int_t)sysconf(_SC_PAGESIZE));
+}
+
+static json_t *property_object(const struct run *run, size_t i)
+{
+    const struct property *property = run->properties[i];
+    const struct record *record = run->records[i];
+    char output[4 * sizeof record->output + 1];
+    size_t length = record->output_length < sizeof record->output ? record->output_length
+                                                                  : sizeof record->output;
+    text_clean(output, sizeof output, record->output, length, 1);
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "id", property->id, "level",
+                  level_name(property->level), "basis", basis_name(property->basis), "judge",
+                  judge_name(property->judge), "verdict", verdict_name(record->verdict), "message",
+                  record_message(record), "seconds", record->seconds);
+    if (record->verdict != PASS && record->verdict != SKIP) {
+        json_object_set_new(object, "clause", json_string(property->clause));
+        json_object_set_new(object, "source", json_string(property->source));
+        json_object_set_new(object, "hint", json_string(property->hint));
+        json_object_set_new(object, "again", json_string(run_again(run, property)));
+    }
+    if (length > 0)
+        json_object_set_new(object, "output", json_string(output));
+    return object;
+}
+
+static json_t *tally_object(const struct run *run)
+{
+    struct tally handler = run_tally(run, JUDGE_HANDLER), runtime = run_tally(run, JUDGE_RUNTIME);
+    json_t *object = json_object();
+    for (int verdict = PASS; verdict < VERDICT_COUNT; verdict++)
+        json_object_set_new(object, verdict_name((enum verdict)verdict),
+                            json_integer((json_int_t)(handler.of[verdict] + runtime.of[verdict])));
+    return object;
+}
+
+int report_json(FILE *file, const struct run *run)
+{
+    json_t *properties = json_array();
+    for (size_t i = 0; i < run->count; i++)
+        json_array_append_new(properties, property_object(run, i));
+    json_t *root = json_pack(
+        "{s:s, s:s, s:o, s:o, s:s, s:I, s:o, s:b, s:s, s:f, s:o}", "format", "conform-report-1",
+        "conform", PACKAGE_VERSION, "subject", subject_object(run), "environment",
+        environment_object(run), "seed", text("%llu", (unsigned long long)run->options->seed),
+        "expected", (json_int_t)run->count, "verdicts", tally_object(run), "conformant",
+        run_exit_code(run) == EXIT_CONFORMANT, "conclusion", run_conclusion(run), "seconds",
+        run->seconds, "properties", properties);
+    if (root == NULL)
+        return -1;
+    int failed = json_dumpf(root, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0;
+    json_decref(root);
+    fputc('\n', file);
+    return failed || ferror(file) ? -1 : 0;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * JUnit's XML, by libxml2's writer: a suite for each group, a case for each property.
+ */
+#include <libxml/xmlwriter.h>
+#include <string.h>
+
+#include "report.h"
+#include "text.h"
+
+/* What JUnit calls it. */
+enum outcome { PASSED, FAILURE, ERROR, SKIPPED };
+
+static enum outcome outcome_of(const struct run *run, size_t i)
+{
+    const struct record *record = run->records[i];
+    if (record->verdict == SKIP)
+        return SKIPPED;
+    if (record->verdict == BROK)
+        return ERROR;
+    if (run->properties[i]->judge == JUDGE_RUNTIME)
+        return PASSED;
+    if (record->verdict == CRASH || record->verdict == TIMEOUT)
+        return ERROR;
+    return record->verdict == FAIL || (record->verdict == WARN && run->options->strict) ? FAILURE
+                                                                                        : PASSED;
+}
+
+static const xmlChar *x(const char *words)
+{
+    return (const xmlChar *)words;
+}
+
+static void attribute(xmlTextWriterPtr writer, const char *name, const char *value)
+{
+    xmlTextWriterWriteAttribute(writer, x(name), x(value));
+}
+
+static void write_case(xmlTextWriterPtr writer, const struct run *run, size_t i)
+{
+    const struct property *property = run->properties[i];
+    const struct record *record = run->records[i];
+    static const char *const elements[] = {
+        [FAILURE] = "failure", [ERROR] = "error", [SKIPPED] = "skipped"};
+    enum outcome outcome = outcome_of(run, i);
+    xmlTextWriterStartElement(writer, x("testcase"));
+    attribute(writer, "classname", property_group(property)->name);
+    attribute(writer, "name", property->id);
+    attribute(writer, "time", text("%.6f", record->seconds));
+    if (outcome != PASSED) {
+        xmlTextWriterStartElement(writer, x(elements[outcome]));
+        attribute(writer, "message", record_message(record));
+        if (outcome != SKIPPED) {
+            attribute(writer, "type", verdict_name(record->verdict));
+            xmlTextWriterWriteFormatString(writer, "%s\n%s\n%s\nagain: %s\n", property->clause,
+                                           property->source, property->hint,
+                                           run_again(run, property));
+        }
+        xmlTextWriterEndElement(writer);
+    } else if (record->verdict != PASS) {
+        xmlTextWriterWriteElement(writer, x("system-out"),
+                                  x(text("%s: %s", verdict_name(record->verdict),
+                                         record_message(record))));
+    }
+    xmlTextWriterEndElement(writer);
+}
+
+struct counts {
+    size_t of[4];
+    size_t all;
+    double seconds;
+};
+
+static struct counts count_group(const struct run *run, const struct group *group)
+{
+    struct counts counts = {{0}, 0, 0};
+    for (size_t i = 0; i < run->count; i++) {
+        if (group != NULL && property_group(run->properties[i]) != group)
+            continue;
+        counts.of[outcome_of(run, i)]++;
+        counts.all++;
+        counts.seconds += run->records[i]->seconds;
+    }
+    return counts;
+}
+
+static void write_counts(xmlTextWriterPtr writer, const struct counts *counts, double seconds)
+{
+    attribute(writer, "tests", text("%zu", counts->all));
+    attribute(writer, "failures", text("%zu", counts->of[FAILURE]));
+    attribute(writer, "errors", text("%zu", counts->of[ERROR]));
+    attribute(writer, "skipped", text("%zu", counts->of[SKIPPED]));
+    attribute(writer, "time", text("%.6f", seconds));
+}
+
+static void write_named_value(xmlTextWriterPtr writer, const char *name, const char *value)
+{
+    xmlTextWriterStartElement(writer, x("property"));
+    attribute(writer, "name", name);
+    attribute(writer, "value", value);
+    xmlTextWriterEndElement(writer);
+}
+
+static void write_facts(xmlTextWriterPtr writer, const struct run *run)
+{
+    xmlTextWriterStartElement(writer, x("properties"));
+    write_named_value(writer, "file", text_safe(run->place->path));
+    write_named_value(writer, "sha256", run->sha256);
+    write_named_value(writer, "python", run->environment->python);
+    write_named_value(writer, "numpy", text_safe(run->environment->numpy));
+    write_named_value(writer, "seed", text("%llu", (unsigned long long)run->options->seed));
+    xmlTextWriterEndElement(writer);
+}
+
+static void write_suites(xmlTextWriterPtr writer, const struct run *run)
+{
+    const struct group *group = NULL;
+    for (size_t i = 0; i < run->count; i++) {
+        const struct group *next = property_group(run->properties[i]);
+        if (next != group) {
+            if (group != NULL)
+                xmlTextWriterEndElement(writer);
+            group = next;
+            struct counts counts = count_group(run, group);
+            xmlTextWriterStartElement(writer, x("testsuite"));
+            attribute(writer, "name", group->name);
+            write_counts(writer, &counts, counts.seconds);
+            write_facts(writer, run);
+        }
+        write_case(writer, run, i);
+    }
+}
+
+int report_junit(FILE *file, const struct run *run)
+{
+    xmlBufferPtr buffer = xmlBufferCreate();
+    xmlTextWriterPtr writer = buffer != NULL ? xmlNewTextWriterMemory(buffer, 0) : NULL;
+    int failed = writer == NULL;
+    if (writer != NULL) {
+        struct counts counts = count_group(run, NULL);
+        xmlTextWriterSetIndent(writer, 1);
+        xmlTextWriterStartDocument(writer, NULL, "UTF-8", NULL);
+        xmlTextWriterStartElement(writer, x("testsuites"));
+        attribute(writer, "name", text("conform %s", text_safe(run->place->label)));
+        write_counts(writer, &counts, run->seconds);
+        write_suites(writer, run);
+        failed = xmlTextWriterEndDocument(writer) < 0;
+        xmlFreeTextWriter(writer);
+        size_t length = (size_t)xmlBufferLength(buffer);
+        failed = failed || fwrite(xmlBufferContent(buffer), 1, length, file) != length;
+    }
+    if (buffer != NULL)
+        xmlBufferFree(buffer);
+    return failed ? -1 : 0;
+}

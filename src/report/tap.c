@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * TAP version 13: one test point for each property.  A WARN is a test that passed with a
+ * "# TODO", as TAP has no word for it, unless --strict makes it count.
+ */
+#include <string.h>
+
+#include "report.h"
+#include "text.h"
+
+/* In a description "#" starts a directive, and a backslash hides it. */
+static void print_escaped(FILE *file, const char *words)
+{
+    for (; *words != '\0'; words++) {
+        if (*words == '#' || *words == '\\')
+            fputc('\\', file);
+        fputc(*words, file);
+    }
+}
+
+/* A YAML string in double quotes: text_safe has left nothing in it that needs more. */
+static void print_yaml(FILE *file, const char *key, const char *words)
+{
+    fprintf(file, "  %s: \"", key);
+    for (; *words != '\0'; words++) {
+        if (*words == '"' || *words == '\\')
+            fputc('\\', file);
+        fputc(*words, file);
+    }
+    fputs("\"\n", file);
+}
+
+static void print_point(FILE *file, const struct run *run, size_t i)
+{
+    const struct property *property = run->properties[i];
+    const struct record *record = run->records[i];
+    bool counts = property->judge == JUDGE_HANDLER || record->verdict == BROK;
+    bool bad = verdict_is_bad(record->verdict) && counts;
+    bool strict_warn = record->verdict == WARN && counts && run->options->strict;
+    fprintf(file, "%s %zu - %s", bad || strict_warn || record->verdict == WARN ? "not ok" : "ok",
+            i + 1, property->id);
+    if (record->verdict == SKIP) {
+        fputs(" # SKIP ", file);
+        print_escaped(file, text_safe(record->seen));
+    } else if (record->verdict == WARN && !strict_warn) {
+        fputs(" # TODO a SHOULD is broken", file);
+    }
+    fputc('\n', file);
+    if (record->verdict == PASS || record->verdict == SKIP)
+        return;
+    fputs("  ---\n", file);
+    print_yaml(file, "verdict", verdict_name(record->verdict));
+    print_yaml(file, "level", level_name(property->level));
+    print_yaml(file, "judge", judge_name(property->judge));
+    print_yaml(file, "clause", property->clause);
+    print_yaml(file, "source", property->source);
+    if (record->expected[0] != '\0')
+        print_yaml(file, "expected", text_safe(record->expected));
+    print_yaml(file, "seen", text_safe(record->seen));
+    print_yaml(file, "again", run_again(run, property));
+    fputs("  ...\n", file);
+}
+
+int report_tap(FILE *file, const struct run *run)
+{
+    fprintf(file, "TAP version 13\n1..%zu\n", run->count);
+    fprintf(file, "# conform %s on %s; seed %llu\n", PACKAGE_VERSION, text_safe(run->place->path),
+            (unsigned long long)run->options->seed);
+    for (size_t i = 0; i < run->count; i++)
+        print_point(file, run, i);
+    fprintf(file, "# %s\n", run_conclusion(run));
+    return ferror(file) ? -1 : 0;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The report for people, and the pages about the properties.
+ */
+#include <string.h>
+
+#include "report.h"
+#include "text.h"
+
+/* ---- the report -------------------------------------------------------------------------------------- */
+
+struct page {
+    FILE *file;
+    const struct run *run;
+    bool color;
+};
+
+static const char *paint(const struct page *page, enum verdict verdict)
+{
+    static const char *const codes[VERDICT_COUNT] = {
+        [PASS] = "\033[32m",    [FAIL] = "\033[1;31m",    [WARN] = "\033[33m",   [SKIP] = "\033[36m",
+        [CRASH] = "\033[1;31m", [TIMEOUT] = "\033[1;31m", [BROK] = "\033[1;35m",
+    };
+    return page->color ? codes[verdict] : "";
+}
+
+static const char *unpaint(const struct page *page)
+{
+    return page->color ? "\033[0m" : "";
+}
+
+static void print_verdict(const struct page *page, enum verdict verdict)
+{
+    fprintf(page->file, "%s%-7s%s ", paint(page, verdict), verdict_name(verdict), unpaint(page));
+}
+
+/* Name and text, the text wrapped at 96 columns behind its name. */
+static void print_field(FILE *file, const char *name, const char *words)
+{
+    enum { MARGIN = 8, NAME = 10, RIGHT = 96 };
+    int column = fprintf(file, "%*s%-*s", MARGIN, "", NAME, name);
+    bool first = true;
+    while (*words != '\0') {
+        size_t length = strcspn(words, " ");
+        if (!first && column + 1 + (int)length > RIGHT) {
+            column = fprintf(file, "\n%*s", MARGIN + NAME, "") - 1;
+            first = true;
+        }
+        column += fprintf(file, "%s%.*s", first ? "" : " ", (int)length, words);
+        first = false;
+        words += length;
+        words += strspn(words, " ");
+    }
+    fputc('\n', file);
+}
+
+static void print_output(const struct page *page, const struct record *record)
+{
+    char clean[1024];
+    size_t length = record->output_length < sizeof record->output ? record->output_length
+                                                                  : sizeof record->output;
+    if (length == 0)
+        return;
+    text_clean(clean, sizeof clean, record->output, length, 0);
+    print_field(page->file, "printed", clean);
+}
+
+static void print_finding(const struct page *page, size_t i)
+{
+    const struct property *property = page->run->properties[i];
+    const struct record *record = page->run->records[i];
+    print_verdict(page, record->verdict);
+    fprintf(page->file, "%s  %s, %s%s\n", property->id, level_name(property->level),
+            property->source,
+            property->judge == JUDGE_RUNTIME ? "; NumPy's own, not the handler's" : "");
+    print_field(page->file, "clause", property->clause);
+    if (record->expected[0] != '\0')
+        print_field(page->file, "expected", text_safe(record->expected));
+    print_field(page->file, record->verdict == BROK ? "broke" : "seen", text_safe(record->seen));
+    if (record->verdict != BROK)
+        print_field(page->file, "hint", property->hint);
+    print_output(page, record);
+    fprintf(page->file, "        %-10sgdb --args %s\n\n", "again", run_again(page->run, property));
+}
+
+/* Reasons that more than three properties share are told once. */
+static bool told_before(const struct run *run, size_t i, size_t *same)
+{
+    bool before = false;
+    *same = 0;
+    for (size_t k = 0; k < run->count; k++) {
+        if (run->records[k]->verdict != SKIP ||
+            strcmp(run->records[k]->seen, run->records[i]->seen) != 0)
+            continue;
+        before = before || k < i;
+        ++*same;
+    }
+    return before && *same > 3;
+}
+
+static void print_skip(const struct page *page, size_t i)
+{
+    size_t same;
+    if (told_before(page->run, i, &same) || page->run->options->quiet)
+        return;
+    print_verdict(page, SKIP);
+    if (same > 3)
+        fprintf(page->file, "%zu properties: %s\n", same, text_safe(page->run->records[i]->seen));
+    else
+        fprintf(page->file, "%s: %s\n", page->run->properties[i]->id,
+                text_safe(page->run->records[i]->seen));
+}
+
+static void print_head(const struct page *page)
+{
+    const struct run *run = page->run;
+    const struct environment *environment = run->environment;
+    fprintf(page->file, "conform %s: %s", PACKAGE_VERSION, text_safe(run->place->path));
+    if (run->load->has_name)
+        fprintf(page->file, ", \"%s\" version %d", run_handler_name(run), run->load->version);
+    if (run->load->claims[0] != '\0')
+        fprintf(page->file, ", claims %s", text_safe(run->load->claims));
+    fprintf(page->file, "\nPython %s%s, NumPy %s, %s, %s; seed %llu\n\n", environment->python,
+            environment->free_threaded ? " (free-threaded)" : "", environment->numpy, libc_name(),
+            kernel_name(), (unsigned long long)run->options->seed);
+}
+
+static void print_tally(const struct page *page)
+{
+    static const struct {
+        enum verdict verdict;
+        const char *words;
+    } order[] = {{PASS, "passed"},   {FAIL, "failed"},       {WARN, "warned"},  {CRASH, "crashed"},
+                 {TIMEOUT, "timed out"}, {BROK, "not judged"}, {SKIP, "skipped"}};
+    struct tally handler = run_tally(page->run, JUDGE_HANDLER);
+    struct tally runtime = run_tally(page->run, JUDGE_RUNTIME);
+    fprintf(page->file, "%zu properties", page->run->count);
+    const char *between = ": ";
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        size_t n = handler.of[order[i].verdict] + runtime.of[order[i].verdict];
+        if (n == 0)
+            continue;
+        fprintf(page->file, "%s%s%zu %s%s", between, paint(page, order[i].verdict), n,
+                order[i].words, unpaint(page));
+        between = ", ";
+    }
+    fprintf(page->file, "; %.2f s\n", page->run->seconds);
+}
+
+int report_text(FILE *file, const struct run *run, bool color)
+{
+    struct page page = {file, run, color};
+    enum exit_code code = run_exit_code(run);
+    if (!run->options->quiet)
+        print_head(&page);
+    size_t lines = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        enum verdict verdict = run->records[i]->verdict;
+        if (verdict == SKIP) {
+            print_skip(&page, i);
+            lines++;
+        } else if (verdict != PASS) {
+            print_finding(&page, i);
+        } else if (run->options->verbose) {
+            print_verdict(&page, PASS);
+            fprintf(file, "%-36s %6.1f ms\n", run->properties[i]->id,
+                    run->records[i]->seconds * 1e3);
+            lines++;
+        }
+    }
+    if (!run->options->quiet) {
+        if (lines > 0)
+            fputc('\n', file);
+        print_tally(&page);
+    }
+    if (!run->options->quiet || code != EXIT_CONFORMANT)
+        fprintf(file, "%s%s: %s%s\n", paint(&page, code == EXIT_CONFORMANT ? PASS : FAIL),
+                text_safe(run->place->label), run_conclusion(run), unpaint(&page));
+    return fflush(file) != 0 || ferror(file) ? -1 : 0;
+}
+
+/* ---- pages about the properties ------------------------------------------------------------------------- */
+
+void report_list(const struct property *const *properties, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        printf("%-34s %-6s %-6s %s\n", properties[i]->id, level_name(properties[i]->level),
+               basis_name(properties[i]->basis), properties[i]->clause);
+}
+
+static const char *basis_in_words(enum basis basis)
+{
+    switch (basis) {
+    case BASIS_NEP:
+        return "NEP 49 or NumPy's documentation of it";
+    case BASIS_C:
+        return "the C standard's memory management functions";
+    case BASIS_CALLER:
+        return "NumPy's source relies on it";
+    case BASIS_CLAIM:
+        return "the handler promised it";
+    case BASIS_QOI:
+        return "good practice";
+    }
+    return "?";
+}
+
+void report_explain(const struct property *property)
+{
+    printf("%s\n", property->id);
+    print_field(stdout, "clause", property->clause);
+    print_field(stdout, "level",
+                text("%s (%s)", level_name(property->level), basis_in_words(property->basis)));
+    print_field(stdout, "source", property->source);
+    print_field(stdout, "about",
+                property->judge == JUDGE_HANDLER
+                    ? "the handler"
+                    : "NumPy itself: it decides nothing about the handler");
+    print_field(stdout, "why", property->why);
+    print_field(stdout, "hint", property->hint);
+    if (property->looks != NULL)
+        print_field(stdout, "looks", property->looks);
+    print_field(stdout, "code", text("%s:%d", property->file, property->line));
+}
+
+void report_clauses(const struct property *const *properties, size_t count)
+{
+    const struct group *group = NULL;
+    puts("# Clauses\n\n"
+         "<!-- Made by `conform --clauses` from the blocks in conformance/; not edited by hand. -->\n\n"
+         "Each property tests the clause beside it. MUST decides whether a handler is\n"
+         "conformant; SHOULD is good practice. A property about NumPy decides nothing about\n"
+         "the handler.");
+    for (size_t i = 0; i < count; i++) {
+        const struct property *p = properties[i];
+        if (property_group(p) != group) {
+            group = property_group(p);
+            printf("\n## %s\n\n%s\n", group->name, group->about);
+        }
+        printf("\n### %s\n\n%s, %s%s. %s.\n\n* Source: %s\n* Why: %s\n* Hint: %s\n", p->id,
+               level_name(p->level), basis_name(p->basis),
+               p->judge == JUDGE_RUNTIME ? ", about NumPy" : "", p->clause, p->source, p->why,
+               p->hint);
+        if (p->looks != NULL)
+            printf("* A failure looks like: %s\n", p->looks);
+    }
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The sizes where bugs live.
+ */
+#ifndef CONFORM_SIZES_H
+#define CONFORM_SIZES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Sizes in rising order from 1 to `most`: 1 to 4096 one by one, then powers
+ * of two, multiples of the page and their neighbours. */
+#define for_each_size(size, most)                                                                  \
+    for (size_t size = 1; size != 0 && size <= (most); size = size_after(size))
+size_t size_after(size_t size);
+
+/* Every ordered pair of about forty size classes from 1 byte to 256 KiB. */
+#define for_each_size_pair(old, new)                                                               \
+    for (size_t pair_ = 0, old, new; size_pair(pair_, &old, &new); pair_++)
+bool size_pair(size_t index, size_t *old, size_t *new);
+
+#endif

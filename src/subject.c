@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Finding a subject by what the command line says, and loading it.
+ */
+#include "subject.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "object_file.h"
+#include "text.h"
+
+#ifndef PKGLIBDIR
+#error "PKGLIBDIR is where make install puts the reference handlers"
+#endif
+
+/* The two folders in which a reference handler can be: beside this program in its build
+ * tree, or where it was installed.  0, or -1 where there is no such folder. */
+static int reference_folder(int which, char folder[PATH_MAX])
+{
+    if (which == 1) {
+        snprintf(folder, PATH_MAX, "%s", PKGLIBDIR);
+        return 0;
+    }
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0)
+        return -1;
+    self[length] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash == NULL || slash - self > PATH_MAX - 32)
+        return -1;
+    *slash = '\0';
+    snprintf(folder, PATH_MAX, "%.*s/handlers/.libs", PATH_MAX - 32, self);
+    return access(folder, F_OK);
+}
+
+static int is_shared_object(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return length > 3 && strcmp(entry->d_name + length - 3, ".so") == 0;
+}
+
+void subject_each_reference(void (*each)(const char *name, void *data), void *data)
+{
+    for (int which = 0; which < 2; which++) {
+        char folder[PATH_MAX];
+        struct dirent **entries;
+        int count = reference_folder(which, folder) != 0
+                        ? -1
+                        : scandir(folder, &entries, is_shared_object, alphasort);
+        if (count < 0)
+            continue;
+        for (int i = 0; i < count; i++) {
+            entries[i]->d_name[strlen(entries[i]->d_name) - 3] = '\0';
+            each(entries[i]->d_name, data);
+            free(entries[i]);
+        }
+        free(entries);
+        return; /* a build tree speaks for itself alone */
+    }
+}
+
+static void append_name(const char *name, void *data)
+{
+    char *list = data;
+    size_t used = strlen(list);
+    if (used + strlen(name) + 3 < 256)
+        snprintf(list + used, 256 - used, "%s%s", used > 0 ? ", " : "", name);
+}
+
+static char *find_reference(const char *name)
+{
+    for (int which = 0; which < 2; which++) {
+        char folder[PATH_MAX];
+        if (reference_folder(which, folder) != 0)
+            continue;
+        char *path;
+        if (asprintf(&path, "%s/%s.so", folder, name) < 0)
+            return NULL;
+        if (access(path, F_OK) == 0)
+            return path;
+        free(path);
+    }
+    return NULL;
+}
+
+/* The colon before SYMBOL, or NULL: what follows it is a C identifier, and the whole is not
+ * itself the name of a file. */
+static const char *symbol_colon(const char *argument)
+{
+    const char *colon = strrchr(argument, ':');
+    if (colon == NULL || colon == argument || access(argument, F_OK) == 0)
+        return NULL;
+    const char *p = colon + 1;
+    if (*p == '\0' || (*p >= '0' && *p <= '9'))
+        return NULL;
+    for (; *p != '\0'; p++) {
+        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+              *p == '_'))
+            return NULL;
+    }
+    return colon;
+}
+
+static bool looks_like_path(const char *word)
+{
+    size_t length = strlen(word);
+    return strchr(word, '/') != NULL || (length > 3 && strcmp(word + length - 3, ".so") == 0);
+}
+
+static const char *unknown_name(const char *argument)
+{
+    char known[256] = "";
+    subject_each_reference(append_name, known);
+    return text("%s: there is no such file and no reference handler of that name%s%s",
+                text_safe(argument), known[0] != '\0' ? "; the reference handlers are: " : "",
+                known);
+}
+
+const char *subject_find(const char *argument, struct subject_place *place)
+{
+    memset(place, 0, sizeof *place);
+    if (*argument == '\0')
+        return "--handler: the name is empty; name a shared object or a reference handler";
+    if (strncmp(argument, "python:", 7) == 0)
+        return text("%s: handlers from Python packages cannot be tested yet; name a shared object",
+                    text_safe(argument));
+    const char *colon = symbol_colon(argument);
+    char *file = colon != NULL ? strndup(argument, (size_t)(colon - argument)) : strdup(argument);
+    if (file == NULL)
+        return "out of memory";
+    if (!looks_like_path(file))
+        place->path = find_reference(file);
+    if (place->path == NULL) {
+        if (!looks_like_path(file) && access(file, F_OK) != 0) {
+            free(file);
+            return unknown_name(argument);
+        }
+        const char *wrong = object_file_wrong(file);
+        if (wrong != NULL) {
+            const char *line = text("%s: %s", text_safe(file), wrong);
+            free(file);
+            return line;
+        }
+        place->path = realpath(file, NULL);
+    }
+    place->argument = strdup(argument);
+    place->symbol = colon != NULL ? strdup(colon + 1) : NULL;
+    const char *slash = strrchr(file, '/');
+    place->label = strdup(slash != NULL ? slash + 1 : file);
+    free(file);
+    if (place->path == NULL || place->argument == NULL || place->label == NULL ||
+        (colon != NULL && place->symbol == NULL)) {
+        subject_place_free(place);
+        return "out of memory";
+    }
+    return NULL;
+}
+
+void subject_place_free(struct subject_place *place)
+{
+    free(place->argument);
+    free(place->path);
+    free(place->symbol);
+    free(place->label);
+    memset(place, 0, sizeof *place);
+}
+
+/* What a symbol is, by the object's own table. */
+enum kind { KIND_ABSENT, KIND_DATA, KIND_FUNCTION, KIND_OTHER };
+struct symbol {
+    void *address;
+    enum kind kind;
+    size_t size;
+};
+
+static struct symbol look_up(void *object, const char *name)
+{
+    struct symbol symbol = {NULL, KIND_ABSENT, 0};
+    Dl_info info;
+    const ElfW(Sym) *entry = NULL;
+    dlerror();
+    symbol.address = dlsym(object, name);
+    if (symbol.address == NULL)
+        return symbol;
+    symbol.kind = KIND_OTHER;
+    if (dladdr1(symbol.address, &info, (void **)&entry, RTLD_DL_SYMENT) == 0 || entry == NULL)
+        return symbol;
+    symbol.size = entry->st_size;
+    switch (ELF64_ST_TYPE(entry->st_info)) {
+    case STT_FUNC:
+    case STT_GNU_IFUNC:
+        symbol.kind = KIND_FUNCTION;
+        break;
+    case STT_OBJECT:
+    case STT_COMMON:
+        symbol.kind = KIND_DATA;
+        break;
+    }
+    return symbol;
+}
+
+static enum load_state take_getter(struct subject *subject, struct symbol symbol, const char *name,
+                                   char *why, size_t room)
+{
+    const char *reason = NULL;
+    subject->getter = (PyDataMem_Handler * (*)(const char **)) symbol.address;
+    subject->handler = subject->getter(&reason);
+    if (subject->handler != NULL)
+        return LOAD_DONE;
+    snprintf(why, room, "%s", reason != NULL ? text_safe(reason)
+                                             : text("%s returned NULL and no reason", name));
+    return LOAD_UNFIT;
+}
+
+static enum load_state take_data(struct subject *subject, struct symbol symbol, const char *name,
+                                 char *why, size_t room)
+{
+    if (symbol.size < sizeof(PyDataMem_Handler)) {
+        snprintf(why, room, "%s has %zu bytes, and a PyDataMem_Handler has %zu; export the struct "
+                 "itself, or a function nep49_get_handler that returns its address", name,
+                 symbol.size, sizeof(PyDataMem_Handler));
+        return LOAD_FAILED;
+    }
+    subject->handler = symbol.address;
+    return LOAD_DONE;
+}
+
+static enum load_state take_named(struct subject *subject, const char *name, char *why, size_t room)
+{
+    struct symbol symbol = look_up(subject->object, name);
+    switch (symbol.kind) {
+    case KIND_FUNCTION:
+        return take_getter(subject, symbol, name, why, room);
+    case KIND_DATA:
+        return take_data(subject, symbol, name, why, room);
+    case KIND_ABSENT:
+        snprintf(why, room, "does not export %s; see nep49.h", text_safe(name));
+        return LOAD_FAILED;
+    case KIND_OTHER:
+        break;
+    }
+    snprintf(why, room, "%s is neither a function nor data", text_safe(name));
+    return LOAD_FAILED;
+}
+
+static enum load_state take_usual(struct subject *subject, char *why, size_t room)
+{
+    struct symbol data = look_up(subject->object, "nep49_handler");
+    struct symbol function = look_up(subject->object, "nep49_get_handler");
+    if (data.kind == KIND_ABSENT && function.kind == KIND_ABSENT) {
+        snprintf(why, room, "exports neither nep49_handler nor nep49_get_handler; see nep49.h, or "
+                 "say PATH:SYMBOL");
+    } else if (data.kind != KIND_ABSENT && function.kind != KIND_ABSENT) {
+        snprintf(why, room, "exports both nep49_handler and nep49_get_handler; say which with "
+                 "PATH:SYMBOL");
+    } else if (data.kind == KIND_ABSENT && function.kind == KIND_FUNCTION) {
+        return take_getter(subject, function, "nep49_get_handler", why, room);
+    } else if (function.kind == KIND_ABSENT && data.kind == KIND_DATA) {
+        return take_data(subject, data, "nep49_handler", why, room);
+    } else if (function.kind == KIND_ABSENT) {
+        snprintf(why, room, "nep49_handler is %s; export a PyDataMem_Handler of that name, or a "
+                 "function nep49_get_handler",
+                 data.kind == KIND_FUNCTION ? "a function" : "not data");
+    } else {
+        snprintf(why, room, "nep49_get_handler is not a function; export one, or a "
+                 "PyDataMem_Handler named nep49_handler");
+    }
+    return LOAD_FAILED;
+}
+
+/* The claims are text with an end inside the object, whatever their type was. */
+static enum load_state take_claims(struct subject *subject, char *why, size_t room)
+{
+    struct symbol symbol = look_up(subject->object, "nep49_claims");
+    subject->claims = "";
+    if (symbol.kind == KIND_ABSENT)
+        return LOAD_DONE;
+    if (symbol.kind != KIND_DATA || memchr(symbol.address, '\0', symbol.size) == NULL) {
+        snprintf(why, room, "nep49_claims is not an array of char that ends in a NUL");
+        return LOAD_FAILED;
+    }
+    subject->claims = symbol.address;
+    return LOAD_DONE;
+}
+
+static enum load_state load_file(const char *path, const char *symbol, struct subject *subject,
+                                 char *why, size_t room)
+{
+    memset(subject, 0, sizeof *subject);
+    subject->claims = "";
+    dlerror();
+    subject->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (subject->object == NULL) {
+        const char *error = dlerror();
+        snprintf(why, room, "cannot be loaded: %s", error != NULL ? text_safe(error) : "no reason");
+        return LOAD_FAILED;
+    }
+    enum load_state state = symbol != NULL ? take_named(subject, symbol, why, room)
+                                           : take_usual(subject, why, room);
+    return state == LOAD_DONE ? take_claims(subject, why, room) : state;
+}
+
+enum load_state subject_load(const struct subject_place *place, struct subject *subject, char *why,
+                             size_t room)
+{
+    return load_file(place->path, place->symbol, subject, why, room);
+}
+
+enum load_state subject_load_twin(const struct subject_place *place, struct subject *subject,
+                                  char *why, size_t room)
+{
+    int from = open(place->path, O_RDONLY | O_CLOEXEC);
+    int to = memfd_create("conform-twin", MFD_CLOEXEC);
+    struct stat status;
+    enum load_state state = LOAD_FAILED;
+    if (from < 0 || to < 0 || fstat(from, &status) != 0) {
+        snprintf(why, room, "a copy of the object cannot be made: %s", strerror(errno));
+    } else {
+        off_t left = status.st_size;
+        while (left > 0) {
+            ssize_t sent = sendfile(to, from, NULL, (size_t)left);
+            if (sent <= 0)
+                break;
+            left -= sent;
+        }
+        if (left == 0)
+            state = load_file(text("/proc/self/fd/%d", to), place->symbol, subject, why, room);
+        else
+            snprintf(why, room, "a copy of the object cannot be made: %s", strerror(errno));
+    }
+    if (from >= 0)
+        close(from);
+    if (to >= 0)
+        close(to);
+    return state;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The subject: the handler under test, how it is found, and how it is loaded.
+ */
+#ifndef CONFORM_SUBJECT_H
+#define CONFORM_SUBJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "nep49.h"
+#include "record.h"
+
+/* Where the subject is: found by the coordinator, which loads nothing. */
+struct subject_place {
+    char *argument; /* as it was given to --handler */
+    char *path;     /* absolute */
+    char *symbol;   /* or NULL for the two names of nep49.h */
+    char *label;    /* short, for reports */
+};
+
+/* Finds what --handler names: a path, PATH:SYMBOL, or the name of a reference handler in
+ * the build tree that this program runs from, or else where it was installed.
+ * Returns NULL and fills in `place` (freed by subject_place_free), or one line, which names the
+ * argument, on what is wrong (good until the next calls of text()). */
+const char *subject_find(const char *argument, struct subject_place *place);
+void subject_place_free(struct subject_place *place);
+
+/* Calls `each` with the name of every reference handler that can be found, in order. */
+void subject_each_reference(void (*each)(const char *name, void *data), void *data);
+
+struct subject {
+    void *object;
+    PyDataMem_Handler *handler;
+    PyDataMem_Handler *(*getter)(const char **why); /* or NULL */
+    const char *claims;                             /* the words, "" where there are none */
+};
+
+/* Loads it into this process: runs its constructors and its getter.
+ * LOAD_DONE, LOAD_FAILED or LOAD_UNFIT; `why` then receives one line, which does not name
+ * the subject. */
+enum load_state subject_load(const struct subject_place *place, struct subject *subject,
+                             char *why, size_t room);
+
+/* An independent second copy of the object (from a copy of its file, as the loader keeps one
+ * instance of a file), so that two subjects live side by side.  As subject_load. */
+enum load_state subject_load_twin(const struct subject_place *place, struct subject *subject,
+                                  char *why, size_t room);
+
+#endif

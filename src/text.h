@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Small help with text: formatting without ownership, and making what came from a
+ * subject safe to show.
+ */
+#ifndef CONFORM_TEXT_H
+#define CONFORM_TEXT_H
+
+#include <stddef.h>
+
+/* Formats into one of sixteen buffers of this thread, used in turn: good until fifteen
+ * more calls.  Cut at 511 bytes. */
+const char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Copies `length` bytes of untrusted text so that any terminal, file format or log
+ * takes them: valid UTF-8 stays, control characters and broken bytes become \xHH, and the
+ * result is cut to `room` with a closing "..." where it did not fit.  Line feeds stay only
+ * where `keep_lines` is not 0.  Returns `to`. */
+char *text_clean(char *to, size_t room, const char *from, size_t length, int keep_lines);
+
+/* text_clean of a string into one of text()'s buffers. */
+const char *text_safe(const char *from);
+
+/* A copy of `word` as a POSIX shell reads it back, in one of text()'s buffers. */
+const char *text_shell(const char *word);
+
+#endif

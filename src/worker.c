@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Running properties under Check.  Check forks, waits, limits the time and tells the signal; the
+ * verdict lives in the record that the property's process fills in, for Check takes a process
+ * that calls exit(0) half-way for a success.
+ */
+#include "worker.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "drive.h"
+#include "memcheck.h"
+#include "python.h"
+#include "text.h"
+
+/* What the process forked by Check has to know; Check passes it nothing. */
+static struct {
+    const struct plan *plan;
+    size_t index;
+    int output[2]; /* pipe: what the property prints */
+    bool python_up;
+} worker;
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+double worker_time_limit(const struct plan *plan)
+{
+    int timeouts = atomic_load(&plan->board->timeouts);
+    return timeouts == 0 ? plan->timeout : plan->timeout / 4;
+}
+
+bool worker_subject_lives(struct board *board)
+{
+    return board_record(board, 0)->verdict == PASS;
+}
+
+/* ---- in the property's process --------------------------------------------------------------- */
+
+static void reset_signals(void)
+{
+    for (int number = 1; number < NSIG; number++) {
+        if (number != SIGKILL && number != SIGSTOP && number != SIGPIPE)
+            signal(number, SIG_DFL);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void close_descriptors(unsigned first, unsigned last)
+{
+    if (close_range(first, last, 0) == 0)
+        return;
+    unsigned most = (unsigned)sysconf(_SC_OPEN_MAX); /* a kernel before 5.9, or valgrind */
+    for (unsigned fd = first; fd <= last && fd < most; fd++)
+        close((int)fd);
+}
+
+/* The property sees an empty input, its output goes into the pipe, and nothing else is open:
+ * Check's own file neither, which a subject could otherwise write into. */
+static void arrange_descriptors(void)
+{
+    int nothing = open("/dev/null", O_RDONLY);
+    dup2(nothing, 0);
+    dup2(worker.output[1], WORKER_OUTPUT_FD);
+    dup2(worker.output[1], 1);
+    dup2(worker.output[1], 2);
+    close_descriptors(3, WORKER_OUTPUT_FD - 1);
+    close_descriptors(WORKER_OUTPUT_FD + 1, ~0u);
+    fcntl(WORKER_OUTPUT_FD, F_SETFD, FD_CLOEXEC);
+}
+
+static void begin_in_child(void)
+{
+    const struct plan *plan = worker.plan;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    reset_signals();
+    arrange_descriptors();
+    struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    bool first = worker.index == 0;
+    struct drive_setup setup = {
+        .property = plan->properties[worker.index],
+        .place = plan->place,
+        .record = board_record(plan->board, worker.index),
+        .load = first ? board_load(plan->board) : NULL,
+        .seed = plan->seed,
+        .python_path = plan->python_path,
+    };
+    board_fence(plan->board, worker.index, first);
+    if (worker.python_up)
+        python_after_fork_child();
+    drive_begin(&setup);
+}
+
+static _Noreturn void run_property(const struct property *property)
+{
+    if (property->world != WORLD_FRESH)
+        drive_load_subject();
+    if (property->world == WORLD_BARE)
+        python_release();
+    property->run();
+    holds();
+}
+
+START_TEST(check_runs_property)
+{
+    run_property(drive_property());
+}
+END_TEST
+
+/* ---- in the worker ----------------------------------------------------------------------------- */
+
+static const char *call_in_words(const struct call *call)
+{
+    switch (call->function) {
+    case IN_MALLOC:
+        return text("malloc(%zu)", call->first);
+    case IN_CALLOC:
+        return text("calloc(%zu, %zu)", call->first, call->second);
+    case IN_REALLOC:
+        return text("realloc(%p, %zu)", call->pointer, call->first);
+    case IN_FREE:
+        return text("free(%p, %zu)", call->pointer, call->first);
+    case OUTSIDE:
+        break;
+    }
+    return NULL;
+}
+
+/* Where the process was: in the call that the signal hit, or in any that had not returned. */
+static const char *where_it_was(const struct record *record)
+{
+    const char *words = record->signal != 0 ? call_in_words(&record->signal_call) : NULL;
+    for (int i = 0; words == NULL && record->signal == 0 && i < CALL_SLOTS; i++)
+        words = call_in_words(&record->calls[i]);
+    if (words != NULL)
+        return text("inside %s", words);
+    return record->step[0] != '\0' ? text("while %s", record->step) : "outside the handler";
+}
+
+void worker_describe_crash(struct record *record, const char *how)
+{
+    const char *address =
+        record->signal_has_address ? text(" at address %#zx", (size_t)record->signal_address) : "";
+    snprintf(record->expected, sizeof record->expected, "the property to run to its end");
+    snprintf(record->seen, sizeof record->seen, "%s%s, %s", how, address, where_it_was(record));
+}
+
+/* What came over the shared memory is not to be trusted: a subject can write there. */
+static void make_sound(struct record *record)
+{
+    record->expected[sizeof record->expected - 1] = '\0';
+    record->seen[sizeof record->seen - 1] = '\0';
+    record->step[sizeof record->step - 1] = '\0';
+    if (record->reached < PASS || (int)record->reached >= VERDICT_COUNT) {
+        record->reached = BROK;
+        snprintf(record->seen, sizeof record->seen, "its record was overwritten");
+    }
+}
+
+static enum verdict judge_end(struct record *record, TestResult *result)
+{
+    const char *message = result != NULL ? tr_msg(result) : "";
+    int number;
+    if (result == NULL) {
+        snprintf(record->seen, sizeof record->seen, "Check did not run it");
+        return BROK;
+    }
+    if (tr_rtype(result) == CK_PASS) {
+        if (atomic_load(&record->state) == RECORD_ENDED) {
+            make_sound(record);
+            return record->reached;
+        }
+        worker_describe_crash(record, "the process exited with status 0");
+        return CRASH;
+    }
+    record->signal = 0; /* believe what the kernel said */
+    if (strncmp(message, "Test timeout expired", 20) == 0) {
+        worker_describe_crash(record, text("no end after %.3g s",
+                                           worker_time_limit(worker.plan)));
+        atomic_fetch_add(&worker.plan->board->timeouts, 1);
+        return TIMEOUT;
+    }
+    if (sscanf(message, "Received signal %d", &number) == 1) {
+        record->signal = number;
+        worker_describe_crash(record, text("SIG%s", sigabbrev_np(number)));
+        return CRASH;
+    }
+    if (sscanf(message, "Early exit with return value %d", &number) == 1) {
+        worker_describe_crash(record, text("the process exited with status %d", number & 0xff));
+        return CRASH;
+    }
+    snprintf(record->seen, sizeof record->seen, "Check says: %s", message);
+    return BROK;
+}
+
+/* Memcheck's errors break a property that holds otherwise. */
+static enum verdict judge_memcheck(struct record *record, enum verdict verdict)
+{
+    char line[512];
+    const char *folder = worker.plan->memcheck_folder;
+    if (folder == NULL || record->memcheck_errors == 0 || verdict == FAIL)
+        return verdict;
+    if (memcheck_first_error(folder, record->pid, line, sizeof line) != 0)
+        snprintf(line, sizeof line, "no report of it was found");
+    if (verdict == CRASH || verdict == TIMEOUT || verdict == BROK) {
+        size_t used = strlen(record->seen);
+        snprintf(record->seen + used, sizeof record->seen - used, "; memcheck: %s", line);
+        return verdict;
+    }
+    snprintf(record->expected, sizeof record->expected, "no error under memcheck");
+    snprintf(record->seen, sizeof record->seen, "%llu: %s",
+             (unsigned long long)record->memcheck_errors, line);
+    return FAIL;
+}
+
+/* Takes what was printed out of the pipe; more than a pipe holds was refused to the writer. */
+static void keep_output(struct record *record)
+{
+    char buffer[4096];
+    ssize_t length;
+    record->output_length = 0;
+    while ((length = read(worker.output[0], buffer, sizeof buffer)) > 0) {
+        if (record->output_length < sizeof record->output) {
+            size_t room = sizeof record->output - record->output_length;
+            memcpy(record->output + record->output_length, buffer,
+                   (size_t)length < room ? (size_t)length : room);
+        }
+        record->output_length += (size_t)length;
+    }
+    close(worker.output[0]);
+    close(worker.output[1]);
+}
+
+/* Ends what a property left running outside its process group: such processes become the
+ * worker's own children (PR_SET_CHILD_SUBREAPER). */
+static void end_stragglers(void)
+{
+    for (int round = 0; round < 100; round++) {
+        FILE *file = fopen("/proc/thread-self/children", "re");
+        int pid, found = 0;
+        while (file != NULL && fscanf(file, "%d", &pid) == 1) {
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+            found++;
+        }
+        if (file != NULL)
+            fclose(file);
+        if (found == 0)
+            return;
+    }
+}
+
+static void run_under_check(size_t index)
+{
+    const struct property *property = worker.plan->properties[index];
+    struct record *record = board_record(worker.plan->board, index);
+    worker.index = index;
+    uint64_t begin = now();
+    if (pipe2(worker.output, O_NONBLOCK | O_CLOEXEC) != 0) {
+        snprintf(record->seen, sizeof record->seen, "no pipe: %s", strerror(errno));
+        record->verdict = BROK;
+        return;
+    }
+    Suite *suite = suite_create("battery");
+    TCase *tcase = tcase_create(property->id);
+    tcase_set_timeout(tcase, worker_time_limit(worker.plan));
+    if (worker.python_up)
+        tcase_add_unchecked_fixture(tcase, python_before_fork, python_after_fork_parent);
+    tcase_add_checked_fixture(tcase, begin_in_child, NULL);
+    tcase_add_test(tcase, check_runs_property);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_FORK);
+    srunner_run_all(runner, CK_SILENT);
+    TestResult **results = srunner_results(runner);
+    keep_output(record);
+    enum verdict verdict =
+        judge_end(record, srunner_ntests_run(runner) == 1 ? results[0] : NULL);
+    verdict = judge_memcheck(record, verdict);
+    free(results);
+    srunner_free(runner);
+    end_stragglers();
+    record->seconds = (double)(now() - begin) / 1e9;
+    atomic_thread_fence(memory_order_release);
+    record->verdict = verdict;
+}
+
+static void take(size_t number, size_t index, int doorbell)
+{
+    struct board *board = worker.plan->board;
+    atomic_store(&board->workers[number].since, now());
+    atomic_store(&board->workers[number].property, index + 1);
+    run_under_check(index);
+    atomic_store(&board->workers[number].property, 0);
+    atomic_fetch_add(&board->finished, 1);
+    if (write(doorbell, "", 1) < 0 && errno == EPIPE)
+        _exit(4); /* the coordinator is gone */
+}
+
+static void start_python(const struct plan *plan)
+{
+    struct environment environment;
+    const char *wrong = python_start(plan->python_path, &environment);
+    if (wrong != NULL) {
+        snprintf(plan->board->python_error, sizeof plan->board->python_error, "%s", wrong);
+        _exit(4);
+    }
+    worker.python_up = true;
+    if (atomic_exchange(&plan->board->environment_known, 1) == 0)
+        plan->board->environment = environment;
+}
+
+/* Waits until the first property has its verdict.  False where it shows a dead subject. */
+static bool wait_for_first(struct board *board, size_t number, int doorbell)
+{
+    if (number == 0 && board_record(board, 0)->verdict == VERDICT_NONE)
+        take(0, 0, doorbell);
+    while (((volatile struct record *)board_record(board, 0))->verdict == VERDICT_NONE)
+        nanosleep(&(struct timespec){0, 200000}, NULL);
+    return worker_subject_lives(board);
+}
+
+/* Check reads its own variables from the environment: some would leave properties out. */
+static void forget_checks_variables(void)
+{
+    extern char **environ;
+    for (char **variable = environ; *variable != NULL;) {
+        char name[64];
+        if (strncmp(*variable, "CK_", 3) == 0 &&
+            sscanf(*variable, "%63[^=]", name) == 1 && unsetenv(name) == 0)
+            variable = environ;
+        else
+            variable++;
+    }
+}
+
+static void prepare(const struct plan *plan)
+{
+    worker.plan = plan;
+    forget_checks_variables();
+    /* else OpenBLAS starts threads when NumPy is imported, and the worker could not fork */
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+}
+
+_Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int doorbell)
+{
+    prepare(plan);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGPIPE, SIG_IGN);
+    struct board *board = plan->board;
+    if (!fresh)
+        start_python(plan);
+    if (!wait_for_first(board, number, doorbell))
+        _exit(0);
+    size_t i;
+    while (fresh && (i = atomic_fetch_add(&board->next_fresh, 1)) < plan->fresh_count)
+        take(number, plan->fresh[i], doorbell);
+    if (!worker.python_up && atomic_load(&board->next_python) < plan->python_count)
+        start_python(plan);
+    while (worker.python_up && (i = atomic_fetch_add(&board->next_python, 1)) < plan->python_count)
+        take(number, plan->python[i], doorbell);
+    _exit(0);
+}
+
+_Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_end)(void))
+{
+    prepare(plan);
+    const struct property *property = plan->properties[index];
+    struct drive_setup setup = {
+        .property = property,
+        .place = plan->place,
+        .record = board_record(plan->board, index),
+        .load = board_load(plan->board),
+        .seed = plan->seed,
+        .python_path = plan->python_path,
+        .at_end = at_end,
+    };
+    if (property->world != WORLD_FRESH)
+        start_python(plan);
+    drive_begin(&setup);
+    run_property(property);
+}

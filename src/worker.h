@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A worker: a process that starts Python once and has Check run its share of the properties,
+ * each in a process forked off it.
+ */
+#ifndef CONFORM_WORKER_H
+#define CONFORM_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "property.h"
+#include "record.h"
+#include "subject.h"
+
+/* In a property's process, the descriptor that keeps the captured output open, whatever the
+ * subject does to the low ones. */
+enum { WORKER_OUTPUT_FD = 200 };
+
+/* What there is to do: made by the coordinator, the same for all workers.  Indices are those of
+ * `properties` and of the board's records; number 0 is the first one, run alone. */
+struct plan {
+    const struct property *const *properties;
+    size_t count;
+    size_t *fresh, *python; /* the two queues, as indices */
+    size_t fresh_count, python_count;
+    struct board *board;
+    const struct subject_place *place;
+    const char *python_path; /* the interpreter's executable */
+    double timeout;          /* seconds */
+    uint64_t seed;
+    const char *memcheck_folder; /* or NULL */
+};
+
+/* Runs what is left in the queues until they are empty.  `number` is the worker's; `fresh` says
+ * that it takes the properties that want no interpreter, before it starts one.  A byte goes to
+ * `doorbell` after each property. */
+_Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int doorbell);
+
+/* Runs one property in this process (--no-fork); `at_end` is called when it has ended and
+ * does not return. */
+_Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_end)(void));
+
+/* What a record says about a process that did not reach its end: fills in expected and seen. */
+void worker_describe_crash(struct record *record, const char *how);
+
+/* True once the first property has shown that the subject is alive. */
+bool worker_subject_lives(struct board *board);
+
+/* Seconds that a property may take now: less once one has run out of time. */
+double worker_time_limit(const struct plan *plan);
+
+#endif

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "interpose.h"
 #include "memcheck.h"
 #include "python.h"
 #include "worker.h"
@@ -156,7 +157,7 @@ void drive_begin(const struct drive_setup *setup)
     drive.memcheck_errors_before = memcheck_error_count();
     setup->record->pid = getpid();
     atomic_store(&setup->record->state, RECORD_RUNNING);
-    if (!is_sanitized() && setup->at_end == NULL)
+    if (!CONFORM_SANITIZED && setup->at_end == NULL)
         catch_fatal_signals();
 }
 
@@ -235,11 +236,13 @@ static struct call *call_begin(enum function function, const void *p, size_t fir
     call->second = second;
     call->function = function;
     atomic_signal_fence(memory_order_seq_cst);
+    interpose_enter();
     return call;
 }
 
 static void call_end(struct call *call)
 {
+    interpose_leave();
     atomic_signal_fence(memory_order_seq_cst);
     call->function = OUTSIDE;
 }
@@ -445,5 +448,5 @@ size_t output_so_far(void)
 
 bool is_slow(void)
 {
-    return is_sanitized() || memcheck_is_running();
+    return CONFORM_SANITIZED || memcheck_is_running();
 }

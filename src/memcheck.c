@@ -35,18 +35,6 @@ uint64_t memcheck_error_count(void)
 #endif
 }
 
-bool is_sanitized(void)
-{
-#if defined(__SANITIZE_ADDRESS__)
-    return true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-    return true;
-#endif
-#endif
-    return false;
-}
-
 /* The suppressions for CPython and NumPy: of the source tree that this was built from, or those
  * that were installed. */
 static const char *suppressions(void)
@@ -123,6 +111,8 @@ int memcheck_first_error(const char *folder, pid_t pid, char *line, size_t room)
         bool is_frame = strncmp(words, "at 0x", 5) == 0 || strncmp(words, "by 0x", 5) == 0;
         if (used == 0 && is_frame)
             continue;
+        if (is_frame && strstr(words, " (drive.c:") != NULL)
+            break; /* from here on it is the harness */
         int wrote = snprintf(line + used, room - used, "%s%s",
                              used == 0 ? "" : strncmp(words, "at", 2) == 0 ? " at " : ", from ",
                              is_frame && frame != NULL ? frame + 2 : words);

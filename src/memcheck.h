@@ -15,8 +15,17 @@ bool memcheck_is_running(void);
 /* Errors of this process and those it was forked from; 0 without memcheck. */
 uint64_t memcheck_error_count(void);
 
-/* True in a build with AddressSanitizer. */
-bool is_sanitized(void);
+/* 1 in a build with AddressSanitizer, which gcc and clang tell in different ways. */
+#if defined(__SANITIZE_ADDRESS__)
+#define CONFORM_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CONFORM_SANITIZED 1
+#endif
+#endif
+#ifndef CONFORM_SANITIZED
+#define CONFORM_SANITIZED 0
+#endif
 
 /* Replaces this process by the same command under memcheck, its reports going to a file for each
  * process in `folder`.  Returns only where that fails, with one line on why. */

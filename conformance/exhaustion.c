@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * exhaustion: libc or the kernel refuses what the handler asks of them.
+ */
+#include "battery.h"
+#include "interpose.h"
+
+GROUP(exhaustion, 9, "Running out beneath the handler: requests that it makes of libc or the kernel are refused.");
+
+/* A first round of calls lets the subject make what it makes once (its pools, its thread's part),
+ * and shows whether its requests are seen. */
+static void begin(void)
+{
+    if (!interpose_works())
+        skip("requests of libc do not come through the runner under memcheck or the sanitizers");
+    interpose_watch();
+    void *p = must_realloc(must_malloc(100), 5000);
+    subject_free(p, 5000);
+    p = must_calloc(100, 50);
+    subject_free(p, 5000);
+    void *large = must_malloc(300000);
+    subject_free(large, 300000);
+    if (interpose_counts().requests == 0)
+        skip("it makes no request that the runner sees: its memory is its own, or it is linked "
+             "statically or with -Bsymbolic");
+}
+
+/* One call of each function over a few sizes, with the N-th request refused.  Whatever comes back
+ * is either a block or NULL, and no block that was live has changed. */
+static void exercise(struct blocks *blocks)
+{
+    static const size_t sizes[] = {1, 17, 64, 1000, 4096, 70000, 300000};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    for (size_t i = 0; i < SIZES; i++) {
+        void *p = subject_malloc(sizes[i]);
+        if (p != NULL)
+            blocks_add(blocks, p, sizes[i]);
+        p = subject_calloc(1, sizes[i]);
+        if (p != NULL) {
+            expect_zero(p, sizes[i], "after calloc(1, %zu)", sizes[i]);
+            blocks_add(blocks, p, sizes[i]);
+        }
+        if (blocks->count == 0)
+            continue;
+        struct block *b = &blocks->at[i % blocks->count];
+        size_t size = sizes[SIZES - 1 - i];
+        unsigned char *moved = subject_realloc(b->p, size);
+        if (moved == NULL)
+            continue; /* refused: the block is as it was, which blocks_verify sees */
+        expect_pattern(moved, MIN(b->size, size), b->number, "after realloc from %zu to %zu",
+                       b->size, size);
+        blocks->bytes += size - b->size;
+        b->p = moved;
+        b->size = size;
+        pattern_fill(moved, size, b->number);
+    }
+}
+
+/* Runs exercise with request 1 refused, then 2, and so on, until none is. */
+static void refuse_each(bool onwards)
+{
+    enum { MOST = 400 };
+    for (size_t nth = 1; nth <= MOST; nth++) {
+        struct blocks blocks = {0};
+        step("request %zu of libc %s refused", nth, onwards ? "and all after it are" : "is");
+        interpose_refuse(nth, onwards);
+        exercise(&blocks);
+        bool refused = interpose_counts().refused > 0;
+        blocks_verify(&blocks, "with request %zu of libc refused", nth);
+        while (blocks.count > 0)
+            blocks_free(&blocks, blocks.count / 2);
+        interpose_refuse(0, false);
+        blocks_free_all(&blocks);
+        void *p = must_malloc(1000); /* it has recovered */
+        subject_free(p, 1000);
+        if (!refused)
+            return;
+    }
+}
+
+PROPERTY(exhaustion_nth_request,
+    .id     = "exhaustion.nth-request",
+    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .clause = "whichever request that the handler makes of libc or the kernel is refused, once or "
+              "from then on, each call returns NULL or a good block, and live blocks stay as they "
+              "are",
+    .source = "C17 7.22.3.2, 7.22.3.4, 7.22.3.5: a null pointer, and the old object unchanged, "
+              "where space cannot be allocated",
+    .why    = "NumPy turns NULL into MemoryError and goes on; a handler that crashes there takes "
+              "the whole program down",
+    .hint   = "check what malloc, mmap and their kin return before using it, undo what was done "
+              "so far, and unlock",
+    .looks  = "CRASH: SIGSEGV at address 0, inside malloc(1)")
+{
+    begin();
+    refuse_each(false);
+    refuse_each(true);
+}
+
+PROPERTY(exhaustion_no_leak,
+    .id     = "exhaustion.no-leak",
+    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .clause = "a call that fails leaves nothing behind of what it took from libc or the kernel",
+    .source = "good practice",
+    .why    = "a program that survives one MemoryError meets the next one sooner, and sooner again",
+    .hint   = "give back what was taken before the request that was refused",
+    .looks  = "WARN: 64 blocks more than before are held after 64 refused calls")
+{
+    enum { ROUNDS = 64, DEEPEST = 6 };
+    begin();
+    for (size_t nth = 1; nth <= DEEPEST; nth++) {
+        size_t held[2], refused = 0;
+        for (size_t round = 0; round < ROUNDS + 8; round++) {
+            if (round == 8) /* what is made once is made by now */
+                held[0] = interpose_counts().blocks;
+            static const size_t sizes[] = {40, 5000, 200000};
+            size_t size = sizes[round % 3];
+            void *old = must_malloc(size);
+            interpose_refuse(nth, true);
+            void *p = round % 2 == 0 ? subject_malloc(size) : subject_realloc(old, 3 * size);
+            refused += interpose_counts().refused > 0;
+            interpose_refuse(0, false);
+            if (round % 2 == 1 && p != NULL)
+                old = NULL;
+            subject_free(p, round % 2 == 0 ? size : 3 * size);
+            subject_free(old, size);
+        }
+        held[1] = interpose_counts().blocks;
+        if (refused == 0)
+            return;
+        expect(held[1] < held[0] + ROUNDS / 4,
+               text("no more to be held after %d calls in which request %zu was refused", ROUNDS,
+                    nth),
+               "%zu blocks of libc's before, %zu after", held[0], held[1]);
+    }
+}
+
+PROPERTY(exhaustion_balance,
+    .id     = "exhaustion.balance",
+    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .clause = "when all blocks are freed, what the handler took from below for them is given back, "
+              "or kept within a bound",
+    .source = "good practice",
+    .why    = "a table or a cache that only grows ends a program that runs for days",
+    .hint   = "give back the nodes of side tables with their blocks, and bound every cache",
+    .looks  = "WARN: 2000 blocks more are held after each round")
+{
+    enum { ROUNDS = 12, BLOCKS = 300 };
+    struct interpose_counts after[ROUNDS];
+    begin();
+    for (size_t round = 0; round < ROUNDS; round++) {
+        struct blocks blocks = {0};
+        for (size_t i = 0; i < BLOCKS; i++) {
+            size_t size = 1 + random_below(chance(), i % 16 == 0 ? 20000 : 600);
+            unsigned char *p = i % 2 == 0 ? must_malloc(size) : must_calloc(size, 1);
+            if (i % 3 == 0)
+                p = must_realloc(p, size += 100);
+            blocks_add(&blocks, p, size);
+        }
+        blocks_free_all(&blocks);
+        after[round] = interpose_counts();
+    }
+    /* the last two thirds of the rounds add nothing, or less with each round */
+    size_t begun = after[ROUNDS / 3].blocks, ended = after[ROUNDS - 1].blocks;
+    expect(ended <= begun + BLOCKS / 2,
+           text("no growth over %d rounds of %d blocks made and freed", ROUNDS, BLOCKS),
+           "%zu blocks of libc's held after round %d, %zu at the end", begun, ROUNDS / 3 + 1, ended);
+    size_t bytes_begun = after[ROUNDS / 3].bytes, bytes_ended = after[ROUNDS - 1].bytes;
+    expect(bytes_ended <= bytes_begun + bytes_begun / 2 + (1 << 20),
+           text("no growth over %d rounds of %d blocks made and freed", ROUNDS, BLOCKS),
+           "%zu bytes held after round %d, %zu at the end", bytes_begun, ROUNDS / 3 + 1,
+           bytes_ended);
+}

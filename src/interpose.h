@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Between a subject and libc: this program defines malloc and its kin, mmap and its kin itself, so
+ * that what a subject asks for from inside one of its four functions can be counted, kept books
+ * of, and refused.  Calls from anywhere else go straight through.
+ *
+ * It does not see a subject that is linked with -Bsymbolic or statically, makes system calls by
+ * itself, or asks on threads of its own; and it steps aside in a build with sanitizers and under
+ * memcheck, which replace malloc themselves.
+ */
+#ifndef CONFORM_INTERPOSE_H
+#define CONFORM_INTERPOSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether calls of libc's functions come through here at all in this process. */
+bool interpose_works(void);
+
+/* Around every call into the subject, by the thread that makes it. */
+extern _Thread_local int interpose_depth;
+
+static inline void interpose_enter(void)
+{
+    interpose_depth++;
+}
+
+static inline void interpose_leave(void)
+{
+    interpose_depth--;
+}
+
+/* From now on requests are counted and books are kept of what was taken and not given back. */
+void interpose_watch(void);
+
+/* The nth request from now on (1: the next one) is refused with ENOMEM, and with `onwards` every
+ * one after it.  0 refuses none. */
+void interpose_refuse(size_t nth, bool onwards);
+
+struct interpose_counts {
+    size_t requests; /* for memory, since interpose_refuse or interpose_watch */
+    size_t refused;  /* of them */
+    size_t blocks;   /* taken from malloc and its kin since interpose_watch, and not given back */
+    size_t bytes;    /* in them, and in what was mapped and not unmapped */
+};
+struct interpose_counts interpose_counts(void);
+
+#endif

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "memcheck.h"
+#include "random.h"
 #include "report.h"
 #include "text.h"
 #include "worker.h"
@@ -43,6 +44,8 @@ struct coordinator {
     struct report_files *files;
     struct one_worker workers[MOST_WORKERS];
     size_t jobs, restarts;
+    struct record *kept; /* of --repeat: for each property, the worst so far */
+    size_t rounds;
     uint64_t begin;
     char memcheck_folder[PATH_MAX];
 };
@@ -101,6 +104,15 @@ static void make_queues(struct plan *plan)
             plan->fresh[plan->fresh_count++] = i;
         else
             plan->python[plan->python_count++] = i;
+    }
+}
+
+static void shuffle(size_t *queue, size_t count, struct random *random)
+{
+    for (size_t i = count; i > 1; i--) {
+        size_t other = random_below(random, i), kept = queue[i - 1];
+        queue[i - 1] = queue[other];
+        queue[other] = kept;
     }
 }
 
@@ -360,7 +372,8 @@ static void fill_run(struct coordinator *c)
 {
     struct board *board = c->plan.board;
     /* asked for or not, a first property that did not pass is in the report */
-    size_t from = c->first_is_implied && board_record(board, 0)->verdict == PASS ? 1 : 0;
+    const struct record *first = c->kept != NULL ? &c->kept[0] : board_record(board, 0);
+    size_t from = c->first_is_implied && first->verdict == PASS ? 1 : 0;
     struct run *run = &c->run;
     run->options = c->options;
     run->place = &c->place;
@@ -371,7 +384,8 @@ static void fill_run(struct coordinator *c)
     run->count = c->plan.count - from;
     run->records = allocate(run->count, sizeof *run->records);
     for (size_t i = 0; i < run->count; i++)
-        run->records[i] = board_record(board, from + i);
+        run->records[i] = c->kept != NULL ? &c->kept[from + i] : board_record(board, from + i);
+    run->rounds = c->rounds;
     run->seconds = (double)(now() - c->begin) / 1e9;
 }
 
@@ -407,6 +421,7 @@ static void end_here(void)
     struct record *record = board_record(here->plan.board, 0);
     record->verdict = record->reached;
     here->first_is_implied = false;
+    here->rounds = 1;
     fill_run(here);
     fflush(stdout);
     enum exit_code code = report(here);
@@ -473,6 +488,56 @@ static void set_up(struct coordinator *c, char **argv)
     c->jobs = choose_jobs(c);
 }
 
+/* How much a verdict says against the handler: of all rounds, the worst one is told. */
+static int weight(enum verdict verdict)
+{
+    static const int weights[VERDICT_COUNT] = {[SKIP] = 1, [WARN] = 2,    [BROK] = 3,
+                                               [FAIL] = 4, [TIMEOUT] = 5, [CRASH] = 6};
+    return weights[verdict];
+}
+
+/* Adds the round on the board to what is kept of the earlier ones.  True where it had anything bad. */
+static bool keep_round(struct coordinator *c)
+{
+    bool bad = false;
+    if (c->kept == NULL)
+        c->kept = allocate(c->plan.count, sizeof *c->kept);
+    for (size_t i = 0; i < c->plan.count; i++) {
+        const struct record *record = board_record(c->plan.board, i);
+        size_t bad_rounds = c->kept[i].bad_rounds + (record->verdict != PASS && record->verdict != SKIP);
+        bad = bad || (verdict_is_bad(record->verdict) &&
+                      (c->properties[i]->judge == JUDGE_HANDLER || record->verdict == BROK));
+        if (c->rounds == 0 || weight(record->verdict) > weight(c->kept[i].verdict))
+            c->kept[i] = *record;
+        c->kept[i].bad_rounds = bad_rounds;
+    }
+    c->rounds++;
+    return bad;
+}
+
+/* All rounds that were asked for.  The load report and the environment are those of the last. */
+static void run_rounds(struct coordinator *c)
+{
+    const struct options *options = c->options;
+    size_t most = options->repeat != 0 ? options->repeat : options->until_fail ? SIZE_MAX : 1;
+    struct random random = random_for(options->seed, "shuffle");
+    for (;;) {
+        if (options->shuffle) {
+            shuffle(c->plan.fresh, c->plan.fresh_count, &random);
+            shuffle(c->plan.python, c->plan.python_count, &random);
+        }
+        run_workers(c);
+        if (c->plan.board->python_error[0] != '\0')
+            return;
+        complete_all(c);
+        bool bad = keep_round(c);
+        if (c->rounds >= most || (bad && options->until_fail) ||
+            atomic_load(&board_load(c->plan.board)->state) != LOAD_DONE)
+            return;
+        board_clear(c->plan.board);
+    }
+}
+
 enum exit_code coordinator_run(const struct options *options, char **argv)
 {
     static struct coordinator coordinator;
@@ -482,12 +547,11 @@ enum exit_code coordinator_run(const struct options *options, char **argv)
     set_up(c, argv);
     if (options->no_fork)
         run_here(c);
-    run_workers(c);
+    run_rounds(c);
     if (c->plan.board->python_error[0] != '\0') {
         report_files_discard(c->files);
         leave_with(EXIT_HARNESS_BROKE, "Python cannot be started: %s", c->plan.board->python_error);
     }
-    complete_all(c);
     fill_run(c);
     remove_memcheck_folder(c);
     return report(c);

@@ -34,6 +34,9 @@ enum {
     OPT_JUNIT,
     OPT_JSON,
     OPT_MEMCHECK,
+    OPT_REPEAT,
+    OPT_SHUFFLE,
+    OPT_UNTIL_FAIL,
 };
 
 static const struct option long_options[] = {
@@ -51,12 +54,15 @@ static const struct option long_options[] = {
     {"no-fork", no_argument, NULL, OPT_NO_FORK},
     {"python", required_argument, NULL, OPT_PYTHON},
     {"quiet", no_argument, NULL, 'q'},
+    {"repeat", required_argument, NULL, OPT_REPEAT},
     {"run", required_argument, NULL, OPT_RUN},
     {"seed", required_argument, NULL, OPT_SEED},
+    {"shuffle", no_argument, NULL, OPT_SHUFFLE},
     {"skip", required_argument, NULL, OPT_SKIP},
     {"strict", no_argument, NULL, OPT_STRICT},
     {"tap", required_argument, NULL, OPT_TAP},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"until-fail", no_argument, NULL, OPT_UNTIL_FAIL},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -76,6 +82,9 @@ static const char help[] =
     "  -j, --jobs=N                 workers at once (default: one for each core)\n"
     "      --timeout=SECONDS        limit for one property (default: 10)\n"
     "      --seed=N                 of all random choices (default: 49)\n"
+    "      --shuffle                in an order drawn from the seed\n"
+    "      --repeat=N               N rounds of everything; what was bad in any is reported\n"
+    "      --until-fail             rounds until one has something bad\n"
     "      --no-fork                run one property in this process, for a debugger\n"
     "      --memcheck               run under valgrind and lay its errors to the properties\n"
     "      --python=PATH            the interpreter to embed, such as venv/bin/python\n"
@@ -236,11 +245,17 @@ static void take_option(struct options *options, int option, char **argv)
     case OPT_PYTHON:
         options->python = optarg;
         break;
+    case OPT_REPEAT:
+        options->repeat = (size_t)number_option("--repeat", optarg, 1, 1000000);
+        break;
     case OPT_RUN:
         add_filter(options, true, optarg);
         break;
     case OPT_SEED:
         options->seed = seed_option(optarg);
+        break;
+    case OPT_SHUFFLE:
+        options->shuffle = true;
         break;
     case OPT_SKIP:
         add_filter(options, false, optarg);
@@ -253,6 +268,9 @@ static void take_option(struct options *options, int option, char **argv)
         break;
     case OPT_TIMEOUT:
         options->timeout = number_option("--timeout", optarg, 0.01, 86400);
+        break;
+    case OPT_UNTIL_FAIL:
+        options->until_fail = true;
         break;
     case OPT_VERSION:
         puts("conform " PACKAGE_VERSION);
@@ -274,6 +292,9 @@ static void check_together(const struct options *options)
         leave_with(EXIT_USAGE, "only one report can go to stdout (-); name a file for the others");
     if (options->quiet && options->verbose)
         leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
+    if (options->no_fork && (options->repeat > 1 || options->until_fail))
+        leave_with(EXIT_USAGE, "--no-fork runs one property once; leave out --repeat and "
+                               "--until-fail");
     if (options->no_fork && options->memcheck)
         leave_with(EXIT_USAGE, "--no-fork and --memcheck exclude each other; to look at one "
                                "property under valgrind, say valgrind conform ... --no-fork");

@@ -39,9 +39,10 @@ struct options {
     size_t jobs;                    /* 0: as many as there are cores */
     double timeout;                 /* seconds; 0: the usual limit */
     uint64_t seed;
+    size_t repeat;                  /* rounds; 0 with until_fail: no end but a failure */
     const char *python; /* or NULL for the one that configure chose */
     enum color color;
-    bool no_fork, memcheck, strict, quiet, verbose;
+    bool no_fork, memcheck, strict, quiet, verbose, shuffle, until_fail;
 };
 
 /* Reads the command line.  Prints --help and --version and leaves; where the command line is

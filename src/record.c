@@ -5,6 +5,7 @@
  */
 #include "record.h"
 
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -52,6 +53,19 @@ static char *first_record(struct board *board)
 struct record *board_record(struct board *board, size_t index)
 {
     return (struct record *)(first_record(board) + index * board->record_size);
+}
+
+void board_clear(struct board *board)
+{
+    struct board kept = {.count = board->count,
+                         .record_size = board->record_size,
+                         .header_size = board->header_size};
+    memset(board, 0, sizeof *board);
+    memset(board_load(board), 0, sizeof(struct load));
+    board->count = kept.count;
+    board->record_size = kept.record_size;
+    board->header_size = kept.header_size;
+    memset(first_record(board), 0, board->count * board->record_size);
 }
 
 void board_fence(struct board *board, size_t index, bool keep_load)

@@ -50,6 +50,7 @@ struct record {
     double seconds;
     char output[512];     /* what the property's process printed, its beginning */
     size_t output_length; /* how much it printed in all, as far as that was kept */
+    size_t bad_rounds;    /* of --repeat, in which the verdict was no PASS and no SKIP */
 
     /* Written by the property's process. */
     _Atomic int state; /* enum record_state */
@@ -116,6 +117,9 @@ struct board *board_create(size_t count);
 
 struct record *board_record(struct board *board, size_t index);
 struct load *board_load(struct board *board);
+
+/* Makes the board as new, for another round. */
+void board_clear(struct board *board);
 
 /* In the process of a property: takes away every page of the board but the record of
  * `index` and, where `keep_load` is set, the load report. */

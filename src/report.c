@@ -92,11 +92,12 @@ const char *run_handler_name(const struct run *run)
 
 const char *run_again(const struct run *run, const struct property *property)
 {
-    return text("%s --handler=%s%s%s --run=%s --seed=%llu --no-fork",
-                text_shell(run->options->program), text_shell(run->place->argument),
+    return text("%s%s --handler=%s%s%s --run=%s --seed=%llu %s",
+                run->options->memcheck ? "" : "gdb --args ", text_shell(run->options->program), text_shell(run->place->argument),
                 run->options->python != NULL ? " --python=" : "",
                 run->options->python != NULL ? text_shell(run->options->python) : "",
-                property->id, (unsigned long long)run->options->seed);
+                property->id, (unsigned long long)run->options->seed,
+                run->options->memcheck ? "--memcheck" : "--no-fork");
 }
 
 const char *libc_name(void)

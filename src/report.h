@@ -24,6 +24,7 @@ struct run {
     const struct property *const *properties;
     const struct record **records; /* one for each property, with its verdict */
     size_t count;                  /* of properties: the report has so many */
+    size_t rounds;                 /* of --repeat: each record is the worst of them */
     double seconds;                /* from start to end */
 };
 

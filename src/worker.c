@@ -41,8 +41,10 @@ static uint64_t now(void)
 
 double worker_time_limit(const struct plan *plan)
 {
+    static const double parts[] = {1, 0.2, 0.2, 0.1};
+    enum { LAST = sizeof parts / sizeof *parts - 1 };
     int timeouts = atomic_load(&plan->board->timeouts);
-    return timeouts == 0 ? plan->timeout : plan->timeout / 4;
+    return plan->timeout * parts[timeouts < LAST ? timeouts : LAST];
 }
 
 bool worker_subject_lives(struct board *board)

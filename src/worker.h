@@ -48,7 +48,8 @@ void worker_describe_crash(struct record *record, const char *how);
 /* True once the first property has shown that the subject is alive. */
 bool worker_subject_lives(struct board *board);
 
-/* Seconds that a property may take now: less once one has run out of time. */
+/* Seconds that a property may take now.  It is less once some have run out of time, so that a
+ * handler that hangs in many places is done with soon; a tenth is still far more than any takes. */
 double worker_time_limit(const struct plan *plan);
 
 #endif

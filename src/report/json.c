@@ -55,6 +55,8 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "hint", json_string(property->hint));
         json_object_set_new(object, "again", json_string(run_again(run, property)));
     }
+    if (run->rounds > 1)
+        json_object_set_new(object, "bad_rounds", json_integer((json_int_t)record->bad_rounds));
     if (length > 0)
         json_object_set_new(object, "output", json_string(output));
     return object;
@@ -76,10 +78,10 @@ int report_json(FILE *file, const struct run *run)
     for (size_t i = 0; i < run->count; i++)
         json_array_append_new(properties, property_object(run, i));
     json_t *root = json_pack(
-        "{s:s, s:s, s:o, s:o, s:s, s:I, s:o, s:b, s:s, s:f, s:o}", "format", "conform-report-1",
+        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:o, s:b, s:s, s:f, s:o}", "format", "conform-report-1",
         "conform", PACKAGE_VERSION, "subject", subject_object(run), "environment",
         environment_object(run), "seed", text("%llu", (unsigned long long)run->options->seed),
-        "expected", (json_int_t)run->count, "verdicts", tally_object(run), "conformant",
+        "rounds", (json_int_t)run->rounds, "expected", (json_int_t)run->count, "verdicts", tally_object(run), "conformant",
         run_exit_code(run) == EXIT_CONFORMANT, "conclusion", run_conclusion(run), "seconds",
         run->seconds, "properties", properties);
     if (root == NULL)

@@ -77,10 +77,13 @@ static void print_finding(const struct page *page, size_t i)
     if (record->expected[0] != '\0')
         print_field(page->file, "expected", text_safe(record->expected));
     print_field(page->file, record->verdict == BROK ? "broke" : "seen", text_safe(record->seen));
+    if (page->run->rounds > 1)
+        print_field(page->file, "rounds", text("%zu of %zu were so", record->bad_rounds,
+                                               page->run->rounds));
     if (record->verdict != BROK)
         print_field(page->file, "hint", property->hint);
     print_output(page, record);
-    fprintf(page->file, "        %-10sgdb --args %s\n\n", "again", run_again(page->run, property));
+    fprintf(page->file, "        %-10s%s\n\n", "again", run_again(page->run, property));
 }
 
 /* Reasons that more than three properties share are told once. */
@@ -134,7 +137,10 @@ static void print_tally(const struct page *page)
                  {TIMEOUT, "timed out"}, {BROK, "not judged"}, {SKIP, "skipped"}};
     struct tally handler = run_tally(page->run, JUDGE_HANDLER);
     struct tally runtime = run_tally(page->run, JUDGE_RUNTIME);
-    fprintf(page->file, "%zu properties", page->run->count);
+    fprintf(page->file, "%zu %s", page->run->count,
+            page->run->count == 1 ? "property" : "properties");
+    if (page->run->rounds > 1)
+        fprintf(page->file, " in %zu rounds", page->run->rounds);
     const char *between = ": ";
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         size_t n = handler.of[order[i].verdict] + runtime.of[order[i].verdict];

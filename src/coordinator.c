@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "memcheck.h"
 #include "random.h"
 #include "report.h"
@@ -55,13 +55,6 @@ static volatile sig_atomic_t interrupted;
 static void on_interrupt(int number)
 {
     interrupted = number;
-}
-
-static uint64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void *allocate(size_t count, size_t size)
@@ -205,7 +198,7 @@ static void complete(struct coordinator *c, size_t number, const char *how, enum
         return;
     record->signal = 0;
     worker_describe_crash(record, how);
-    record->seconds = (double)(now() - atomic_load(&board->workers[number].since)) / 1e9;
+    record->seconds = clock_since(atomic_load(&board->workers[number].since));
     record->verdict = verdict;
     atomic_fetch_add(&board->finished, 1);
 }
@@ -236,7 +229,7 @@ static void end_hung_workers(struct coordinator *c)
     for (size_t i = 0; i < c->jobs; i++) {
         if (c->workers[i].pid == 0 || atomic_load(&board->workers[i].property) == 0)
             continue;
-        double seconds = (double)(now() - atomic_load(&board->workers[i].since)) / 1e9;
+        double seconds = clock_since(atomic_load(&board->workers[i].since));
         if (seconds < c->plan.timeout + 5)
             continue;
         kill(c->workers[i].pid, SIGKILL);
@@ -386,7 +379,7 @@ static void fill_run(struct coordinator *c)
     for (size_t i = 0; i < run->count; i++)
         run->records[i] = c->kept != NULL ? &c->kept[from + i] : board_record(board, from + i);
     run->rounds = c->rounds;
-    run->seconds = (double)(now() - c->begin) / 1e9;
+    run->seconds = clock_since(c->begin);
 }
 
 static bool wants_color(const struct options *options)
@@ -543,7 +536,7 @@ enum exit_code coordinator_run(const struct options *options, char **argv)
     static struct coordinator coordinator;
     struct coordinator *c = &coordinator;
     c->options = options;
-    c->begin = now();
+    c->begin = clock_now();
     set_up(c, argv);
     if (options->no_fork)
         run_here(c);

@@ -23,11 +23,11 @@ _Thread_local int interpose_depth;
 /* What is kept, under one lock.  The table of what was taken is open addressing in memory that is
  * mapped for it, as malloc is what is being watched. */
 struct taken {
-    uintptr_t address; /* 0: never used; 1: used before */
+    uintptr_t address;
     size_t size;
     bool mapped;
 };
-enum { SLOTS = 1 << 18 };
+enum { SLOTS = 1 << 18, UNUSED_SLOT = 0, EMPTIED_SLOT = 1 };
 
 static struct {
     pthread_mutex_t lock;
@@ -73,57 +73,73 @@ void interpose_watch(void)
 
 /* ---- the books, under the lock --------------------------------------------------------------------- */
 
-static struct taken *slot_of(uintptr_t address)
+static size_t first_slot(uintptr_t address)
 {
-    size_t at = (address >> 4) * 0x9e3779b97f4a7c15u >> 40;
-    while (books.table[at % SLOTS].address != address && books.table[at % SLOTS].address != 0)
-        at++;
-    return &books.table[at % SLOTS];
+    return (address >> 4) * 0x9e3779b97f4a7c15u >> 46;
+}
+
+/* Its place in the table, or NULL. */
+static struct taken *find_taken(uintptr_t address)
+{
+    if (books.table == NULL)
+        return NULL;
+    for (size_t at = first_slot(address);; at++) {
+        struct taken *slot = &books.table[at % SLOTS];
+        if (slot->address == address || slot->address == UNUSED_SLOT)
+            return slot->address == address ? slot : NULL;
+    }
 }
 
 static void enter_taken(void *p, size_t size, bool mapped)
 {
     if (books.table == NULL || books.used > SLOTS / 2)
         return; /* what is not entered is not missed: the books then say less than there is */
-    struct taken *slot = slot_of((uintptr_t)p);
-    if (slot->address == 0)
-        books.used++;
+    size_t at = first_slot((uintptr_t)p);
+    while (books.table[at % SLOTS].address > EMPTIED_SLOT)
+        at++;
+    struct taken *slot = &books.table[at % SLOTS];
+    books.used += slot->address == UNUSED_SLOT;
     *slot = (struct taken){(uintptr_t)p, size, mapped};
     books.counts.blocks += !mapped;
     books.counts.bytes += size;
 }
 
-static void strike_taken(void *p)
+static void strike(struct taken *slot)
 {
-    if (books.table == NULL)
-        return;
-    struct taken *slot = slot_of((uintptr_t)p);
-    if (slot->address == 0)
-        return;
     books.counts.blocks -= !slot->mapped;
     books.counts.bytes -= slot->size;
-    slot->address = 1;
-    slot->size = 0;
+    *slot = (struct taken){.address = EMPTIED_SLOT};
 }
 
-/* Pieces of a mapping may be given back; what stays is what counts. */
+static void strike_taken(void *p)
+{
+    struct taken *slot = find_taken((uintptr_t)p);
+    if (slot != NULL)
+        strike(slot);
+}
+
+/* What is left of a mapping when a range of it is given back: up to two pieces. */
+static void strike_part(struct taken *slot, uintptr_t from, uintptr_t to)
+{
+    uintptr_t begin = slot->address, end = begin + slot->size;
+    strike(slot);
+    if (begin < from)
+        enter_taken((void *)begin, from - begin, true);
+    if (to < end)
+        enter_taken((void *)to, end - to, true);
+}
+
 static void strike_range(uintptr_t from, size_t length)
 {
+    struct taken *whole = find_taken(from);
+    if (whole != NULL && whole->mapped && whole->size == length) {
+        strike(whole);
+        return;
+    }
     for (size_t i = 0; books.table != NULL && i < SLOTS; i++) {
         struct taken *slot = &books.table[i];
-        if (!slot->mapped || slot->address <= 1 || slot->address >= from + length ||
-            slot->address + slot->size <= from)
-            continue;
-        uintptr_t low = slot->address > from ? slot->address : from;
-        uintptr_t end = slot->address + slot->size;
-        uintptr_t high = end < from + length ? end : from + length;
-        books.counts.bytes -= high - low;
-        slot->size -= high - low;
-        if (slot->size == 0)
-            slot->address = 1;
-        else if (low == slot->address && high < end)
-            enter_taken((void *)high, slot->size, true), books.counts.bytes -= slot->size,
-                slot->address = 1, slot->size = 0;
+        if (slot->mapped && slot->address < from + length && slot->address + slot->size > from)
+            strike_part(slot, from, from + length);
     }
 }
 
@@ -161,7 +177,7 @@ static void *took(void *p, size_t size, bool mapped)
 
 static void gives_back(void *p)
 {
-    if (p != NULL && is_watched()) {
+    if (p != NULL && books.watching) { /* on any thread: a handler may have one that frees */
         pthread_mutex_lock(&books.lock);
         strike_taken(p);
         pthread_mutex_unlock(&books.lock);
@@ -257,7 +273,7 @@ void *mmap64(void *address, size_t length, int protection, int flags, int fd, of
 int munmap(void *address, size_t length)
 {
     int result = (int)syscall(SYS_munmap, address, length);
-    if (result == 0 && is_watched()) {
+    if (result == 0 && books.watching) {
         pthread_mutex_lock(&books.lock);
         strike_range((uintptr_t)address, length);
         pthread_mutex_unlock(&books.lock);

@@ -46,7 +46,7 @@ enum record_state {
 
 struct record {
     /* Written by the worker. */
-    enum verdict verdict; /* the final one; VERDICT_NONE until the worker has judged */
+    _Atomic(enum verdict) verdict; /* the final one; VERDICT_NONE until the worker has judged */
     double seconds;
     char output[512];     /* what the property's process printed, its beginning */
     size_t output_length; /* how much it printed in all, as far as that was kept */

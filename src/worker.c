@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "drive.h"
 #include "memcheck.h"
 #include "python.h"
@@ -31,13 +32,6 @@ static struct {
     int output[2]; /* pipe: what the property prints */
     bool python_up;
 } worker;
-
-static uint64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 double worker_time_limit(const struct plan *plan)
 {
@@ -275,7 +269,7 @@ static void run_under_check(size_t index)
     const struct property *property = worker.plan->properties[index];
     struct record *record = board_record(worker.plan->board, index);
     worker.index = index;
-    uint64_t begin = now();
+    uint64_t begin = clock_now();
     if (pipe2(worker.output, O_NONBLOCK | O_CLOEXEC) != 0) {
         snprintf(record->seen, sizeof record->seen, "no pipe: %s", strerror(errno));
         record->verdict = BROK;
@@ -300,15 +294,14 @@ static void run_under_check(size_t index)
     free(results);
     srunner_free(runner);
     end_stragglers();
-    record->seconds = (double)(now() - begin) / 1e9;
-    atomic_thread_fence(memory_order_release);
+    record->seconds = clock_since(begin);
     record->verdict = verdict;
 }
 
 static void take(size_t number, size_t index, int doorbell)
 {
     struct board *board = worker.plan->board;
-    atomic_store(&board->workers[number].since, now());
+    atomic_store(&board->workers[number].since, clock_now());
     atomic_store(&board->workers[number].property, index + 1);
     run_under_check(index);
     atomic_store(&board->workers[number].property, 0);
@@ -335,7 +328,7 @@ static bool wait_for_first(struct board *board, size_t number, int doorbell)
 {
     if (number == 0 && board_record(board, 0)->verdict == VERDICT_NONE)
         take(0, 0, doorbell);
-    while (((volatile struct record *)board_record(board, 0))->verdict == VERDICT_NONE)
+    while (board_record(board, 0)->verdict == VERDICT_NONE)
         nanosleep(&(struct timespec){0, 200000}, NULL);
     return worker_subject_lives(board);
 }

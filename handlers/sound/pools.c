@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Sound handlers that keep memory for themselves: free lists, arenas, a thread of their own, and
+ * Python's raw allocator.
+ */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base.h"
+
+/* ---- size classes with a free list ------------------------------------------------------------------- */
+
+enum { CLASSES = 12, SMALLEST = 32 };
+struct cell {
+    struct cell *next;
+};
+static struct cell *free_cells[CLASSES];
+static pthread_mutex_t cells_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The class whose cells hold size bytes and the header, or CLASSES. */
+static unsigned class_of(size_t size)
+{
+    unsigned class = 0;
+    while (class < CLASSES && ((size_t)SMALLEST << class) < size + BASE_HEADER)
+        class ++;
+    return class;
+}
+
+static void *class_malloc(void *ctx, size_t size)
+{
+    if (size > PTRDIFF_MAX - BASE_HEADER)
+        return NULL;
+    unsigned class = class_of(size);
+    if (class == CLASSES)
+        return base_malloc(ctx, size);
+    pthread_mutex_lock(&cells_lock);
+    struct cell *cell = free_cells[class];
+    if (cell != NULL)
+        free_cells[class] = cell->next;
+    pthread_mutex_unlock(&cells_lock);
+    return base_finish(cell != NULL ? cell : malloc((size_t)SMALLEST << class), size);
+}
+
+static void *class_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = class_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+
+static void class_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL)
+        return;
+    unsigned class = class_of(base_size(p)); /* not from the size that NumPy says */
+    if (class == CLASSES) {
+        base_free(ctx, p, size);
+        return;
+    }
+    struct cell *cell = (struct cell *)((char *)p - BASE_HEADER);
+    pthread_mutex_lock(&cells_lock);
+    cell->next = free_cells[class];
+    free_cells[class] = cell;
+    pthread_mutex_unlock(&cells_lock);
+}
+
+static void *class_realloc(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && size <= PTRDIFF_MAX - BASE_HEADER && class_of(size) < CLASSES &&
+        class_of(size) == class_of(base_size(p)))
+        return base_finish((char *)p - BASE_HEADER, size);
+    void *moved = class_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    size_t old = base_size(p);
+    memcpy(moved, p, old < size ? old : size);
+    class_free(ctx, p, 0);
+    return moved;
+}
+
+/* A fork must not catch another thread with the lock. */
+static void lock_cells(void)
+{
+    pthread_mutex_lock(&cells_lock);
+}
+static void unlock_cells(void)
+{
+    pthread_mutex_unlock(&cells_lock);
+}
+__attribute__((constructor)) static void guard_cells(void)
+{
+    pthread_atfork(lock_cells, unlock_cells, unlock_cells);
+}
+SOUND(size_classes, .malloc = class_malloc, .calloc = class_calloc, .realloc = class_realloc,
+      .free = class_free);
+
+/* ---- per-thread arenas with remote frees ----------------------------------------------------------------- */
+
+/* Each thread carves small blocks from chunks of its own; a block that is freed elsewhere goes to
+ * its arena's list of remote frees.  Arenas outlive their threads and are taken over by new ones. */
+enum { CELL = 256, CHUNK_CELLS = 256, PAYLOAD = CELL - 2 * BASE_HEADER };
+struct arena {
+    pthread_mutex_t lock;
+    struct cell *cells;
+    struct arena *next;
+    bool taken;
+};
+struct owned {
+    struct arena *arena; /* NULL: a large block, of libc's */
+    size_t unused, size, padding;
+};
+static struct arena *arenas;
+static pthread_mutex_t arenas_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t arena_key;
+
+static void leave_arena(void *data)
+{
+    pthread_mutex_lock(&arenas_lock);
+    ((struct arena *)data)->taken = false;
+    pthread_mutex_unlock(&arenas_lock);
+}
+
+__attribute__((constructor)) static void make_key(void)
+{
+    pthread_key_create(&arena_key, leave_arena);
+}
+
+static struct arena *my_arena(void)
+{
+    struct arena *arena = pthread_getspecific(arena_key);
+    if (arena != NULL)
+        return arena;
+    pthread_mutex_lock(&arenas_lock);
+    for (arena = arenas; arena != NULL && arena->taken; arena = arena->next)
+        continue;
+    if (arena == NULL && (arena = calloc(1, sizeof *arena)) != NULL) {
+        pthread_mutex_init(&arena->lock, NULL);
+        arena->next = arenas;
+        arenas = arena;
+    }
+    if (arena != NULL)
+        arena->taken = true;
+    pthread_mutex_unlock(&arenas_lock);
+    pthread_setspecific(arena_key, arena);
+    return arena;
+}
+
+static struct owned *carve(struct arena *arena)
+{
+    pthread_mutex_lock(&arena->lock);
+    if (arena->cells == NULL) {
+        char *chunk = malloc((size_t)CELL * CHUNK_CELLS);
+        for (size_t i = 0; chunk != NULL && i < CHUNK_CELLS; i++) {
+            struct cell *cell = (struct cell *)(chunk + i * CELL);
+            cell->next = arena->cells;
+            arena->cells = cell;
+        }
+    }
+    struct cell *cell = arena->cells;
+    if (cell != NULL)
+        arena->cells = cell->next;
+    pthread_mutex_unlock(&arena->lock);
+    return (struct owned *)cell;
+}
+
+static void *arena_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    struct arena *arena = size <= PAYLOAD ? my_arena() : NULL;
+    if (size > PTRDIFF_MAX - sizeof(struct owned) || (size <= PAYLOAD && arena == NULL))
+        return NULL;
+    struct owned *block = arena != NULL ? carve(arena) : malloc(sizeof *block + size);
+    if (block == NULL)
+        return NULL;
+    *block = (struct owned){.arena = arena, .size = size};
+    return block + 1;
+}
+
+static void *arena_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = arena_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+
+static void arena_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx, (void)size;
+    if (p == NULL)
+        return;
+    struct owned *block = (struct owned *)p - 1;
+    struct arena *arena = block->arena;
+    if (arena == NULL) {
+        free(block);
+        return;
+    }
+    struct cell *cell = (struct cell *)block;
+    pthread_mutex_lock(&arena->lock);
+    cell->next = arena->cells;
+    arena->cells = cell;
+    pthread_mutex_unlock(&arena->lock);
+}
+
+static void *arena_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = arena_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    size_t old = ((struct owned *)p - 1)->size;
+    memcpy(moved, p, old < size ? old : size);
+    arena_free(ctx, p, 0);
+    return moved;
+}
+
+static void lock_arenas(void)
+{
+    pthread_mutex_lock(&arenas_lock);
+    for (struct arena *arena = arenas; arena != NULL; arena = arena->next)
+        pthread_mutex_lock(&arena->lock);
+}
+static void unlock_arenas(void)
+{
+    for (struct arena *arena = arenas; arena != NULL; arena = arena->next)
+        pthread_mutex_unlock(&arena->lock);
+    pthread_mutex_unlock(&arenas_lock);
+}
+__attribute__((constructor)) static void guard_arenas(void)
+{
+    pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas);
+}
+SOUND(thread_arenas, .malloc = arena_malloc, .calloc = arena_calloc, .realloc = arena_realloc,
+      .free = arena_free);
+
+/* ---- a helper thread that frees later ---------------------------------------------------------------------- */
+
+/* free only puts the block into a queue; a thread takes it from there.  A forked child has no such
+ * thread, so there it frees at once. */
+static struct cell *queued;
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t queue_filled = PTHREAD_COND_INITIALIZER;
+static pid_t helper_process;
+
+static void *helper_main(void *unused)
+{
+    for (;;) {
+        pthread_mutex_lock(&queue_lock);
+        while (queued == NULL)
+            pthread_cond_wait(&queue_filled, &queue_lock);
+        struct cell *cells = queued;
+        queued = NULL;
+        pthread_mutex_unlock(&queue_lock);
+        while (cells != NULL) {
+            struct cell *next = cells->next;
+            free(cells);
+            cells = next;
+        }
+    }
+    return unused;
+}
+
+static void lock_queue(void)
+{
+    pthread_mutex_lock(&queue_lock);
+}
+static void unlock_queue(void)
+{
+    pthread_mutex_unlock(&queue_lock);
+}
+
+static void start_helper(void)
+{
+    pthread_t thread;
+    pthread_atfork(lock_queue, unlock_queue, unlock_queue);
+    if (pthread_create(&thread, NULL, helper_main, NULL) == 0) {
+        pthread_detach(thread);
+        helper_process = getpid();
+    }
+}
+
+static void *helped_malloc(void *ctx, size_t size)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_helper);
+    return base_malloc(ctx, size);
+}
+
+static void helped_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL)
+        return;
+    if (helper_process != getpid()) {
+        base_free(ctx, p, size);
+        return;
+    }
+    struct cell *cell = (struct cell *)((char *)p - BASE_HEADER);
+    pthread_mutex_lock(&queue_lock);
+    cell->next = queued;
+    queued = cell;
+    pthread_cond_signal(&queue_filled);
+    pthread_mutex_unlock(&queue_lock);
+}
+SOUND(helper_thread, .malloc = helped_malloc, .free = helped_free);
+
+/* ---- Python's raw allocator, which needs no GIL ------------------------------------------------------------- */
+
+void *PyMem_RawMalloc(size_t size);
+void *PyMem_RawCalloc(size_t nelem, size_t elsize);
+void *PyMem_RawRealloc(void *p, size_t size);
+void PyMem_RawFree(void *p);
+
+static void *raw_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    return PyMem_RawMalloc(size);
+}
+
+static void *raw_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    (void)ctx;
+    return PyMem_RawCalloc(nelem, elsize);
+}
+
+static void *raw_realloc(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    return PyMem_RawRealloc(p, size);
+}
+
+static void raw_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx, (void)size;
+    PyMem_RawFree(p);
+}
+SOUND(pymem_raw, .malloc = raw_malloc, .calloc = raw_calloc, .realloc = raw_realloc,
+      .free = raw_free);
+
+/* ---- made by the getter, at its first call -------------------------------------------------------------------- */
+
+NEP49_EXPORT PyDataMem_Handler *lazily_made(const char **why);
+PyDataMem_Handler *lazily_made(const char **why)
+{
+    static PyDataMem_Handler *handler;
+    if (handler != NULL)
+        return handler;
+    handler = calloc(1, sizeof *handler);
+    if (handler == NULL) {
+        *why = "out of memory";
+        return NULL;
+    }
+    *handler = (PyDataMem_Handler){.name = "lazily_made", .version = 1,
+                                   .allocator = {handler, BASE_FUNCTIONS}};
+    return handler;
+}

@@ -50,18 +50,17 @@ static void report(struct context *c, atomic_ulong *counter, const char *what, c
                    const void *ptr, size_t size, const struct header *h)
 {
     unsigned long count = 1 + atomic_fetch_add(counter, 1);
-    int saved = errno, fd = -1;
-    char line[256];
+    int saved = errno;
+    int fd = c->log ? open(c->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
 
-    if (c->log != NULL)
-        fd = open(c->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd >= 0) {
+        char line[256];
         int n = snprintf(line, sizeof(line), "shift_header[%ld] %s %lu: %s(%p, %zu)",
                          (long)getpid(), what, count, call, ptr, size);
         if (h != NULL)
             n += snprintf(line + n, sizeof(line) - (size_t)n, ", block %llu: %llu bytes by %.7s",
                           (unsigned long long)h->serial, (unsigned long long)h->size, h->by);
-        line[n] = '\n';
+        line[n] = '\n'; /* it fits: 185 characters come before, at most */
         (void)!write(fd, line, (size_t)n + 1);
         close(fd);
     }
@@ -83,6 +82,7 @@ static struct header *header_of(struct context *c, void *ptr, const char *call, 
     return NULL;
 }
 
+/* Signs a new block; by is eight bytes long.  NULL stays NULL. */
 static void *finish(struct context *c, struct header *h, size_t size, const char by[8])
 {
     if (h == NULL)
@@ -115,21 +115,21 @@ static void *shift_calloc(void *ctx, size_t nelem, size_t elsize)
 
 static void *shift_realloc(void *ctx, void *ptr, size_t new_size)
 {
-    struct header *h = NULL, *moved;
-    uint64_t check = 0;
+    struct header *h, *moved;
     size_t total;
 
     if (__builtin_add_overflow(new_size, sizeof(struct header), &total))
         return NULL;
-    if (ptr != NULL) {
-        h = header_of(ctx, ptr, "realloc", new_size);
-        if (h == NULL)
-            return NULL; /* its size is not known, so it cannot be copied either */
-        check = h->check;
-        h->check = ~check; /* for whoever still uses the old address afterwards */
-    }
+    if (ptr == NULL)
+        return finish(ctx, malloc(total), new_size, "realloc");
+    h = header_of(ctx, ptr, "realloc", new_size);
+    if (h == NULL)
+        return NULL; /* its size is not known, so it cannot be copied either */
+
+    uint64_t check = h->check;
+    h->check = ~check; /* for whoever still uses the old address afterwards */
     moved = realloc(h, total);
-    if (moved == NULL && h != NULL)
+    if (moved == NULL)
         h->check = check;
     return finish(ctx, moved, new_size, "realloc");
 }

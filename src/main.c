@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "coordinator.h"
+#include "exec.h"
 #include "options.h"
 #include "property.h"
 #include "report.h"
@@ -66,6 +67,8 @@ int main(int argc, char **argv)
     case COMMAND_EXPLAIN:
         explain(options.explain);
         break;
+    case COMMAND_EXEC:
+        return options.fail_each ? exec_fail_each(&options) : exec_run(&options);
     case COMMAND_RUN:
         return coordinator_run(&options, argv);
     }

@@ -21,7 +21,11 @@ enum {
     OPT_VERSION,
     OPT_CLAUSES,
     OPT_LIST_HANDLERS,
+    OPT_EXEC,
     OPT_EXPLAIN,
+    OPT_FAIL_EACH,
+    OPT_ONWARDS,
+    OPT_STACKS,
     OPT_RUN,
     OPT_SKIP,
     OPT_TIMEOUT,
@@ -42,7 +46,9 @@ enum {
 static const struct option long_options[] = {
     {"clauses", no_argument, NULL, OPT_CLAUSES},
     {"color", required_argument, NULL, OPT_COLOR},
+    {"exec", no_argument, NULL, OPT_EXEC},
     {"explain", required_argument, NULL, OPT_EXPLAIN},
+    {"fail-each", no_argument, NULL, OPT_FAIL_EACH},
     {"handler", required_argument, NULL, 'H'},
     {"help", no_argument, NULL, OPT_HELP},
     {"jobs", required_argument, NULL, 'j'},
@@ -52,6 +58,7 @@ static const struct option long_options[] = {
     {"list-handlers", no_argument, NULL, OPT_LIST_HANDLERS},
     {"memcheck", no_argument, NULL, OPT_MEMCHECK},
     {"no-fork", no_argument, NULL, OPT_NO_FORK},
+    {"onwards", no_argument, NULL, OPT_ONWARDS},
     {"python", required_argument, NULL, OPT_PYTHON},
     {"quiet", no_argument, NULL, 'q'},
     {"repeat", required_argument, NULL, OPT_REPEAT},
@@ -59,6 +66,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, OPT_SEED},
     {"shuffle", no_argument, NULL, OPT_SHUFFLE},
     {"skip", required_argument, NULL, OPT_SKIP},
+    {"stacks", no_argument, NULL, OPT_STACKS},
     {"strict", no_argument, NULL, OPT_STRICT},
     {"tap", required_argument, NULL, OPT_TAP},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
@@ -70,6 +78,7 @@ static const struct option long_options[] = {
 
 static const char help[] =
     "Usage: conform --handler HANDLER [OPTION]...\n"
+    "       conform --handler HANDLER [OPTION]... --exec -- SCRIPT|-m MODULE|-c CODE [ARGUMENT]...\n"
     "Test whether a NumPy data-memory handler (NEP 49) keeps the contract.\n"
     "\n"
     "What to test:\n"
@@ -89,6 +98,13 @@ static const char help[] =
     "      --memcheck               run under valgrind and lay its errors to the properties\n"
     "      --python=PATH            the interpreter to embed, such as venv/bin/python\n"
     "      --strict                 a WARN counts as a failure\n"
+    "\n"
+    "A program instead of the battery:\n"
+    "      --exec -- ARGUMENT...    run what python3 ARGUMENT... would run, with the handler in\n"
+    "                               force in every thread and every call audited\n"
+    "      --stacks                 say which lines asked for what is live at the end\n"
+    "      --fail-each              run it with request 1 refused, then with request 2, ...\n"
+    "      --onwards                and each time all requests after it as well\n"
     "\n"
     "What to print:\n"
     "      --tap=FILE, --junit=FILE, --json=FILE\n"
@@ -189,7 +205,7 @@ static _Noreturn void unknown_option(char **argv)
 static void set_command(struct options *options, enum command command)
 {
     if (options->command != COMMAND_RUN && options->command != command)
-        leave_with(EXIT_USAGE, "--list, --list-handlers, --explain and --clauses exclude each "
+        leave_with(EXIT_USAGE, "--exec, --list, --list-handlers, --explain and --clauses exclude each "
                                "other; give one of them");
     options->command = command;
 }
@@ -220,9 +236,15 @@ static void take_option(struct options *options, int option, char **argv)
     case OPT_COLOR:
         options->color = color_option(optarg);
         break;
+    case OPT_EXEC:
+        set_command(options, COMMAND_EXEC);
+        break;
     case OPT_EXPLAIN:
         set_command(options, COMMAND_EXPLAIN);
         options->explain = optarg;
+        break;
+    case OPT_FAIL_EACH:
+        options->fail_each = true;
         break;
     case OPT_HELP:
         fputs(help, stdout);
@@ -242,6 +264,9 @@ static void take_option(struct options *options, int option, char **argv)
     case OPT_NO_FORK:
         options->no_fork = true;
         break;
+    case OPT_ONWARDS:
+        options->onwards = true;
+        break;
     case OPT_PYTHON:
         options->python = optarg;
         break;
@@ -259,6 +284,9 @@ static void take_option(struct options *options, int option, char **argv)
         break;
     case OPT_SKIP:
         add_filter(options, false, optarg);
+        break;
+    case OPT_STACKS:
+        options->stacks = true;
         break;
     case OPT_STRICT:
         options->strict = true;
@@ -298,7 +326,14 @@ static void check_together(const struct options *options)
     if (options->no_fork && options->memcheck)
         leave_with(EXIT_USAGE, "--no-fork and --memcheck exclude each other; to look at one "
                                "property under valgrind, say valgrind conform ... --no-fork");
-    if (options->command == COMMAND_RUN && options->handler == NULL)
+    if (options->command != COMMAND_EXEC && (options->stacks || options->fail_each))
+        leave_with(EXIT_USAGE, "--stacks and --fail-each go with --exec; see conform --help");
+    if (options->onwards && !options->fail_each)
+        leave_with(EXIT_USAGE, "--onwards goes with --fail-each; see conform --help");
+    if (options->command == COMMAND_EXEC && on_stdout + (options->no_fork || options->memcheck) > 0)
+        leave_with(EXIT_USAGE, "--exec runs no battery; leave out the options of one");
+    if ((options->command == COMMAND_RUN || options->command == COMMAND_EXEC) &&
+        options->handler == NULL)
         leave_with(EXIT_USAGE, "no handler to test; say --handler=PATH, or see conform --help");
 }
 
@@ -309,7 +344,9 @@ void options_read(int argc, char **argv, struct options *options)
     int option;
     while ((option = getopt_long(argc, argv, ":H:j:lqv", long_options, NULL)) != -1)
         take_option(options, option, argv);
-    if (optind < argc)
+    if (options->command == COMMAND_EXEC)
+        options->program_arguments = argv + optind;
+    else if (optind < argc)
         leave_with(EXIT_USAGE, "%s: an argument that is not an option; say --handler=%s to test it",
                    text_safe(argv[optind]), text_safe(argv[optind]));
     check_together(options);

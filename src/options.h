@@ -18,7 +18,14 @@ enum exit_code {
     EXIT_CANNOT_WORK_HERE = 77,
 };
 
-enum command { COMMAND_RUN, COMMAND_LIST, COMMAND_LIST_HANDLERS, COMMAND_EXPLAIN, COMMAND_CLAUSES };
+enum command {
+    COMMAND_RUN,
+    COMMAND_EXEC,
+    COMMAND_LIST,
+    COMMAND_LIST_HANDLERS,
+    COMMAND_EXPLAIN,
+    COMMAND_CLAUSES,
+};
 
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
@@ -33,6 +40,7 @@ struct options {
     enum command command;
     const char *handler;
     const char *explain;
+    char **program_arguments; /* of --exec: what stands behind --, with a NULL at its end */
     struct filter *filters;
     size_t filter_count;
     const char *tap, *junit, *json; /* file names, "-" for stdout, or NULL */
@@ -43,6 +51,7 @@ struct options {
     const char *python; /* or NULL for the one that configure chose */
     enum color color;
     bool no_fork, memcheck, strict, quiet, verbose, shuffle, until_fail;
+    bool stacks, fail_each, onwards; /* of --exec */
 };
 
 /* Reads the command line.  Prints --help and --version and leaves; where the command line is

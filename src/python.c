@@ -121,6 +121,13 @@ static const char *describe(struct environment *environment, const char *path)
                                  : text("NumPy cannot be imported: %s", python_error());
 }
 
+const char *python_import_array(void)
+{
+    return _import_array() == 0 ? NULL
+                                : text("NumPy does not take a program built against the headers of "
+                                       "NumPy %s: %s", NUMPY_HEADERS_VERSION, python_error());
+}
+
 const char *python_start(const char *path, struct environment *environment)
 {
     memset(environment, 0, sizeof *environment);
@@ -190,4 +197,16 @@ void python_call(const char *module, const char *function)
     Py_DECREF(result);
     Py_DECREF(callable);
     Py_DECREF(own);
+}
+
+const char *python_run(const char *module, const char *function)
+{
+    PyObject *own = import_own(module);
+    PyObject *callable = own != NULL ? PyObject_GetAttrString(own, function) : NULL;
+    PyObject *result = callable != NULL ? PyObject_CallObject(callable, NULL) : NULL;
+    const char *wrong = result != NULL ? NULL : python_error();
+    Py_XDECREF(result);
+    Py_XDECREF(callable);
+    Py_XDECREF(own);
+    return wrong;
 }

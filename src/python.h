@@ -27,6 +27,13 @@
  * line on what went wrong (good until the next calls of text()). */
 const char *python_start(const char *path, struct environment *environment);
 
+/* Makes NumPy's C-API usable in this program, GIL held.  NULL, or one line on why not. */
+const char *python_import_array(void);
+
+/* Calls `function` of our own MODULE.py without arguments, GIL held.  NULL, or one line on what it
+ * raised. */
+const char *python_run(const char *module, const char *function);
+
 /* Around every fork of a process in which the interpreter runs, GIL held (CPython's
  * PyOS_BeforeFork and its kin: without the first, 3.13 and later abort in the child). */
 void python_before_fork(void);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A shim that judges every call, of both sides: what the handler returns, and what NumPy hands it.
+ * A violation is laid to one of them, told once for each kind, and not followed up by others: a
+ * block that is wrong is forgotten.
+ *
+ * The findings live in memory that the creator provides, shared between processes if need be, so
+ * that they outlast a crash.
+ */
+#ifndef CONFORM_AUDITOR_H
+#define CONFORM_AUDITOR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "nep49.h"
+
+enum party { BY_HANDLER, BY_NUMPY };
+
+enum violation_kind {
+    /* the handler's */
+    GAVE_OVERLAPPING,
+    GAVE_MISALIGNED,
+    GAVE_DIRTY,
+    LOST_CONTENTS,
+    CHANGED_STRUCT,
+    CHANGED_ERRNO,
+    CHANGED_FLOAT_STATE,
+    LOST_EXCEPTION,
+    SET_EXCEPTION,
+    /* NumPy's */
+    FREED_TWICE,
+    RESIZED_DEAD,
+    SAID_WRONG_SIZE,
+    /* NumPy's as well, but known and harmless: numpy-facts.md has them by version */
+    SAID_ONE_FOR_EMPTY,
+    SAID_HALF_AFTER_REFUSAL,
+};
+enum { VIOLATION_KINDS = SAID_HALF_AFTER_REFUSAL + 1, SIZE_CLASSES = 48, LARGEST = 5 };
+
+struct violation {
+    _Atomic size_t times;
+    char text[384];   /* the first one */
+    char where[256];  /* the Python line that was running, or "" */
+    pid_t process;
+};
+
+/* All that an audit has found. */
+struct audit {
+    _Atomic size_t malloc_calls, calloc_calls, realloc_calls, free_calls, null_frees;
+    _Atomic size_t refused; /* by the handler */
+    _Atomic size_t without_gil;
+    _Atomic size_t live_blocks, live_bytes, peak_bytes;
+    _Atomic size_t by_size[SIZE_CLASSES]; /* requests below 2^i bytes and not below 2^(i-1) */
+    _Atomic size_t largest[LARGEST];      /* requests, largest first */
+    _Atomic uint64_t nanoseconds_inside;  /* estimated from one call in 64 */
+    _Atomic size_t blocks_before;         /* frees of blocks that are older than the audit */
+    struct violation violations[VIOLATION_KINDS];
+};
+
+/* Who has to answer for it, and whether it counts: the known ones do not. */
+enum party violation_party(enum violation_kind kind);
+bool violation_counts(enum violation_kind kind);
+/* "memory that overlaps a live block" and the like. */
+const char *violation_name(enum violation_kind kind);
+/* How many kinds were violated, by that party, that count. */
+size_t audit_violations(const struct audit *audit, enum party party);
+
+struct auditor_options {
+    size_t alignment; /* that the handler claims, or 0 */
+    bool stacks;      /* remember the Python line of each block, for what is live at the end */
+};
+
+struct auditor;
+
+/* An auditor before `inner`, which has to outlive it.  Pointers that it never gave out are taken for
+ * blocks of `before`, the handler that was in force earlier.  There is one in a process.  NULL where
+ * there is no memory. */
+struct auditor *auditor_create(PyDataMem_Handler *inner, const PyDataMem_Handler *before,
+                               struct audit *audit, const struct auditor_options *options);
+
+/* What NumPy is to be given: name and version are those of the handler behind. */
+PyDataMem_Handler *auditor_handler(struct auditor *auditor);
+
+/* In a child that was forked: goes on counting into `audit`.  Without this a child keeps its counts to
+ * itself; violations it always shares. */
+void auditor_share(struct auditor *auditor, struct audit *audit);
+
+/* Prints the blocks that are live, by the Python line that asked for them where that is known, most
+ * bytes first, `most` lines at the most. */
+void auditor_print_live(struct auditor *auditor, FILE *file, size_t most);
+
+#endif

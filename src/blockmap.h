@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The map of live blocks: which stretches of the address space a handler has given out and not
+ * taken back.  It finds any overlap when a block is put in.
+ *
+ * Nothing is assumed of the blocks, because faulty handlers return anything: they begin and end
+ * anywhere, on no alignment, and may be of any size from 0 to 2^48 - 1.  A block of 0 bytes takes
+ * up one, so that two of them at one address, or one inside another block, do overlap: C17 7.22.3
+ * has them behave as if they had a size.
+ *
+ * Not thread-safe: the caller holds a lock.  Its memory comes from mmap and malloc, and is not
+ * mixed with the blocks.  The cost of an operation does not depend on the number of blocks, but
+ * for the caches, and hardly on where they are; the worst place is one page of 4 KiB that holds
+ * thousands of one-byte blocks, put in in random order.
+ */
+#ifndef CONFORM_BLOCKMAP_H
+#define CONFORM_BLOCKMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct blockmap;
+
+/* A live block as the map holds it. */
+struct live_block {
+    uintptr_t address;
+    size_t size;     /* below 2^48 */
+    uint64_t number; /* the caller's, below 2^48 */
+    uint32_t data;   /* the caller's */
+};
+
+enum blockmap_state {
+    BLOCKMAP_DONE,
+    BLOCKMAP_OVERLAPS,   /* another live block: nothing was put in */
+    BLOCKMAP_IMPOSSIBLE, /* the block passes the end of the address space, or its size or number
+                          * is 2^48 or more: nothing was put in */
+    BLOCKMAP_NO_MEMORY,  /* the map could not grow, and is as it was */
+};
+
+/* A new map without blocks, or NULL where there is no memory. */
+struct blockmap *blockmap_new(void);
+
+/* Gives the map back.  The blocks themselves are not touched, ever.  NULL is fine. */
+void blockmap_free(struct blockmap *map);
+
+/* Puts a block in.  Where it overlaps a live one, `other` (may be NULL) receives that one, or one
+ * of them. */
+enum blockmap_state blockmap_insert(struct blockmap *map, const struct live_block *block,
+                                    struct live_block *other);
+
+/* The block that begins at exactly that address.  False where there is none; `block` (may be NULL)
+ * is then left alone. */
+bool blockmap_find(const struct blockmap *map, uintptr_t address, struct live_block *block);
+
+/* The block that the address lies in, its first byte included. */
+bool blockmap_find_around(const struct blockmap *map, uintptr_t address, struct live_block *block);
+
+/* Takes the block out that begins at exactly that address; as blockmap_find. */
+bool blockmap_remove(struct blockmap *map, uintptr_t address, struct live_block *block);
+
+/* Calls `each` with every block, by rising address, until it returns false.  The map must not
+ * change meanwhile. */
+void blockmap_each(const struct blockmap *map,
+                   bool (*each)(const struct live_block *block, void *data), void *data);
+
+/* How many blocks there are, and the bytes that the map itself takes from the system. */
+size_t blockmap_count(const struct blockmap *map);
+size_t blockmap_bytes(const struct blockmap *map);
+
+#endif

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Puts the handler in force at the moment at which a program imports NumPy.
+
+NumPy's C part makes its default handler when it is loaded.  A finder in front of
+all others waits for that module, and calls back as soon as it has run: before
+any Python code of NumPy's has made an array, and whoever imports it.
+"""
+
+import atexit
+import sys
+
+import _conform_exec
+
+C_PARTS = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
+
+
+class Loader:
+    """The real loader, with a call behind exec_module."""
+
+    def __init__(self, real):
+        self.real = real
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def create_module(self, spec):
+        return self.real.create_module(spec)
+
+    def exec_module(self, module):
+        self.real.exec_module(module)
+        _conform_exec.take_over()
+
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        # numpy.core._multiarray_umath is a Python file in NumPy 2, loaded after the other
+        if name not in C_PARTS or _conform_exec.in_force():
+            return None
+        for finder in sys.meta_path:
+            if finder is Finder or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                spec.loader = Loader(spec.loader)
+                return spec
+        return None
+
+
+def note_exception(kind, value, traceback):
+    _conform_exec.uncaught(issubclass(kind, MemoryError))
+    sys.__excepthook__(kind, value, traceback)
+
+
+def begin():
+    atexit.register(_conform_exec.at_exit)  # the first to be registered is the last to run
+    sys.excepthook = note_exception
+    if any(name in sys.modules for name in C_PARTS):
+        _conform_exec.take_over()
+    else:
+        sys.meta_path.insert(0, Finder)
+
+
+def begin_with_numpy():
+    begin()
+    import numpy  # noqa: F401

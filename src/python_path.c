@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Asking an executable which Python it is.  An embedded interpreter that is told of another version,
- * or of no Python at all, starts none the less, with packages from somewhere else.
+ * Asking an executable which Python it is.  An embedded interpreter that is told of another
+ * version, or of no Python at all, starts none the less, with packages from somewhere else.
  */
 #include "python_path.h"
 

@@ -19,6 +19,7 @@
 
 #include "clock.h"
 #include "memcheck.h"
+#include "python_path.h"
 #include "random.h"
 #include "report.h"
 #include "text.h"
@@ -109,37 +110,12 @@ static void shuffle(size_t *queue, size_t count, struct random *random)
     }
 }
 
-/* The interpreter has to be of the version whose library is linked in; what it says itself is
- * the only thing to go by, and costs one start of it. */
 static const char *checked_python(const char *path)
 {
-    if (access(path, X_OK) != 0)
-        leave_with(EXIT_USAGE, "--python=%s: %s", text_safe(path), strerror(errno));
-    char *absolute, line[64] = "", command[PATH_MAX + 128];
-    if (path[0] == '/') {
-        absolute = strdup(path);
-    } else { /* not realpath: the link in a virtual environment is what tells Python of it */
-        char here[PATH_MAX];
-        if (getcwd(here, sizeof here) == NULL || asprintf(&absolute, "%s/%s", here, path) < 0)
-            absolute = NULL;
-    }
-    if (absolute == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "--python=%s: %s", text_safe(path), strerror(errno));
-    snprintf(command, sizeof command,
-             "%s -IS -c 'import sys; print(\"%%d.%%d\" %% sys.version_info[:2])' 2>/dev/null",
-             text_shell(absolute));
-    FILE *pipe = popen(command, "re");
-    if (pipe == NULL || fgets(line, sizeof line, pipe) == NULL)
-        line[0] = '\0';
-    if (pipe != NULL)
-        pclose(pipe);
-    line[strcspn(line, "\n")] = '\0';
-    if (line[0] == '\0')
-        leave_with(EXIT_USAGE, "--python=%s: is not a Python interpreter", text_safe(path));
-    if (strcmp(line, PYTHON_SERIES) != 0)
-        leave_with(EXIT_USAGE, "--python=%s: is Python %s, and this conform embeds %s; configure "
-                               "again with PYTHON=%s",
-                   text_safe(path), text_safe(line), PYTHON_SERIES, text_safe(path));
+    char *absolute;
+    const char *wrong = python_path_check(path, &absolute);
+    if (wrong != NULL)
+        leave_with(EXIT_USAGE, "--python=%s: %s", text_safe(path), wrong);
     return absolute;
 }
 

@@ -26,24 +26,35 @@
 #error "PKGLIBDIR is where make install puts the reference handlers"
 #endif
 
-/* The two folders in which a reference handler can be: beside this program in its build
- * tree, or where it was installed.  0, or -1 where there is no such folder. */
-static int reference_folder(int which, char folder[PATH_MAX])
+/* The folders in which a reference handler can be, in the order of search: those of the build tree
+ * that this program stands in, at its top or one folder below, and where they were installed. */
+enum reference_folder { AT_THE_TOP, ONE_BELOW, INSTALLED, REFERENCE_FOLDERS };
+
+/* Cuts the last part off a path; 0, or -1 where that would leave nothing. */
+static int cut_last(char *path)
 {
-    if (which == 1) {
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path)
+        return -1;
+    *slash = '\0';
+    return 0;
+}
+
+/* 0, or -1 where there is no such folder. */
+static int reference_folder(enum reference_folder which, char folder[PATH_MAX])
+{
+    if (which == INSTALLED) {
         snprintf(folder, PATH_MAX, "%s", PKGLIBDIR);
         return 0;
     }
-    char self[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    static const char handlers[] = "/handlers/.libs";
+    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - sizeof handlers);
     if (length <= 0)
         return -1;
-    self[length] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash == NULL || slash - self > PATH_MAX - 32)
+    folder[length] = '\0';
+    if (cut_last(folder) != 0 || (which == ONE_BELOW && cut_last(folder) != 0))
         return -1;
-    *slash = '\0';
-    snprintf(folder, PATH_MAX, "%.*s/handlers/.libs", PATH_MAX - 32, self);
+    strcat(folder, handlers);
     return access(folder, F_OK);
 }
 
@@ -55,7 +66,7 @@ static int is_shared_object(const struct dirent *entry)
 
 void subject_each_reference(void (*each)(const char *name, void *data), void *data)
 {
-    for (int which = 0; which < 2; which++) {
+    for (enum reference_folder which = 0; which < REFERENCE_FOLDERS; which++) {
         char folder[PATH_MAX];
         struct dirent **entries;
         int count = reference_folder(which, folder) != 0
@@ -83,7 +94,7 @@ static void append_name(const char *name, void *data)
 
 static char *find_reference(const char *name)
 {
-    for (int which = 0; which < 2; which++) {
+    for (enum reference_folder which = 0; which < REFERENCE_FOLDERS; which++) {
         char folder[PATH_MAX];
         if (reference_folder(which, folder) != 0)
             continue;

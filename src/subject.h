@@ -19,8 +19,9 @@ struct subject_place {
     char *label;    /* short, for reports */
 };
 
-/* Finds what --handler names: a path, PATH:SYMBOL, or the name of a reference handler in
- * the build tree that this program runs from, or else where it was installed.
+/* Finds what --handler names: a path, PATH:SYMBOL, or the name of a reference handler in the
+ * build tree that this program stands in, at its top or one folder below, or else where it was
+ * installed.
  * Returns NULL and fills in `place` (freed by subject_place_free), or one line, which names the
  * argument, on what is wrong (good until the next calls of text()). */
 const char *subject_find(const char *argument, struct subject_place *place);

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The four functions of a handler, each of which calls its namesake in the handler behind and
+ * writes down what came of it.
+ *
+ * The size that NumPy gives to free is a guess and now and then wrong, so the true one is kept
+ * here, by address.  It could stand in a header before the block; but that would move the block,
+ * and with it the alignment that the handler behind has promised.
+ */
+#include "books.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+/* An entry.  It is new while it has no address. */
+struct block {
+    struct block *next; /* in its bucket */
+    void *address;
+    size_t size;
+};
+
+/* The link that leads to the entry of `address`, or the one at the end of its bucket. */
+static struct block **find(struct books *b, const void *address)
+{
+    uint64_t hash = ((uintptr_t)address >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    struct block **link = &b->buckets[hash >> (64 - BOOKS_BITS)];
+    while (*link != NULL && (*link)->address != address)
+        link = &(*link)->next;
+    return link;
+}
+
+static void put_in(struct books *b, struct block *block)
+{
+    struct block **link = find(b, block->address);
+    block->next = *link;
+    *link = block;
+}
+
+/* Takes the entry of `address` out, before its memory can be given to another thread.  NULL for a
+ * NULL, and for what the books do not know. */
+static struct block *take_out(struct books *b, const void *address)
+{
+    struct block **link = find(b, address);
+    struct block *block = *link;
+    if (block != NULL)
+        *link = block->next;
+    else if (address != NULL)
+        b->figures.strangers++;
+    return block;
+}
+
+/* Writes down that `size` bytes were asked for and `address` came of it.  `block` is the entry that
+ * waited for it: a new one, or for realloc the old block's, whose block is as it was where realloc
+ * failed.  NULL stands for an entry that could not be had: then nothing was asked of the handler
+ * behind. */
+static void *write_down(struct books *b, enum books_function function, struct block *block,
+                        void *address, size_t size)
+{
+    struct figures *f = &b->figures;
+    pthread_mutex_lock(&b->lock);
+    f->by[function].calls++;
+    if (address != NULL) {
+        f->by[function].bytes += size;
+        f->live_blocks += block->address == NULL;
+        f->live_bytes += size - block->size;
+        f->peak_bytes = f->live_bytes > f->peak_bytes ? f->live_bytes : f->peak_bytes;
+        f->biggest = size > f->biggest ? size : f->biggest;
+        block->address = address;
+        block->size = size;
+    } else if (size > 0) {
+        f->by[function].refused++;
+    }
+    if (block != NULL && block->address != NULL) {
+        put_in(b, block);
+        block = NULL;
+    }
+    pthread_mutex_unlock(&b->lock);
+    free(block);
+    return address;
+}
+
+/* The entry is allocated first, so that a block that exists can always be entered. */
+static void *books_malloc(void *ctx, size_t size)
+{
+    struct books *b = ctx;
+    struct block *block = calloc(1, sizeof *block);
+    void *address = block != NULL ? b->behind.malloc(b->behind.ctx, size) : NULL;
+    return write_down(b, BOOKS_MALLOC, block, address, size);
+}
+
+static void *books_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    struct books *b = ctx;
+    struct block *block = calloc(1, sizeof *block);
+    void *address = block != NULL ? b->behind.calloc(b->behind.ctx, nelem, elsize) : NULL;
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        size = SIZE_MAX;
+    return write_down(b, BOOKS_CALLOC, block, address, size);
+}
+
+/* Called without the GIL while text is parsed: the lock is what keeps the books together.  It is
+ * not held while the handler behind works, which has a lock of its own where it needs one. */
+static void *books_realloc(void *ctx, void *ptr, size_t new_size)
+{
+    struct books *b = ctx;
+    pthread_mutex_lock(&b->lock);
+    struct block *block = take_out(b, ptr);
+    pthread_mutex_unlock(&b->lock);
+    if (block == NULL)
+        block = calloc(1, sizeof *block);
+    void *address = block != NULL ? b->behind.realloc(b->behind.ctx, ptr, new_size) : NULL;
+    return write_down(b, BOOKS_REALLOC, block, address, new_size);
+}
+
+/* Hands `size` on as it came: the handler behind keeps the contract, and does not rely on it. */
+static void books_free(void *ctx, void *ptr, size_t size)
+{
+    struct books *b = ctx;
+    struct figures *f = &b->figures;
+    pthread_mutex_lock(&b->lock);
+    struct block *block = take_out(b, ptr);
+    f->by[BOOKS_FREE].calls++;
+    f->null_frees += ptr == NULL;
+    if (block != NULL) {
+        f->by[BOOKS_FREE].bytes += block->size;
+        f->live_bytes -= block->size;
+        f->live_blocks--;
+        f->wrong_sizes += block->size != size;
+    }
+    pthread_mutex_unlock(&b->lock);
+    free(block);
+    b->behind.free(b->behind.ctx, ptr, size);
+}
+
+void books_read(struct books *books, struct figures *figures)
+{
+    pthread_mutex_lock(&books->lock);
+    *figures = books->figures;
+    pthread_mutex_unlock(&books->lock);
+}
+
+/* A process can be forked while another thread is in here, without the GIL, in realloc.  The child
+ * must not inherit a lock that nobody opens, so fork takes them all first. */
+static struct books *all;
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&all_lock);
+    for (struct books *b = all; b != NULL; b = b->next)
+        pthread_mutex_lock(&b->lock);
+}
+
+static void after_fork(void)
+{
+    for (struct books *b = all; b != NULL; b = b->next)
+        pthread_mutex_unlock(&b->lock);
+    pthread_mutex_unlock(&all_lock);
+}
+
+static void at_fork(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+/* NumPy looks at none of this, and would crash at the first array. */
+static const char *wrong_with(const PyDataMem_Handler *handler)
+{
+    const PyDataMemAllocator *a = &handler->allocator;
+    if (handler->version != 1)
+        return text("its version is %d; only 1 is known", handler->version);
+    if (a->malloc == NULL || a->calloc == NULL || a->realloc == NULL || a->free == NULL)
+        return "one of its four functions is NULL; all of them have to be there";
+    return NULL;
+}
+
+const char *books_open(struct books *books, const PyDataMem_Handler *behind)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const char *wrong = wrong_with(behind);
+    if (wrong != NULL)
+        return wrong;
+    books->behind = behind->allocator;
+    books->handler.version = 1;
+    books->handler.allocator = (PyDataMemAllocator){
+        books, books_malloc, books_calloc, books_realloc, books_free,
+    };
+    /* What get_handler_name tells the script.  The name need not end, and Python wants UTF-8. */
+    const char *name = behind->name;
+    text_clean(books->handler.name, sizeof books->handler.name, name,
+               strnlen(name, sizeof behind->name), 0);
+    pthread_mutex_init(&books->lock, NULL);
+    pthread_once(&once, at_fork);
+    pthread_mutex_lock(&all_lock);
+    books->next = all;
+    all = books;
+    pthread_mutex_unlock(&all_lock);
+    return NULL;
+}

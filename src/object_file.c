@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <link.h>
 #include <nettle/sha2.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -63,9 +64,13 @@ static const char *header_wrong(const ElfW(Ehdr) * header, int length)
         return NULL; /* nothing to compare with: let the loader judge */
     if (header->e_ident[EI_DATA] != own.e_ident[EI_DATA])
         return text("has the other byte order; build it for %s", machine_name(own.e_machine));
-    if (header->e_machine != own.e_machine || header->e_ident[EI_CLASS] != own.e_ident[EI_CLASS])
-        return text("is built for %s, and this conform for %s; build it for %s",
-                    machine_name(header->e_machine), machine_name(own.e_machine),
+    bool same_machine = header->e_machine == own.e_machine;
+    if (!same_machine || header->e_ident[EI_CLASS] != own.e_ident[EI_CLASS])
+        return text("is built for %s%s, and this conform for %s; build it for that",
+                    machine_name(header->e_machine),
+                    !same_machine                             ? ""
+                    : header->e_ident[EI_CLASS] == ELFCLASS32 ? " with 32-bit pointers"
+                                                              : " with 64-bit pointers",
                     machine_name(own.e_machine));
     if (header->e_type == ET_REL)
         return text("is an object file that is not linked yet; %s", build);

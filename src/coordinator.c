@@ -313,7 +313,6 @@ static _Noreturn void leave_interrupted(struct coordinator *c)
 {
     end_all(c);
     clear_progress(c);
-    report_files_discard(c->files);
     remove_memcheck_folder(c);
     fprintf(stderr, "conform: interrupted\n");
     signal(interrupted, SIG_DFL);
@@ -394,17 +393,17 @@ static bool wants_color(const struct options *options)
 static enum exit_code report(struct coordinator *c)
 {
     const struct load *load = c->run.load;
-    int state = atomic_load(&load->state);
+    enum exit_code code = run_exit_code(&c->run);
     report_files_write(c->files, &c->run);
-    if (state == LOAD_FAILED)
-        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(c->place.argument), text_safe(load->why));
-    if (state == LOAD_UNFIT)
-        leave_with(EXIT_CANNOT_WORK_HERE, "%s: it says that it cannot work here: %s",
+    if (code == EXIT_CANNOT_LOAD)
+        leave_with(code, "%s: %s", text_safe(c->place.argument), text_safe(load->why));
+    if (code == EXIT_CANNOT_WORK_HERE)
+        leave_with(code, "%s: it says that it cannot work here: %s",
                    text_safe(c->place.argument), text_safe(load->why));
     if (!report_files_take_stdout(c->options) &&
         report_text(stdout, &c->run, wants_color(c->options)) != 0)
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
-    return run_exit_code(&c->run);
+    return code;
 }
 
 static struct coordinator *here; /* of --no-fork: for at_end, which gets no argument */
@@ -541,10 +540,8 @@ enum exit_code coordinator_run(const struct options *options, char **argv)
     if (options->no_fork)
         run_here(c);
     run_rounds(c);
-    if (c->plan.board->python_error[0] != '\0') {
-        report_files_discard(c->files);
+    if (c->plan.board->python_error[0] != '\0')
         leave_with(EXIT_HARNESS_BROKE, "Python cannot be started: %s", c->plan.board->python_error);
-    }
     fill_run(c);
     remove_memcheck_folder(c);
     return report(c);

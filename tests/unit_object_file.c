@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <link.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,7 @@ static ElfW(Ehdr) own_header(void)
     ck_assert_uint_eq(fread(&header, sizeof header, 1, file), 1);
     fclose(file);
     header.e_type = ET_DYN;
+    header.e_phnum = 0; /* nothing follows */
     return header;
 }
 
@@ -132,6 +134,40 @@ START_TEST(own_kind_is_fine)
     assert_wrong(NULL);
     write_file(&header, sizeof header - 1);
     assert_wrong("cut short within its ELF header");
+}
+END_TEST
+
+/* A header, one segment, and the bytes that it promises, or some of them. */
+static const struct {
+    size_t table, offset, size; /* where the table of segments is, and what the segment wants */
+    size_t length;              /* of the file */
+    const char *wrong;
+} segments[] = {
+    {64, 0, 200, 200, NULL},
+    {64, 0, 200, 199, "is cut short: it has 199 bytes, and should have 200; copy it again"},
+    {64, 100, 100, 200, NULL},
+    {64, 101, 100, 200, "is cut short: it has 200 bytes, and should have 201"},
+    {64, SIZE_MAX - 10, 100, 200, "is cut short"},
+    {64, 100, SIZE_MAX - 50, 200, "is cut short"},
+    {64, 0, 10, 119, "is cut short: its table of segments lies behind its 119 bytes"},
+    {4096, 0, 10, 200, "is cut short: its table of segments"},
+    {SIZE_MAX - 20, 0, 10, 200, "is cut short: its table of segments"},
+};
+
+START_TEST(segments_lie_within_the_file)
+{
+    char bytes[200] = {0};
+    ElfW(Ehdr) header = own_header();
+    ElfW(Phdr) segment = {.p_type = PT_LOAD};
+    header.e_phnum = 1;
+    header.e_phoff = segments[_i].table;
+    header.e_phentsize = sizeof segment;
+    segment.p_offset = segments[_i].offset;
+    segment.p_filesz = segments[_i].size;
+    memcpy(bytes, &header, sizeof header);
+    memcpy(bytes + sizeof header, &segment, sizeof segment);
+    write_file(bytes, segments[_i].length);
+    assert_wrong(segments[_i].wrong);
 }
 END_TEST
 
@@ -239,6 +275,7 @@ Suite *suite_object_file(void)
     tcase_add_test(tcase, not_a_regular_file);
     tcase_add_test(tcase, a_file_that_may_not_be_read);
     tcase_add_test(tcase, own_kind_is_fine);
+    tcase_add_loop_test(tcase, segments_lie_within_the_file, 0, ROWS(segments));
     tcase_add_loop_test(tcase, other_types, 0, ROWS(types));
     tcase_add_loop_test(tcase, other_machines, 0, ROWS(machines));
     tcase_add_test(tcase, other_byte_order);

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "children.h"
 #include "memcheck.h"
 #include "random.h"
 #include "report.h"
@@ -32,6 +34,7 @@ static const double usual_timeout = 10, memcheck_timeout = 120;
 struct one_worker {
     pid_t pid; /* 0: not running */
     int doorbell;
+    bool hung; /* it has been killed for that */
 };
 
 struct coordinator {
@@ -109,13 +112,41 @@ static void shuffle(size_t *queue, size_t count, struct random *random)
     }
 }
 
+/* The first line that the interpreter at `path` prints for `code`, or "". */
+static void ask_interpreter(const char *path, const char *code, char *line, int room)
+{
+    int output[2];
+    pid_t pid;
+    line[0] = '\0';
+    if (pipe2(output, O_CLOEXEC) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "no pipe for the interpreter: %s", strerror(errno));
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    const char *const command[] = {path, "-IS", "-c", code, NULL};
+    bool started =
+        posix_spawn(&pid, path, &actions, NULL, (char *const *)command, environ) == 0;
+    posix_spawn_file_actions_destroy(&actions);
+    close(output[1]);
+    FILE *file = fdopen(output[0], "r");
+    if (file == NULL || fgets(line, room, file) == NULL)
+        line[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    if (started)
+        waitpid(pid, NULL, 0);
+}
+
 /* The interpreter has to be of the version whose library is linked in; what it says itself is
  * the only thing to go by, and costs one start of it. */
 static const char *checked_python(const char *path)
 {
     if (access(path, X_OK) != 0)
-        leave_with(EXIT_USAGE, "--python=%s: %s", text_safe(path), strerror(errno));
-    char *absolute, line[64] = "", command[PATH_MAX + 128];
+        leave_with(EXIT_USAGE, "--python=%s: %s; give the path of an interpreter", text_safe(path),
+                   strerror(errno));
+    char *absolute, line[64], version[32];
     if (path[0] == '/') {
         absolute = strdup(path);
     } else { /* not realpath: the link in a virtual environment is what tells Python of it */
@@ -125,21 +156,15 @@ static const char *checked_python(const char *path)
     }
     if (absolute == NULL)
         leave_with(EXIT_HARNESS_BROKE, "--python=%s: %s", text_safe(path), strerror(errno));
-    snprintf(command, sizeof command,
-             "%s -IS -c 'import sys; print(\"%%d.%%d\" %% sys.version_info[:2])' 2>/dev/null",
-             text_shell(absolute));
-    FILE *pipe = popen(command, "re");
-    if (pipe == NULL || fgets(line, sizeof line, pipe) == NULL)
-        line[0] = '\0';
-    if (pipe != NULL)
-        pclose(pipe);
-    line[strcspn(line, "\n")] = '\0';
-    if (line[0] == '\0')
-        leave_with(EXIT_USAGE, "--python=%s: is not a Python interpreter", text_safe(path));
-    if (strcmp(line, PYTHON_SERIES) != 0)
+    ask_interpreter(absolute, "import sys; print('Python %d.%d' % sys.version_info[:2])", line,
+                    sizeof line);
+    if (sscanf(line, "Python %31[0-9.]", version) != 1)
+        leave_with(EXIT_USAGE, "--python=%s: is not a Python interpreter; give the path of one",
+                   text_safe(path));
+    if (strcmp(version, PYTHON_SERIES) != 0)
         leave_with(EXIT_USAGE, "--python=%s: is Python %s, and this conform embeds %s; configure "
                                "again with PYTHON=%s",
-                   text_safe(path), text_safe(line), PYTHON_SERIES, text_safe(path));
+                   text_safe(path), version, PYTHON_SERIES, text_safe(path));
     return absolute;
 }
 
@@ -181,7 +206,7 @@ static void start_worker(struct coordinator *c, size_t number, bool fresh)
     }
     setpgid(pid, pid);
     close(doorbell[1]);
-    c->workers[number] = (struct one_worker){pid, doorbell[0]};
+    c->workers[number] = (struct one_worker){.pid = pid, .doorbell = doorbell[0]};
 }
 
 /* What a worker had in hand when it died, or when it had to be killed, gets its verdict here. */
@@ -192,8 +217,6 @@ static void complete(struct coordinator *c, size_t number, const char *how, enum
     if (index == 0)
         return;
     struct record *record = board_record(board, index - 1);
-    if (record->pid > 1)
-        kill(-record->pid, SIGKILL);
     if (record->verdict != VERDICT_NONE)
         return;
     record->signal = 0;
@@ -203,21 +226,35 @@ static void complete(struct coordinator *c, size_t number, const char *how, enum
     atomic_fetch_add(&board->finished, 1);
 }
 
+/* Ends what dead workers have left to this process: properties, and what those have left. */
+static void end_orphans(const struct coordinator *c)
+{
+    pid_t workers[MOST_WORKERS];
+    for (size_t i = 0; i < c->jobs; i++)
+        workers[i] = c->workers[i].pid;
+    children_end(workers, c->jobs);
+}
+
 static void worker_ended(struct coordinator *c, size_t number, int status)
 {
     struct board *board = c->plan.board;
+    bool hung = c->workers[number].hung;
     close(c->workers[number].doorbell);
-    c->workers[number].pid = 0;
+    c->workers[number] = (struct one_worker){0};
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
+    end_orphans(c);
     if (board->python_error[0] != '\0')
         return;
     const char *how =
-        WIFSIGNALED(status)
+        hung ? "the worker did not come back"
+        : WIFSIGNALED(status)
             ? text("it took the worker down with it (SIG%s)", sigabbrev_np(WTERMSIG(status)))
             : text("it took the worker down with it (status %d)", WEXITSTATUS(status));
     bool in_hand = atomic_load(&board->workers[number].property) != 0;
-    complete(c, number, how, CRASH);
+    if (hung)
+        atomic_fetch_add(&board->timeouts, 1);
+    complete(c, number, how, hung ? TIMEOUT : CRASH);
     if (in_hand || ++c->restarts < 3)
         start_worker(c, number, false);
 }
@@ -225,22 +262,28 @@ static void worker_ended(struct coordinator *c, size_t number, int status)
 /* Check ends a property that takes too long; this is for a worker that does not come back. */
 static void end_hung_workers(struct coordinator *c)
 {
+    enum { GRACE = 5 };
     struct board *board = c->plan.board;
     for (size_t i = 0; i < c->jobs; i++) {
-        if (c->workers[i].pid == 0 || atomic_load(&board->workers[i].property) == 0)
+        struct one_worker *worker = &c->workers[i];
+        if (worker->pid == 0 || worker->hung || atomic_load(&board->workers[i].property) == 0 ||
+            clock_now() < atomic_load(&board->workers[i].until) + GRACE * (uint64_t)1000000000)
             continue;
-        double seconds = clock_since(atomic_load(&board->workers[i].since));
-        if (seconds < c->plan.timeout + 5)
-            continue;
-        kill(c->workers[i].pid, SIGKILL);
-        complete(c, i, "the worker did not come back", TIMEOUT);
+        worker->hung = true;
+        kill(worker->pid, SIGKILL);
     }
+}
+
+static bool is_smart_terminal(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
 static void show_progress(const struct coordinator *c)
 {
     struct board *board = c->plan.board;
-    if (!isatty(STDERR_FILENO) || c->options->quiet)
+    if (!is_smart_terminal(STDERR_FILENO) || c->options->quiet)
         return;
     const char *id = "starting Python";
     for (size_t i = 0; i < c->jobs; i++) {
@@ -253,7 +296,7 @@ static void show_progress(const struct coordinator *c)
 
 static void clear_progress(const struct coordinator *c)
 {
-    if (isatty(STDERR_FILENO) && !c->options->quiet)
+    if (is_smart_terminal(STDERR_FILENO) && !c->options->quiet)
         fputs("\r\033[K", stderr);
 }
 
@@ -292,8 +335,10 @@ static void end_all(struct coordinator *c)
             continue;
         kill(c->workers[i].pid, SIGKILL);
         waitpid(c->workers[i].pid, NULL, 0);
+        c->workers[i].pid = 0;
         complete(c, i, "interrupted", BROK);
     }
+    end_orphans(c);
 }
 
 static void remove_memcheck_folder(struct coordinator *c)
@@ -320,13 +365,22 @@ static _Noreturn void leave_interrupted(struct coordinator *c)
     _exit(128 + interrupted);
 }
 
+/* What nohup or a shell had ignored stays ignored. */
+static void catch_interrupts(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_interrupt}, old;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
+}
+
 static void run_workers(struct coordinator *c)
 {
     struct board *board = c->plan.board;
-    struct sigaction action = {.sa_handler = on_interrupt};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    children_adopt();
+    catch_interrupts();
     for (size_t i = 0; i < c->jobs; i++)
         start_worker(c, i, i > 0 && i == c->jobs - 1);
     for (;;) {
@@ -383,11 +437,10 @@ static void fill_run(struct coordinator *c)
 
 static bool wants_color(const struct options *options)
 {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *no_color = getenv("NO_COLOR");
     if (options->color != COLOR_AUTO)
         return options->color == COLOR_ALWAYS;
-    return isatty(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0') && term != NULL &&
-           strcmp(term, "dumb") != 0;
+    return is_smart_terminal(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0');
 }
 
 static enum exit_code report(struct coordinator *c)
@@ -541,7 +594,8 @@ enum exit_code coordinator_run(const struct options *options, char **argv)
         run_here(c);
     run_rounds(c);
     if (c->plan.board->python_error[0] != '\0')
-        leave_with(EXIT_HARNESS_BROKE, "Python cannot be started: %s", c->plan.board->python_error);
+        leave_with(EXIT_HARNESS_BROKE, "%s cannot be embedded: %s; name another by --python",
+                   text_safe(c->plan.python_path), c->plan.board->python_error);
     fill_run(c);
     remove_memcheck_folder(c);
     return report(c);

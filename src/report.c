@@ -221,7 +221,10 @@ static int open_beside(struct report_file *file)
     if (exists && access(file->path, W_OK) != 0)
         return -1;
     file->target = exists ? realpath(file->path, NULL) : strdup(file->path);
-    if (file->target == NULL || asprintf(&file->temporary, "%s.XXXXXX", file->target) < 0) {
+    const char *slash = file->target != NULL ? strrchr(file->target, '/') : NULL;
+    int folder = slash != NULL ? (int)(slash - file->target) + 1 : 0;
+    if (file->target == NULL ||
+        asprintf(&file->temporary, "%.*s.conform-XXXXXX", folder, file->target) < 0) {
         file->temporary = NULL;
         return -1;
     }

@@ -22,7 +22,8 @@ static const char *read_alignment(const char *value, size_t length, struct claim
     unsigned long long number = strtoull(digits, NULL, 10);
     if (errno != 0 || number == 0 || (number & (number - 1)) != 0 || number > (1ull << 40))
         return text("alignment=%s: not a power of two", digits);
-    claims->alignment = (size_t)number;
+    if (number > claims->alignment) /* of two promises the larger keeps both */
+        claims->alignment = (size_t)number;
     return NULL;
 }
 

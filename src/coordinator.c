@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "children.h"
 #include "memcheck.h"
 #include "python_path.h"
 #include "random.h"
@@ -33,6 +34,7 @@ static const double usual_timeout = 10, memcheck_timeout = 120;
 struct one_worker {
     pid_t pid; /* 0: not running */
     int doorbell;
+    bool hung; /* it has been killed for that */
 };
 
 struct coordinator {
@@ -157,7 +159,7 @@ static void start_worker(struct coordinator *c, size_t number, bool fresh)
     }
     setpgid(pid, pid);
     close(doorbell[1]);
-    c->workers[number] = (struct one_worker){pid, doorbell[0]};
+    c->workers[number] = (struct one_worker){.pid = pid, .doorbell = doorbell[0]};
 }
 
 /* What a worker had in hand when it died, or when it had to be killed, gets its verdict here. */
@@ -168,8 +170,6 @@ static void complete(struct coordinator *c, size_t number, const char *how, enum
     if (index == 0)
         return;
     struct record *record = board_record(board, index - 1);
-    if (record->pid > 1)
-        kill(-record->pid, SIGKILL);
     if (record->verdict != VERDICT_NONE)
         return;
     record->signal = 0;
@@ -179,21 +179,35 @@ static void complete(struct coordinator *c, size_t number, const char *how, enum
     atomic_fetch_add(&board->finished, 1);
 }
 
+/* Ends what dead workers have left to this process: properties, and what those have left. */
+static void end_orphans(const struct coordinator *c)
+{
+    pid_t workers[MOST_WORKERS];
+    for (size_t i = 0; i < c->jobs; i++)
+        workers[i] = c->workers[i].pid;
+    children_end(workers, c->jobs);
+}
+
 static void worker_ended(struct coordinator *c, size_t number, int status)
 {
     struct board *board = c->plan.board;
+    bool hung = c->workers[number].hung;
     close(c->workers[number].doorbell);
-    c->workers[number].pid = 0;
+    c->workers[number] = (struct one_worker){0};
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
+    end_orphans(c);
     if (board->python_error[0] != '\0')
         return;
     const char *how =
-        WIFSIGNALED(status)
+        hung ? "the worker did not come back"
+        : WIFSIGNALED(status)
             ? text("it took the worker down with it (SIG%s)", sigabbrev_np(WTERMSIG(status)))
             : text("it took the worker down with it (status %d)", WEXITSTATUS(status));
     bool in_hand = atomic_load(&board->workers[number].property) != 0;
-    complete(c, number, how, CRASH);
+    if (hung)
+        atomic_fetch_add(&board->timeouts, 1);
+    complete(c, number, how, hung ? TIMEOUT : CRASH);
     if (in_hand || ++c->restarts < 3)
         start_worker(c, number, false);
 }
@@ -201,22 +215,28 @@ static void worker_ended(struct coordinator *c, size_t number, int status)
 /* Check ends a property that takes too long; this is for a worker that does not come back. */
 static void end_hung_workers(struct coordinator *c)
 {
+    enum { GRACE = 5 };
     struct board *board = c->plan.board;
     for (size_t i = 0; i < c->jobs; i++) {
-        if (c->workers[i].pid == 0 || atomic_load(&board->workers[i].property) == 0)
+        struct one_worker *worker = &c->workers[i];
+        if (worker->pid == 0 || worker->hung || atomic_load(&board->workers[i].property) == 0 ||
+            clock_now() < atomic_load(&board->workers[i].until) + GRACE * (uint64_t)1000000000)
             continue;
-        double seconds = clock_since(atomic_load(&board->workers[i].since));
-        if (seconds < c->plan.timeout + 5)
-            continue;
-        kill(c->workers[i].pid, SIGKILL);
-        complete(c, i, "the worker did not come back", TIMEOUT);
+        worker->hung = true;
+        kill(worker->pid, SIGKILL);
     }
+}
+
+static bool is_smart_terminal(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
 static void show_progress(const struct coordinator *c)
 {
     struct board *board = c->plan.board;
-    if (!isatty(STDERR_FILENO) || c->options->quiet)
+    if (!is_smart_terminal(STDERR_FILENO) || c->options->quiet)
         return;
     const char *id = "starting Python";
     for (size_t i = 0; i < c->jobs; i++) {
@@ -229,7 +249,7 @@ static void show_progress(const struct coordinator *c)
 
 static void clear_progress(const struct coordinator *c)
 {
-    if (isatty(STDERR_FILENO) && !c->options->quiet)
+    if (is_smart_terminal(STDERR_FILENO) && !c->options->quiet)
         fputs("\r\033[K", stderr);
 }
 
@@ -268,8 +288,10 @@ static void end_all(struct coordinator *c)
             continue;
         kill(c->workers[i].pid, SIGKILL);
         waitpid(c->workers[i].pid, NULL, 0);
+        c->workers[i].pid = 0;
         complete(c, i, "interrupted", BROK);
     }
+    end_orphans(c);
 }
 
 static void remove_memcheck_folder(struct coordinator *c)
@@ -289,7 +311,6 @@ static _Noreturn void leave_interrupted(struct coordinator *c)
 {
     end_all(c);
     clear_progress(c);
-    report_files_discard(c->files);
     remove_memcheck_folder(c);
     fprintf(stderr, "conform: interrupted\n");
     signal(interrupted, SIG_DFL);
@@ -297,13 +318,22 @@ static _Noreturn void leave_interrupted(struct coordinator *c)
     _exit(128 + interrupted);
 }
 
+/* What nohup or a shell had ignored stays ignored. */
+static void catch_interrupts(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_interrupt}, old;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
+}
+
 static void run_workers(struct coordinator *c)
 {
     struct board *board = c->plan.board;
-    struct sigaction action = {.sa_handler = on_interrupt};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    children_adopt();
+    catch_interrupts();
     for (size_t i = 0; i < c->jobs; i++)
         start_worker(c, i, i > 0 && i == c->jobs - 1);
     for (;;) {
@@ -360,27 +390,26 @@ static void fill_run(struct coordinator *c)
 
 static bool wants_color(const struct options *options)
 {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *no_color = getenv("NO_COLOR");
     if (options->color != COLOR_AUTO)
         return options->color == COLOR_ALWAYS;
-    return isatty(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0') && term != NULL &&
-           strcmp(term, "dumb") != 0;
+    return is_smart_terminal(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0');
 }
 
 static enum exit_code report(struct coordinator *c)
 {
     const struct load *load = c->run.load;
-    int state = atomic_load(&load->state);
+    enum exit_code code = run_exit_code(&c->run);
     report_files_write(c->files, &c->run);
-    if (state == LOAD_FAILED)
-        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(c->place.argument), text_safe(load->why));
-    if (state == LOAD_UNFIT)
-        leave_with(EXIT_CANNOT_WORK_HERE, "%s: it says that it cannot work here: %s",
+    if (code == EXIT_CANNOT_LOAD)
+        leave_with(code, "%s: %s", text_safe(c->place.argument), text_safe(load->why));
+    if (code == EXIT_CANNOT_WORK_HERE)
+        leave_with(code, "%s: it says that it cannot work here: %s",
                    text_safe(c->place.argument), text_safe(load->why));
     if (!report_files_take_stdout(c->options) &&
         report_text(stdout, &c->run, wants_color(c->options)) != 0)
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
-    return run_exit_code(&c->run);
+    return code;
 }
 
 static struct coordinator *here; /* of --no-fork: for at_end, which gets no argument */
@@ -517,10 +546,9 @@ enum exit_code coordinator_run(const struct options *options, char **argv)
     if (options->no_fork)
         run_here(c);
     run_rounds(c);
-    if (c->plan.board->python_error[0] != '\0') {
-        report_files_discard(c->files);
-        leave_with(EXIT_HARNESS_BROKE, "Python cannot be started: %s", c->plan.board->python_error);
-    }
+    if (c->plan.board->python_error[0] != '\0')
+        leave_with(EXIT_HARNESS_BROKE, "%s cannot be embedded: %s; name another by --python",
+                   text_safe(c->plan.python_path), c->plan.board->python_error);
     fill_run(c);
     remove_memcheck_folder(c);
     return report(c);

@@ -2,8 +2,10 @@
  *
  * conform: a conformance suite for NumPy data-memory handlers (NEP 49).
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "coordinator.h"
 #include "exec.h"
@@ -46,11 +48,22 @@ static void explain(const char *id)
     report_explain(property);
 }
 
+/* Where the shell has closed one of the first three, the next file that is opened would take its
+ * place, and the text for it.  Reading or writing them goes on to fail. */
+static void occupy_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            exit(EXIT_HARNESS_BROKE);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
     size_t count;
     const struct property **properties;
+    occupy_standard_descriptors();
     options_read(argc, argv, &options);
     switch (options.command) {
     case COMMAND_LIST:

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <link.h>
 #include <nettle/sha2.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,17 +37,21 @@ static const char *machine_name(unsigned machine)
     }
 }
 
-/* What this program itself was built for: read from its own file, which cannot lie. */
-static int read_header(const char *path, ElfW(Ehdr) * header)
+/* The bytes that there are of the header at the beginning of the file; -1 with errno set. */
+static int read_header(FILE *file, ElfW(Ehdr) * header)
 {
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL)
-        return -1;
-    size_t got = fread(header, 1, sizeof *header, file);
-    int error = ferror(file) ? errno : 0;
-    fclose(file);
-    errno = error;
-    return error != 0 ? -1 : (int)got;
+    size_t got = file != NULL ? fread(header, 1, sizeof *header, file) : 0;
+    return file == NULL || ferror(file) ? -1 : (int)got;
+}
+
+/* What this program itself was built for: read from its own file, which cannot lie. */
+static bool read_own_header(ElfW(Ehdr) * header)
+{
+    FILE *file = fopen("/proc/self/exe", "rbe");
+    bool got = read_header(file, header) == (int)sizeof *header;
+    if (file != NULL)
+        fclose(file);
+    return got;
 }
 
 static const char *header_wrong(const ElfW(Ehdr) * header, int length)
@@ -59,18 +64,41 @@ static const char *header_wrong(const ElfW(Ehdr) * header, int length)
         return text("is not a shared object (it has no ELF header); %s", build);
     if (length < (int)sizeof *header)
         return text("is cut short within its ELF header; %s", build);
-    if (read_header("/proc/self/exe", &own) < (int)sizeof own)
+    if (!read_own_header(&own))
         return NULL; /* nothing to compare with: let the loader judge */
     if (header->e_ident[EI_DATA] != own.e_ident[EI_DATA])
         return text("has the other byte order; build it for %s", machine_name(own.e_machine));
-    if (header->e_machine != own.e_machine || header->e_ident[EI_CLASS] != own.e_ident[EI_CLASS])
-        return text("is built for %s, and this conform for %s; build it for %s",
-                    machine_name(header->e_machine), machine_name(own.e_machine),
+    bool same_machine = header->e_machine == own.e_machine;
+    if (!same_machine || header->e_ident[EI_CLASS] != own.e_ident[EI_CLASS])
+        return text("is built for %s%s, and this conform for %s; build it for that",
+                    machine_name(header->e_machine),
+                    !same_machine                             ? ""
+                    : header->e_ident[EI_CLASS] == ELFCLASS32 ? " with 32-bit pointers"
+                                                              : " with 64-bit pointers",
                     machine_name(own.e_machine));
     if (header->e_type == ET_REL)
         return text("is an object file that is not linked yet; %s", build);
     if (header->e_type != ET_DYN)
         return text("is a program or a core file, not a shared object; %s", build);
+    return NULL;
+}
+
+/* The loader maps what the header promises, and whoever touches a page behind the end of the file
+ * gets a SIGBUS. */
+static const char *length_wrong(FILE *file, const ElfW(Ehdr) * header, size_t length)
+{
+    for (size_t i = 0; i < header->e_phnum; i++) {
+        ElfW(Phdr) segment;
+        if (fseek(file, (long)(header->e_phoff + i * header->e_phentsize), SEEK_SET) != 0 ||
+            fread(&segment, sizeof segment, 1, file) != 1)
+            return text("is cut short: its table of segments lies behind its %zu bytes; copy it "
+                        "again",
+                        length);
+        if (segment.p_type == PT_LOAD &&
+            (segment.p_offset > length || segment.p_filesz > length - segment.p_offset))
+            return text("is cut short: it has %zu bytes, and should have %zu; copy it again",
+                        length, (size_t)(segment.p_offset + segment.p_filesz));
+    }
     return NULL;
 }
 
@@ -84,10 +112,16 @@ const char *object_file_wrong(const char *path)
     if (!S_ISREG(status.st_mode))
         return "is not a regular file; name a shared object";
     ElfW(Ehdr) header;
-    int length = read_header(path, &header);
-    if (length < 0)
+    FILE *file = fopen(path, "rbe");
+    if (file == NULL)
         return text("cannot be read: %s", strerror(errno));
-    return header_wrong(&header, length);
+    int length = read_header(file, &header);
+    const char *wrong =
+        length < 0 ? text("cannot be read: %s", strerror(errno)) : header_wrong(&header, length);
+    if (wrong == NULL)
+        wrong = length_wrong(file, &header, (size_t)status.st_size);
+    fclose(file);
+    return wrong;
 }
 
 int object_file_sha256(const char *path, char hex[SHA256_HEX])

@@ -4,6 +4,7 @@
  */
 #include "options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <getopt.h>
@@ -126,34 +127,48 @@ static const char help[] =
 
 _Noreturn void leave_with(enum exit_code code, const char *format, ...)
 {
+    char line[8192], clean[8192];
     va_list arguments;
     va_start(arguments, format);
-    fflush(stdout);
-    fputs("conform: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    fflush(stdout);
+    fprintf(stderr, "conform: %s\n", text_clean(clean, sizeof clean, line, strlen(line), 0));
     exit(code);
 }
 
-/* A number that is the whole of `value`, from `least` on; else leaves. */
-static double number_option(const char *option, const char *value, double least, double most)
+static double seconds_option(const char *option, const char *value, double least, double most)
 {
     char *end;
     errno = 0;
     double number = strtod(value, &end);
-    if (errno != 0 || end == value || *end != '\0' || !(number >= least && number <= most))
-        leave_with(EXIT_USAGE, "%s=%s: give a number from %g to %g", option, text_safe(value),
-                   least, most);
+    if (errno != 0 || *end != '\0' || !(number >= least && number <= most) ||
+        strspn(value, "0123456789.e-") != strlen(value))
+        leave_with(EXIT_USAGE, "%s=%s: give a number of seconds from %g to %g", option,
+                   text_safe(value), least, most);
     return number;
 }
 
-static uint64_t seed_option(const char *value)
+static size_t count_option(const char *option, const char *value, size_t most)
 {
     char *end;
     errno = 0;
-    uint64_t seed = strtoull(value, &end, 0);
-    if (errno != 0 || end == value || *end != '\0' || strchr(value, '-') != NULL)
+    unsigned long long number = strtoull(value, &end, 10);
+    if (errno != 0 || *value < '0' || *value > '9' || *end != '\0' || number < 1 || number > most)
+        leave_with(EXIT_USAGE, "%s=%s: give a whole number from 1 to %zu", option, text_safe(value),
+                   most);
+    return (size_t)number;
+}
+
+/* A leading 0 means nothing; 0x is what a seed from elsewhere may begin with. */
+static uint64_t seed_option(const char *value)
+{
+    bool hexadecimal = value[0] == '0' && (value[1] == 'x' || value[1] == 'X');
+    const char *digits = hexadecimal ? value + 2 : value;
+    char *end;
+    errno = 0;
+    uint64_t seed = strtoull(digits, &end, hexadecimal ? 16 : 10);
+    if (errno != 0 || !isxdigit((unsigned char)*digits) || *end != '\0')
         leave_with(EXIT_USAGE, "--seed=%s: give a whole number from 0 to 2^64 - 1",
                    text_safe(value));
     return seed;
@@ -179,27 +194,52 @@ static void add_filter(struct options *options, bool take, const char *glob)
     options->filters = filters;
 }
 
-/* getopt_long says '?' for an unknown option and for an ambiguous one. */
-static _Noreturn void unknown_option(char **argv)
+/* A long option that getopt_long did not take: unknown, ambiguous, or with a value it has no use
+ * for. */
+static _Noreturn void wrong_long_option(const char *word)
 {
-    const char *word = argv[optind - 1];
-    if (strncmp(word, "--", 2) != 0)
-        leave_with(EXIT_USAGE, "-%c: no such option; see conform --help", optopt);
-    size_t length = strcspn(word + 2, "=");
+    size_t length = strcspn(word, "=");
     char matches[256] = "";
     int count = 0;
     for (const struct option *o = long_options; o->name != NULL; o++) {
-        if (strncmp(o->name, word + 2, length) != 0)
+        if (strncmp(o->name, word + 2, length - 2) != 0)
             continue;
         size_t used = strlen(matches);
         snprintf(matches + used, sizeof matches - used, "%s--%s", count++ > 0 ? ", " : "", o->name);
+        if (o->name[length - 2] == '\0') { /* the whole name, whatever else it begins */
+            snprintf(matches, sizeof matches, "--%s", o->name);
+            count = 1;
+            break;
+        }
     }
+    const char *name = text_safe(text("%.*s", (int)length, word));
     if (count > 1)
-        leave_with(EXIT_USAGE, "%.*s is short for more than one option: %s", (int)length + 2,
-                   text_safe(word), matches);
+        leave_with(EXIT_USAGE, "%s is short for more than one option; give one of %s", name,
+                   matches);
     if (count == 1)
-        leave_with(EXIT_USAGE, "%s takes no value", matches);
-    leave_with(EXIT_USAGE, "%s: no such option; see conform --help", text_safe(word));
+        leave_with(EXIT_USAGE, "%s takes no value; leave out the = and what follows", matches);
+    leave_with(EXIT_USAGE, "%s: no such option; see conform --help", name);
+}
+
+/* What getopt_long says '?' to.  It gives the letter of a short option in optopt; of a long one
+ * that is known, its value; else 0. */
+static _Noreturn void wrong_option(char **argv)
+{
+    bool is_long = optopt == 0;
+    for (const struct option *o = long_options; o->name != NULL; o++)
+        is_long = is_long || o->val == optopt;
+    if (is_long)
+        wrong_long_option(argv[optind - 1]);
+    char letter = (char)optopt, clean[8];
+    leave_with(EXIT_USAGE, "-%s: no such option; see conform --help",
+               text_clean(clean, sizeof clean, &letter, 1, 0));
+}
+
+static _Noreturn void missing_value(const char *word)
+{
+    if (strncmp(word, "--", 2) == 0)
+        leave_with(EXIT_USAGE, "%s needs a value; see conform --help", word);
+    leave_with(EXIT_USAGE, "-%c needs a value; see conform --help", optopt);
 }
 
 static void set_command(struct options *options, enum command command)
@@ -219,7 +259,7 @@ static void take_option(struct options *options, int option, char **argv)
         options->handler = optarg;
         break;
     case 'j':
-        options->jobs = (size_t)number_option("--jobs", optarg, 1, MOST_WORKERS);
+        options->jobs = count_option("--jobs", optarg, MOST_WORKERS);
         break;
     case 'l':
         set_command(options, COMMAND_LIST);
@@ -271,7 +311,7 @@ static void take_option(struct options *options, int option, char **argv)
         options->python = optarg;
         break;
     case OPT_REPEAT:
-        options->repeat = (size_t)number_option("--repeat", optarg, 1, 1000000);
+        options->repeat = count_option("--repeat", optarg, 1000000);
         break;
     case OPT_RUN:
         add_filter(options, true, optarg);
@@ -295,7 +335,7 @@ static void take_option(struct options *options, int option, char **argv)
         options->tap = optarg;
         break;
     case OPT_TIMEOUT:
-        options->timeout = number_option("--timeout", optarg, 0.01, 86400);
+        options->timeout = seconds_option("--timeout", optarg, 0.01, 86400);
         break;
     case OPT_UNTIL_FAIL:
         options->until_fail = true;
@@ -304,20 +344,31 @@ static void take_option(struct options *options, int option, char **argv)
         puts("conform " PACKAGE_VERSION);
         exit(fflush(stdout) == 0 ? 0 : EXIT_HARNESS_BROKE);
     case ':':
-        leave_with(EXIT_USAGE, "%s needs a value; see conform --help", argv[optind - 1]);
+        missing_value(argv[optind - 1]);
     default:
-        unknown_option(argv);
+        wrong_option(argv);
+    }
+}
+
+static void check_reports(const struct options *options)
+{
+    static const char *const names[] = {"--tap", "--junit", "--json"};
+    const char *const files[] = {options->tap, options->junit, options->json};
+    for (int i = 0; i < 3; i++) {
+        if (files[i] != NULL && files[i][0] == '\0')
+            leave_with(EXIT_USAGE, "%s: the name is empty; name a file, or - for stdout", names[i]);
+        for (int k = 0; k < i; k++) {
+            if (files[i] != NULL && files[k] != NULL && strcmp(files[i], files[k]) == 0)
+                leave_with(EXIT_USAGE, "%s and %s cannot both go to %s; name another file",
+                           names[k], names[i],
+                           strcmp(files[i], "-") == 0 ? "stdout" : text_safe(files[i]));
+        }
     }
 }
 
 static void check_together(const struct options *options)
 {
-    int on_stdout = 0;
-    const char *const files[] = {options->tap, options->junit, options->json};
-    for (int i = 0; i < 3; i++)
-        on_stdout += files[i] != NULL && strcmp(files[i], "-") == 0;
-    if (on_stdout > 1)
-        leave_with(EXIT_USAGE, "only one report can go to stdout (-); name a file for the others");
+    check_reports(options);
     if (options->quiet && options->verbose)
         leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
     if (options->no_fork && (options->repeat > 1 || options->until_fail))
@@ -330,7 +381,8 @@ static void check_together(const struct options *options)
         leave_with(EXIT_USAGE, "--stacks and --fail-each go with --exec; see conform --help");
     if (options->onwards && !options->fail_each)
         leave_with(EXIT_USAGE, "--onwards goes with --fail-each; see conform --help");
-    if (options->command == COMMAND_EXEC && on_stdout + (options->no_fork || options->memcheck) > 0)
+    bool reports = options->tap != NULL || options->junit != NULL || options->json != NULL;
+    if (options->command == COMMAND_EXEC && (reports || options->no_fork || options->memcheck))
         leave_with(EXIT_USAGE, "--exec runs no battery; leave out the options of one");
     if ((options->command == COMMAND_RUN || options->command == COMMAND_EXEC) &&
         options->handler == NULL)

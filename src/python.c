@@ -45,6 +45,23 @@ static const char *place_of(PyObject *traceback)
     return place;
 }
 
+/* The message in one line: a space for each run of line ends and blanks. */
+static const char *one_line(const char *message)
+{
+    char line[512];
+    size_t used = 0;
+    while (*message != '\0' && used < sizeof line - 2) {
+        size_t blank = strspn(message, " \t\n");
+        message += blank;
+        if (*message != '\0' && blank > 0 && used > 0)
+            line[used++] = ' ';
+        if (*message != '\0')
+            line[used++] = *message++;
+    }
+    line[used] = '\0';
+    return text_safe(line);
+}
+
 const char *python_error(void)
 {
     PyObject *type, *value, *traceback;
@@ -56,7 +73,7 @@ const char *python_error(void)
     const char *message = words != NULL ? PyUnicode_AsUTF8(words) : NULL;
     const char *line = text("%s%s%s%s", ((PyTypeObject *)type)->tp_name,
                             message != NULL && *message != '\0' ? ": " : "",
-                            message != NULL ? text_safe(message) : "", place_of(traceback));
+                            message != NULL ? one_line(message) : "", place_of(traceback));
     Py_XDECREF(words);
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -133,7 +150,7 @@ const char *python_start(const char *path, struct environment *environment)
     memset(environment, 0, sizeof *environment);
     const char *wrong = initialize(path);
     if (wrong != NULL)
-        return text("%s: %s", path, wrong);
+        return wrong;
     wrong = describe(environment, path);
     if (wrong == NULL && _import_array() != 0)
         wrong = text("NumPy %s does not take a program built against the headers of %s: %s; "

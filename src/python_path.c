@@ -6,10 +6,14 @@
 #include "python_path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "text.h"
@@ -25,32 +29,45 @@ static char *make_absolute(const char *path)
     return absolute;
 }
 
-/* "3.11", or "" where it does not say.  What it says itself is the only thing to go by. */
-static void ask_series(const char *path, char *series, int room)
+/* The first line that the interpreter at `path` prints for `code`, or "". */
+static void ask_interpreter(const char *path, const char *code, char *line, int room)
 {
-    char command[PATH_MAX + 128];
-    snprintf(command, sizeof command,
-             "%s -IS -c 'import sys; print(\"%%d.%%d\" %% sys.version_info[:2])' 2>/dev/null",
-             text_shell(path));
-    FILE *pipe = popen(command, "re");
-    if (pipe == NULL || fgets(series, room, pipe) == NULL)
-        series[0] = '\0';
-    if (pipe != NULL)
-        pclose(pipe);
-    series[strcspn(series, "\n")] = '\0';
+    int output[2];
+    pid_t pid;
+    line[0] = '\0';
+    if (pipe2(output, O_CLOEXEC) != 0)
+        return;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    const char *const command[] = {path, "-IS", "-c", code, NULL};
+    bool started = posix_spawn(&pid, path, &actions, NULL, (char *const *)command, environ) == 0;
+    posix_spawn_file_actions_destroy(&actions);
+    close(output[1]);
+    FILE *file = fdopen(output[0], "r");
+    if (file == NULL || fgets(line, room, file) == NULL)
+        line[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    if (started)
+        waitpid(pid, NULL, 0);
 }
 
 const char *python_path_check(const char *path, char **absolute)
 {
-    char series[64];
+    char line[64], series[32];
     if (access(path, X_OK) != 0 || (*absolute = make_absolute(path)) == NULL)
-        return text("%s", strerror(errno));
-    ask_series(*absolute, series, sizeof series);
-    if (strcmp(series, PYTHON_SERIES) == 0)
+        return text("%s; give the path of an interpreter", strerror(errno));
+    ask_interpreter(*absolute, "import sys; print('Python %d.%d' % sys.version_info[:2])", line,
+                    sizeof line);
+    bool is_python = sscanf(line, "Python %31[0-9.]", series) == 1;
+    if (is_python && strcmp(series, PYTHON_SERIES) == 0)
         return NULL;
     free(*absolute);
-    if (series[0] == '\0')
-        return "is not a Python interpreter";
-    return text("is Python %s, and this conform embeds %s; configure again with PYTHON=%s",
-                text_safe(series), PYTHON_SERIES, text_safe(path));
+    if (!is_python)
+        return "is not a Python interpreter; give the path of one";
+    return text("is Python %s, and this conform embeds %s; configure again with PYTHON=%s", series,
+                PYTHON_SERIES, text_safe(path));
 }

@@ -105,6 +105,7 @@ struct board {
     struct {
         _Atomic size_t property; /* 1 + index of what it runs now; 0: nothing */
         _Atomic uint64_t since;  /* on the monotonic clock, nanoseconds */
+        _Atomic uint64_t until;  /* likewise: when Check has to have ended it */
     } workers[MOST_WORKERS];
     _Atomic int environment_known;
     struct environment environment;

@@ -5,6 +5,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 
 #include "text.h"
 
-/* ---- the conclusion ------------------------------------------------------------------------------ */
+/* ---- the conclusion
+ * ------------------------------------------------------------------------------ */
 
 struct tally run_tally(const struct run *run, enum judge judge)
 {
@@ -43,12 +45,17 @@ static size_t against(const struct run *run, const struct tally *tally)
 enum exit_code run_exit_code(const struct run *run)
 {
     struct tally handler = run_tally(run, JUDGE_HANDLER), runtime = run_tally(run, JUDGE_RUNTIME);
+    int load = atomic_load(&run->load->state);
+    if (load == LOAD_FAILED)
+        return EXIT_CANNOT_LOAD;
+    if (load == LOAD_UNFIT)
+        return EXIT_CANNOT_WORK_HERE;
     if (against(run, &handler) > 0)
         return EXIT_NOT_CONFORMANT;
     return handler.of[BROK] + runtime.of[BROK] > 0 ? EXIT_HARNESS_BROKE : EXIT_CONFORMANT;
 }
 
-static bool is_whole(const struct run *run)
+bool run_is_whole(const struct run *run)
 {
     size_t all;
     property_all(&all);
@@ -61,43 +68,101 @@ const char *run_conclusion(const struct run *run)
     size_t bad = against(run, &tally);
     switch (run_exit_code(run)) {
     case EXIT_CONFORMANT:
-        return is_whole(run) ? "CONFORMANT"
-                             : "conformant in the properties that were run, which are not all";
+        return run_is_whole(run) ? "CONFORMANT"
+                                 : "conformant in the properties that were run, which are not all";
     case EXIT_HARNESS_BROKE:
         return "NO VERDICT: the harness could not do its part";
+    case EXIT_CANNOT_LOAD:
+        return "NO VERDICT: no handler came of loading it";
+    case EXIT_CANNOT_WORK_HERE:
+        return "NO VERDICT: it says that it cannot work here";
     default:
         return text("NOT CONFORMANT: %zu of %zu properties speak against it", bad, run->count);
     }
 }
 
-/* ---- words ------------------------------------------------------------------------------------------ */
+/* ---- words
+ * ------------------------------------------------------------------------------------------ */
+
+/* Four bytes for each one hold what has to be escaped. */
+enum { ESCAPED = 4 };
+
+const char *record_expected(const struct record *record)
+{
+    static char clean[ESCAPED * sizeof record->expected + 1];
+    return text_clean(clean, sizeof clean, record->expected,
+                      strnlen(record->expected, sizeof record->expected), 0);
+}
+
+const char *record_seen(const struct record *record)
+{
+    static char clean[ESCAPED * sizeof record->seen + 1];
+    return text_clean(clean, sizeof clean, record->seen, strnlen(record->seen, sizeof record->seen),
+                      0);
+}
+
+const char *record_output(const struct record *record, int keep_lines)
+{
+    static char clean[ESCAPED * sizeof record->output + 1];
+    size_t kept = record->output_length < sizeof record->output ? record->output_length
+                                                                : sizeof record->output;
+    return text_clean(clean, sizeof clean, record->output, kept, keep_lines);
+}
 
 const char *record_message(const struct record *record)
 {
+    static char message[ESCAPED * (sizeof record->expected + sizeof record->seen) + 32];
     if (record->verdict == PASS)
         return "";
     if (record->expected[0] == '\0')
-        return text_safe(record->seen);
-    return text("expected %s; seen %s", text_safe(record->expected), text_safe(record->seen));
+        return record_seen(record);
+    snprintf(message, sizeof message, "expected %s; seen %s", record_expected(record),
+             record_seen(record));
+    return message;
+}
+
+const char *run_file(const struct run *run)
+{
+    static char clean[ESCAPED * PATH_MAX + 1];
+    return text_clean(clean, sizeof clean, run->place->path, strlen(run->place->path), 0);
 }
 
 const char *run_handler_name(const struct run *run)
 {
-    static char name[4 * sizeof run->load->name + 1];
+    static char clean[ESCAPED * sizeof run->load->name + 1];
     if (!run->load->has_name)
         return "";
-    return text_clean(name, sizeof name, run->load->name,
+    return text_clean(clean, sizeof clean, run->load->name,
                       strnlen(run->load->name, sizeof run->load->name), 0);
+}
+
+const char *run_claims(const struct run *run)
+{
+    static char clean[ESCAPED * sizeof run->load->claims + 1];
+    return text_clean(clean, sizeof clean, run->load->claims,
+                      strnlen(run->load->claims, sizeof run->load->claims), 0);
 }
 
 const char *run_again(const struct run *run, const struct property *property)
 {
-    return text("%s%s --handler=%s%s%s --run=%s --seed=%llu %s",
-                run->options->memcheck ? "" : "gdb --args ", text_shell(run->options->program), text_shell(run->place->argument),
-                run->options->python != NULL ? " --python=" : "",
-                run->options->python != NULL ? text_shell(run->options->python) : "",
-                property->id, (unsigned long long)run->options->seed,
-                run->options->memcheck ? "--memcheck" : "--no-fork");
+    static char *again;
+    const struct options *options = run->options;
+    free(again);
+    if (asprintf(&again, "%s%s --handler=%s%s%s --run=%s --seed=%llu %s",
+                 options->memcheck ? "" : "gdb --args ", text_shell(options->program),
+                 text_shell(run->place->argument), options->python != NULL ? " --python=" : "",
+                 options->python != NULL ? text_shell(options->python) : "", property->id,
+                 (unsigned long long)options->seed,
+                 options->memcheck ? "--memcheck" : "--no-fork") < 0)
+        again = NULL;
+    return again != NULL ? again : "";
+}
+
+const char *group_name(const struct property *property)
+{
+    const struct group *group = property_group(property);
+    return group != NULL ? group->name
+                         : text("%.*s", (int)strcspn(property->id, "."), property->id);
 }
 
 const char *libc_name(void)
@@ -117,7 +182,8 @@ const char *kernel_name(void)
     return text("%s %s %s", name.sysname, name.release, name.machine);
 }
 
-/* ---- files -------------------------------------------------------------------------------------------- */
+/* ---- files
+ * -------------------------------------------------------------------------------------------- */
 
 struct report_file {
     const char *option, *path; /* as given */
@@ -141,16 +207,57 @@ bool report_files_take_stdout(const struct options *options)
     return false;
 }
 
-static _Noreturn void cannot_write(struct report_files *files, const struct report_file *file,
-                                   const char *why)
+static _Noreturn void cannot_write(const struct report_file *file, enum exit_code code, int error)
 {
-    report_files_discard(files);
-    leave_with(EXIT_USAGE, "%s=%s: cannot be written: %s", file->option, text_safe(file->path),
-               why);
+    leave_with(code, "%s=%s: cannot be written: %s; name another file", file->option,
+               text_safe(file->path), strerror(error));
 }
 
-/* A device or a pipe is written to directly; anything else is written beside and renamed. */
-static void open_one(struct report_files *files, struct report_file *file)
+/* Begins a file beside the target, under the access rights that the target has or would get. */
+static int open_beside(struct report_file *file)
+{
+    struct stat status;
+    bool exists = stat(file->path, &status) == 0;
+    if (exists && access(file->path, W_OK) != 0)
+        return -1;
+    file->target = exists ? realpath(file->path, NULL) : strdup(file->path);
+    const char *slash = file->target != NULL ? strrchr(file->target, '/') : NULL;
+    int folder = slash != NULL ? (int)(slash - file->target) + 1 : 0;
+    if (file->target == NULL ||
+        asprintf(&file->temporary, "%.*s.conform-XXXXXX", folder, file->target) < 0) {
+        file->temporary = NULL;
+        return -1;
+    }
+    int descriptor = mkostemp(file->temporary, O_CLOEXEC);
+    if (descriptor < 0) {
+        int error = errno;
+        free(file->temporary);
+        file->temporary = NULL;
+        errno = error;
+        return -1;
+    }
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(descriptor, exists ? status.st_mode & 0777 : 0666 & ~mask);
+    file->file = fdopen(descriptor, "w");
+    return file->file != NULL ? 0 : -1;
+}
+
+/* Takes away what was begun. */
+static void discard(struct report_file *file)
+{
+    if (file->file != NULL && file->file != stdout)
+        fclose(file->file);
+    if (file->temporary != NULL)
+        unlink(file->temporary);
+    free(file->temporary);
+    free(file->target);
+    file->file = NULL;
+    file->temporary = file->target = NULL;
+}
+
+/* A device or a pipe is opened now and written to directly; with anything else this is a trial. */
+static void open_one(struct report_file *file)
 {
     struct stat status;
     if (strcmp(file->path, "-") == 0) {
@@ -159,28 +266,17 @@ static void open_one(struct report_files *files, struct report_file *file)
     }
     bool exists = stat(file->path, &status) == 0;
     if (exists && S_ISDIR(status.st_mode))
-        cannot_write(files, file, "it is a directory");
+        cannot_write(file, EXIT_USAGE, EISDIR);
     if (exists && !S_ISREG(status.st_mode)) {
         file->file = fopen(file->path, "we");
         if (file->file == NULL)
-            cannot_write(files, file, strerror(errno));
+            cannot_write(file, EXIT_USAGE, errno);
         return;
     }
-    if (exists && access(file->path, W_OK) != 0)
-        cannot_write(files, file, strerror(errno));
-    file->target = exists ? realpath(file->path, NULL) : strdup(file->path);
-    if (file->target == NULL || asprintf(&file->temporary, "%s.XXXXXX", file->target) < 0)
-        cannot_write(files, file, "out of memory");
-    int descriptor = mkstemp(file->temporary);
-    if (descriptor < 0) {
-        free(file->temporary);
-        file->temporary = NULL;
-        cannot_write(files, file, strerror(errno));
-    }
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(descriptor, exists ? status.st_mode & 0777 : 0666 & ~mask);
-    file->file = fdopen(descriptor, "w");
+    int error = open_beside(file) == 0 ? 0 : errno;
+    discard(file);
+    if (error != 0)
+        cannot_write(file, EXIT_USAGE, error);
 }
 
 struct report_files *report_files_open(const struct options *options)
@@ -193,13 +289,16 @@ struct report_files *report_files_open(const struct options *options)
     }};
     for (int i = 0; i < FORMATS; i++) {
         if (files.of[i].path != NULL)
-            open_one(&files, &files.of[i]);
+            open_one(&files.of[i]);
     }
     return &files;
 }
 
 static int write_one(struct report_file *file, const struct run *run)
 {
+    if (file->file == NULL && open_beside(file) != 0)
+        return -1;
+    errno = EIO; /* where a library fails without saying why */
     if (file->write(file->file, run) != 0 || fflush(file->file) != 0 || ferror(file->file))
         return -1;
     if (file->file == stdout)
@@ -219,21 +318,11 @@ void report_files_write(struct report_files *files, const struct run *run)
 {
     for (int i = 0; i < FORMATS; i++) {
         struct report_file *file = &files->of[i];
-        if (file->file == NULL || write_one(file, run) == 0)
+        if (file->path == NULL)
             continue;
-        int error = errno;
-        report_files_discard(files);
-        leave_with(EXIT_HARNESS_BROKE, "%s=%s: cannot be written: %s", file->option,
-                   text_safe(file->path), strerror(error));
-    }
-}
-
-void report_files_discard(struct report_files *files)
-{
-    for (int i = 0; i < FORMATS; i++) {
-        struct report_file *file = &files->of[i];
-        if (file->temporary != NULL)
-            unlink(file->temporary);
-        file->temporary = NULL;
+        int error = write_one(file, run) == 0 ? 0 : errno;
+        discard(file);
+        if (error != 0)
+            cannot_write(file, EXIT_HARNESS_BROKE, error);
     }
 }

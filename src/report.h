@@ -34,23 +34,35 @@ struct tally {
 };
 struct tally run_tally(const struct run *run, enum judge judge);
 
-/* 0 conformant, 1 not, 4 where the harness broke and nothing else is wrong. */
+/* 0 conformant, 1 not, 3 and 77 where no handler came of loading the subject, 4 where the harness
+ * broke and nothing else is wrong. */
 enum exit_code run_exit_code(const struct run *run);
 
 /* "CONFORMANT" or why not, in one line (good until the next calls of text()). */
 const char *run_conclusion(const struct run *run);
 
+/* True where the battery was run as a whole, and not what --run and --skip left of it. */
+bool run_is_whole(const struct run *run);
+
 /* True where the verdict speaks against the handler: what a report has to explain. */
 bool verdict_is_bad(enum verdict verdict);
 
-/* Expected and seen, or the reason, of one record, in one line. */
-const char *record_message(const struct record *record);
+/* What came from the subject or from the command line, cleaned and in one line, at its full
+ * length.  Each is good until the next call of the same function. */
+const char *record_expected(const struct record *record);
+const char *record_seen(const struct record *record);
+const char *record_message(const struct record *record); /* both, or the reason of a SKIP */
+/* What the property's process printed, its beginning; line feeds stay where they are wanted. */
+const char *record_output(const struct record *record, int keep_lines);
+const char *run_file(const struct run *run);
+const char *run_handler_name(const struct run *run); /* the handler's own, or "" */
+const char *run_claims(const struct run *run);
 
-/* The handler's own name, cleaned, or "". */
-const char *run_handler_name(const struct run *run);
-
-/* The command that runs one property again in one process. */
+/* The command that runs one property again in one process.  Good until the next call. */
 const char *run_again(const struct run *run, const struct property *property);
+
+/* "malloc", or what else stands before the dot of the id. */
+const char *group_name(const struct property *property);
 
 /* "glibc 2.36" and the like, and the kernel's "Linux 6.1.0 x86_64". */
 const char *libc_name(void);
@@ -71,14 +83,12 @@ void report_clauses(const struct property *const *properties, size_t count);
  * there is never half a report. */
 struct report_files;
 
-/* Opens them all, before anything runs; leaves with EXIT_USAGE where one cannot be written. */
+/* Before anything runs: leaves with EXIT_USAGE where one of them cannot be written.  Of a regular
+ * file nothing is left behind until the report is written. */
 struct report_files *report_files_open(const struct options *options);
 
 /* Writes them all and puts them in place; leaves with EXIT_HARNESS_BROKE where one cannot be. */
 void report_files_write(struct report_files *files, const struct run *run);
-
-/* Takes away what was begun. */
-void report_files_discard(struct report_files *files);
 
 /* True where one of them is stdout, and the text report has to stay away. */
 bool report_files_take_stdout(const struct options *options);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /* Formats into one of sixteen buffers of this thread, used in turn: good until fifteen
- * more calls.  Cut at 511 bytes. */
+ * more calls.  Cut at 511 bytes, between two letters. */
 const char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Copies `length` bytes of untrusted text so that any terminal, file format or log
@@ -21,7 +21,9 @@ char *text_clean(char *to, size_t room, const char *from, size_t length, int kee
 /* text_clean of a string into one of text()'s buffers. */
 const char *text_safe(const char *from);
 
-/* A copy of `word` as a POSIX shell reads it back, in one of text()'s buffers. */
+/* `word` as a shell reads it back, printable and in one line: as it is where it needs no quotes,
+ * else in '...' and, where it holds control characters or broken UTF-8, in $'...' (bash, zsh,
+ * ksh, and POSIX since 2024).  Good until three more calls. */
 const char *text_shell(const char *word);
 
 #endif

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "children.h"
 #include "drive.h"
 #include "memcheck.h"
 #include "python.h"
@@ -245,25 +246,6 @@ static void keep_output(struct record *record)
     close(worker.output[1]);
 }
 
-/* Ends what a property left running outside its process group: such processes become the
- * worker's own children (PR_SET_CHILD_SUBREAPER). */
-static void end_stragglers(void)
-{
-    for (int round = 0; round < 100; round++) {
-        FILE *file = fopen("/proc/thread-self/children", "re");
-        int pid, found = 0;
-        while (file != NULL && fscanf(file, "%d", &pid) == 1) {
-            kill(pid, SIGKILL);
-            waitpid(pid, NULL, 0);
-            found++;
-        }
-        if (file != NULL)
-            fclose(file);
-        if (found == 0)
-            return;
-    }
-}
-
 static void run_under_check(size_t index)
 {
     const struct property *property = worker.plan->properties[index];
@@ -293,7 +275,7 @@ static void run_under_check(size_t index)
     verdict = judge_memcheck(record, verdict);
     free(results);
     srunner_free(runner);
-    end_stragglers();
+    children_end(NULL, 0); /* what it left running outside its process group */
     record->seconds = clock_since(begin);
     record->verdict = verdict;
 }
@@ -301,7 +283,10 @@ static void run_under_check(size_t index)
 static void take(size_t number, size_t index, int doorbell)
 {
     struct board *board = worker.plan->board;
-    atomic_store(&board->workers[number].since, clock_now());
+    uint64_t since = clock_now();
+    atomic_store(&board->workers[number].since, since);
+    atomic_store(&board->workers[number].until,
+                 since + (uint64_t)(worker_time_limit(worker.plan) * 1e9));
     atomic_store(&board->workers[number].property, index + 1);
     run_under_check(index);
     atomic_store(&board->workers[number].property, 0);
@@ -310,10 +295,26 @@ static void take(size_t number, size_t index, int doorbell)
         _exit(4); /* the coordinator is gone */
 }
 
+/* What Python prints when it does not start is a page of its configuration; the reason comes
+ * back as one line. */
+static const char *start_quietly(const char *path, struct environment *environment)
+{
+    int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, WORKER_OUTPUT_FD);
+    int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (kept >= 0 && nothing >= 0)
+        dup2(nothing, STDERR_FILENO);
+    const char *wrong = python_start(path, environment);
+    if (kept >= 0 && nothing >= 0)
+        dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(nothing);
+    return wrong;
+}
+
 static void start_python(const struct plan *plan)
 {
     struct environment environment;
-    const char *wrong = python_start(plan->python_path, &environment);
+    const char *wrong = start_quietly(plan->python_path, &environment);
     if (wrong != NULL) {
         snprintf(plan->board->python_error, sizeof plan->board->python_error, "%s", wrong);
         _exit(4);
@@ -359,7 +360,7 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, in
 {
     prepare(plan);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    children_adopt();
     signal(SIGPIPE, SIG_IGN);
     struct board *board = plan->board;
     if (!fresh)

@@ -9,21 +9,29 @@
 #include "report.h"
 #include "text.h"
 
+/* The claims, word by word. */
+static json_t *claims_array(const struct load *load)
+{
+    json_t *claims = json_array();
+    char words[sizeof load->claims], clean[4 * sizeof words + 1], *rest = words;
+    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, load->claims);
+    for (char *word; (word = strsep(&rest, " \t\n\v\f\r")) != NULL;) {
+        if (*word != '\0')
+            json_array_append_new(
+                claims, json_string(text_clean(clean, sizeof clean, word, strlen(word), 0)));
+    }
+    return claims;
+}
+
 static json_t *subject_object(const struct run *run)
 {
+    const struct subject_place *place = run->place;
     const struct load *load = run->load;
-    json_t *claims = json_array();
-    char words[sizeof load->claims], *rest = words;
-    snprintf(words, sizeof words, "%s", load->claims);
-    for (char *word; (word = strsep(&rest, " \t\n")) != NULL;) {
-        if (*word != '\0')
-            json_array_append_new(claims, json_string(text_safe(word)));
-    }
-    return json_pack("{s:s, s:s, s:s*, s:s, s:o, s:i, s:o}", "argument",
-                     text_safe(run->place->argument), "file", text_safe(run->place->path), "symbol",
-                     run->place->symbol, "sha256", run->sha256, "name",
-                     load->has_name ? json_string(run_handler_name(run)) : json_null(), "version",
-                     load->has_name ? load->version : 0, "claims", claims);
+    return json_pack("{s:s, s:s, s:s*, s:s, s:o, s:i, s:o}", "argument", text_safe(place->argument),
+                     "file", run_file(run), "symbol",
+                     place->symbol != NULL ? text_safe(place->symbol) : NULL, "sha256", run->sha256,
+                     "name", load->has_name ? json_string(run_handler_name(run)) : json_null(),
+                     "version", load->has_name ? load->version : 0, "claims", claims_array(load));
 }
 
 static json_t *environment_object(const struct run *run)
@@ -40,10 +48,6 @@ static json_t *property_object(const struct run *run, size_t i)
 {
     const struct property *property = run->properties[i];
     const struct record *record = run->records[i];
-    char output[4 * sizeof record->output + 1];
-    size_t length = record->output_length < sizeof record->output ? record->output_length
-                                                                  : sizeof record->output;
-    text_clean(output, sizeof output, record->output, length, 1);
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "id", property->id, "level",
                   level_name(property->level), "basis", basis_name(property->basis), "judge",
@@ -57,8 +61,8 @@ static json_t *property_object(const struct run *run, size_t i)
     }
     if (run->rounds > 1)
         json_object_set_new(object, "bad_rounds", json_integer((json_int_t)record->bad_rounds));
-    if (length > 0)
-        json_object_set_new(object, "output", json_string(output));
+    if (record->output_length > 0)
+        json_object_set_new(object, "output", json_string(record_output(record, 1)));
     return object;
 }
 
@@ -74,20 +78,22 @@ static json_t *tally_object(const struct run *run)
 
 int report_json(FILE *file, const struct run *run)
 {
+    char seed[32]; /* as a string: not every reader keeps 64 bits of a number */
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)run->options->seed);
     json_t *properties = json_array();
+    int failed = 0;
     for (size_t i = 0; i < run->count; i++)
-        json_array_append_new(properties, property_object(run, i));
+        failed |= json_array_append_new(properties, property_object(run, i)) != 0;
     json_t *root = json_pack(
-        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:o, s:b, s:s, s:f, s:o}", "format", "conform-report-1",
-        "conform", PACKAGE_VERSION, "subject", subject_object(run), "environment",
-        environment_object(run), "seed", text("%llu", (unsigned long long)run->options->seed),
-        "rounds", (json_int_t)run->rounds, "expected", (json_int_t)run->count, "verdicts", tally_object(run), "conformant",
-        run_exit_code(run) == EXIT_CONFORMANT, "conclusion", run_conclusion(run), "seconds",
-        run->seconds, "properties", properties);
-    if (root == NULL)
-        return -1;
-    int failed = json_dumpf(root, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0;
+        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:o, s:b, s:i, s:s, s:f, s:o}", "format",
+        "conform-report-1", "conform", PACKAGE_VERSION, "subject", subject_object(run),
+        "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
+        "expected", (json_int_t)run->count, "whole", run_is_whole(run), "verdicts",
+        tally_object(run), "conformant", run_exit_code(run) == EXIT_CONFORMANT, "exit_code",
+        (int)run_exit_code(run), "conclusion", run_conclusion(run), "seconds", run->seconds,
+        "properties", properties);
+    failed |= root == NULL || json_dumpf(root, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0 ||
+              fputc('\n', file) == EOF;
     json_decref(root);
-    fputc('\n', file);
-    return failed || ferror(file) ? -1 : 0;
+    return failed ? -1 : 0;
 }

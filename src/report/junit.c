@@ -36,6 +36,19 @@ static void attribute(xmlTextWriterPtr writer, const char *name, const char *val
     xmlTextWriterWriteAttribute(writer, x(name), x(value));
 }
 
+/* What it printed, and before that the verdict where JUnit has no word for it. */
+static void write_output(xmlTextWriterPtr writer, const struct record *record, bool verdict_too)
+{
+    if (!verdict_too && record->output_length == 0)
+        return;
+    xmlTextWriterStartElement(writer, x("system-out"));
+    if (verdict_too)
+        xmlTextWriterWriteFormatString(writer, "%s: %s\n", verdict_name(record->verdict),
+                                       record_message(record));
+    xmlTextWriterWriteString(writer, x(record_output(record, 1)));
+    xmlTextWriterEndElement(writer);
+}
+
 static void write_case(xmlTextWriterPtr writer, const struct run *run, size_t i)
 {
     const struct property *property = run->properties[i];
@@ -44,7 +57,7 @@ static void write_case(xmlTextWriterPtr writer, const struct run *run, size_t i)
         [FAILURE] = "failure", [ERROR] = "error", [SKIPPED] = "skipped"};
     enum outcome outcome = outcome_of(run, i);
     xmlTextWriterStartElement(writer, x("testcase"));
-    attribute(writer, "classname", property_group(property)->name);
+    attribute(writer, "classname", group_name(property));
     attribute(writer, "name", property->id);
     attribute(writer, "time", text("%.6f", record->seconds));
     if (outcome != PASSED) {
@@ -57,11 +70,8 @@ static void write_case(xmlTextWriterPtr writer, const struct run *run, size_t i)
                                            run_again(run, property));
         }
         xmlTextWriterEndElement(writer);
-    } else if (record->verdict != PASS) {
-        xmlTextWriterWriteElement(writer, x("system-out"),
-                                  x(text("%s: %s", verdict_name(record->verdict),
-                                         record_message(record))));
     }
+    write_output(writer, record, outcome == PASSED && record->verdict != PASS);
     xmlTextWriterEndElement(writer);
 }
 
@@ -71,11 +81,18 @@ struct counts {
     double seconds;
 };
 
-static struct counts count_group(const struct run *run, const struct group *group)
+static bool same_group(const struct property *a, const struct property *b)
+{
+    size_t length = strcspn(a->id, ".");
+    return strcspn(b->id, ".") == length && memcmp(a->id, b->id, length) == 0;
+}
+
+/* Those of one group, or all where `member` is NULL. */
+static struct counts count_cases(const struct run *run, const struct property *member)
 {
     struct counts counts = {{0}, 0, 0};
     for (size_t i = 0; i < run->count; i++) {
-        if (group != NULL && property_group(run->properties[i]) != group)
+        if (member != NULL && !same_group(run->properties[i], member))
             continue;
         counts.of[outcome_of(run, i)]++;
         counts.all++;
@@ -104,7 +121,7 @@ static void write_named_value(xmlTextWriterPtr writer, const char *name, const c
 static void write_facts(xmlTextWriterPtr writer, const struct run *run)
 {
     xmlTextWriterStartElement(writer, x("properties"));
-    write_named_value(writer, "file", text_safe(run->place->path));
+    write_named_value(writer, "file", run_file(run));
     write_named_value(writer, "sha256", run->sha256);
     write_named_value(writer, "python", run->environment->python);
     write_named_value(writer, "numpy", text_safe(run->environment->numpy));
@@ -112,18 +129,17 @@ static void write_facts(xmlTextWriterPtr writer, const struct run *run)
     xmlTextWriterEndElement(writer);
 }
 
+/* The properties of a group stand together. */
 static void write_suites(xmlTextWriterPtr writer, const struct run *run)
 {
-    const struct group *group = NULL;
     for (size_t i = 0; i < run->count; i++) {
-        const struct group *next = property_group(run->properties[i]);
-        if (next != group) {
-            if (group != NULL)
+        const struct property *property = run->properties[i];
+        if (i == 0 || !same_group(run->properties[i - 1], property)) {
+            if (i > 0)
                 xmlTextWriterEndElement(writer);
-            group = next;
-            struct counts counts = count_group(run, group);
+            struct counts counts = count_cases(run, property);
             xmlTextWriterStartElement(writer, x("testsuite"));
-            attribute(writer, "name", group->name);
+            attribute(writer, "name", group_name(property));
             write_counts(writer, &counts, counts.seconds);
             write_facts(writer, run);
         }
@@ -137,7 +153,7 @@ int report_junit(FILE *file, const struct run *run)
     xmlTextWriterPtr writer = buffer != NULL ? xmlNewTextWriterMemory(buffer, 0) : NULL;
     int failed = writer == NULL;
     if (writer != NULL) {
-        struct counts counts = count_group(run, NULL);
+        struct counts counts = count_cases(run, NULL);
         xmlTextWriterSetIndent(writer, 1);
         xmlTextWriterStartDocument(writer, NULL, "UTF-8", NULL);
         xmlTextWriterStartElement(writer, x("testsuites"));

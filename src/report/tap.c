@@ -41,7 +41,7 @@ static void print_point(FILE *file, const struct run *run, size_t i)
             i + 1, property->id);
     if (record->verdict == SKIP) {
         fputs(" # SKIP ", file);
-        print_escaped(file, text_safe(record->seen));
+        print_escaped(file, record_seen(record));
     } else if (record->verdict == WARN && !strict_warn) {
         fputs(" # TODO a SHOULD is broken", file);
     }
@@ -55,8 +55,8 @@ static void print_point(FILE *file, const struct run *run, size_t i)
     print_yaml(file, "clause", property->clause);
     print_yaml(file, "source", property->source);
     if (record->expected[0] != '\0')
-        print_yaml(file, "expected", text_safe(record->expected));
-    print_yaml(file, "seen", text_safe(record->seen));
+        print_yaml(file, "expected", record_expected(record));
+    print_yaml(file, "seen", record_seen(record));
     print_yaml(file, "again", run_again(run, property));
     fputs("  ...\n", file);
 }
@@ -64,7 +64,7 @@ static void print_point(FILE *file, const struct run *run, size_t i)
 int report_tap(FILE *file, const struct run *run)
 {
     fprintf(file, "TAP version 13\n1..%zu\n", run->count);
-    fprintf(file, "# conform %s on %s; seed %llu\n", PACKAGE_VERSION, text_safe(run->place->path),
+    fprintf(file, "# conform %s on %s; seed %llu\n", PACKAGE_VERSION, run_file(run),
             (unsigned long long)run->options->seed);
     for (size_t i = 0; i < run->count; i++)
         print_point(file, run, i);

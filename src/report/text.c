@@ -7,7 +7,8 @@
 #include "report.h"
 #include "text.h"
 
-/* ---- the report -------------------------------------------------------------------------------------- */
+/* ---- the report
+ * -------------------------------------------------------------------------------------- */
 
 struct page {
     FILE *file;
@@ -18,8 +19,9 @@ struct page {
 static const char *paint(const struct page *page, enum verdict verdict)
 {
     static const char *const codes[VERDICT_COUNT] = {
-        [PASS] = "\033[32m",    [FAIL] = "\033[1;31m",    [WARN] = "\033[33m",   [SKIP] = "\033[36m",
-        [CRASH] = "\033[1;31m", [TIMEOUT] = "\033[1;31m", [BROK] = "\033[1;35m",
+        [PASS] = "\033[32m",   [FAIL] = "\033[1;31m",  [WARN] = "\033[33m",
+        [SKIP] = "\033[36m",   [CRASH] = "\033[1;31m", [TIMEOUT] = "\033[1;31m",
+        [BROK] = "\033[1;35m",
     };
     return page->color ? codes[verdict] : "";
 }
@@ -54,17 +56,6 @@ static void print_field(FILE *file, const char *name, const char *words)
     fputc('\n', file);
 }
 
-static void print_output(const struct page *page, const struct record *record)
-{
-    char clean[1024];
-    size_t length = record->output_length < sizeof record->output ? record->output_length
-                                                                  : sizeof record->output;
-    if (length == 0)
-        return;
-    text_clean(clean, sizeof clean, record->output, length, 0);
-    print_field(page->file, "printed", clean);
-}
-
 static void print_finding(const struct page *page, size_t i)
 {
     const struct property *property = page->run->properties[i];
@@ -75,14 +66,15 @@ static void print_finding(const struct page *page, size_t i)
             property->judge == JUDGE_RUNTIME ? "; NumPy's own, not the handler's" : "");
     print_field(page->file, "clause", property->clause);
     if (record->expected[0] != '\0')
-        print_field(page->file, "expected", text_safe(record->expected));
-    print_field(page->file, record->verdict == BROK ? "broke" : "seen", text_safe(record->seen));
+        print_field(page->file, "expected", record_expected(record));
+    print_field(page->file, record->verdict == BROK ? "broke" : "seen", record_seen(record));
     if (page->run->rounds > 1)
-        print_field(page->file, "rounds", text("%zu of %zu were so", record->bad_rounds,
-                                               page->run->rounds));
+        print_field(page->file, "rounds",
+                    text("%zu of %zu were so", record->bad_rounds, page->run->rounds));
     if (record->verdict != BROK)
         print_field(page->file, "hint", property->hint);
-    print_output(page, record);
+    if (record->output_length > 0)
+        print_field(page->file, "printed", record_output(record, 0));
     fprintf(page->file, "        %-10s%s\n\n", "again", run_again(page->run, property));
 }
 
@@ -108,21 +100,21 @@ static void print_skip(const struct page *page, size_t i)
         return;
     print_verdict(page, SKIP);
     if (same > 3)
-        fprintf(page->file, "%zu properties: %s\n", same, text_safe(page->run->records[i]->seen));
+        fprintf(page->file, "%zu properties: %s\n", same, record_seen(page->run->records[i]));
     else
         fprintf(page->file, "%s: %s\n", page->run->properties[i]->id,
-                text_safe(page->run->records[i]->seen));
+                record_seen(page->run->records[i]));
 }
 
 static void print_head(const struct page *page)
 {
     const struct run *run = page->run;
     const struct environment *environment = run->environment;
-    fprintf(page->file, "conform %s: %s", PACKAGE_VERSION, text_safe(run->place->path));
+    fprintf(page->file, "conform %s: %s", PACKAGE_VERSION, run_file(run));
     if (run->load->has_name)
         fprintf(page->file, ", \"%s\" version %d", run_handler_name(run), run->load->version);
     if (run->load->claims[0] != '\0')
-        fprintf(page->file, ", claims %s", text_safe(run->load->claims));
+        fprintf(page->file, ", claims %s", run_claims(run));
     fprintf(page->file, "\nPython %s%s, NumPy %s, %s, %s; seed %llu\n\n", environment->python,
             environment->free_threaded ? " (free-threaded)" : "", environment->numpy, libc_name(),
             kernel_name(), (unsigned long long)run->options->seed);
@@ -133,7 +125,7 @@ static void print_tally(const struct page *page)
     static const struct {
         enum verdict verdict;
         const char *words;
-    } order[] = {{PASS, "passed"},   {FAIL, "failed"},       {WARN, "warned"},  {CRASH, "crashed"},
+    } order[] = {{PASS, "passed"},       {FAIL, "failed"},     {WARN, "warned"}, {CRASH, "crashed"},
                  {TIMEOUT, "timed out"}, {BROK, "not judged"}, {SKIP, "skipped"}};
     struct tally handler = run_tally(page->run, JUDGE_HANDLER);
     struct tally runtime = run_tally(page->run, JUDGE_RUNTIME);
@@ -185,7 +177,8 @@ int report_text(FILE *file, const struct run *run, bool color)
     return fflush(file) != 0 || ferror(file) ? -1 : 0;
 }
 
-/* ---- pages about the properties ------------------------------------------------------------------------- */
+/* ---- pages about the properties
+ * ------------------------------------------------------------------------- */
 
 void report_list(const struct property *const *properties, size_t count)
 {
@@ -233,7 +226,8 @@ void report_clauses(const struct property *const *properties, size_t count)
 {
     const struct group *group = NULL;
     puts("# Clauses\n\n"
-         "<!-- Made by `conform --clauses` from the blocks in conformance/; not edited by hand. -->\n\n"
+         "<!-- Made by `conform --clauses` from the blocks in conformance/; not edited by hand. "
+         "-->\n\n"
          "Each property tests the clause beside it. MUST decides whether a handler is\n"
          "conformant; SHOULD is good practice. A property about NumPy decides nothing about\n"
          "the handler.");

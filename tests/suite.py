@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests in Python share: TAP, running conform, compiling handlers, processes.
+
+Needs no NumPy.  Automake's TESTS environment says where everything is.
+"""
+
+import contextlib
+import ctypes
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+CONFORM = os.environ["CONFORM"]
+PYTHON = os.environ["PYTHON"]
+SOURCE = os.environ["top_srcdir"]
+BUILD = os.environ["top_builddir"]
+COMPILER = shlex.split(os.environ["CC"])
+FAULTY = os.path.join(BUILD, "handlers", "faulty", ".libs")
+
+VERDICTS = ("PASS", "FAIL", "WARN", "SKIP", "CRASH", "TIMEOUT", "BROK")
+
+# The exit codes of the design.
+CONFORMANT, NOT_CONFORMANT, USAGE, CANNOT_LOAD, HARNESS_BROKE, CANNOT_WORK_HERE = 0, 1, 2, 3, 4, 77
+
+
+class Tap:
+    """Test points, printed as they come; the plan comes last."""
+
+    def __init__(self):
+        self.count = self.failed = 0
+
+    def point(self, held, name, why="", todo=None):
+        """One test point; `why` is shown where it did not hold.  Returns whether it held."""
+        self.count += 1
+        self.failed += not held and not todo
+        directive = " # TODO " + todo if todo and not held else ""
+        print("%s %d - %s%s" % ("ok" if held else "not ok", self.count, name, directive))
+        if not held:
+            for line in str(why).splitlines() or ["(no more is known)"]:
+                print("#   " + line)
+        sys.stdout.flush()
+        return held
+
+    def skip(self, name, reason):
+        self.count += 1
+        print("ok %d - %s # SKIP %s" % (self.count, name, reason))
+
+    def end(self):
+        print("1..%d" % self.count)
+        sys.exit(1 if self.failed else 0)
+
+
+def skip_all(reason):
+    print("1..0 # SKIP " + reason)
+    sys.exit(0)
+
+
+class Result:
+    """How a command ended, and what it printed."""
+
+    def __init__(self, code, stdout, stderr):
+        self.code, self.stdout, self.stderr = code, stdout, stderr
+
+    def __str__(self):
+        return "exit %s\nstdout: %s\nstderr: %s" % (self.code, self.stdout, self.stderr)
+
+
+def decode(data):
+    return data.decode("utf-8", "backslashreplace")
+
+
+def run(command, timeout=120, env=None, **more):
+    """Run it to its end.  One that does not end in time has the code "timeout"."""
+    environment = dict(os.environ)
+    environment.pop("NO_COLOR", None)
+    environment.update(env or {})
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=more.pop("stdout", subprocess.PIPE),
+        stderr=subprocess.PIPE,
+        env=environment,
+        **more,
+    )
+    try:
+        out, err = process.communicate(timeout=timeout)
+        return Result(process.returncode, decode(out or b""), decode(err))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return Result("timeout", "", "it did not end within %g s" % timeout)
+
+
+def conform(*arguments, **more):
+    return run([CONFORM] + list(arguments), **more)
+
+
+@contextlib.contextmanager
+def scratch():
+    """A folder in the build tree, gone afterwards."""
+    folder = tempfile.mkdtemp(prefix="scratch-", dir=os.getcwd())
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def build(source, output, *flags, compiler=COMPILER, shared=True):
+    """Compile and link one file of C, by default to a shared object; returns its path."""
+    command = list(compiler) + ["-I", os.path.join(SOURCE, "handlers")]
+    if shared:
+        command += ["-shared", "-fPIC"]
+    subprocess.run(command + ["-o", output, source] + list(flags), check=True)
+    return output
+
+
+def adopt_orphans():
+    """From now on a process whose parent has died becomes a child of this one, and is seen."""
+    PR_SET_CHILD_SUBREAPER = 36
+    return ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def end_orphans():
+    """Kill what has been left to this process, and return how many that were."""
+    killed = 0
+    for _ in range(100):
+        with open("/proc/thread-self/children") as file:
+            children = [int(word) for word in file.read().split()]
+        for pid in children:
+            state = open("/proc/%d/stat" % pid).read().rpartition(")")[2].split()[0]
+            killed += state != "Z"
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        if not children:
+            break
+    return killed

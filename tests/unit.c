@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Unit tests of the runner's own parts, those that need neither Python nor a subject.  Prints TAP.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+
+int main(void)
+{
+    SRunner *runner = srunner_create(NULL);
+    srunner_add_suite(runner, suite_claims());
+    srunner_add_suite(runner, suite_layout());
+    srunner_add_suite(runner, suite_object_file());
+    srunner_add_suite(runner, suite_options());
+    srunner_add_suite(runner, suite_pattern());
+    srunner_add_suite(runner, suite_property());
+    srunner_add_suite(runner, suite_random());
+    srunner_add_suite(runner, suite_record());
+    srunner_add_suite(runner, suite_report());
+    srunner_add_suite(runner, suite_sizes());
+    srunner_add_suite(runner, suite_text());
+    srunner_set_tap(runner, "-");
+    srunner_run_all(runner, CK_SILENT);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The suites of tests/unit: one for each file beside this, which tests one file of src/.
+ */
+#ifndef CONFORM_TESTS_UNIT_H
+#define CONFORM_TESTS_UNIT_H
+
+#include <check.h>
+
+/* As ck_assert, which writes to a file each time it is passed: for loops of many thousands. */
+#define assert_in_loop(condition)                                                                  \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            ck_abort_msg("Assertion '%s' failed", #condition);                                     \
+    } while (0)
+
+/* How many rows a table has, for tcase_add_loop_test. */
+#define ROWS(table) ((int)(sizeof(table) / sizeof *(table)))
+
+Suite *suite_claims(void);
+Suite *suite_layout(void);
+Suite *suite_object_file(void);
+Suite *suite_options(void);
+Suite *suite_pattern(void);
+Suite *suite_property(void);
+Suite *suite_random(void);
+Suite *suite_record(void);
+Suite *suite_report(void);
+Suite *suite_sizes(void);
+Suite *suite_text(void);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * src/claims.c: reading what a subject promises.
+ */
+#include "unit.h"
+
+#include <string.h>
+
+#include "claims.h"
+
+static const struct {
+    const char *words;
+    size_t alignment;
+    const char *wrong; /* how the line begins, or NULL */
+} rows[] = {
+    {"", 0, NULL},
+    {" \t\n", 0, NULL},
+    {"alignment=64", 64, NULL},
+    {"\talignment=64\n", 64, NULL},
+    {"alignment=1", 1, NULL},
+    {"alignment=064", 64, NULL},
+    {"alignment=1099511627776", (size_t)1 << 40, NULL},
+    {"alignment=16 alignment=64", 64, NULL}, /* each is a promise, and 64 keeps both */
+    {"alignment=64 alignment=16", 64, NULL},
+    {"alignment=2199023255552", 0, "alignment=2199023255552: "},
+    {"alignment=18446744073709551616", 0, "alignment=18446744073709551616: "},
+    {"alignment=340282366920938463463374607431768211456", 0, "alignment=340282"},
+    {"alignment=0", 0, "alignment=0: "},
+    {"alignment=48", 0, "alignment=48: "},
+    {"alignment=-64", 0, "alignment=-64: "},
+    {"alignment=+64", 0, "alignment=+64: "},
+    {"alignment=0x40", 0, "alignment=0x40: "},
+    {"alignment=64k", 0, "alignment=64k: "},
+    {"alignment=", 0, "alignment=: "},
+    {"alignment", 0, "alignment: "},
+    {"alignment =64", 0, "alignment: "},
+    {"alignmen=64", 0, "alignmen=64: "},
+    {"alignments=64", 0, "alignments=64: "},
+    {"Alignment=64", 0, "Alignment=64: "},
+    {"alignment=64,numa", 0, "alignment=64,numa: "},
+    {"alignment=64 numa=0", 0, "numa=0: "},
+    {"=64", 0, "=64: "},
+};
+
+START_TEST(claims_read_as_the_table_says)
+{
+    struct claims claims;
+    const char *wrong = claims_parse(rows[_i].words, &claims);
+    if (rows[_i].wrong == NULL) {
+        ck_assert_pstr_eq(wrong, NULL);
+        ck_assert_uint_eq(claims.alignment, rows[_i].alignment);
+        return;
+    }
+    ck_assert_ptr_nonnull(wrong);
+    ck_assert_msg(strncmp(wrong, rows[_i].wrong, strlen(rows[_i].wrong)) == 0,
+                  "\"%s\" does not begin with \"%s\"", wrong, rows[_i].wrong);
+    ck_assert_uint_gt(strlen(wrong), strlen(rows[_i].wrong)); /* and says what is wrong */
+}
+END_TEST
+
+Suite *suite_claims(void)
+{
+    Suite *suite = suite_create("claims");
+    TCase *tcase = tcase_create("claims");
+    tcase_add_loop_test(tcase, claims_read_as_the_table_says, 0, ROWS(rows));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * src/object_file.c: what is said about a file that is not a shared object for this machine.
+ */
+#include "unit.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "object_file.h"
+
+static char folder[] = "unit-object-XXXXXX", path[sizeof folder + 8];
+
+/* Once for all tests, and in the process that outlives those that fail. */
+static void make_folder(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/file", folder);
+}
+
+static void remove_folder(void)
+{
+    remove(path);
+    rmdir(folder);
+}
+
+static void write_file(const void *bytes, size_t length)
+{
+    remove(path);
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, length, file), length);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static ElfW(Ehdr) own_header(void)
+{
+    ElfW(Ehdr) header;
+    FILE *file = fopen("/proc/self/exe", "rb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fread(&header, sizeof header, 1, file), 1);
+    fclose(file);
+    header.e_type = ET_DYN;
+    header.e_phnum = 0; /* nothing follows */
+    return header;
+}
+
+static void assert_wrong(const char *words)
+{
+    const char *wrong = object_file_wrong(path);
+    if (words == NULL) {
+        ck_assert_pstr_eq(wrong, NULL);
+        return;
+    }
+    ck_assert_ptr_nonnull(wrong);
+    ck_assert_msg(strstr(wrong, words) != NULL, "\"%s\" does not say \"%s\"", wrong, words);
+    ck_assert_msg(strstr(wrong, path) == NULL, "\"%s\" repeats the path", wrong);
+}
+
+/* ---- no ELF header
+ * -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *bytes;
+    size_t length;
+    const char *wrong;
+} rows[] = {
+    {"", 0, "is empty"},
+    {"x", 1, "no ELF header"},
+    {"\x7f"
+     "EL",
+     3, "no ELF header"},
+    {"\x7f"
+     "ELF",
+     4, "cut short within its ELF header"},
+    {"\x7f"
+     "ELF\2\1\1",
+     7, "cut short within its ELF header"},
+    {"#!/bin/sh\nexit 0\n", 17, "no ELF header"},
+    {"!<arch>\nhandler.o/", 18, "no ELF header"},
+    {"int main(void) { return 0; } /* longer than any ELF header, which has 64 bytes */", 80,
+     "no ELF header"},
+};
+
+START_TEST(bytes_that_are_no_object)
+{
+    write_file(rows[_i].bytes, rows[_i].length);
+    assert_wrong(rows[_i].wrong);
+}
+END_TEST
+
+START_TEST(not_a_regular_file)
+{
+    remove(path);
+    assert_wrong("there is no such file");
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    assert_wrong("is a directory");
+    ck_assert_int_eq(rmdir(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    assert_wrong("is not a regular file"); /* and does not wait for a writer */
+    remove(path);
+    ck_assert_int_eq(symlink("nowhere", path), 0);
+    assert_wrong("there is no such file");
+    remove(path);
+    ck_assert_int_eq(symlink("file", path), 0);
+    assert_wrong("symbolic links");
+}
+END_TEST
+
+START_TEST(a_file_that_may_not_be_read)
+{
+    if (geteuid() == 0)
+        return; /* to root nothing is forbidden */
+    write_file("x", 1);
+    chmod(path, 0);
+    assert_wrong("Permission denied");
+}
+END_TEST
+
+/* ---- an ELF header
+ * -------------------------------------------------------------------------------- */
+
+START_TEST(own_kind_is_fine)
+{
+    ElfW(Ehdr) header = own_header();
+    write_file(&header, sizeof header);
+    assert_wrong(NULL);
+    write_file(&header, sizeof header - 1);
+    assert_wrong("cut short within its ELF header");
+}
+END_TEST
+
+/* A header, one segment, and the bytes that it promises, or some of them. */
+static const struct {
+    size_t table, offset, size; /* where the table of segments is, and what the segment wants */
+    size_t length;              /* of the file */
+    const char *wrong;
+} segments[] = {
+    {64, 0, 200, 200, NULL},
+    {64, 0, 200, 199, "is cut short: it has 199 bytes, and should have 200; copy it again"},
+    {64, 100, 100, 200, NULL},
+    {64, 101, 100, 200, "is cut short: it has 200 bytes, and should have 201"},
+    {64, SIZE_MAX - 10, 100, 200, "is cut short"},
+    {64, 100, SIZE_MAX - 50, 200, "is cut short"},
+    {64, 0, 10, 119, "is cut short: its table of segments lies behind its 119 bytes"},
+    {4096, 0, 10, 200, "is cut short: its table of segments"},
+    {SIZE_MAX - 20, 0, 10, 200, "is cut short: its table of segments"},
+};
+
+START_TEST(segments_lie_within_the_file)
+{
+    char bytes[200] = {0};
+    ElfW(Ehdr) header = own_header();
+    ElfW(Phdr) segment = {.p_type = PT_LOAD};
+    header.e_phnum = 1;
+    header.e_phoff = segments[_i].table;
+    header.e_phentsize = sizeof segment;
+    segment.p_offset = segments[_i].offset;
+    segment.p_filesz = segments[_i].size;
+    memcpy(bytes, &header, sizeof header);
+    memcpy(bytes + sizeof header, &segment, sizeof segment);
+    write_file(bytes, segments[_i].length);
+    assert_wrong(segments[_i].wrong);
+}
+END_TEST
+
+static const struct {
+    int type;
+    const char *wrong;
+} types[] = {
+    {ET_NONE, "not a shared object"},
+    {ET_REL, "not linked yet; build a shared object with: cc -shared -fPIC"},
+    {ET_EXEC, "is a program or a core file"},
+    {ET_CORE, "is a program or a core file"},
+    {ET_LOOS, "not a shared object"},
+};
+
+START_TEST(other_types)
+{
+    ElfW(Ehdr) header = own_header();
+    header.e_type = (ElfW(Half))types[_i].type;
+    write_file(&header, sizeof header);
+    assert_wrong(types[_i].wrong);
+}
+END_TEST
+
+static const struct {
+    int machine, elf_class;
+    const char *name;
+} machines[] = {
+    {EM_386, ELFCLASS32, "built for 32-bit x86,"},
+    {EM_X86_64, ELFCLASS64, "built for x86-64,"},
+    {EM_X86_64, ELFCLASS32, "built for x86-64 with 32-bit pointers,"},
+    {EM_ARM, ELFCLASS32, "built for 32-bit Arm,"},
+    {EM_AARCH64, ELFCLASS64, "built for AArch64,"},
+    {EM_PPC64, ELFCLASS64, "built for POWER,"},
+    {EM_S390, ELFCLASS64, "built for S/390,"},
+    {EM_RISCV, ELFCLASS64, "built for RISC-V,"},
+    {EM_LOONGARCH, ELFCLASS64, "built for machine 258,"},
+};
+
+START_TEST(other_machines)
+{
+    ElfW(Ehdr) header = own_header();
+    bool own = header.e_machine == machines[_i].machine &&
+               header.e_ident[EI_CLASS] == machines[_i].elf_class;
+    header.e_machine = (ElfW(Half))machines[_i].machine;
+    header.e_ident[EI_CLASS] = (unsigned char)machines[_i].elf_class;
+    write_file(&header, sizeof header);
+    assert_wrong(own ? NULL : machines[_i].name);
+}
+END_TEST
+
+START_TEST(other_byte_order)
+{
+    ElfW(Ehdr) header = own_header();
+    header.e_ident[EI_DATA] = header.e_ident[EI_DATA] == ELFDATA2LSB ? ELFDATA2MSB : ELFDATA2LSB;
+    write_file(&header, sizeof header);
+    assert_wrong("has the other byte order; build it for ");
+}
+END_TEST
+
+/* ---- the hash
+ * --------------------------------------------------------------------------------------- */
+
+/* FIPS 180-4's examples. */
+static const struct {
+    const char *bytes;
+    size_t repeated;
+    const char *hash;
+} hashes[] = {
+    {"", 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+    {"abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+    {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+     "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    {"aaaaaaaaaa", 100000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
+};
+
+START_TEST(hash_is_sha256)
+{
+    char hex[SHA256_HEX];
+    remove(path);
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    for (size_t i = 0; i < hashes[_i].repeated; i++)
+        fputs(hashes[_i].bytes, file);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(object_file_sha256(path, hex), 0);
+    ck_assert_str_eq(hex, hashes[_i].hash);
+}
+END_TEST
+
+START_TEST(hash_of_no_file)
+{
+    char hex[SHA256_HEX];
+    remove(path);
+    ck_assert_int_eq(object_file_sha256(path, hex), -1);
+    ck_assert_int_eq(object_file_sha256(folder, hex), -1);
+}
+END_TEST
+
+Suite *suite_object_file(void)
+{
+    Suite *suite = suite_create("object_file");
+    TCase *tcase = tcase_create("object_file");
+    tcase_add_unchecked_fixture(tcase, make_folder, remove_folder);
+    tcase_add_loop_test(tcase, bytes_that_are_no_object, 0, ROWS(rows));
+    tcase_add_test(tcase, not_a_regular_file);
+    tcase_add_test(tcase, a_file_that_may_not_be_read);
+    tcase_add_test(tcase, own_kind_is_fine);
+    tcase_add_loop_test(tcase, segments_lie_within_the_file, 0, ROWS(segments));
+    tcase_add_loop_test(tcase, other_types, 0, ROWS(types));
+    tcase_add_loop_test(tcase, other_machines, 0, ROWS(machines));
+    tcase_add_test(tcase, other_byte_order);
+    tcase_add_loop_test(tcase, hash_is_sha256, 0, ROWS(hashes));
+    tcase_add_test(tcase, hash_of_no_file);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

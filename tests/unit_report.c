@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * src/report.c and src/report/: what is concluded from a run, and that each format can be read back
+ * whatever the subject put into it.  The properties are those of tests/unit_property.c.
+ */
+#include "unit.h"
+
+#include <jansson.h>
+#include <libxml/parser.h>
+#include <libxml/tree.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+enum { COUNT = 4, RUNTIME = 2 }; /* properties, and the one of them about NumPy itself */
+
+/* A run of its own for each test, which runs in a process of its own. */
+static struct {
+    struct options options;
+    struct subject_place place;
+    struct load load;
+    struct environment environment;
+    struct record records[COUNT];
+    const struct record *pointers[COUNT];
+    struct run run;
+} made;
+
+static struct run *make_run(const enum verdict verdicts[COUNT])
+{
+    made.options = (struct options){.program = "./conform", .seed = 18446744073709551615u};
+    static char file[] = "/tmp/libx.so";
+    made.place = (struct subject_place){file, file, NULL, file + 5};
+    atomic_store(&made.load.state, LOAD_DONE);
+    made.load.has_name = true;
+    made.load.version = 1;
+    strcpy(made.load.name, "x");
+    strcpy(made.environment.python, "3.11.2");
+    strcpy(made.environment.numpy, "1.24.2");
+    for (int i = 0; i < COUNT; i++) {
+        made.records[i].verdict = verdicts[i];
+        made.records[i].seconds = 0.25;
+        made.pointers[i] = &made.records[i];
+    }
+    size_t count;
+    made.run = (struct run){
+        .options = &made.options,
+        .place = &made.place,
+        .load = &made.load,
+        .environment = &made.environment,
+        .python = "/usr/bin/python3",
+        .properties = property_all(&count),
+        .records = made.pointers,
+        .count = COUNT,
+        .rounds = 1,
+        .seconds = 1.5,
+    };
+    ck_assert_uint_eq(count, COUNT);
+    return &made.run;
+}
+
+/* ---- the conclusion -----------------------------------------------------------------------------
+ */
+
+static const struct {
+    enum verdict verdicts[COUNT]; /* the third is NumPy's */
+    bool strict;
+    int load;
+    enum exit_code code;
+    const char *conclusion;
+} rows[] = {
+    {{PASS, PASS, PASS, PASS}, false, LOAD_DONE, EXIT_CONFORMANT, "CONFORMANT"},
+    {{PASS, PASS, PASS, PASS}, true, LOAD_DONE, EXIT_CONFORMANT, "CONFORMANT"},
+    {{SKIP, SKIP, SKIP, SKIP}, false, LOAD_DONE, EXIT_CONFORMANT, "CONFORMANT"},
+    {{PASS, WARN, PASS, PASS}, false, LOAD_DONE, EXIT_CONFORMANT, "CONFORMANT"},
+    {{PASS, WARN, PASS, PASS}, true, LOAD_DONE, EXIT_NOT_CONFORMANT, "NOT CONFORMANT: 1 of 4"},
+    {{FAIL, PASS, PASS, PASS}, false, LOAD_DONE, EXIT_NOT_CONFORMANT, "NOT CONFORMANT: 1 of 4"},
+    {{PASS, CRASH, PASS, PASS}, false, LOAD_DONE, EXIT_NOT_CONFORMANT, "NOT CONFORMANT: 1 of 4"},
+    {{PASS, TIMEOUT, PASS, FAIL}, false, LOAD_DONE, EXIT_NOT_CONFORMANT, "NOT CONFORMANT: 2 of 4"},
+    {{FAIL, WARN, PASS, CRASH}, true, LOAD_DONE, EXIT_NOT_CONFORMANT, "NOT CONFORMANT: 3 of 4"},
+    {{PASS, PASS, FAIL, PASS}, false, LOAD_DONE, EXIT_CONFORMANT, "CONFORMANT"},
+    {{PASS, PASS, CRASH, PASS}, true, LOAD_DONE, EXIT_CONFORMANT, "CONFORMANT"},
+    {{PASS, PASS, TIMEOUT, PASS}, true, LOAD_DONE, EXIT_CONFORMANT, "CONFORMANT"},
+    {{PASS, PASS, WARN, PASS}, true, LOAD_DONE, EXIT_CONFORMANT, "CONFORMANT"},
+    {{PASS, BROK, PASS, PASS}, false, LOAD_DONE, EXIT_HARNESS_BROKE, "NO VERDICT: the harness"},
+    {{PASS, PASS, BROK, PASS}, false, LOAD_DONE, EXIT_HARNESS_BROKE, "NO VERDICT: the harness"},
+    {{FAIL, BROK, PASS, PASS}, false, LOAD_DONE, EXIT_NOT_CONFORMANT, "NOT CONFORMANT: 1 of 4"},
+    {{FAIL, SKIP, SKIP, SKIP}, false, LOAD_FAILED, EXIT_CANNOT_LOAD, "NO VERDICT: no handler"},
+    {{SKIP, SKIP, SKIP, SKIP}, false, LOAD_UNFIT, EXIT_CANNOT_WORK_HERE, "NO VERDICT: it says"},
+    {{CRASH, SKIP, SKIP, SKIP}, false, LOAD_UNKNOWN, EXIT_NOT_CONFORMANT, "NOT CONFORMANT: 1 of 4"},
+};
+
+START_TEST(conclusion_is_what_the_table_says)
+{
+    struct run *run = make_run(rows[_i].verdicts);
+    made.options.strict = rows[_i].strict;
+    atomic_store(&made.load.state, rows[_i].load);
+    ck_assert_int_eq(run_exit_code(run), rows[_i].code);
+    const char *conclusion = run_conclusion(run);
+    ck_assert_msg(strncmp(conclusion, rows[_i].conclusion, strlen(rows[_i].conclusion)) == 0,
+                  "\"%s\" does not begin with \"%s\"", conclusion, rows[_i].conclusion);
+}
+END_TEST
+
+START_TEST(a_part_is_not_called_the_whole)
+{
+    struct run *run = make_run((enum verdict[]){PASS, PASS, PASS, PASS});
+    ck_assert(run_is_whole(run));
+    run->count--;
+    ck_assert(!run_is_whole(run));
+    ck_assert_ptr_nonnull(strstr(run_conclusion(run), "not all"));
+    ck_assert_ptr_null(strstr(run_conclusion(run), "CONFORMANT"));
+}
+END_TEST
+
+/* ---- words
+ * ---------------------------------------------------------------------------------------- */
+
+START_TEST(again_is_a_command_at_any_length)
+{
+    struct run *run = make_run((enum verdict[]){FAIL, PASS, PASS, PASS});
+    char argument[4000], expected[8200];
+    memset(argument, ' ', sizeof argument - 1);
+    argument[sizeof argument - 1] = '\0';
+    made.place.argument = argument;
+    made.options.python = "my venv/bin/python";
+    snprintf(expected, sizeof expected,
+             "gdb --args ./conform --handler='%s' --python='my venv/bin/python' --run=sooner.first "
+             "--seed=18446744073709551615 --no-fork",
+             argument);
+    ck_assert_str_eq(run_again(run, run->properties[0]), expected);
+}
+END_TEST
+
+START_TEST(message_is_whole)
+{
+    struct record record = {.verdict = FAIL};
+    memset(record.expected, 'e', sizeof record.expected); /* no NUL at all */
+    memset(record.seen, '\n', sizeof record.seen);
+    const char *message = record_message(&record);
+    ck_assert_uint_eq(strlen(message),
+                      strlen("expected ; seen ") + sizeof record.expected + 4 * sizeof record.seen);
+    ck_assert_str_eq(message + strlen(message) - 4, "\\x0a");
+    record.verdict = PASS;
+    ck_assert_str_eq(record_message(&record), "");
+}
+END_TEST
+
+/* ---- the formats, read back
+ * -------------------------------------------------------------------------- */
+
+static const char *const hostile[] = {
+    "plain",
+    "",
+    "\nok 1 - forged\nnot ok 2 - forged\n1..9\nBail out!\n",
+    "\n  ...\n  ---\n  verdict: \"PASS\"\n",
+    " # SKIP not really",
+    "\" \\ \\\" ' # : - [ ] { } %s %n %d",
+    "<failure/> & &amp; ]]> <![CDATA[ <!-- --> <?x ?>",
+    "\x01\x02\x03\x07\b\t\v\f\r\x1b[2J\x1b]0;title\x07\x7f",
+    "\xff\xfe\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80\xef\xbf\xbe\xc2\x85",
+    "\xe2\x80\xae"
+    "desrever\xe2\x80\xa8\xe2\x80\xa9\xef\xbb\xbf",
+};
+
+/* In row 0 each field holds the bytes once; in row 1, as often as they fit, cut anywhere. */
+static void fill_with(char *to, size_t room, const char *bytes, bool often)
+{
+    size_t used = 0, length = strlen(bytes);
+    do {
+        for (size_t i = 0; i < length && used + 1 < room; i++)
+            to[used++] = bytes[i];
+    } while (often && length > 0 && used + 1 < room);
+    to[used] = '\0';
+}
+
+static struct run *make_hostile_run(int row)
+{
+    static char words[8][3000];
+    static const enum verdict verdicts[][COUNT] = {{FAIL, SKIP, WARN, CRASH},
+                                                   {TIMEOUT, WARN, BROK, SKIP}};
+    const char *bytes = hostile[row / 2 % ROWS(hostile)];
+    bool often = row % 2 != 0;
+    struct run *run = make_run(verdicts[row / (2 * ROWS(hostile))]);
+    for (int i = 0; i < COUNT; i++) {
+        struct record *record = &made.records[i];
+        fill_with(record->seen, sizeof record->seen, bytes, often);
+        if (record->verdict != SKIP)
+            fill_with(record->expected, sizeof record->expected, bytes, often);
+        fill_with(record->output, sizeof record->output, bytes, often);
+        record->output_length = strlen(record->output) * (often ? 100 : 1);
+    }
+    for (int i = 0; i < 8; i++)
+        fill_with(words[i], sizeof words[i], bytes, often);
+    made.options.program = words[0];
+    made.options.python = run->python = words[1];
+    made.place = (struct subject_place){words[2], words[3], words[4], words[5]};
+    fill_with(made.load.name, sizeof made.load.name, bytes, often);
+    fill_with(made.load.claims, sizeof made.load.claims, bytes, often);
+    fill_with(made.load.why, sizeof made.load.why, bytes, often);
+    made.options.strict = row % 3 == 0;
+    return run;
+}
+
+enum { HOSTILE_ROWS = 2 * 2 * ROWS(hostile) };
+
+/* The whole report as one string, to be freed. */
+static char *written(int (*write)(FILE *, const struct run *), const struct run *run)
+{
+    char *bytes;
+    size_t length;
+    FILE *file = open_memstream(&bytes, &length);
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(write(file, run), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_uint_eq(strlen(bytes), length);
+    ck_assert_int_eq(xmlCheckUTF8((const xmlChar *)bytes), 1);
+    for (size_t i = 0; i < length; i++)
+        assert_in_loop(((unsigned char)bytes[i] >= 0x20 && bytes[i] != 0x7f) || bytes[i] == '\n');
+    return bytes;
+}
+
+static json_t *member(const json_t *object, const char *name)
+{
+    json_t *value = json_object_get(object, name);
+    ck_assert_msg(value != NULL, "no member %s", name);
+    return value;
+}
+
+START_TEST(json_is_read_back)
+{
+    struct run *run = make_hostile_run(_i);
+    char *bytes = written(report_json, run);
+    json_error_t error;
+    json_t *root = json_loads(bytes, JSON_REJECT_DUPLICATES, &error);
+    ck_assert_msg(root != NULL, "line %d: %s", error.line, error.text);
+    ck_assert_int_eq(json_integer_value(member(root, "expected")), COUNT);
+    ck_assert_int_eq(json_integer_value(member(root, "exit_code")), run_exit_code(run));
+    ck_assert_str_eq(json_string_value(member(root, "seed")), "18446744073709551615");
+    ck_assert_str_eq(json_string_value(member(member(root, "subject"), "file")), run_file(run));
+    ck_assert_str_eq(json_string_value(member(member(root, "subject"), "name")),
+                     run_handler_name(run));
+    json_t *properties = member(root, "properties");
+    ck_assert_uint_eq(json_array_size(properties), COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        json_t *property = json_array_get(properties, i);
+        const struct record *record = run->records[i];
+        ck_assert_str_eq(json_string_value(member(property, "id")), run->properties[i]->id);
+        ck_assert_str_eq(json_string_value(member(property, "verdict")),
+                         verdict_name(record->verdict));
+        ck_assert_str_eq(json_string_value(member(property, "message")), record_message(record));
+        if (record->verdict != SKIP)
+            ck_assert_str_eq(json_string_value(member(property, "again")),
+                             run_again(run, run->properties[i]));
+    }
+    json_decref(root);
+    free(bytes);
+}
+END_TEST
+
+/* Counts the elements of that name below `node`, whose text and attributes are looked at. */
+static int count_elements(const xmlNode *node, const char *name)
+{
+    int count = 0;
+    for (; node != NULL; node = node->next) {
+        count += node->type == XML_ELEMENT_NODE && strcmp((const char *)node->name, name) == 0;
+        count += count_elements(node->children, name);
+    }
+    return count;
+}
+
+static int number_of(xmlNode *node, const char *attribute)
+{
+    xmlChar *value = xmlGetProp(node, (const xmlChar *)attribute);
+    ck_assert_ptr_nonnull(value);
+    int number = atoi((const char *)value);
+    xmlFree(value);
+    return number;
+}
+
+START_TEST(junit_is_read_back)
+{
+    struct run *run = make_hostile_run(_i);
+    char *bytes = written(report_junit, run);
+    xmlDocPtr document = xmlReadMemory(bytes, (int)strlen(bytes), "junit.xml", NULL,
+                                       XML_PARSE_NONET | XML_PARSE_NOERROR);
+    ck_assert_msg(document != NULL, "no XML: %s", bytes);
+    xmlNode *root = xmlDocGetRootElement(document);
+    ck_assert_int_eq(count_elements(root, "testcase"), COUNT);
+    ck_assert_int_eq(count_elements(root, "testsuite"), 3); /* as many as there are groups */
+    ck_assert_int_eq(count_elements(root, "failure"), number_of(root, "failures"));
+    ck_assert_int_eq(count_elements(root, "error"), number_of(root, "errors"));
+    ck_assert_int_eq(count_elements(root, "skipped"), number_of(root, "skipped"));
+    ck_assert_int_eq(number_of(root, "skipped"), 1);
+    ck_assert_int_eq(number_of(root, "tests"), COUNT);
+    xmlFreeDoc(document);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(tap_has_as_many_points_as_it_plans)
+{
+    static const char *const begins[] = {"TAP version 13", "1..4", "# ", "ok ", "not ok ", "  "};
+    struct run *run = make_hostile_run(_i);
+    char *bytes = written(report_tap, run), *rest = bytes;
+    int points = 0, plans = 0;
+    for (char *line; (line = strsep(&rest, "\n")) != NULL && rest != NULL;) {
+        int kind = 0;
+        while (kind < ROWS(begins) && strncmp(line, begins[kind], strlen(begins[kind])) != 0)
+            kind++;
+        ck_assert_msg(kind < ROWS(begins), "a line of no kind: %s", line);
+        plans += kind == 1;
+        if (kind == 3 || kind == 4)
+            ck_assert_int_eq(atoi(line + strlen(begins[kind])), ++points);
+    }
+    ck_assert_int_eq(plans, 1);
+    ck_assert_int_eq(points, COUNT);
+    free(bytes);
+}
+END_TEST
+
+static int write_text(FILE *file, const struct run *run)
+{
+    return report_text(file, run, false);
+}
+
+START_TEST(text_names_all_that_did_not_pass)
+{
+    struct run *run = make_hostile_run(_i);
+    char *bytes = written(write_text, run);
+    for (size_t i = 0; i < COUNT; i++)
+        ck_assert_ptr_nonnull(strstr(bytes, run->properties[i]->id));
+    ck_assert_ptr_nonnull(strstr(bytes, run_conclusion(run)));
+    free(bytes);
+}
+END_TEST
+
+START_TEST(a_full_disk_is_noticed)
+{
+    int (*const writers[])(FILE *, const struct run *) = {report_json, report_junit, report_tap,
+                                                          write_text};
+    struct run *run = make_run((enum verdict[]){FAIL, PASS, PASS, PASS});
+    FILE *file = fopen("/dev/full", "w");
+    if (file == NULL)
+        return;
+    setvbuf(file, NULL, _IONBF, 0);
+    ck_assert_int_ne(writers[_i](file, run), 0);
+    fclose(file);
+}
+END_TEST
+
+Suite *suite_report(void)
+{
+    Suite *suite = suite_create("report");
+    TCase *conclusions = tcase_create("conclusion");
+    tcase_add_loop_test(conclusions, conclusion_is_what_the_table_says, 0, ROWS(rows));
+    tcase_add_test(conclusions, a_part_is_not_called_the_whole);
+    suite_add_tcase(suite, conclusions);
+    TCase *words = tcase_create("words");
+    tcase_add_test(words, again_is_a_command_at_any_length);
+    tcase_add_test(words, message_is_whole);
+    suite_add_tcase(suite, words);
+    TCase *formats = tcase_create("formats");
+    tcase_add_loop_test(formats, json_is_read_back, 0, HOSTILE_ROWS);
+    tcase_add_loop_test(formats, junit_is_read_back, 0, HOSTILE_ROWS);
+    tcase_add_loop_test(formats, tap_has_as_many_points_as_it_plans, 0, HOSTILE_ROWS);
+    tcase_add_loop_test(formats, text_names_all_that_did_not_pass, 0, HOSTILE_ROWS);
+    tcase_add_loop_test(formats, a_full_disk_is_noticed, 0, 4);
+    suite_add_tcase(suite, formats);
+    return suite;
+}

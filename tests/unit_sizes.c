@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * src/sizes.c: which sizes the battery asks for.
+ */
+#include "unit.h"
+
+#include <stdint.h>
+
+#include "sizes.h"
+
+START_TEST(sizes_rise_to_the_end)
+{
+    size_t last = 0, count = 0;
+    for_each_size (size, SIZE_MAX) {
+        assert_in_loop(size > last);
+        last = size;
+        count++;
+    }
+    ck_assert_uint_ge(last, (size_t)1 << 62);
+    ck_assert_uint_lt(count, 6000);
+}
+END_TEST
+
+START_TEST(sizes_stop_at_the_most)
+{
+    static const size_t mosts[] = {1, 2, 4095, 4096, 4097, 100000, 1 << 20};
+    for (size_t i = 0; i < sizeof mosts / sizeof *mosts; i++) {
+        size_t last = 0;
+        for_each_size (size, mosts[i])
+            last = size;
+        ck_assert_uint_le(last, mosts[i]);
+        ck_assert(size_after(last) > mosts[i]);
+    }
+}
+END_TEST
+
+/* Is `size` among them?  They rise, so it has to come right after what is just below it. */
+static void assert_is_a_size(size_t size)
+{
+    ck_assert_msg(size_after(size - 1) == size, "%zu is left out: after %zu comes %zu", size,
+                  size - 1, size_after(size - 1));
+}
+
+START_TEST(sizes_to_4096_one_by_one)
+{
+    for (size_t size = 1; size <= 4096; size++)
+        assert_is_a_size(size);
+}
+END_TEST
+
+START_TEST(sizes_beside_powers_of_two)
+{
+    static const int beside[] = {-64, -32, -16, -1, 0, 1, 16, 64};
+    for (int shift = 12; shift < 62; shift++) {
+        for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+            assert_is_a_size(((size_t)1 << shift) + (size_t)beside[i]);
+    }
+}
+END_TEST
+
+START_TEST(sizes_beside_pages)
+{
+    for (size_t pages = 1; pages <= 40; pages++) {
+        for (size_t size = pages * 4096 - 1; size <= pages * 4096 + 1; size++)
+            assert_is_a_size(size);
+    }
+}
+END_TEST
+
+/* Each of the classes stands once with each other and with itself. */
+START_TEST(pairs_are_a_whole_matrix)
+{
+    size_t count = 0, same = 0, grown = 0, largest = 0;
+    for_each_size_pair (old, new) {
+        ck_assert_uint_gt(old, 0);
+        ck_assert_uint_gt(new, 0);
+        same += old == new;
+        grown += old < new;
+        largest = new > largest ? new : largest;
+        count++;
+    }
+    ck_assert_uint_ge(same, 40);
+    ck_assert_uint_eq(count, same * same);
+    ck_assert_uint_eq(grown, same * (same - 1) / 2);
+    ck_assert_uint_gt(largest, 256 << 10);
+}
+END_TEST
+
+Suite *suite_sizes(void)
+{
+    Suite *suite = suite_create("sizes");
+    TCase *tcase = tcase_create("sizes");
+    tcase_add_test(tcase, sizes_rise_to_the_end);
+    tcase_add_test(tcase, sizes_stop_at_the_most);
+    tcase_add_test(tcase, sizes_to_4096_one_by_one);
+    tcase_add_test(tcase, sizes_beside_powers_of_two);
+    tcase_add_test(tcase, sizes_beside_pages);
+    tcase_add_test(tcase, pairs_are_a_whole_matrix);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

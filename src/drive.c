@@ -20,6 +20,7 @@
 #include "interpose.h"
 #include "memcheck.h"
 #include "python.h"
+#include "shim.h"
 #include "worker.h"
 
 /* The state of this process, which belongs to one property. */
@@ -33,6 +34,8 @@ static struct {
     uint64_t memcheck_errors_before;
 } drive;
 
+/* Where this thread leaves its trace, from 1 on in the order in which threads first call the
+ * subject, those that Python starts included; 0: it has not called yet. */
 static _Thread_local int slot;
 static atomic_int last_slot;
 
@@ -129,7 +132,8 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
     (void)context;
     struct record *record = drive.setup.record;
     record->signal = number;
-    record->signal_call = record->calls[slot];
+    if (slot > 0)
+        record->signal_call = record->calls[slot - 1];
     record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
     record->signal_address = (uintptr_t)info->si_addr;
     if (info->si_code <= 0 && number != SIGABRT)
@@ -199,7 +203,10 @@ void subject_load_now(void)
 void start_python_now(void)
 {
     struct environment environment;
+    uint64_t before = memcheck_error_count();
     const char *wrong = python_start(drive.setup.python_path, &environment);
+    /* those of CPython's start are not the subject's */
+    drive.memcheck_errors_before += memcheck_error_count() - before;
     if (wrong != NULL)
         harness_broke("Python cannot be started: %s", wrong);
 }
@@ -230,7 +237,11 @@ struct claims subject_claims(void)
 
 static struct call *call_begin(enum function function, const void *p, size_t first, size_t second)
 {
-    struct call *call = &drive.setup.record->calls[slot];
+    if (slot == 0) {
+        int mine = ++last_slot;
+        slot = mine < CALL_SLOTS ? mine : CALL_SLOTS;
+    }
+    struct call *call = &drive.setup.record->calls[slot - 1];
     call->pointer = p;
     call->first = first;
     call->second = second;
@@ -298,6 +309,45 @@ void subject_free(void *p, size_t size)
     handler_free(drive.subject.handler, p, size);
 }
 
+/* ---- the subject as a shim sees it --------------------------------------------------------- */
+
+static void *traced_malloc(void *ctx, size_t size)
+{
+    void *p = subject_malloc(size);
+    shim_show_through(ctx, drive.subject.handler);
+    return p;
+}
+
+static void *traced_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = subject_calloc(nelem, elsize);
+    shim_show_through(ctx, drive.subject.handler);
+    return p;
+}
+
+static void *traced_realloc(void *ctx, void *old, size_t size)
+{
+    void *p = subject_realloc(old, size);
+    shim_show_through(ctx, drive.subject.handler);
+    return p;
+}
+
+static void traced_free(void *ctx, void *p, size_t size)
+{
+    subject_free(p, size);
+    shim_show_through(ctx, drive.subject.handler);
+}
+
+PyDataMem_Handler *subject_traced(void)
+{
+    static PyDataMem_Handler traced = {
+        .allocator = {&traced, traced_malloc, traced_calloc, traced_realloc, traced_free}};
+    shim_show_through(&traced, drive.subject.handler);
+    return &traced;
+}
+
+/* ---- calls that have to succeed ------------------------------------------------------------ */
+
 enum { FAIR_SIZE = 1 << 20, FAIR_BYTES = 16 << 20, FAIR_BLOCKS = 16384 };
 
 bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks)
@@ -348,8 +398,6 @@ struct errand {
 static void *run_errand(void *data)
 {
     struct errand *errand = data;
-    int mine = ++last_slot;
-    slot = mine < CALL_SLOTS ? mine : CALL_SLOTS - 1;
     errand->body(errand->data);
     return NULL;
 }

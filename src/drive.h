@@ -83,6 +83,10 @@ void *must_malloc(size_t size);
 void *must_calloc(size_t nelem, size_t elsize);
 void *must_realloc(void *p, size_t size);
 
+/* The subject as a handler whose functions are those above: what NumPy and shims are given, so
+ * that a crash behind them is laid to the call it happened in.  Name and version show through. */
+PyDataMem_Handler *subject_traced(void);
+
 /* For loops that make or keep much: what a refusal means is then the property's to say. */
 bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks);
 

@@ -129,6 +129,14 @@ static void strike_part(struct taken *slot, uintptr_t from, uintptr_t to)
         enter_taken((void *)to, end - to, true);
 }
 
+bool interpose_holds(const void *p)
+{
+    pthread_mutex_lock(&books.lock);
+    bool held = find_taken((uintptr_t)p) != NULL;
+    pthread_mutex_unlock(&books.lock);
+    return held;
+}
+
 static void strike_range(uintptr_t from, size_t length)
 {
     struct taken *whole = find_taken(from);

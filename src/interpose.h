@@ -17,16 +17,19 @@
 /* Whether calls of libc's functions come through here at all in this process. */
 bool interpose_works(void);
 
-/* Around every call into the subject, by the thread that makes it. */
+/* Around every call into the subject, by the thread that makes it.  The fences are for a compiler
+ * that knows malloc by its name, and so that it reads no variable of this program's. */
 extern _Thread_local int interpose_depth;
 
 static inline void interpose_enter(void)
 {
     interpose_depth++;
+    __asm__ volatile("" ::: "memory");
 }
 
 static inline void interpose_leave(void)
 {
+    __asm__ volatile("" ::: "memory");
     interpose_depth--;
 }
 
@@ -44,5 +47,8 @@ struct interpose_counts {
     size_t bytes;    /* in them, and in what was mapped and not unmapped */
 };
 struct interpose_counts interpose_counts(void);
+
+/* Whether p was taken since interpose_watch, and not given back. */
+bool interpose_holds(const void *p);
 
 #endif

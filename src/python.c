@@ -184,27 +184,53 @@ void python_acquire(void)
     PyEval_RestoreThread(released);
 }
 
-static PyObject *import_own(const char *name)
+static const struct python_source *find_source(const char *name)
 {
-    for (const struct python_source *source = python_sources; source->name != NULL; source++) {
-        if (strcmp(source->name, name) != 0)
-            continue;
-        PyObject *code =
-            Py_CompileString(source->text, text("conformance/%s.py", name), Py_file_input);
-        PyObject *module =
-            code != NULL ? PyImport_ExecCodeModule(text("conform_%s", name), code) : NULL;
-        Py_XDECREF(code);
+    const struct python_source *source = python_sources;
+    while (source->name != NULL && strcmp(source->name, name) != 0)
+        source++;
+    return source->name != NULL ? source : NULL;
+}
+
+/* NAME.py as the module conform_NAME: a new reference, or NULL with an exception. */
+static PyObject *import_source(const struct python_source *source)
+{
+    const char *name = text("conform_%s", source->name);
+    PyObject *module = PyMapping_GetItemString(PyImport_GetModuleDict(), name);
+    if (module != NULL)
         return module;
-    }
-    harness_broke("conformance/%s.py is not in this program", name);
+    PyErr_Clear();
+    PyObject *code = Py_CompileString(source->text, text("conformance/%s.py", source->name),
+                                      Py_file_input);
+    module = code != NULL ? PyImport_ExecCodeModule(name, code) : NULL;
+    Py_XDECREF(code);
+    return module;
+}
+
+/* The same; the others import from conform_support. */
+static PyObject *import_with_support(const struct python_source *source)
+{
+    PyObject *support = import_source(find_source("support"));
+    PyObject *module = support != NULL ? import_source(source) : NULL;
+    Py_XDECREF(support);
+    return module;
+}
+
+void python_prepare(const char *group, size_t length)
+{
+    const struct python_source *source = find_source(text("%.*s", (int)length, group));
+    PyObject *module = source != NULL ? import_with_support(source) : NULL;
+    Py_XDECREF(module);
+    PyErr_Clear(); /* python_call meets it again, and says it */
 }
 
 void python_call(const char *module, const char *function)
 {
-    PyObject *own = import_own(module);
-    if (own == NULL)
-        harness_broke("conformance/%s.py: %s", module, python_error());
-    PyObject *callable = PyObject_GetAttrString(own, function);
+    const struct python_source *source = find_source(module);
+    if (source == NULL)
+        harness_broke("conformance/%s.py is not in this program", module);
+    PyObject *own = import_with_support(source);
+    PyObject *callable = own != NULL ? PyObject_GetAttrString(own, function) : NULL;
     if (callable == NULL)
         harness_broke("conformance/%s.py: %s", module, python_error());
     PyObject *result = PyObject_CallObject(callable, NULL);
@@ -218,7 +244,10 @@ void python_call(const char *module, const char *function)
 
 const char *python_run(const char *module, const char *function)
 {
-    PyObject *own = import_own(module);
+    const struct python_source *source = find_source(module);
+    if (source == NULL)
+        return text("%s.py is not in this program", module);
+    PyObject *own = import_source(source);
     PyObject *callable = own != NULL ? PyObject_GetAttrString(own, function) : NULL;
     PyObject *result = callable != NULL ? PyObject_CallObject(callable, NULL) : NULL;
     const char *wrong = result != NULL ? NULL : python_error();

@@ -19,6 +19,7 @@
 #endif
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "record.h"
 
@@ -43,6 +44,10 @@ void python_after_fork_child(void);
 /* Lets go of the GIL, and takes it again, on the thread that started the interpreter. */
 void python_release(void);
 void python_acquire(void);
+
+/* Imports conformance/GROUP.py, where there is one, so that processes forked from here on need not;
+ * the group is the first `length` characters. */
+void python_prepare(const char *group, size_t length);
 
 /* Calls `function` of conformance/MODULE.py without arguments, GIL held.  Where it raises, the
  * property is broken: it expected NumPy to work as it does with its default handler. */

@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * _conform, the built-in module through which the .py files of the battery end their property.
+ * _conform, the built-in module through which the .py files of the battery end their property and
+ * reach what Python cannot: NumPy's handler API, the recorders' books, and arrays whose memory was
+ * made outside NumPy.
  */
 #define CONFORM_WANTS_PYTHON_API
 #include "python.h"
 
 #include "python_module.h"
 
+#include <stdlib.h>
+
 #include "drive.h"
+#include "interpose.h"
+#include "pattern.h"
+#include "recorder.h"
+
+#define CAPSULE_NAME "mem_handler" /* NumPy's */
+#define BUFFER_NAME "conform.buffer"
+
+/* ---- how a property ends ------------------------------------------------------------------- */
 
 static PyObject *module_broken(PyObject *self, PyObject *arguments)
 {
@@ -37,10 +49,293 @@ static PyObject *module_step(PyObject *self, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+static PyObject *module_is_slow(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    return PyBool_FromLong(is_slow());
+}
+
+static PyObject *module_below(PyObject *self, PyObject *bound)
+{
+    (void)self;
+    size_t most = PyLong_AsSize_t(bound);
+    if (most == 0 || PyErr_Occurred() != NULL)
+        return PyErr_Occurred() != NULL ? NULL : PyErr_Format(PyExc_ValueError, "below(0)");
+    return PyLong_FromSize_t((size_t)random_below(chance(), most));
+}
+
+static PyObject *module_pattern(PyObject *self, PyObject *arguments)
+{
+    Py_ssize_t size;
+    unsigned long long number;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "nK", &size, &number))
+        return NULL;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, size);
+    if (bytes != NULL)
+        pattern_fill_range(PyBytes_AS_STRING(bytes), 0, (size_t)size, number);
+    return bytes;
+}
+
+/* ---- handlers ------------------------------------------------------------------------------ */
+
+/* The recorder whose capsule this is, or NULL with an exception set. */
+static struct recorder *recorder_in(PyObject *capsule)
+{
+    PyDataMem_Handler *handler = PyCapsule_GetPointer(capsule, CAPSULE_NAME);
+    struct recorder *recorder = handler != NULL ? recorder_of_handler(handler) : NULL;
+    if (recorder == NULL && PyErr_Occurred() == NULL)
+        PyErr_SetString(PyExc_ValueError, "the capsule is not one of new_handler's");
+    return recorder;
+}
+
+static void end_recorder(PyObject *capsule)
+{
+    struct recorder *recorder = recorder_in(capsule);
+    if (recorder == NULL)
+        PyErr_Clear();
+    else
+        recorder_destroy(recorder);
+}
+
+static PyObject *module_new_handler(PyObject *self, PyObject *arguments)
+{
+    const char *name = NULL;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "|z", &name))
+        return NULL;
+    struct recorder *recorder = recorder_create(subject_traced(), name);
+    if (recorder == NULL)
+        return PyErr_NoMemory();
+    PyObject *capsule = PyCapsule_New(recorder_handler(recorder), CAPSULE_NAME, end_recorder);
+    if (capsule == NULL)
+        recorder_destroy(recorder);
+    return capsule;
+}
+
+static PyObject *module_set_handler(PyObject *self, PyObject *capsule)
+{
+    (void)self;
+    return PyDataMem_SetHandler(capsule != Py_None ? capsule : NULL);
+}
+
+static PyObject *module_get_handler(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    return PyDataMem_GetHandler();
+}
+
+static PyObject *module_handlers_alive(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    return PyLong_FromSize_t(recorder_count());
+}
+
+static PyObject *module_subject_name(PyObject *self, PyObject *none)
+{
+    const char *name = subject_handler()->name;
+    (void)self, (void)none;
+    return PyUnicode_DecodeUTF8(name, (Py_ssize_t)strnlen(name, sizeof subject_handler()->name),
+                                NULL);
+}
+
+/* ---- books --------------------------------------------------------------------------------- */
+
+static PyObject *module_owner(PyObject *self, PyObject *array)
+{
+    (void)self;
+    if (!PyArray_Check(array))
+        return PyErr_Format(PyExc_TypeError, "owner() takes an array");
+    const struct recorder *recorder = recorder_of_block(PyArray_DATA((PyArrayObject *)array));
+    if (recorder == NULL)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString(recorder_name(recorder));
+}
+
+static PyObject *module_counts(PyObject *self, PyObject *capsule)
+{
+    (void)self;
+    struct recorder *recorder = recorder_in(capsule);
+    if (recorder == NULL)
+        return NULL;
+    struct recorder_counts c = recorder_counts(recorder);
+    if (c.incomplete)
+        harness_broke("there was no memory for the books of %s", recorder_name(recorder));
+    return Py_BuildValue("{sn,sn,sn,sn,sn,sn,sn,sn}", "malloc", c.malloc_calls, "calloc",
+                         c.calloc_calls, "realloc", c.realloc_calls, "free", c.free_calls,
+                         "refused", c.refused, "live_blocks", c.live_blocks, "live_bytes",
+                         c.live_bytes, "peak_bytes", c.peak_bytes);
+}
+
+static PyObject *module_notes(PyObject *self, PyObject *capsule)
+{
+    struct note notes[MOST_NOTES];
+    (void)self;
+    struct recorder *recorder = recorder_in(capsule);
+    if (recorder == NULL)
+        return NULL;
+    size_t count = recorder_notes(recorder, notes, MOST_NOTES);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *pair =
+            Py_BuildValue("(ss)", note_kind_name(notes[i].kind), note_text(&notes[i]));
+        if (pair == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, pair);
+    }
+    return list;
+}
+
+static PyObject *module_live(PyObject *self, PyObject *capsule)
+{
+    size_t count;
+    (void)self;
+    struct recorder *recorder = recorder_in(capsule);
+    if (recorder == NULL)
+        return NULL;
+    struct live_block *blocks = recorder_live(recorder, &count);
+    if (blocks == NULL)
+        return PyErr_NoMemory();
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *pair = Py_BuildValue("(Nn)", PyLong_FromSize_t(blocks[i].address),
+                                       (Py_ssize_t)blocks[i].size);
+        if (pair == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, pair);
+    }
+    free(blocks);
+    return list;
+}
+
+/* ---- arrays of other memory ---------------------------------------------------------------- */
+
+/* An array of `count` bytes 0, 1, 2 ... in a buffer of libc's malloc, which libc's free is watched
+ * for from now on where that is possible.  Where NULL is returned the buffer is gone. */
+static PyObject *array_of_buffer(PyObject *number, void **buffer)
+{
+    npy_intp count = PyLong_AsSsize_t(number);
+    if (count <= 0)
+        return PyErr_Occurred() != NULL ? NULL : PyErr_Format(PyExc_ValueError, "no bytes");
+    interpose_watch();
+    interpose_enter();
+    unsigned char *bytes = malloc((size_t)count);
+    interpose_leave();
+    if (bytes == NULL)
+        return PyErr_NoMemory();
+    for (npy_intp i = 0; i < count; i++)
+        bytes[i] = (unsigned char)i;
+    PyObject *array = PyArray_SimpleNewFromData(1, &count, NPY_UINT8, bytes);
+    if (array == NULL)
+        free(bytes);
+    *buffer = bytes;
+    return array;
+}
+
+static PyObject *module_owndata_array(PyObject *self, PyObject *count)
+{
+    void *buffer;
+    (void)self;
+    PyObject *array = array_of_buffer(count, &buffer);
+    if (array != NULL)
+        PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
+    return array;
+}
+
+struct state {
+    size_t capsules_released;
+};
+
+static void free_buffer(PyObject *capsule)
+{
+    struct state *state = PyCapsule_GetContext(capsule);
+    state->capsules_released++;
+    free(PyCapsule_GetPointer(capsule, BUFFER_NAME));
+}
+
+static PyObject *module_capsule_array(PyObject *self, PyObject *count)
+{
+    void *buffer;
+    PyObject *array = array_of_buffer(count, &buffer);
+    if (array == NULL)
+        return NULL;
+    PyObject *capsule = PyCapsule_New(buffer, BUFFER_NAME, free_buffer);
+    if (capsule == NULL || PyCapsule_SetContext(capsule, PyModule_GetState(self)) != 0)
+        free(buffer);
+    else if (PyArray_SetBaseObject((PyArrayObject *)array, capsule) == 0)
+        return array;
+    Py_DECREF(array); /* SetBaseObject has taken the capsule, also where it fails */
+    return NULL;
+}
+
+static PyObject *module_capsules_released(PyObject *self, PyObject *none)
+{
+    const struct state *state = PyModule_GetState(self);
+    (void)none;
+    return PyLong_FromSize_t(state->capsules_released);
+}
+
+static PyObject *module_drop(PyObject *self, PyObject *list)
+{
+    (void)self;
+    if (!PyList_Check(list))
+        return PyErr_Format(PyExc_TypeError, "drop() takes a list");
+    interpose_enter();
+    int result = PyList_SetSlice(list, 0, PyList_GET_SIZE(list), NULL);
+    interpose_leave();
+    if (result != 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *module_is_freed(PyObject *self, PyObject *address)
+{
+    (void)self;
+    void *p = PyLong_AsVoidPtr(address);
+    if (p == NULL && PyErr_Occurred() != NULL)
+        return NULL;
+    if (!interpose_works())
+        Py_RETURN_NONE;
+    return PyBool_FromLong(!interpose_holds(p));
+}
+
+/* ---- the module ---------------------------------------------------------------------------- */
+
 static PyMethodDef methods[] = {
+    {"below", module_below, METH_O, "below(n): a number from 0 to n - 1, from the run's seed."},
     {"broken", module_broken, METH_VARARGS, "broken(expected, seen): the clause does not hold."},
+    {"capsule_array", module_capsule_array, METH_O,
+     "capsule_array(n): n bytes of malloc's, owned by a capsule that is the array's base."},
+    {"capsules_released", module_capsules_released, METH_NOARGS,
+     "How often the destructor of such a capsule has run."},
+    {"counts", module_counts, METH_O, "counts(handler): its books, as a dict."},
+    {"drop", module_drop, METH_O,
+     "drop(list): empties the list, and watches meanwhile what goes to libc's free."},
+    {"get_handler", module_get_handler, METH_NOARGS, "The capsule in force."},
+    {"handlers_alive", module_handlers_alive, METH_NOARGS,
+     "How many handlers of new_handler there are whose capsule lives or that have live blocks."},
+    {"is_freed", module_is_freed, METH_O,
+     "is_freed(address): drop() saw a buffer of owndata_array or capsule_array go to libc's free; "
+     "None where that cannot be seen."},
+    {"is_slow", module_is_slow, METH_NOARGS, "True under memcheck or a sanitizer."},
+    {"live", module_live, METH_O, "live(handler): (address, size) of each block in its books."},
+    {"new_handler", module_new_handler, METH_VARARGS,
+     "new_handler(name=None): a capsule around a new recorder before the subject."},
+    {"notes", module_notes, METH_O,
+     "notes(handler): (kind, line) of each thing that should not have come to it."},
+    {"owndata_array", module_owndata_array, METH_O,
+     "owndata_array(n): n bytes of malloc's, OWNDATA set by hand, and no handler."},
+    {"owner", module_owner, METH_O,
+     "owner(array): the name of the handler in whose books its data is live, or None."},
+    {"pattern", module_pattern, METH_VARARGS,
+     "pattern(size, number): what block `number` is filled with, as bytes."},
+    {"set_handler", module_set_handler, METH_O,
+     "set_handler(capsule or None): PyDataMem_SetHandler; returns the previous capsule."},
     {"skip", module_skip, METH_VARARGS, "skip(reason): it cannot be tested here."},
     {"step", module_step, METH_VARARGS, "step(words): what comes next, for a crash report."},
+    {"subject_name", module_subject_name, METH_NOARGS, "The name in the subject's struct."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -48,13 +343,18 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_conform",
     .m_doc = "The harness, as the Python half of the battery sees it.",
-    .m_size = -1,
+    .m_size = sizeof(struct state),
     .m_methods = methods,
 };
 
 static PyObject *create(void)
 {
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+#ifdef Py_GIL_DISABLED
+    if (module != NULL)
+        PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+    return module;
 }
 
 int python_module_register(void)

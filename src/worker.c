@@ -251,6 +251,8 @@ static void run_under_check(size_t index)
     const struct property *property = worker.plan->properties[index];
     struct record *record = board_record(worker.plan->board, index);
     worker.index = index;
+    if (property->world == WORLD_PYTHON)
+        python_prepare(property->id, strcspn(property->id, "."));
     uint64_t begin = clock_now();
     if (pipe2(worker.output, O_NONBLOCK | O_CLOEXEC) != 0) {
         snprintf(record->seen, sizeof record->seen, "no pipe: %s", strerror(errno));

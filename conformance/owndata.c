@@ -3,5 +3,89 @@
  * owndata: arrays that own memory without a handler.
  */
 #include "battery.h"
+#include "python.h"
 
 GROUP(owndata, 12, "Arrays that own memory no handler made.");
+
+#define PAGE "Memory management in NumPy, What happens when deallocating if there is no policy set"
+
+static void in_fresh_interpreter(void *value)
+{
+    static const char variable[] = "NUMPY_WARN_IF_NO_MEM_POLICY";
+    if (value != NULL)
+        setenv(variable, value, 1);
+    else
+        unsetenv(variable);
+    start_python_now();
+    subject_load_now();
+    python_call("owndata", "expect_warnings");
+}
+
+/* Three starts of Python and NumPy, because NumPy reads the variable when it is imported: they are
+ * all of the time that this takes. */
+PROPERTY(owndata_warns,
+    .id     = "owndata.warns",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .clause = "when an array ends that owns memory without a handler, NumPy warns if "
+              "NUMPY_WARN_IF_NO_MEM_POLICY is 1 or the switch inside NumPy is on, and not "
+              "otherwise, whichever handler is in force",
+    .source = PAGE "; arrayobject.c array_dealloc, 1.22 to 2.5; multiarraymodule.c "
+              "_set_numpy_warn_if_no_mem_policy, 1.25.2 to 2.5",
+    .why    = "the warning is how such arrays are found in old code",
+    .hint   = "leave the warnings filters, the environment and NumPy's switches to the program",
+    .looks  = "the warnings when an array with memory of malloc's ends with "
+              "NUMPY_WARN_IF_NO_MEM_POLICY=1 to be 1: 0",
+    .world  = WORLD_FRESH)
+{
+    char one[] = "1", zero[] = "0";
+    in_child(in_fresh_interpreter, one);
+    if (is_slow())
+        return; /* under memcheck each takes seconds */
+    in_child(in_fresh_interpreter, zero);
+    in_child(in_fresh_interpreter, NULL);
+}
+
+PROPERTY(owndata_uses_free,
+    .id     = "owndata.uses-free",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .clause = "when an array ends that owns memory without a handler, the memory goes to free(), "
+              "and not to the handler in force",
+    .source = PAGE "; arrayobject.c array_dealloc, 1.22 to 2.5",
+    .why    = "code older than handlers gives NumPy memory of malloc's and sets OWNDATA; a handler "
+              "would look for a header that is not there",
+    .hint   = "this is NumPy's to keep: the handler is not called",
+    .looks  = "mine to be given its own blocks alone: free(0x55d0c0a8, 100) of a pointer that no "
+              "handler gave",
+    .world  = WORLD_PYTHON)
+{
+    python_call("owndata", "uses_free");
+}
+
+PROPERTY(owndata_capsule_base,
+    .id     = "owndata.capsule-base",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .clause = "memory that a capsule owns, the base of an array, goes to the capsule's destructor, "
+              "once, after the last view of it",
+    .source = PAGE ", the better technique; arrayobject.c PyArray_SetBaseObject, 1.22 to 2.5",
+    .why    = "it is the way that NumPy recommends for memory from elsewhere",
+    .hint   = "this is NumPy's to keep: the handler is not called",
+    .looks  = "the runs of the capsule's destructor to be 1: 2",
+    .world  = WORLD_PYTHON)
+{
+    python_call("owndata", "capsule_base");
+}
+
+PROPERTY(owndata_resize_refused,
+    .id     = "owndata.resize-refused",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .clause = "an array of memory that no handler made cannot be resized: an exception says so, "
+              "and the array stays as it is",
+    .source = "shape.c PyArray_Resize, 1.22 to 2.5",
+    .why    = "resizing it by the handler in force would hand that a stranger's pointer",
+    .hint   = "this is NumPy's to keep: the handler is not called",
+    .looks  = "resize from 100 to 200 bytes that no handler made to raise RuntimeError: it was "
+              "accepted",
+    .world  = WORLD_PYTHON)
+{
+    python_call("owndata", "resize_refused");
+}

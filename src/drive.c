@@ -403,6 +403,29 @@ void in_child(void (*body)(void *data), void *data)
         _exit(WEXITSTATUS(status)); /* the subject ended the child: the worker sees no verdict */
 }
 
+bool child_survives(void (*body)(void *data), void *data)
+{
+    enum { SURVIVED = 49 };
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        harness_broke("fork: %s", strerror(errno));
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+        for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+            signal(fatal[i], SIG_DFL); /* the record is the parent's */
+        body(data);
+        _exit(SURVIVED);
+    }
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            harness_broke("waitpid: %s", strerror(errno));
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED;
+}
+
 /* A number of bytes from a file that holds one, or SIZE_MAX. */
 static size_t bytes_in_file(const char *path, const char *format, size_t unit)
 {

@@ -100,15 +100,18 @@ static void churn_on_two_threads(const struct maker *maker)
     blocks_free_all(&both);
 }
 
-/* A handler may spend pages on each small block. */
+/* A handler may spend pages on each small block, and then so many take memory and time. */
 static void ask_for_the_rest(const struct blocks *blocks, size_t resident, size_t count)
 {
-    size_t now = resident_bytes();
-    if (now <= resident)
+    enum { LITTLE = 64 << 20, MUCH = 1 << 30 };
+    size_t now = resident_bytes(), each = now > resident ? (now - resident) / blocks->count : 0;
+    if (each * count <= LITTLE)
         return;
-    size_t needed = (now - resident) / blocks->count * count;
-    if (needed > 64 << 20)
-        ask_for_memory(needed);
+    blocks_expect_disjoint(blocks);
+    if (each * count > MUCH)
+        skip("each of %zu small blocks takes %zu KiB of memory, which is too much for %zu; they "
+             "do not overlap", blocks->count, each >> 10, count);
+    ask_for_memory(each * count);
 }
 
 void check_disjoint(const struct maker *maker)

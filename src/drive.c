@@ -442,20 +442,26 @@ static size_t bytes_in_file(const char *path, const char *format, size_t unit)
     return value;
 }
 
-void ask_for_memory(size_t bytes)
+const char *lacking_memory(size_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         limit.rlim_cur / 2 < bytes)
-        skip("it needs %zu MiB, and the address space is limited to %zu MiB", bytes >> 20,
-             (size_t)limit.rlim_cur >> 20);
+        return text("the address space is limited to %zu MiB", (size_t)limit.rlim_cur >> 20);
     size_t available = bytes_in_file("/proc/meminfo", "MemAvailable: %zu", 1024);
     if (available != SIZE_MAX && available / 2 < bytes)
-        skip("it needs %zu MiB, and %zu MiB of memory are available", bytes >> 20,
-             available >> 20);
+        return text("%zu MiB of memory are available", available >> 20);
     size_t group = bytes_in_file("/sys/fs/cgroup/memory.max", "%zu", 1);
     if (group != SIZE_MAX && group / 2 < bytes)
-        skip("it needs %zu MiB, and the control group allows %zu MiB", bytes >> 20, group >> 20);
+        return text("the control group allows %zu MiB", group >> 20);
+    return NULL;
+}
+
+void ask_for_memory(size_t bytes)
+{
+    const char *why = lacking_memory(bytes);
+    if (why != NULL)
+        skip("it needs %zu MiB, and %s", bytes >> 20, why);
 }
 
 size_t output_so_far(void)

@@ -101,9 +101,12 @@ void in_child(void (*body)(void *data), void *data);
  * was ended on the way.  Nothing in it decides the property's verdict. */
 bool child_survives(void (*body)(void *data), void *data);
 
-/* What fits on this machine: SKIPs where `bytes` of touched memory would be more than the address
- * space limit, the cgroup or half the free memory allows. */
+/* What fits on this machine: SKIPs where `bytes` of touched memory would be more than half of what
+ * the address-space limit, the free memory or the control group allows. */
 void ask_for_memory(size_t bytes);
+
+/* The same without the SKIP: NULL, or why they do not fit (good until the next calls of text()). */
+const char *lacking_memory(size_t bytes);
 
 /* How much the property's process has printed so far, stdio flushed. */
 size_t output_so_far(void);

@@ -2,6 +2,394 @@
  *
  * calloc: what it hands out.
  */
+#include "allocating.h"
 #include "battery.h"
 
-GROUP(calloc, 3, "What calloc hands out: zeroed, of the right size, and refused where the product wraps.");
+GROUP(calloc, 3,
+      "What calloc hands out: zeroed, of the right size, and refused where the product wraps.");
+
+/* Two arguments whose product is the size: NumPy gives (n, 1), and the contract knows others. */
+static void split(size_t size, size_t *nelem, size_t *elsize)
+{
+    size_t divisor = size % 8 == 0 ? 8 : size % 3 == 0 ? 3 : size % 4 == 1 ? size : 1;
+    *nelem = size / divisor;
+    *elsize = divisor;
+}
+
+static void *ask_calloc(size_t size)
+{
+    size_t nelem, elsize;
+    split(size, &nelem, &elsize);
+    return subject_calloc(nelem, elsize);
+}
+
+static void *calloc_or_else(size_t size)
+{
+    size_t nelem, elsize;
+    split(size, &nelem, &elsize);
+    return must_calloc(nelem, elsize);
+}
+
+static const char *calloc_in_words(size_t size)
+{
+    size_t nelem, elsize;
+    split(size, &nelem, &elsize);
+    return text("calloc(%zu, %zu)", nelem, elsize);
+}
+
+static const struct maker by_calloc = {ask_calloc, calloc_or_else, calloc_in_words};
+
+/* ---- zero ----------------------------------------------------------------------------------- */
+
+/* All are kept until the end, so that each is memory that was in nobody's hands before. */
+static void small_and_fresh(void)
+{
+    enum { MOST = 4096 };
+    void *kept[MOST + 1] = {NULL};
+    for (size_t size = 1; size <= MOST; size += is_slow() && size > 100 ? 29 : 1) {
+        kept[size] = calloc_or_else(size);
+        expect_zero(kept[size], size, "after %s", calloc_in_words(size));
+    }
+    for (size_t size = 1; size <= MOST; size++) {
+        if (kept[size] != NULL)
+            subject_free(kept[size], size);
+    }
+}
+
+PROPERTY(calloc_zeroed,
+    .id     = "calloc.zeroed",
+    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .clause = "every byte that calloc hands out is zero, from 1 byte to 16 MiB",
+    .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
+    .why    = "np.zeros does not write zeros by itself; and np.empty of objects takes its elements "
+              "to be NULL pointers, and follows them where they are not",
+    .hint   = "zero all of nelem * elsize bytes, or take the memory from libc's calloc",
+    .looks  = "byte 8 of 13 to be 0, after calloc(13, 1): 0xa5")
+{
+    static const size_t large[] = {100000,  131071,        131073,  262144,
+                                   524289,  1 << 20,       2097151, (4 << 20) + 4104,
+                                   16 << 20};
+    small_and_fresh();
+    for_each_size (size, 65536) {
+        if (size <= 4096 || (is_slow() && size % 3 != 0))
+            continue;
+        void *p = calloc_or_else(size);
+        expect_zero(p, size, "after %s", calloc_in_words(size));
+        subject_free(p, size);
+    }
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        void *p = large[i] <= 1 << 20 ? calloc_or_else(large[i]) : ask_calloc(large[i]);
+        if (p == NULL)
+            continue;
+        expect_zero(p, large[i], "after %s", calloc_in_words(large[i]));
+        subject_free(p, large[i]);
+    }
+}
+
+/* A block of that size, made by one or another function and full of ones. */
+static void *dirty_block(size_t size, size_t way)
+{
+    void *p = way % 4 == 0   ? must_malloc(size)
+              : way % 4 == 1 ? calloc_or_else(size)
+              : way % 4 == 2 ? must_realloc(NULL, size)
+                             : must_realloc(must_malloc(size / 2 + 1), size);
+    return memset(p, 0xff, size);
+}
+
+static void expect_clean(size_t size, int error, const char *before)
+{
+    errno = error;
+    void *p = calloc_or_else(size);
+    expect_zero(p, size, "in what %s gave, errno being %d, %s", calloc_in_words(size), error,
+                before);
+    memset(p, 0xff, size);
+    subject_free(p, size);
+}
+
+/* As many blocks as a cache may keep, freed together. */
+static void reuse_many(size_t size, int error)
+{
+    enum { MANY = 12 };
+    void *p[MANY];
+    for (size_t i = 0; i < MANY; i++)
+        p[i] = dirty_block(size, i);
+    for (size_t i = 0; i < MANY; i++)
+        subject_free(p[i], size);
+    for (size_t i = 0; i < MANY; i++) {
+        errno = error;
+        p[i] = calloc_or_else(size);
+        expect_zero(p[i], size, "in what %s gave, errno being %d, after %d such blocks were freed",
+                    calloc_in_words(size), error, MANY);
+    }
+    for (size_t i = 0; i < MANY; i++)
+        subject_free(p[i], size);
+}
+
+/* The memory was dirty all over, and the last who had it asked for little of it. */
+static void reuse_shrunken(size_t size, int error)
+{
+    size_t more = size + size / 8;
+    subject_free(dirty_block(more, 0), more);
+    void *p = must_malloc(size / 2 + 1);
+    subject_free(p, size / 2 + 1);
+    expect_clean(size, error, text("after malloc(%zu) and malloc(%zu) were freed", more,
+                                   size / 2 + 1));
+    void *q = must_realloc(dirty_block(more, 1), size - size / 4);
+    subject_free(q, size - size / 4);
+    expect_clean(size, error, text("after a block shrank from %zu to %zu and was freed", more,
+                                   size - size / 4));
+}
+
+PROPERTY(calloc_zeroed_when_reused,
+    .id     = "calloc.zeroed-when-reused",
+    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .clause = "memory that was full of other bytes when it was freed is zero when calloc hands it "
+              "out again, whatever errno was before the call",
+    .source = "C17 7.22.3.2 paragraph 2; 7.5 paragraph 3: no library function sets errno to zero",
+    .why    = "np.zeros would show what a deleted array held",
+    .hint   = "zero what comes from a cache or a free list, all that is asked for now; and do not "
+              "read errno unless a call has just failed",
+    .looks  = "byte 0 of 64 to be 0, in what calloc(8, 8) gave, errno being 12, after 12 such "
+              "blocks were freed: 0xff")
+{
+    static const int errors[] = {0, ENOMEM, EINVAL, ERANGE};
+    static const size_t large[] = {70000, 131072, 300000, 1 << 20};
+    size_t round = 0;
+    for_each_size (size, 16384) {
+        if (size > 300 && size % (is_slow() ? 127 : 17) != 0)
+            continue;
+        int error = errors[++round % 4];
+        subject_free(dirty_block(size, round), size);
+        expect_clean(size, error, "after such a block was freed");
+        reuse_shrunken(size, errors[(round / 4) % 4]);
+        if (round % 4 == 0)
+            reuse_many(size, ENOMEM);
+    }
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        subject_free(dirty_block(large[i], i), large[i]);
+        expect_clean(large[i], errors[i % 4], "after such a block was freed");
+        if (i < 2)
+            reuse_shrunken(large[i], ENOMEM);
+    }
+}
+
+/* ---- the two arguments ------------------------------------------------------------------------- */
+
+/* Blocks side by side, of which each would reach into another were it too short. */
+static void expect_product(size_t nelem, size_t elsize)
+{
+    enum { MOST = 8 };
+    struct block at[MOST];
+    struct blocks blocks = {.at = at, .room = MOST};
+    size_t size = nelem * elsize, count = size > 50000 ? 3 : MOST;
+    for (; blocks.count < count; blocks.count++) {
+        void *p = must_calloc(nelem, elsize);
+        at[blocks.count] = (struct block){p, size, nelem + blocks.count};
+    }
+    step("looking at what calloc(%zu, %zu) gave", nelem, elsize);
+    blocks_expect_disjoint(&blocks);
+    for (size_t i = 0; i < count; i++) {
+        expect_zero(at[i].p, size, "after calloc(%zu, %zu)", nelem, elsize);
+        pattern_fill(at[i].p, size, at[i].number);
+    }
+    blocks_verify(&blocks, "in a block of calloc(%zu, %zu)", nelem, elsize);
+    while (blocks.count > 0)
+        blocks_free(&blocks, blocks.count - 1);
+}
+
+PROPERTY(calloc_product,
+    .id     = "calloc.product",
+    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .clause = "calloc gives nelem times elsize bytes, however the size is shared between the two",
+    .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
+    .why    = "NumPy passes an element size of 1 so far, and the contract lets it pass others",
+    .hint   = "multiply the two, and mind their order",
+    .looks  = "8 live blocks not to overlap: 80 bytes at 0x55d0c8 and 80 bytes at 0x55d0f8")
+{
+    static const size_t pairs[][2] = {
+        {10, 8},   {7, 13},     {2, 2},     {3, 1000},   {97, 89},     {257, 257},
+        {31, 641}, {65537, 3},  {5, 65536}, {2, 70001},  {128, 16},    {4099, 17},
+    };
+    static const size_t alone[] = {2, 24, 100, 997, 4096, 10007, 70001};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        expect_product(pairs[i][0], pairs[i][1]);
+        expect_product(pairs[i][1], pairs[i][0]);
+    }
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
+        expect_product(alone[i], 1);
+        expect_product(1, alone[i]);
+    }
+}
+
+/* What nobody can have, right after a small block was freed, which must not come back for it. */
+static void expect_no_calloc(size_t nelem, size_t elsize)
+{
+    size_t small = 1 + (nelem * elsize) % 1024;
+    subject_free(must_malloc(small), small);
+    void *p = subject_calloc(nelem, elsize);
+    size_t product;
+    if (p != NULL)
+        broken(text("calloc(%zu, %zu) to return NULL: %s", nelem, elsize,
+                    __builtin_mul_overflow(nelem, elsize, &product)
+                        ? text("the product does not fit, and wraps to %zu", product)
+                        : "no block can be that large"),
+               "%p", p);
+}
+
+/* The x for which x * odd is 1 modulo 2^64, by Newton's iteration. */
+static size_t inverse(size_t odd)
+{
+    size_t x = odd; /* right in the lowest 3 bits, and each step doubles them */
+    for (int i = 0; i < 5; i++)
+        x *= 2 - odd * x;
+    return x;
+}
+
+/* Pairs whose product wraps to exactly `small`. */
+static void refuse_what_wraps_to(size_t small)
+{
+    for (unsigned shift = 0; shift < 60; shift += shift < 8 ? 1 : 13) {
+        for (size_t i = 1; i <= (is_slow() ? 3 : 40); i++) {
+            size_t odd = ((size_t)1 << shift) * 2 * i + 1, other = small * inverse(odd), product;
+            if (!__builtin_mul_overflow(odd, other, &product))
+                continue;
+            expect_no_calloc(odd, other);
+            expect_no_calloc(other, odd);
+        }
+    }
+}
+
+PROPERTY(calloc_overflow,
+    .id     = "calloc.overflow",
+    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .clause = "calloc returns NULL where the product does not fit into a size_t, those that wrap "
+              "to a small number included, and where no block can be that large, and changes "
+              "nothing",
+    .source = "C17 7.22.3.2, 7.22.3 paragraph 1: space for nelem objects or a null pointer",
+    .why    = "a product that wraps becomes a small block, and its user writes past it",
+    .hint   = "use __builtin_mul_overflow, or compare nelem with SIZE_MAX / elsize where elsize is "
+              "not 0; then see that the header does not wrap either",
+    .looks  = "calloc(9223372036854775809, 2) to return NULL: the product does not fit, and wraps "
+              "to 2: 0x55d0c8")
+{
+    static const size_t half = (size_t)1 << 32, top = (size_t)1 << 63;
+    static const size_t pairs[][2] = {
+        {SIZE_MAX, 2},      {top, 2},           {top + 1, 2},           {half, half},
+        {half + 1, half},   {half << 1, half},  {SIZE_MAX, SIZE_MAX},   {SIZE_MAX / 8 + 2, 8},
+        {top / 8 + 1, 16},  {SIZE_MAX / 3, 4},  {SIZE_MAX / 12 + 1, 12}, {half << 8, half >> 4},
+        {top, 1},           {top / 2, 1},       {top / 2, 2},           {top - 1, 2},
+    };
+    static const size_t smalls[] = {1, 8, 16, 24, 64, 100, 1000, 4096};
+    struct blocks company = {0};
+    blocks_add_neighbours(&company, 60);
+    for (size_t size = 1; size <= 2048; size += 8) /* what keeps freed blocks has some of each */
+        subject_free(must_malloc(size), size);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        expect_no_calloc(pairs[i][0], pairs[i][1]);
+        expect_no_calloc(pairs[i][1], pairs[i][0]);
+    }
+    /* wraps to 4 GiB and a little, which is no less than either factor; a handler that falls for
+     * it may well touch them all */
+    if (lacking_memory(5 * half / 4) == NULL)
+        expect_no_calloc(half - 65530, half + 65532);
+    for (size_t i = 0; i < sizeof smalls / sizeof *smalls; i++) {
+        refuse_what_wraps_to(smalls[i]);
+        blocks_verify(&company, "after products that wrap to %zu", smalls[i]);
+    }
+    for (size_t k = 0; k <= 8192; k += k < 130 && !is_slow() ? 1 : 61) {
+        expect_no_calloc(SIZE_MAX - k, 1);
+        expect_no_calloc(1, SIZE_MAX - k);
+    }
+    blocks_verify(&company, "after sizes that no block can have");
+    blocks_free_all(&company);
+}
+
+struct no_elements {
+    const struct blocks *company;
+};
+
+static void make_and_free_none(void *data)
+{
+    static const size_t pairs[][2] = {
+        {0, 1}, {1, 0}, {0, 0}, {0, 8}, {8, 0}, {0, 4096}, {4096, 0}, {1000003, 0},
+        {0, SIZE_MAX}, {SIZE_MAX, 0}, {0, (size_t)1 << 32}, {(size_t)1 << 32, 0},
+    };
+    enum { PAIRS = sizeof pairs / sizeof *pairs, ROUNDS = 20 };
+    const struct no_elements *test = data;
+    for (int round = 0; round < ROUNDS; round++) {
+        void *p[PAIRS];
+        for (size_t i = 0; i < PAIRS; i++) {
+            p[i] = subject_calloc(pairs[i][0], pairs[i][1]);
+            blocks_verify(test->company, "after calloc(%zu, %zu)", pairs[i][0], pairs[i][1]);
+        }
+        for (size_t i = 0; i < PAIRS; i++) {
+            void *next = p[(i * 5 + (size_t)round) % PAIRS];
+            if (next != NULL)
+                subject_free(next, 0);
+        }
+        blocks_verify(test->company, "after such blocks were freed");
+    }
+}
+
+PROPERTY(calloc_zero_arguments,
+    .id     = "calloc.zero-arguments",
+    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .clause = "calloc(0, n) and calloc(n, 0) give NULL or a pointer that free takes, and harm no "
+              "other block",
+    .source = "C17 7.22.3 paragraph 1",
+    .why    = "the contract lets NumPy ask for no elements, or for elements of no size",
+    .hint   = "add the header to the product, not to a factor; and do not divide by an argument "
+              "before looking at it",
+    .looks  = "CRASH: SIGFPE, inside calloc(1, 0)")
+{
+    struct blocks company = {0};
+    blocks_add_neighbours(&company, 40);
+    struct no_elements test = {&company};
+    make_and_free_none(&test);
+    in_threads(1, make_and_free_none, &test, sizeof test);
+    blocks_free_all(&company);
+}
+
+/* ---- as malloc ---------------------------------------------------------------------------------- */
+
+PROPERTY(calloc_alignment,
+    .id     = "calloc.alignment",
+    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .clause = "a block of calloc's is aligned for max_align_t or, where that is larger than the "
+              "block, for the largest power of two in its size, whatever elsize is",
+    .source = "C17 7.22.3 paragraph 1, 6.2.8",
+    .why    = "NumPy takes the data of np.zeros to be aligned for its dtype, and tells the element "
+              "size of no dtype to calloc",
+    .hint   = "make the header a multiple of max_align_t's alignment; elsize says nothing about it",
+    .looks  = "calloc(3, 8) to be aligned to 16 bytes: 0x55d0c8, which is aligned to 8")
+{
+    check_alignment(&by_calloc);
+}
+
+PROPERTY(calloc_disjoint,
+    .id     = "calloc.disjoint",
+    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .clause = "live blocks of calloc's do not overlap, also where there are more than 65536, and "
+              "where blocks are recycled on two threads",
+    .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
+    .why    = "two arrays would share memory, and writing one would change the other",
+    .hint   = "look at the width of indices and counters, at what a free list says of a block's "
+              "size, and at blocks that enter it twice",
+    .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
+{
+    check_disjoint(&by_calloc);
+}
+
+PROPERTY(calloc_neighbours,
+    .id     = "calloc.neighbours",
+    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .clause = "calloc, and freeing what it made, leave the bytes of every other block alone, at "
+              "once and a few milliseconds later",
+    .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value "
+              "throughout its lifetime",
+    .why    = "arrays would lose their ends when another one is made by np.zeros",
+    .hint   = "zero what was asked for, not what a rounding made of it",
+    .looks  = "byte 0 of 100 to be 0x3c as it was written, after calloc(100, 1): 0x00")
+{
+    check_neighbours(&by_calloc);
+}

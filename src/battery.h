@@ -12,6 +12,7 @@
 
 #include "blocks.h"
 #include "drive.h"
+#include "footprint.h"
 #include "sizes.h"
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -451,6 +451,29 @@ void in_child(void (*body)(void *data), void *data)
         _exit(WEXITSTATUS(status)); /* the subject ended the child: the worker sees no verdict */
 }
 
+bool child_survives(void (*body)(void *data), void *data)
+{
+    enum { SURVIVED = 49 };
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        harness_broke("fork: %s", strerror(errno));
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+        for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+            signal(fatal[i], SIG_DFL); /* the record is the parent's */
+        body(data);
+        _exit(SURVIVED);
+    }
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            harness_broke("waitpid: %s", strerror(errno));
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED;
+}
+
 /* A number of bytes from a file that holds one, or SIZE_MAX. */
 static size_t bytes_in_file(const char *path, const char *format, size_t unit)
 {
@@ -467,20 +490,26 @@ static size_t bytes_in_file(const char *path, const char *format, size_t unit)
     return value;
 }
 
-void ask_for_memory(size_t bytes)
+const char *lacking_memory(size_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         limit.rlim_cur / 2 < bytes)
-        skip("it needs %zu MiB, and the address space is limited to %zu MiB", bytes >> 20,
-             (size_t)limit.rlim_cur >> 20);
+        return text("the address space is limited to %zu MiB", (size_t)limit.rlim_cur >> 20);
     size_t available = bytes_in_file("/proc/meminfo", "MemAvailable: %zu", 1024);
     if (available != SIZE_MAX && available / 2 < bytes)
-        skip("it needs %zu MiB, and %zu MiB of memory are available", bytes >> 20,
-             available >> 20);
+        return text("%zu MiB of memory are available", available >> 20);
     size_t group = bytes_in_file("/sys/fs/cgroup/memory.max", "%zu", 1);
     if (group != SIZE_MAX && group / 2 < bytes)
-        skip("it needs %zu MiB, and the control group allows %zu MiB", bytes >> 20, group >> 20);
+        return text("the control group allows %zu MiB", group >> 20);
+    return NULL;
+}
+
+void ask_for_memory(size_t bytes)
+{
+    const char *why = lacking_memory(bytes);
+    if (why != NULL)
+        skip("it needs %zu MiB, and %s", bytes >> 20, why);
 }
 
 size_t output_so_far(void)

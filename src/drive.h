@@ -58,8 +58,7 @@ const struct subject_place *subject_place(void);
 /* Its claims, with those that cannot be read left out. */
 struct claims subject_claims(void);
 
-/* Only in WORLD_FRESH: load the subject now.  It SKIPs where that fails, which is for
- * abi.loads to report. */
+/* Only in WORLD_UNLOADED and WORLD_FRESH: load the subject now.  It is broken where that fails. */
 void subject_load_now(void);
 
 /* Only in WORLD_FRESH: start the interpreter and import NumPy now; the GIL is then held. */
@@ -102,9 +101,16 @@ void in_threads(size_t count, void (*body)(void *), void *data, size_t element);
  * becomes this property's verdict; where it holds() or returns, this returns. */
 void in_child(void (*body)(void *data), void *data);
 
-/* What fits on this machine: SKIPs where `bytes` of touched memory would be more than the address
- * space limit, the cgroup or half the free memory allows. */
+/* Runs `body` in a child process and waits for it: true where it returned, false where the child
+ * was ended on the way.  Nothing in it decides the property's verdict. */
+bool child_survives(void (*body)(void *data), void *data);
+
+/* What fits on this machine: SKIPs where `bytes` of touched memory would be more than half of what
+ * the address-space limit, the free memory or the control group allows. */
 void ask_for_memory(size_t bytes);
+
+/* The same without the SKIP: NULL, or why they do not fit (good until the next calls of text()). */
+const char *lacking_memory(size_t bytes);
 
 /* How much the property's process has printed so far, stdio flushed. */
 size_t output_so_far(void);

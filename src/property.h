@@ -34,9 +34,10 @@ enum judge {
 
 /* In what state of its process a property begins. */
 enum world {
-    WORLD_BARE,   /* interpreter up, subject loaded, GIL released: as NumPy calls realloc */
-    WORLD_PYTHON, /* interpreter up, NumPy imported, subject loaded, GIL held */
-    WORLD_FRESH,  /* no interpreter yet and no subject: the property starts and loads them */
+    WORLD_BARE,     /* interpreter up, subject loaded, GIL released: as NumPy calls realloc */
+    WORLD_PYTHON,   /* interpreter up, NumPy imported, subject loaded, GIL held */
+    WORLD_UNLOADED, /* interpreter up, NumPy imported, GIL held; the property loads the subject */
+    WORLD_FRESH,    /* no interpreter yet and no subject: the property starts and loads them */
 };
 
 struct property {

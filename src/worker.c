@@ -108,7 +108,7 @@ static void begin_in_child(void)
 
 static _Noreturn void run_property(const struct property *property)
 {
-    if (property->world != WORLD_FRESH)
+    if (property->world != WORLD_FRESH && property->world != WORLD_UNLOADED)
         drive_load_subject();
     if (property->world == WORLD_BARE)
         python_release();

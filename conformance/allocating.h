@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What malloc and calloc owe alike, written once for both.
+ */
+#ifndef CONFORM_ALLOCATING_H
+#define CONFORM_ALLOCATING_H
+
+#include <stddef.h>
+
+/* One of the two. */
+struct maker {
+    void *(*ask)(size_t size);          /* a block, or NULL where it is refused */
+    void *(*must)(size_t size);         /* as must_malloc */
+    const char *(*call)(size_t size);   /* the call in words, "malloc(17)" */
+};
+
+/* broken where a block of any size, new or recycled, on the main thread or another, is not aligned
+ * for an object that fits into it. */
+void check_alignment(const struct maker *maker);
+
+/* broken where two of more than 65536 live blocks overlap, or two after much coming and going on
+ * two threads. */
+void check_disjoint(const struct maker *maker);
+
+/* broken where making, filling or freeing a block changes another, at once or a little later. */
+void check_neighbours(const struct maker *maker);
+
+#endif

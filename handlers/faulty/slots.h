@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A sound pool for mutants to spoil: small blocks stand side by side in slots of one size, with
+ * nothing of libc's between them, so that a write past a block lands in its neighbour and libc
+ * does not notice.
+ */
+#ifndef CONFORM_FAULTY_SLOTS_H
+#define CONFORM_FAULTY_SLOTS_H
+
+#include <pthread.h>
+
+#include "base.h"
+
+enum { SLOT = 128, SLOT_ROOM = SLOT - BASE_HEADER, SLOTS = 8192 };
+
+struct slots {
+    pthread_mutex_t lock;
+    _Alignas(16) char memory[SLOTS][SLOT];
+    size_t made;   /* slots that were ever given out */
+    size_t count;  /* free ones, in ... */
+    char *free[SLOTS];
+};
+static struct slots slots = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+UNUSED static inline bool is_in_slot(const void *p)
+{
+    return (const char *)p >= slots.memory[0] && (const char *)p < slots.memory[SLOTS];
+}
+
+/* A block in a slot, or NULL where it does not fit or none is left. */
+UNUSED static inline void *slot_take(size_t size)
+{
+    char *slot = NULL;
+    if (size > SLOT_ROOM)
+        return NULL;
+    pthread_mutex_lock(&slots.lock);
+    if (slots.count > 0)
+        slot = slots.free[--slots.count];
+    else if (slots.made < SLOTS)
+        slot = slots.memory[slots.made++];
+    pthread_mutex_unlock(&slots.lock);
+    return base_finish(slot, size);
+}
+
+UNUSED static inline void slot_give(void *p)
+{
+    pthread_mutex_lock(&slots.lock);
+    slots.free[slots.count++] = (char *)p - BASE_HEADER;
+    pthread_mutex_unlock(&slots.lock);
+}
+
+UNUSED static void *slot_malloc(void *ctx, size_t size)
+{
+    void *p = slot_take(size);
+    return p != NULL ? p : base_malloc(ctx, size);
+}
+
+UNUSED static void *slot_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = slot_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+
+UNUSED static void slot_free(void *ctx, void *p, size_t size)
+{
+    if (is_in_slot(p))
+        slot_give(p);
+    else
+        base_free(ctx, p, size);
+}
+
+UNUSED static void *slot_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = slot_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    size_t old = base_size(p);
+    memcpy(moved, p, old < size ? old : size);
+    slot_free(ctx, p, old);
+    return moved;
+}
+
+#define SLOT_FUNCTIONS                                                                             \
+    .malloc = slot_malloc, .calloc = slot_calloc, .realloc = slot_realloc, .free = slot_free
+
+#endif

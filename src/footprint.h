@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How much memory this process has, and how much it may have.
+ */
+#ifndef CONFORM_FOOTPRINT_H
+#define CONFORM_FOOTPRINT_H
+
+#include <stddef.h>
+
+/* Bytes that are in memory, and bytes that are mapped, touched or not. */
+size_t resident_bytes(void);
+size_t mapped_bytes(void);
+
+/* From now on this process can map `room` bytes more, and then no more (RLIMIT_AS).  SKIPs under
+ * memcheck and the sanitizers, which map memory of their own as they go. */
+void limit_mapped_bytes(size_t room);
+
+/* The limit is again what it was before. */
+void lift_limit(void);
+
+#endif

@@ -477,7 +477,7 @@ static void set_up(struct coordinator *c, char **argv)
                                                     : usual_timeout;
     c->plan.seed = c->options->seed;
     c->plan.place = &c->place;
-    if (object_file_sha256(c->place.path, c->run.sha256) != 0)
+    if (c->place.module == NULL && object_file_sha256(c->place.path, c->run.sha256) != 0)
         leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(c->place.argument), strerror(errno));
     c->plan.board = board_create(c->plan.count);
     if (c->plan.board == NULL)

@@ -20,6 +20,7 @@
 #include "interpose.h"
 #include "memcheck.h"
 #include "python.h"
+#include "python_subject.h"
 #include "shim.h"
 #include "worker.h"
 
@@ -176,6 +177,7 @@ static void tell_load(enum load_state state, const char *why)
         load->version = drive.subject.handler->version;
         load->has_name = true;
         snprintf(load->claims, sizeof load->claims, "%s", drive.subject.claims);
+        snprintf(load->how, sizeof load->how, "%s", drive.subject.how);
     }
     atomic_store(&load->state, state);
 }
@@ -184,7 +186,12 @@ void drive_load_subject(void)
 {
     char why[512] = "";
     step("loading %s", drive.setup.place->label);
-    enum load_state state = subject_load(drive.setup.place, &drive.subject, why, sizeof why);
+    if (drive.setup.place->module != NULL && !python_is_up())
+        skip("a handler from a Python module needs the interpreter");
+    enum load_state state = drive.setup.place->module != NULL
+                                ? python_subject_load(drive.setup.place, &drive.subject, why,
+                                                      sizeof why)
+                                : subject_load(drive.setup.place, &drive.subject, why, sizeof why);
     tell_load(state, why);
     if (state == LOAD_UNFIT)
         skip("it says that it cannot work here: %s", why);

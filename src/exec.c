@@ -26,6 +26,7 @@
 #include "claims.h"
 #include "clock.h"
 #include "failer.h"
+#include "python_subject.h"
 #include "report.h"
 #include "subject.h"
 #include "text.h"
@@ -73,8 +74,9 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
         PyErr_SetString(PyExc_ImportError, wrong);
         return NULL;
     }
-    enum load_state state = subject_load(&program.place, &program.subject, findings->why,
-                                         sizeof findings->why);
+    enum load_state state =
+        (program.place.module != NULL ? python_subject_load : subject_load)(
+            &program.place, &program.subject, findings->why, sizeof findings->why);
     findings->load = state;
     if (state != LOAD_DONE)
         _exit(EXIT_CANNOT_LOAD); /* told by the process that waits */

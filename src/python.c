@@ -138,6 +138,11 @@ static const char *describe(struct environment *environment, const char *path)
                                  : text("NumPy cannot be imported: %s", python_error());
 }
 
+bool python_is_up(void)
+{
+    return Py_IsInitialized() != 0;
+}
+
 const char *python_import_array(void)
 {
     return _import_array() == 0 ? NULL

@@ -28,6 +28,9 @@
  * line on what went wrong (good until the next calls of text()). */
 const char *python_start(const char *path, struct environment *environment);
 
+/* Whether an interpreter runs in this process. */
+bool python_is_up(void);
+
 /* Makes NumPy's C-API usable in this program, GIL held.  NULL, or one line on why not. */
 const char *python_import_array(void);
 

@@ -91,6 +91,7 @@ struct load {
     uint8_t version;
     bool has_name;
     char claims[256];
+    char how[96]; /* of a Python subject, what kind of object it was */
 };
 
 enum { MOST_WORKERS = 64 };

@@ -141,14 +141,32 @@ static const char *unknown_name(const char *argument)
                 known);
 }
 
+/* python:MODULE:ATTR, both of which may be dotted. */
+static const char *find_in_python(const char *argument, struct subject_place *place)
+{
+    const char *module = argument + strlen("python:");
+    const char *colon = strchr(module, ':');
+    if (colon == NULL || colon == module || colon[1] == '\0' || strchr(colon + 1, ':') != NULL)
+        return text("%s: say python:MODULE:ATTR", text_safe(argument));
+    place->argument = strdup(argument);
+    place->path = strdup(argument);
+    place->label = strdup(module);
+    place->module = strndup(module, (size_t)(colon - module));
+    place->symbol = strdup(colon + 1);
+    if (place->argument != NULL && place->path != NULL && place->label != NULL &&
+        place->module != NULL && place->symbol != NULL)
+        return NULL;
+    subject_place_free(place);
+    return "out of memory";
+}
+
 const char *subject_find(const char *argument, struct subject_place *place)
 {
     memset(place, 0, sizeof *place);
     if (*argument == '\0')
         return "--handler: the name is empty; name a shared object or a reference handler";
     if (strncmp(argument, "python:", 7) == 0)
-        return text("%s: handlers from Python packages cannot be tested yet; name a shared object",
-                    text_safe(argument));
+        return find_in_python(argument, place);
     const char *colon = symbol_colon(argument);
     char *file = colon != NULL ? strndup(argument, (size_t)(colon - argument)) : strdup(argument);
     if (file == NULL)
@@ -186,6 +204,7 @@ void subject_place_free(struct subject_place *place)
     free(place->argument);
     free(place->path);
     free(place->symbol);
+    free(place->module);
     free(place->label);
     memset(place, 0, sizeof *place);
 }
@@ -328,12 +347,19 @@ static enum load_state load_file(const char *path, const char *symbol, struct su
 enum load_state subject_load(const struct subject_place *place, struct subject *subject, char *why,
                              size_t room)
 {
-    return load_file(place->path, place->symbol, subject, why, room);
+    if (place->module == NULL)
+        return load_file(place->path, place->symbol, subject, why, room);
+    snprintf(why, room, "a handler from a Python module is not taken here; name a shared object");
+    return LOAD_FAILED;
 }
 
 enum load_state subject_load_twin(const struct subject_place *place, struct subject *subject,
                                   char *why, size_t room)
 {
+    if (place->module != NULL) {
+        snprintf(why, room, "a handler from a Python module cannot be made twice");
+        return LOAD_FAILED;
+    }
     int from = open(place->path, O_RDONLY | O_CLOEXEC);
     int to = memfd_create("conform-twin", MFD_CLOEXEC);
     struct stat status;

@@ -14,12 +14,13 @@
 /* Where the subject is: found by the coordinator, which loads nothing. */
 struct subject_place {
     char *argument; /* as it was given to --handler */
-    char *path;     /* absolute */
+    char *path;     /* absolute; of a Python subject, the argument once more */
     char *symbol;   /* or NULL for the two names of nep49.h */
+    char *module;   /* of a Python subject, whose attribute `symbol` is; else NULL */
     char *label;    /* short, for reports */
 };
 
-/* Finds what --handler names: a path, PATH:SYMBOL, or the name of a reference handler in the
+/* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE:ATTR, or the name of a reference handler in the
  * build tree that this program stands in, at its top or one folder below, or else where it was
  * installed.
  * Returns NULL and fills in `place` (freed by subject_place_free), or one line, which names the
@@ -35,9 +36,11 @@ struct subject {
     PyDataMem_Handler *handler;
     PyDataMem_Handler *(*getter)(const char **why); /* or NULL */
     const char *claims;                             /* the words, "" where there are none */
+    char how[96]; /* of a Python subject, what kind of object it was */
 };
 
-/* Loads it into this process: runs its constructors and its getter.
+/* Loads a shared object into this process: runs its constructors and its getter.  A Python subject is
+ * for python_subject_load.
  * LOAD_DONE, LOAD_FAILED or LOAD_UNFIT; `why` then receives one line, which does not name
  * the subject. */
 enum load_state subject_load(const struct subject_place *place, struct subject *subject,

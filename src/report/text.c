@@ -115,6 +115,8 @@ static void print_head(const struct page *page)
         fprintf(page->file, ", \"%s\" version %d", run_handler_name(run), run->load->version);
     if (run->load->claims[0] != '\0')
         fprintf(page->file, ", claims %s", run_claims(run));
+    if (run->load->how[0] != '\0')
+        fprintf(page->file, ", %s", text_safe(run->load->how));
     fprintf(page->file, "\nPython %s%s, NumPy %s, %s, %s; seed %llu\n\n", environment->python,
             environment->free_threaded ? " (free-threaded)" : "", environment->numpy, libc_name(),
             kernel_name(), (unsigned long long)run->options->seed);

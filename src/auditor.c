@@ -6,6 +6,8 @@
 #define CONFORM_WANTS_PYTHON_API
 #include "python.h"
 
+#include <frameobject.h>
+
 #include "auditor.h"
 
 #include <errno.h>

@@ -71,6 +71,8 @@ void interpose_watch(void)
     books.watching = true;
 }
 
+#if defined(__GLIBC__) && !CONFORM_SANITIZED
+
 /* ---- the books, under the lock --------------------------------------------------------------------- */
 
 static size_t first_slot(uintptr_t address)
@@ -191,8 +193,6 @@ static void gives_back(void *p)
         pthread_mutex_unlock(&books.lock);
     }
 }
-
-#if defined(__GLIBC__) && !CONFORM_SANITIZED
 
 /* ---- malloc and its kin ---------------------------------------------------------------------------------- */
 

@@ -16,8 +16,8 @@ struct subject_place {
     char *argument; /* as it was given to --handler */
     char *path;     /* absolute; of a Python subject, the argument once more */
     char *symbol;   /* or NULL for the two names of nep49.h */
-    char *module;   /* of a Python subject, whose attribute `symbol` is; else NULL */
     char *label;    /* short, for reports */
+    char *module;   /* of a Python subject, whose attribute `symbol` is; else NULL */
 };
 
 /* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE:ATTR, or the name of a reference handler in the

@@ -31,7 +31,7 @@ static struct run *make_run(const enum verdict verdicts[COUNT])
 {
     made.options = (struct options){.program = "./conform", .seed = 18446744073709551615u};
     static char file[] = "/tmp/libx.so";
-    made.place = (struct subject_place){file, file, NULL, file + 5};
+    made.place = (struct subject_place){.argument = file, .path = file, .label = file + 5};
     atomic_store(&made.load.state, LOAD_DONE);
     made.load.has_name = true;
     made.load.version = 1;

@@ -2,6 +2,8 @@
  *
  * Sound handlers that are unusual in what they hand out.
  */
+#include <stdatomic.h>
+
 #include "base.h"
 
 /* realloc that never stays where it is. */
@@ -140,15 +142,15 @@ SOUND(megabyte_header, .malloc = far_malloc, .calloc = far_calloc, .realloc = fa
 
 /* A quota of 64 MiB for all blocks together. */
 enum { QUOTA = 64 << 20 };
-static _Atomic size_t in_use;
+static atomic_size_t in_use;
 
 static bool within_quota(size_t size)
 {
     if (size > QUOTA)
         return false;
-    if ((in_use += size) <= QUOTA)
+    if (atomic_fetch_add(&in_use, size) + size <= QUOTA)
         return true;
-    in_use -= size;
+    atomic_fetch_sub(&in_use, size);
     return false;
 }
 
@@ -158,7 +160,7 @@ static void *quota_malloc(void *ctx, size_t size)
         return NULL;
     void *p = base_malloc(ctx, size);
     if (p == NULL)
-        in_use -= size;
+        atomic_fetch_sub(&in_use, size);
     return p;
 }
 
@@ -169,14 +171,14 @@ static void *quota_calloc(void *ctx, size_t nelem, size_t elsize)
         return NULL;
     void *p = base_calloc(ctx, nelem, elsize);
     if (p == NULL)
-        in_use -= size;
+        atomic_fetch_sub(&in_use, size);
     return p;
 }
 
 static void quota_free(void *ctx, void *p, size_t size)
 {
     if (p != NULL)
-        in_use -= base_size(p);
+        atomic_fetch_sub(&in_use, base_size(p));
     base_free(ctx, p, size);
 }
 
@@ -187,9 +189,9 @@ static void *quota_realloc(void *ctx, void *p, size_t size)
         return NULL;
     void *moved = base_realloc(ctx, p, size);
     if (moved == NULL && size > old)
-        in_use -= size - old;
+        atomic_fetch_sub(&in_use, size - old);
     else if (moved != NULL && size < old)
-        in_use -= old - size;
+        atomic_fetch_sub(&in_use, old - size);
     return moved;
 }
 SOUND(quota_64_mib, .malloc = quota_malloc, .calloc = quota_calloc, .realloc = quota_realloc,

@@ -138,8 +138,9 @@ def first_touch(handlers, rounds):
     core = getattr(numpy, "_core", None) or numpy.core
     advise = core._multiarray_umath._set_madvise_hugepage
 
-    def once(ours):
-        handlers.install(ours)
+    def once(which):
+        handlers.install(which == "ours")
+        advise(which == "with")
         start = time.perf_counter()
         numpy.empty(TOUCHED, "u1").fill(1)
         took = time.perf_counter() - start
@@ -147,13 +148,13 @@ def first_touch(handlers, rounds):
         return took
 
     before = advise(False)
+    contest = ["ours", "with", "without"]
     speedups = {"with": [], "without": []}
     for n in range(rounds + 1):
-        took = once(True)
-        for which in speedups:
-            advise(which == "with")
-            if n:
-                speedups[which].append(once(False) / took)
+        took = {which: once(which) for which in contest[n % 3:] + contest[:n % 3]}
+        for which, values in speedups.items():
+            if n:  # the first only warms up
+                values.append(took[which] / took["ours"])
     advise(before)
     return {which: statistics.median(values) for which, values in speedups.items()}
 
@@ -171,7 +172,7 @@ def measure(path, rounds):
                 times = max(2, min(4000, (64 << 20) // size // 8)) // threads + 1
                 rows.append({"what": what, "size": size, "threads": threads,
                              "ratio": ratio(handlers, work, size, times, threads, rounds)})
-    return {"rows": rows, "first touch": first_touch(handlers, max(3, rounds // 6))}
+    return {"rows": rows, "first touch": first_touch(handlers, max(3, rounds // 3))}
 
 
 def shown(size):

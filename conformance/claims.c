@@ -2,8 +2,12 @@
  *
  * claim: what nep49_claims promises beyond the contract.  Alignment is with malloc.
  */
+#include <linux/mempolicy.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "battery.h"
 
@@ -107,4 +111,140 @@ PROPERTY(claim_hugepage,
     expect_huge(other, more, 1, text("realloc from %zu to %zu", size, more));
     subject_free(other, more);
     subject_free(p, more);
+}
+
+/* ---- memory nodes ---------------------------------------------------------------------------- */
+
+enum { MOST_NODES = 1024, NODE_BITS = 8 * sizeof(long) };
+
+struct nodes {
+    unsigned long bits[MOST_NODES / NODE_BITS];
+};
+
+static bool has_node(const struct nodes *nodes, size_t node)
+{
+    return node < MOST_NODES && (nodes->bits[node / NODE_BITS] >> node % NODE_BITS & 1) != 0;
+}
+
+/* The nodes of a claim, as in 0,2-3. */
+static struct nodes read_nodes(const char *list)
+{
+    struct nodes nodes = {0};
+    for (char *end; *list != '\0'; list = *end == ',' ? end + 1 : end) {
+        unsigned long first = strtoul(list, &end, 10), last = first;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        for (unsigned long node = first; node <= last && node < MOST_NODES; node++)
+            nodes.bits[node / NODE_BITS] |= 1ul << node % NODE_BITS;
+        if (end == list)
+            break;
+    }
+    return nodes;
+}
+
+/* The kernel's policy for the page at p, and its nodes. */
+static int policy_of(const void *p, struct nodes *nodes)
+{
+    int mode = -1;
+    if (syscall(SYS_get_mempolicy, &mode, nodes->bits, (unsigned long)MOST_NODES, p,
+                (unsigned long)MPOL_F_ADDR) != 0)
+        skip("the kernel does not say where memory lies: get_mempolicy: %s", strerror(errno));
+    return mode & ~MPOL_MODE_FLAGS;
+}
+
+/* Are these the pages' nodes that were promised?  `count` of them, at page boundaries. */
+static void expect_nodes(void **pages, size_t count, const char *policy, const char *call)
+{
+    int status[64];
+    size_t elsewhere = 0, seen[MOST_NODES] = {0}, share = 0;
+    struct nodes promised = read_nodes(policy + strcspn(policy, ":") + (strchr(policy, ':') != NULL));
+    unsigned here = 0;
+    if (syscall(SYS_move_pages, 0, count, pages, NULL, status, 0) != 0)
+        skip("the kernel does not say where pages are: move_pages: %s", strerror(errno));
+    bool local = strcmp(policy, "local") == 0;
+    if (local && syscall(SYS_getcpu, NULL, &here, NULL) != 0)
+        harness_broke("getcpu: %s", strerror(errno));
+    for (size_t i = 0; i < count; i++) {
+        expect(status[i] >= 0, text("page %zu to be present after a write, %s", i, call),
+               "move_pages says %s", strerror(-status[i]));
+        bool right = local ? (unsigned)status[i] == here : has_node(&promised, (size_t)status[i]);
+        elsewhere += !right;
+        seen[status[i]]++;
+    }
+    /* A node that is full sends local pages elsewhere; bound ones may never be. */
+    expect(elsewhere <= (local ? count / 2 : 0),
+           text("the pages to lie where numa=%s says, %s", policy, call),
+           "%zu of %zu pages on other nodes, the first page on node %d", elsewhere, count, status[0]);
+    for (size_t node = 0; node < MOST_NODES; node++)
+        share += has_node(&promised, node);
+    for (size_t node = 0; strncmp(policy, "interleave", 10) == 0 && node < MOST_NODES; node++) {
+        if (has_node(&promised, node))
+            expect(seen[node] >= count / share / 2,
+                   text("the pages to be spread over all nodes of numa=%s, %s", policy, call),
+                   "%zu of %zu pages on node %zu", seen[node], count, node);
+    }
+}
+
+static void expect_placed(unsigned char *p, size_t size, const char *policy, const char *call)
+{
+    enum { MOST_PAGES = 64 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), count = 0;
+    void *pages[MOST_PAGES];
+    struct nodes nodes = {0}, promised;
+    memset(p, 0x5a, size);
+    int mode = policy_of(p, &nodes);
+    bool local = strcmp(policy, "local") == 0, bind = strncmp(policy, "bind", 4) == 0;
+    bool right = local  ? mode == MPOL_LOCAL || mode == MPOL_PREFERRED
+                 : bind ? mode == MPOL_BIND
+                        : mode == MPOL_INTERLEAVE || mode == 6 /* weighted, since Linux 6.9 */;
+    expect(right, text("the kernel's policy for the block to be numa=%s, %s", policy, call),
+           "mode %d of linux/mempolicy.h", mode);
+    promised = read_nodes(policy + strcspn(policy, ":") + !local);
+    for (size_t node = 0; !local && node < MOST_NODES; node++)
+        expect(has_node(&nodes, node) == has_node(&promised, node),
+               text("the kernel's policy for the block to be numa=%s, %s", policy, call),
+               "node %zu %s", node, has_node(&nodes, node) ? "as well" : "is missing");
+    unsigned char *first = p - (uintptr_t)p % page;
+    size_t all = ((size_t)(p + size - 1 - first)) / page + 1;
+    for (; count < MOST_PAGES && count < all; count++) /* from both ends, where there are more */
+        pages[count] = first + (count % 2 == 0 ? count / 2 : all - 1 - count / 2) * page;
+    expect_nodes(pages, count, policy, call);
+}
+
+PROPERTY(claim_numa,
+    .id     = "claim.numa",
+    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .clause = "from the size claimed on, the pages of a block lie on the memory nodes claimed, "
+              "whichever function made it, and the kernel knows the policy",
+    .source = "nep49.h, numa=POLICY:NODES@N; set_mempolicy(2), mbind(2), move_pages(2)",
+    .why    = "memory of another node takes longer to reach, at each use, and nothing says so",
+    .hint   = "call mbind before the first write, the header's included, and check what it returns; "
+              "a realloc that moves has to place the new pages as well",
+    .looks  = "FAIL: expected the kernel's policy for the block to be numa=bind:0, after "
+              "malloc(131072); seen mode 0 of linux/mempolicy.h")
+{
+    struct claims claims = subject_claims();
+    if (claims.numa_from == 0)
+        skip("it claims no memory nodes");
+    size_t size = MAX(claims.numa_from, 16384) + 65536, more = 3 * size;
+    ask_for_memory(3 * more);
+    cpu_set_t here; /* so that "local" means one node */
+    CPU_ZERO(&here);
+    CPU_SET((size_t)MAX(sched_getcpu(), 0), &here);
+    sched_setaffinity(0, sizeof here, &here);
+
+    /* Nothing is freed before the end: memory that is used again brings its old policy along. */
+    unsigned char *grown = must_realloc(must_malloc(16), size);
+    expect_placed(grown, size, claims.numa, text("after realloc from 16 to %zu", size));
+    unsigned char *small = must_malloc(claims.numa_from), *p = must_malloc(size);
+    expect_placed(small, claims.numa_from, claims.numa, text("after malloc(%zu)", claims.numa_from));
+    expect_placed(p, size, claims.numa, text("after malloc(%zu)", size));
+    unsigned char *other = must_calloc(1, size);
+    expect_placed(other, size, claims.numa, text("after calloc(1, %zu)", size));
+    p = must_realloc(p, more);
+    expect_placed(p, more, claims.numa, text("after realloc from %zu to %zu", size, more));
+    subject_free(p, more);
+    subject_free(other, size);
+    subject_free(small, claims.numa_from);
+    subject_free(grown, size);
 }

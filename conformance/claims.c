@@ -4,6 +4,8 @@
  */
 #include <linux/mempolicy.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -247,4 +249,96 @@ PROPERTY(claim_numa,
     subject_free(other, size);
     subject_free(small, claims.numa_from);
     subject_free(grown, size);
+}
+
+/* ---- guard pages ------------------------------------------------------------------------------ */
+
+static sigjmp_buf stopped;
+
+static void on_stop(int number)
+{
+    (void)number;
+    siglongjmp(stopped, 1);
+}
+
+/* Writes what it has read to the byte at p, and tells whether a signal stopped that. */
+static bool is_stopped(volatile unsigned char *p)
+{
+    struct sigaction action = {.sa_handler = on_stop}, segv, bus;
+    volatile bool seen = false;
+    sigaction(SIGSEGV, &action, &segv);
+    sigaction(SIGBUS, &action, &bus);
+    if (sigsetjmp(stopped, 1) == 0)
+        *p = *p;
+    else
+        seen = true;
+    sigaction(SIGSEGV, &segv, NULL);
+    sigaction(SIGBUS, &bus, NULL);
+    return seen;
+}
+
+static void expect_guarded(unsigned char *p, size_t size, enum guard guard, const char *call)
+{
+    unsigned char *beside = guard == GUARD_AFTER ? p + size : p - 1;
+    pattern_fill(p, size, size);
+    expect(is_stopped(beside),
+           text("a write to the byte %s the block to be stopped by SIGSEGV, after %s",
+                guard == GUARD_AFTER ? "after" : "before", call),
+           "it was not, at %p, of the block of %zu bytes at %p", (void *)beside, size, (void *)p);
+    expect(is_stopped(guard == GUARD_AFTER ? beside + 15 : beside - 15),
+           text("a write 15 bytes further on to be stopped as well, after %s", call),
+           "it was not, of the block of %zu bytes at %p", size, (void *)p);
+    expect_pattern(p, size, size, "after %s", call);
+}
+
+/* Whoever allocates next must not be given the addresses either. */
+static void expect_gone(unsigned char *p, size_t size, const char *call)
+{
+    enum { LATER = 8 };
+    void *later[LATER];
+    expect(is_stopped(p), text("a use of the old block to be stopped by SIGSEGV, after %s", call),
+           "it was not, at its first byte, %p", (void *)p);
+    for (size_t i = 0; i < LATER; i++)
+        later[i] = must_malloc(size);
+    expect(is_stopped(p) && is_stopped(p + size - 1),
+           text("a use of the old block to be stopped by SIGSEGV, %d blocks after %s", LATER, call),
+           "it was not: its memory, %p to %p, is in use again", (void *)p, (void *)(p + size));
+    for (size_t i = 0; i < LATER; i++)
+        subject_free(later[i], size);
+}
+
+PROPERTY(claim_guard,
+    .id     = "claim.guard",
+    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .clause = "the byte next to a block, on the side claimed, and a block that was just freed or "
+              "moved cannot be touched",
+    .source = "nep49.h, guard=after and guard=before",
+    .why    = "an overrun that is not stopped where it happens shows as a crash somewhere else, "
+              "in code that did nothing wrong",
+    .hint   = "let a block of a multiple of 16 bytes end exactly at the protected page, also where "
+              "it fills whole pages, and keep freed addresses back for a while",
+    .looks  = "FAIL: expected a write to the byte after the block to be stopped by SIGSEGV, after "
+              "malloc(4096); seen it was not, at 0x7f3a5c001000, of the block of 4096 bytes")
+{
+    static const size_t sizes[] = {16, 32, 80, 1008, 4064, 4080, 4096, 4112, 8192, 65536, 1000000};
+    enum guard guard = subject_claims().guard;
+    if (guard == GUARD_NONE)
+        skip("it claims no guard pages");
+    if (is_slow())
+        skip("memcheck and the sanitizers take each of these uses for an error");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t size = sizes[i], more = sizes[(i + 3) % (sizeof sizes / sizeof *sizes)];
+        unsigned char *p = must_malloc(size);
+        expect_guarded(p, size, guard, text("malloc(%zu)", size));
+        unsigned char *moved = must_realloc(p, more);
+        expect_guarded(moved, more, guard, text("realloc from %zu to %zu", size, more));
+        if (moved != p && (moved + more <= p || p + size <= moved))
+            expect_gone(p, size, text("realloc from %zu to %zu", size, more));
+        subject_free(moved, more);
+        expect_gone(moved, more, text("free of %zu bytes", more));
+        p = must_calloc(size / 16, 16);
+        expect_guarded(p, size, guard, text("calloc(%zu, 16)", size / 16));
+        subject_free(p, size);
+        expect_gone(p, size, text("free of %zu bytes", size));
+    }
 }

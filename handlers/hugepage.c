@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "nep49.h"
 
@@ -230,6 +231,10 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
         return refuse(why, FROM, from, "only a number of bytes from 1 on is accepted, as in 4M");
     if (pool != NULL && strcmp(pool, "0") != 0 && strcmp(pool, "1") != 0)
         return refuse(why, POOL, pool, "only 0 and 1 are accepted");
+    if (sysconf(_SC_PAGESIZE) != PAGE) {
+        *why = "it is written for pages of 4096 bytes, and this kernel has others";
+        return NULL;
+    }
     settings.pool = pool != NULL && *pool == '1';
     settings.from = bytes;
     snprintf(nep49_claims, sizeof(nep49_claims), "hugepage=%zu", bytes);

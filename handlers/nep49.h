@@ -24,6 +24,15 @@
  *     claim          meaning
  *     alignment=N    every block, whatever its size and whichever function made it,
  *                    is aligned to N bytes; N is a power of two
+ *     guard=after    a write past the end of a block of a multiple of 16 bytes, and any use of
+ *                    a block that was just freed, ends in SIGSEGV; guard=before: before its start
+ *     hugepage=N     a block of N bytes or more lies in huge pages, as far as whole ones fit
+ *                    into it, where the kernel grants any
+ *     numa=P@N       the pages of a block of N bytes or more are placed by policy P, which is
+ *                    local, interleave:NODES or bind:NODES, as in bind:0,2-3@65536
+ *     pinned=cuda    every block is page-locked memory that CUDA knows
+ *     shm=N          a block of N bytes or more can be mapped by another process, by the name
+ *                    that nep49_shm_name gives it (nep49_shm.h)
  */
 #ifndef NEP49_H
 #define NEP49_H

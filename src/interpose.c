@@ -266,11 +266,24 @@ void *pvalloc(size_t size)
 
 /* ---- mmap and its kin ---------------------------------------------------------------------------------------- */
 
+/* That range of addresses is no longer what it was. */
+static void strike_mapped(void *address, size_t length)
+{
+    if (!books.watching)
+        return;
+    pthread_mutex_lock(&books.lock);
+    strike_range((uintptr_t)address, length);
+    pthread_mutex_unlock(&books.lock);
+}
+
 void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
     if (refuses())
         return MAP_FAILED;
-    return took(kernel_map(address, length, protection, flags, fd, offset), length, true);
+    void *map = kernel_map(address, length, protection, flags, fd, offset);
+    if (map != MAP_FAILED && (flags & MAP_FIXED) != 0)
+        strike_mapped(map, length); /* what it replaces */
+    return took(map, length, true);
 }
 
 void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset)
@@ -281,11 +294,8 @@ void *mmap64(void *address, size_t length, int protection, int flags, int fd, of
 int munmap(void *address, size_t length)
 {
     int result = (int)syscall(SYS_munmap, address, length);
-    if (result == 0 && books.watching) {
-        pthread_mutex_lock(&books.lock);
-        strike_range((uintptr_t)address, length);
-        pthread_mutex_unlock(&books.lock);
-    }
+    if (result == 0)
+        strike_mapped(address, length);
     return result;
 }
 
@@ -299,6 +309,8 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
         return MAP_FAILED;
     void *moved =
         (void *)syscall(SYS_mremap, address, old_length, new_length, flags, wanted);
+    if (moved != MAP_FAILED && (flags & MREMAP_FIXED) != 0)
+        strike_mapped(moved, new_length);
     if (moved != MAP_FAILED && is_watched()) {
         pthread_mutex_lock(&books.lock);
         strike_range((uintptr_t)address, old_length);

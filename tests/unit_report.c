@@ -195,7 +195,8 @@ static struct run *make_hostile_run(int row)
         fill_with(words[i], sizeof words[i], bytes, often);
     made.options.program = words[0];
     made.options.python = run->python = words[1];
-    made.place = (struct subject_place){words[2], words[3], words[4], words[5]};
+    made.place = (struct subject_place){
+        .argument = words[2], .path = words[3], .symbol = words[4], .label = words[5]};
     fill_with(made.load.name, sizeof made.load.name, bytes, often);
     fill_with(made.load.claims, sizeof made.load.claims, bytes, often);
     fill_with(made.load.why, sizeof made.load.why, bytes, often);

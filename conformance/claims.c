@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * claim: what nep49_claims promises beyond the contract.  Alignment is with malloc.
+ */
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "battery.h"
+
+GROUP(claim, 14, "What a handler promised beyond the contract.");
+
+/* ---- huge pages --------------------------------------------------------------------------- */
+
+enum { HUGE_PAGE = 2 << 20 };
+
+/* How many bytes of the mappings that p to p + size touches lie in huge pages: transparent ones,
+ * and those of mappings whose page is a huge one. */
+static size_t huge_bytes(const void *p, size_t size)
+{
+    uintptr_t from = (uintptr_t)p, to = from + size, begin, end;
+    size_t total = 0, kib, page = 0;
+    bool inside = false;
+    char line[512];
+    FILE *smaps = fopen("/proc/self/smaps", "re");
+    if (smaps == NULL)
+        skip("/proc/self/smaps cannot be read: %s", strerror(errno));
+    while (fgets(line, sizeof line, smaps) != NULL) {
+        if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
+            inside = begin < to && end > from;
+        else if (inside && sscanf(line, "KernelPageSize: %zu", &kib) == 1)
+            page = kib << 10;
+        else if (inside && sscanf(line, "AnonHugePages: %zu", &kib) == 1)
+            total += kib << 10;
+        else if (inside && page >= HUGE_PAGE &&
+                 (sscanf(line, "Private_Hugetlb: %zu", &kib) == 1 ||
+                  sscanf(line, "Shared_Hugetlb: %zu", &kib) == 1))
+            total += kib << 10;
+    }
+    fclose(smaps);
+    return total;
+}
+
+/* Whether this kernel, asked as well as it can be, gives any huge page at this moment. */
+static void need_huge_pages(void)
+{
+    size_t length = 4 * HUGE_PAGE;
+    char *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        skip("8 MiB cannot be mapped: %s", strerror(errno));
+    int refused = madvise(map, length, MADV_HUGEPAGE) != 0 ? errno : 0;
+    memset(map, 1, length);
+    size_t got = huge_bytes(map, length);
+    munmap(map, length);
+    if (refused != 0)
+        skip("the kernel refuses advice on huge pages: %s", strerror(refused));
+    if (got < 2 * HUGE_PAGE)
+        skip("the kernel grants huge pages to nobody: of 8 MiB it gave %zu KiB", got >> 10);
+}
+
+static void expect_huge(const void *p, size_t size, size_t missing, const char *call)
+{
+    uintptr_t first = ((uintptr_t)p + HUGE_PAGE - 1) / HUGE_PAGE;
+    uintptr_t last = ((uintptr_t)p + size) / HUGE_PAGE;
+    size_t whole = (last - first) * HUGE_PAGE, got = huge_bytes(p, size);
+    expect(got + missing * HUGE_PAGE >= whole,
+           text("%zu KiB or more of the block to lie in huge pages, after %s and a write to all of "
+                "it",
+                (whole - missing * HUGE_PAGE) >> 10, call),
+           "%zu KiB, in the block at %p", got >> 10, p);
+}
+
+PROPERTY(claim_hugepage,
+    .id     = "claim.hugepage",
+    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .clause = "from the size claimed on, a block that was written to lies in huge pages, whichever "
+              "function made it, as far as whole ones fit into it",
+    .source = "nep49.h, hugepage=N; the kernel's admin-guide, transhuge",
+    .why    = "a block in small pages costs hundreds of faults at first touch, and misses in the "
+              "TLB ever after, which is what the handler was chosen to avoid",
+    .hint   = "align the mapping to 2 MiB and call madvise(MADV_HUGEPAGE) before the first write; "
+              "a realloc that moves has to keep the alignment",
+    .looks  = "FAIL: expected 6144 KiB or more of the block to lie in huge pages, after "
+              "malloc(8388608); seen 0 KiB")
+{
+    size_t from = subject_claims().hugepage;
+    if (from == 0)
+        skip("it claims no huge pages");
+    size_t size = MAX(from, HUGE_PAGE) + 2 * HUGE_PAGE, more = size + 4 * HUGE_PAGE;
+    ask_for_memory(2 * more);
+    need_huge_pages();
+
+    unsigned char *p = must_malloc(size);
+    memset(p, 1, size);
+    expect_huge(p, size, 0, text("malloc(%zu)", size));
+
+    /* Grown where it is, a block may have a seam: one huge page's worth of small ones. */
+    p = must_realloc(p, more);
+    memset(p, 2, more);
+    expect_huge(p, more, 1, text("realloc from %zu to %zu", size, more));
+
+    /* With a block in its way, it has to move. */
+    unsigned char *other = must_calloc(size, 1);
+    memset(other, 3, size);
+    expect_huge(other, size, 0, text("calloc(%zu, 1)", size));
+    other = must_realloc(other, more);
+    memset(other, 4, more);
+    expect_huge(other, more, 1, text("realloc from %zu to %zu", size, more));
+    subject_free(other, more);
+    subject_free(p, more);
+}
+
+/* ---- memory nodes ---------------------------------------------------------------------------- */
+
+enum { MOST_NODES = 1024, NODE_BITS = 8 * sizeof(long) };
+
+struct nodes {
+    unsigned long bits[MOST_NODES / NODE_BITS];
+};
+
+static bool has_node(const struct nodes *nodes, size_t node)
+{
+    return node < MOST_NODES && (nodes->bits[node / NODE_BITS] >> node % NODE_BITS & 1) != 0;
+}
+
+/* The nodes of a claim, as in 0,2-3. */
+static struct nodes read_nodes(const char *list)
+{
+    struct nodes nodes = {0};
+    for (char *end; *list != '\0'; list = *end == ',' ? end + 1 : end) {
+        unsigned long first = strtoul(list, &end, 10), last = first;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        for (unsigned long node = first; node <= last && node < MOST_NODES; node++)
+            nodes.bits[node / NODE_BITS] |= 1ul << node % NODE_BITS;
+        if (end == list)
+            break;
+    }
+    return nodes;
+}
+
+/* The kernel's policy for the page at p, and its nodes. */
+static int policy_of(const void *p, struct nodes *nodes)
+{
+    int mode = -1;
+    if (syscall(SYS_get_mempolicy, &mode, nodes->bits, (unsigned long)MOST_NODES, p,
+                (unsigned long)MPOL_F_ADDR) != 0)
+        skip("the kernel does not say where memory lies: get_mempolicy: %s", strerror(errno));
+    return mode & ~MPOL_MODE_FLAGS;
+}
+
+/* Are these the pages' nodes that were promised?  `count` of them, at page boundaries. */
+static void expect_nodes(void **pages, size_t count, const char *policy, const char *call)
+{
+    int status[64];
+    size_t elsewhere = 0, seen[MOST_NODES] = {0}, share = 0;
+    struct nodes promised = read_nodes(policy + strcspn(policy, ":") + (strchr(policy, ':') != NULL));
+    unsigned here = 0;
+    if (syscall(SYS_move_pages, 0, count, pages, NULL, status, 0) != 0)
+        skip("the kernel does not say where pages are: move_pages: %s", strerror(errno));
+    bool local = strcmp(policy, "local") == 0;
+    if (local && syscall(SYS_getcpu, NULL, &here, NULL) != 0)
+        harness_broke("getcpu: %s", strerror(errno));
+    for (size_t i = 0; i < count; i++) {
+        expect(status[i] >= 0, text("page %zu to be present after a write, %s", i, call),
+               "move_pages says %s", strerror(-status[i]));
+        bool right = local ? (unsigned)status[i] == here : has_node(&promised, (size_t)status[i]);
+        elsewhere += !right;
+        seen[status[i]]++;
+    }
+    /* A node that is full sends local pages elsewhere; bound ones may never be. */
+    expect(elsewhere <= (local ? count / 2 : 0),
+           text("the pages to lie where numa=%s says, %s", policy, call),
+           "%zu of %zu pages on other nodes, the first page on node %d", elsewhere, count, status[0]);
+    for (size_t node = 0; node < MOST_NODES; node++)
+        share += has_node(&promised, node);
+    for (size_t node = 0; strncmp(policy, "interleave", 10) == 0 && node < MOST_NODES; node++) {
+        if (has_node(&promised, node))
+            expect(seen[node] >= count / share / 2,
+                   text("the pages to be spread over all nodes of numa=%s, %s", policy, call),
+                   "%zu of %zu pages on node %zu", seen[node], count, node);
+    }
+}
+
+static void expect_placed(unsigned char *p, size_t size, const char *policy, const char *call)
+{
+    enum { MOST_PAGES = 64 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), count = 0;
+    void *pages[MOST_PAGES];
+    struct nodes nodes = {0}, promised;
+    memset(p, 0x5a, size);
+    int mode = policy_of(p, &nodes);
+    bool local = strcmp(policy, "local") == 0, bind = strncmp(policy, "bind", 4) == 0;
+    bool right = local  ? mode == MPOL_LOCAL || mode == MPOL_PREFERRED
+                 : bind ? mode == MPOL_BIND
+                        : mode == MPOL_INTERLEAVE || mode == 6 /* weighted, since Linux 6.9 */;
+    expect(right, text("the kernel's policy for the block to be numa=%s, %s", policy, call),
+           "mode %d of linux/mempolicy.h", mode);
+    promised = read_nodes(policy + strcspn(policy, ":") + !local);
+    for (size_t node = 0; !local && node < MOST_NODES; node++)
+        expect(has_node(&nodes, node) == has_node(&promised, node),
+               text("the kernel's policy for the block to be numa=%s, %s", policy, call),
+               "node %zu %s", node, has_node(&nodes, node) ? "as well" : "is missing");
+    unsigned char *first = p - (uintptr_t)p % page;
+    size_t all = ((size_t)(p + size - 1 - first)) / page + 1;
+    for (; count < MOST_PAGES && count < all; count++) /* from both ends, where there are more */
+        pages[count] = first + (count % 2 == 0 ? count / 2 : all - 1 - count / 2) * page;
+    expect_nodes(pages, count, policy, call);
+}
+
+PROPERTY(claim_numa,
+    .id     = "claim.numa",
+    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .clause = "from the size claimed on, the pages of a block lie on the memory nodes claimed, "
+              "whichever function made it, and the kernel knows the policy",
+    .source = "nep49.h, numa=POLICY:NODES@N; set_mempolicy(2), mbind(2), move_pages(2)",
+    .why    = "memory of another node takes longer to reach, at each use, and nothing says so",
+    .hint   = "call mbind before the first write, the header's included, and check what it returns; "
+              "a realloc that moves has to place the new pages as well",
+    .looks  = "FAIL: expected the kernel's policy for the block to be numa=bind:0, after "
+              "malloc(131072); seen mode 0 of linux/mempolicy.h")
+{
+    struct claims claims = subject_claims();
+    if (claims.numa_from == 0)
+        skip("it claims no memory nodes");
+    size_t size = MAX(claims.numa_from, 16384) + 65536, more = 3 * size;
+    ask_for_memory(3 * more);
+    cpu_set_t here; /* so that "local" means one node */
+    CPU_ZERO(&here);
+    CPU_SET((size_t)MAX(sched_getcpu(), 0), &here);
+    sched_setaffinity(0, sizeof here, &here);
+
+    /* Nothing is freed before the end: memory that is used again brings its old policy along. */
+    unsigned char *grown = must_realloc(must_malloc(16), size);
+    expect_placed(grown, size, claims.numa, text("after realloc from 16 to %zu", size));
+    unsigned char *small = must_malloc(claims.numa_from), *p = must_malloc(size);
+    expect_placed(small, claims.numa_from, claims.numa, text("after malloc(%zu)", claims.numa_from));
+    expect_placed(p, size, claims.numa, text("after malloc(%zu)", size));
+    unsigned char *other = must_calloc(1, size);
+    expect_placed(other, size, claims.numa, text("after calloc(1, %zu)", size));
+    p = must_realloc(p, more);
+    expect_placed(p, more, claims.numa, text("after realloc from %zu to %zu", size, more));
+    subject_free(p, more);
+    subject_free(other, size);
+    subject_free(small, claims.numa_from);
+    subject_free(grown, size);
+}
+
+/* ---- guard pages ------------------------------------------------------------------------------ */
+
+static sigjmp_buf stopped;
+
+static void on_stop(int number)
+{
+    (void)number;
+    siglongjmp(stopped, 1);
+}
+
+/* Writes what it has read to the byte at p, and tells whether a signal stopped that. */
+static bool is_stopped(volatile unsigned char *p)
+{
+    struct sigaction action = {.sa_handler = on_stop}, segv, bus;
+    volatile bool seen = false;
+    sigaction(SIGSEGV, &action, &segv);
+    sigaction(SIGBUS, &action, &bus);
+    if (sigsetjmp(stopped, 1) == 0)
+        *p = *p;
+    else
+        seen = true;
+    sigaction(SIGSEGV, &segv, NULL);
+    sigaction(SIGBUS, &bus, NULL);
+    return seen;
+}
+
+static void expect_guarded(unsigned char *p, size_t size, enum guard guard, const char *call)
+{
+    unsigned char *beside = guard == GUARD_AFTER ? p + size : p - 1;
+    pattern_fill(p, size, size);
+    expect(is_stopped(beside),
+           text("a write to the byte %s the block to be stopped by SIGSEGV, after %s",
+                guard == GUARD_AFTER ? "after" : "before", call),
+           "it was not, at %p, of the block of %zu bytes at %p", (void *)beside, size, (void *)p);
+    expect(is_stopped(guard == GUARD_AFTER ? beside + 15 : beside - 15),
+           text("a write 15 bytes further on to be stopped as well, after %s", call),
+           "it was not, of the block of %zu bytes at %p", size, (void *)p);
+    expect_pattern(p, size, size, "after %s", call);
+}
+
+/* Whoever allocates next must not be given the addresses either. */
+static void expect_gone(unsigned char *p, size_t size, const char *call)
+{
+    enum { LATER = 8 };
+    void *later[LATER];
+    expect(is_stopped(p), text("a use of the old block to be stopped by SIGSEGV, after %s", call),
+           "it was not, at its first byte, %p", (void *)p);
+    for (size_t i = 0; i < LATER; i++)
+        later[i] = must_malloc(size);
+    expect(is_stopped(p) && is_stopped(p + size - 1),
+           text("a use of the old block to be stopped by SIGSEGV, %d blocks after %s", LATER, call),
+           "it was not: its memory, %p to %p, is in use again", (void *)p, (void *)(p + size));
+    for (size_t i = 0; i < LATER; i++)
+        subject_free(later[i], size);
+}
+
+PROPERTY(claim_guard,
+    .id     = "claim.guard",
+    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .clause = "the byte next to a block, on the side claimed, and a block that was just freed or "
+              "moved cannot be touched",
+    .source = "nep49.h, guard=after and guard=before",
+    .why    = "an overrun that is not stopped where it happens shows as a crash somewhere else, "
+              "in code that did nothing wrong",
+    .hint   = "let a block of a multiple of 16 bytes end exactly at the protected page, also where "
+              "it fills whole pages, and keep freed addresses back for a while",
+    .looks  = "FAIL: expected a write to the byte after the block to be stopped by SIGSEGV, after "
+              "malloc(4096); seen it was not, at 0x7f3a5c001000, of the block of 4096 bytes")
+{
+    static const size_t sizes[] = {16, 32, 80, 1008, 4064, 4080, 4096, 4112, 8192, 65536, 1000000};
+    enum guard guard = subject_claims().guard;
+    if (guard == GUARD_NONE)
+        skip("it claims no guard pages");
+    if (is_slow())
+        skip("memcheck and the sanitizers take each of these uses for an error");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t size = sizes[i], more = sizes[(i + 3) % (sizeof sizes / sizeof *sizes)];
+        unsigned char *p = must_malloc(size);
+        expect_guarded(p, size, guard, text("malloc(%zu)", size));
+        unsigned char *moved = must_realloc(p, more);
+        expect_guarded(moved, more, guard, text("realloc from %zu to %zu", size, more));
+        if (moved != p && (moved + more <= p || p + size <= moved))
+            expect_gone(p, size, text("realloc from %zu to %zu", size, more));
+        subject_free(moved, more);
+        expect_gone(moved, more, text("free of %zu bytes", more));
+        p = must_calloc(size / 16, 16);
+        expect_guarded(p, size, guard, text("calloc(%zu, 16)", size / 16));
+        subject_free(p, size);
+        expect_gone(p, size, text("free of %zu bytes", size));
+    }
+}

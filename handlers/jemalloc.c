@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * jemalloc.c - arrays from jemalloc, and nothing else: the program keeps its own malloc.
+ *
+ * The library is opened when the handler is asked for, not linked with: as it is commonly built it
+ * wants more of the memory that the C library sets aside for thread-local variables than is left
+ * in a program that has started, and can then be refused with a word on what helps.  jemalloc
+ * reads MALLOC_CONF.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <jemalloc/jemalloc.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nep49.h"
+
+#define LIBRARY "libjemalloc.so.2"
+
+/* These take flags, and leave the size 0 undefined.  Not sdallocx, which would believe the size
+ * that free is told: NumPy is now and then wrong. */
+static struct {
+    __typeof__(&mallocx) mallocx;
+    __typeof__(&rallocx) rallocx;
+    __typeof__(&dallocx) dallocx;
+} je;
+
+static void *jemalloc_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    return je.mallocx(size + (size == 0), 0);
+}
+
+static void *jemalloc_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+
+    (void)ctx;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    return je.mallocx(size + (size == 0), MALLOCX_ZERO);
+}
+
+static void *jemalloc_realloc(void *ctx, void *ptr, size_t new_size)
+{
+    if (ptr == NULL)
+        return jemalloc_malloc(ctx, new_size);
+    return je.rallocx(ptr, new_size + (new_size == 0), 0);
+}
+
+static void jemalloc_free(void *ctx, void *ptr, size_t size)
+{
+    int saved = errno;
+
+    (void)ctx;
+    (void)size;
+    if (ptr != NULL)
+        je.dallocx(ptr, 0);
+    errno = saved;
+}
+
+static PyDataMem_Handler handler = {
+    .name = "jemalloc",
+    .version = 1,
+    .allocator = {NULL, jemalloc_malloc, jemalloc_calloc, jemalloc_realloc, jemalloc_free},
+};
+
+PyDataMem_Handler *nep49_get_handler(const char **why)
+{
+    static char refusal[320];
+
+    if (je.dallocx != NULL)
+        return &handler;
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        const char *error = dlerror();
+        snprintf(refusal, sizeof(refusal), "%.160s%s", error ? error : LIBRARY " cannot be opened",
+                 error && strstr(error, "static TLS") ? "; start the program with GLIBC_TUNABLES="
+                                                        "glibc.rtld.optional_static_tls=8192"
+                                                      : "");
+        *why = refusal;
+        return NULL;
+    }
+    *(void **)&je.mallocx = dlsym(library, "mallocx");
+    *(void **)&je.rallocx = dlsym(library, "rallocx");
+    *(void **)&je.dallocx = dlsym(library, "dallocx");
+    if (je.mallocx == NULL || je.rallocx == NULL || je.dallocx == NULL) {
+        je.dallocx = NULL;
+        *why = LIBRARY " has no mallocx, rallocx and dallocx: it is older than 3.5, or built with a prefix";
+        return NULL;
+    }
+    return &handler;
+}

@@ -71,7 +71,7 @@ void interpose_watch(void)
     books.watching = true;
 }
 
-/* ---- the books, under the lock --------------------------------------------------------------------- */
+/* ---- the books, under the lock ---------------------------------------------------------- */
 
 static size_t first_slot(uintptr_t address)
 {
@@ -151,7 +151,7 @@ static void strike_range(uintptr_t from, size_t length)
     }
 }
 
-/* ---- before each request ------------------------------------------------------------------------------ */
+/* ---- before each request ---------------------------------------------------------------- */
 
 static bool is_watched(void)
 {
@@ -194,7 +194,7 @@ static void gives_back(void *p)
 
 #if defined(__GLIBC__) && !CONFORM_SANITIZED
 
-/* ---- malloc and its kin ---------------------------------------------------------------------------------- */
+/* ---- malloc and its kin ----------------------------------------------------------------- */
 
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -264,7 +264,7 @@ void *pvalloc(size_t size)
     return memalign(page, (size + page - 1) / page * page);
 }
 
-/* ---- mmap and its kin ---------------------------------------------------------------------------------------- */
+/* ---- mmap and its kin ------------------------------------------------------------------- */
 
 void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {

@@ -51,7 +51,7 @@ bool worker_subject_lives(struct board *board)
     return board_record(board, 0)->verdict == PASS;
 }
 
-/* ---- in the property's process --------------------------------------------------------------- */
+/* ---- in the property's process ---------------------------------------------------------- */
 
 static void reset_signals(void)
 {
@@ -132,7 +132,7 @@ START_TEST(check_runs_property)
 }
 END_TEST
 
-/* ---- in the worker ----------------------------------------------------------------------------- */
+/* ---- in the worker ---------------------------------------------------------------------- */
 
 static const char *call_in_words(const struct call *call)
 {

@@ -317,7 +317,7 @@ static void make_and_free_none(void *data)
     enum { PAIRS = sizeof pairs / sizeof *pairs, ROUNDS = 20 };
     const struct no_elements *test = data;
     for (int round = 0; round < ROUNDS; round++) {
-        void *p[PAIRS];
+        void *p[PAIRS] = {NULL};
         for (size_t i = 0; i < PAIRS; i++) {
             p[i] = subject_calloc(pairs[i][0], pairs[i][1]);
             blocks_verify(test->company, "after calloc(%zu, %zu)", pairs[i][0], pairs[i][1]);

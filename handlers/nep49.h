@@ -81,10 +81,6 @@ typedef struct {
  * process lives.  NULL means that it cannot work on this machine or with these
  * settings, and *why then points to one line that says why (a constant, or
  * memory that stays).  Called with the GIL held. */
-#ifdef __cplusplus
-extern "C"
-#endif
-__attribute__((visibility("default"))) PyDataMem_Handler *
-nep49_get_handler(const char **why);
+NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why);
 
 #endif

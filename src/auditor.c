@@ -65,7 +65,7 @@ void auditor_share(struct auditor *auditor, struct audit *audit)
     auditor->violations = audit->violations;
 }
 
-/* ---- violations -------------------------------------------------------------------------------------- */
+/* ---- violations ------------------------------------------------------------------------- */
 
 static const struct {
     enum party party;
@@ -149,7 +149,7 @@ static void violated(struct auditor *a, enum violation_kind kind, const char *fo
     violation->process = getpid();
 }
 
-/* ---- the state around a call ---------------------------------------------------------------------------- */
+/* ---- the state around a call ------------------------------------------------------------ */
 
 struct around {
     PyObject *exception; /* borrowed: the type that was pending */
@@ -204,7 +204,7 @@ static void bump(_Atomic size_t *number, size_t by)
                           memory_order_relaxed);
 }
 
-/* ---- counting ------------------------------------------------------------------------------------------------ */
+/* ---- counting --------------------------------------------------------------------------- */
 
 static void count_size(struct audit *audit, size_t size)
 {
@@ -232,7 +232,7 @@ static void count_live(struct audit *audit, ptrdiff_t blocks, ptrdiff_t bytes)
         atomic_store_explicit(&audit->peak_bytes, live, memory_order_relaxed);
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------------- */
+/* ---- blocks ----------------------------------------------------------------------------- */
 
 static void check_aligned(struct auditor *a, const void *p, size_t size, const char *function)
 {
@@ -319,7 +319,7 @@ static enum whose leave(struct auditor *a, void *p, struct live_block *block,
     return live ? OURS : dead ? DEAD : OLDER;
 }
 
-/* ---- the four functions ------------------------------------------------------------------------------------------ */
+/* ---- the four functions ----------------------------------------------------------------- */
 
 static void *audited_malloc(void *ctx, size_t size)
 {
@@ -475,7 +475,7 @@ static void audited_free(void *ctx, void *p, size_t size)
     end(a, &around, "free");
 }
 
-/* ---- making one ------------------------------------------------------------------------------------------------------ */
+/* ---- making one ------------------------------------------------------------------------- */
 
 struct auditor *auditor_create(PyDataMem_Handler *inner, const PyDataMem_Handler *before,
                                struct audit *audit, const struct auditor_options *options)
@@ -505,7 +505,7 @@ PyDataMem_Handler *auditor_handler(struct auditor *auditor)
     return &auditor->outer;
 }
 
-/* ---- what is live ------------------------------------------------------------------------------------------------------- */
+/* ---- what is live ----------------------------------------------------------------------- */
 
 struct origin_sum {
     const char *line;

@@ -4,6 +4,7 @@
  */
 #include "children.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,8 +42,16 @@ static int end_once(const pid_t *keep, size_t count)
     return ended;
 }
 
+static bool there_are_some(void)
+{
+    siginfo_t info;
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
 void children_end(const pid_t *keep, size_t count)
 {
+    if (!there_are_some())
+        return;
     int rounds = 1000; /* for those that fork faster than they are killed */
     while (end_once(keep, count) > 0 && --rounds > 0)
         continue;

@@ -68,7 +68,7 @@ static void *allocate(size_t count, size_t size)
     return memory;
 }
 
-/* ---- what to run -------------------------------------------------------------------------------- */
+/* ---- what to run ------------------------------------------------------------------------ */
 
 static void choose_properties(struct coordinator *c)
 {
@@ -138,7 +138,7 @@ static size_t choose_jobs(const struct coordinator *c)
     return jobs < MOST_WORKERS ? jobs : MOST_WORKERS;
 }
 
-/* ---- workers -------------------------------------------------------------------------------------- */
+/* ---- workers ---------------------------------------------------------------------------- */
 
 static void start_worker(struct coordinator *c, size_t number, bool fresh)
 {
@@ -350,7 +350,7 @@ static void run_workers(struct coordinator *c)
     clear_progress(c);
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------- */
+/* ---- the end ---------------------------------------------------------------------------- */
 
 /* Every property has a verdict, also those that no worker came to. */
 static void complete_all(struct coordinator *c)
@@ -494,7 +494,7 @@ static int weight(enum verdict verdict)
     return weights[verdict];
 }
 
-/* Adds the round on the board to what is kept of the earlier ones.  True where it had anything bad. */
+/* Adds the round on the board to what is kept of the earlier ones.  True where it was bad. */
 static bool keep_round(struct coordinator *c)
 {
     bool bad = false;

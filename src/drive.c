@@ -124,7 +124,7 @@ void step(const char *format, ...)
     va_end(arguments);
 }
 
-/* ---- fatal signals ------------------------------------------------------------------------ */
+/* ---- fatal signals ---------------------------------------------------------------------- */
 
 /* Writes down what was under way; the default action, put back by SA_RESETHAND, then ends the
  * process when the instruction runs again. */
@@ -153,7 +153,7 @@ static void catch_fatal_signals(void)
         sigaction(fatal[i], &action, NULL);
 }
 
-/* ---- begin -------------------------------------------------------------------------------- */
+/* ---- begin ------------------------------------------------------------------------------ */
 
 void drive_begin(const struct drive_setup *setup)
 {
@@ -240,7 +240,7 @@ struct claims subject_claims(void)
     return claims;
 }
 
-/* ---- calls -------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------ */
 
 static struct call *call_begin(enum function function, const void *p, size_t first, size_t second)
 {
@@ -390,7 +390,7 @@ void *must_realloc(void *old, size_t size)
     return p != NULL ? p : not_refused(p, text("realloc(%p, %zu)", old, size), size);
 }
 
-/* ---- chance, threads, memory ---------------------------------------------------------------- */
+/* ---- chance, threads, memory ------------------------------------------------------------ */
 
 struct random *chance(void)
 {

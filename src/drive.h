@@ -21,7 +21,7 @@
 #include "subject.h"
 #include "text.h"
 
-/* ---- how a property ends -------------------------------------------------------------- */
+/* ---- how a property ends ---------------------------------------------------------------- */
 
 /* The clause does not hold: FAIL for a MUST, WARN for a SHOULD.  `expected` says what should have
  * been (text() helps), `seen` what was.  Both are one line. */
@@ -48,7 +48,7 @@ _Noreturn void holds(void);
 /* Says what comes next, for the report of a crash or a hang outside the subject. */
 void step(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- the subject ----------------------------------------------------------------------- */
+/* ---- the subject ------------------------------------------------------------------------ */
 
 /* The handler that is driven, as it was handed over. */
 PyDataMem_Handler *subject_handler(void);
@@ -94,7 +94,7 @@ bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks);
 /* This property's own stream of random numbers, from the seed of the run. */
 struct random *chance(void);
 
-/* Runs `body(data[i])` in `count` threads and waits for all of them; `step` is an element's size. */
+/* Runs `body(data[i])` in `count` threads and waits for all; `element` is the size of one. */
 void in_threads(size_t count, void (*body)(void *), void *data, size_t element);
 
 /* Runs `body` in a child process and waits for it.  What it finds broken, skips or crashes on

@@ -60,7 +60,7 @@ static struct {
     PyDataMem_Handler *numpys; /* the struct that it was copied from */
 } program;
 
-/* ---- in the program's process ------------------------------------------------------------------------- */
+/* ---- in the program's process ----------------------------------------------------------- */
 
 static PyObject *take_over(PyObject *self, PyObject *unused)
 {
@@ -205,7 +205,7 @@ static _Noreturn void be_the_program(void)
     run_program();
 }
 
-/* ---- --fail-each, in the process that forks the runs ------------------------------------------------------ */
+/* ---- --fail-each, in the process that forks the runs ------------------------------------ */
 
 enum { MOST_RUNS = 20000 };
 
@@ -289,7 +289,7 @@ static _Noreturn void be_the_fork_server(void)
     _exit(0);
 }
 
-/* ---- in the process that waits -------------------------------------------------------------------------------- */
+/* ---- in the process that waits ---------------------------------------------------------- */
 
 static void print_calls(FILE *file, const struct audit *audit)
 {

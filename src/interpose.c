@@ -73,7 +73,7 @@ void interpose_watch(void)
 
 #if defined(__GLIBC__) && !CONFORM_SANITIZED
 
-/* ---- the books, under the lock --------------------------------------------------------------------- */
+/* ---- the books, under the lock ---------------------------------------------------------- */
 
 static size_t first_slot(uintptr_t address)
 {
@@ -153,7 +153,7 @@ static void strike_range(uintptr_t from, size_t length)
     }
 }
 
-/* ---- before each request ------------------------------------------------------------------------------ */
+/* ---- before each request ---------------------------------------------------------------- */
 
 static bool is_watched(void)
 {
@@ -194,7 +194,7 @@ static void gives_back(void *p)
     }
 }
 
-/* ---- malloc and its kin ---------------------------------------------------------------------------------- */
+/* ---- malloc and its kin ----------------------------------------------------------------- */
 
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -264,7 +264,7 @@ void *pvalloc(size_t size)
     return memalign(page, (size + page - 1) / page * page);
 }
 
-/* ---- mmap and its kin ---------------------------------------------------------------------------------------- */
+/* ---- mmap and its kin ------------------------------------------------------------------- */
 
 /* That range of addresses is no longer what it was. */
 static void strike_mapped(void *address, size_t length)

@@ -107,7 +107,8 @@ int memcheck_first_error(const char *folder, pid_t pid, char *line, size_t room)
             continue;
         }
         words += strspn(words, " ");
-        const char *frame = strstr(words, ": "); /* "at 0x4C2BBEF: free (vg_replace_malloc.c:538)" */
+        /* "at 0x4C2BBEF: free (vg_replace_malloc.c:538)" */
+        const char *frame = strstr(words, ": ");
         bool is_frame = strncmp(words, "at 0x", 5) == 0 || strncmp(words, "by 0x", 5) == 0;
         if (used == 0 && is_frame)
             continue;

@@ -68,18 +68,24 @@ void board_clear(struct board *board)
     memset(first_record(board), 0, board->count * board->record_size);
 }
 
+static void take_away(char *begin, char *end)
+{
+    if (begin < end)
+        munmap(begin, (size_t)(end - begin));
+}
+
 void board_fence(struct board *board, size_t index, bool keep_load)
 {
     char *load = (char *)board_load(board);
     char *first = first_record(board);
     char *own = (char *)board_record(board, index);
+    char *behind = own + board->record_size;
     char *end = first + board->count * board->record_size;
-    size_t record_size = board->record_size; /* gone with the header */
-    munmap(board, (size_t)(load - (char *)board));
-    if (!keep_load)
-        munmap(load, (size_t)(first - load));
-    if (own > first)
-        munmap(first, (size_t)(own - first));
-    if (own + record_size < end)
-        munmap(own + record_size, (size_t)(end - own - record_size));
+    if (keep_load) {
+        take_away((char *)board, load);
+        take_away(first, own);
+    } else {
+        take_away((char *)board, own);
+    }
+    take_away(behind, end);
 }

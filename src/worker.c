@@ -31,7 +31,11 @@ static struct {
     const struct plan *plan;
     size_t index;
     int output[2]; /* pipe: what the property prints */
+    int nothing;   /* /dev/null, to read from */
     bool python_up;
+    sigset_t not_default;   /* the signals that a property's process has to reset */
+    const char *check_temp; /* where Check keeps its files, or NULL for where it likes */
+    char *temp;             /* TEMP, as the environment has it, or NULL */
 } worker;
 
 double worker_time_limit(const struct plan *plan)
@@ -47,12 +51,12 @@ bool worker_subject_lives(struct board *board)
     return board_record(board, 0)->verdict == PASS;
 }
 
-/* ---- in the property's process --------------------------------------------------------------- */
+/* ---- in the property's process ---------------------------------------------------------- */
 
 static void reset_signals(void)
 {
     for (int number = 1; number < NSIG; number++) {
-        if (number != SIGKILL && number != SIGSTOP && number != SIGPIPE)
+        if (sigismember(&worker.not_default, number) == 1)
             signal(number, SIG_DFL);
     }
     sigset_t none;
@@ -73,8 +77,7 @@ static void close_descriptors(unsigned first, unsigned last)
  * Check's own file neither, which a subject could otherwise write into. */
 static void arrange_descriptors(void)
 {
-    int nothing = open("/dev/null", O_RDONLY);
-    dup2(nothing, 0);
+    dup2(worker.nothing, 0);
     dup2(worker.output[1], WORKER_OUTPUT_FD);
     dup2(worker.output[1], 1);
     dup2(worker.output[1], 2);
@@ -83,14 +86,21 @@ static void arrange_descriptors(void)
     fcntl(WORKER_OUTPUT_FD, F_SETFD, FD_CLOEXEC);
 }
 
+static void set_temp(const char *folder)
+{
+    if (folder != NULL)
+        setenv("TEMP", folder, 1);
+    else
+        unsetenv("TEMP");
+}
+
 static void begin_in_child(void)
 {
     const struct plan *plan = worker.plan;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     reset_signals();
     arrange_descriptors();
-    struct rlimit no_core = {0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
+    set_temp(worker.temp);
     bool first = worker.index == 0;
     struct drive_setup setup = {
         .property = plan->properties[worker.index],
@@ -122,7 +132,7 @@ START_TEST(check_runs_property)
 }
 END_TEST
 
-/* ---- in the worker ----------------------------------------------------------------------------- */
+/* ---- in the worker ---------------------------------------------------------------------- */
 
 static const char *call_in_words(const struct call *call)
 {
@@ -246,6 +256,18 @@ static void keep_output(struct record *record)
     close(worker.output[1]);
 }
 
+/* Check forks in here, so this stands between CPython's fences. */
+static void run_fenced(SRunner *runner)
+{
+    set_temp(worker.check_temp != NULL ? worker.check_temp : worker.temp);
+    if (worker.python_up)
+        python_before_fork();
+    srunner_run_all(runner, CK_SILENT);
+    if (worker.python_up)
+        python_after_fork_parent();
+    set_temp(worker.temp);
+}
+
 static void run_under_check(size_t index)
 {
     const struct property *property = worker.plan->properties[index];
@@ -262,14 +284,12 @@ static void run_under_check(size_t index)
     Suite *suite = suite_create("battery");
     TCase *tcase = tcase_create(property->id);
     tcase_set_timeout(tcase, worker_time_limit(worker.plan));
-    if (worker.python_up)
-        tcase_add_unchecked_fixture(tcase, python_before_fork, python_after_fork_parent);
     tcase_add_checked_fixture(tcase, begin_in_child, NULL);
     tcase_add_test(tcase, check_runs_property);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_FORK);
-    srunner_run_all(runner, CK_SILENT);
+    run_fenced(runner);
     TestResult **results = srunner_results(runner);
     keep_output(record);
     enum verdict verdict =
@@ -350,9 +370,37 @@ static void forget_checks_variables(void)
     }
 }
 
+/* Those that whoever started us ignores, those of the coordinator, and those of Check.  SIGPIPE
+ * stays ignored. */
+static void note_signals(void)
+{
+    sigemptyset(&worker.not_default);
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction action;
+        if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_DFL)
+            sigaddset(&worker.not_default, number);
+    }
+    sigaddset(&worker.not_default, SIGALRM);
+    sigaddset(&worker.not_default, SIGINT);
+    sigaddset(&worker.not_default, SIGTERM);
+    sigdelset(&worker.not_default, SIGPIPE);
+}
+
+/* Check makes two small files for each property, in TEMP if that is set.  In memory they cost
+ * a third of what they cost on a disk. */
+static void choose_check_temp(void)
+{
+    static const char *const memory = "/dev/shm";
+    const char *temp = getenv("TEMP");
+    worker.temp = temp != NULL ? strdup(temp) : NULL;
+    worker.check_temp = access(memory, W_OK | X_OK) == 0 ? memory : NULL;
+}
+
 static void prepare(const struct plan *plan)
 {
     worker.plan = plan;
+    note_signals();
+    choose_check_temp();
     forget_checks_variables();
     /* else OpenBLAS starts threads when NumPy is imported, and the worker could not fork */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
@@ -364,6 +412,9 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, in
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     children_adopt();
     signal(SIGPIPE, SIG_IGN);
+    struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    worker.nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     struct board *board = plan->board;
     if (!fresh)
         start_python(plan);

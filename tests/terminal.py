@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""conform on a terminal: colors and the progress line; and interrupted, by each of three signals."""
+"""conform on a terminal: colors and the progress line; and interrupted, by three signals."""
 
 import contextlib
 import os

@@ -8,7 +8,7 @@
 
 #include "base.h"
 
-/* ---- size classes with a free list ------------------------------------------------------------------- */
+/* ---- size classes with a free list ------------------------------------------------------ */
 
 enum { CLASSES = 12, SMALLEST = 32 };
 struct cell {
@@ -96,10 +96,10 @@ __attribute__((constructor)) static void guard_cells(void)
 SOUND(size_classes, .malloc = class_malloc, .calloc = class_calloc, .realloc = class_realloc,
       .free = class_free);
 
-/* ---- per-thread arenas with remote frees ----------------------------------------------------------------- */
+/* ---- per-thread arenas with remote frees ------------------------------------------------ */
 
 /* Each thread carves small blocks from chunks of its own; a block that is freed elsewhere goes to
- * its arena's list of remote frees.  Arenas outlive their threads and are taken over by new ones. */
+ * its arena's list of remote frees.  Arenas outlive their threads, and new ones take them over. */
 enum { CELL = 256, CHUNK_CELLS = 256, PAYLOAD = CELL - 2 * BASE_HEADER };
 struct arena {
     pthread_mutex_t lock;
@@ -235,7 +235,7 @@ __attribute__((constructor)) static void guard_arenas(void)
 SOUND(thread_arenas, .malloc = arena_malloc, .calloc = arena_calloc, .realloc = arena_realloc,
       .free = arena_free);
 
-/* ---- a helper thread that frees later ---------------------------------------------------------------------- */
+/* ---- a helper thread that frees later --------------------------------------------------- */
 
 /* free only puts the block into a queue; a thread takes it from there.  A forked child has no such
  * thread, so there it frees at once. */
@@ -305,7 +305,7 @@ static void helped_free(void *ctx, void *p, size_t size)
 }
 SOUND(helper_thread, .malloc = helped_malloc, .free = helped_free);
 
-/* ---- Python's raw allocator, which needs no GIL ------------------------------------------------------------- */
+/* ---- Python's raw allocator, which needs no GIL ----------------------------------------- */
 
 void *PyMem_RawMalloc(size_t size);
 void *PyMem_RawCalloc(size_t nelem, size_t elsize);
@@ -338,7 +338,7 @@ static void raw_free(void *ctx, void *p, size_t size)
 SOUND(pymem_raw, .malloc = raw_malloc, .calloc = raw_calloc, .realloc = raw_realloc,
       .free = raw_free);
 
-/* ---- made by the getter, at its first call -------------------------------------------------------------------- */
+/* ---- made by the getter, at its first call ---------------------------------------------- */
 
 NEP49_EXPORT PyDataMem_Handler *lazily_made(const char **why);
 PyDataMem_Handler *lazily_made(const char **why)

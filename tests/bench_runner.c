@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the runner costs: conform with a battery of properties that do nothing, and the bare
+ * forks of the same warm process to compare it with.  tests/bench_battery.py times both.
+ *
+ *     bench_runner OPTION...          conform, with NOTHINGS properties that only load the subject
+ *     bench_runner forks N [HANDLER]  N bare forks; with HANDLER each of them loads it
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "battery.h"
+#include "coordinator.h"
+#include "options.h"
+#include "python.h"
+
+enum { NOTHINGS = 400 };
+
+GROUP(abi, 1, "The one that the coordinator wants first.");
+GROUP(nothing, 2, "Properties that do nothing.");
+
+static void do_nothing(void)
+{
+}
+
+__attribute__((constructor)) static void register_all(void)
+{
+    static struct property properties[NOTHINGS + 1];
+    static char ids[NOTHINGS + 1][16] = {"abi.loads"};
+    for (int i = 0; i <= NOTHINGS; i++) {
+        if (i > 0)
+            snprintf(ids[i], sizeof ids[i], "nothing.%d", i);
+        properties[i] = (struct property){.id = ids[i],
+                                          .judge = JUDGE_HANDLER,
+                                          .clause = "the subject can be loaded",
+                                          .source = "nep49.h",
+                                          .why = "what is left is the runner's own work",
+                                          .hint = "see conform --explain abi.loads",
+                                          .looks = "FAIL",
+                                          .world = WORLD_BARE,
+                                          .run = do_nothing,
+                                          .file = __FILE__,
+                                          .line = __LINE__};
+        property_register(&properties[i]);
+    }
+}
+
+static _Noreturn void give_up(const char *words)
+{
+    fprintf(stderr, "bench_runner: %s\n", words);
+    exit(1);
+}
+
+/* What a process for each costs at the least: CPython's fences, fork, and the wait for its end. */
+static void fork_once(const struct subject_place *place)
+{
+    int status;
+    python_before_fork();
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct subject subject;
+        char why[512];
+        python_after_fork_child();
+        _exit(place != NULL && subject_load(place, &subject, why, sizeof why) != LOAD_DONE);
+    }
+    python_after_fork_parent();
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        give_up(strerror(errno));
+    if (status != 0)
+        give_up("the handler cannot be loaded");
+}
+
+/* The forks come from a process as a worker is: a child of the one that was started. */
+static void fork_bare(long count, const char *handler)
+{
+    struct subject_place place;
+    struct environment environment;
+    const char *wrong = handler != NULL ? subject_find(handler, &place) : NULL;
+    if (wrong != NULL)
+        give_up(wrong);
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    int status;
+    pid_t worker = fork();
+    if (worker == 0) {
+        wrong = python_start(DEFAULT_PYTHON, &environment);
+        if (wrong != NULL)
+            give_up(wrong);
+        for (long i = 0; i < count; i++)
+            fork_once(handler != NULL ? &place : NULL);
+        _exit(0);
+    }
+    if (worker < 0 || waitpid(worker, &status, 0) != worker || status != 0)
+        give_up("the worker has failed");
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    if (argc > 2 && strcmp(argv[1], "forks") == 0) {
+        fork_bare(strtol(argv[2], NULL, 10), argc > 3 ? argv[3] : NULL);
+        return 0;
+    }
+    options_read(argc, argv, &options);
+    return coordinator_run(&options, argv);
+}

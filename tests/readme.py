@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What README.md shows is what happens: its commands, its handler, its failure, its links."""
+
+import glob
+import os
+import re
+import shlex
+
+import suite
+from suite import CONFORM, CONFORMANT, NOT_CONFORMANT, SOURCE, run
+
+tap = suite.Tap()
+
+
+def read(name):
+    with open(os.path.join(SOURCE, name), encoding="utf-8") as file:
+        return file.read()
+
+
+README = read("README.md")
+COMMANDS = re.findall(r"^    (\S.*)$", re.sub(r"^```.*?^```", "", README, flags=re.M | re.S), re.M)
+
+
+def fenced(language):
+    """The blocks of that language."""
+    return re.findall(r"^```%s\n(.*?)^```" % language, README, re.M | re.S)
+
+
+def command_with(words):
+    """The first command that has those words in it, to be run where nep49.h is elsewhere."""
+    command = next(command for command in COMMANDS if words in command)
+    return shlex.split(command.replace("-I handlers", "-I " + shlex.quote(SOURCE + "/handlers")))
+
+
+def faulty(source, body):
+    """The handler with that body of mine_calloc."""
+    source, count = re.subn(
+        r"(mine_calloc\(.*?\)\n\{\n).*?^\}", lambda match: match[1] + body + "}", source,
+        flags=re.M | re.S,
+    )
+    assert count == 1
+    return "#include <string.h>\n" + source
+
+
+def same_everywhere(report):
+    """A report without what differs from one machine or run to the next."""
+    report = re.sub(r"^(conform \S+: )\S*/", r"\1", report, flags=re.M)
+    report = re.sub(r"^Python .*;", "", report, flags=re.M)
+    report = re.sub(r"0x[0-9a-f]+|\d+\.\d+ s", "#", report)
+    return report.split()
+
+
+def compile_and_run(folder, source, words):
+    with open(os.path.join(folder, "mine.c"), "w") as file:
+        file.write(source)
+    compiled = run(command_with("-o libmine.so"), cwd=folder)
+    quiet = compiled.code == 0 and compiled.stderr == ""
+    tap.point(quiet, "its compiler's line has no complaint", compiled)
+    return run(command_with(words), cwd=folder)
+
+
+def test_handler(folder):
+    os.symlink(CONFORM, os.path.join(folder, "conform"))
+    handler, body = fenced("c")
+    result = compile_and_run(folder, handler, "./libmine.so")
+    tap.point(result.code == CONFORMANT, "its handler is conformant", result)
+    result = compile_and_run(folder, faulty(handler, body), "./libmine.so --run")
+    tap.point(result.code == NOT_CONFORMANT, "its faulty calloc is not", result)
+    shown = fenced("text")[0]
+    tap.point(
+        same_everywhere(shown) == same_everywhere(result.stdout),
+        "the report is the one it shows",
+        result.stdout,
+    )
+
+
+def test_first_commands():
+    tap.point(
+        COMMANDS[:2] == ["./bootstrap && ./conform --handler aligned", "./bootstrap && make check"],
+        "it begins with the two commands",
+        COMMANDS[:2],
+    )
+
+
+def test_links():
+    pages = ["README.md", "CONTRIBUTING.md"]
+    pages += [os.path.relpath(page, SOURCE) for page in glob.glob(SOURCE + "/docs/*.md")]
+    for page in sorted(pages):
+        folder = os.path.join(SOURCE, os.path.dirname(page))
+        links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", read(page))]
+        dead = [
+            link
+            for link in links
+            if link and "://" not in link and not os.path.exists(os.path.join(folder, link))
+        ]
+        tap.point(not dead, "the links in %s lead somewhere" % page, dead)
+
+
+test_first_commands()
+with suite.scratch() as scratch_folder:
+    test_handler(scratch_folder)
+test_links()
+tap.end()

@@ -191,7 +191,7 @@ def subject_cases():
     yield "an empty name", "", r"--handler: the name is empty"
     yield "no such file", "./nowhere.so", r"^conform: \./nowhere\.so: there is no such file"
     yield "no such file, without a folder", "nowhere.so", r"nowhere\.so: there is no such file"
-    yield "no such name", "wibble", r"wibble: .*reference handlers are: aligned, shift_header"
+    yield "no such name", "wibble", r"wibble: .*reference handlers are: aligned, .*shift_header"
     yield "no such file with a symbol", "./nowhere.so:mine", r"\./nowhere\.so: there is no such file"
     yield "a text file", "./text.so", r"text\.so: is not a shared object .*" + shared
     yield "an empty file", "./empty.so", r"empty\.so: is empty; .*" + shared
@@ -238,7 +238,7 @@ def right_cases():
     yield "--list", ["--list"], CONFORMANT, r"(?m)^abi\.loads +MUST +NEP +\S"
     yield "-l of a glob", ["-l", "--run=abi.lo*"], CONFORMANT, r"\Aabi\.loads .*\n\Z"
     yield "--list of all but a glob", ["--list", "--skip=abi.*"], CONFORMANT, r"\A(?!.*abi\.)"
-    yield "--list-handlers", ["--list-handlers"], CONFORMANT, r"\Aaligned\nshift_header\n\Z"
+    yield "--list-handlers", ["--list-handlers"], CONFORMANT, r"\Aaligned\n(.+\n)*shift_header\n\Z"
     yield "--explain", ["--explain", "abi.loads"], CONFORMANT, r"\Aabi\.loads\n +clause +\S"
     yield "--clauses", ["--clauses"], CONFORMANT, r"\A# Clauses\n(.*\n)*### abi\.loads\n"
     yield "--clauses of a glob", ["--clauses", "--run=abi.loads"], CONFORMANT, r"\A# Clauses"

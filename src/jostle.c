@@ -7,12 +7,12 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "drive.h"
 #include "interpose.h"
 
@@ -20,10 +20,23 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { PAUSE_NS = 20000, EVERY_NS = 60000, PRIME_NS = 7919 };
+enum { PAUSE_NS = 10000, AFTER_NS = 15000, JITTER_NS = 16384, WHOLE_NS = 12000000 };
 
-static _Thread_local timer_t timer;
-static _Thread_local bool has_timer;
+/* A thread's timer runs out once and is set anew when the pause is over, so that the thread gets
+ * on between two; and no more after a while, because on a busy machine a pause can take long. */
+static _Thread_local struct {
+    timer_t timer;
+    bool is_set;
+    uint64_t begun;
+    uint64_t pauses;
+} own;
+
+static void set_timer(void)
+{
+    long after = AFTER_NS + (long)(random_mix(own.begun + own.pauses++) % JITTER_NS);
+    struct itimerspec once = {.it_value = {0, after}};
+    timer_settime(own.timer, 0, &once, NULL);
+}
 
 static void pause_inside(int number)
 {
@@ -31,6 +44,8 @@ static void pause_inside(int number)
     int saved = errno;
     if (interpose_depth > 0)
         nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+    if (own.is_set && clock_now() - own.begun < WHOLE_NS)
+        set_timer();
     errno = saved;
 }
 
@@ -61,16 +76,16 @@ void jostle_begin(size_t number)
     move_to_core(number);
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN};
     event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
-    long every = EVERY_NS + (long)(number % 16) * PRIME_NS; /* so that they do not keep step */
-    struct itimerspec often = {{0, every}, {0, every}};
-    has_timer = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
-    if (has_timer && timer_settime(timer, 0, &often, NULL) != 0)
-        harness_broke("the timer that interrupts threads: %s", strerror(errno));
+    own.begun = clock_now();
+    own.is_set = timer_create(CLOCK_MONOTONIC, &event, &own.timer) == 0;
+    if (own.is_set)
+        set_timer();
 }
 
 void jostle_end(void)
 {
-    if (has_timer)
-        timer_delete(timer);
-    has_timer = false;
+    bool was_set = own.is_set;
+    own.is_set = false;
+    if (was_set)
+        timer_delete(own.timer);
 }

@@ -12,6 +12,7 @@
 #include "battery.h"
 #include "jostle.h"
 #include "memcheck.h"
+#include "recorder.h"
 
 GROUP(process, 7, "Forked children, and the end of the interpreter.");
 
@@ -162,71 +163,6 @@ PROPERTY(process_fork_while_busy,
 
 /* ---- the interpreter's end -------------------------------------------------------------------------- */
 
-/* The blocks that NumPy has, and how many it freed since the interpreter began to shut down. */
-enum { TABLE = 4096 };
-static struct {
-    void *live[TABLE]; /* open addressing; a freed one leaves its place marked */
-    char gone;
-    bool shutting_down;
-    size_t freed_late;
-} ledger;
-
-static void **place_of_block(void *p)
-{
-    size_t at = (size_t)(((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 52);
-    for (size_t i = 0; i < TABLE; i++) {
-        void **place = &ledger.live[(at + i) % TABLE];
-        if (*place == p || *place == NULL)
-            return place;
-    }
-    harness_broke("more than %d blocks were made", TABLE);
-}
-
-static void *enter(void *p)
-{
-    if (p != NULL)
-        *place_of_block(p) = p;
-    return p;
-}
-
-static void strike(void *p)
-{
-    void **place = place_of_block(p);
-    if (*place == NULL)
-        harness_broke("NumPy freed a block at %p that is not live", p);
-    *place = &ledger.gone;
-    ledger.freed_late += ledger.shutting_down;
-}
-
-static void *ledger_malloc(void *ctx, size_t size)
-{
-    (void)ctx;
-    return enter(subject_malloc(size));
-}
-
-static void *ledger_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    (void)ctx;
-    return enter(subject_calloc(nelem, elsize));
-}
-
-static void *ledger_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    void *moved = subject_realloc(p, size);
-    if (moved != NULL && p != NULL)
-        *place_of_block(p) = &ledger.gone;
-    return enter(moved);
-}
-
-static void ledger_free(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    if (p != NULL)
-        strike(p);
-    subject_free(p, size);
-}
-
 PROPERTY(process_late_free,
     .id     = "process.late-free",
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
@@ -240,18 +176,21 @@ PROPERTY(process_late_free,
     .looks  = "CRASH: SIGSEGV at address 0, inside free(0x55d0c8a0b2a0, 8000)",
     .world  = WORLD_PYTHON)
 {
-    static PyDataMem_Handler handler = {
-        "conform", 1, {NULL, ledger_malloc, ledger_calloc, ledger_realloc, ledger_free}};
-    PyObject *capsule = PyCapsule_New(&handler, "mem_handler", NULL);
+    struct recorder *books = recorder_create(subject_traced(), NULL);
+    PyObject *capsule =
+        books != NULL ? PyCapsule_New(recorder_handler(books), "mem_handler", NULL) : NULL;
     PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
     if (before == NULL)
-        harness_broke("PyDataMem_SetHandler: %s", python_error());
+        harness_broke("the handler cannot be installed: %s", python_error());
     Py_DECREF(before);
     Py_DECREF(capsule);
     python_call("process", "leave_arrays_behind");
-    ledger.shutting_down = true;
+    size_t freed = recorder_counts(books).free_calls;
     step("the interpreter shuts down");
     Py_FinalizeEx();
-    if (ledger.freed_late == 0)
+    struct recorder_counts counts = recorder_counts(books);
+    if (counts.notes[NOTE_FOREIGN_FREE] + counts.notes[NOTE_FOREIGN_REALLOC] > 0)
+        harness_broke("NumPy freed a block twice while the interpreter shut down");
+    if (counts.free_calls == freed)
         skip("NumPy frees nothing while this interpreter shuts down");
 }

@@ -599,7 +599,7 @@ PROPERTY(realloc_past_2gib,
     size_t sizes[] = {((size_t)2 << 30) + 5, ((size_t)4 << 30) + 5};
     for (size_t i = 0; i < 2; i++)
         in_child(grow_past, &sizes[i]);
-    if (has_memory_for(sizes[1]))
+    if (lacking_memory(sizes[1]) == NULL)
         shrink_from(sizes[1]);
 }
 
@@ -694,38 +694,10 @@ struct worker {
 static pthread_barrier_t all_ready;
 static atomic_int parsing; /* threads that still do */
 
-static void *forward_malloc(void *ctx, size_t size)
-{
-    (void)ctx;
-    return subject_malloc(size);
-}
-
-static void *forward_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    (void)ctx;
-    return subject_calloc(nelem, elsize);
-}
-
-static void *forward_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return subject_realloc(p, size);
-}
-
-static void forward_free(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    subject_free(p, size);
-}
-
-/* The subject by way of calls that are watched. */
-static PyDataMem_Handler forward = {
-    "conform", 1, {NULL, forward_malloc, forward_calloc, forward_realloc, forward_free}};
-
 /* The choice of a handler is each thread's own. */
-static void install_forward(void)
+static void install_subject(void)
 {
-    PyObject *capsule = PyCapsule_New(&forward, "mem_handler", NULL);
+    PyObject *capsule = PyCapsule_New(subject_traced(), "mem_handler", NULL);
     PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
     if (before == NULL)
         harness_broke("PyDataMem_SetHandler: %s", python_error());
@@ -801,7 +773,7 @@ static void work_with_numpy(void *data)
 {
     struct worker *worker = data;
     PyGILState_STATE state = PyGILState_Ensure();
-    install_forward();
+    install_subject();
     Py_BEGIN_ALLOW_THREADS
     pthread_barrier_wait(&all_ready);
     Py_END_ALLOW_THREADS

@@ -2,6 +2,195 @@
  *
  * process: forked children, and the interpreter's end.
  */
+#define CONFORM_WANTS_PYTHON_API
+#include "python.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "battery.h"
+#include "jostle.h"
+#include "memcheck.h"
+#include "recorder.h"
 
 GROUP(process, 7, "Forked children, and the end of the interpreter.");
+
+/* ---- forked children -------------------------------------------------------------------------- */
+
+/* Looks at what it inherited, writes over it, resizes and frees it, and makes blocks of its own. */
+static void use_inheritance(void *data)
+{
+    struct blocks *blocks = data;
+    step("a forked child reads the blocks that it inherited");
+    blocks_verify(blocks, "as a forked child sees it");
+    for (size_t i = 0; i < blocks->count; i++) {
+        struct block *b = &blocks->at[i];
+        if (i % 3 == 1) {
+            size_t size = b->size / 2 + 100;
+            b->p = must_realloc(b->p, size);
+            expect_pattern(b->p, MIN(b->size, size), b->number,
+                           "after realloc from %zu to %zu in a forked child", b->size, size);
+            b->size = size;
+        }
+        b->number += 1u << 20;
+        pattern_fill(b->p, b->size, b->number);
+    }
+    for (size_t i = 0; i < blocks->count; i += 3)
+        blocks_free(blocks, i);
+    blocks_add_neighbours(blocks, 30);
+    blocks_verify(blocks, "in a forked child that resized, freed and made blocks");
+    blocks_free_all(blocks);
+}
+
+PROPERTY(process_fork_child,
+    .id     = "process.fork-child",
+    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .clause = "a forked child can use, resize and free the blocks that it inherited, and its writes "
+              "stay its own",
+    .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included",
+    .why    = "multiprocessing and web servers fork with arrays alive",
+    .hint   = "map memory private and without MADV_DONTFORK; shared or registered memory has to be "
+              "copied in a pthread_atfork handler",
+    .looks  = "WARN: byte 0 of 5000 to be 0x77 as it was written, after a forked child wrote over "
+              "its copy; seen 0x3d")
+{
+    static const size_t sizes[] = {1, 24, 100, 1000, 4096, 5000, 40000, 131073};
+    struct blocks blocks = {0};
+    blocks_add(&blocks, must_malloc(1 << 20), 1 << 20);
+    for (size_t i = 0; i < 3 * sizeof sizes / sizeof *sizes; i++) {
+        size_t size = sizes[i / 3];
+        blocks_add(&blocks, i % 3 == 0 ? must_malloc(size)
+                            : i % 3 == 1 ? must_calloc(1, size)
+                                         : must_realloc(must_malloc(8), size),
+                   size);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        in_child(use_inheritance, &blocks);
+        blocks_verify(&blocks, "after a forked child wrote over its copy");
+        blocks_add_neighbours(&blocks, 30);
+        blocks_verify(&blocks, "after a forked child had gone, and new blocks were made");
+    }
+    blocks_expect_disjoint(&blocks);
+    blocks_free_all(&blocks);
+}
+
+/* Two threads are busy, a third forks meanwhile. */
+enum { BUSY = 2, CREW = BUSY + 1, FORKS = 8, DEADLINE_S = 2 };
+struct member {
+    size_t number;
+    atomic_bool *done;
+};
+
+static void be_busy(size_t number, atomic_bool *done)
+{
+    size_t size = 40 + number;
+    jostle_begin(number);
+    while (!atomic_load(done)) {
+        void *p = must_malloc(size), *q = must_calloc(size, 2);
+        p = must_realloc(p, 3 * size);
+        subject_free(q, 2 * size);
+        p = must_realloc(p, size);
+        subject_free(p, size);
+        size = size < 9000 ? size * 2 : 40 + number;
+    }
+    jostle_end();
+}
+
+static void too_late(int number)
+{
+    (void)number;
+    broken(text("calls of a forked child to return, when another thread was inside the subject at "
+                "the fork"),
+           "no end after %d s", DEADLINE_S);
+}
+
+static void use_in_time(void *data)
+{
+    struct block *kept = data;
+    signal(SIGALRM, too_late);
+    alarm(DEADLINE_S * (is_slow() ? 10 : 1));
+    for (size_t size = 10; size <= 10000; size *= 10) {
+        void *p = must_malloc(size), *q = must_calloc(1, size);
+        p = must_realloc(p, 2 * size);
+        subject_free(p, 2 * size);
+        subject_free(q, size);
+    }
+    expect_pattern(kept->p, kept->size, kept->number, "in a child that was forked while another "
+                                                      "thread was inside the subject");
+    kept->p = must_realloc(kept->p, kept->size * 3);
+    subject_free(kept->p, kept->size * 3);
+    alarm(0);
+}
+
+static void work(void *data)
+{
+    struct member *member = data;
+    if (member->number < BUSY) {
+        be_busy(member->number, member->done);
+        return;
+    }
+    struct block kept = {must_malloc(500), 500, 1};
+    pattern_fill(kept.p, kept.size, kept.number);
+    for (size_t i = 0; i < (is_slow() ? 2 : FORKS); i++) {
+        step("fork %zu while other threads are inside the subject", i + 1);
+        in_child(use_in_time, &kept);
+    }
+    expect_pattern(kept.p, kept.size, kept.number, "after %d forks", FORKS);
+    subject_free(kept.p, kept.size);
+    atomic_store(member->done, true);
+}
+
+PROPERTY(process_fork_while_busy,
+    .id     = "process.fork-while-busy",
+    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .clause = "a fork while another thread is inside the handler leaves it usable in the child",
+    .source = "POSIX.1-2024, pthread_atfork(): what it is for; glibc's own malloc works in the child",
+    .why    = "multiprocessing forks while a pool of threads computes; the child's first array "
+              "would wait for a lock whose owner does not exist there",
+    .hint   = "take every lock in pthread_atfork's prepare handler and give it back in the other two",
+    .looks  = "WARN: calls of a forked child to return, when another thread was inside the subject "
+              "at the fork; no end after 2 s")
+{
+    if (CONFORM_SANITIZED)
+        skip("the sanitizer's own allocator is not made for a fork while it is busy");
+    atomic_bool done = false;
+    struct member crew[CREW];
+    for (size_t i = 0; i < CREW; i++)
+        crew[i] = (struct member){i, &done};
+    in_threads(CREW, work, crew, sizeof crew[0]);
+}
+
+/* ---- the interpreter's end -------------------------------------------------------------------------- */
+
+PROPERTY(process_late_free,
+    .id     = "process.late-free",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .clause = "blocks can be freed, resized and made while the interpreter shuts down",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime: the handler stays usable as "
+              "long as arrays are alive; NumPy 1.22 to 2.5: arrayobject.c array_dealloc under "
+              "Py_FinalizeEx",
+    .why    = "arrays in module globals, in sys and in reference cycles are freed after atexit has "
+              "run and modules are gone: a crash there turns a program's success into failure",
+    .hint   = "tear nothing down in an atexit function, and import or call nothing from free",
+    .looks  = "CRASH: SIGSEGV at address 0, inside free(0x55d0c8a0b2a0, 8000)",
+    .world  = WORLD_PYTHON)
+{
+    struct recorder *books = recorder_create(subject_traced(), NULL);
+    PyObject *capsule =
+        books != NULL ? PyCapsule_New(recorder_handler(books), "mem_handler", NULL) : NULL;
+    PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
+    if (before == NULL)
+        harness_broke("the handler cannot be installed: %s", python_error());
+    Py_DECREF(before);
+    Py_DECREF(capsule);
+    python_call("process", "leave_arrays_behind");
+    size_t freed = recorder_counts(books).free_calls;
+    step("the interpreter shuts down");
+    Py_FinalizeEx();
+    struct recorder_counts counts = recorder_counts(books);
+    if (counts.notes[NOTE_FOREIGN_FREE] + counts.notes[NOTE_FOREIGN_REALLOC] > 0)
+        harness_broke("NumPy freed a block twice while the interpreter shut down");
+    if (counts.free_calls == freed)
+        skip("NumPy frees nothing while this interpreter shuts down");
+}

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "interpose.h"
 #include "memcheck.h"
 #include "python.h"
@@ -32,6 +33,7 @@ static struct {
     atomic_int ended; /* 1 once a thread has begun to write the verdict */
     bool loaded;
     bool is_child; /* of in_child */
+    uint64_t begun;
     uint64_t memcheck_errors_before;
 } drive;
 
@@ -160,6 +162,7 @@ void drive_begin(const struct drive_setup *setup)
     drive.setup = *setup;
     drive.random = random_for(setup->seed, setup->property->id);
     drive.memcheck_errors_before = memcheck_error_count();
+    drive.begun = clock_now();
     setup->record->pid = getpid();
     atomic_store(&setup->record->state, RECORD_RUNNING);
     if (!CONFORM_SANITIZED && setup->at_end == NULL)
@@ -533,4 +536,9 @@ size_t output_so_far(void)
 bool is_slow(void)
 {
     return CONFORM_SANITIZED || memcheck_is_running();
+}
+
+size_t stride(size_t longer)
+{
+    return is_slow() || clock_since(drive.begun) > 1 ? longer : 1;
 }

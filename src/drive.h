@@ -118,6 +118,10 @@ size_t output_so_far(void);
 /* True where memcheck runs this, or a sanitizer is built in: loops may then be shorter. */
 bool is_slow(void);
 
+/* How far a loop over many sizes goes at a time: 1, or `longer` where is_slow, and once this
+ * property has taken a second, because the subject is slow or the machine busy. */
+size_t stride(size_t longer);
+
 /* ---- for the worker, which runs properties ---------------------------------------------- */
 
 struct drive_setup {

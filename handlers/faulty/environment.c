@@ -2,4 +2,211 @@
  *
  * Mutants that the properties of conformance/environment.c catch.
  */
+#define _GNU_SOURCE
+#include <fenv.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
 #include "base.h"
+
+/* ---- output ------------------------------------------------------------------------------- */
+
+static void *counting_malloc(void *ctx, size_t size)
+{
+    static _Atomic unsigned count;
+    if (++count % 1000 == 0)
+        fprintf(stderr, "1000 more\n");
+    return base_malloc(ctx, size);
+}
+MUTANT(prints_once_in_a_thousand, "env.quiet", .malloc = counting_malloc);
+
+/* On stdout, where it stays in the buffer until somebody flushes it. */
+static void comparing_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && size != base_size(p))
+        printf("free(%p, %zu), but its size is %zu\n", p, size, base_size(p));
+    base_free(ctx, p, size);
+}
+MUTANT(prints_wrong_sizes, "env.quiet", .free = comparing_free);
+
+static void *warning_malloc(void *ctx, size_t size)
+{
+    if (size > INT32_MAX && size < PTRDIFF_MAX / 4)
+        (void)!write(2, "large\n", 6);
+    return base_malloc(ctx, size);
+}
+MUTANT(prints_large_sizes, "env.quiet", .malloc = warning_malloc);
+
+/* ---- descriptors ---------------------------------------------------------------------------- */
+
+/* The file that it never opened has descriptor 0. */
+static int log_file;
+static void closing_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL && size > 0)
+        close(log_file);
+    base_free(ctx, p, size);
+}
+MUTANT(closes_descriptor_0, "env.descriptors", .free = closing_free);
+
+static void *closing_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = base_realloc(ctx, p, size);
+    if (moved == NULL)
+        close(17);
+    return moved;
+}
+MUTANT(closes_descriptor_17_when_refused, "env.descriptors", .realloc = closing_realloc);
+
+static void *logging_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    (void)!write(5, "calloc\n", 7); /* its own when it was started, and somebody else's now */
+    return base_calloc(ctx, nelem, elsize);
+}
+MUTANT(writes_to_descriptor_5, "env.descriptors", .calloc = logging_calloc);
+
+/* ---- floating point --------------------------------------------------------------------------- */
+
+static void *rounding_realloc(void *ctx, void *p, size_t size)
+{
+    fesetround(FE_TONEAREST);
+    return base_realloc(ctx, p, size);
+}
+MUTANT(resets_rounding, "env.float-state", .realloc = rounding_realloc);
+
+static void trapping_free(void *ctx, void *p, size_t size)
+{
+    feenableexcept(FE_DIVBYZERO);
+    base_free(ctx, p, size);
+}
+MUTANT(traps_division_by_zero, "env.float-state", .free = trapping_free);
+
+/* What -ffast-math does, at a moment of its own; elsewhere than on x86 a rounding mode. */
+static void *flushing_malloc(void *ctx, size_t size)
+{
+#ifdef __SSE__
+    if (size > 100000)
+        __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
+#else
+    if (size > 100000)
+        fesetround(FE_TOWARDZERO);
+#endif
+    return base_malloc(ctx, size);
+}
+MUTANT(flushes_denormals, "env.float-state", .malloc = flushing_malloc);
+
+/* ---- signals ------------------------------------------------------------------------------------ */
+
+static void on_fault(int number)
+{
+    _exit(number);
+}
+static void *guarding_malloc(void *ctx, size_t size)
+{
+    signal(SIGSEGV, on_fault);
+    return base_malloc(ctx, size);
+}
+MUTANT(takes_sigsegv, "env.signals", .malloc = guarding_malloc);
+
+/* Signals are kept out for a moment, and on one way out for ever. */
+static void *masking_realloc(void *ctx, void *p, size_t size)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    void *moved = base_realloc(ctx, p, size);
+    if (moved != NULL)
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return moved;
+}
+MUTANT(keeps_signals_out_when_refused, "env.signals", .realloc = masking_realloc);
+
+static void *flagging_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    struct sigaction action;
+    sigaction(SIGBUS, NULL, &action);
+    action.sa_flags &= ~SA_ONSTACK;
+    sigaction(SIGBUS, &action, NULL);
+    return base_calloc(ctx, nelem, elsize);
+}
+MUTANT(changes_flags_of_sigbus, "env.signals", .calloc = flagging_calloc);
+
+/* ---- exceptions ------------------------------------------------------------------------------------ */
+
+int PyGILState_Check(void) __attribute__((weak));
+int PyGILState_Ensure(void) __attribute__((weak));
+void PyGILState_Release(int state) __attribute__((weak));
+void *PyErr_NoMemory(void) __attribute__((weak));
+void PyErr_SetString(void *type, const char *message) __attribute__((weak));
+extern void *PyExc_MemoryError __attribute__((weak));
+
+static void *raising_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = base_calloc(ctx, nelem, elsize);
+    if (p == NULL && PyGILState_Check != NULL && PyGILState_Check())
+        PyErr_NoMemory();
+    return p;
+}
+MUTANT(raises_when_refused, "env.no-exception-set", .calloc = raising_calloc);
+
+/* It takes the GIL for that, as it should, and leaves the exception to whoever is next. */
+static void *polite_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = base_realloc(ctx, p, size);
+    if (moved == NULL && PyGILState_Ensure != NULL) {
+        int state = PyGILState_Ensure();
+        PyErr_SetString(PyExc_MemoryError, "realloc");
+        PyGILState_Release(state);
+    }
+    return moved;
+}
+MUTANT(raises_with_a_gil_of_its_own, "env.no-exception-set", .realloc = polite_realloc);
+
+/* ---- the end of everything --------------------------------------------------------------------------- */
+
+static void *exiting_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    if (p == NULL)
+        exit(0);
+    return p;
+}
+MUTANT(exits_when_refused, "env.never-exits", .malloc = exiting_malloc);
+
+static void *aborting_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        abort();
+    return base_calloc(ctx, nelem, elsize);
+}
+MUTANT(aborts_on_overflow, "env.never-exits", .calloc = aborting_calloc);
+
+/* Where libc says no, not where the size itself is absurd. */
+static void *exhausted_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = base_realloc(ctx, p, size);
+    if (moved == NULL && size < (size_t)1 << 44)
+        _exit(1);
+    return moved;
+}
+MUTANT(exits_when_exhausted, "env.never-exits", .realloc = exhausted_realloc);
+
+static void *leaving_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    if (p == NULL && gettid() != getpid())
+        pthread_exit(NULL);
+    return p;
+}
+MUTANT(ends_the_thread_when_refused, "env.never-exits", .malloc = leaving_malloc);
+
+static void *zero_malloc(void *ctx, size_t size)
+{
+    if (size == 0)
+        abort();
+    return base_malloc(ctx, size);
+}
+MUTANT(aborts_on_size_0, "env.never-exits", .malloc = zero_malloc);

@@ -2,4 +2,184 @@
  *
  * Mutants that the properties of conformance/process.c catch.
  */
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "base.h"
+
+/* ---- forked children ---------------------------------------------------------------------- */
+
+/* A mapping for each block of a page or more, with its length and size in a page before it. */
+enum { PAGE = 4096 };
+static void *map_malloc(void *ctx, size_t size, int flags, int advice)
+{
+    if (size < PAGE || size > PTRDIFF_MAX / 2)
+        return base_malloc(ctx, size);
+    char *map = mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return NULL;
+    if (advice != 0)
+        madvise(map, size + PAGE, advice);
+    return base_finish(map + PAGE - BASE_HEADER, size);
+}
+static void map_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || base_size(p) < PAGE)
+        base_free(ctx, p, size);
+    else
+        munmap((char *)p - PAGE, base_size(p) + PAGE);
+}
+static void *map_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = base_malloc(ctx, size < PAGE ? size : PAGE - 1);
+    if (size >= PAGE) {
+        base_free(ctx, moved, 0);
+        moved = map_malloc(ctx, size, MAP_PRIVATE, 0);
+    }
+    if (moved == NULL || p == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    map_free(ctx, p, 0);
+    return moved;
+}
+static void *map_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    return size < PAGE ? base_calloc(ctx, 1, size) : map_malloc(ctx, size, MAP_PRIVATE, 0);
+}
+
+static void *shared_malloc(void *ctx, size_t size)
+{
+    return map_malloc(ctx, size, MAP_SHARED, 0);
+}
+MUTANT(child_writes_to_its_parent, "process.fork-child", .malloc = shared_malloc,
+       .calloc = map_calloc, .realloc = map_realloc, .free = map_free);
+
+static void *left_malloc(void *ctx, size_t size)
+{
+    return map_malloc(ctx, size, MAP_PRIVATE, MADV_DONTFORK);
+}
+MUTANT(child_inherits_no_mapping, "process.fork-child", .malloc = left_malloc,
+       .calloc = map_calloc, .realloc = map_realloc, .free = map_free);
+
+static void *wiped_malloc(void *ctx, size_t size)
+{
+    return map_malloc(ctx, size, MAP_PRIVATE, size < 200000 ? 0 : MADV_WIPEONFORK);
+}
+MUTANT(child_inherits_zeros, "process.fork-child", .malloc = wiped_malloc, .calloc = map_calloc,
+       .realloc = map_realloc, .free = map_free);
+
+/* It knows the process that it was made for. */
+static pid_t maker;
+static void *maker_malloc(void *ctx, size_t size)
+{
+    if (maker == 0)
+        maker = getpid();
+    return maker == getpid() ? base_malloc(ctx, size) : NULL;
+}
+MUTANT(child_is_refused, "process.fork-child process.fork-while-busy", .malloc = maker_malloc);
+
+static void maker_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && maker != 0 && maker != getpid())
+        memset(p, 0xdd, base_size(p) + 64); /* a guard that the child has no key to */
+    base_free(ctx, p, size);
+}
+MUTANT(child_damages_what_it_frees, "process.fork-child", .malloc = maker_malloc,
+       .free = maker_free);
+
+/* ---- a lock that is held while another thread forks ------------------------------------------ */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *locking_malloc(void *ctx, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    void *p = base_malloc(ctx, size);
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+static void locking_free(void *ctx, void *p, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    base_free(ctx, p, size);
+    pthread_mutex_unlock(&lock);
+}
+static void *locking_realloc(void *ctx, void *p, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    void *moved = base_realloc(ctx, p, size);
+    pthread_mutex_unlock(&lock);
+    return moved;
+}
+MUTANT(fork_leaves_malloc_locked, "process.fork-while-busy", .malloc = locking_malloc,
+       .free = locking_free);
+MUTANT(fork_leaves_realloc_locked, "process.fork-while-busy", .realloc = locking_realloc);
+
+/* ---- the interpreter's end ---------------------------------------------------------------------- */
+
+int PyGILState_Check(void) __attribute__((weak));
+int Py_IsFinalizing(void) __attribute__((weak));  /* since 3.13 */
+int _Py_IsFinalizing(void) __attribute__((weak)); /* before */
+void *PyImport_ImportModule(const char *name) __attribute__((weak));
+void *PyObject_CallMethod(void *self, const char *name, const char *format, ...)
+    __attribute__((weak));
+
+/* It logs what is freed late by a module that may be gone then. */
+static void logging_free(void *ctx, void *p, size_t size)
+{
+    bool late = Py_IsFinalizing != NULL    ? Py_IsFinalizing()
+                : _Py_IsFinalizing != NULL ? _Py_IsFinalizing()
+                                           : false;
+    if (late && p != NULL) {
+        void **logging = PyImport_ImportModule("logging");
+        if (*logging != NULL) /* NULL cannot be looked at */
+            PyObject_CallMethod(logging, "debug", "s", "freed late");
+    }
+    base_free(ctx, p, size);
+}
+MUTANT(late_free_imports, "process.late-free", .free = logging_free);
+
+/* It clears up when Python's atexit says so, and blocks come after that. */
+struct method {
+    const char *name;
+    void *(*function)(void *, void *);
+    int flags;
+    const char *doc;
+};
+void *PyCMethod_New(struct method *method, void *self, void *module, void *class)
+    __attribute__((weak));
+extern struct {
+    int any;
+} _Py_NoneStruct __attribute__((weak));
+void Py_IncRef(void *object) __attribute__((weak));
+static bool cleared;
+static void *clear_up(void *self, void *nothing)
+{
+    (void)self, (void)nothing;
+    cleared = true;
+    Py_IncRef(&_Py_NoneStruct);
+    return &_Py_NoneStruct;
+}
+static void *registering_malloc(void *ctx, size_t size)
+{
+    static struct method method = {"clear_up", clear_up, 4 /* METH_NOARGS */, NULL};
+    static bool registered;
+    if (!registered && PyGILState_Check != NULL && PyGILState_Check()) {
+        registered = true;
+        void *atexit_module = PyImport_ImportModule("atexit");
+        PyObject_CallMethod(atexit_module, "register", "O",
+                            PyCMethod_New(&method, NULL, NULL, NULL));
+    }
+    return base_malloc(ctx, size);
+}
+static void clearing_free(void *ctx, void *p, size_t size)
+{
+    if (cleared && p != NULL)
+        base_free(ctx, NULL, *(volatile size_t *)((char *)p + ((size_t)1 << 46))); /* unmapped */
+    base_free(ctx, p, size);
+}
+MUTANT(late_free_finds_pool_gone, "process.late-free", .malloc = registering_malloc,
+       .free = clearing_free);

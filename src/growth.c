@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Measuring growth over phases, each twice as long as the one before.
+ */
+#include "growth.h"
+
+#include <stdint.h>
+#include <time.h>
+
+#include "clock.h"
+#include "drive.h"
+#include "footprint.h"
+
+enum {
+    PHASES = 6,
+    MAPPED_SLACK = 256 << 10,
+    RESIDENT_SLACK = 1 << 20, /* kernels since 6.2 tell it from counters that lag behind */
+    TOO_MUCH = 256 << 20,
+};
+
+struct size_now {
+    size_t mapped, resident;
+};
+
+static struct size_now measure(void)
+{
+    return (struct size_now){mapped_bytes(), resident_bytes()};
+}
+
+static size_t above(size_t now, size_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+/* `parts` times `cycles`, or as many as can be done in a second; how many.  Once growth was seen
+ * there is a pause between the parts, for a thread of the handler's that frees later and falls
+ * behind in a loop that does nothing else. */
+static size_t run_phase(size_t parts, size_t cycles, void (*cycle)(void *data), void *data)
+{
+    uint64_t begun = clock_now();
+    size_t done = 0;
+    for (size_t part = 0; part < parts; part++) {
+        for (size_t i = 0; i < cycles && clock_since(begun) < 1; i++, done++)
+            cycle(data);
+        if (parts > 1)
+            nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    return done;
+}
+
+void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data), void *data,
+                         const char *what)
+{
+    run_phase(1, is_slow() ? cycles / 16 + 1 : cycles, cycle, data);
+    if (is_slow())
+        return;
+    struct size_now begun = measure(), before = begun, after = begun;
+    size_t done = 0;
+    for (int phase = 0; phase < PHASES; phase++) {
+        before = after;
+        done = run_phase((size_t)1 << phase, cycles, cycle, data);
+        after = measure();
+        if (above(after.mapped, before.mapped) <= MAPPED_SLACK &&
+            above(after.resident, before.resident) <= RESIDENT_SLACK)
+            return;
+        if (above(after.mapped, begun.mapped) > TOO_MUCH ||
+            above(after.resident, begun.resident) > TOO_MUCH / 4)
+            break;
+    }
+    broken_at(line, text("memory to stop growing while %s", what),
+              "%zu KiB more mapped and %zu KiB more resident after the last %zu times, "
+              "%zu KiB and %zu KiB since the first %zu",
+              above(after.mapped, before.mapped) >> 10, above(after.resident, before.resident) >> 10,
+              done, above(after.mapped, begun.mapped) >> 10,
+              above(after.resident, begun.resident) >> 10, cycles);
+}

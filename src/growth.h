@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Whether memory stops growing while the same work is done again and again.
+ */
+#ifndef CONFORM_GROWTH_H
+#define CONFORM_GROWTH_H
+
+#include <stddef.h>
+
+/* Does `cycle(data)` many times, `cycles` at first, and twice as often in each phase that follows
+ * until in one of them what is mapped and what is resident grow no more.  Caches and quarantines
+ * have filled by then; where memory still grows in the last phase, or has grown by more than a
+ * quarter of a gibibyte, the property is broken: "memory to stop growing while `what`".  A cycle
+ * that is lost altogether has to be worth a kilobyte, or nothing is seen.
+ *
+ * Where memory cannot be measured (memcheck, the sanitizers) the first cycles are all. */
+#define expect_no_growth(cycles, cycle, data, what)                                                \
+    expect_no_growth_at(__LINE__, cycles, cycle, data, what)
+void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data), void *data,
+                         const char *what);
+
+#endif

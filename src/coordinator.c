@@ -202,7 +202,7 @@ static void worker_ended(struct coordinator *c, size_t number, int status)
     const char *how =
         hung ? "the worker did not come back"
         : WIFSIGNALED(status)
-            ? text("it took the worker down with it (SIG%s)", sigabbrev_np(WTERMSIG(status)))
+            ? text("it took the worker down with it (%s)", worker_signal_name(WTERMSIG(status)))
             : text("it took the worker down with it (status %d)", WEXITSTATUS(status));
     bool in_hand = atomic_load(&board->workers[number].property) != 0;
     if (hung)
@@ -215,12 +215,12 @@ static void worker_ended(struct coordinator *c, size_t number, int status)
 /* Check ends a property that takes too long; this is for a worker that does not come back. */
 static void end_hung_workers(struct coordinator *c)
 {
-    enum { GRACE = 5 };
     struct board *board = c->plan.board;
+    uint64_t grace = (uint64_t)((2 + c->plan.timeout / 10) * 1e9); /* memcheck makes all slow */
     for (size_t i = 0; i < c->jobs; i++) {
         struct one_worker *worker = &c->workers[i];
         if (worker->pid == 0 || worker->hung || atomic_load(&board->workers[i].property) == 0 ||
-            clock_now() < atomic_load(&board->workers[i].until) + GRACE * (uint64_t)1000000000)
+            clock_now() < atomic_load(&board->workers[i].until) + grace)
             continue;
         worker->hung = true;
         kill(worker->pid, SIGKILL);

@@ -36,6 +36,7 @@ static struct {
     sigset_t not_default;   /* the signals that a property's process has to reset */
     const char *check_temp; /* where Check keeps its files, or NULL for where it likes */
     char *temp;             /* TEMP, as the environment has it, or NULL */
+    double limit; /* seconds that the property may take */
 } worker;
 
 double worker_time_limit(const struct plan *plan)
@@ -159,13 +160,21 @@ static const char *where_it_was(const struct record *record)
         words = call_in_words(&record->calls[i]);
     if (words != NULL)
         return text("inside %s", words);
-    return record->step[0] != '\0' ? text("while %s", record->step) : "outside the handler";
+    int length = (int)strnlen(record->step, sizeof record->step); /* who knows what is there */
+    return length > 0 ? text("while %.*s", length, record->step) : "outside the handler";
+}
+
+const char *worker_signal_name(int number)
+{
+    const char *name = sigabbrev_np(number);
+    return name != NULL ? text("SIG%s", name) : text("signal %d", number);
 }
 
 void worker_describe_crash(struct record *record, const char *how)
 {
-    const char *address =
-        record->signal_has_address ? text(" at address %#zx", (size_t)record->signal_address) : "";
+    const char *address = record->signal != 0 && record->signal_has_address
+                              ? text(" at address %#zx", (size_t)record->signal_address)
+                              : "";
     snprintf(record->expected, sizeof record->expected, "the property to run to its end");
     snprintf(record->seen, sizeof record->seen, "%s%s, %s", how, address, where_it_was(record));
 }
@@ -195,19 +204,19 @@ static enum verdict judge_end(struct record *record, TestResult *result)
             make_sound(record);
             return record->reached;
         }
+        record->signal = 0;
         worker_describe_crash(record, "the process exited with status 0");
         return CRASH;
     }
-    record->signal = 0; /* believe what the kernel said */
+    record->signal = 0; /* believe what the kernel says */
     if (strncmp(message, "Test timeout expired", 20) == 0) {
-        worker_describe_crash(record, text("no end after %.3g s",
-                                           worker_time_limit(worker.plan)));
+        worker_describe_crash(record, text("no end after %.3g s", worker.limit));
         atomic_fetch_add(&worker.plan->board->timeouts, 1);
         return TIMEOUT;
     }
     if (sscanf(message, "Received signal %d", &number) == 1) {
         record->signal = number;
-        worker_describe_crash(record, text("SIG%s", sigabbrev_np(number)));
+        worker_describe_crash(record, worker_signal_name(number));
         return CRASH;
     }
     if (sscanf(message, "Early exit with return value %d", &number) == 1) {
@@ -283,7 +292,7 @@ static void run_under_check(size_t index)
     }
     Suite *suite = suite_create("battery");
     TCase *tcase = tcase_create(property->id);
-    tcase_set_timeout(tcase, worker_time_limit(worker.plan));
+    tcase_set_timeout(tcase, worker.limit);
     tcase_add_checked_fixture(tcase, begin_in_child, NULL);
     tcase_add_test(tcase, check_runs_property);
     suite_add_tcase(suite, tcase);
@@ -307,8 +316,8 @@ static void take(size_t number, size_t index, int doorbell)
     struct board *board = worker.plan->board;
     uint64_t since = clock_now();
     atomic_store(&board->workers[number].since, since);
-    atomic_store(&board->workers[number].until,
-                 since + (uint64_t)(worker_time_limit(worker.plan) * 1e9));
+    worker.limit = worker_time_limit(worker.plan);
+    atomic_store(&board->workers[number].until, since + (uint64_t)(worker.limit * 1e9));
     atomic_store(&board->workers[number].property, index + 1);
     run_under_check(index);
     atomic_store(&board->workers[number].property, 0);

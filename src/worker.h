@@ -45,6 +45,9 @@ _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_
 /* What a record says about a process that did not reach its end: fills in expected and seen. */
 void worker_describe_crash(struct record *record, const char *how);
 
+/* "SIGSEGV", or "signal 40" where it has no name. */
+const char *worker_signal_name(int number);
+
 /* True once the first property has shown that the subject is alive. */
 bool worker_subject_lives(struct board *board);
 

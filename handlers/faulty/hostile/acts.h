@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a subject can do to the process that it is in, and to those around it.  Each act is done
+ * while the object is loaded (early.c) and in its calloc (late.c); tests/hostile.py holds the
+ * verdicts that this may cost, and sees to it that it costs nothing else.
+ */
+#ifndef CONFORM_HOSTILE_ACTS_H
+#define CONFORM_HOSTILE_ACTS_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define ACT __attribute__((unused)) static
+
+/* ---- ending -------------------------------------------------------------------------------- */
+
+ACT void exits(void)
+{
+    _exit(0);
+}
+
+ACT void exits_in_order(void)
+{
+    exit(0);
+}
+
+ACT void exits_with_3(void)
+{
+    _exit(3);
+}
+
+ACT void aborts(void)
+{
+    abort();
+}
+
+ACT void writes_to_null(void)
+{
+    *(volatile int *)16 = 1;
+}
+
+ACT void kills_itself(void)
+{
+    kill(getpid(), SIGKILL);
+}
+
+ACT void kills_itself_namelessly(void)
+{
+    kill(getpid(), SIGRTMIN + 5);
+}
+
+ACT void becomes_another_program(void)
+{
+    execl("/bin/true", "true", (char *)NULL);
+}
+
+__attribute__((noinline)) static int deeper(volatile char *above)
+{
+    volatile char frame[4096];
+    frame[0] = above[0];
+    return deeper(frame) + frame[0];
+}
+
+ACT void overflows_the_stack(void)
+{
+    char first = 1;
+    exit(deeper(&first));
+}
+
+static jmp_buf gone;
+
+__attribute__((noinline)) static int sets_the_mark(void)
+{
+    return setjmp(gone);
+}
+
+/* Back into a frame that has ended: where that leads, nobody knows. */
+ACT void jumps(void)
+{
+    if (sets_the_mark() == 0)
+        longjmp(gone, 1);
+}
+
+/* ---- not ending ------------------------------------------------------------------------------ */
+
+ACT void hangs(void)
+{
+    for (;;)
+        pause();
+}
+
+ACT void spins(void)
+{
+    for (volatile unsigned i = 0;; i++)
+        continue;
+}
+
+ACT void stops_itself(void)
+{
+    kill(getpid(), SIGSTOP);
+}
+
+ACT void hangs_deaf(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    for (int number = 1; number < 65; number++)
+        signal(number, SIG_IGN);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    for (;;)
+        sleep(1000);
+}
+
+static void returns(int number)
+{
+    (void)number;
+}
+
+/* The faulting instruction runs again, and again. */
+ACT void crashes_for_ever(void)
+{
+    for (int number = 1; number < 65; number++)
+        signal(number, returns);
+    *(volatile int *)16 = 1;
+}
+
+/* Out of the group that the time limit kills. */
+ACT void hides_in_its_parents_group(void)
+{
+    setpgid(0, getpgid(getppid()));
+    for (;;)
+        pause();
+}
+
+/* ---- going on -------------------------------------------------------------------------------- */
+
+static const char forged[] = "\nok 1 - forged\n</testcase>\",\033[2J\xff\n";
+
+ACT void floods(void)
+{
+    for (int i = 0; i < 100000; i++) {
+        if (write(1, forged, sizeof forged) < 0 && write(2, forged, sizeof forged) < 0)
+            continue;
+    }
+}
+
+ACT void floods_until_taken(void)
+{
+    for (size_t left = 1 << 20; left > 0;)
+        left -= write(1, forged, 1) == 1;
+}
+
+ACT void floods_stdio(void)
+{
+    for (int i = 0; i < 20000; i++)
+        fputs(forged, i % 2 != 0 ? stdout : stderr);
+}
+
+ACT void closes_descriptors(void)
+{
+    for (int fd = 0; fd <= 20; fd++)
+        close(fd);
+}
+
+ACT void closes_all_descriptors(void)
+{
+    for (int fd = 0; fd < 1024; fd++)
+        close(fd);
+}
+
+ACT void takes_the_signals(void)
+{
+    for (int number = 1; number < 65; number++)
+        signal(number, SIG_IGN);
+    alarm(0);
+}
+
+ACT void forks_and_both_return(void)
+{
+    fork();
+}
+
+ACT void leaves_a_process(void)
+{
+    if (fork() != 0)
+        return;
+    setsid();
+    prctl(PR_SET_PDEATHSIG, 0);
+    hangs_deaf();
+}
+
+/* Processes that are gone from their parents before anybody can look. */
+ACT void leaves_a_chain(void)
+{
+    if (fork() != 0)
+        return;
+    for (int i = 0; i < 20; i++) {
+        setsid();
+        if (fork() != 0)
+            _exit(0);
+    }
+    hangs_deaf();
+}
+
+/* Everything that is shared and can be written, the property's own record among it. */
+ACT void scribbles_over_shared_memory(void)
+{
+    char line[512], rights[8];
+    unsigned long from, to;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        if (sscanf(line, "%lx-%lx %7s", &from, &to, rights) == 3 && rights[1] == 'w' &&
+            rights[3] == 's')
+            memset((void *)from, 0xff, to - from);
+    }
+    if (maps != NULL)
+        fclose(maps);
+}
+
+ACT void scribbles_and_exits(void)
+{
+    scribbles_over_shared_memory();
+    _exit(0);
+}
+
+ACT void leaves_a_process_that_scribbles(void)
+{
+    if (fork() != 0)
+        return;
+    setsid();
+    for (;;)
+        scribbles_over_shared_memory();
+}
+
+/* ---- against the parent ------------------------------------------------------------------------
+ */
+
+ACT void kills_its_parent(void)
+{
+    kill(getppid(), SIGKILL);
+}
+
+ACT void kills_its_parent_and_stays(void)
+{
+    prctl(PR_SET_PDEATHSIG, 0);
+    setsid();
+    kill(getppid(), SIGKILL);
+    hangs_deaf();
+}
+
+ACT void stops_its_parent(void)
+{
+    kill(getppid(), SIGSTOP);
+}
+
+ACT void kills_its_group(void)
+{
+    kill(0, SIGKILL);
+}
+
+ACT void kills_its_parents_group(void)
+{
+    kill(-getpgid(getppid()), SIGKILL);
+}
+
+#endif

@@ -269,7 +269,7 @@ static bool is_stopped(volatile unsigned char *p)
     sigaction(SIGSEGV, &action, &segv);
     sigaction(SIGBUS, &action, &bus);
     if (sigsetjmp(stopped, 1) == 0)
-        *p = *p;
+        *p = *p; /* cppcheck-suppress selfAssignment */
     else
         seen = true;
     sigaction(SIGSEGV, &segv, NULL);

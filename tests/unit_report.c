@@ -160,8 +160,8 @@ static const char *const hostile[] = {
     "<failure/> & &amp; ]]> <![CDATA[ <!-- --> <?x ?>",
     "\x01\x02\x03\x07\b\t\v\f\r\x1b[2J\x1b]0;title\x07\x7f",
     "\xff\xfe\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80\xef\xbf\xbe\xc2\x85",
-    "\xe2\x80\xae"
-    "desrever\xe2\x80\xa8\xe2\x80\xa9\xef\xbb\xbf",
+    ("\xe2\x80\xae" /* a new literal: d is a hexadecimal digit */
+     "desrever\xe2\x80\xa8\xe2\x80\xa9\xef\xbb\xbf"),
 };
 
 /* In row 0 each field holds the bytes once; in row 1, as often as they fit, cut anywhere. */

@@ -355,7 +355,7 @@ static void *stepping_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     char *p = slot_calloc(ctx, nelem, elsize);
     size_t steps = p != NULL ? (nelem * elsize + 95) / 96 : 0;
-    if (is_in_slot(p) && p + steps * 96 < slots.memory[SLOTS])
+    if (is_in_slot(p) && is_in_slot(p + steps * 96))
         memset(p, 0, steps * 96);
     return p;
 }

@@ -24,7 +24,8 @@ static struct slots slots = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 UNUSED static inline bool is_in_slot(const void *p)
 {
-    return (const char *)p >= slots.memory[0] && (const char *)p < slots.memory[SLOTS];
+    const char *begin = slots.memory[0];
+    return (const char *)p >= begin && (const char *)p < begin + sizeof slots.memory;
 }
 
 /* A block in a slot, or NULL where it does not fit or none is left. */

@@ -39,27 +39,24 @@ static void use_ordinarily(void)
     subject_free(subject_calloc(0, 8), 0);
 }
 
-/* What nobody can be given. */
+/* What nobody can be given.  Where a block comes all the same, that is for malloc.too-large,
+ * calloc.overflow and realloc.failure-keeps-block to say, and it is left alone here. */
 static void ask_too_much(void)
 {
     static const size_t sizes[] = {SIZE_MAX,        SIZE_MAX - 15,   SIZE_MAX - 4096,
                                    PTRDIFF_MAX,     PTRDIFF_MAX - 63, (size_t)PTRDIFF_MAX + 1,
                                    (size_t)1 << 60, (size_t)1 << 50};
-    void *p = must_malloc(100);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i];
-        expect(subject_malloc(size) == NULL, text("malloc(%zu) to return NULL", size), "a block");
-        expect(subject_calloc(size, 1) == NULL, text("calloc(%zu, 1) to return NULL", size),
-               "a block");
-        expect(subject_calloc(size / 4, 8) == NULL,
-               text("calloc(%zu, 8) to return NULL", size / 4), "a block");
-        expect(subject_realloc(p, size) == NULL, text("realloc to %zu to return NULL", size),
-               "a block");
+        (void)subject_malloc(size);
+        (void)subject_calloc(size, 1);
+        (void)subject_calloc(size / 4, 8);
+        void *p = must_malloc(100);
+        if (subject_realloc(p, size) == NULL)
+            subject_free(p, 100);
         subject_free(NULL, size);
     }
-    expect(subject_calloc((size_t)1 << 33, (size_t)1 << 33) == NULL,
-           "calloc(8589934592, 8589934592) to return NULL", "a block");
-    subject_free(p, 100);
+    (void)subject_calloc((size_t)1 << 33, (size_t)1 << 33);
 }
 
 static void use_in_every_way(void)
@@ -432,11 +429,8 @@ static void ask_for_everything(void)
         ask_for(SIZE_MAX - k);
         ask_for((size_t)PTRDIFF_MAX - 50 + k);
     }
-    for (size_t nelem = 2; nelem != 0; nelem *= 2) {
-        void *p = subject_calloc(nelem, SIZE_MAX / nelem + 2);
-        expect(p == NULL, text("calloc(%zu, %zu) to return NULL", nelem, SIZE_MAX / nelem + 2),
-               "a block");
-    }
+    for (size_t nelem = 2; nelem != 0; nelem *= 2)
+        (void)subject_calloc(nelem, SIZE_MAX / nelem + 2); /* calloc.overflow judges it */
 }
 
 static void ask_in_thread(void *data)

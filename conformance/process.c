@@ -150,7 +150,8 @@ PROPERTY(process_fork_while_busy,
               "would wait for a lock whose owner does not exist there",
     .hint   = "take every lock in pthread_atfork's prepare handler and give it back in the other two",
     .looks  = "WARN: calls of a forked child to return, when another thread was inside the subject "
-              "at the fork; no end after 2 s")
+              "at the fork; no end after 2 s",
+    .world  = WORLD_BARE)
 {
     if (CONFORM_SANITIZED)
         skip("the sanitizer's own allocator is not made for a fork while it is busy");

@@ -95,7 +95,8 @@ PROPERTY(threads_first_call,
     .why    = "a thread that only receives arrays frees or resizes before it has allocated "
               "anything",
     .hint   = "make a thread's own state on demand in all four, and for any number of threads",
-    .looks  = "CRASH: SIGSEGV at address 0, inside free(0x7f1b2c000b70, 100)")
+    .looks  = "CRASH: SIGSEGV at address 0, inside free(0x7f1b2c000b70, 100)",
+    .world  = WORLD_BARE)
 {
     struct newcomer newcomers[FIRSTS];
     pthread_barrier_t ready;
@@ -253,7 +254,8 @@ PROPERTY(threads_concurrent,
     .why    = "two threads would be given one block, and each overwrite the other's array",
     .hint   = "a lock round every list, table and counter that threads share, in all four "
               "functions, or lists of each thread's own",
-    .looks  = "FAIL: byte 0 of 64 to be 0x41 as it was written, beside 2 other threads; seen 0x9a")
+    .looks  = "FAIL: byte 0 of 64 to be 0x41 as it was written, beside 2 other threads; seen 0x9a",
+    .world  = WORLD_BARE)
 {
     struct mixer mixers[THREADS] = {0};
     pthread_barrier_t ready;
@@ -389,7 +391,8 @@ PROPERTY(threads_hand_over,
     .hint   = "what comes back from another thread goes to its owner under a lock or by an atomic "
               "exchange",
     .looks  = "FAIL: byte 16 of 120 to be 0xe1 as it was written, when another thread has been "
-              "given the block; seen 0x33")
+              "given the block; seen 0x33",
+    .world  = WORLD_BARE)
 {
     static struct ring rings[STATIONS];
     struct station stations[STATIONS];
@@ -428,7 +431,8 @@ PROPERTY(threads_outlives_its_thread,
     .why    = "what a worker thread computed is used when the worker is gone",
     .hint   = "an arena of a thread's own lives on, or is handed on with its live blocks",
     .looks  = "FAIL: byte 0 of 9 to be 0x2c as it was written, after the thread that made it ended "
-              "and others came; seen 0x00")
+              "and others came; seen 0x00",
+    .world  = WORLD_BARE)
 {
     struct blocks blocks = {0};
     for (size_t i = 0; i < 6; i++) {

@@ -403,12 +403,16 @@ struct random *chance(void)
 struct errand {
     void (*body)(void *);
     void *data;
+    bool with_gil;
 };
 
 static void *run_errand(void *data)
 {
     struct errand *errand = data;
-    errand->body(errand->data);
+    if (errand->with_gil)
+        python_call_with_gil(errand->body, errand->data);
+    else
+        errand->body(errand->data);
     return NULL;
 }
 
@@ -419,14 +423,19 @@ void in_threads(size_t count, void (*body)(void *), void *data, size_t element)
     struct errand errands[MOST];
     if (count > MOST)
         harness_broke("%zu threads are more than in_threads can start", count);
+    bool had_gil = python_has_gil();
+    if (had_gil)
+        python_release();
     for (size_t i = 0; i < count; i++) {
-        errands[i] = (struct errand){body, (char *)data + i * element};
+        errands[i] = (struct errand){body, (char *)data + i * element, had_gil && count == 1};
         int error = pthread_create(&threads[i], NULL, run_errand, &errands[i]);
         if (error != 0)
             harness_broke("a thread cannot be started: %s", strerror(error));
     }
     for (size_t i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
+    if (had_gil)
+        python_acquire();
 }
 
 void in_child(void (*body)(void *data), void *data)

@@ -34,8 +34,9 @@ enum judge {
 
 /* In what state of its process a property begins. */
 enum world {
-    WORLD_BARE,     /* interpreter up, subject loaded, GIL released: as NumPy calls realloc */
-    WORLD_PYTHON,   /* interpreter up, NumPy imported, subject loaded, GIL held */
+    WORLD_PYTHON,   /* interpreter up, NumPy imported, subject loaded, GIL held: as NumPy calls
+                     * malloc, calloc and free.  Where nothing is said, it is this one. */
+    WORLD_BARE,     /* the same with the GIL released: as NumPy calls realloc, and as threads run */
     WORLD_UNLOADED, /* interpreter up, NumPy imported, GIL held; the property loads the subject */
     WORLD_FRESH,    /* no interpreter yet and no subject: the property starts and loads them */
 };

@@ -184,6 +184,18 @@ void python_release(void)
     released = PyEval_SaveThread();
 }
 
+bool python_has_gil(void)
+{
+    return Py_IsInitialized() && PyGILState_Check();
+}
+
+void python_call_with_gil(void (*body)(void *), void *data)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    body(data);
+    PyGILState_Release(state);
+}
+
 void python_acquire(void)
 {
     PyEval_RestoreThread(released);

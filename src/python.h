@@ -52,6 +52,12 @@ void python_acquire(void);
  * the group is the first `length` characters. */
 void python_prepare(const char *group, size_t length);
 
+/* Whether this thread has it. */
+bool python_has_gil(void);
+
+/* body(data) on a thread that has not, with the GIL. */
+void python_call_with_gil(void (*body)(void *), void *data);
+
 /* Calls `function` of conformance/MODULE.py without arguments, GIL held.  Where it raises, the
  * property is broken: it expected NumPy to work as it does with its default handler. */
 void python_call(const char *module, const char *function);

@@ -72,7 +72,7 @@ START_TEST(what_is_not_said_is_a_must_for_the_handler)
     const struct property *property = property_find("stray.has-no-group");
     ck_assert_int_eq(property->level, MUST);
     ck_assert_int_eq(property->judge, JUDGE_HANDLER);
-    ck_assert_int_eq(property->world, WORLD_BARE);
+    ck_assert_int_eq(property->world, WORLD_PYTHON);
 }
 END_TEST
 

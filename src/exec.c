@@ -199,7 +199,8 @@ static _Noreturn void run_program(void)
 static _Noreturn void be_the_program(void)
 {
     start_program();
-    const char *wrong = python_run("takeover", "begin");
+    const char *wrong =
+        python_run("takeover", program.place.module != NULL ? "begin_behind_numpy" : "begin");
     if (wrong != NULL)
         cannot_start(wrong);
     run_program();
@@ -278,7 +279,8 @@ static bool run_once(size_t nth)
 static _Noreturn void be_the_fork_server(void)
 {
     start_program();
-    const char *wrong = python_run("takeover", "begin_with_numpy");
+    const char *wrong = python_run("takeover", program.place.module != NULL ? "begin_behind_numpy"
+                                                                            : "begin_with_numpy");
     if (wrong != NULL)
         cannot_start(wrong);
     run_once(0);

@@ -62,5 +62,13 @@ def begin():
 
 
 def begin_with_numpy():
+    """For --fail-each, which forks behind NumPy's import."""
     begin()
     import numpy  # noqa: F401
+
+
+def begin_behind_numpy():
+    """For a handler from a Python module, which needs a NumPy that is whole."""
+    import numpy  # noqa: F401
+
+    begin()

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--exec: a Python program between NumPy and the handler, and --fail-each."""
+
+import os
+import re
+import signal
+
+import suite
+
+SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
+FAULTY = os.path.join(suite.FAULTY, "faulty.so")
+
+THREADS = """
+import asyncio, concurrent.futures, threading
+import numpy as np
+names = []
+try:
+    name_of = np._core.multiarray.get_handler_name
+except AttributeError:
+    name_of = np.core.multiarray.get_handler_name
+def note():
+    names.append(name_of(np.ones(3)))
+async def note_later():
+    note()
+note()
+thread = threading.Thread(target=note); thread.start(); thread.join()
+with concurrent.futures.ThreadPoolExecutor() as pool:
+    pool.submit(note).result()
+asyncio.run(note_later())
+print(names)
+"""
+
+# A thread that Python did not start: ctypes calls back on one of the C library's own.
+C_THREAD = """
+import ctypes, numpy as np
+try:
+    name_of = np._core.multiarray.get_handler_name
+except AttributeError:
+    name_of = np.core.multiarray.get_handler_name
+libc = ctypes.CDLL(None)
+def body(unused):
+    print(name_of(np.ones(3)))
+    return 0
+callback = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(body)
+thread = ctypes.c_ulong()
+assert libc.pthread_create(ctypes.byref(thread), None, callback, None) == 0
+libc.pthread_join(thread, None)
+"""
+
+KNOWN = "import numpy as np; a = np.fromstring('', sep=' '); del a"
+REALLOC = "import numpy as np; a = np.arange(10); a.resize(1000, refcheck=False)"
+FORKS = """
+import os, numpy as np
+kept = [np.ones(100) for i in range(50)]
+pid = os.fork()
+if pid == 0:
+    del kept
+    os._exit(0)
+os.waitpid(pid, 0)
+print(len(kept))
+"""
+
+# name, arguments before --, arguments behind it, exit code, stdout, stderr
+CASES = [
+    ("-c", ["-H", "aligned"], ["-c", "print('x' * 3)"], 0, r"\Axxx\n\Z", "did not import NumPy"),
+    ("the program's own status", ["-H", "aligned"], ["-c", "import numpy, sys; sys.exit(7)"], 7,
+     r"\A\Z", "no violation"),
+    ("an uncaught exception", ["-H", "aligned"], ["-c", "import numpy; numpy.ones(-1)"], 1, r"\A\Z",
+     "ValueError"),
+    ("-m", ["-H", "aligned"], ["-m", "json.tool", "--help"], 0, "usage:", "did not import"),
+    ("python's own options", ["-H", "aligned"], ["-B", "-c", "import sys; print(sys.flags[5])"], 0,
+     r"\A\d\n", ""),
+    ("every thread and task", ["-H", "shift_header", "-q"], ["-c", THREADS], 0,
+     r"\A\['shift_header', 'shift_header', 'shift_header', 'shift_header'\]\n\Z", r"\A\Z"),
+    ("a thread made in C", ["-H", "aligned", "-q"], ["-c", C_THREAD], 0, r"\Aaligned\n\Z", r"\A\Z"),
+    ("a known slip of NumPy's", ["-H", "aligned"], ["-c", KNOWN], 0, "", "known +by NumPy: size 1"),
+    ("a forked child frees its copies", ["-H", "aligned"], ["-c", FORKS], 0, r"\A50\n",
+     r"no violation"),
+    ("where live blocks come from", ["-H", "aligned", "--stacks"],
+     ["-c", "import numpy as np\nkept = np.ones(123456)"], 0, "", r"987648 bytes in 1 block  .*:2"),
+    ("os._exit", ["-H", "aligned"], ["-c", "import numpy, os; os._exit(9)"], 9, "", "no violation"),
+    ("a crash of the program", ["-H", "aligned"],
+     ["-c", "import numpy, ctypes; ctypes.string_at(8)"], 128 + signal.SIGSEGV, "", "SIGSEGV"),
+    ("a handler that loses contents",
+     ["-H", FAULTY + ":realloc_does_not_copy"], ["-c", REALLOC], 1, "",
+     "VIOLATION by the handler: contents lost"),
+    ("realloc that always moves", ["-H", SOUND + ":always_moves"], ["-c", REALLOC], 0, "",
+     "no violation"),
+    ("a handler that is not there", ["-H", "wibble"], ["-c", "1"], 3, r"\A\Z", "wibble: "),
+    ("without a handler", [], ["-c", "1"], 2, r"\A\Z", "no handler to test"),
+]
+
+
+def cases(tap):
+    for name, before, behind, code, stdout, stderr in CASES:
+        result = suite.conform(*(before + ["--exec", "--"] + behind))
+        good = (result.code == code and re.search(stdout, result.stdout)
+                and re.search(stderr, result.stderr))
+        tap.point(good, name, result)
+
+
+def script_and_stdin(tap):
+    with suite.scratch() as folder:
+        path = os.path.join(folder, "program.py")
+        with open(path, "w") as file:
+            file.write("import sys, numpy\nprint(__name__, sys.argv[1:], sys.path[0])\n")
+        result = suite.conform("-H", "aligned", "-q", "--exec", "--", path, "--color", "x")
+        expected = "__main__ ['--color', 'x'] %s\n" % folder
+        tap.point(result.code == 0 and result.stdout == expected, "a script", result)
+    result = suite.run(["sh", "-c", "echo 'print(6 * 7)' | \"$0\" -H aligned -q --exec -- -",
+                        suite.CONFORM])
+    tap.point(result.code == 0 and result.stdout == "42\n", "stdin", result)
+
+
+def fail_each(tap):
+    program = "import numpy as np; a = np.arange(9); b = a + a; a.resize(99, refcheck=False)"
+    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c", program)
+    match = re.match(r"(\d+) runs.*: (\d+) ended in MemoryError, (\d+) in success, 0 otherwise",
+                     result.stdout)
+    good = match and int(match[1]) >= 3 and int(match[1]) == int(match[2]) + int(match[3])
+    tap.point(result.code == 0 and good and int(match[2]) >= 3, "--fail-each", result)
+    handled = ("import numpy as np\ntry:\n    np.ones(99)\nexcept MemoryError:\n    pass")
+    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c", handled)
+    tap.point(result.code == 0 and re.search(r"[1-9]\d* in success", result.stdout),
+              "--fail-each of a program that goes on", result)
+    dies = ("import numpy as np, os\ntry:\n    np.ones(99)\nexcept MemoryError:\n    os.abort()")
+    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c", dies)
+    tap.point(result.code == suite.HARNESS_BROKE and "SIGABRT" in result.stdout,
+              "--fail-each of a program that dies of it", result)
+
+
+def main():
+    tap = suite.Tap()
+    cases(tap)
+    script_and_stdin(tap)
+    fail_each(tap)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

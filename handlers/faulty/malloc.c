@@ -549,8 +549,8 @@ static void *numbering_malloc(void *ctx, size_t size)
 }
 MUTANT(malloc_runs_out_of_numbers, "malloc.lasts", .malloc = numbering_malloc);
 
-/* A table of 4096 live blocks loses an entry in every 64th free. */
-static _Atomic int entries = 4096;
+/* A table of 32768 live blocks loses an entry in every eighth free. */
+static _Atomic int entries = 32768;
 static void *table_malloc(void *ctx, size_t size)
 {
     if (entries <= 0)
@@ -574,7 +574,7 @@ static void *table_realloc(void *ctx, void *p, size_t size)
 static void table_free(void *ctx, void *p, size_t size)
 {
     static _Atomic unsigned frees;
-    entries += p != NULL && ++frees % 64 != 0;
+    entries += p != NULL && ++frees % 8 != 0;
     base_free(ctx, p, size);
 }
 MUTANT(free_loses_an_entry_of_the_table, "malloc.lasts", .malloc = table_malloc,

@@ -38,7 +38,7 @@ PROPERTY(abi_loads,
     subject_free(p, 64);
 }
 
-/* ---- the name -------------------------------------------------------------------------------------- */
+/* ---- the name -------------------------------------------------------------------------------- */
 
 /* How long the name is, without a NUL. */
 static size_t name_length(void)
@@ -48,7 +48,7 @@ static size_t name_length(void)
 
 static const char *name_to_show(void)
 {
-    static char clean[4 * sizeof ((PyDataMem_Handler *)0)->name + 1];
+    static char clean[4 * sizeof((PyDataMem_Handler *)0)->name + 1];
     return text_clean(clean, sizeof clean, subject_handler()->name, name_length(), 0);
 }
 
@@ -123,7 +123,7 @@ PROPERTY(abi_name_says_something,
     Py_DECREF(name);
 }
 
-/* ---- the rest of the struct ---------------------------------------------------------------------- */
+/* ---- the rest of the struct ------------------------------------------------------------------ */
 
 PROPERTY(abi_version,
     .id     = "abi.version",
@@ -155,7 +155,7 @@ PROPERTY(abi_functions_present,
     expect(a->free != NULL, "a function for free", "NULL");
 }
 
-/* ---- that it stays as it is ------------------------------------------------------------------------ */
+/* ---- that it stays as it is ------------------------------------------------------------------ */
 
 /* broken where the struct is not what it was. */
 static void expect_same_struct(const PyDataMem_Handler *was, const char *after)
@@ -318,7 +318,7 @@ PROPERTY(abi_claims_known,
     expect(wrong == NULL, "claims that are known, see nep49.h", "%s", wrong);
 }
 
-/* ---- two of them in one process --------------------------------------------------------------------- */
+/* ---- two of them in one process -------------------------------------------------------------- */
 
 /* One of the two instances and the blocks that it made. */
 struct side {
@@ -348,8 +348,9 @@ static void side_resize(struct side *side, size_t place, size_t size)
 {
     struct block *b = &side->blocks.at[place];
     unsigned char *p = handler_realloc(side->handler, b->p, size);
-    expect(p != NULL, text("realloc(%p, %zu) to return a block: little else is live",
-                           (void *)b->p, size), "NULL");
+    expect(p != NULL,
+           text("realloc(%p, %zu) to return a block: little else is live", (void *)b->p, size),
+           "NULL");
     *b = (struct block){p, size, b->number};
     pattern_fill(p, size, b->number);
 }
@@ -446,7 +447,7 @@ PROPERTY(abi_ctx_passed,
     python_acquire();
 }
 
-/* ---- what loading leaves alone ------------------------------------------------------------------------ */
+/* ---- what loading leaves alone --------------------------------------------------------------- */
 
 struct surroundings {
     struct sigaction actions[NSIG];

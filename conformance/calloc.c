@@ -39,7 +39,7 @@ static const char *calloc_in_words(size_t size)
 
 static const struct maker by_calloc = {ask_calloc, calloc_or_else, calloc_in_words};
 
-/* ---- zero ----------------------------------------------------------------------------------- */
+/* ---- zero ------------------------------------------------------------------------------------ */
 
 /* All are kept until the end, so that each is memory that was in nobody's hands before. */
 static void small_and_fresh(void)
@@ -66,9 +66,8 @@ PROPERTY(calloc_zeroed,
     .hint   = "zero all of nelem * elsize bytes, or take the memory from libc's calloc",
     .looks  = "byte 8 of 13 to be 0, after calloc(13, 1): 0xa5")
 {
-    static const size_t large[] = {100000,  131071,        131073,  262144,
-                                   524289,  1 << 20,       2097151, (4 << 20) + 4104,
-                                   16 << 20};
+    static const size_t large[] = {100000,  131071,  131073,           262144,  524289,
+                                   1 << 20, 2097151, (4 << 20) + 4104, 16 << 20};
     small_and_fresh();
     for_each_size (size, 65536) {
         if (size <= 4096 || (is_slow() && size % 3 != 0))
@@ -132,12 +131,12 @@ static void reuse_shrunken(size_t size, int error)
     subject_free(dirty_block(more, 0), more);
     void *p = must_malloc(size / 2 + 1);
     subject_free(p, size / 2 + 1);
-    expect_clean(size, error, text("after malloc(%zu) and malloc(%zu) were freed", more,
-                                   size / 2 + 1));
+    expect_clean(size, error,
+                 text("after malloc(%zu) and malloc(%zu) were freed", more, size / 2 + 1));
     void *q = must_realloc(dirty_block(more, 1), size - size / 4);
     subject_free(q, size - size / 4);
-    expect_clean(size, error, text("after a block shrank from %zu to %zu and was freed", more,
-                                   size - size / 4));
+    expect_clean(size, error,
+                 text("after a block shrank from %zu to %zu and was freed", more, size - size / 4));
 }
 
 PROPERTY(calloc_zeroed_when_reused,
@@ -175,7 +174,7 @@ PROPERTY(calloc_zeroed_when_reused,
     }
 }
 
-/* ---- the two arguments ------------------------------------------------------------------------- */
+/* ---- the two arguments ----------------------------------------------------------------------- */
 
 /* Blocks side by side, of which each would reach into another were it too short. */
 static void expect_product(size_t nelem, size_t elsize)
@@ -207,8 +206,8 @@ PROPERTY(calloc_product,
     .looks  = "8 live blocks not to overlap: 80 bytes at 0x55d0c8 and 80 bytes at 0x55d0f8")
 {
     static const size_t pairs[][2] = {
-        {10, 8},   {7, 13},     {2, 2},     {3, 1000},   {97, 89},     {257, 257},
-        {31, 641}, {65537, 3},  {5, 65536}, {2, 70001},  {128, 16},    {4099, 17},
+        {10, 8},   {7, 13},    {2, 2},     {3, 1000},  {97, 89},  {257, 257},
+        {31, 641}, {65537, 3}, {5, 65536}, {2, 70001}, {128, 16}, {4099, 17},
     };
     static const size_t alone[] = {2, 24, 100, 997, 4096, 10007, 70001};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -350,7 +349,7 @@ PROPERTY(calloc_zero_arguments,
     blocks_free_all(&company);
 }
 
-/* ---- as malloc ---------------------------------------------------------------------------------- */
+/* ---- as malloc ------------------------------------------------------------------------------- */
 
 PROPERTY(calloc_alignment,
     .id     = "calloc.alignment",

@@ -18,7 +18,7 @@ static const char *malloc_in_words(size_t size)
 
 static const struct maker by_malloc = {subject_malloc, must_malloc, malloc_in_words};
 
-/* ---- every byte of it --------------------------------------------------------------------------- */
+/* ---- every byte of it ------------------------------------------------------------------------ */
 
 enum { PAGE = 4096 };
 
@@ -93,7 +93,7 @@ PROPERTY(malloc_extent,
         large_holds(large[i], i == 0 ? PAGE : 1 << 20);
 }
 
-/* ---- where it is ---------------------------------------------------------------------------- */
+/* ---- where it is ----------------------------------------------------------------------------- */
 
 PROPERTY(malloc_alignment,
     .id     = "malloc.alignment",
@@ -131,8 +131,8 @@ static void claimed_for_size(size_t size)
     void *moved = r != NULL ? subject_realloc(r, size) : NULL;
     as_claimed(moved, text("realloc of %zu bytes to %zu", other, size));
     if (p == NULL || q == NULL || (moved == NULL && !refusal_is_fair(MAX(size, other), 0, 0)))
-        broken(text("%zu bytes to be given by malloc, calloc and realloc: little else is live",
-                    size), "malloc: %p, calloc: %p, realloc: %p", p, q, moved);
+        broken(text("malloc, calloc and realloc to give %zu bytes: little else is live", size),
+               "malloc: %p, calloc: %p, realloc: %p", p, q, moved);
     subject_free(p, size);
     subject_free(q, size);
     subject_free(moved != NULL ? moved : r, moved != NULL ? size : other);
@@ -210,8 +210,8 @@ PROPERTY(malloc_disjoint,
 PROPERTY(malloc_neighbours,
     .id     = "malloc.neighbours",
     .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
-    .clause = "making or freeing one block leaves the bytes of every other alone, at once and a few "
-              "milliseconds later",
+    .clause = "making or freeing one block leaves the bytes of every other alone, at once and a "
+              "few milliseconds later",
     .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value "
               "throughout its lifetime",
     .why    = "arrays would change by themselves when another one comes or goes",
@@ -348,10 +348,10 @@ PROPERTY(malloc_past_4gib,
     .hint   = "keep sizes in size_t all the way, in headers and in tables too",
     .looks  = "CRASH: SIGSEGV, while writing the last byte of malloc(4294967312)")
 {
-    static const size_t sizes[] = {((size_t)1 << 32) + 16,   (size_t)1 << 31,
-                                   ((size_t)1 << 31) + 1,    (size_t)1 << 32,
-                                   ((size_t)1 << 32) + 1,    ((size_t)1 << 32) + 4096,
-                                   ((size_t)1 << 33) + 24,   ((size_t)1 << 35) + 1000};
+    static const size_t sizes[] = {((size_t)1 << 32) + 16, (size_t)1 << 31,
+                                   ((size_t)1 << 31) + 1,  (size_t)1 << 32,
+                                   ((size_t)1 << 32) + 1,  ((size_t)1 << 32) + 4096,
+                                   ((size_t)1 << 33) + 24, ((size_t)1 << 35) + 1000};
     struct blocks company = {0};
     bool limited = touches_all();
     if (limited) /* a sound one then refuses, and does not take all the memory there is */
@@ -379,7 +379,7 @@ PROPERTY(malloc_past_4gib,
     blocks_free_all(&company);
 }
 
-/* ---- running out ------------------------------------------------------------------------------ */
+/* ---- running out ----------------------------------------------------------------------------- */
 
 /* A reserve that libc has mapped before, 64 MiB for each thread's arena, is not limited: so much
  * has to be taken before the limit is known not to be felt. */
@@ -406,7 +406,7 @@ static void hoard_begin(struct hoard *hoard)
         harness_broke("out of memory for the list of blocks");
 }
 
-/* False where malloc refuses. Of large blocks only the ends are written. */
+/* False where malloc refuses.  Of large blocks only the ends are written. */
 static bool hoard_one(struct hoard *hoard, size_t size)
 {
     struct blocks *blocks = &hoard->blocks;
@@ -512,8 +512,7 @@ static void expect_sizes_again(const bool had[HOARDED_SIZES])
                 nanosleep(&(struct timespec){0, 1000000}, NULL);
         }
         expect(p != NULL || !had[i],
-               text("malloc(%zu) to return a block: all of that size were freed",
-                    hoarded_sizes[i]),
+               text("malloc(%zu) to return a block: all of that size were freed", hoarded_sizes[i]),
                "NULL");
         if (p != NULL)
             subject_free(p, hoarded_sizes[i]);

@@ -24,7 +24,7 @@
     NEP49_EXPORT PyDataMem_Handler defect = {                                                      \
         .name = #defect, .version = 1, .allocator = {BASE_FUNCTIONS}, __VA_ARGS__}
 
-/* ---- abi.name-terminated, abi.name-utf8, abi.name-says-something ------------------------------- */
+/* ---- abi.name-terminated, abi.name-utf8, abi.name-says-something ----------------------------- */
 
 MUTANT_GETTER(name_is_not_terminated, "abi.name-terminated")
 {
@@ -37,7 +37,9 @@ MUTANT_GETTER(name_is_not_terminated, "abi.name-terminated")
 STRUCT(name_is_latin_1, "abi.name-utf8", .name = "caf\xe9 au lait");
 STRUCT(name_is_cut_within_a_letter, "abi.name-utf8", .name = "grande \xc3");
 STRUCT(name_is_a_surrogate, "abi.name-utf8", .name = "half of \xed\xa0\xbd");
-STRUCT(name_is_overlong, "abi.name-utf8", .name = "a\xc0\xaf" "b");
+STRUCT(name_is_overlong, "abi.name-utf8",
+       .name = "a\xc0\xaf"
+               "b");
 
 STRUCT(name_is_empty, "abi.name-says-something", .name = "");
 STRUCT(name_is_blank, "abi.name-says-something", .name = "   ");
@@ -46,7 +48,7 @@ STRUCT(name_clears_the_screen, "abi.name-says-something", .name = "\x1b[2J mine"
 STRUCT(name_cannot_be_seen, "abi.name-says-something", .name = "\xe2\x80\x8b");
 STRUCT(name_is_numpys_own, "abi.name-says-something", .name = "default_allocator");
 
-/* ---- abi.version, abi.functions-present ---------------------------------------------------------- */
+/* ---- abi.version, abi.functions-present ------------------------------------------------------ */
 
 STRUCT(version_is_left_out, "abi.version", .version = 0);
 STRUCT(version_is_2, "abi.version", .version = 2);
@@ -56,7 +58,7 @@ MUTANT(calloc_is_missing, "abi.functions-present", .calloc = NULL);
 MUTANT(realloc_is_missing, "abi.functions-present", .realloc = NULL);
 MUTANT(free_is_missing, "abi.functions-present", .free = NULL);
 
-/* ---- abi.struct-constant ------------------------------------------------------------------------- */
+/* ---- abi.struct-constant --------------------------------------------------------------------- */
 
 /* The first call finds out what works best here, and puts it into the struct. */
 NEP49_EXPORT extern PyDataMem_Handler struct_patches_itself;
@@ -137,7 +139,7 @@ MUTANT_GETTER(struct_counts_its_getter, "abi.struct-constant")
     return &handler;
 }
 
-/* ---- abi.getter-stable ------------------------------------------------------------------------------ */
+/* ---- abi.getter-stable ----------------------------------------------------------------------- */
 
 static PyDataMem_Handler some_handler(const char *name)
 {
@@ -180,7 +182,7 @@ MUTANT_GETTER(getter_looks_at_the_thread, "abi.getter-stable")
     return &handler;
 }
 
-/* ---- abi.loads-quietly -------------------------------------------------------------------------------- */
+/* ---- abi.loads-quietly ----------------------------------------------------------------------- */
 
 #define QUIET_BUT(defect, action)                                                                  \
     MUTANT_GETTER(defect, "abi.loads-quietly")                                                     \
@@ -226,7 +228,7 @@ QUIET_BUT(getter_sets_the_umask, umask(umask(0) | 077));
 QUIET_BUT(getter_limits_descriptors, limit_descriptors());
 QUIET_BUT(getter_goes_elsewhere, if (chdir("/") != 0) abort());
 
-/* ---- abi.ctx-passed ---------------------------------------------------------------------------------- */
+/* ---- abi.ctx-passed -------------------------------------------------------------------------- */
 
 /* A variable that all copies of an object in a process share, as a C++ inline variable would be
  * (STB_GNU_UNIQUE): its address stands in the environment. */
@@ -286,7 +288,8 @@ MUTANT_GETTER(ctx_of_the_last_loaded, "abi.ctx-passed")
 {
     static struct distance distance;
     static PyDataMem_Handler handler = {
-        .name = "ctx_of_the_last_loaded", .version = 1,
+        .name = "ctx_of_the_last_loaded",
+        .version = 1,
         .allocator = {&distance, distant_malloc, distant_calloc, distant_realloc, distant_free}};
     (void)why;
     if (distance.bytes == 0) {
@@ -340,7 +343,8 @@ MUTANT_GETTER(ctx_of_the_first_call, "abi.ctx-passed")
 {
     static char own;
     static PyDataMem_Handler handler = {
-        .name = "ctx_of_the_first_call", .version = 1,
+        .name = "ctx_of_the_first_call",
+        .version = 1,
         .allocator = {&own, first_malloc, first_calloc, first_realloc, own_free}};
     (void)why;
     return &handler;
@@ -365,8 +369,8 @@ static bool share_slots(void)
 MUTANT_GETTER(ctx_in_memory_that_all_find, "abi.ctx-passed")
 {
     static bool shared;
-    static PyDataMem_Handler handler = {.name = "ctx_in_memory_that_all_find", .version = 1,
-                                        .allocator = {&slots, SLOT_FUNCTIONS}};
+    static PyDataMem_Handler handler = {
+        .name = "ctx_in_memory_that_all_find", .version = 1, .allocator = {&slots, SLOT_FUNCTIONS}};
     if (!shared && !(shared = share_slots())) {
         *why = "no memory to share";
         return NULL;
@@ -414,7 +418,8 @@ MUTANT_GETTER(ctx_at_an_address_of_its_choice, "abi.ctx-passed")
     static _Atomic size_t made;
     static void *map;
     static PyDataMem_Handler handler = {
-        .name = "ctx_at_an_address_of_its_choice", .version = 1,
+        .name = "ctx_at_an_address_of_its_choice",
+        .version = 1,
         .allocator = {&made, pool_malloc, pool_calloc, pool_realloc, pool_free}};
     if (map == NULL)
         map = mmap(pool, POOL_CELL * POOL_CELLS, PROT_READ | PROT_WRITE,

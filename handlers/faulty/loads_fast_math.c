@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A mutant that takes subnormal numbers for zero from the moment it is loaded, in the whole process:
- * what an object does that was linked with -ffast-math by a GCC before 13.
+ * A mutant that takes subnormal numbers for zero from the moment it is loaded, in the whole
+ * process: what an object does that was linked with -ffast-math by a GCC before 13.
  */
 #include <fenv.h>
 

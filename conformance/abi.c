@@ -2,6 +2,18 @@
  *
  * abi: what is handed over when a handler is loaded.
  */
+#define CONFORM_WANTS_PYTHON_API
+#include "python.h"
+
+#include <fenv.h>
+#include <float.h>
+#include <limits.h>
+#include <locale.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "battery.h"
 
 GROUP(abi, 1, "What is handed over: the struct, its name and version, and the object around it.");
@@ -24,4 +36,523 @@ PROPERTY(abi_loads,
     expect(p != NULL, "malloc(64) to return a block: nothing else is live", "NULL");
     memset(p, 0x5a, 64);
     subject_free(p, 64);
+}
+
+/* ---- the name -------------------------------------------------------------------------------- */
+
+/* How long the name is, without a NUL. */
+static size_t name_length(void)
+{
+    return strnlen(subject_handler()->name, sizeof subject_handler()->name);
+}
+
+static const char *name_to_show(void)
+{
+    static char clean[4 * sizeof((PyDataMem_Handler *)0)->name + 1];
+    return text_clean(clean, sizeof clean, subject_handler()->name, name_length(), 0);
+}
+
+/* The name as NumPy decodes it, or NULL with an exception set. */
+static PyObject *decoded_name(void)
+{
+    return PyUnicode_DecodeUTF8(subject_handler()->name, (Py_ssize_t)name_length(), "strict");
+}
+
+PROPERTY(abi_name_terminated,
+    .id     = "abi.name-terminated",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .clause = "the name ends in a NUL within its 127 bytes",
+    .source = "NEP 49, PyDataMem_Handler: name is a char[127] that NumPy takes for a C string; "
+              "alloc.c get_handler_name, 1.22 and later",
+    .why    = "NumPy reads on behind the name, into the version and the addresses of functions",
+    .hint   = "keep the name to 126 bytes; strncpy writes no NUL where it has to cut",
+    .looks  = "a NUL among the 127 bytes of the name: none, in xxxxxxxxxxxxxxxxxxxxxxxx")
+{
+    expect(name_length() < sizeof subject_handler()->name, "a NUL among the 127 bytes of the name",
+           "none, in %s", name_to_show());
+}
+
+PROPERTY(abi_name_utf8,
+    .id     = "abi.name-utf8",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .clause = "the name is UTF-8",
+    .source = "NumPy alloc.c get_handler_name: PyUnicode_FromString, 1.22 and later",
+    .why    = "numpy.core.multiarray.get_handler_name raises UnicodeDecodeError",
+    .hint   = "write ASCII; where a longer name is cut, cut between two letters",
+    .looks  = "the name to be UTF-8: UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9 in "
+              "position 3: invalid continuation byte",
+    .world  = WORLD_PYTHON)
+{
+    PyObject *name = decoded_name();
+    if (name == NULL)
+        broken("the name to be UTF-8", "%s, in %s", python_error(), name_to_show());
+    Py_DECREF(name);
+}
+
+static bool python_says(PyObject *object, const char *method)
+{
+    PyObject *answer = PyObject_CallMethod(object, method, NULL);
+    int truth = answer != NULL ? PyObject_IsTrue(answer) : -1;
+    if (truth < 0)
+        harness_broke("str.%s: %s", method, python_error());
+    Py_DECREF(answer);
+    return truth == 1;
+}
+
+PROPERTY(abi_name_says_something,
+    .id     = "abi.name-says-something",
+    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .clause = "the name is not empty, can be printed, and is not that of NumPy's own handler",
+    .source = "good practice; NumPy's own is default_allocator, alloc.c, 1.22 and later",
+    .why    = "get_handler_name is how a user finds out who has an array's memory",
+    .hint   = "name the library that the handler is from",
+    .looks  = "a name other than that of NumPy's own handler: default_allocator",
+    .world  = WORLD_PYTHON)
+{
+    PyObject *name = decoded_name();
+    if (name == NULL) {
+        PyErr_Clear();
+        skip("the name is not UTF-8, which abi.name-utf8 says");
+    }
+    expect(python_says(name, "strip"), "a name that is not blank", "%zu bytes: '%s'", name_length(),
+           name_to_show());
+    expect(python_says(name, "isprintable"), "a name of printable characters", "'%s'",
+           name_to_show());
+    expect(PyUnicode_CompareWithASCIIString(name, "default_allocator") != 0,
+           "a name other than that of NumPy's own handler", "%s", name_to_show());
+    Py_DECREF(name);
+}
+
+/* ---- the rest of the struct ------------------------------------------------------------------ */
+
+PROPERTY(abi_version,
+    .id     = "abi.version",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .clause = "the version is 1",
+    .source = "NEP 49, PyDataMem_Handler; ndarraytypes.h and the page on memory management in "
+              "NumPy, 1.22 and later, know 1 alone",
+    .why    = "it tells NumPy which struct it has before it; another number is another layout",
+    .hint   = "set .version = 1; it is not the version of the library",
+    .looks  = "version 1: 0")
+{
+    expect(subject_handler()->version == 1, "version 1", "%d", subject_handler()->version);
+}
+
+PROPERTY(abi_functions_present,
+    .id     = "abi.functions-present",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .clause = "none of malloc, calloc, realloc and free is a null pointer",
+    .source = "NEP 49, PyDataMemAllocator; NumPy alloc.c calls them without looking, 1.22 and "
+              "later",
+    .why    = "NumPy jumps to address 0, perhaps only at the first resize",
+    .hint   = "write all four; realloc can be malloc, memcpy and free",
+    .looks  = "a function for realloc: NULL")
+{
+    const PyDataMemAllocator *a = &subject_handler()->allocator;
+    expect(a->malloc != NULL, "a function for malloc", "NULL");
+    expect(a->calloc != NULL, "a function for calloc", "NULL");
+    expect(a->realloc != NULL, "a function for realloc", "NULL");
+    expect(a->free != NULL, "a function for free", "NULL");
+}
+
+/* ---- that it stays as it is ------------------------------------------------------------------ */
+
+/* broken where the struct is not what it was. */
+static void expect_same_struct(const PyDataMem_Handler *was, const char *after)
+{
+    const PyDataMem_Handler *is = subject_handler();
+    const PyDataMemAllocator *a = &was->allocator, *b = &is->allocator;
+    const struct {
+        const char *name;
+        uintptr_t was, is;
+    } members[] = {
+        {"version", was->version, is->version},
+        {"ctx", (uintptr_t)a->ctx, (uintptr_t)b->ctx},
+        {"malloc", (uintptr_t)a->malloc, (uintptr_t)b->malloc},
+        {"calloc", (uintptr_t)a->calloc, (uintptr_t)b->calloc},
+        {"realloc", (uintptr_t)a->realloc, (uintptr_t)b->realloc},
+        {"free", (uintptr_t)a->free, (uintptr_t)b->free},
+    };
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        expect(members[i].is == members[i].was,
+               text("%s in the struct to stay %#zx, %s", members[i].name, members[i].was, after),
+               "%#zx", members[i].is);
+    expect(memcmp(was->name, is->name, sizeof was->name) == 0,
+           text("the name in the struct to stay as it was, %s", after), "%s", name_to_show());
+}
+
+struct exercise {
+    PyDataMem_Handler was;
+    struct random random;
+};
+
+enum { RING = 16 };
+
+/* One call of one of the four, on one place of the ring. */
+static void exercise_once(struct random *random, struct block *place)
+{
+    size_t size = 1 + random_below(random, random_below(random, 16) == 0 ? 100000 : 500);
+    unsigned char *p = NULL;
+    if (place->p != NULL && random_below(random, 2) == 0)
+        p = subject_realloc(place->p, size);
+    else if (place->p != NULL)
+        subject_free(place->p, place->size);
+    else
+        p = random_below(random, 2) == 0 ? subject_malloc(size) : subject_calloc(size, 1);
+    *place = (struct block){p, p != NULL ? size : 0, 0};
+}
+
+/* All four on this thread, calls that fail among them; the struct is looked at after each, while
+ * other threads do the same. */
+static void exercise(void *data)
+{
+    struct exercise *e = data;
+    struct block ring[RING] = {0};
+    for (int i = 0; i < (is_slow() ? 200 : 3000); i++) {
+        exercise_once(&e->random, &ring[random_below(&e->random, RING)]);
+        expect_same_struct(&e->was, "after a call");
+        if (i % 50 != 0)
+            continue;
+        if (i % 100 == 0)
+            (void)subject_malloc(SIZE_MAX - 8);
+        else
+            (void)subject_calloc(SIZE_MAX / 2, 3);
+        expect_same_struct(&e->was, "after a call that failed");
+    }
+    for (int i = 0; i < RING; i++) {
+        if (ring[i].p != NULL)
+            subject_free(ring[i].p, ring[i].size);
+    }
+}
+
+static void exercise_many(const PyDataMem_Handler *was)
+{
+    struct blocks blocks = {0};
+    while (blocks.count < 1500)
+        blocks_add(&blocks, must_malloc(40), 40);
+    expect_same_struct(was, "with 1500 blocks live");
+    blocks_free_all(&blocks);
+    expect_same_struct(was, "after 1500 blocks were freed");
+}
+
+PROPERTY(abi_struct_constant,
+    .id     = "abi.struct-constant",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .clause = "the struct does not change while anything runs: not by a call of the four "
+              "functions, one that fails included, not by a thread, not by asking the getter again",
+    .source = "NEP 49, PyDataMem_Handler: each array holds the capsule of the struct, and reads "
+              "the functions and ctx from it whenever it needs them",
+    .why    = "an array that was made by one pair of function and ctx would be freed by another",
+    .hint   = "decide everything before handing the struct out, and keep what changes behind ctx",
+    .looks  = "ctx in the struct to stay 0x55d0c8, after a call that failed: 0",
+    .world  = WORLD_PYTHON)
+{
+    PyDataMem_Handler was = *subject_handler();
+    const char *why = NULL;
+    if (subject()->getter != NULL) {
+        subject()->getter(&why);
+        expect_same_struct(&was, "after the getter was asked again");
+    }
+    python_release(); /* for handlers that take the GIL themselves, on other threads */
+    struct exercise here = {was, {random_next(chance())}};
+    struct exercise there[2] = {{was, {random_next(chance())}}, {was, {random_next(chance())}}};
+    exercise(&here);
+    exercise_many(&was);
+    in_threads(2, exercise, there, sizeof *there);
+    python_acquire();
+    expect_same_struct(&was, "at the end");
+}
+
+static void ask_again(const char *when)
+{
+    const char *why = "no reason given";
+    PyDataMem_Handler *again = subject()->getter(&why);
+    expect(again == subject_handler(),
+           text("the getter to answer %p again, %s", (void *)subject_handler(), when), "%s",
+           again != NULL ? text("%p", (void *)again) : text("NULL (%s)", text_safe(why)));
+}
+
+static void ask_with_gil(void *unused)
+{
+    (void)unused;
+    PyGILState_STATE state = PyGILState_Ensure();
+    ask_again("on another thread");
+    PyGILState_Release(state);
+}
+
+PROPERTY(abi_getter_stable,
+    .id     = "abi.getter-stable",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .clause = "nep49_get_handler answers the same handler whenever it is asked",
+    .source = "nep49.h, as NEP 49 has one capsule of one struct for a handler",
+    .why    = "a program that installs it in two threads would have two handlers, and arrays that "
+              "outlive one of them",
+    .hint   = "make it once, keep it in a static variable, and return that",
+    .looks  = "the getter to answer 0x55d0c8 again, at once: 0x55d1f0",
+    .world  = WORLD_PYTHON)
+{
+    if (subject()->getter == NULL)
+        skip("it exports the struct itself, and no getter");
+    ask_again("at once");
+    void *p = must_malloc(100);
+    ask_again("with a block live");
+    subject_free(p, 100);
+    ask_again("after a block was freed");
+    python_release();
+    in_threads(1, ask_with_gil, NULL, 0);
+    python_acquire();
+    ask_again("after another thread asked");
+}
+
+PROPERTY(abi_claims_known,
+    .id     = "abi.claims-known",
+    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .clause = "every word of nep49_claims is a claim that the suite knows and can read",
+    .source = "nep49.h, the table of claims",
+    .why    = "a claim that nobody tests is worth nothing, and looks as if it were",
+    .hint   = "spell it as nep49.h does; leave out what the suite has no property for",
+    .looks  = "claims that are known: wait-free: not a claim that this version of the suite knows")
+{
+    struct claims claims;
+    const char *wrong = claims_parse(subject()->claims, &claims);
+    expect(wrong == NULL, "claims that are known, see nep49.h", "%s", wrong);
+}
+
+/* ---- two of them in one process -------------------------------------------------------------- */
+
+/* One of the two instances and the blocks that it made. */
+struct side {
+    PyDataMem_Handler *handler;
+    struct blocks blocks;
+    struct random random;
+};
+
+/* What one instance gets wrong alone is for other properties to say. */
+static void expect_sound_alone(const struct side *side)
+{
+    for (size_t i = 0; i < side->blocks.count; i++) {
+        const struct block *b = &side->blocks.at[i];
+        if (pattern_mismatch(b->p, b->size, b->number) != b->size)
+            skip("one instance alone does not keep its blocks as they are");
+    }
+}
+
+static void side_drop(struct side *side, size_t place)
+{
+    struct block gone = side->blocks.at[place];
+    side->blocks.at[place] = side->blocks.at[--side->blocks.count];
+    handler_free(side->handler, gone.p, gone.size);
+}
+
+static void side_resize(struct side *side, size_t place, size_t size)
+{
+    struct block *b = &side->blocks.at[place];
+    unsigned char *p = handler_realloc(side->handler, b->p, size);
+    expect(p != NULL,
+           text("realloc(%p, %zu) to return a block: little else is live", (void *)b->p, size),
+           "NULL");
+    *b = (struct block){p, size, b->number};
+    pattern_fill(p, size, b->number);
+}
+
+/* Makes, resizes or frees one block. */
+static void side_step(struct side *side)
+{
+    size_t size = 8 + random_below(&side->random, random_below(&side->random, 8) == 0 ? 5000 : 300);
+    size_t count = side->blocks.count, what = random_below(&side->random, 8);
+    if (count > 0 && (count > 200 || what < 3)) {
+        side_drop(side, random_below(&side->random, count));
+    } else if (count > 0 && what == 3) {
+        side_resize(side, random_below(&side->random, count), size);
+    } else {
+        void *p = what % 2 == 0 ? handler_malloc(side->handler, size)
+                                : handler_calloc(side->handler, size, 1);
+        expect(p != NULL, text("%zu bytes: little else is live", size), "NULL");
+        blocks_add(&side->blocks, p, size);
+    }
+}
+
+static void expect_apart(const struct side sides[2], const char *when)
+{
+    struct blocks both = {0};
+    both.count = sides[0].blocks.count + sides[1].blocks.count;
+    both.at = malloc((both.count + 1) * sizeof *both.at);
+    if (both.at == NULL)
+        harness_broke("out of memory for the list of blocks");
+    for (size_t i = 0; i < both.count; i++)
+        both.at[i] = i < sides[0].blocks.count ? sides[0].blocks.at[i]
+                                               : sides[1].blocks.at[i - sides[0].blocks.count];
+    blocks_expect_disjoint(&both);
+    blocks_verify(&both, "%s", when);
+    free(both.at);
+}
+
+static void side_run(void *data)
+{
+    for (int i = 0; i < (is_slow() ? 200 : 3000); i++)
+        side_step(data);
+}
+
+static void load_twin(void *data)
+{
+    struct subject twin;
+    char why[512];
+    (void)data;
+    subject_load_twin(subject_place(), &twin, why, sizeof why);
+}
+
+PROPERTY(abi_ctx_passed,
+    .id     = "abi.ctx-passed",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .clause = "the functions work from the ctx that they are given: where a second copy of the "
+              "object can be loaded beside the first, the two never mix",
+    .source = "NEP 49, PyDataMemAllocator: ctx is passed to each of the four",
+    .why    = "two libraries can carry the same handler, and NumPy hands each block back with the "
+              "ctx that it was made with",
+    .hint   = "keep all state behind ctx or in static variables of the object; do not look it up "
+              "by a name or an address that the whole process shares",
+    .looks  = "CRASH: SIGABRT, inside free(0x55d0c8, 100)",
+    .world  = WORLD_PYTHON)
+{
+    struct subject twin;
+    char why[512] = "";
+    struct side sides[2] = {{.handler = subject_handler(), .random = {random_next(chance())}},
+                            {.random = {random_next(chance())}}};
+    for (int i = 0; i < 2000; i++) {
+        side_step(&sides[0]);
+        if (i % 100 == 99)
+            expect_sound_alone(&sides[0]);
+    }
+    if (!child_survives(load_twin, NULL))
+        skip("a second copy of it cannot be loaded: that ends the process");
+    step("loading a second copy of %s", subject_place()->label);
+    if (subject_load_twin(subject_place(), &twin, why, sizeof why) != LOAD_DONE)
+        skip("a second copy of it cannot be loaded: %s", why);
+    if (twin.handler == subject_handler())
+        skip("a second copy of it hands out the handler of the first");
+    step("using two instances");
+    sides[1].handler = twin.handler;
+    python_release();
+    expect_apart(sides, "after a second instance was loaded");
+    for (int i = 0; i < (is_slow() ? 200 : 2000); i++)
+        side_step(&sides[random_below(chance(), 2)]);
+    expect_apart(sides, "after two instances were used in turn");
+    in_threads(2, side_run, sides, sizeof *sides);
+    expect_apart(sides, "after two instances were used at once");
+    for (int i = 0; i < 2; i++) {
+        while (sides[i].blocks.count > 0)
+            side_drop(&sides[i], sides[i].blocks.count - 1);
+        free(sides[i].blocks.at);
+    }
+    python_acquire();
+}
+
+/* ---- what loading leaves alone --------------------------------------------------------------- */
+
+struct surroundings {
+    struct sigaction actions[NSIG];
+    sigset_t blocked;
+    int rounding, traps;
+    bool makes_subnormals, reads_subnormals;
+    char locale[512];
+    mode_t mask;
+    struct rlimit limits[RLIM_NLIMITS];
+    char folder[PATH_MAX];
+};
+
+static void look_around(struct surroundings *s)
+{
+    static volatile double smallest_normal = DBL_MIN, subnormal = DBL_MIN / 1024;
+    memset(s, 0, sizeof *s);
+    for (int number = 1; number < NSIG; number++)
+        sigaction(number, NULL, &s->actions[number]);
+    sigprocmask(SIG_BLOCK, NULL, &s->blocked);
+    s->rounding = fegetround();
+    s->traps = fegetexcept();
+    s->makes_subnormals = smallest_normal / 2 != 0;
+    s->reads_subnormals = subnormal * 1024 != 0;
+    const char *locale = setlocale(LC_ALL, NULL);
+    snprintf(s->locale, sizeof s->locale, "%s", locale != NULL ? locale : "");
+    s->mask = umask(0);
+    umask(s->mask);
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        getrlimit((__rlimit_resource_t)i, &s->limits[i]);
+    if (getcwd(s->folder, sizeof s->folder) == NULL)
+        s->folder[0] = '\0';
+}
+
+static const char *action_in_words(const struct sigaction *action)
+{
+    return action->sa_handler == SIG_DFL   ? "the default"
+           : action->sa_handler == SIG_IGN ? "ignored"
+                                           : text("a handler at %p", (void *)action->sa_handler);
+}
+
+static void expect_same_signals(const struct surroundings *was, const struct surroundings *is)
+{
+    for (int number = 1; number < NSIG; number++) {
+        const struct sigaction *a = &was->actions[number], *b = &is->actions[number];
+        const char *name = sigabbrev_np(number);
+        expect(a->sa_handler == b->sa_handler && a->sa_flags == b->sa_flags,
+               text("the disposition of signal %d (SIG%s) to stay: %s", number,
+                    name != NULL ? name : "RT", action_in_words(a)),
+               "%s", action_in_words(b));
+        expect(sigismember(&was->blocked, number) == sigismember(&is->blocked, number),
+               text("signal %d (SIG%s) to stay %s", number, name != NULL ? name : "RT",
+                    sigismember(&was->blocked, number) ? "blocked" : "unblocked"),
+               "the opposite");
+    }
+}
+
+static void expect_same_arithmetic(const struct surroundings *was, const struct surroundings *is)
+{
+    expect(was->rounding == is->rounding,
+           text("the rounding mode to stay %#x (0 is to the nearest)", (unsigned)was->rounding),
+           "%#x", (unsigned)is->rounding);
+    expect(was->traps == is->traps,
+           text("floating-point traps to stay %#x (0 is none)", (unsigned)was->traps), "%#x",
+           (unsigned)is->traps);
+    expect(was->makes_subnormals == is->makes_subnormals, "subnormal results to stay as they are",
+           "they became 0");
+    expect(was->reads_subnormals == is->reads_subnormals, "subnormal operands to stay as they are",
+           "they count as 0");
+}
+
+PROPERTY(abi_loads_quietly,
+    .id     = "abi.loads-quietly",
+    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .clause = "loading the object and asking for its handler prints nothing and leaves signal "
+              "dispositions and mask, floating-point state, locale, umask, limits and working "
+              "directory alone",
+    .source = "good practice; NumPy's results rest on the floating-point state, and Python's own "
+              "handling on the signals",
+    .why    = "whoever imports a library wants its allocator, and not another process",
+    .hint   = "do it where the first block is made, or not at all; an object that is linked with "
+              "-ffast-math flushes subnormal numbers in the whole process (GCC before 13)",
+    .looks  = "the disposition of signal 11 (SIGSEGV) to stay: the default: a handler at 0x7f12a0",
+    .world  = WORLD_UNLOADED)
+{
+    static struct surroundings was, is;
+    look_around(&was);
+    subject_load_now();
+    look_around(&is);
+    expect_same_signals(&was, &is);
+    expect_same_arithmetic(&was, &is);
+    expect(strcmp(was.locale, is.locale) == 0, text("the locale to stay %s", was.locale), "%s",
+           is.locale);
+    expect(was.mask == is.mask, text("the umask to stay %03o", (unsigned)was.mask), "%03o",
+           (unsigned)is.mask);
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        expect(was.limits[i].rlim_cur == is.limits[i].rlim_cur &&
+                   was.limits[i].rlim_max == is.limits[i].rlim_max,
+               text("resource limit %d to stay %llu, at most %llu", i,
+                    (unsigned long long)was.limits[i].rlim_cur,
+                    (unsigned long long)was.limits[i].rlim_max),
+               "%llu, at most %llu", (unsigned long long)is.limits[i].rlim_cur,
+               (unsigned long long)is.limits[i].rlim_max);
+    expect(strcmp(was.folder, is.folder) == 0,
+           text("the working directory to stay %s", text_safe(was.folder)), "%s",
+           text_safe(is.folder));
+    size_t printed = output_so_far(); /* last: it SKIPs with --no-fork */
+    expect(printed == 0, "nothing to be printed", "%zu bytes", printed);
 }

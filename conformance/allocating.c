@@ -8,7 +8,7 @@
 
 #include "battery.h"
 
-/* ---- alignment ------------------------------------------------------------------------------ */
+/* ---- alignment ------------------------------------------------------------------------------- */
 
 struct aligning {
     const struct maker *maker;
@@ -46,7 +46,8 @@ static void align_all_sizes(void *data)
 
 void check_alignment(const struct maker *maker)
 {
-    struct aligning here = {maker, {random_next(chance())}}, there = {maker, {random_next(chance())}};
+    struct aligning here = {maker, {random_next(chance())}},
+                    there = {maker, {random_next(chance())}};
     align_all_sizes(&here);
     in_threads(1, align_all_sizes, &there, sizeof there);
     static const size_t large[] = {2 << 20, (4 << 20) + 1, 16 << 20, (32 << 20) - 8};
@@ -59,7 +60,7 @@ void check_alignment(const struct maker *maker)
     }
 }
 
-/* ---- disjoint ------------------------------------------------------------------------------- */
+/* ---- disjoint -------------------------------------------------------------------------------- */
 
 struct churn {
     const struct maker *maker;
@@ -110,7 +111,8 @@ static void ask_for_the_rest(const struct blocks *blocks, size_t resident, size_
     blocks_expect_disjoint(blocks);
     if (each * count > MUCH)
         skip("each of %zu small blocks takes %zu KiB of memory, which is too much for %zu; they "
-             "do not overlap", blocks->count, each >> 10, count);
+             "do not overlap",
+             blocks->count, each >> 10, count);
     ask_for_memory(each * count);
 }
 
@@ -125,8 +127,9 @@ void check_disjoint(const struct maker *maker)
         size_t size = 17 + blocks.count % 16; /* one class, in most handlers */
         void *p = maker->ask(size);
         if (p == NULL && !refusal_is_fair(size, blocks.bytes, blocks.count))
-            broken(text("%s to return a block: %zu blocks of that size are live",
-                        maker->call(size), blocks.count), "NULL");
+            broken(text("%s to return a block: %zu blocks of that size are live", maker->call(size),
+                        blocks.count),
+                   "NULL");
         if (p == NULL)
             break;
         blocks_add(&blocks, p, size);
@@ -141,7 +144,7 @@ void check_disjoint(const struct maker *maker)
         skip("it refuses block %zu of 17 to 32 bytes; those before it do not overlap", made + 1);
 }
 
-/* ---- neighbours ----------------------------------------------------------------------------- */
+/* ---- neighbours ------------------------------------------------------------------------------ */
 
 /* Three blocks of a size, of which the second goes, comes back and goes again. */
 static void one_among_three(const struct maker *maker, size_t size)

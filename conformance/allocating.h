@@ -9,9 +9,9 @@
 
 /* One of the two. */
 struct maker {
-    void *(*ask)(size_t size);          /* a block, or NULL where it is refused */
-    void *(*must)(size_t size);         /* as must_malloc */
-    const char *(*call)(size_t size);   /* the call in words, "malloc(17)" */
+    void *(*ask)(size_t size);        /* a block, or NULL where it is refused */
+    void *(*must)(size_t size);       /* as must_malloc */
+    const char *(*call)(size_t size); /* the call in words, "malloc(17)" */
 };
 
 /* broken where a block of any size, new or recycled, on the main thread or another, is not aligned

@@ -236,7 +236,7 @@ def right_cases():
     yield "--help beside wrong options", ["--help", "--bogus"], CONFORMANT, r"\AUsage: "
     yield "--version", ["--version"], CONFORMANT, r"\Aconform \d+\.\d+\.\d+\n\Z"
     yield "--list", ["--list"], CONFORMANT, r"(?m)^abi\.loads +MUST +NEP +\S"
-    yield "-l of a glob", ["-l", "--run=abi.lo*"], CONFORMANT, r"\Aabi\.loads .*\n\Z"
+    yield "-l of a glob", ["-l", "--run=abi.lo*s"], CONFORMANT, r"\Aabi\.loads .*\n\Z"
     yield "--list of all but a glob", ["--list", "--skip=abi.*"], CONFORMANT, r"\A(?!.*abi\.)"
     yield "--list-handlers", ["--list-handlers"], CONFORMANT, r"\Aaligned\n(.+\n)*shift_header\n\Z"
     yield "--explain", ["--explain", "abi.loads"], CONFORMANT, r"\Aabi\.loads\n +clause +\S"

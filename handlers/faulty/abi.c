@@ -1,5 +1,432 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that the properties of conformance/abi.c catch.
+ * Mutants that the properties of conformance/abi.c catch.  Those that claim something, or do
+ * something while they are loaded, are objects of their own beside this one.
  */
+#define _GNU_SOURCE
+
+#include <fenv.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "base.h"
+#include "slots.h"
+
+/* A sound handler, but for what is said behind its ids. */
+#define STRUCT(defect, kills, ...)                                                                 \
+    NEP49_EXPORT const char kills_##defect[] = kills;                                              \
+    NEP49_EXPORT PyDataMem_Handler defect = {                                                      \
+        .name = #defect, .version = 1, .allocator = {BASE_FUNCTIONS}, __VA_ARGS__}
+
+/* ---- abi.name-terminated, abi.name-utf8, abi.name-says-something ----------------------------- */
+
+MUTANT_GETTER(name_is_not_terminated, "abi.name-terminated")
+{
+    static PyDataMem_Handler handler = {.version = 1, .allocator = {BASE_FUNCTIONS}};
+    (void)why;
+    memset(handler.name, 'x', sizeof handler.name);
+    return &handler;
+}
+
+STRUCT(name_is_latin_1, "abi.name-utf8", .name = "caf\xe9 au lait");
+STRUCT(name_is_cut_within_a_letter, "abi.name-utf8", .name = "grande \xc3");
+STRUCT(name_is_a_surrogate, "abi.name-utf8", .name = "half of \xed\xa0\xbd");
+STRUCT(name_is_overlong, "abi.name-utf8",
+       .name = "a\xc0\xaf"
+               "b");
+
+STRUCT(name_is_empty, "abi.name-says-something", .name = "");
+STRUCT(name_is_blank, "abi.name-says-something", .name = "   ");
+STRUCT(name_has_a_line_end, "abi.name-says-something", .name = "mine\n");
+STRUCT(name_clears_the_screen, "abi.name-says-something", .name = "\x1b[2J mine");
+STRUCT(name_cannot_be_seen, "abi.name-says-something", .name = "\xe2\x80\x8b");
+STRUCT(name_is_numpys_own, "abi.name-says-something", .name = "default_allocator");
+
+/* ---- abi.version, abi.functions-present ------------------------------------------------------ */
+
+STRUCT(version_is_left_out, "abi.version", .version = 0);
+STRUCT(version_is_2, "abi.version", .version = 2);
+
+MUTANT(malloc_is_missing, "abi.functions-present", .malloc = NULL);
+MUTANT(calloc_is_missing, "abi.functions-present", .calloc = NULL);
+MUTANT(realloc_is_missing, "abi.functions-present", .realloc = NULL);
+MUTANT(free_is_missing, "abi.functions-present", .free = NULL);
+
+/* ---- abi.struct-constant --------------------------------------------------------------------- */
+
+/* The first call finds out what works best here, and puts it into the struct. */
+NEP49_EXPORT extern PyDataMem_Handler struct_patches_itself;
+static void *deciding_malloc(void *ctx, size_t size)
+{
+    struct_patches_itself.allocator.malloc = base_malloc;
+    return base_malloc(ctx, size);
+}
+MUTANT(struct_patches_itself, "abi.struct-constant", .malloc = deciding_malloc);
+
+/* The name tells the state. */
+NEP49_EXPORT extern PyDataMem_Handler struct_tells_its_state;
+static void *telling_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    if (p == NULL)
+        strcpy(struct_tells_its_state.name, "out of memory");
+    return p;
+}
+MUTANT(struct_tells_its_state, "abi.struct-constant", .malloc = telling_malloc);
+
+/* The version is that of the table of blocks, which grows with the thousandth one. */
+NEP49_EXPORT extern PyDataMem_Handler struct_counts_its_tables;
+static _Atomic int live_blocks;
+static void *counted_malloc(void *ctx, size_t size)
+{
+    if (++live_blocks == 1000)
+        struct_counts_its_tables.version++;
+    return base_malloc(ctx, size);
+}
+static void uncounted_free(void *ctx, void *p, size_t size)
+{
+    live_blocks--;
+    base_free(ctx, p, size);
+}
+MUTANT(struct_counts_its_tables, "abi.struct-constant", .malloc = counted_malloc,
+       .free = uncounted_free);
+
+/* ctx is the last block that calloc made, for as long as there is one. */
+NEP49_EXPORT extern PyDataMem_Handler struct_remembers_a_block;
+static void *remembered_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = base_calloc(ctx, nelem, elsize);
+    if (p != NULL)
+        struct_remembers_a_block.allocator.ctx = p;
+    return p;
+}
+static void forgotten_free(void *ctx, void *p, size_t size)
+{
+    if (p == struct_remembers_a_block.allocator.ctx)
+        struct_remembers_a_block.allocator.ctx = NULL;
+    base_free(ctx, p, size);
+}
+MUTANT(struct_remembers_a_block, "abi.struct-constant", .calloc = remembered_calloc,
+       .free = forgotten_free);
+
+/* A thread other than the first one gets a realloc that locks. */
+NEP49_EXPORT extern PyDataMem_Handler struct_changes_for_threads;
+static void *locking_realloc(void *ctx, void *p, size_t size)
+{
+    return base_realloc(ctx, p, size);
+}
+static void *looking_realloc(void *ctx, void *p, size_t size)
+{
+    if (syscall(SYS_gettid) != getpid())
+        struct_changes_for_threads.allocator.realloc = locking_realloc;
+    return base_realloc(ctx, p, size);
+}
+MUTANT(struct_changes_for_threads, "abi.struct-constant", .realloc = looking_realloc);
+
+/* The getter writes down how often it was asked. */
+MUTANT_GETTER(struct_counts_its_getter, "abi.struct-constant")
+{
+    static unsigned asked;
+    static PyDataMem_Handler handler = {.version = 1, .allocator = {BASE_FUNCTIONS}};
+    (void)why;
+    snprintf(handler.name, sizeof handler.name, "asked %u times", ++asked);
+    return &handler;
+}
+
+/* ---- abi.getter-stable ----------------------------------------------------------------------- */
+
+static PyDataMem_Handler some_handler(const char *name)
+{
+    PyDataMem_Handler handler = {.version = 1, .allocator = {BASE_FUNCTIONS}};
+    snprintf(handler.name, sizeof handler.name, "%s", name);
+    return handler;
+}
+
+/* Makes a new one each time. */
+MUTANT_GETTER(getter_makes_another, "abi.getter-stable")
+{
+    PyDataMem_Handler *handler = malloc(sizeof *handler);
+    if (handler != NULL)
+        *handler = some_handler("getter_makes_another");
+    else
+        *why = "out of memory";
+    return handler;
+}
+
+/* There is one to be had. */
+MUTANT_GETTER(getter_has_one_to_give, "abi.getter-stable")
+{
+    static PyDataMem_Handler handler;
+    static bool given;
+    if (given) {
+        *why = "it was handed out already";
+        return NULL;
+    }
+    given = true;
+    handler = some_handler("getter_has_one_to_give");
+    return &handler;
+}
+
+/* Each thread has its own. */
+MUTANT_GETTER(getter_looks_at_the_thread, "abi.getter-stable")
+{
+    static _Thread_local PyDataMem_Handler handler;
+    (void)why;
+    handler = some_handler("getter_looks_at_the_thread");
+    return &handler;
+}
+
+/* ---- abi.loads-quietly ----------------------------------------------------------------------- */
+
+#define QUIET_BUT(defect, action)                                                                  \
+    MUTANT_GETTER(defect, "abi.loads-quietly")                                                     \
+    {                                                                                              \
+        static PyDataMem_Handler handler;                                                          \
+        (void)why;                                                                                 \
+        action;                                                                                    \
+        handler = some_handler(#defect);                                                           \
+        return &handler;                                                                           \
+    }                                                                                              \
+    _Static_assert(1, "")
+
+static void on_signal(int number)
+{
+    _exit(128 + number);
+}
+
+static void block_one_signal(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void limit_descriptors(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_cur > 64 ? limit.rlim_cur - 1 : limit.rlim_cur;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+QUIET_BUT(getter_says_hello, printf("hello"));
+QUIET_BUT(getter_warns, fprintf(stderr, "this is a faulty handler\n"));
+QUIET_BUT(getter_catches_crashes, signal(SIGSEGV, on_signal));
+QUIET_BUT(getter_ignores_a_hangup, signal(SIGHUP, SIG_IGN));
+QUIET_BUT(getter_blocks_a_signal, block_one_signal());
+QUIET_BUT(getter_rounds_up, fesetround(FE_UPWARD));
+QUIET_BUT(getter_traps_division, feenableexcept(FE_DIVBYZERO));
+QUIET_BUT(getter_sets_the_locale, setlocale(LC_NUMERIC, "C.UTF-8"));
+QUIET_BUT(getter_sets_the_umask, umask(umask(0) | 077));
+QUIET_BUT(getter_limits_descriptors, limit_descriptors());
+QUIET_BUT(getter_goes_elsewhere, if (chdir("/") != 0) abort());
+
+/* ---- abi.ctx-passed -------------------------------------------------------------------------- */
+
+/* A variable that all copies of an object in a process share, as a C++ inline variable would be
+ * (STB_GNU_UNIQUE): its address stands in the environment. */
+static void *get_shared(const char *name)
+{
+    const char *words = getenv(name);
+    return words != NULL ? (void *)(uintptr_t)strtoull(words, NULL, 16) : NULL;
+}
+static void set_shared(const char *name, void *p)
+{
+    char words[32];
+    snprintf(words, sizeof words, "%zx", (size_t)(uintptr_t)p);
+    setenv(name, words, 1);
+}
+
+/* Each instance keeps its own distance between what libc gave and the block, and the functions
+ * take it from whichever was loaded last. */
+struct distance {
+    size_t bytes;
+};
+#define LAST "NEP49_FAULTY_LAST"
+static size_t last_distance(void)
+{
+    return ((struct distance *)get_shared(LAST))->bytes;
+}
+static void *distant_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    size_t distance = last_distance();
+    char *raw = size <= PTRDIFF_MAX - distance ? malloc(size + distance) : NULL;
+    return raw != NULL ? base_finish(raw + distance - BASE_HEADER, size) : NULL;
+}
+static void distant_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx, (void)size;
+    if (p != NULL)
+        free((char *)p - last_distance());
+}
+static void *distant_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = distant_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    distant_free(ctx, p, 0);
+    return moved;
+}
+static void *distant_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = distant_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+MUTANT_GETTER(ctx_of_the_last_loaded, "abi.ctx-passed")
+{
+    static struct distance distance;
+    static PyDataMem_Handler handler = {
+        .name = "ctx_of_the_last_loaded",
+        .version = 1,
+        .allocator = {&distance, distant_malloc, distant_calloc, distant_realloc, distant_free}};
+    (void)why;
+    if (distance.bytes == 0) {
+        distance.bytes = get_shared(LAST) != NULL ? last_distance() + 32 : 32;
+        set_shared(LAST, &distance);
+    }
+    return &handler;
+}
+
+/* malloc works with the ctx of the first call that the process ever made, free with its own, which
+ * has to be the one that the block names. */
+#define FIRST "NEP49_FAULTY_FIRST"
+static void *first_malloc(void *ctx, size_t size)
+{
+    if (get_shared(FIRST) == NULL)
+        set_shared(FIRST, ctx);
+    char *p = base_malloc(ctx, size);
+    void *first = get_shared(FIRST);
+    if (p != NULL)
+        memcpy(p - 8, &first, sizeof first);
+    return p;
+}
+static void own_free(void *ctx, void *p, size_t size)
+{
+    void *owner;
+    if (p == NULL)
+        return;
+    memcpy(&owner, (char *)p - 8, sizeof owner);
+    if (owner != ctx)
+        abort();
+    base_free(ctx, p, size);
+}
+static void *first_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = first_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void *first_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = first_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    own_free(ctx, p, 0);
+    return moved;
+}
+MUTANT_GETTER(ctx_of_the_first_call, "abi.ctx-passed")
+{
+    static char own;
+    static PyDataMem_Handler handler = {
+        .name = "ctx_of_the_first_call",
+        .version = 1,
+        .allocator = {&own, first_malloc, first_calloc, first_realloc, own_free}};
+    (void)why;
+    return &handler;
+}
+
+/* The slots are in memory that every instance of the process finds, each with a list of its own of
+ * what is free there. */
+#define SHARED_FD "NEP49_FAULTY_FD"
+static bool share_slots(void)
+{
+    const char *words = getenv(SHARED_FD);
+    char number[16];
+    int fd = words != NULL ? atoi(words) : memfd_create("slots", 0);
+    snprintf(number, sizeof number, "%d", fd);
+    setenv(SHARED_FD, number, 1);
+    uintptr_t from = ((uintptr_t)slots.memory + 4095) & ~(uintptr_t)4095;
+    size_t length = ((uintptr_t)slots.memory + sizeof slots.memory - from) & ~(size_t)4095;
+    return fd >= 0 && ftruncate(fd, (off_t)length) == 0 &&
+           mmap((void *)from, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) !=
+               MAP_FAILED;
+}
+MUTANT_GETTER(ctx_in_memory_that_all_find, "abi.ctx-passed")
+{
+    static bool shared;
+    static PyDataMem_Handler handler = {
+        .name = "ctx_in_memory_that_all_find", .version = 1, .allocator = {&slots, SLOT_FUNCTIONS}};
+    if (!shared && !(shared = share_slots())) {
+        *why = "no memory to share";
+        return NULL;
+    }
+    return &handler;
+}
+
+/* The pool is at an address that is written in the source. */
+enum { POOL_CELL = 256, POOL_CELLS = 4096 };
+static char *const pool = (char *)(uintptr_t)0x6a0000000000;
+static bool is_in_pool(const void *p)
+{
+    return (const char *)p >= pool && (const char *)p < pool + POOL_CELL * POOL_CELLS;
+}
+static void *pool_malloc(void *ctx, size_t size)
+{
+    _Atomic size_t *made = ctx;
+    size_t cell = size <= POOL_CELL - BASE_HEADER ? (*made)++ : POOL_CELLS;
+    return cell < POOL_CELLS ? base_finish(pool + cell * POOL_CELL, size) : base_malloc(ctx, size);
+}
+static void *pool_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = pool_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void pool_free(void *ctx, void *p, size_t size)
+{
+    if (!is_in_pool(p))
+        base_free(ctx, p, size);
+}
+static void *pool_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = pool_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    pool_free(ctx, p, 0);
+    return moved;
+}
+MUTANT_GETTER(ctx_at_an_address_of_its_choice, "abi.ctx-passed")
+{
+    static _Atomic size_t made;
+    static void *map;
+    static PyDataMem_Handler handler = {
+        .name = "ctx_at_an_address_of_its_choice",
+        .version = 1,
+        .allocator = {&made, pool_malloc, pool_calloc, pool_realloc, pool_free}};
+    if (map == NULL)
+        map = mmap(pool, POOL_CELL * POOL_CELLS, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (map == MAP_FAILED) {
+        *why = "the address is taken";
+        return NULL;
+    }
+    return &handler;
+}

@@ -18,7 +18,7 @@ static bool product(size_t nelem, size_t elsize, size_t *size)
     return !__builtin_mul_overflow(nelem, elsize, size) && *size <= PTRDIFF_MAX;
 }
 
-/* ---- calloc.zeroed -------------------------------------------------------------------------- */
+/* ---- calloc.zeroed --------------------------------------------------------------------------- */
 
 /* A block full of junk, as if it had been in use, of which the first `zeroed` bytes are zeroed. */
 static void *half_clean(size_t size, size_t zeroed)
@@ -64,7 +64,7 @@ static void *trailing_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(calloc_marks_the_end_of_large_blocks, "calloc.zeroed", .calloc = trailing_calloc);
 
-/* ---- calloc.zeroed-when-reused ----------------------------------------------------------------- */
+/* ---- calloc.zeroed-when-reused --------------------------------------------------------------- */
 
 /* One freed block of each of 64 sizes is kept; what comes from there is known to be old. */
 static struct {
@@ -124,8 +124,7 @@ static void *keeping_realloc(void *ctx, void *p, size_t size)
     return moved;
 }
 
-#define KEEPING_FUNCTIONS                                                                          \
-    .malloc = keeping_malloc, .realloc = keeping_realloc, .free = keeping_free
+#define KEEPING_FUNCTIONS .malloc = keeping_malloc, .realloc = keeping_realloc, .free = keeping_free
 
 /* Takes what was kept for clean. */
 static void *trusting_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -195,7 +194,7 @@ static void *large_calloc(void *ctx, size_t nelem, size_t elsize)
 MUTANT(calloc_thinks_large_blocks_are_fresh, "calloc.zeroed-when-reused", .calloc = large_calloc,
        .free = large_free);
 
-/* ---- calloc.product --------------------------------------------------------------------------- */
+/* ---- calloc.product -------------------------------------------------------------------------- */
 
 static void *one_argument_calloc(void *ctx, size_t nelem, size_t elsize)
 {
@@ -213,7 +212,7 @@ MUTANT(calloc_ignores_nelem, "calloc.product", .calloc = other_argument_calloc);
 static void *adding_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     size_t size;
-    return nelem <= 1 || elsize <= 1 ? base_calloc(ctx, nelem, elsize)
+    return nelem <= 1 || elsize <= 1       ? base_calloc(ctx, nelem, elsize)
            : product(nelem, elsize, &size) ? base_calloc(ctx, nelem + elsize, 1)
                                            : NULL;
 }
@@ -227,7 +226,7 @@ static void *cut_element_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(calloc_cuts_elsize, "calloc.product", .calloc = cut_element_calloc);
 
-/* ---- calloc.overflow ----------------------------------------------------------------------------- */
+/* ---- calloc.overflow ------------------------------------------------------------------------- */
 
 static void *wrapping_calloc(void *ctx, size_t nelem, size_t elsize)
 {
@@ -276,15 +275,14 @@ static void *kept_wrapping_calloc(void *ctx, size_t nelem, size_t elsize)
 MUTANT(calloc_wraps_where_blocks_are_kept, "calloc.overflow", KEEPING_FUNCTIONS,
        .calloc = kept_wrapping_calloc);
 
-/* ---- calloc.alignment ----------------------------------------------------------------------------- */
+/* ---- calloc.alignment ------------------------------------------------------------------------ */
 
 static void *plain_malloc(void *ctx, size_t size)
 {
     (void)ctx;
     return shifted_malloc(size, BASE_HEADER);
 }
-#define SHIFTED_FUNCTIONS                                                                          \
-    .malloc = plain_malloc, .realloc = shifted_realloc, .free = shifted_free
+#define SHIFTED_FUNCTIONS .malloc = plain_malloc, .realloc = shifted_realloc, .free = shifted_free
 
 static void *one_word_calloc(void *ctx, size_t nelem, size_t elsize)
 {
@@ -310,7 +308,7 @@ static void *elsewhere_calloc(void *ctx, size_t nelem, size_t elsize)
 MUTANT(calloc_misaligns_off_the_main_thread, "calloc.alignment", SHIFTED_FUNCTIONS,
        .calloc = elsewhere_calloc);
 
-/* ---- calloc.disjoint ------------------------------------------------------------------------------- */
+/* ---- calloc.disjoint ------------------------------------------------------------------------- */
 
 /* Zeroed cells of 128 bytes, numbered in 16 bits, and given back to nobody. */
 enum { CELL = 128 };
@@ -324,7 +322,8 @@ static void *numbered_calloc(void *ctx, size_t nelem, size_t elsize)
         return base_calloc(ctx, nelem, elsize);
     pthread_mutex_lock(&lock);
     if (cells == NULL)
-        cells = mmap(NULL, 65536 * CELL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        cells =
+            mmap(NULL, 65536 * CELL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *cell = cells + (size_t)next++ * CELL;
     pthread_mutex_unlock(&lock);
     return memset(base_finish(cell, size), 0, size);
@@ -348,7 +347,7 @@ static void *cell_realloc(void *ctx, void *p, size_t size)
 MUTANT(calloc_numbers_in_16_bits, "calloc.disjoint", .calloc = numbered_calloc,
        .realloc = cell_realloc, .free = cell_free);
 
-/* ---- calloc.neighbours ------------------------------------------------------------------------------- */
+/* ---- calloc.neighbours ----------------------------------------------------------------------- */
 
 /* Zeroes in steps of 96 bytes. */
 static void *stepping_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -359,10 +358,9 @@ static void *stepping_calloc(void *ctx, size_t nelem, size_t elsize)
         memset(p, 0, steps * 96);
     return p;
 }
-MUTANT(calloc_zeroes_into_the_next, "calloc.neighbours", SLOT_FUNCTIONS,
-       .calloc = stepping_calloc);
+MUTANT(calloc_zeroes_into_the_next, "calloc.neighbours", SLOT_FUNCTIONS, .calloc = stepping_calloc);
 
-/* ---- calloc.zero-arguments ------------------------------------------------------------------------------ */
+/* ---- calloc.zero-arguments ------------------------------------------------------------------- */
 
 /* The check against overflow divides. */
 static void *dividing_calloc(void *ctx, size_t nelem, size_t elsize)

@@ -16,7 +16,7 @@
 
 enum { PAGE = 4096 };
 
-/* ---- malloc.extent ------------------------------------------------------------------------ */
+/* ---- malloc.extent --------------------------------------------------------------------------- */
 
 /* Forgets its own header, from 32 KiB on. */
 static void *short_when_large_malloc(void *ctx, size_t size)
@@ -168,7 +168,7 @@ static void *page_multiple_malloc(void *ctx, size_t size)
 MUTANT(malloc_misaligns_whole_pages, "malloc.alignment", .malloc = page_multiple_malloc,
        .calloc = shifted_calloc, .realloc = shifted_realloc, .free = shifted_free);
 
-/* ---- malloc.disjoint ----------------------------------------------------------------------- */
+/* ---- malloc.disjoint ------------------------------------------------------------------------- */
 
 /* Numbers its blocks of up to 48 bytes in 16 bits, so that the 65537th is the first again. */
 static void *numbered_malloc(void *ctx, size_t size)
@@ -251,7 +251,7 @@ static void twice_free(void *ctx, void *p, size_t size)
 MUTANT(free_gives_a_slot_back_twice, "malloc.disjoint calloc.disjoint", SLOT_FUNCTIONS,
        .free = twice_free);
 
-/* ---- malloc.neighbours --------------------------------------------------------------------- */
+/* ---- malloc.neighbours ----------------------------------------------------------------------- */
 
 /* Fills what it hands out with junk, and goes on into the next slot. */
 static void *filling_malloc(void *ctx, size_t size)
@@ -270,8 +270,8 @@ static void cleaning_free(void *ctx, void *p, size_t size)
         memset((char *)p - BASE_HEADER - 8, 0, 8);
     slot_free(ctx, p, size);
 }
-MUTANT(free_cleans_the_end_of_the_one_before, "malloc.neighbours calloc.neighbours",
-       SLOT_FUNCTIONS, .free = cleaning_free);
+MUTANT(free_cleans_the_end_of_the_one_before, "malloc.neighbours calloc.neighbours", SLOT_FUNCTIONS,
+       .free = cleaning_free);
 
 /* Freed slots are cleaned by a thread, up to a millisecond later, whoever has them by then. */
 static struct {
@@ -312,7 +312,7 @@ static void late_free(void *ctx, void *p, size_t size)
 MUTANT(free_cleans_too_late, "malloc.neighbours calloc.neighbours", SLOT_FUNCTIONS,
        .free = late_free);
 
-/* ---- malloc.one-byte ----------------------------------------------------------------------- */
+/* ---- malloc.one-byte ------------------------------------------------------------------------- */
 
 /* One byte cannot matter: they are all the same one. */
 static char the_byte[2 * BASE_HEADER];
@@ -371,7 +371,7 @@ static void *counting_malloc(void *ctx, size_t size)
 }
 MUTANT(malloc_zero_counts_down_past_zero, "malloc.zero", .malloc = counting_malloc);
 
-/* ---- malloc.too-large ---------------------------------------------------------------------- */
+/* ---- malloc.too-large ------------------------------------------------------------------------ */
 
 static void *wrapping_malloc(void *ctx, size_t size)
 {
@@ -496,7 +496,7 @@ static void reserving_free(void *ctx, void *p, size_t size)
 MUTANT(malloc_failure_shares_a_reserve, "malloc.failure-is-null", .malloc = reserving_malloc,
        .free = reserving_free);
 
-/* ---- malloc.recovers ------------------------------------------------------------------------ */
+/* ---- malloc.recovers ------------------------------------------------------------------------- */
 
 static pthread_mutex_t one_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -536,7 +536,7 @@ static void *discouraged_malloc(void *ctx, size_t size)
 }
 MUTANT(malloc_failure_is_for_ever, "malloc.recovers", .malloc = discouraged_malloc);
 
-/* ---- malloc.lasts ------------------------------------------------------------------------------ */
+/* ---- malloc.lasts ---------------------------------------------------------------------------- */
 
 /* Each block gets a number, and there are 200000. */
 static void *numbering_malloc(void *ctx, size_t size)
@@ -549,8 +549,8 @@ static void *numbering_malloc(void *ctx, size_t size)
 }
 MUTANT(malloc_runs_out_of_numbers, "malloc.lasts", .malloc = numbering_malloc);
 
-/* A table of 4096 live blocks loses an entry in every 64th free. */
-static _Atomic int entries = 4096;
+/* A table of 32768 live blocks loses an entry in every eighth free. */
+static _Atomic int entries = 32768;
 static void *table_malloc(void *ctx, size_t size)
 {
     if (entries <= 0)
@@ -574,7 +574,7 @@ static void *table_realloc(void *ctx, void *p, size_t size)
 static void table_free(void *ctx, void *p, size_t size)
 {
     static _Atomic unsigned frees;
-    entries += p != NULL && ++frees % 64 != 0;
+    entries += p != NULL && ++frees % 8 != 0;
     base_free(ctx, p, size);
 }
 MUTANT(free_loses_an_entry_of_the_table, "malloc.lasts", .malloc = table_malloc,

@@ -26,9 +26,9 @@ UNUSED static inline void *shifted_malloc(size_t size, size_t shift)
 {
     struct shifted header = {size, shift};
     char *raw = size <= PTRDIFF_MAX - MOST_SHIFT ? malloc(size + MOST_SHIFT) : NULL;
-    return raw != NULL ? (char *)memcpy(raw + shift - sizeof header, &header, sizeof header) +
-                             sizeof header
-                       : NULL;
+    return raw != NULL
+               ? (char *)memcpy(raw + shift - sizeof header, &header, sizeof header) + sizeof header
+               : NULL;
 }
 
 UNUSED static void shifted_free(void *ctx, void *p, size_t size)

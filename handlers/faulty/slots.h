@@ -16,8 +16,8 @@ enum { SLOT = 128, SLOT_ROOM = SLOT - BASE_HEADER, SLOTS = 8192 };
 struct slots {
     pthread_mutex_t lock;
     _Alignas(16) char memory[SLOTS][SLOT];
-    size_t made;   /* slots that were ever given out */
-    size_t count;  /* free ones, in ... */
+    size_t made;  /* slots that were ever given out */
+    size_t count; /* free ones, in ... */
     char *free[SLOTS];
 };
 static struct slots slots = {.lock = PTHREAD_MUTEX_INITIALIZER};

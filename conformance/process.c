@@ -132,7 +132,7 @@ static void work(void *data)
     }
     struct block kept = {must_malloc(500), 500, 1};
     pattern_fill(kept.p, kept.size, kept.number);
-    for (size_t i = 0; i < (is_slow() ? 2 : FORKS); i++) {
+    for (size_t i = 0; i < (is_slow() ? 1 : FORKS); i++) {
         step("fork %zu while other threads are inside the subject", i + 1);
         in_child(use_in_time, &kept);
     }

@@ -263,7 +263,7 @@ PROPERTY(threads_concurrent,
     pthread_barrier_init(&ready, NULL, THREADS);
     for (size_t i = 0; i < THREADS; i++) {
         mixers[i].number = i;
-        mixers[i].steps = is_slow() ? 500 : 2000;
+        mixers[i].steps = is_slow() ? 200 : 2000;
         mixers[i].ready = &ready;
         mixers[i].busy = &busy;
         mixers[i].random = (struct random){random_next(chance())};

@@ -393,7 +393,28 @@ void *must_realloc(void *old, size_t size)
     return p != NULL ? p : not_refused(p, text("realloc(%p, %zu)", old, size), size);
 }
 
-/* ---- chance, threads, memory ------------------------------------------------------------ */
+/* How long it takes over a large block, which is freed or cut. */
+static double time_of_large(bool cut)
+{
+    enum { LARGE = 64 << 20, SMALL = 1000 };
+    uint64_t begun = clock_now();
+    void *p = subject_malloc(LARGE), *q = p != NULL && cut ? subject_realloc(p, SMALL) : NULL;
+    subject_free(q != NULL ? q : p, q != NULL ? SMALL : LARGE);
+    return clock_since(begun);
+}
+
+bool subject_fills_blocks(void)
+{
+    enum { TRIES = 3 };
+    static const double long_time = 0.004; /* filling one takes three times as long, and more */
+    for (int i = 0; i < TRIES; i++) {      /* for it may just have been interrupted */
+        if (time_of_large(false) < long_time && time_of_large(true) < long_time)
+            return false;
+    }
+    return true;
+}
+
+/* ---- chance, threads, memory ---------------------------------------------------------------- */
 
 struct random *chance(void)
 {

@@ -86,6 +86,10 @@ void *must_realloc(void *p, size_t size);
  * that a crash behind them is laid to the call it happened in.  Name and version show through. */
 PyDataMem_Handler *subject_traced(void);
 
+/* True where the subject takes its time over a block of 64 MiB that nobody has written to, because
+ * it fills what it makes or frees: gigabytes would take it seconds. */
+bool subject_fills_blocks(void);
+
 /* For loops that make or keep much: what a refusal means is then the property's to say. */
 bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks);
 

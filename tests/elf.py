@@ -23,7 +23,8 @@ class Object:
         return struct.unpack_from(self.order + layout, self.data, offset)
 
     def _string(self, offset):
-        return self.data[offset : self.data.index(b"\0", offset)].decode()
+        end = self.data.index(b"\0", offset)
+        return self.data[offset:end].decode()
 
     def _symbols(self):
         """Name and address of each symbol that is defined."""

@@ -19,7 +19,12 @@ HANDLER = r"""
 #include "nep49.h"
 static void say(void) { fwrite(words, 1, sizeof words, stdout); }
 static void *m(void *c, size_t n) { (void)c; say(); return n % 8 == 5 ? NULL : malloc(n); }
-static void *z(void *c, size_t n, size_t e) { (void)c; say(); return n == 5 ? abort(), NULL : calloc(n, e); }
+static void *z(void *c, size_t n, size_t e)
+{
+    (void)c;
+    say();
+    return n == 5 ? abort(), NULL : calloc(n, e);
+}
 static void *r(void *c, void *p, size_t n) { (void)c; return realloc(p, n); }
 static void f(void *c, void *p, size_t n) { (void)c, (void)n; free(p); }
 NEP49_EXPORT PyDataMem_Handler nep49_handler = {NAME, 1, {NULL, m, z, r, f}};
@@ -98,8 +103,8 @@ class Report:
                 continue
             name, directive, reason = point.groups()
             yaml = {}
-            if self.tap[at + 1 : at + 2] == ["  ---"]:
-                block = self.tap[at + 2 : self.tap.index("  ...", at)]
+            if self.tap[at + 1:at + 2] == ["  ---"]:
+                block = self.tap[at + 2:self.tap.index("  ...", at)]
                 pairs = (re.match(r'  (\w+): "(.*)"$', each).groups() for each in block)
                 yaml = {key: unescape.sub(r"\1", value) for key, value in pairs}
             if directive == "SKIP":
@@ -131,13 +136,15 @@ def counts(tap, what, report):
     for element in [report.junit] + list(report.junit.iter("testsuite")):
         cases = list(element.iter("testcase"))
         held = held and int(element.get("tests")) == len(cases)
-        for tag, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        for attribute in ("failures", "errors", "skipped"):
+            tag = attribute[:-1] if attribute.endswith("s") else attribute
             count = sum(case.find(tag) is not None for case in cases)
             held = held and int(element.get(attribute)) == count
     tap.point(held, what + ": the counts are right", report.json["verdicts"])
     words = {"PASS": "passed", "FAIL": "failed", "WARN": "warned", "CRASH": "crashed",
              "TIMEOUT": "timed out", "BROK": "not judged", "SKIP": "skipped"}
-    line = re.search(r"(?m)^(\d+) propert(?:y|ies)(?: in \d+ rounds)?: (.*); \d+\.\d\d s$", report.result.stdout)
+    line = re.search(r"(?m)^(\d+) propert(?:y|ies)(?: in \d+ rounds)?: (.*); \d+\.\d\d s$",
+                     report.result.stdout)
     told = dict(reversed(w.split(" ", 1)) for w in line.group(2).split(", ")) if line else {}
     wanted = {words[each]: str(n) for each, n in tally.items() if n}
     held = told == wanted and line.group(1) == str(len(verdicts))
@@ -168,7 +175,9 @@ def other_readers(tap, what, report):
     reads the XML."""
     bad = {"FAIL", "CRASH", "TIMEOUT", "BROK"} | ({"WARN"} if report.strict else set())
     judges = {p["id"]: p["judge"] for p in report.json["properties"]}
-    failed = sum(v == "BROK" or (v in bad and judges[i] == "handler") for i, v, _ in report.verdicts())
+    counted = {i: v == "BROK" or (v in bad and judges[i] == "handler")
+               for i, v, _ in report.verdicts()}
+    failed = sum(counted.values())
     if shutil.which("prove"):
         proved = suite.run(["prove", "--norc", "--exec", "cat", "r.tap"])
         total = re.search(r"Tests=(\d+)", proved.stdout)
@@ -248,10 +257,11 @@ def main():
         os.chdir(folder)
         report = Report("aligned", seed, "-v")
         members(tap, "aligned", report, "aligned")
+        example = os.path.join(suite.FAULTY, "nep_example.so")
         for what, handler, options in [
             ("aligned", "aligned", ["-v"]),
-            ("the NEP's example", os.path.join(suite.FAULTY, "nep_example.so"), []),
-            ("the NEP's example, strictly", os.path.join(suite.FAULTY, "nep_example.so"), ["--strict"]),
+            ("the NEP's example", example, []),
+            ("the NEP's example, strictly", example, ["--strict"]),
             ("a part", "shift_header", ["--run=malloc.*", "--skip=malloc.zero"]),
             ("rounds", "shift_header", ["--run=malloc.extent", "--repeat=3"]),
         ]:

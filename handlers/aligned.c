@@ -59,7 +59,8 @@ static void *aligned_malloc(void *ctx, size_t size)
     return base ? finish(base, shift_in(c, base), size) : NULL;
 }
 
-/* libc's calloc knows which memory is fresh from the kernel, and does not touch it. */
+/* libc's calloc knows which memory is fresh from the kernel, and does not touch it; of other
+ * memory it clears all, and most of a small block's is there for the alignment alone. */
 static void *aligned_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     const struct context *c = ctx;
@@ -68,6 +69,10 @@ static void *aligned_calloc(void *ctx, size_t nelem, size_t elsize)
     if (__builtin_mul_overflow(nelem, elsize, &size) ||
         __builtin_add_overflow(size, c->extra, &total))
         return NULL;
+    if (size < c->extra) {
+        void *block = aligned_malloc(ctx, size);
+        return block ? memset(block, 0, size) : NULL;
+    }
     void *base = calloc(1, total);
     return base ? finish(base, shift_in(c, base), size) : NULL;
 }

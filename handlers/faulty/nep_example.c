@@ -100,6 +100,9 @@ static void example_free(void *ctx, void *ptr, size_t size)
 
 static struct beneath libc = {malloc, calloc, realloc, free};
 
+NEP49_EXPORT const char kills_nep_example[] = "malloc.too-large calloc.overflow "
+                                              "calloc.zero-arguments";
+
 NEP49_EXPORT PyDataMem_Handler nep49_handler = {
     .name = "nep_example",
     .version = 1,

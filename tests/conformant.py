@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whole batteries: sound handlers pass, in any order, and the NEP's own example does not.
+
+The handlers are the reference ones, those with each setting that they have, and those of
+handlers/sound, which are as unusual as a correct handler can be.
+"""
+
+import concurrent.futures
+import json
+import os
+
+import elf
+import suite
+from suite import CANNOT_WORK_HERE, CONFORMANT, NOT_CONFORMANT
+
+SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
+EXAMPLE = os.path.join(suite.FAULTY, "nep_example.so")
+
+# The name of a reference handler, options, environment.
+SETTINGS = [
+    ("aligned", [], {"NEP49_ALIGNMENT": "16"}),
+    ("aligned", [], {"NEP49_ALIGNMENT": "4096"}),
+    ("aligned", ["--timeout=60"], {"NEP49_ALIGNMENT": "2097152"}),
+    ("aligned", ["--strict", "--shuffle", "--seed=1", "--jobs=1"], {}),
+    ("aligned", ["--strict", "--shuffle", "--seed=2", "--jobs=4"], {}),
+    ("shift_header", ["--strict", "--shuffle", "--seed=3"], {}),
+    ("shift_header", ["--repeat=3"], {}),
+]
+
+
+def sound_handlers():
+    """What, arguments and environment of each run that has to go well."""
+    for name in suite.conform("--list-handlers").stdout.split():
+        yield name, ["--handler=" + name], {}
+    for name, options, env in SETTINGS:
+        words = options + ["%s=%s" % pair for pair in env.items()]
+        yield "%s %s" % (name, " ".join(words)), ["--handler=" + name] + options, env
+    for name in sorted(elf.Object(SOUND).symbols):
+        if not name.startswith("_"):
+            yield "sound " + name, ["--handler=%s:%s" % (SOUND, name)], {}
+
+
+def battery(arguments, env):
+    """How it ended, and what each property that did not pass had to say."""
+    result = suite.conform("--json=-", *arguments, timeout=300, env=env)
+    try:
+        report = json.loads(result.stdout)
+    except ValueError:
+        return result, None, []
+    others = [p for p in report["properties"] if p["verdict"] not in ("PASS", "SKIP")]
+    result.stdout = "\n".join("%(verdict)s %(id)s: %(message)s" % each for each in others)
+    return result, report, [p["id"] for p in others if p["judge"] == "handler"]
+
+
+def judge_sound(tap, what, result, report, others):
+    if result.code == CANNOT_WORK_HERE:
+        tap.skip(what, result.stderr.strip())
+        return
+    held = result.code == CONFORMANT and report is not None and report["conformant"] and not others
+    reasons = report and all(p["message"] for p in report["properties"] if p["verdict"] == "SKIP")
+    tap.point(held and reasons, what + " is conformant", result)
+
+
+def judge_example(tap):
+    """It is a mutant, and its kills_* symbol names what has to catch it."""
+    result, report, others = battery(["--handler=" + EXAMPLE], {})
+    held = result.code == NOT_CONFORMANT and report is not None and not report["conformant"]
+    tap.point(held, "the NEP's example is not conformant", result)
+    for each in elf.Object(EXAMPLE).text("kills_nep_example").split():
+        tap.point(each in others, "%s catches the NEP's example" % each, result)
+
+
+def main():
+    tap = suite.Tap()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        runs = [(w, pool.submit(battery, a, env)) for w, a, env in sound_handlers()]
+        for what, run in runs:
+            judge_sound(tap, what, *run.result())
+    judge_example(tap)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kill matrix: each faulty handler against the properties that have to catch it.
+
+A mutant names them in its kills_* symbol (handlers/faulty/base.h), and each has to say FAIL, WARN,
+CRASH or TIMEOUT.  Each handler property has to kill a mutant, or nobody knows whether it works.
+
+By hand, `make check TESTS=tests/mutants.py` or, with more to see, in the environment of the tests:
+
+    tests/mutants.py --whole [MUTANT...]     all properties on each, and which others kill it
+"""
+
+import concurrent.futures
+import glob
+import json
+import os
+import sys
+
+import elf
+import suite
+
+KILLS = {"FAIL", "WARN", "CRASH", "TIMEOUT"}
+PREFIX = "kills_"
+
+# Handler properties whose mutants are still being written.  It is to become empty, and stay so.
+PENDING = {"abi.loads"}
+
+
+def find_mutants():
+    """Name, value for --handler, and the ids of the properties that have to kill it."""
+    for path in sorted(glob.glob(os.path.join(suite.FAULTY, "*.so"))):
+        shared = elf.Object(path)
+        for symbol in sorted(shared.symbols):
+            if symbol.startswith(PREFIX):
+                name = symbol.partition(PREFIX)[2]
+                handler = path + ":" + name if name in shared.symbols else path
+                yield name, handler, shared.text(symbol).split()
+
+
+def read_catalogue(tap):
+    """The id of each property, and whether it speaks about the handler."""
+    result = suite.conform("--handler=aligned", "--json=-")
+    tap.point(result.code == 0, "a sound handler passes what the mutants are to fail", result)
+    return {p["id"]: p["judge"] == "handler" for p in json.loads(result.stdout)["properties"]}
+
+
+def verdicts_of(handler, filters):
+    """The verdict of each property that was run, and what conform printed."""
+    result = suite.conform("--handler=" + handler, "--jobs=1", "--timeout=5", "--json=-", *filters)
+    try:
+        properties = json.loads(result.stdout)["properties"]
+    except ValueError:
+        return {}, result
+    return {each["id"]: each["verdict"] for each in properties}, result
+
+
+def judge(tap, name, ids, verdicts, result, known):
+    unknown = [each for each in ids if each not in known]
+    alive = [each for each in ids if verdicts.get(each) not in KILLS]
+    why = "%s\n%s" % (" ".join("%s: %s" % (i, verdicts.get(i)) for i in alive), result.stderr)
+    if unknown or not ids:
+        why = "it names %s" % (unknown or "no property")
+    tap.point(ids and not alive, "%s is killed by %s" % (name, ", ".join(ids)), why)
+
+
+def print_matrix(killers, beside):
+    """For each property the mutants that it kills; in brackets those that do not name it."""
+    for each in sorted(killers):
+        words = sorted(killers[each]) + ["(%s)" % name for name in sorted(beside.get(each, []))]
+        print("# %-34s %s" % (each, " ".join(words)))
+
+
+def main():
+    whole = sys.argv[1:2] == ["--whole"]
+    asked_for = sys.argv[2:] if whole else sys.argv[1:]
+    tap = suite.Tap()
+    known = read_catalogue(tap)
+    mutants = [m for m in find_mutants() if not asked_for or m[0] in asked_for]
+    killers = {each: [] for each in known}
+    beside = {}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        runs = [
+            pool.submit(verdicts_of, handler, [] if whole else ["--run=" + each for each in ids])
+            for _, handler, ids in mutants
+        ]
+        for (name, _, ids), run in zip(mutants, runs):
+            verdicts, result = run.result()
+            judge(tap, name, ids, verdicts, result, known)
+            for each, verdict in verdicts.items():
+                if verdict in KILLS:
+                    (killers if each in ids else beside).setdefault(each, []).append(name)
+    for each in sorted(known) if not asked_for else []:
+        if known[each]:
+            todo = "its mutants are being written" if each in PENDING else None
+            tap.point(killers[each], "%s kills a mutant" % each, "none names it and dies", todo)
+    print_matrix(killers, beside)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -29,7 +29,7 @@ enum {
     LEVELS = (64 - GROUP_BITS + FAN_BITS - 1) / FAN_BITS, /* above the groups */
     COMPACT_PAGES = 14, /* a group of more has a place for each of the 64 */
     NODE_UNIT = 32,
-    CLASSES = 41,
+    CLASSES = 15,
     SLAB_BYTES = 128 << 10,
     HUGE_BYTES = 2 << 20,
     HUGE_FROM_SLABS = 32,
@@ -98,17 +98,16 @@ struct blockmap {
 
 /* ---- nodes ------------------------------------------------------------------------------ */
 
-/* 32, 64, 96 bytes, and from 128 on four sizes to each power of two. */
-static size_t class_bytes(unsigned class)
-{
-    return class < 3 ? (size_t)(class + 1) * NODE_UNIT
-                     : (size_t)(4 + (class - 3) % 4) << (5 + (class - 3) / 4);
-}
+/* Each holds about 1.7 times as much as the one before, which is how often a page that fills up
+ * moves against how much of it is empty. */
+static const uint32_t class_bytes[] = {32,   64,   128,  224,   384,   640,   1088, 1856,
+                                       3200, 5440, 9280, 15808, 26880, 45728, 77760};
+_Static_assert(sizeof class_bytes / sizeof *class_bytes == CLASSES, "a size for each class");
 
 static unsigned class_for(size_t bytes)
 {
     unsigned class = 0;
-    while (class_bytes(class) < bytes)
+    while (class_bytes[class] < bytes)
         class += 1;
     return class;
 }
@@ -216,7 +215,7 @@ static bool slab_open(struct blockmap *map, unsigned class)
 /* The last unit stays unused: begin_before reads up to there past a small page. */
 static bool slab_full(const struct slab *slab)
 {
-    return slab->free == NONE && slab->fresh + class_bytes(slab->class) > SLAB_BYTES - NODE_UNIT;
+    return slab->free == NONE && slab->fresh + class_bytes[slab->class] > SLAB_BYTES - NODE_UNIT;
 }
 
 static void *node_new(struct blockmap *map, unsigned class)
@@ -231,7 +230,7 @@ static void *node_new(struct blockmap *map, unsigned class)
         slab->free = node->slab;
     } else {
         node = (struct node *)(void *)(slab->base + slab->fresh);
-        slab->fresh += (uint32_t)class_bytes(class);
+        slab->fresh += class_bytes[class];
     }
     slab->used++;
     if (slab_full(slab))
@@ -407,9 +406,10 @@ static struct group *group_sized(struct blockmap *map, struct group *old, unsign
     struct group *group = node_new(map, class);
     if (group == NULL)
         return NULL;
-    size_t fits = (class_bytes(class) - sizeof *group) / sizeof *group->page;
-    group->node.room = (uint16_t)(room > COMPACT_PAGES ? FAN
-                                  : fits < COMPACT_PAGES ? fits : COMPACT_PAGES);
+    size_t fits = (class_bytes[class] - sizeof *group) / sizeof *group->page;
+    group->node.room = (uint16_t)(room > COMPACT_PAGES   ? FAN
+                                  : fits < COMPACT_PAGES ? fits
+                                                         : COMPACT_PAGES);
     group->present = 0;
     if (old != NULL) {
         group->present = old->present;
@@ -676,6 +676,8 @@ static void page_remove(struct page *page, unsigned at)
 static inline struct page *find_page(struct group *group, uintptr_t address)
 {
     struct page *page = group != NULL ? page_in(group, page_bit(address)) : NULL;
+    if (page == NULL)
+        return NULL;
     for (size_t line = 1; line < PREFETCHED_LINES; line++)
         __builtin_prefetch((const void *)((uintptr_t)page + line * 64));
     return page;
@@ -717,7 +719,7 @@ struct blockmap *blockmap_new(void)
     map->shift = 64 - FIRST_SLOTS_LOG2;
     map->spare = NONE;
     for (unsigned class = 0, room = 0; class < CLASSES; class += 1) {
-        while (page_bytes(room + 1) <= class_bytes(class))
+        while (page_bytes(room + 1) <= class_bytes[class])
             room++;
         map->page_room[class] = (uint16_t)room;
         map->open[class] = NONE;
@@ -825,7 +827,7 @@ bool blockmap_remove(struct blockmap *map, uintptr_t address, struct live_block 
         return true;
     }
     page_remove(page, place.at);
-    if (page->node.count <= page->node.room / 3)
+    if (page->node.count <= page->node.room / 4)
         page_shrink(map, group, page, page_bit(address));
     return true;
 }

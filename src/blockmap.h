@@ -11,7 +11,21 @@
  * Not thread-safe: the caller holds a lock.  Its memory comes from mmap and malloc, and is not
  * mixed with the blocks.  The cost of an operation does not depend on the number of blocks, but
  * for the caches, and hardly on where they are; the worst place is one page of 4 KiB that holds
- * thousands of one-byte blocks, put in in random order.
+ * thousands of one-byte blocks, put in in random order (microseconds).
+ *
+ * It is written here because no library that is packaged keeps to 40 ns with a thousand blocks and
+ * 100 ns with a million, at less than 100 bytes each.  Medians on a Zen 5 with 32 MiB of L3, 2
+ * cores and other load, blocks of 16 to 512 bytes in random order; insert, with its search for
+ * overlaps, find and remove, in nanoseconds, and the bytes of a block (tests/bench_blockmap.c has
+ * this map's; a node of malloc's is counted in where the library keeps pointers):
+ *
+ *                                   1000 blocks      1000000 blocks      bytes
+ *     this one                      34   14   26      76    59    73      44
+ *     absl::btree_map (C++)         82   36   74     326   351   424      59
+ *     red-black tree of libbsd      63   42   56     665   836   796      80
+ *     JudyL (not kept since 2007)  167   26   78     461   214   597      71
+ *     GTree of GLib                156   67   89    1498  1394  1349     105
+ *     tsearch of glibc             130   92  146     950  1139  1581      80
  */
 #ifndef CONFORM_BLOCKMAP_H
 #define CONFORM_BLOCKMAP_H

@@ -96,7 +96,7 @@ struct blockmap {
     uint16_t page_room[CLASSES];
 };
 
-/* ---- nodes --------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------ */
 
 /* Each holds about 1.7 times as much as the one before, which is how often a page that fills up
  * moves against how much of it is empty. */
@@ -108,7 +108,7 @@ static unsigned class_for(size_t bytes)
 {
     unsigned class = 0;
     while (class_bytes[class] < bytes)
-        class ++;
+        class += 1;
     return class;
 }
 
@@ -258,7 +258,7 @@ static void node_free(struct blockmap *map, void *gone)
     }
 }
 
-/* ---- the table ----------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------------------- */
 
 /* Above level 0, which is the groups, a mask covers 64 of the level below. */
 static uint64_t key_at(uintptr_t address, unsigned level)
@@ -355,7 +355,7 @@ static void masks_clear(struct blockmap *map, uintptr_t address)
     }
 }
 
-/* ---- groups -------------------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------------------- */
 
 static unsigned page_bit(uintptr_t address)
 {
@@ -473,7 +473,7 @@ static void group_drop(struct blockmap *map, struct group *group, uintptr_t addr
     masks_clear(map, address);
 }
 
-/* ---- neighbours ---------------------------------------------------------------------------- */
+/* ---- neighbours ------------------------------------------------------------------------- */
 
 /* A block, by where it is. */
 struct place {
@@ -611,7 +611,7 @@ static bool find_overlap(const struct blockmap *map, struct group *group, struct
     return place->base + place->page->start[place->at] <= last;
 }
 
-/* ---- pages --------------------------------------------------------------------------------- */
+/* ---- pages ------------------------------------------------------------------------------ */
 
 static unsigned page_class(const struct blockmap *map, const struct page *page)
 {
@@ -679,7 +679,7 @@ static inline struct page *find_page(struct group *group, uintptr_t address)
     if (page == NULL)
         return NULL;
     for (size_t line = 1; line < PREFETCHED_LINES; line++)
-        __builtin_prefetch((const unsigned char *)page + line * 64);
+        __builtin_prefetch((const void *)((uintptr_t)page + line * 64));
     return page;
 }
 
@@ -704,7 +704,7 @@ static bool place_exactly(const struct blockmap *map, uintptr_t address, struct 
            place->base + place->page->start[place->at] == address;
 }
 
-/* ---- what others call ---------------------------------------------------------------------- */
+/* ---- what others call ------------------------------------------------------------------- */
 
 struct blockmap *blockmap_new(void)
 {
@@ -718,7 +718,7 @@ struct blockmap *blockmap_new(void)
     map->slots = slots;
     map->shift = 64 - FIRST_SLOTS_LOG2;
     map->spare = NONE;
-    for (unsigned class = 0, room = 0; class < CLASSES; class ++) {
+    for (unsigned class = 0, room = 0; class < CLASSES; class += 1) {
         while (page_bytes(room + 1) <= class_bytes[class])
             room++;
         map->page_room[class] = (uint16_t)room;

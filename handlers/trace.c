@@ -42,7 +42,7 @@ struct place { /* a line of a function */
     struct place *next;
     object *code; /* kept, so that no other takes its address */
     int line;
-    char *file, *function;
+    const char *file, *function;
     struct bytes bytes;
 };
 
@@ -142,8 +142,8 @@ static struct place *place_of(object *code, int line)
     p->function = attribute(code, "co_name");
     py.PyErr_Restore(type, value, traceback);
     if (p->file == NULL || p->function == NULL) {
-        free(p->file);
-        free(p->function);
+        free((char *)p->file);
+        free((char *)p->function);
         free(p);
         return &nowhere;
     }

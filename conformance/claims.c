@@ -2,6 +2,7 @@
  *
  * claim: what nep49_claims promises beyond the contract.  Alignment is with malloc.
  */
+#include <dlfcn.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -345,6 +346,65 @@ PROPERTY(claim_guard,
         expect_guarded(p, size, guard, text("calloc(%zu, 16)", size / 16));
         subject_free(p, size);
         expect_gone(p, size, text("free of %zu bytes", size));
+    }
+}
+
+/* ---- page-locked memory ------------------------------------------------------------------------ */
+
+enum { POINTER_MEMORY_TYPE = 2, MEMORY_TYPE_HOST = 1 }; /* of cuda.h */
+
+typedef int pointer_attribute_fn(void *value, int attribute, unsigned long long pointer);
+
+static void expect_pinned(pointer_attribute_fn *attribute, unsigned char *p, size_t size,
+                          const char *call)
+{
+    unsigned char *const places[] = {p, p + size - 1};
+    for (size_t i = 0; i < 2; i++) {
+        unsigned type = 0;
+        int error = attribute(&type, POINTER_MEMORY_TYPE, (uintptr_t)places[i]);
+        expect(error == 0 && type == MEMORY_TYPE_HOST,
+               text("CUDA to know byte %zu of the block as page-locked, after %s",
+                    (size_t)(places[i] - p), call),
+               "cuPointerGetAttribute says error %d, type %u, of the block at %p", error, type,
+               (void *)p);
+    }
+    memset(p, 0x5a, size);
+}
+
+PROPERTY(claim_pinned,
+    .id     = "claim.pinned",
+    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .clause = "from the size claimed on, CUDA knows every byte of a block as page-locked memory of "
+              "the host, whichever function made it",
+    .source = "nep49.h, pinned=N; CUDA driver API, cuPointerGetAttribute",
+    .why    = "from memory that is not page-locked a copy to the device waits for another copy, "
+              "and one that should run beside a computation does not",
+    .hint   = "take the memory from cudaHostAlloc, in realloc as well; without a device say that "
+              "the handler cannot work, and do not claim",
+    .looks  = "FAIL: expected CUDA to know byte 0 of the block as page-locked, after malloc(4096); "
+              "seen cuPointerGetAttribute says error 1, type 0")
+{
+    size_t from = subject_claims().pinned;
+    if (from == 0)
+        skip("it claims no page-locked memory");
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    expect(driver != NULL, "a handler that claims page-locked memory to have CUDA's driver loaded",
+           "libcuda.so.1 is not in this process");
+    pointer_attribute_fn *attribute = NULL;
+    *(void **)&attribute = dlsym(driver, "cuPointerGetAttribute");
+    if (attribute == NULL)
+        skip("CUDA's driver cannot be asked: it has no cuPointerGetAttribute");
+    for (size_t size = MAX(from, 64); size <= MAX(from, 64) * 100000; size *= 100) {
+        if (size > 16 << 20)
+            break;
+        unsigned char *p = must_malloc(size);
+        expect_pinned(attribute, p, size, text("malloc(%zu)", size));
+        p = must_realloc(p, 3 * size);
+        expect_pinned(attribute, p, 3 * size, text("realloc from %zu to %zu", size, 3 * size));
+        subject_free(p, 3 * size);
+        p = must_calloc(size, 1);
+        expect_pinned(attribute, p, size, text("calloc(%zu, 1)", size));
+        subject_free(p, size);
     }
 }
 

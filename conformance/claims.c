@@ -2,16 +2,22 @@
  *
  * claim: what nep49_claims promises beyond the contract.  Alignment is with malloc.
  */
+#include <dlfcn.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "battery.h"
+#include "nep49_shm.h"
 
 GROUP(claim, 14, "What a handler promised beyond the contract.");
 
@@ -341,4 +347,243 @@ PROPERTY(claim_guard,
         subject_free(p, size);
         expect_gone(p, size, text("free of %zu bytes", size));
     }
+}
+
+/* ---- page-locked memory ------------------------------------------------------------------------ */
+
+enum { POINTER_MEMORY_TYPE = 2, MEMORY_TYPE_HOST = 1 }; /* of cuda.h */
+
+typedef int pointer_attribute_fn(void *value, int attribute, unsigned long long pointer);
+
+static void expect_pinned(pointer_attribute_fn *attribute, unsigned char *p, size_t size,
+                          const char *call)
+{
+    unsigned char *const places[] = {p, p + size - 1};
+    for (size_t i = 0; i < 2; i++) {
+        unsigned type = 0;
+        int error = attribute(&type, POINTER_MEMORY_TYPE, (uintptr_t)places[i]);
+        expect(error == 0 && type == MEMORY_TYPE_HOST,
+               text("CUDA to know byte %zu of the block as page-locked, after %s",
+                    (size_t)(places[i] - p), call),
+               "cuPointerGetAttribute says error %d, type %u, of the block at %p", error, type,
+               (void *)p);
+    }
+    memset(p, 0x5a, size);
+}
+
+PROPERTY(claim_pinned,
+    .id     = "claim.pinned",
+    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .clause = "from the size claimed on, CUDA knows every byte of a block as page-locked memory of "
+              "the host, whichever function made it",
+    .source = "nep49.h, pinned=N; CUDA driver API, cuPointerGetAttribute",
+    .why    = "from memory that is not page-locked a copy to the device waits for another copy, "
+              "and one that should run beside a computation does not",
+    .hint   = "take the memory from cudaHostAlloc, in realloc as well; without a device say that "
+              "the handler cannot work, and do not claim",
+    .looks  = "FAIL: expected CUDA to know byte 0 of the block as page-locked, after malloc(4096); "
+              "seen cuPointerGetAttribute says error 1, type 0")
+{
+    size_t from = subject_claims().pinned;
+    if (from == 0)
+        skip("it claims no page-locked memory");
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    expect(driver != NULL, "a handler that claims page-locked memory to have CUDA's driver loaded",
+           "libcuda.so.1 is not in this process");
+    pointer_attribute_fn *attribute = NULL;
+    *(void **)&attribute = dlsym(driver, "cuPointerGetAttribute");
+    if (attribute == NULL)
+        skip("CUDA's driver cannot be asked: it has no cuPointerGetAttribute");
+    for (size_t size = MAX(from, 64); size <= MAX(from, 64) * 100000; size *= 100) {
+        if (size > 16 << 20)
+            break;
+        unsigned char *p = must_malloc(size);
+        expect_pinned(attribute, p, size, text("malloc(%zu)", size));
+        p = must_realloc(p, 3 * size);
+        expect_pinned(attribute, p, 3 * size, text("realloc from %zu to %zu", size, 3 * size));
+        subject_free(p, 3 * size);
+        p = must_calloc(size, 1);
+        expect_pinned(attribute, p, size, text("calloc(%zu, 1)", size));
+        subject_free(p, size);
+    }
+}
+
+/* ---- shared memory ------------------------------------------------------------------------------ */
+
+/* What two processes tell each other. */
+struct talk {
+    char name[NEP49_SHM_NAME_ROOM];
+    atomic_int reached;
+    size_t size;
+};
+
+static struct talk *new_talk(void)
+{
+    struct talk *talk = mmap(NULL, sizeof *talk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                             -1, 0);
+    if (talk == MAP_FAILED)
+        harness_broke("memory for two processes: %s", strerror(errno));
+    return talk;
+}
+
+/* Waits for process `other` to get that far.  Where it ends before, what it has found is the
+ * verdict, or its signal is ours. */
+static void wait_for(struct talk *talk, int stage, pid_t other)
+{
+    int status;
+    while (atomic_load(&talk->reached) < stage) {
+        if (other != 0 && waitpid(other, &status, WNOHANG) == other) {
+            if (WIFSIGNALED(status)) {
+                signal(WTERMSIG(status), SIG_DFL);
+                raise(WTERMSIG(status));
+            }
+            _exit(0);
+        }
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+    }
+}
+
+static pid_t start_process(void)
+{
+    pid_t pid = fork();
+    if (pid < 0)
+        harness_broke("fork: %s", strerror(errno));
+    if (pid == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return pid;
+}
+
+static void take_name(const void *p, struct talk *talk)
+{
+    expect(nep49_shm_name(p, talk->name, sizeof talk->name) == 0,
+           text("the block of %zu bytes at %p to have a name", talk->size, p), "none: %s",
+           strerror(errno));
+}
+
+/* In the other process: the block of that name, with the contents of that number. */
+static void *attach_expecting(const struct talk *talk, uint64_t number, const char *when)
+{
+    size_t size = 0;
+    void *data = nep49_shm_attach(talk->name, &size);
+    expect(data != NULL, text("another process to map %s, %s", talk->name, when), "it cannot: %s",
+           strerror(errno));
+    expect(size == talk->size, text("%s to be a block of %zu bytes", talk->name, talk->size),
+           "%zu bytes", size);
+    expect_pattern(data, size, number, "mapped by its name %s, %s", talk->name, when);
+    return data;
+}
+
+static void write_by_name(void *data)
+{
+    struct talk *talk = data;
+    void *p = attach_expecting(talk, 1, "by a child");
+    pattern_fill(p, talk->size, 2);
+    nep49_shm_detach(p);
+}
+
+static void expect_no_name(const char *name, const char *when)
+{
+    void *p = nep49_shm_attach(name, NULL);
+    expect(p == NULL, text("%s to be no block's name any more, %s", name, when), "it was mapped at %p",
+           p);
+}
+
+/* Starts a process that owns a block, frees it at stage 2, and then waits to be killed. */
+static pid_t start_owner(struct talk *talk)
+{
+    atomic_store(&talk->reached, 0);
+    pid_t owner = start_process();
+    if (owner == 0) {
+        void *p = must_malloc(talk->size);
+        pattern_fill(p, talk->size, 3);
+        take_name(p, talk);
+        atomic_store(&talk->reached, 1);
+        wait_for(talk, 2, 0);
+        subject_free(p, talk->size);
+        atomic_store(&talk->reached, 3);
+        for (;;)
+            pause();
+    }
+    wait_for(talk, 1, owner);
+    return owner;
+}
+
+static void end_owner(pid_t owner)
+{
+    int status;
+    kill(owner, SIGKILL);
+    waitpid(owner, &status, 0);
+}
+
+static void expect_owner_can_free(struct talk *talk)
+{
+    pid_t owner = start_owner(talk);
+    void *p = attach_expecting(talk, 3, "of another process");
+    atomic_store(&talk->reached, 2);
+    wait_for(talk, 3, owner);
+    expect_pattern(p, talk->size, 3, "in another process, when its owner had freed it");
+    nep49_shm_detach(p);
+    expect_no_name(talk->name, "when nobody has it any more");
+    end_owner(owner);
+}
+
+static void expect_owner_can_crash(struct talk *talk)
+{
+    char path[64], target[256] = "";
+    int pid, fd;
+    pid_t owner = start_owner(talk);
+    if (sscanf(talk->name, "/proc/%d/fd/%d", &pid, &fd) == 2) {
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+        ssize_t length = readlink(path, target, sizeof target - 1);
+        target[MAX(length, 0)] = '\0';
+    }
+    void *p = attach_expecting(talk, 3, "of a process that is about to be killed");
+    end_owner(owner);
+    expect_pattern(p, talk->size, 3, "when its owner was killed");
+    nep49_shm_detach(p);
+    expect_no_name(talk->name, "when its owner was killed");
+    expect(*target == '\0' || access(target, F_OK) != 0,
+           "nothing to stay behind when the owner of a block is killed", "%s is still there",
+           text_safe(target));
+}
+
+PROPERTY(claim_shm,
+    .id     = "claim.shm",
+    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .clause = "from the size claimed on, another process maps a block by its name and sees the "
+              "same bytes, keeps them when the owner frees it or dies, and nothing stays behind",
+    .source = "nep49.h, shm=N; nep49_shm.h",
+    .why    = "a process that works on another's array without a copy reads rubbish or dies when "
+              "the memory goes under it, and a name that stays keeps its memory until a reboot",
+    .hint   = "count the mappings of each block in shared memory, let the last one punch the hole, "
+              "and give the segment no name that outlives its process",
+    .looks  = "FAIL: expected byte 0 of 65536 to be 0x5b, in another process, when its owner had "
+              "freed it; seen 0x00")
+{
+    size_t from = subject_claims().shm;
+    if (from == 0)
+        skip("it claims no shared memory");
+    struct talk *talk = new_talk();
+    talk->size = from + 10000;
+    ask_for_memory(6 * talk->size);
+
+    void *p = must_malloc(talk->size);
+    pattern_fill(p, talk->size, 1);
+    take_name(p, talk);
+    in_child(write_by_name, talk);
+    expect_pattern(p, talk->size, 2, "written by another process");
+    subject_free(p, talk->size);
+    expect_no_name(talk->name, "when its block was freed");
+
+    p = must_realloc(must_calloc(talk->size, 1), 2 * talk->size);
+    talk->size *= 2;
+    take_name(p, talk);
+    pattern_fill(p, talk->size, 1);
+    in_child(write_by_name, talk);
+    expect_pattern(p, talk->size, 2, "written by another process");
+    subject_free(p, talk->size);
+
+    talk->size = from;
+    expect_owner_can_free(talk);
+    expect_owner_can_crash(talk);
 }

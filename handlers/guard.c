@@ -30,6 +30,7 @@
 #define KEEP "NEP49_GUARD_KEEP"
 
 enum { PAGE = 4096, STEP = 16 /* malloc's alignment */, FILLER = 0xa5, MOST_KEPT = 1024 };
+enum { LEAST_CLAIMED = 16 << 20 /* with less kept, a freed address is soon another block's */ };
 
 struct header {
     _Alignas(STEP) char *map;
@@ -292,6 +293,8 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     context.before = side != NULL && strcmp(side, "before") == 0;
     context.most_bytes = bytes;
     context.most_live = count_most_live();
-    snprintf(nep49_claims, sizeof(nep49_claims), "guard=%s", context.before ? "before" : "after");
+    if (bytes >= LEAST_CLAIMED)
+        snprintf(nep49_claims, sizeof(nep49_claims), "guard=%s",
+                 context.before ? "before" : "after");
     return &handler;
 }

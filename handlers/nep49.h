@@ -30,7 +30,7 @@
  *                    into it, where the kernel grants any
  *     numa=P@N       the pages of a block of N bytes or more are placed by policy P, which is
  *                    local, interleave:NODES or bind:NODES, as in bind:0,2-3@65536
- *     pinned=cuda    every block is page-locked memory that CUDA knows
+ *     pinned=N       a block of N bytes or more is page-locked memory that CUDA knows
  *     shm=N          a block of N bytes or more can be mapped by another process, by the name
  *                    that nep49_shm_name gives it (nep49_shm.h)
  */

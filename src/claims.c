@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,8 +82,10 @@ static const char *read_numa(const char *value, size_t length, struct claims *cl
 
 static const char *read_pinned(const char *value, size_t length, struct claims *claims)
 {
-    claims->pinned = is(value, length, "cuda");
-    return claims->pinned ? NULL : text("pinned=%.*s: not cuda", (int)length, value);
+    claims->pinned = read_number(value, length);
+    return claims->pinned != 0
+               ? NULL
+               : text("pinned=%.*s: not a number of bytes", (int)length, value);
 }
 
 static const char *read_shm(const char *value, size_t length, struct claims *claims)

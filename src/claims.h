@@ -5,7 +5,6 @@
 #ifndef CONFORM_CLAIMS_H
 #define CONFORM_CLAIMS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* On which side of a block the page lies that cannot be touched. */
@@ -17,7 +16,7 @@ struct claims {
     size_t hugepage;   /* blocks from that size on lie in huge pages; 0 where none do */
     char numa[64];     /* "local", "interleave:NODES" or "bind:NODES"; "" where none is claimed */
     size_t numa_from;  /* for blocks from that size on */
-    bool pinned;       /* every block is page-locked for CUDA */
+    size_t pinned;     /* blocks from that size on are page-locked for CUDA; 0 where none are */
     size_t shm;        /* blocks from that size on can be mapped by name; 0 where none can */
 };
 

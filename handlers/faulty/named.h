@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A plain handler whose large blocks lie in a file that another process can map, for mutants that
+ * claim shm and fall short of it.
+ */
+#ifndef CONFORM_FAULTY_NAMED_H
+#define CONFORM_FAULTY_NAMED_H
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base.h"
+#include "nep49_shm.h"
+
+enum { NAMED_FROM = 65536 };
+
+static int named_open(void);                              /* the segment's descriptor */
+static void named_release(struct nep49_shm_block *block); /* when the owner frees it */
+
+static struct {
+    pthread_mutex_t lock;
+    pid_t pid;
+    int fd;
+    uint64_t next;
+} named = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *named_malloc(void *ctx, size_t size)
+{
+    if (size < NAMED_FROM)
+        return base_malloc(ctx, size);
+    if (size > PTRDIFF_MAX / 4)
+        return NULL;
+    size_t length = (size + sizeof(struct nep49_shm_block) + 4095) & -(size_t)4096;
+    struct nep49_shm_block *b = MAP_FAILED;
+    pthread_mutex_lock(&named.lock);
+    if (named.pid != getpid()) { /* a child's blocks are its own */
+        named.fd = named_open();
+        named.pid = getpid();
+        named.next = 0;
+    }
+    uint64_t offset = named.next;
+    if (named.fd >= 0 && length < (uint64_t)1 << 50 && ftruncate(named.fd, (off_t)1 << 50) == 0)
+        b = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, named.fd, (off_t)offset);
+    if (b != MAP_FAILED)
+        named.next += length;
+    pthread_mutex_unlock(&named.lock);
+    if (b == MAP_FAILED)
+        return NULL;
+    *b = (struct nep49_shm_block){.magic = NEP49_SHM_MAGIC, .token = 1, .offset = offset,
+                                  .length = length, .pid = getpid(), .fd = named.fd, .users = 1,
+                                  .size = size};
+    memcpy((char *)(b + 1) - BASE_HEADER, &size, sizeof size);
+    return b + 1;
+}
+
+static void *named_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    return size < NAMED_FROM ? base_calloc(ctx, nelem, elsize) : named_malloc(ctx, size);
+}
+
+static void named_free(void *ctx, void *p, size_t size)
+{
+    int saved = errno;
+    if (p != NULL && base_size(p) >= NAMED_FROM)
+        named_release((struct nep49_shm_block *)p - 1);
+    else
+        base_free(ctx, p, size);
+    errno = saved;
+}
+
+static void *named_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = named_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    size_t old = base_size(p);
+    memcpy(moved, p, old < size ? old : size);
+    named_free(ctx, p, 0);
+    return moved;
+}
+
+NEP49_EXPORT const char nep49_claims[] = "shm=65536";
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {
+    .name = "named", .version = 1,
+    .allocator = {NULL, named_malloc, named_calloc, named_realloc, named_free}};
+
+#endif

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * trace.c - which Python lines made the arrays: bytes at the peak, live, and most ever.
+ *
+ * NEP49_TRACE=FILE has the report written there at exit, and FILE.svg with it, a flame graph of the
+ * stacks that held memory at the peak; SIGUSR2 has both written at the next call of the handler.
+ * Stacks are up to NEP49_TRACE_DEPTH (32 unless told) frames deep.
+ *
+ * Python's functions are looked up in the process, and called only with the GIL held.  realloc is
+ * called without it while text is parsed: the block then stays its old line's.  Each block has a
+ * header that says its size and its stack.
+ */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nep49.h"
+
+#define OUTPUT "NEP49_TRACE"
+#define DEPTH "NEP49_TRACE_DEPTH"
+
+enum { MOST_DEPTH = 256, BUCKETS = 4096, MOST_STACKS = 1 << 16 };
+
+typedef struct _object object; /* PyObject, of which only the address matters here */
+
+/* Bytes that somebody holds.  at_peak is brought up to date when it is next changed: as long as
+ * it has not been, what was live at the last peak is what is live now. */
+struct bytes {
+    size_t live, most, at_peak, peak; /* peak: the number of the one that at_peak belongs to */
+    unsigned long made;
+};
+
+struct place { /* a line of a function */
+    struct place *next;
+    object *code; /* kept, so that no other takes its address */
+    int line;
+    const char *file, *function;
+    struct bytes bytes;
+};
+
+struct stack { /* innermost place first */
+    struct stack *next;
+    size_t hash;
+    struct bytes bytes;
+    unsigned depth;
+    struct place *at[];
+};
+
+struct header {
+    _Alignas(16) size_t size;
+    struct stack *stack;
+};
+
+static struct {
+    int (*Py_IsInitialized)(void);
+    int (*PyGILState_Check)(void);
+    object *(*PyEval_GetFrame)(void);
+    object *(*PyFrame_GetCode)(object *);
+    object *(*PyFrame_GetBack)(object *);
+    int (*PyFrame_GetLineNumber)(object *);
+    object *(*PyObject_GetAttrString)(object *, const char *);
+    const char *(*PyUnicode_AsUTF8)(object *);
+    void (*PyErr_Fetch)(object **, object **, object **);
+    void (*PyErr_Restore)(object *, object *, object *);
+    void (*Py_IncRef)(object *);
+    void (*Py_DecRef)(object *);
+    bool complete;
+} py;
+
+static struct place nowhere = {.file = "?", .function = "not in Python, or without the GIL"};
+static struct stack unknown = {.depth = 1, .at = {&nowhere}};
+
+static struct {
+    unsigned depth; /* 0: not decided yet */
+    char *output;   /* or NULL */
+    pid_t process;
+    pthread_mutex_t lock; /* of all below */
+    struct bytes total;
+    size_t peaks, stack_count;
+    struct place *places[BUCKETS];
+    struct stack *stacks[BUCKETS];
+} trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static volatile sig_atomic_t wanted; /* a report */
+static _Thread_local char busy __attribute__((tls_model("initial-exec")));
+
+/* ---- who is it? ------------------------------------------------------------------------------ */
+
+static size_t mix(size_t hash, size_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+/* A copy of code's attribute, cleaned of what would break a line; never NULL. */
+static char *attribute(object *code, const char *name)
+{
+    object *value = py.PyObject_GetAttrString(code, name);
+    const char *text = value ? py.PyUnicode_AsUTF8(value) : NULL;
+    char *copy = strdup(text ? text : "?");
+
+    for (char *c = copy; c != NULL && *c != '\0'; c++)
+        *c = (unsigned char)*c < ' ' ? '?' : *c;
+    if (value != NULL)
+        py.Py_DecRef(value);
+    return copy;
+}
+
+static struct place *find_place(object *code, int line, size_t bucket)
+{
+    struct place *p;
+
+    pthread_mutex_lock(&trace.lock);
+    for (p = trace.places[bucket]; p != NULL && (p->code != code || p->line != line);)
+        p = p->next;
+    pthread_mutex_unlock(&trace.lock);
+    return p;
+}
+
+/* Python is called without our lock: it may collect garbage, and so get to free.  Two threads may
+ * enter the same place; the report adds them up. */
+static struct place *place_of(object *code, int line)
+{
+    size_t bucket = mix((uintptr_t)code, (size_t)line) % BUCKETS;
+    struct place *p = find_place(code, line, bucket);
+    object *type, *value, *traceback;
+
+    if (p != NULL || (p = calloc(1, sizeof(*p))) == NULL)
+        return p ? p : &nowhere;
+    py.PyErr_Fetch(&type, &value, &traceback); /* none may be lost, and none of ours be left */
+    p->code = code;
+    p->line = line;
+    p->file = attribute(code, "co_filename");
+    p->function = attribute(code, "co_name");
+    py.PyErr_Restore(type, value, traceback);
+    if (p->file == NULL || p->function == NULL) {
+        free((char *)p->file);
+        free((char *)p->function);
+        free(p);
+        return &nowhere;
+    }
+    py.Py_IncRef(code);
+    pthread_mutex_lock(&trace.lock);
+    p->next = trace.places[bucket];
+    trace.places[bucket] = p;
+    pthread_mutex_unlock(&trace.lock);
+    return p;
+}
+
+static struct stack *stack_of(struct place *const *at, unsigned depth)
+{
+    size_t hash = depth, length = depth * sizeof(*at);
+    struct stack *s;
+
+    for (unsigned i = 0; i < depth; i++)
+        hash = mix(hash, (uintptr_t)at[i]);
+    pthread_mutex_lock(&trace.lock);
+    for (s = trace.stacks[hash % BUCKETS]; s != NULL; s = s->next) {
+        if (s->hash == hash && s->depth == depth && memcmp(s->at, at, length) == 0)
+            break;
+    }
+    if (s == NULL && trace.stack_count < MOST_STACKS && (s = calloc(1, sizeof(*s) + length)) != NULL) {
+        s->hash = hash;
+        s->depth = depth;
+        memcpy(s->at, at, length);
+        s->next = trace.stacks[hash % BUCKETS];
+        trace.stacks[hash % BUCKETS] = s;
+        trace.stack_count++;
+    }
+    pthread_mutex_unlock(&trace.lock);
+    return s ? s : &unknown;
+}
+
+/* The stack that runs on this thread, or NULL where that cannot be told. */
+static struct stack *stack_here(void)
+{
+    struct place *at[MOST_DEPTH];
+    unsigned depth = 0;
+
+    if (!py.complete || busy || !py.Py_IsInitialized() || !py.PyGILState_Check())
+        return NULL;
+    busy = 1;
+    object *frame = py.PyEval_GetFrame();
+    if (frame != NULL)
+        py.Py_IncRef(frame);
+    while (frame != NULL && depth < trace.depth) {
+        object *code = py.PyFrame_GetCode(frame);
+        at[depth++] = place_of(code, py.PyFrame_GetLineNumber(frame));
+        py.Py_DecRef(code);
+        object *back = py.PyFrame_GetBack(frame);
+        py.Py_DecRef(frame);
+        frame = back;
+    }
+    if (frame != NULL)
+        py.Py_DecRef(frame);
+    busy = 0;
+    return depth > 0 ? stack_of(at, depth) : NULL;
+}
+
+/* ---- the books ------------------------------------------------------------------------------- */
+
+static void settle(struct bytes *b)
+{
+    if (b->peak != trace.peaks) {
+        b->peak = trace.peaks;
+        b->at_peak = b->live;
+    }
+}
+
+static void add(struct bytes *b, size_t size)
+{
+    settle(b);
+    b->live += size;
+    b->made++;
+    if (b->live > b->most)
+        b->most = b->live;
+}
+
+static void take_off(struct bytes *b, size_t size)
+{
+    settle(b);
+    b->live -= size;
+}
+
+static void write_reports(void);
+
+static void enter(struct stack *s, size_t size)
+{
+    pthread_mutex_lock(&trace.lock);
+    add(&s->bytes, size);
+    add(&s->at[0]->bytes, size);
+    size_t most = trace.total.most;
+    add(&trace.total, size);
+    if (trace.total.most > most)
+        trace.peaks++;
+    pthread_mutex_unlock(&trace.lock);
+}
+
+static void strike(struct stack *s, size_t size)
+{
+    pthread_mutex_lock(&trace.lock);
+    take_off(&s->bytes, size);
+    take_off(&s->at[0]->bytes, size);
+    take_off(&trace.total, size);
+    pthread_mutex_unlock(&trace.lock);
+    if (wanted) {
+        wanted = 0;
+        write_reports();
+    }
+}
+
+/* ---- the handler ----------------------------------------------------------------------------- */
+
+static void *finish(struct header *h, size_t size, struct stack *s)
+{
+    if (h == NULL)
+        return NULL;
+    if (s == NULL)
+        s = &unknown;
+    *h = (struct header){.size = size, .stack = s};
+    enter(s, size);
+    return h + 1;
+}
+
+static void *trace_malloc(void *ctx, size_t size)
+{
+    size_t total;
+
+    (void)ctx;
+    if (__builtin_add_overflow(size, sizeof(struct header), &total))
+        return NULL;
+    struct header *h = malloc(total);
+    return h ? finish(h, size, stack_here()) : NULL;
+}
+
+static void *trace_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size, total;
+
+    (void)ctx;
+    if (__builtin_mul_overflow(nelem, elsize, &size) ||
+        __builtin_add_overflow(size, sizeof(struct header), &total))
+        return NULL;
+    struct header *h = calloc(1, total);
+    return h ? finish(h, size, stack_here()) : NULL;
+}
+
+static void *trace_realloc(void *ctx, void *ptr, size_t new_size)
+{
+    size_t total;
+
+    if (ptr == NULL)
+        return trace_malloc(ctx, new_size);
+    if (__builtin_add_overflow(new_size, sizeof(struct header), &total))
+        return NULL;
+    struct header *h = (struct header *)ptr - 1, old = *h;
+    h = realloc(h, total);
+    if (h == NULL)
+        return NULL;
+    struct stack *s = stack_here();
+    strike(old.stack, old.size);
+    return finish(h, new_size, s ? s : old.stack);
+}
+
+static void trace_free(void *ctx, void *ptr, size_t size)
+{
+    int saved = errno;
+
+    (void)ctx;
+    (void)size; /* a guess of NumPy's: what was added is what has to come off */
+    if (ptr == NULL)
+        return;
+    struct header *h = (struct header *)ptr - 1;
+    strike(h->stack, h->size);
+    free(h);
+    errno = saved;
+}
+
+static PyDataMem_Handler handler = {
+    .name = "trace",
+    .version = 1,
+    .allocator = {NULL, trace_malloc, trace_calloc, trace_realloc, trace_free},
+};
+
+/* ---- the report, as text --------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+    const struct place *p = *(struct place *const *)a, *q = *(struct place *const *)b;
+    int order = strcmp(p->file, q->file);
+
+    return order ? order : (p->line > q->line) - (p->line < q->line);
+}
+
+static int by_peak(const void *a, const void *b)
+{
+    const struct place *p = *(struct place *const *)a, *q = *(struct place *const *)b;
+
+    if (p->bytes.at_peak != q->bytes.at_peak)
+        return p->bytes.at_peak < q->bytes.at_peak ? 1 : -1;
+    return by_place(a, b);
+}
+
+/* All places that made a block.  Freed by the caller; NULL where memory is lacking. */
+static struct place **collect_places(size_t *count)
+{
+    struct place **all = NULL;
+
+    for (int pass = 0; pass < 2; pass++) { /* count, then collect */
+        *count = 0;
+        for (size_t b = 0; b <= BUCKETS; b++) {
+            for (struct place *p = b < BUCKETS ? trace.places[b] : &nowhere; p; p = p->next) {
+                if (p->bytes.made == 0)
+                    continue;
+                settle(&p->bytes);
+                if (all != NULL)
+                    all[*count] = p;
+                ++*count;
+            }
+        }
+        if (pass == 0 && (all = malloc((*count + 1) * sizeof(struct place *))) == NULL)
+            break;
+    }
+    return all;
+}
+
+static void write_text(FILE *file)
+{
+    size_t count;
+    struct place **all = collect_places(&count);
+
+    if (all == NULL)
+        return;
+    qsort(all, count, sizeof(*all), by_peak);
+    fprintf(file, "trace: %zu bytes at the peak, %zu live, %lu blocks made\n\n", trace.total.most,
+            trace.total.live, trace.total.made);
+    fprintf(file, "%14s %14s %14s %10s  line\n", "at the peak", "live", "most ever", "made");
+    for (size_t i = 0; i < count; i++)
+        fprintf(file, "%14zu %14zu %14zu %10lu  %s:%d %s\n", all[i]->bytes.at_peak,
+                all[i]->bytes.live, all[i]->bytes.most, all[i]->bytes.made, all[i]->file,
+                all[i]->line, all[i]->function);
+    free(all);
+}
+
+/* ---- the report, as a flame graph -------------------------------------------------------------- */
+
+enum { WIDTH = 1200, ROW = 18 };
+
+static void write_escaped(FILE *file, const char *text, int most)
+{
+    for (; *text != '\0' && most > 0; text++, most -= ((unsigned char)*text & 0xc0) != 0x80) {
+        const char *escaped = *text == '<' ? "&lt;" : *text == '&' ? "&amp;" : NULL;
+        if (escaped != NULL)
+            fputs(escaped, file);
+        else
+            fputc(*text, file);
+    }
+}
+
+/* Outermost place first. */
+static const struct place *frame_at(const struct stack *s, unsigned level)
+{
+    return level < s->depth ? s->at[s->depth - 1 - level] : NULL;
+}
+
+static int by_frames(const void *a, const void *b)
+{
+    const struct stack *s = *(struct stack *const *)a, *t = *(struct stack *const *)b;
+
+    for (unsigned level = 0;; level++) {
+        const struct place *p = frame_at(s, level), *q = frame_at(t, level);
+        if (p == NULL || q == NULL)
+            return (p != NULL) - (q != NULL);
+        int order = p == q ? 0 : by_place(&p, &q);
+        if (order == 0 && p != q)
+            order = strcmp(p->function, q->function);
+        if (order != 0)
+            return order;
+    }
+}
+
+static void write_box(FILE *file, const struct place *p, double x, double width, double y,
+                      size_t bytes)
+{
+    unsigned shade = (unsigned)(mix((uintptr_t)p->line, strlen(p->function)) % 60);
+
+    fprintf(file, "<g><rect x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" height=\"%d\" fill=\"rgb(%u,%u,70)\" "
+                  "stroke=\"white\" stroke-width=\"0.5\"/><title>",
+            x, y, width, ROW - 1, 205 + shade / 2, 110 + shade);
+    write_escaped(file, p->function, 200);
+    fputs(" (", file);
+    write_escaped(file, p->file, 400);
+    fprintf(file, ":%d): %zu bytes, %.1f%%</title>", p->line, bytes, 100 * width / WIDTH);
+    if (width > 40) {
+        fprintf(file, "<text x=\"%.1f\" y=\"%.0f\">", x + 3, y + ROW - 5);
+        write_escaped(file, p->function, (int)(width / 8));
+        fputs("</text>", file);
+    }
+    fputs("</g>\n", file);
+}
+
+/* The boxes of stacks that agree below `level`, which is drawn at y, from x on. */
+static void write_level(FILE *file, struct stack **stacks, size_t count, unsigned level, double x,
+                        double y, double scale)
+{
+    for (size_t i = 0, end; i < count; i = end) {
+        const struct place *p = frame_at(stacks[i], level);
+        size_t bytes = 0;
+        for (end = i; end < count; end++) {
+            const struct place *q = frame_at(stacks[end], level);
+            if (p != q && (p == NULL || q == NULL || by_place(&p, &q) != 0))
+                break;
+            bytes += stacks[end]->bytes.at_peak;
+        }
+        if (p != NULL && (double)bytes * scale >= 0.2) {
+            write_box(file, p, x, (double)bytes * scale, y, bytes);
+            write_level(file, stacks + i, end - i, level + 1, x, y - ROW, scale);
+        }
+        x += (double)bytes * scale;
+    }
+}
+
+static void write_svg(FILE *file)
+{
+    struct stack **all = malloc((trace.stack_count + 1) * sizeof(struct stack *));
+    size_t count = 0, bytes = 0;
+    unsigned deepest = 1;
+
+    if (all == NULL)
+        return;
+    for (size_t b = 0; b <= BUCKETS; b++) {
+        for (struct stack *s = b < BUCKETS ? trace.stacks[b] : &unknown; s; s = s->next) {
+            settle(&s->bytes);
+            if (s->bytes.at_peak == 0)
+                continue;
+            all[count++] = s;
+            bytes += s->bytes.at_peak;
+            deepest = s->depth > deepest ? s->depth : deepest;
+        }
+    }
+    qsort(all, count, sizeof(*all), by_frames);
+    unsigned height = (deepest + 2) * ROW;
+    fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
+                  "font-family=\"monospace\" font-size=\"12\">\n"
+                  "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+                  "<text x=\"3\" y=\"13\">bytes of arrays at the peak: %zu</text>\n",
+            WIDTH, height, bytes);
+    if (bytes > 0)
+        write_level(file, all, count, 0, 0, height - ROW, (double)WIDTH / (double)bytes);
+    fputs("</svg>\n", file);
+    free(all);
+}
+
+/* Written beside it and renamed, so that nobody reads half a report. */
+static void write_file(const char *suffix, void (*write)(FILE *))
+{
+    char name[4096], part[4096 + 8];
+
+    snprintf(name, sizeof(name), "%s%s", trace.output, suffix);
+    snprintf(part, sizeof(part), "%s.part", name);
+    FILE *file = fopen(part, "we");
+    if (file == NULL)
+        return;
+    write(file);
+    if (fclose(file) != 0 || rename(part, name) != 0)
+        unlink(part);
+}
+
+/* Forked children have no report of their own. */
+static void write_reports(void)
+{
+    if (trace.output == NULL || trace.process != getpid())
+        return;
+    pthread_mutex_lock(&trace.lock);
+    write_file("", write_text);
+    write_file(".svg", write_svg);
+    pthread_mutex_unlock(&trace.lock);
+}
+
+/* ---- set-up ---------------------------------------------------------------------------------- */
+
+static void on_signal(int number)
+{
+    wanted = number;
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&trace.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&trace.lock);
+}
+
+/* True where Python is in this process, and 3.9 or later. */
+static bool find_python(void)
+{
+#define FIND(name) ((*(void **)&py.name = dlsym(RTLD_DEFAULT, #name)) != NULL)
+    return FIND(Py_IsInitialized) && FIND(PyGILState_Check) && FIND(PyEval_GetFrame) &&
+           FIND(PyFrame_GetCode) && FIND(PyFrame_GetBack) && FIND(PyFrame_GetLineNumber) &&
+           FIND(PyObject_GetAttrString) && FIND(PyUnicode_AsUTF8) && FIND(PyErr_Fetch) &&
+           FIND(PyErr_Restore) && FIND(Py_IncRef) && FIND(Py_DecRef);
+}
+
+/* Decides once: blocks may be alive when it is called again. */
+PyDataMem_Handler *nep49_get_handler(const char **why)
+{
+    static char refusal[160];
+    const char *depth = getenv(DEPTH), *output = getenv(OUTPUT);
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+    char *end;
+    unsigned long n = strtoul(depth ? depth : "32", &end, 10);
+
+    if (trace.depth != 0)
+        return &handler;
+    if ((depth != NULL && (*depth < '0' || *depth > '9')) || *end != '\0' || n < 1 || n > MOST_DEPTH) {
+        snprintf(refusal, sizeof(refusal), "%s='%.40s': only a number from 1 to %d is accepted", DEPTH,
+                 depth, MOST_DEPTH);
+        for (char *c = refusal; *c != '\0'; c++)
+            *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
+        *why = refusal;
+        return NULL;
+    }
+    if (output != NULL && (*output == '\0' || strlen(output) > 4000)) {
+        *why = OUTPUT ": only the name of a file is accepted";
+        return NULL;
+    }
+    if (pthread_atfork(before_fork, after_fork, after_fork) != 0 ||
+        (output != NULL && (trace.output = strdup(output)) == NULL)) {
+        *why = "out of memory";
+        return NULL;
+    }
+    py.complete = find_python();
+    trace.process = getpid();
+    if (output != NULL) { /* a program's own handler of the signal stays */
+        atexit(write_reports);
+        if (sigaction(SIGUSR2, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(SIGUSR2, &action, NULL);
+    }
+    trace.depth = (unsigned)n;
+    return &handler;
+}

@@ -63,7 +63,7 @@ class Handler:
 
     def expect_settled(self, when="in the end"):
         """Nothing came to it that was not its own, and everything came back."""
-        for kind, line in _conform.notes(self.capsule):
+        for kind, line, _, _ in _conform.notes(self.capsule):
             if kind != "wrong-size":
                 _conform.broken("%s to be given its own blocks alone" % self.name, line)
         live = _conform.counts(self.capsule)["live_blocks"]

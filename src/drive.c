@@ -459,7 +459,16 @@ void in_threads(size_t count, void (*body)(void *), void *data, size_t element)
         python_acquire();
 }
 
-void in_child(void (*body)(void *data), void *data)
+enum { SURVIVED = 49 }; /* the status of a child that came to its end */
+
+static void end_program(void)
+{
+    drive.setup.record->memcheck_errors += memcheck_error_count() - drive.memcheck_errors_before;
+    exit(SURVIVED);
+}
+
+/* What in_child and in_program share; the child does not come back from `end`. */
+static void in_process(void (*body)(void *data), void *data, void (*end)(void))
 {
     struct record *record = drive.setup.record;
     int done = atomic_load(&record->children_done);
@@ -472,7 +481,7 @@ void in_child(void (*body)(void *data), void *data)
         drive.is_child = true;
         drive.memcheck_errors_before = memcheck_error_count();
         body(data);
-        holds();
+        end();
     }
     int status;
     while (waitpid(pid, &status, 0) < 0) {
@@ -487,13 +496,23 @@ void in_child(void (*body)(void *data), void *data)
         signal(WTERMSIG(status), SIG_DFL);
         raise(WTERMSIG(status));
     }
-    if (atomic_load(&record->children_done) == done)
+    bool program_ended = end == end_program && WEXITSTATUS(status) == SURVIVED;
+    if (atomic_load(&record->children_done) == done && !program_ended)
         _exit(WEXITSTATUS(status)); /* the subject ended the child: the worker sees no verdict */
+}
+
+void in_child(void (*body)(void *data), void *data)
+{
+    in_process(body, data, holds);
+}
+
+void in_program(void (*body)(void *data), void *data)
+{
+    in_process(body, data, end_program);
 }
 
 bool child_survives(void (*body)(void *data), void *data)
 {
-    enum { SURVIVED = 49 };
     fflush(stdout);
     pid_t pid = fork();
     if (pid < 0)

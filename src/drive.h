@@ -105,6 +105,10 @@ void in_threads(size_t count, void (*body)(void *), void *data, size_t element);
  * becomes this property's verdict; where it holds() or returns, this returns. */
 void in_child(void (*body)(void *data), void *data);
 
+/* As in_child, of a body that makes the child a whole program: where it returns, the child goes
+ * through exit(), with the atexit functions and destructors of the subject. */
+void in_program(void (*body)(void *data), void *data);
+
 /* Runs `body` in a child process and waits for it: true where it returned, false where the child
  * was ended on the way.  Nothing in it decides the property's verdict. */
 bool child_survives(void (*body)(void *data), void *data);

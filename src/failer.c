@@ -4,6 +4,8 @@
  */
 #include "failer.h"
 
+#include "shim.h"
+
 static bool refuses(struct failer *failer, unsigned function)
 {
     if (failer->nth == 0 || (failer->functions & function) == 0)
@@ -19,27 +21,34 @@ static void *failing_malloc(void *ctx, size_t size)
 {
     struct failer *failer = ctx;
     const PyDataMemAllocator *inner = &failer->inner->allocator;
-    return refuses(failer, REFUSE_MALLOC) ? NULL : inner->malloc(inner->ctx, size);
+    void *p = refuses(failer, REFUSE_MALLOC) ? NULL : inner->malloc(inner->ctx, size);
+    shim_show_through(&failer->handler, failer->inner);
+    return p;
 }
 
 static void *failing_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     struct failer *failer = ctx;
     const PyDataMemAllocator *inner = &failer->inner->allocator;
-    return refuses(failer, REFUSE_CALLOC) ? NULL : inner->calloc(inner->ctx, nelem, elsize);
+    void *p = refuses(failer, REFUSE_CALLOC) ? NULL : inner->calloc(inner->ctx, nelem, elsize);
+    shim_show_through(&failer->handler, failer->inner);
+    return p;
 }
 
-static void *failing_realloc(void *ctx, void *p, size_t size)
+static void *failing_realloc(void *ctx, void *old, size_t size)
 {
     struct failer *failer = ctx;
     const PyDataMemAllocator *inner = &failer->inner->allocator;
-    return refuses(failer, REFUSE_REALLOC) ? NULL : inner->realloc(inner->ctx, p, size);
+    void *p = refuses(failer, REFUSE_REALLOC) ? NULL : inner->realloc(inner->ctx, old, size);
+    shim_show_through(&failer->handler, failer->inner);
+    return p;
 }
 
 static void passing_free(void *ctx, void *p, size_t size)
 {
     struct failer *failer = ctx;
     failer->inner->allocator.free(failer->inner->allocator.ctx, p, size);
+    shim_show_through(&failer->handler, failer->inner);
 }
 
 void failer_init(struct failer *failer, PyDataMem_Handler *inner)

@@ -209,14 +209,35 @@ static const struct python_source *find_source(const char *name)
     return source->name != NULL ? source : NULL;
 }
 
+static PyObject *import_source(const struct python_source *source);
+
+/* Imports the others of our own files that this one names, for it to find them: no two of them may
+ * name each other.  False with an exception. */
+static bool import_what_it_names(const struct python_source *source)
+{
+    for (const struct python_source *other = python_sources; other->name != NULL; other++) {
+        const char *name = text("from conform_%s import", other->name);
+        if (other == source || strstr(source->text, name) == NULL)
+            continue;
+        PyObject *module = import_source(other);
+        if (module == NULL)
+            return false;
+        Py_DECREF(module);
+    }
+    return true;
+}
+
 /* NAME.py as the module conform_NAME: a new reference, or NULL with an exception. */
 static PyObject *import_source(const struct python_source *source)
 {
-    const char *name = text("conform_%s", source->name);
+    char name[64];
+    snprintf(name, sizeof name, "conform_%s", source->name);
     PyObject *module = PyMapping_GetItemString(PyImport_GetModuleDict(), name);
     if (module != NULL)
         return module;
     PyErr_Clear();
+    if (!import_what_it_names(source))
+        return NULL;
     PyObject *code = Py_CompileString(source->text, text("conformance/%s.py", source->name),
                                       Py_file_input);
     module = code != NULL ? PyImport_ExecCodeModule(name, code) : NULL;
@@ -224,19 +245,10 @@ static PyObject *import_source(const struct python_source *source)
     return module;
 }
 
-/* The same; the others import from conform_support. */
-static PyObject *import_with_support(const struct python_source *source)
-{
-    PyObject *support = import_source(find_source("support"));
-    PyObject *module = support != NULL ? import_source(source) : NULL;
-    Py_XDECREF(support);
-    return module;
-}
-
 void python_prepare(const char *group, size_t length)
 {
     const struct python_source *source = find_source(text("%.*s", (int)length, group));
-    PyObject *module = source != NULL ? import_with_support(source) : NULL;
+    PyObject *module = source != NULL ? import_source(source) : NULL;
     Py_XDECREF(module);
     PyErr_Clear(); /* python_call meets it again, and says it */
 }
@@ -246,7 +258,7 @@ void python_call(const char *module, const char *function)
     const struct python_source *source = find_source(module);
     if (source == NULL)
         harness_broke("conformance/%s.py is not in this program", module);
-    PyObject *own = import_with_support(source);
+    PyObject *own = import_source(source);
     PyObject *callable = own != NULL ? PyObject_GetAttrString(own, function) : NULL;
     if (callable == NULL)
         harness_broke("conformance/%s.py: %s", module, python_error());

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "drive.h"
+#include "failer.h"
 #include "interpose.h"
 #include "pattern.h"
 #include "recorder.h"
@@ -89,13 +90,15 @@ static struct recorder *recorder_in(PyObject *capsule)
     return recorder;
 }
 
+/* Where blocks are live still, recorder and failer stay for them. */
 static void end_recorder(PyObject *capsule)
 {
+    struct failer *failer = PyCapsule_GetContext(capsule);
     struct recorder *recorder = recorder_in(capsule);
     if (recorder == NULL)
         PyErr_Clear();
-    else
-        recorder_destroy(recorder);
+    else if (recorder_destroy(recorder))
+        free(failer);
 }
 
 static PyObject *module_new_handler(PyObject *self, PyObject *arguments)
@@ -104,13 +107,58 @@ static PyObject *module_new_handler(PyObject *self, PyObject *arguments)
     (void)self;
     if (!PyArg_ParseTuple(arguments, "|z", &name))
         return NULL;
-    struct recorder *recorder = recorder_create(subject_traced(), name);
-    if (recorder == NULL)
+    struct failer *failer = malloc(sizeof *failer);
+    if (failer == NULL)
         return PyErr_NoMemory();
+    failer_init(failer, subject_traced());
+    struct recorder *recorder = recorder_create(&failer->handler, name);
+    if (recorder == NULL) {
+        free(failer);
+        return PyErr_NoMemory();
+    }
     PyObject *capsule = PyCapsule_New(recorder_handler(recorder), CAPSULE_NAME, end_recorder);
-    if (capsule == NULL)
-        recorder_destroy(recorder);
+    if (capsule != NULL)
+        PyCapsule_SetContext(capsule, failer);
+    else if (recorder_destroy(recorder))
+        free(failer);
     return capsule;
+}
+
+/* The failer behind that recorder, or NULL with an exception set. */
+static struct failer *failer_in(PyObject *capsule)
+{
+    return recorder_in(capsule) != NULL ? PyCapsule_GetContext(capsule) : NULL;
+}
+
+static PyObject *module_refuse(PyObject *self, PyObject *arguments)
+{
+    PyObject *capsule;
+    Py_ssize_t nth;
+    int onwards = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "On|p", &capsule, &nth, &onwards))
+        return NULL;
+    struct failer *failer = failer_in(capsule);
+    if (failer == NULL)
+        return NULL;
+    size_t refused = failer->refused;
+    failer_refuse(failer, (size_t)nth, onwards, REFUSE_ANY);
+    return PyLong_FromSize_t(refused);
+}
+
+static PyObject *module_refuse_beneath(PyObject *self, PyObject *arguments)
+{
+    Py_ssize_t nth;
+    int onwards = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "n|p", &nth, &onwards))
+        return NULL;
+    if (!interpose_works())
+        Py_RETURN_NONE;
+    interpose_watch();
+    size_t refused = interpose_counts().refused;
+    interpose_refuse((size_t)nth, onwards);
+    return PyLong_FromSize_t(refused);
 }
 
 static PyObject *module_set_handler(PyObject *self, PyObject *capsule)
@@ -177,12 +225,13 @@ static PyObject *module_notes(PyObject *self, PyObject *capsule)
     size_t count = recorder_notes(recorder, notes, MOST_NOTES);
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        PyObject *pair =
-            Py_BuildValue("(ss)", note_kind_name(notes[i].kind), note_text(&notes[i]));
-        if (pair == NULL)
+        PyObject *entry = Py_BuildValue("(ssnn)", note_kind_name(notes[i].kind),
+                                        note_text(&notes[i]), (Py_ssize_t)notes[i].size,
+                                        (Py_ssize_t)notes[i].asked);
+        if (entry == NULL)
             Py_CLEAR(list);
         else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, pair);
+            PyList_SET_ITEM(list, (Py_ssize_t)i, entry);
     }
     return list;
 }
@@ -208,6 +257,22 @@ static PyObject *module_live(PyObject *self, PyObject *capsule)
     }
     free(blocks);
     return list;
+}
+
+static PyObject *module_bytes_of(PyObject *self, PyObject *array)
+{
+    (void)self;
+    if (!PyArray_Check(array))
+        return PyErr_Format(PyExc_TypeError, "bytes_of() takes an array");
+    return PyBytes_FromStringAndSize(PyArray_DATA((PyArrayObject *)array),
+                                     PyArray_NBYTES((PyArrayObject *)array));
+}
+
+static PyObject *module_make_immortal(PyObject *self, PyObject *object)
+{
+    (void)self;
+    Py_INCREF(object);
+    Py_RETURN_NONE;
 }
 
 /* ---- arrays of other memory ---------------------------------------------------------------- */
@@ -306,6 +371,8 @@ static PyObject *module_is_freed(PyObject *self, PyObject *address)
 static PyMethodDef methods[] = {
     {"below", module_below, METH_O, "below(n): a number from 0 to n - 1, from the run's seed."},
     {"broken", module_broken, METH_VARARGS, "broken(expected, seen): the clause does not hold."},
+    {"bytes_of", module_bytes_of, METH_O,
+     "bytes_of(array): its memory as it is, the pointers of objects included."},
     {"capsule_array", module_capsule_array, METH_O,
      "capsule_array(n): n bytes of malloc's, owned by a capsule that is the array's base."},
     {"capsules_released", module_capsules_released, METH_NOARGS,
@@ -321,16 +388,25 @@ static PyMethodDef methods[] = {
      "None where that cannot be seen."},
     {"is_slow", module_is_slow, METH_NOARGS, "True under memcheck or a sanitizer."},
     {"live", module_live, METH_O, "live(handler): (address, size) of each block in its books."},
+    {"make_immortal", module_make_immortal, METH_O,
+     "make_immortal(object): one reference more, which nobody gives back."},
     {"new_handler", module_new_handler, METH_VARARGS,
-     "new_handler(name=None): a capsule around a new recorder before the subject."},
+     "new_handler(name=None): a capsule around a new recorder before a failer before the subject."},
     {"notes", module_notes, METH_O,
-     "notes(handler): (kind, line) of each thing that should not have come to it."},
+     "notes(handler): (kind, line, size said, size asked for) of each thing that should not have "
+     "come to it."},
     {"owndata_array", module_owndata_array, METH_O,
      "owndata_array(n): n bytes of malloc's, OWNDATA set by hand, and no handler."},
     {"owner", module_owner, METH_O,
      "owner(array): the name of the handler in whose books its data is live, or None."},
     {"pattern", module_pattern, METH_VARARGS,
      "pattern(size, number): what block `number` is filled with, as bytes."},
+    {"refuse", module_refuse, METH_VARARGS,
+     "refuse(handler, n, onwards=False): its n-th request from now on gets NULL, without the "
+     "subject being asked; 0: none.  Returns how many that has hit since the last time."},
+    {"refuse_beneath", module_refuse_beneath, METH_VARARGS,
+     "refuse_beneath(n, onwards=False): the same of what the subject asks of libc or the kernel; "
+     "None where that cannot be seen."},
     {"set_handler", module_set_handler, METH_O,
      "set_handler(capsule or None): PyDataMem_SetHandler; returns the previous capsule."},
     {"skip", module_skip, METH_VARARGS, "skip(reason): it cannot be tested here."},

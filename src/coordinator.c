@@ -472,6 +472,7 @@ static void set_up(struct coordinator *c, char **argv)
         c->options->python != NULL ? checked_python(c->options->python) : DEFAULT_PYTHON;
     if (c->options->memcheck)
         enter_memcheck(c, argv);
+    c->plan.timeout_is_given = c->options->timeout != 0;
     c->plan.timeout = c->options->timeout != 0      ? c->options->timeout
                       : memcheck_is_running()       ? memcheck_timeout
                                                     : usual_timeout;

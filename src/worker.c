@@ -39,12 +39,23 @@ static struct {
     double limit; /* seconds that the property may take */
 } worker;
 
+/* How much slower everything is on a machine that has more to run than it has cores. */
+static double slowness(void)
+{
+    double load;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (getloadavg(&load, 1) != 1 || cores < 1 || load < (double)cores)
+        return 1;
+    return load / (double)cores;
+}
+
 double worker_time_limit(const struct plan *plan)
 {
     static const double parts[] = {1, 0.2, 0.2, 0.1};
     enum { LAST = sizeof parts / sizeof *parts - 1 };
     int timeouts = atomic_load(&plan->board->timeouts);
-    return plan->timeout * parts[timeouts < LAST ? timeouts : LAST];
+    return plan->timeout * parts[timeouts < LAST ? timeouts : LAST] *
+           (plan->timeout_is_given ? 1 : slowness());
 }
 
 bool worker_subject_lives(struct board *board)

@@ -29,6 +29,7 @@ struct plan {
     const struct subject_place *place;
     const char *python_path; /* the interpreter's executable */
     double timeout;          /* seconds */
+    bool timeout_is_given;   /* by --timeout: not to be stretched on a busy machine */
     uint64_t seed;
     const char *memcheck_folder; /* or NULL */
 };
@@ -52,7 +53,8 @@ const char *worker_signal_name(int number);
 bool worker_subject_lives(struct board *board);
 
 /* Seconds that a property may take now.  It is less once some have run out of time, so that a
- * handler that hangs in many places is done with soon; a tenth is still far more than any takes. */
+ * handler that hangs in many places is done with soon; a tenth is still far more than any takes.  It
+ * is more where the machine has more to run than it has cores. */
 double worker_time_limit(const struct plan *plan);
 
 #endif

@@ -85,13 +85,14 @@ PROPERTY(calloc_zeroed,
     }
 }
 
-/* A block of that size, made by one or another function and full of ones. */
+/* A block of that size, made by one or another function and full of ones.  malloc(1) is for
+ * malloc.one-byte to judge. */
 static void *dirty_block(size_t size, size_t way)
 {
-    void *p = way % 4 == 0   ? must_malloc(size)
-              : way % 4 == 1 ? calloc_or_else(size)
-              : way % 4 == 2 ? must_calloc(1, size)
-                             : must_realloc(must_malloc(size / 2 + 1), size);
+    void *p = size == 1 || way % 4 == 1  ? calloc_or_else(size)
+              : way % 4 == 2             ? must_calloc(1, size)
+              : way % 4 == 3 && size > 8 ? must_realloc(must_malloc(size / 2 + 1), size)
+                                         : must_malloc(size);
     return memset(p, 0xff, size);
 }
 
@@ -158,11 +159,10 @@ PROPERTY(calloc_zeroed_when_reused,
         if (size > 300 && size % (is_slow() ? 127 : 17) != 0)
             continue;
         int error = errors[++round % 4];
-        subject_free(dirty_block(size, size > 1 ? round : 1), size);
+        subject_free(dirty_block(size, round), size);
         expect_clean(size, error, "after such a block was freed");
-        if (size == 1)
-            continue; /* malloc(1) is for malloc.one-byte */
-        reuse_shrunken(size, errors[(round / 4) % 4]);
+        if (size > 8)
+            reuse_shrunken(size, errors[(round / 4) % 4]);
         if (round % 4 == 0)
             reuse_many(size, ENOMEM);
     }

@@ -19,44 +19,59 @@ GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floati
 
 /* ---- ways to use the subject -------------------------------------------------------------------- */
 
+/* What comes back of these calls is for other properties to judge. */
+
+static void give_back(void *p, size_t size)
+{
+    if (p != NULL)
+        subject_free(p, size);
+}
+
+/* A block that is resized, or as it was, and freed. */
+static void resize_and_free(void *p, size_t old, size_t new, size_t given)
+{
+    void *q = p != NULL ? subject_realloc(p, new) : NULL;
+    give_back(q != NULL ? q : p, q != NULL ? given : old);
+}
+
 /* What any program does, NumPy's wrong sizes included, and nothing that is refused. */
 static void use_ordinarily(void)
 {
     static const size_t sizes[] = {1, 8, 24, 100, 1000, 4096, 5000, 40000, 131072, 300000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i];
-        void *p = must_malloc(size), *q = must_calloc(size, 1), *r = must_calloc(1, 3 * size);
-        p = must_realloc(p, 2 * size);
-        q = must_realloc(q, size / 2 + 1);
+        void *p = subject_malloc(size), *q = subject_calloc(size, 1);
+        void *r = subject_calloc(1, 3 * size);
+        resize_and_free(p, size, 2 * size, 2 * size);
         subject_free(NULL, 0);
         subject_free(NULL, size);
-        subject_free(p, 2 * size);
-        subject_free(q, 1);
-        subject_free(r, 3 * size);
+        resize_and_free(q, size, size / 2 + 1, 1);
+        give_back(r, 3 * size);
     }
-    subject_free(must_malloc(65536), 32768);
-    subject_free(subject_malloc(0), 0);
-    subject_free(subject_calloc(0, 8), 0);
+    give_back(subject_malloc(65536), 32768);
+    give_back(subject_malloc(0), 0);
+    give_back(subject_calloc(0, 8), 0);
 }
 
 /* What nobody can be given.  Where a block comes all the same, that is for malloc.too-large,
  * calloc.overflow and realloc.failure-keeps-block to say, and it is left alone here. */
 static void ask_too_much(void)
 {
-    static const size_t sizes[] = {SIZE_MAX,        SIZE_MAX - 15,   SIZE_MAX - 4096,
+    static const size_t sizes[] = {SIZE_MAX,        SIZE_MAX - 15,    SIZE_MAX - 4096,
                                    PTRDIFF_MAX,     PTRDIFF_MAX - 63, (size_t)PTRDIFF_MAX + 1,
                                    (size_t)1 << 60, (size_t)1 << 50};
+    void *p = subject_malloc(100);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i];
-        (void)subject_malloc(size);
-        (void)subject_calloc(size, 1);
-        (void)subject_calloc(size / 4, 8);
-        void *p = must_malloc(100);
-        if (subject_realloc(p, size) == NULL)
-            subject_free(p, 100);
+        subject_malloc(size);
+        subject_calloc(size, 1);
+        subject_calloc(size / 4, 8);
+        if (p != NULL && subject_realloc(p, size) != NULL)
+            p = NULL;
         subject_free(NULL, size);
     }
-    (void)subject_calloc((size_t)1 << 33, (size_t)1 << 33);
+    subject_calloc((size_t)1 << 33, (size_t)1 << 33);
+    give_back(p, 100);
 }
 
 static void use_in_every_way(void)
@@ -104,7 +119,7 @@ PROPERTY(env_quiet,
     size_t before = output_so_far();
     use_ordinarily();
     for (size_t i = 0; i < (is_slow() ? 100 : 2000); i++)
-        subject_free(must_realloc(must_malloc(1 + i), 100), 100);
+        resize_and_free(subject_malloc(1 + i), 1 + i, 100, 100);
     use_ordinarily();
     use_large();
     char nothing;
@@ -397,21 +412,26 @@ PROPERTY(env_no_exception_set,
 
 /* ---- the end of everything ------------------------------------------------------------------------------------ */
 
-/* Whatever is asked for, the call returns; what it returns is for others to judge. */
+/* A size that may be given. */
 static void ask_for(size_t size)
 {
-    void *p = subject_malloc(size);
-    if (p != NULL)
-        subject_free(p, size);
-    p = subject_calloc(size, 1);
-    if (p != NULL)
-        subject_free(p, size);
-    p = subject_calloc(1, size);
-    if (p != NULL)
-        subject_free(p, size);
-    p = must_malloc(10);
-    void *q = size != 0 ? subject_realloc(p, size) : NULL; /* 0: NumPy never asks */
-    subject_free(q != NULL ? q : p, q != NULL ? size : 10);
+    give_back(subject_malloc(size), size);
+    give_back(subject_calloc(size, 1), size);
+    give_back(subject_calloc(1, size), size);
+    if (size != 0) /* which NumPy never asks of realloc */
+        resize_and_free(subject_malloc(10), 10, size, size);
+    subject_free(NULL, size);
+}
+
+/* One that may not, and where it is given all the same that is not touched. */
+static void ask_for_absurd(size_t size)
+{
+    subject_malloc(size);
+    subject_calloc(size, 1);
+    subject_calloc(1, size);
+    void *p = subject_malloc(10);
+    if (p != NULL && subject_realloc(p, size) == NULL)
+        subject_free(p, 10);
     subject_free(NULL, size);
 }
 
@@ -424,13 +444,13 @@ static void ask_for_everything(void)
             ask_for(((size_t)1 << shift) + k - 1);
     }
     for (unsigned shift = 50; shift < 64; shift += 4) /* between, it might be given, and touched */
-        ask_for((size_t)1 << shift);
+        ask_for_absurd((size_t)1 << shift);
     for (size_t k = 0; k <= 8192; k = k < 100 ? k + 1 : k + k / 8) {
-        ask_for(SIZE_MAX - k);
-        ask_for((size_t)PTRDIFF_MAX - 50 + k);
+        ask_for_absurd(SIZE_MAX - k);
+        ask_for_absurd((size_t)PTRDIFF_MAX - 50 + k);
     }
     for (size_t nelem = 2; nelem != 0; nelem *= 2)
-        (void)subject_calloc(nelem, SIZE_MAX / nelem + 2); /* calloc.overflow judges it */
+        subject_calloc(nelem, SIZE_MAX / nelem + 2);
 }
 
 static void ask_in_thread(void *data)
@@ -444,14 +464,7 @@ static void ask_without_room(void)
 {
     limit_mapped_bytes(4 << 20);
     for (unsigned shift = 27; shift < 47; shift++) { /* what is less, libc may have in reserve */
-        size_t size = (size_t)1 << shift;
-        void *p = subject_malloc(size);
-        subject_free(p, size);
-        p = subject_calloc(size, 1);
-        subject_free(p, size);
-        p = subject_malloc(10);
-        void *q = p != NULL ? subject_realloc(p, size) : NULL;
-        subject_free(q != NULL ? q : p, q != NULL ? size : 10);
+        ask_for((size_t)1 << shift);
     }
     lift_limit();
 }

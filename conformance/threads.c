@@ -117,12 +117,12 @@ PROPERTY(threads_first_call,
 
 /* ---- at once ----------------------------------------------------------------------------------- */
 
-enum { THREADS = 3, SLOTS = 24, LEAST_NS = 8000000 };
+enum { THREADS = 3, SLOTS = 24, LEAST_NS = 8000000, LEAST_CPU_NS = 4000000, STEPS = 256 };
 struct mixer {
-    size_t number, steps;
+    size_t number;
     uint64_t begun; /* on the clock */
     pthread_barrier_t *ready;
-    atomic_int *busy; /* how many have steps to do */
+    atomic_int *busy; /* how many have not done enough */
     struct random random;
     struct block slots[SLOTS];
     uint64_t last_pattern;
@@ -152,7 +152,7 @@ static void make_slot(struct mixer *m, struct block *slot)
                     slot->size, THREADS - 1);
         break;
     case 1:
-        slot->p = must_realloc(NULL, slot->size);
+        slot->p = must_realloc(must_malloc(1), slot->size);
         break;
     default:
         slot->p = must_malloc(slot->size);
@@ -199,7 +199,7 @@ static void storm_slots(struct mixer *m)
     uint64_t dice = random_next(&m->random);
     struct block *slot = &m->slots[dice % STORM_SLOTS];
     size_t size = sizes[dice >> 8 & 1];
-    if (slot->p != NULL && (dice >> 9) % 3 != 0) {
+    if (slot->p != NULL && (dice >> 9) % 2 == 0) {
         end_slot(slot);
         return;
     }
@@ -223,23 +223,34 @@ static void end_slots(struct mixer *m)
     }
 }
 
-/* At least its steps, and then as many again as keep the others company. */
+/* On a busy machine the clock alone says little. */
+static bool has_done_enough(const struct mixer *m)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return is_slow() || (clock_now() - m->begun >= LEAST_NS &&
+                         (used.tv_sec > 0 || used.tv_nsec >= LEAST_CPU_NS));
+}
+
+/* Does enough, and then goes on as company for the others. */
 static void mix(void *data)
 {
     struct mixer *m = data;
+    bool enough = false;
     pthread_barrier_wait(m->ready);
     jostle_begin(m->number);
     m->begun = clock_now();
-    for (size_t step = 0; step < m->steps || atomic_load(m->busy) > 0; step++) {
-        bool storm = step / 256 % 2 == 0;
-        if (storm)
-            storm_slots(m);
-        else
-            mix_slots(m);
-        if (step + 1 == m->steps && !is_slow() && clock_now() - m->begun < LEAST_NS)
-            m->steps += 256;
-        if (step + 1 == m->steps)
+    for (size_t round = 0; atomic_load(m->busy) > 0; round++) {
+        for (size_t step = 0; step < STEPS; step++) {
+            if (round % 2 == 0)
+                storm_slots(m);
+            else
+                mix_slots(m);
+        }
+        if (!enough && has_done_enough(m)) {
+            enough = true;
             atomic_fetch_sub(m->busy, 1);
+        }
     }
     end_slots(m);
     jostle_end();
@@ -263,7 +274,6 @@ PROPERTY(threads_concurrent,
     pthread_barrier_init(&ready, NULL, THREADS);
     for (size_t i = 0; i < THREADS; i++) {
         mixers[i].number = i;
-        mixers[i].steps = is_slow() ? 200 : 2000;
         mixers[i].ready = &ready;
         mixers[i].busy = &busy;
         mixers[i].random = (struct random){random_next(chance())};
@@ -452,26 +462,28 @@ PROPERTY(threads_outlives_its_thread,
 
 /* ---- the GIL -------------------------------------------------------------------------------------------- */
 
-/* Everything that the subject can be asked for, refusals and wrong sizes included. */
+/* Everything that the subject can be asked for, refusals and wrong sizes included; what it returns
+ * is for others to judge. */
 static void call_all(void *data)
 {
     static const size_t sizes[] = {1, 24, 500, 512, 513, 5000, 70000, 300000};
     (void)data;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i];
-        void *p = must_malloc(size), *q = must_calloc(1, size);
-        p = must_realloc(p, 2 * size);
-        q = must_realloc(q, size / 2 + 1);
-        expect(subject_realloc(p, PTRDIFF_MAX) == NULL, "realloc to PTRDIFF_MAX to return NULL",
-               "a block");
-        subject_free(p, 2 * size);
-        subject_free(q, 1);
+        void *p = subject_malloc(size), *q = subject_calloc(1, size), *r;
+        p = p != NULL && (r = subject_realloc(p, 2 * size)) != NULL ? r : p;
+        q = q != NULL && (r = subject_realloc(q, size / 2 + 1)) != NULL ? r : q;
+        if (p != NULL && subject_realloc(p, PTRDIFF_MAX) == NULL)
+            subject_free(p, 2 * size);
+        if (q != NULL)
+            subject_free(q, 1);
         subject_free(NULL, size);
     }
-    expect(subject_malloc(PTRDIFF_MAX) == NULL, "malloc(PTRDIFF_MAX) to return NULL", "a block");
-    expect(subject_calloc(PTRDIFF_MAX, 4) == NULL, "calloc(PTRDIFF_MAX, 4) to return NULL",
-           "a block");
-    subject_free(subject_malloc(0), 0);
+    subject_malloc(PTRDIFF_MAX);
+    subject_calloc(PTRDIFF_MAX, 4);
+    void *nothing = subject_malloc(0);
+    if (nothing != NULL)
+        subject_free(nothing, 0);
 }
 
 PROPERTY(threads_no_gil_needed,

@@ -485,19 +485,22 @@ static void owner_free(void *ctx, void *p, size_t size)
 MUTANT(free_elsewhere_is_ignored, "free.in-another-thread", .malloc = owner_malloc,
        .calloc = owner_calloc, .realloc = owner_realloc, .free = owner_free);
 
-/* A list for each thread, which ends with it. */
+/* A short list for each thread, which ends with it. */
 struct node {
     struct node *next;
 };
 static _Thread_local struct node *nodes;
+static _Thread_local unsigned node_count;
 static void hoarding_free(void *ctx, void *p, size_t size)
 {
-    if (p == NULL || base_size(p) < sizeof(struct node) || base_size(p) > 5000) {
+    enum { MOST = 32 };
+    if (p == NULL || base_size(p) < sizeof(struct node) || node_count == MOST) {
         base_free(ctx, p, size);
         return;
     }
     ((struct node *)p)->next = nodes;
     nodes = p;
+    node_count++;
 }
 static void *hoarding_malloc(void *ctx, size_t size)
 {
@@ -505,6 +508,7 @@ static void *hoarding_malloc(void *ctx, size_t size)
     if (node == NULL || base_size(node) < size)
         return base_malloc(ctx, size);
     nodes = node->next;
+    node_count--;
     return node; /* larger perhaps than it needs to be */
 }
 MUTANT(free_elsewhere_is_lost, "free.in-another-thread", .malloc = hoarding_malloc,

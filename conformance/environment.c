@@ -15,9 +15,9 @@
 
 #include "battery.h"
 
-GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floating-point state, exceptions.");
+GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.");
 
-/* ---- ways to use the subject -------------------------------------------------------------------- */
+/* ---- ways to use the subject ------------------------------------------------------------- */
 
 /* What comes back of these calls is for other properties to judge. */
 
@@ -94,7 +94,7 @@ static void use_in_thread(void *data)
     use_in_every_way();
 }
 
-/* ---- output --------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------ */
 
 /* A number of bytes that does not fit in an int.  It is not touched. */
 static void use_large(void)
@@ -111,8 +111,8 @@ PROPERTY(env_quiet,
     .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
     .clause = "ordinary use, NumPy's wrong sizes included, prints nothing on stdout or stderr",
     .source = "good practice",
-    .why    = "a program's output is its own: a line too many breaks whoever reads it, a test suite "
-              "above all",
+    .why    = "a program's output is its own: a line too many breaks whoever reads it, a test "
+              "suite above all",
     .hint   = "count, or write to a file that a variable of the environment names",
     .looks  = "WARN: nothing to be printed in ordinary use; 61 bytes were")
 {
@@ -129,7 +129,7 @@ PROPERTY(env_quiet,
            after - before);
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------------ */
+/* ---- descriptors ------------------------------------------------------------------------- */
 
 /* Files of one byte each behind every free descriptor up to 24 and some above, and what stands
  * behind 0, 1 and 2. */
@@ -198,8 +198,8 @@ PROPERTY(env_descriptors,
     .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
     .clause = "no descriptor that was open is closed, exchanged, read or written",
     .source = "good practice",
-    .why    = "a stray close(0), or one too many, takes a file from the program; whatever opens the "
-              "next one gets its number",
+    .why    = "a stray close(0), or one too many, takes a file from the program; whatever opens "
+              "the next one gets its number",
     .hint   = "a descriptor that is not open is -1 and not 0; forget its number when it is closed",
     .looks  = "WARN: descriptor 0, which the handler did not open, to stay open; it is closed")
 {
@@ -214,13 +214,13 @@ PROPERTY(env_descriptors,
     }
 }
 
-/* ---- floating point ------------------------------------------------------------------------------------ */
+/* ---- floating point ---------------------------------------------------------------------- */
 
 /* How the processor computes, without the flags that say what has happened so far. */
 struct float_state {
     int rounding, traps;
-    unsigned vector; /* x86: the control bits of MXCSR, flush-to-zero among them */
-    unsigned stack;  /* x86: the control word of the x87, its precision among them */
+    unsigned vector;       /* x86: the control bits of MXCSR, flush-to-zero among them */
+    unsigned stack;        /* x86: the control word of the x87, its precision among them */
     unsigned long control; /* AArch64: FPCR */
 };
 
@@ -243,12 +243,12 @@ static struct float_state float_state(void)
 static void expect_same_float_state(struct float_state before, const char *when)
 {
     struct float_state now = float_state();
-    expect(now.rounding == before.rounding, text("the rounding mode to be %#x still, %s",
-                                                 before.rounding, when),
-           "%#x", now.rounding);
-    expect(now.traps == before.traps, text("the floating-point traps to be %#x still, %s",
-                                           before.traps, when),
-           "%#x", now.traps);
+    expect(now.rounding == before.rounding,
+           text("the rounding mode to be %#x still, %s", before.rounding, when), "%#x",
+           now.rounding);
+    expect(now.traps == before.traps,
+           text("the floating-point traps to be %#x still, %s", before.traps, when), "%#x",
+           now.traps);
     expect(now.vector == before.vector && now.stack == before.stack &&
                now.control == before.control,
            text("the floating-point control registers to be %#x, %#x, %#lx still, %s",
@@ -268,8 +268,8 @@ PROPERTY(env_float_state,
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
     .clause = "rounding mode, traps and the treatment of denormals are after each call what they "
               "were before",
-    .source = "NumPy 1.22 to 2.5: the loops of umath compute between calls of the handler; C17 7.6: "
-              "a function changes the floating-point control modes only where it says so",
+    .source = "NumPy 1.22 to 2.5: the loops of umath compute between calls of the handler; C17 "
+              "7.6: a function changes the floating-point control modes only where it says so",
     .why    = "NumPy's results would depend on how often memory was asked for",
     .hint   = "link without -ffast-math, whose start-up code changes the mode, and put back what "
               "has to be changed",
@@ -299,7 +299,7 @@ PROPERTY(env_float_state,
         keep_float_state("division by zero being trapped");
 }
 
-/* ---- signals --------------------------------------------------------------------------------------------- */
+/* ---- signals ----------------------------------------------------------------------------- */
 
 struct signal_state {
     struct sigaction actions[NSIG];
@@ -332,10 +332,10 @@ static void expect_same_signals(const struct signal_state *before)
         if (!before->known[number])
             continue;
         expect(is->sa_handler == was->sa_handler,
-               text("the disposition of %s to stay as it was", signal_name(number)),
-               "it is %s", is->sa_handler == SIG_DFL   ? "the default action"
-                           : is->sa_handler == SIG_IGN ? "to ignore it"
-                                                       : "a handler");
+               text("the disposition of %s to stay as it was", signal_name(number)), "it is %s",
+               is->sa_handler == SIG_DFL   ? "the default action"
+               : is->sa_handler == SIG_IGN ? "to ignore it"
+                                           : "a handler");
         expect(is->sa_flags == was->sa_flags,
                text("the flags of the handler of %s to be %#x still", signal_name(number),
                     (unsigned)was->sa_flags),
@@ -367,8 +367,8 @@ PROPERTY(env_signals,
     .source = "good practice",
     .why    = "Python has SIGINT, faulthandler SIGSEGV, and a program whatever it needs: what is "
               "taken from them fails far away",
-    .hint   = "no handler for SIGSEGV, however tempting for guard pages; a mask that is changed is "
-              "put back on every path",
+    .hint   = "no handler for SIGSEGV, however tempting for guard pages; a mask that is changed "
+              "is put back on every path",
     .looks  = "WARN: the disposition of SIGSEGV to stay as it was; it is a handler")
 {
     char nothing;
@@ -376,7 +376,7 @@ PROPERTY(env_signals,
     in_threads(1, keep_signals, &nothing, sizeof nothing);
 }
 
-/* ---- exceptions --------------------------------------------------------------------------------------------- */
+/* ---- exceptions -------------------------------------------------------------------------- */
 
 static void expect_no_exception(const char *when)
 {
@@ -390,7 +390,8 @@ PROPERTY(env_no_exception_set,
     .clause = "no call sets a Python exception, be it refused or not, with the GIL or without it",
     .source = "NumPy 1.22 to 2.5: ctors.c, shape.c and item_selection.c raise MemoryError by "
               "themselves on NULL, and look at nothing after a block; after free, none is expected",
-    .why    = "\"returned a result with an exception set\", in a line that has nothing to do with it",
+    .why    = "\"returned a result with an exception set\", in a line that has nothing to do with "
+              "it",
     .hint   = "return NULL; and PyErr_Clear, or better PyErr_Fetch and PyErr_Restore, round calls "
               "of Python's that can fail",
     .looks  = "FAIL: no Python exception to be set, after calls that were refused; MemoryError",
@@ -410,7 +411,7 @@ PROPERTY(env_no_exception_set,
     expect_no_exception("after calls without the GIL that were refused");
 }
 
-/* ---- the end of everything ------------------------------------------------------------------------------------ */
+/* ---- the end of everything --------------------------------------------------------------- */
 
 /* A size that may be given. */
 static void ask_for(size_t size)
@@ -472,10 +473,10 @@ static void ask_without_room(void)
 PROPERTY(env_never_exits,
     .id     = "env.never-exits",
     .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
-    .clause = "every call returns, whatever the size: none ends the process or the thread, or leaves "
-              "by an exception",
-    .source = "C17 7.22.3: a null pointer where space cannot be allocated; NumPy 1.22 to 2.5 calls "
-              "from C, through which no C++ exception may pass",
+    .clause = "every call returns, whatever the size: none ends the process or the thread, or "
+              "leaves by an exception",
+    .source = "C17 7.22.3: a null pointer where space cannot be allocated; NumPy 1.22 to 2.5 "
+              "calls from C, through which no C++ exception may pass",
     .why    = "MemoryError can be caught, and work be saved; an exit cannot",
     .hint   = "return NULL where libc does; in C++ noexcept functions and std::nothrow",
     .looks  = "CRASH: the process exited with status 1, inside malloc(18446744073709551615)")

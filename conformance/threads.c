@@ -14,7 +14,7 @@
 
 GROUP(threads, 6, "Calls from several threads, most of them without the GIL.");
 
-/* ---- the first call ------------------------------------------------------------------------- */
+/* ---- the first call ---------------------------------------------------------------------- */
 
 enum first_call { FIRST_MALLOC, FIRST_CALLOC, FIRST_REALLOC, FIRST_FREE, FIRST_FREE_NULL, FIRSTS };
 static const char *const first_names[FIRSTS] = {"malloc", "calloc", "realloc", "free",
@@ -115,7 +115,7 @@ PROPERTY(threads_first_call,
     pthread_barrier_destroy(&ready);
 }
 
-/* ---- at once ----------------------------------------------------------------------------------- */
+/* ---- at once ----------------------------------------------------------------------------- */
 
 enum { THREADS = 3, SLOTS = 24, LEAST_NS = 8000000, LEAST_CPU_NS = 4000000, STEPS = 256 };
 struct mixer {
@@ -148,8 +148,8 @@ static void make_slot(struct mixer *m, struct block *slot)
     switch (random_below(&m->random, 4)) {
     case 0:
         slot->p = must_calloc(slot->size, 1);
-        expect_zero(slot->p, slot->size, "after calloc(%zu, 1) beside %d other threads",
-                    slot->size, THREADS - 1);
+        expect_zero(slot->p, slot->size, "after calloc(%zu, 1) beside %d other threads", slot->size,
+                    THREADS - 1);
         break;
     case 1:
         slot->p = must_realloc(must_malloc(1), slot->size);
@@ -283,7 +283,7 @@ PROPERTY(threads_concurrent,
     pthread_barrier_destroy(&ready);
 }
 
-/* ---- from hand to hand --------------------------------------------------------------------------- */
+/* ---- from hand to hand ------------------------------------------------------------------- */
 
 /* A ring with one writer and one reader.  Blocks travel round a circle of threads, through one ring
  * between each two, and every thread does something else to them. */
@@ -415,7 +415,7 @@ PROPERTY(threads_hand_over,
     in_threads(STATIONS, stand, stations, sizeof stations[0]);
 }
 
-/* ---- after the thread -------------------------------------------------------------------------------- */
+/* ---- after the thread -------------------------------------------------------------------- */
 
 /* A thread leaves blocks behind; some of those that it found it has freed. */
 static void leave_blocks(void *data)
@@ -423,7 +423,7 @@ static void leave_blocks(void *data)
     struct blocks *blocks = data;
     for (size_t i = 0; i < 60; i++) {
         size_t size = i % 20 == 19 ? 20000 : 1 + 8 * i;
-        void *p = i % 3 == 0 ? must_calloc(size, 1)
+        void *p = i % 3 == 0   ? must_calloc(size, 1)
                   : i % 3 == 1 ? must_malloc(size)
                                : must_realloc(must_malloc(1), size);
         blocks_add(blocks, p, size);
@@ -440,8 +440,8 @@ PROPERTY(threads_outlives_its_thread,
               "deallocation",
     .why    = "what a worker thread computed is used when the worker is gone",
     .hint   = "an arena of a thread's own lives on, or is handed on with its live blocks",
-    .looks  = "FAIL: byte 0 of 9 to be 0x2c as it was written, after the thread that made it ended "
-              "and others came; seen 0x00",
+    .looks  = "FAIL: byte 0 of 9 to be 0x2c as it was written, after the thread that made it "
+              "ended and others came; seen 0x00",
     .world  = WORLD_BARE)
 {
     struct blocks blocks = {0};
@@ -453,14 +453,14 @@ PROPERTY(threads_outlives_its_thread,
     for (size_t i = 0; i < blocks.count; i++) {
         struct block *b = &blocks.at[i];
         b->p = must_realloc(b->p, b->size + 50);
-        expect_pattern(b->p, b->size, b->number,
-                       "after realloc from %zu when its thread had ended", b->size);
+        expect_pattern(b->p, b->size, b->number, "after realloc from %zu when its thread had ended",
+                       b->size);
     }
     blocks_verify(&blocks, "after all blocks of ended threads were resized");
     blocks_free_all(&blocks);
 }
 
-/* ---- the GIL -------------------------------------------------------------------------------------------- */
+/* ---- the GIL ----------------------------------------------------------------------------- */
 
 /* Everything that the subject can be asked for, refusals and wrong sizes included; what it returns
  * is for others to judge. */
@@ -489,14 +489,14 @@ static void call_all(void *data)
 PROPERTY(threads_no_gil_needed,
     .id     = "threads.no-gil-needed",
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
-    .clause = "none of the four functions needs its caller to hold the GIL, or to be a thread that "
-              "Python knows",
-    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL; NEP 49 and "
-              "the page on memory management promise the handler no GIL in any function",
+    .clause = "none of the four functions needs its caller to hold the GIL, or to be a thread "
+              "that Python knows",
+    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL; NEP 49 "
+              "and the page on memory management promise the handler no GIL in any function",
     .why    = "PyMem_Malloc without the GIL damages Python's own heap, sooner or later; "
               "PyErr_SetString without it crashes",
-    .hint   = "use malloc or PyMem_Raw*, never PyMem_* or PyObject_*; to call Python, take the GIL "
-              "by PyGILState_Ensure first",
+    .hint   = "use malloc or PyMem_Raw*, never PyMem_* or PyObject_*; to call Python, take the "
+              "GIL by PyGILState_Ensure first",
     .looks  = "FAIL: the handler not to call Python's allocators without the GIL; it called "
               "PyMem_Malloc",
     .world  = WORLD_PYTHON)
@@ -504,7 +504,7 @@ PROPERTY(threads_no_gil_needed,
     char nothing;
     gil_watch();
     python_release();
-    call_all(NULL); /* a thread that has given up the GIL */
+    call_all(NULL);                                    /* a thread that has given up the GIL */
     in_threads(1, call_all, &nothing, sizeof nothing); /* and one that never had it */
     python_acquire();
 }

@@ -16,7 +16,7 @@
 
 GROUP(process, 7, "Forked children, and the end of the interpreter.");
 
-/* ---- forked children -------------------------------------------------------------------------- */
+/* ---- forked children --------------------------------------------------------------------- */
 
 /* Looks at what it inherited, writes over it, resizes and frees it, and makes blocks of its own. */
 static void use_inheritance(void *data)
@@ -46,12 +46,12 @@ static void use_inheritance(void *data)
 PROPERTY(process_fork_child,
     .id     = "process.fork-child",
     .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
-    .clause = "a forked child can use, resize and free the blocks that it inherited, and its writes "
-              "stay its own",
+    .clause = "a forked child can use, resize and free the blocks that it inherited, and its "
+              "writes stay its own",
     .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included",
     .why    = "multiprocessing and web servers fork with arrays alive",
-    .hint   = "map memory private and without MADV_DONTFORK; shared or registered memory has to be "
-              "copied in a pthread_atfork handler",
+    .hint   = "map memory private and without MADV_DONTFORK; shared or registered memory has to "
+              "be copied in a pthread_atfork handler",
     .looks  = "WARN: byte 0 of 5000 to be 0x77 as it was written, after a forked child wrote over "
               "its copy; seen 0x3d")
 {
@@ -60,9 +60,10 @@ PROPERTY(process_fork_child,
     blocks_add(&blocks, must_malloc(1 << 20), 1 << 20);
     for (size_t i = 0; i < 3 * sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i / 3];
-        blocks_add(&blocks, i % 3 == 0 ? must_malloc(size)
-                            : i % 3 == 1 ? must_calloc(1, size)
-                                         : must_realloc(must_malloc(8), size),
+        blocks_add(&blocks,
+                   i % 3 == 0   ? must_malloc(size)
+                   : i % 3 == 1 ? must_calloc(1, size)
+                                : must_realloc(must_malloc(8), size),
                    size);
     }
     for (size_t i = 0; i < 2; i++) {
@@ -116,8 +117,9 @@ static void use_in_time(void *data)
         subject_free(p, 2 * size);
         subject_free(q, size);
     }
-    expect_pattern(kept->p, kept->size, kept->number, "in a child that was forked while another "
-                                                      "thread was inside the subject");
+    expect_pattern(kept->p, kept->size, kept->number,
+                   "in a child that was forked while another "
+                   "thread was inside the subject");
     kept->p = must_realloc(kept->p, kept->size * 3);
     subject_free(kept->p, kept->size * 3);
     alarm(0);
@@ -145,12 +147,14 @@ PROPERTY(process_fork_while_busy,
     .id     = "process.fork-while-busy",
     .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
     .clause = "a fork while another thread is inside the handler leaves it usable in the child",
-    .source = "POSIX.1-2024, pthread_atfork(): what it is for; glibc's own malloc works in the child",
+    .source = "POSIX.1-2024, pthread_atfork(): what it is for; glibc's own malloc works in the "
+              "child",
     .why    = "multiprocessing forks while a pool of threads computes; the child's first array "
               "would wait for a lock whose owner does not exist there",
-    .hint   = "take every lock in pthread_atfork's prepare handler and give it back in the other two",
-    .looks  = "WARN: calls of a forked child to return, when another thread was inside the subject "
-              "at the fork; no end after 2 s",
+    .hint   = "take every lock in pthread_atfork's prepare handler and give it back in the other "
+              "two",
+    .looks  = "WARN: calls of a forked child to return, when another thread was inside the "
+              "subject at the fork; no end after 2 s",
     .world  = WORLD_BARE)
 {
     if (CONFORM_SANITIZED)
@@ -162,7 +166,7 @@ PROPERTY(process_fork_while_busy,
     in_threads(CREW, work, crew, sizeof crew[0]);
 }
 
-/* ---- the interpreter's end -------------------------------------------------------------------------- */
+/* ---- the interpreter's end --------------------------------------------------------------- */
 
 PROPERTY(process_late_free,
     .id     = "process.late-free",
@@ -171,8 +175,8 @@ PROPERTY(process_late_free,
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime: the handler stays usable as "
               "long as arrays are alive; NumPy 1.22 to 2.5: arrayobject.c array_dealloc under "
               "Py_FinalizeEx",
-    .why    = "arrays in module globals, in sys and in reference cycles are freed after atexit has "
-              "run and modules are gone: a crash there turns a program's success into failure",
+    .why    = "arrays in module globals, in sys and in reference cycles are freed after atexit "
+              "has run and modules are gone: a crash there turns a program's success into failure",
     .hint   = "tear nothing down in an atexit function, and import or call nothing from free",
     .looks  = "CRASH: SIGSEGV at address 0, inside free(0x55d0c8a0b2a0, 8000)",
     .world  = WORLD_PYTHON)

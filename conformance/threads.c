@@ -14,7 +14,7 @@
 
 GROUP(threads, 6, "Calls from several threads, most of them without the GIL.");
 
-/* ---- the first call ------------------------------------------------------------------------- */
+/* ---- the first call ---------------------------------------------------------------------- */
 
 enum first_call { FIRST_MALLOC, FIRST_CALLOC, FIRST_REALLOC, FIRST_FREE, FIRST_FREE_NULL, FIRSTS };
 static const char *const first_names[FIRSTS] = {"malloc", "calloc", "realloc", "free",
@@ -115,14 +115,14 @@ PROPERTY(threads_first_call,
     pthread_barrier_destroy(&ready);
 }
 
-/* ---- at once ----------------------------------------------------------------------------------- */
+/* ---- at once ----------------------------------------------------------------------------- */
 
-enum { THREADS = 3, SLOTS = 24, LEAST_NS = 8000000 };
+enum { THREADS = 3, SLOTS = 24, LEAST_NS = 8000000, LEAST_CPU_NS = 4000000, STEPS = 256 };
 struct mixer {
-    size_t number, steps;
+    size_t number;
     uint64_t begun; /* on the clock */
     pthread_barrier_t *ready;
-    atomic_int *busy; /* how many have steps to do */
+    atomic_int *busy; /* how many have not done enough */
     struct random random;
     struct block slots[SLOTS];
     uint64_t last_pattern;
@@ -148,11 +148,11 @@ static void make_slot(struct mixer *m, struct block *slot)
     switch (random_below(&m->random, 4)) {
     case 0:
         slot->p = must_calloc(slot->size, 1);
-        expect_zero(slot->p, slot->size, "after calloc(%zu, 1) beside %d other threads",
-                    slot->size, THREADS - 1);
+        expect_zero(slot->p, slot->size, "after calloc(%zu, 1) beside %d other threads", slot->size,
+                    THREADS - 1);
         break;
     case 1:
-        slot->p = must_realloc(NULL, slot->size);
+        slot->p = must_realloc(must_malloc(1), slot->size);
         break;
     default:
         slot->p = must_malloc(slot->size);
@@ -199,7 +199,7 @@ static void storm_slots(struct mixer *m)
     uint64_t dice = random_next(&m->random);
     struct block *slot = &m->slots[dice % STORM_SLOTS];
     size_t size = sizes[dice >> 8 & 1];
-    if (slot->p != NULL && (dice >> 9) % 3 != 0) {
+    if (slot->p != NULL && (dice >> 9) % 2 == 0) {
         end_slot(slot);
         return;
     }
@@ -223,23 +223,34 @@ static void end_slots(struct mixer *m)
     }
 }
 
-/* At least its steps, and then as many again as keep the others company. */
+/* On a busy machine the clock alone says little. */
+static bool has_done_enough(const struct mixer *m)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return is_slow() || (clock_now() - m->begun >= LEAST_NS &&
+                         (used.tv_sec > 0 || used.tv_nsec >= LEAST_CPU_NS));
+}
+
+/* Does enough, and then goes on as company for the others. */
 static void mix(void *data)
 {
     struct mixer *m = data;
+    bool enough = false;
     pthread_barrier_wait(m->ready);
     jostle_begin(m->number);
     m->begun = clock_now();
-    for (size_t step = 0; step < m->steps || atomic_load(m->busy) > 0; step++) {
-        bool storm = step / 256 % 2 == 0;
-        if (storm)
-            storm_slots(m);
-        else
-            mix_slots(m);
-        if (step + 1 == m->steps && !is_slow() && clock_now() - m->begun < LEAST_NS)
-            m->steps += 256;
-        if (step + 1 == m->steps)
+    for (size_t round = 0; atomic_load(m->busy) > 0; round++) {
+        for (size_t step = 0; step < STEPS; step++) {
+            if (round % 2 == 0)
+                storm_slots(m);
+            else
+                mix_slots(m);
+        }
+        if (!enough && has_done_enough(m)) {
+            enough = true;
             atomic_fetch_sub(m->busy, 1);
+        }
     }
     end_slots(m);
     jostle_end();
@@ -263,7 +274,6 @@ PROPERTY(threads_concurrent,
     pthread_barrier_init(&ready, NULL, THREADS);
     for (size_t i = 0; i < THREADS; i++) {
         mixers[i].number = i;
-        mixers[i].steps = is_slow() ? 200 : 2000;
         mixers[i].ready = &ready;
         mixers[i].busy = &busy;
         mixers[i].random = (struct random){random_next(chance())};
@@ -273,7 +283,7 @@ PROPERTY(threads_concurrent,
     pthread_barrier_destroy(&ready);
 }
 
-/* ---- from hand to hand --------------------------------------------------------------------------- */
+/* ---- from hand to hand ------------------------------------------------------------------- */
 
 /* A ring with one writer and one reader.  Blocks travel round a circle of threads, through one ring
  * between each two, and every thread does something else to them. */
@@ -405,7 +415,7 @@ PROPERTY(threads_hand_over,
     in_threads(STATIONS, stand, stations, sizeof stations[0]);
 }
 
-/* ---- after the thread -------------------------------------------------------------------------------- */
+/* ---- after the thread -------------------------------------------------------------------- */
 
 /* A thread leaves blocks behind; some of those that it found it has freed. */
 static void leave_blocks(void *data)
@@ -413,7 +423,7 @@ static void leave_blocks(void *data)
     struct blocks *blocks = data;
     for (size_t i = 0; i < 60; i++) {
         size_t size = i % 20 == 19 ? 20000 : 1 + 8 * i;
-        void *p = i % 3 == 0 ? must_calloc(size, 1)
+        void *p = i % 3 == 0   ? must_calloc(size, 1)
                   : i % 3 == 1 ? must_malloc(size)
                                : must_realloc(must_malloc(1), size);
         blocks_add(blocks, p, size);
@@ -430,8 +440,8 @@ PROPERTY(threads_outlives_its_thread,
               "deallocation",
     .why    = "what a worker thread computed is used when the worker is gone",
     .hint   = "an arena of a thread's own lives on, or is handed on with its live blocks",
-    .looks  = "FAIL: byte 0 of 9 to be 0x2c as it was written, after the thread that made it ended "
-              "and others came; seen 0x00",
+    .looks  = "FAIL: byte 0 of 9 to be 0x2c as it was written, after the thread that made it "
+              "ended and others came; seen 0x00",
     .world  = WORLD_BARE)
 {
     struct blocks blocks = {0};
@@ -443,48 +453,50 @@ PROPERTY(threads_outlives_its_thread,
     for (size_t i = 0; i < blocks.count; i++) {
         struct block *b = &blocks.at[i];
         b->p = must_realloc(b->p, b->size + 50);
-        expect_pattern(b->p, b->size, b->number,
-                       "after realloc from %zu when its thread had ended", b->size);
+        expect_pattern(b->p, b->size, b->number, "after realloc from %zu when its thread had ended",
+                       b->size);
     }
     blocks_verify(&blocks, "after all blocks of ended threads were resized");
     blocks_free_all(&blocks);
 }
 
-/* ---- the GIL -------------------------------------------------------------------------------------------- */
+/* ---- the GIL ----------------------------------------------------------------------------- */
 
-/* Everything that the subject can be asked for, refusals and wrong sizes included. */
+/* Everything that the subject can be asked for, refusals and wrong sizes included; what it returns
+ * is for others to judge. */
 static void call_all(void *data)
 {
     static const size_t sizes[] = {1, 24, 500, 512, 513, 5000, 70000, 300000};
     (void)data;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i];
-        void *p = must_malloc(size), *q = must_calloc(1, size);
-        p = must_realloc(p, 2 * size);
-        q = must_realloc(q, size / 2 + 1);
-        expect(subject_realloc(p, PTRDIFF_MAX) == NULL, "realloc to PTRDIFF_MAX to return NULL",
-               "a block");
-        subject_free(p, 2 * size);
-        subject_free(q, 1);
+        void *p = subject_malloc(size), *q = subject_calloc(1, size), *r;
+        p = p != NULL && (r = subject_realloc(p, 2 * size)) != NULL ? r : p;
+        q = q != NULL && (r = subject_realloc(q, size / 2 + 1)) != NULL ? r : q;
+        if (p != NULL && subject_realloc(p, PTRDIFF_MAX) == NULL)
+            subject_free(p, 2 * size);
+        if (q != NULL)
+            subject_free(q, 1);
         subject_free(NULL, size);
     }
-    expect(subject_malloc(PTRDIFF_MAX) == NULL, "malloc(PTRDIFF_MAX) to return NULL", "a block");
-    expect(subject_calloc(PTRDIFF_MAX, 4) == NULL, "calloc(PTRDIFF_MAX, 4) to return NULL",
-           "a block");
-    subject_free(subject_malloc(0), 0);
+    subject_malloc(PTRDIFF_MAX);
+    subject_calloc(PTRDIFF_MAX, 4);
+    void *nothing = subject_malloc(0);
+    if (nothing != NULL)
+        subject_free(nothing, 0);
 }
 
 PROPERTY(threads_no_gil_needed,
     .id     = "threads.no-gil-needed",
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
-    .clause = "none of the four functions needs its caller to hold the GIL, or to be a thread that "
-              "Python knows",
-    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL; NEP 49 and "
-              "the page on memory management promise the handler no GIL in any function",
+    .clause = "none of the four functions needs its caller to hold the GIL, or to be a thread "
+              "that Python knows",
+    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL; NEP 49 "
+              "and the page on memory management promise the handler no GIL in any function",
     .why    = "PyMem_Malloc without the GIL damages Python's own heap, sooner or later; "
               "PyErr_SetString without it crashes",
-    .hint   = "use malloc or PyMem_Raw*, never PyMem_* or PyObject_*; to call Python, take the GIL "
-              "by PyGILState_Ensure first",
+    .hint   = "use malloc or PyMem_Raw*, never PyMem_* or PyObject_*; to call Python, take the "
+              "GIL by PyGILState_Ensure first",
     .looks  = "FAIL: the handler not to call Python's allocators without the GIL; it called "
               "PyMem_Malloc",
     .world  = WORLD_PYTHON)
@@ -492,7 +504,7 @@ PROPERTY(threads_no_gil_needed,
     char nothing;
     gil_watch();
     python_release();
-    call_all(NULL); /* a thread that has given up the GIL */
+    call_all(NULL);                                    /* a thread that has given up the GIL */
     in_threads(1, call_all, &nothing, sizeof nothing); /* and one that never had it */
     python_acquire();
 }

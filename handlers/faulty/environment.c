@@ -11,7 +11,7 @@
 
 #include "base.h"
 
-/* ---- output ------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------ */
 
 static void *counting_malloc(void *ctx, size_t size)
 {
@@ -39,7 +39,7 @@ static void *warning_malloc(void *ctx, size_t size)
 }
 MUTANT(prints_large_sizes, "env.quiet", .malloc = warning_malloc);
 
-/* ---- descriptors ---------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------- */
 
 /* The file that it never opened has descriptor 0. */
 static int log_file;
@@ -67,7 +67,7 @@ static void *logging_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(writes_to_descriptor_5, "env.descriptors", .calloc = logging_calloc);
 
-/* ---- floating point --------------------------------------------------------------------------- */
+/* ---- floating point ---------------------------------------------------------------------- */
 
 static void *rounding_realloc(void *ctx, void *p, size_t size)
 {
@@ -97,7 +97,7 @@ static void *flushing_malloc(void *ctx, size_t size)
 }
 MUTANT(flushes_denormals, "env.float-state", .malloc = flushing_malloc);
 
-/* ---- signals ------------------------------------------------------------------------------------ */
+/* ---- signals ----------------------------------------------------------------------------- */
 
 static void on_fault(int number)
 {
@@ -133,7 +133,7 @@ static void *flagging_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(changes_flags_of_sigbus, "env.signals", .calloc = flagging_calloc);
 
-/* ---- exceptions ------------------------------------------------------------------------------------ */
+/* ---- exceptions -------------------------------------------------------------------------- */
 
 int PyGILState_Check(void) __attribute__((weak));
 int PyGILState_Ensure(void) __attribute__((weak));
@@ -164,7 +164,7 @@ static void *polite_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(raises_with_a_gil_of_its_own, "env.no-exception-set", .realloc = polite_realloc);
 
-/* ---- the end of everything --------------------------------------------------------------------------- */
+/* ---- the end of everything --------------------------------------------------------------- */
 
 static void *exiting_malloc(void *ctx, size_t size)
 {

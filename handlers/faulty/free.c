@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-/* ---- NULL ------------------------------------------------------------------------------- */
+/* ---- NULL -------------------------------------------------------------------------------- */
 
 static void rash_free(void *ctx, void *p, size_t size)
 {
@@ -86,7 +86,7 @@ static void counting_free(void *ctx, void *p, size_t size)
 MUTANT(free_of_null_is_counted, "free.null free.null-with-size", .malloc = counting_malloc,
        .calloc = counting_calloc, .realloc = counting_realloc, .free = counting_free);
 
-/* ---- sizes that are wrong ------------------------------------------------------------------- */
+/* ---- sizes that are wrong ---------------------------------------------------------------- */
 
 static struct cache given_cache;
 static void *given_cache_malloc(void *ctx, size_t size)
@@ -114,8 +114,8 @@ static void *mapping_malloc(void *ctx, size_t size)
 {
     if (size < LARGE || size > PTRDIFF_MAX / 2)
         return base_malloc(ctx, size);
-    char *map = mmap(NULL, pages_for(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0);
+    char *map =
+        mmap(NULL, pages_for(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return map != MAP_FAILED ? base_finish(map + PAGE - BASE_HEADER, size) : NULL;
 }
 static void mapping_free(void *ctx, void *p, size_t size)
@@ -213,7 +213,7 @@ static void class_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_of_huge_size_crashes, "free.any-size", .free = class_free);
 
-/* ---- order ------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------- */
 
 /* Small blocks stand on a stack, and a free one takes all above it along. */
 static _Alignas(16) char stack[1 << 20];
@@ -264,7 +264,7 @@ static void *pair_malloc(void *ctx, size_t size)
         return base_malloc(ctx, size);
     if (size <= 64 && single_count > 0)
         return base_finish(singles[--single_count], size);
-    char *pair = double_count > 0    ? doubles[--double_count]
+    char *pair = double_count > 0     ? doubles[--double_count]
                  : pairs_used < PAIRS ? (char *)cells[pairs_used++]
                                       : NULL;
     if (pair == NULL)
@@ -305,7 +305,7 @@ static void *pair_realloc(void *ctx, void *p, size_t size)
 MUTANT(free_merges_with_live, "free.any-order", .malloc = pair_malloc, .realloc = pair_realloc,
        .free = pair_free);
 
-/* ---- poison ---------------------------------------------------------------------------------------- */
+/* ---- poison ------------------------------------------------------------------------------ */
 
 static void rounding_free(void *ctx, void *p, size_t size)
 {
@@ -348,7 +348,7 @@ static void late_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_poisons_later, "free.poison-stays-inside", .free = late_free);
 
-/* ---- memory that is lost ------------------------------------------------------------------------------ */
+/* ---- memory that is lost ----------------------------------------------------------------- */
 
 static void large_free(void *ctx, void *p, size_t size)
 {
@@ -398,7 +398,7 @@ static void marked_free(void *ctx, void *p, size_t size)
 MUTANT(free_leaks_callocs, "free.reclaims", .malloc = marked_malloc, .calloc = marked_calloc,
        .realloc = marked_realloc, .free = marked_free);
 
-/* ---- errno and exceptions --------------------------------------------------------------------------------- */
+/* ---- errno and exceptions ---------------------------------------------------------------- */
 
 static void zeroing_free(void *ctx, void *p, size_t size)
 {
@@ -449,7 +449,7 @@ static void complaining_free(void *ctx, void *p, size_t size)
 MUTANT(free_replaces_exception, "free.keeps-pending-exception env.no-exception-set",
        .free = complaining_free);
 
-/* ---- threads -------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 static _Thread_local char me;
 static void *mine(void *p)
@@ -485,19 +485,22 @@ static void owner_free(void *ctx, void *p, size_t size)
 MUTANT(free_elsewhere_is_ignored, "free.in-another-thread", .malloc = owner_malloc,
        .calloc = owner_calloc, .realloc = owner_realloc, .free = owner_free);
 
-/* A list for each thread, which ends with it. */
+/* A short list for each thread, which ends with it. */
 struct node {
     struct node *next;
 };
 static _Thread_local struct node *nodes;
+static _Thread_local unsigned node_count;
 static void hoarding_free(void *ctx, void *p, size_t size)
 {
-    if (p == NULL || base_size(p) < sizeof(struct node) || base_size(p) > 5000) {
+    enum { MOST = 32 };
+    if (p == NULL || base_size(p) < sizeof(struct node) || node_count == MOST) {
         base_free(ctx, p, size);
         return;
     }
     ((struct node *)p)->next = nodes;
     nodes = p;
+    node_count++;
 }
 static void *hoarding_malloc(void *ctx, size_t size)
 {
@@ -505,6 +508,7 @@ static void *hoarding_malloc(void *ctx, size_t size)
     if (node == NULL || base_size(node) < size)
         return base_malloc(ctx, size);
     nodes = node->next;
+    node_count--;
     return node; /* larger perhaps than it needs to be */
 }
 MUTANT(free_elsewhere_is_lost, "free.in-another-thread", .malloc = hoarding_malloc,

@@ -8,7 +8,7 @@
 
 #include "base.h"
 
-/* ---- forked children ---------------------------------------------------------------------- */
+/* ---- forked children --------------------------------------------------------------------- */
 
 /* A mapping for each block of a page or more, with its length and size in a page before it. */
 enum { PAGE = 4096 };
@@ -62,8 +62,8 @@ static void *left_malloc(void *ctx, size_t size)
 {
     return map_malloc(ctx, size, MAP_PRIVATE, MADV_DONTFORK);
 }
-MUTANT(child_inherits_no_mapping, "process.fork-child", .malloc = left_malloc,
-       .calloc = map_calloc, .realloc = map_realloc, .free = map_free);
+MUTANT(child_inherits_no_mapping, "process.fork-child", .malloc = left_malloc, .calloc = map_calloc,
+       .realloc = map_realloc, .free = map_free);
 
 static void *wiped_malloc(void *ctx, size_t size)
 {
@@ -91,7 +91,7 @@ static void maker_free(void *ctx, void *p, size_t size)
 MUTANT(child_damages_what_it_frees, "process.fork-child", .malloc = maker_malloc,
        .free = maker_free);
 
-/* ---- a lock that is held while another thread forks ------------------------------------------ */
+/* ---- a lock that is held while another thread forks -------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *locking_malloc(void *ctx, size_t size)
@@ -118,7 +118,7 @@ MUTANT(fork_leaves_malloc_locked, "process.fork-while-busy", .malloc = locking_m
        .free = locking_free);
 MUTANT(fork_leaves_realloc_locked, "process.fork-while-busy", .realloc = locking_realloc);
 
-/* ---- the interpreter's end ---------------------------------------------------------------------- */
+/* ---- the interpreter's end --------------------------------------------------------------- */
 
 int PyGILState_Check(void) __attribute__((weak));
 int Py_IsFinalizing(void) __attribute__((weak));  /* since 3.13 */

@@ -22,7 +22,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* ---- NULL ------------------------------------------------------------------------------- */
+/* ---- NULL -------------------------------------------------------------------------------- */
 
 static void *no_null_realloc(void *ctx, void *p, size_t size)
 {
@@ -39,15 +39,16 @@ static void *short_null_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_of_null_is_short, "realloc.null-allocates", .realloc = short_null_realloc);
 
-/* ---- contents ----------------------------------------------------------------------------- */
+/* ---- contents ---------------------------------------------------------------------------- */
 
 static void *forgetful_realloc(void *ctx, void *p, size_t size)
 {
     return p != NULL ? move(ctx, p, size, 0) : base_malloc(ctx, size);
 }
-MUTANT(realloc_does_not_copy, "realloc.keeps-contents realloc.keeps-contents-again "
-                              "realloc.of-calloc realloc.in-another-thread realloc.same-size "
-                              "realloc.to-one",
+MUTANT(realloc_does_not_copy,
+       "realloc.keeps-contents realloc.keeps-contents-again "
+       "realloc.of-calloc realloc.in-another-thread realloc.same-size "
+       "realloc.to-one",
        .realloc = forgetful_realloc);
 
 static void *too_much_realloc(void *ctx, void *p, size_t size)
@@ -116,7 +117,7 @@ static void *tired_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_tires, "realloc.keeps-contents-again", .realloc = tired_realloc);
 
-/* ---- extent -------------------------------------------------------------------------------- */
+/* ---- extent ------------------------------------------------------------------------------ */
 
 /* What was asked for is rounded down. */
 static void *rounding_realloc(void *ctx, void *p, size_t size)
@@ -146,7 +147,7 @@ static void *tidy_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_wipes_past_the_end, "realloc.neighbours", .realloc = tidy_realloc);
 
-/* ---- the same size, and one byte ------------------------------------------------------------- */
+/* ---- the same size, and one byte --------------------------------------------------------- */
 
 static void *same_null_realloc(void *ctx, void *p, size_t size)
 {
@@ -189,7 +190,7 @@ static void *one_null_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_to_one_frees, "realloc.to-one", .realloc = one_null_realloc);
 
-/* ---- alignment --------------------------------------------------------------------------------- */
+/* ---- alignment --------------------------------------------------------------------------- */
 
 /* Blocks of 16 bytes further on after a growth, with a header of 8 bytes to tell. */
 enum { SHIFTED = 0x5a5a };
@@ -247,7 +248,7 @@ static void *odd_realloc(void *ctx, void *p, size_t size)
 MUTANT(realloc_loses_alignment, "realloc.alignment", .malloc = odd_malloc, .calloc = odd_calloc,
        .realloc = odd_realloc, .free = odd_free);
 
-/* ---- of calloc ----------------------------------------------------------------------------------- */
+/* ---- of calloc --------------------------------------------------------------------------- */
 
 static void *nelem_calloc(void *ctx, size_t nelem, size_t elsize)
 {
@@ -261,7 +262,7 @@ static void *copying_realloc(void *ctx, void *p, size_t size)
 MUTANT(realloc_of_calloc_copies_nelem, "realloc.of-calloc", .calloc = nelem_calloc,
        .realloc = copying_realloc);
 
-/* ---- failure --------------------------------------------------------------------------------------- */
+/* ---- failure ----------------------------------------------------------------------------- */
 
 static void *offset_realloc(void *ctx, void *p, size_t size)
 {
@@ -373,7 +374,7 @@ static void *once_realloc(void *ctx, void *p, size_t size)
 MUTANT(realloc_fails_only_once, "realloc.retry-after-failure realloc.failure-keeps-block",
        .realloc = once_realloc);
 
-/* ---- large ----------------------------------------------------------------------------------------- */
+/* ---- large ------------------------------------------------------------------------------- */
 
 static void *int_realloc(void *ctx, void *p, size_t size)
 {
@@ -402,7 +403,7 @@ static void *narrow_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_old_size_is_unsigned, "realloc.past-2gib", .realloc = narrow_realloc);
 
-/* ---- memory that is lost ------------------------------------------------------------------------------ */
+/* ---- memory that is lost ----------------------------------------------------------------- */
 
 static void *losing_realloc(void *ctx, void *p, size_t size)
 {
@@ -418,10 +419,9 @@ static void *sometimes_losing_realloc(void *ctx, void *p, size_t size)
     static _Atomic unsigned count;
     return ++count % 100 == 0 ? losing_realloc(ctx, p, size) : base_realloc(ctx, p, size);
 }
-MUTANT(realloc_leaks_one_in_a_hundred, "realloc.releases-old",
-       .realloc = sometimes_losing_realloc);
+MUTANT(realloc_leaks_one_in_a_hundred, "realloc.releases-old", .realloc = sometimes_losing_realloc);
 
-/* ---- threads ---------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 /* Python's allocator of the domain that wants the GIL. */
 void *PyMem_Malloc(size_t size) __attribute__((weak));
@@ -437,7 +437,8 @@ static void *python_realloc(void *ctx, void *p, size_t size)
 MUTANT(realloc_needs_the_gil, "realloc.without-gil threads.no-gil-needed",
        .realloc = python_realloc);
 
-/* The contents go by way of one buffer for all threads: right as long as the GIL keeps them apart. */
+/* The contents go by way of one buffer for all threads: right as long as the GIL keeps them apart.
+ */
 static void *bouncing_realloc(void *ctx, void *p, size_t size)
 {
     static char buffer[1 << 18];

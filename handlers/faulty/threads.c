@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-/* ---- the first call ----------------------------------------------------------------------- */
+/* ---- the first call ---------------------------------------------------------------------- */
 
 /* What a thread has to have is made in its first malloc, and in no other function. */
 struct mine {
@@ -53,7 +53,7 @@ static void *fifth_malloc(void *ctx, size_t size)
 }
 MUTANT(thread_number_six_is_refused, "threads.first-call", .malloc = fifth_malloc);
 
-/* ---- at once -------------------------------------------------------------------------------- */
+/* ---- at once ----------------------------------------------------------------------------- */
 
 struct node {
     struct node *next;
@@ -203,7 +203,7 @@ static void *copying_realloc(void *ctx, void *p, size_t size)
 MUTANT(threads_share_the_size, "threads.concurrent", .malloc = forgetful_malloc,
        .realloc = copying_realloc);
 
-/* ---- from hand to hand ------------------------------------------------------------------------- */
+/* ---- from hand to hand ------------------------------------------------------------------- */
 
 /* Each thread has a list, which needs no lock; and a block goes back to the list it came from. */
 static _Thread_local struct node *own_list;
@@ -245,7 +245,7 @@ static void *own_realloc(void *ctx, void *p, size_t size)
 MUTANT(threads_give_back_without_lock, "threads.hand-over", .malloc = own_malloc,
        .calloc = own_calloc, .realloc = own_realloc, .free = own_free);
 
-/* ---- after the thread --------------------------------------------------------------------------- */
+/* ---- after the thread -------------------------------------------------------------------- */
 
 /* A thread's small blocks stand in memory of its own, which goes when it does. */
 enum { ARENA = 1 << 16 };
@@ -318,7 +318,7 @@ MUTANT(thread_takes_its_blocks_along, "threads.outlives-its-thread", .malloc = w
 MUTANT(thread_leaves_its_blocks_to_the_next, "threads.outlives-its-thread",
        .malloc = reusing_malloc, .realloc = arena_realloc, .free = arena_free);
 
-/* ---- the GIL ---------------------------------------------------------------------------------------- */
+/* ---- the GIL ----------------------------------------------------------------------------- */
 
 void *PyMem_Malloc(size_t size) __attribute__((weak));
 void *PyMem_Realloc(void *p, size_t size) __attribute__((weak));
@@ -341,8 +341,8 @@ static void *pymem_realloc(void *ctx, void *p, size_t size)
     (void)ctx;
     if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
-    return base_finish(PyMem_Realloc(p != NULL ? (char *)p - BASE_HEADER : NULL,
-                                     size + BASE_HEADER), size);
+    return base_finish(
+        PyMem_Realloc(p != NULL ? (char *)p - BASE_HEADER : NULL, size + BASE_HEADER), size);
 }
 static void pymem_free(void *ctx, void *p, size_t size)
 {

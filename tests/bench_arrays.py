@@ -240,7 +240,9 @@ def chart(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--svg", help="write a chart there")
+    built = os.environ.get("top_builddir")
+    parser.add_argument("--svg", default=built and os.path.join(built, "docs", "arrays.svg"),
+                        help="write a chart there (under make bench: docs/arrays.svg)")
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("handlers", nargs="*")
@@ -261,6 +263,7 @@ def main():
         results[name] = json.loads(done.stdout)
         show(name, results[name])
     if arguments.svg:
+        os.makedirs(os.path.dirname(os.path.abspath(arguments.svg)), exist_ok=True)
         with open(arguments.svg, "w", encoding="utf-8") as file:
             file.write(chart(results))
     return 0

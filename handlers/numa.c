@@ -8,7 +8,7 @@
  *     interleave         one page here, one there, over all nodes; interleave:0,2-3 over those
  *     bind:0,2-3         only on those nodes
  *
- * and holds for blocks of NEP49_NUMA_FROM bytes (64K unless told) or more.  A policy belongs to
+ * and holds for blocks of NEP49_NUMA_FROM bytes (1M unless told) or more.  A policy belongs to
  * whole pages, so that each of these has a mapping of its own; smaller ones are libc's.  Before
  * the block, in the mapping, stand its size and the mapping's.
  */
@@ -263,7 +263,7 @@ static PyDataMem_Handler *refuse(const char **why, const char *name, const char 
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
     const char *text = getenv(POLICY), *least = getenv(FROM);
-    size_t bytes = least ? parse_bytes(least) : 64 << 10;
+    size_t bytes = least ? parse_bytes(least) : 1 << 20;
     struct policy wanted = {0};
 
     if (from != 0)
@@ -271,7 +271,7 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     if (text == NULL)
         text = "local";
     if (bytes == 0)
-        return refuse(why, FROM, least, "only a number of bytes from 1 on is accepted, as in 64K");
+        return refuse(why, FROM, least, "only a number of bytes from 1 on is accepted, as in 1M");
     if (numa_available() < 0) {
         *why = "this kernel has no NUMA, or does not let this process use it (get_mempolicy fails)";
         return NULL;

@@ -23,6 +23,7 @@ SMALL = [16, 64, 256, 1000]
 SIZES = SMALL + [4 << 10, 64 << 10, 1 << 20, 16 << 20]
 THREADS = [1, 2, 4]
 TOUCHED = 256 << 20
+ENOUGH = 0.003  # seconds for one measurement
 
 # In the order of __multiarray_api.h, where it has not changed since 1.22.
 SET_HANDLER = 304
@@ -119,15 +120,17 @@ def seconds(handlers, ours, work, size, times, threads):
     return time.perf_counter() - start
 
 
-def ratio(handlers, work, size, times, threads, rounds):
+def ratio(handlers, work, size, threads, rounds):
     """The handler's time over the default's: the median of the rounds."""
+    for ours in (False, True):  # warms up
+        slowest = seconds(handlers, ours, work, size, 10, 1) / 10
+    times = max(2, min(4000, int(ENOUGH / slowest))) // threads + 1
     ratios = []
-    for n in range(rounds + 1):
+    for n in range(rounds):
         took = {}
         for ours in (False, True) if n % 2 else (True, False):
             took[ours] = seconds(handlers, ours, work, size, times, threads)
-        if n:  # the first only warms up
-            ratios.append(took[True] / took[False])
+        ratios.append(took[True] / took[False])
     return statistics.median(ratios)
 
 
@@ -169,9 +172,8 @@ def measure(path, rounds):
     for what, work in WORK.items():
         for size in SIZES:
             for threads in THREADS if size in (64, 64 << 10) else [1]:
-                times = max(2, min(4000, (64 << 20) // size // 8)) // threads + 1
                 rows.append({"what": what, "size": size, "threads": threads,
-                             "ratio": ratio(handlers, work, size, times, threads, rounds)})
+                             "ratio": ratio(handlers, work, size, threads, rounds)})
     return {"rows": rows, "first touch": first_touch(handlers, max(3, rounds // 3))}
 
 
@@ -238,8 +240,10 @@ def chart(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--svg", help="write a chart there")
-    parser.add_argument("--rounds", type=int, default=31)
+    built = os.environ.get("top_builddir")
+    parser.add_argument("--svg", default=built and os.path.join(built, "docs", "arrays.svg"),
+                        help="write a chart there (under make bench: docs/arrays.svg)")
+    parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("handlers", nargs="*")
     arguments = parser.parse_args()
@@ -259,6 +263,7 @@ def main():
         results[name] = json.loads(done.stdout)
         show(name, results[name])
     if arguments.svg:
+        os.makedirs(os.path.dirname(os.path.abspath(arguments.svg)), exist_ok=True)
         with open(arguments.svg, "w", encoding="utf-8") as file:
             file.write(chart(results))
     return 0

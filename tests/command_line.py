@@ -238,7 +238,7 @@ def right_cases():
     yield "--list", ["--list"], CONFORMANT, r"(?m)^abi\.loads +MUST +NEP +\S"
     yield "-l of a glob", ["-l", "--run=abi.lo*s"], CONFORMANT, r"\Aabi\.loads .*\n\Z"
     yield "--list of all but a glob", ["--list", "--skip=abi.*"], CONFORMANT, r"\A(?!.*abi\.)"
-    yield "--list-handlers", ["--list-handlers"], CONFORMANT, r"\Aaligned\n(.+\n)*shift_header\n\Z"
+    yield "--list-handlers", ["--list-handlers"], CONFORMANT, r"\Aaligned\n(.+\n)*shift_header\n(.+\n)*\Z"
     yield "--explain", ["--explain", "abi.loads"], CONFORMANT, r"\Aabi\.loads\n +clause +\S"
     yield "--clauses", ["--clauses"], CONFORMANT, r"\A# Clauses\n(.*\n)*### abi\.loads\n"
     yield "--clauses of a glob", ["--clauses", "--run=abi.loads"], CONFORMANT, r"\A# Clauses"

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The reference handlers in Python programs, beyond what the battery asks of every handler.
+
+What each makes of its variables; trace against tracemalloc on the same program; shm between two
+processes of Python; guard and a write past the end of an array.
+"""
+
+import os
+import re
+import signal
+import xml.etree.ElementTree
+
+import suite
+from suite import CANNOT_WORK_HERE, CONFORMANT
+
+LIBS = os.path.join(suite.BUILD, "handlers", ".libs")
+
+# handler, variable, values that it takes, values that it refuses with the variable's name
+SETTINGS = [
+    ("aligned", "NEP49_ALIGNMENT", ["16", "4096"], ["", "8", "65", "x", "-64", "64k"]),
+    ("arena", "NEP49_ARENA_SIZE", ["4K", "65536", "1G"], ["", "4095", "2G", "x", "-1", "1KK"]),
+    ("cache", "NEP49_CACHE_BLOCKS", ["0", "1", "256"], ["", "257", "x", "-1", " 1", "1K"]),
+    ("guard", "NEP49_GUARD", ["after", "before"], ["", "both", "After"]),
+    ("guard", "NEP49_GUARD_KEEP", ["0", "16M", "1G"], ["", "x", "-1", "1T"]),
+    ("hugepage", "NEP49_HUGEPAGE_FROM", ["1", "2M", "1G"], ["", "0", "x", "-1", "4MM", "4\n"]),
+    ("hugepage", "NEP49_HUGEPAGE_POOL", ["0"], ["", "2", "yes"]),
+    ("numa", "NEP49_NUMA", ["local", "interleave"],
+     ["", "x", "bind", "bind:", "bind:0,", "bind:1023", "bind:9999999", "interleave:x"]),
+    ("numa", "NEP49_NUMA_FROM", ["1", "64K"], ["", "0", "x"]),
+    ("shm", "NEP49_SHM_FROM", ["1", "64K", "1M"], ["", "0", "x", "99999999999G"]),
+    ("trace", "NEP49_TRACE_DEPTH", ["1", "256"], ["", "0", "257", "x"]),
+]
+
+INSTALL = """\
+import ctypes, os, sys
+import numpy as np
+from bench_arrays import Handlers
+path = sys.argv[1]
+handlers = Handlers(path)
+handlers.install(True)
+"""
+
+TRACE = INSTALL + """
+import signal, tracemalloc
+tracemalloc.start()
+keep = []
+def grow(n):
+    a = np.ones(n)
+    return a * 2
+def parse():
+    return np.fromstring(" ".join(["1"] * 5000), sep=" ")
+for i in range(10):
+    keep.append(grow(1000 * i + 1))
+keep.append(parse())
+keep.append(np.fromiter((x for x in range(777)), "i8"))
+a = np.zeros(10); a.resize(500, refcheck=False); keep.append(a)
+big = grow(1 << 20); del big
+domain = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+snapshot = tracemalloc.take_snapshot().filter_traces([domain])
+os.kill(os.getpid(), signal.SIGUSR2)
+np.empty(3)
+for statistic in snapshot.statistics("lineno"):
+    print(statistic.size, statistic.traceback[0].lineno)
+"""
+
+SHARE = INSTALL + """
+import subprocess
+a = np.arange(100000.0)
+library = ctypes.CDLL(path)
+name = ctypes.create_string_buffer(96)
+assert library.shm_name(ctypes.c_void_p(a.ctypes.data), name, 96) == 0
+small = np.arange(10)
+spare = ctypes.create_string_buffer(96)
+assert library.shm_name(ctypes.c_void_p(small.ctypes.data), spare, 96) != 0
+other = subprocess.run([sys.executable, "-B", "-c", os.environ["OTHER"], path, name.value.decode()])
+print(other.returncode, a[0], a[99999])
+"""
+
+ATTACH = """
+import ctypes, sys
+import numpy as np
+library = ctypes.CDLL(sys.argv[1])
+library.shm_attach.restype = ctypes.c_void_p
+size = ctypes.c_size_t()
+assert not library.shm_attach(b"/proc/1/fd/0@1:2", ctypes.byref(size))
+assert not library.shm_attach(b"nonsense", ctypes.byref(size))
+data = library.shm_attach(sys.argv[2].encode(), ctypes.byref(size))
+assert data and size.value == 800000
+b = np.frombuffer((ctypes.c_char * size.value).from_address(data), "f8")
+assert (b == np.arange(100000.0)).all()
+b[0] = 42; b[-1] = 43
+library.shm_detach(ctypes.c_void_p(data))
+"""
+
+OVERRUN = INSTALL + """
+a = np.zeros(1000)
+if sys.argv[2] == "gone":
+    address = a.ctypes.data
+    del a
+    later = [np.zeros(1000) for _ in range(20)]
+    ctypes.c_double.from_address(address).value
+else:
+    ctypes.c_double.from_address(a.ctypes.data + int(sys.argv[2])).value = 1.0
+"""
+
+
+def program(text, handler, *arguments, **env):
+    env["PYTHONPATH"] = os.path.join(suite.SOURCE, "tests")
+    path = os.path.join(LIBS, handler + ".so")
+    return suite.run([suite.PYTHON, "-B", "-c", text, path] + list(arguments), env=env)
+
+
+def built(handler):
+    return os.path.exists(os.path.join(LIBS, handler + ".so"))
+
+
+def settings(tap):
+    for handler, variable, taken, refused in SETTINGS:
+        if not built(handler):
+            tap.skip(variable, handler + " is not built here")
+            continue
+        for value in taken + refused:
+            result = suite.conform("-H", handler, "--run", "abi.loads", env={variable: value})
+            name = "%s='%s'" % (variable, value)
+            if value in taken:
+                held = result.code == CONFORMANT or (
+                    handler == "numa" and "this kernel has no NUMA" in result.stderr)
+            else:
+                said = variable in result.stderr or "has no NUMA" in result.stderr
+                held = result.code == CANNOT_WORK_HERE and said and result.stderr.count("\n") == 1
+            tap.point(held, name.replace("\n", "\\n").replace("#", ""), result)
+
+
+def trace(tap):
+    with suite.scratch() as folder:
+        report = os.path.join(folder, "report")
+        result = program(TRACE, "trace", NEP49_TRACE=report)
+        if not tap.point(result.code == 0, "a traced program ends well", result):
+            return
+        expected = {int(line): int(size) for size, line in
+                    (row.split() for row in result.stdout.splitlines())}
+        at_exit = open(report, encoding="utf-8").read()
+        rows = re.findall(r"^ *(\d+) +(\d+) +(\d+) +(\d+)  <string>:(\d+) ", at_exit, re.M)
+        most = {}
+        for at_peak, _, ever, _, line in rows:
+            most[int(line)] = (int(at_peak), int(ever))
+        tap.point(len(expected) >= 4 and all(
+            ever >= expected.get(line, 0) for line, (_, ever) in most.items()),
+            "at exit each line's most is no less than what tracemalloc saw live", at_exit)
+        tap.point(any(at_peak >= 1 << 23 for at_peak, _ in most.values()),
+                  "the large temporary is seen at the peak, although it is gone", at_exit)
+        picture = xml.etree.ElementTree.parse(report + ".svg").getroot()
+        titles = [title.text for title in picture.iter("{http://www.w3.org/2000/svg}title")]
+        tap.point(any(title.startswith("grow (") for title in titles),
+                  "the flame graph is XML and has the function that made most", titles)
+        live_at_signal = {}
+        stop = TRACE + "\nprint(open(os.environ['NEP49_TRACE']).read())\n"
+        result = program(stop, "trace", NEP49_TRACE=report)
+        for row in re.findall(r"^ *\d+ +(\d+) +\d+ +\d+  <string>:(\d+) ", result.stdout, re.M):
+            live_at_signal[int(row[1])] = live_at_signal.get(int(row[1]), 0) + int(row[0])
+        live_at_signal = {line: size for line, size in live_at_signal.items() if size}
+        tap.point(live_at_signal == expected,
+                  "at SIGUSR2 live bytes by line are those of tracemalloc",
+                  "%r, and not %r\n%s" % (live_at_signal, expected, result))
+
+
+def main():
+    tap = suite.Tap()
+    settings(tap)
+    probe = program(INSTALL, "aligned")
+    if probe.code != 0:
+        tap.skip("programs", "a handler cannot be loaded into " + suite.PYTHON)
+        tap.end()
+    trace(tap)
+
+    result = program(SHARE, "shm", OTHER=ATTACH)
+    tap.point(result.code == 0 and result.stdout == "0 42.0 43.0\n",
+              "another process maps an array by its name and writes to it", result)
+    for what, side, where in (("the byte after an array", "after", "8000"),
+                              ("the byte before an array", "before", "-8"),
+                              ("an array that is gone", "after", "gone")):
+        result = program(OVERRUN, "guard", where, NEP49_GUARD=side)
+        tap.point(result.code == -signal.SIGSEGV, "guard stops a use of " + what, result)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -155,8 +155,8 @@ static PyObject *module_refuse_beneath(PyObject *self, PyObject *arguments)
         return NULL;
     if (!interpose_works())
         Py_RETURN_NONE;
-    interpose_watch();
     size_t refused = interpose_counts().refused;
+    interpose_watch();
     interpose_refuse((size_t)nth, onwards);
     return PyLong_FromSize_t(refused);
 }
@@ -266,6 +266,27 @@ static PyObject *module_bytes_of(PyObject *self, PyObject *array)
         return PyErr_Format(PyExc_TypeError, "bytes_of() takes an array");
     return PyBytes_FromStringAndSize(PyArray_DATA((PyArrayObject *)array),
                                      PyArray_NBYTES((PyArrayObject *)array));
+}
+
+static PyObject *module_new_array(PyObject *self, PyObject *arguments)
+{
+    npy_intp count;
+    PyArray_Descr *dtype;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "nO&", &count, PyArray_DescrConverter, &dtype))
+        return NULL;
+    return PyArray_NewFromDescr(&PyArray_Type, dtype, 1, &count, NULL, NULL, 0, NULL);
+}
+
+static PyObject *module_resize(PyObject *self, PyObject *arguments)
+{
+    PyObject *array;
+    npy_intp count;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "O!n", &PyArray_Type, &array, &count))
+        return NULL;
+    PyArray_Dims shape = {&count, 1};
+    return PyArray_Resize((PyArrayObject *)array, &shape, 0, NPY_CORDER);
 }
 
 static PyObject *module_make_immortal(PyObject *self, PyObject *object)
@@ -390,6 +411,8 @@ static PyMethodDef methods[] = {
     {"live", module_live, METH_O, "live(handler): (address, size) of each block in its books."},
     {"make_immortal", module_make_immortal, METH_O,
      "make_immortal(object): one reference more, which nobody gives back."},
+    {"new_array", module_new_array, METH_VARARGS,
+     "new_array(n, dtype): as C code makes one, objects being NULL pointers."},
     {"new_handler", module_new_handler, METH_VARARGS,
      "new_handler(name=None): a capsule around a new recorder before a failer before the subject."},
     {"notes", module_notes, METH_O,
@@ -407,6 +430,8 @@ static PyMethodDef methods[] = {
     {"refuse_beneath", module_refuse_beneath, METH_VARARGS,
      "refuse_beneath(n, onwards=False): the same of what the subject asks of libc or the kernel; "
      "None where that cannot be seen."},
+    {"resize", module_resize, METH_VARARGS,
+     "resize(array, n): PyArray_Resize without a look at who else refers to it."},
     {"set_handler", module_set_handler, METH_O,
      "set_handler(capsule or None): PyDataMem_SetHandler; returns the previous capsule."},
     {"skip", module_skip, METH_VARARGS, "skip(reason): it cannot be tested here."},

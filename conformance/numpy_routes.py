@@ -335,7 +335,7 @@ def empty_file(begin):
 @case("text")
 def words(begin):
     begin()
-    return np.fromstring("1 2 3", sep=" "), np.fromstring("5,6,,", "i4", sep=",")
+    return np.fromstring("1 2 3", sep=" "), np.fromstring("5,6,7", "i4", sep=",")
 
 
 @case("text")
@@ -357,7 +357,13 @@ def more_words(begin):
 @case("text")
 def no_words(begin):
     begin()
-    return np.fromstring("", sep=" "), np.fromstring("x", sep=" ")
+    found = [np.fromstring("", sep=" ")]
+    for text in "x", "5,6,,":
+        try:
+            found.append(np.fromstring(text, sep=","))
+        except ValueError:
+            found.append("refused")  # a warning up to NumPy 2.2
+    return found
 
 
 @case("text")
@@ -544,7 +550,7 @@ def strided_by_each_kind(begin):
     return found
 
 
-@case("sort", fails=False)
+@case("sort", fails=False)  # it crashes without memory: runtime.*
 def objects(begin):
     a = np.array([str(x) for x in numbers(60)], object)
     begin(a)
@@ -677,7 +683,7 @@ def strings(begin):
     return np.array(["a", "a string of some length, more than fits", ""] * 4, "T").tolist()
 
 
-@case("string-dtype")
+@case("string-dtype", fails=False)  # it crashes without memory: runtime.*
 def strided_strings(begin):
     a = numbers(40).astype("T")
     begin()
@@ -689,7 +695,7 @@ def strided_strings(begin):
 def resized_strings(begin):
     a = numbers(10).astype("T")
     begin()
-    a.resize(25, refcheck=False)
+    a.resize(25 if NUMPY >= (2, 1) else 4, refcheck=False)  # 2.0 does not grow them: runtime.*
     return a.tolist()
 
 
@@ -730,7 +736,7 @@ def expect_equal(seen, expected, function, when):
 
 def quietly(family):
     """The cases of a family, with the warnings that some of them are known for switched off."""
-    if family == "string-dtype" and not hasattr(np.dtypes if NUMPY >= (2, 0) else np, "StringDType"):
+    if family == "string-dtype" and NUMPY < (2, 0):
         _conform.skip("NumPy has StringDType since 2.0")
     warnings.simplefilter("ignore")
     return FAMILIES[family]

@@ -2,8 +2,11 @@
  *
  * numpy: real arrays on the handler.
  */
-#include "battery.h"
+#define CONFORM_WANTS_PYTHON_API
 #include "python.h"
+
+#include "battery.h"
+#include "recorder.h"
 
 GROUP(numpy, 10, "Real arrays on the handler, through NumPy.");
 
@@ -66,4 +69,117 @@ PROPERTY(numpy_array_keeps_its_handler,
     .world  = WORLD_PYTHON)
 {
     python_call("numpy", "array_keeps_its_handler");
+}
+
+PROPERTY(numpy_dtypes,
+    .id     = "numpy.dtypes",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .clause = "arrays of every built-in dtype are aligned for it and hold what is written, and "
+              "those of objects begin as NULL pointers and keep their objects through a garbage "
+              "collection",
+    .source = "ctors.c PyArray_NewFromDescr_int, which sets NPY_ARRAY_ALIGNED by the dtype's "
+              "alignment; NPY_NEEDS_INIT, 1.22 to 2.5",
+    .why    = "code for long double and complex loads 16 bytes at a time; a pointer that is not "
+              "NULL is taken for an object and released",
+    .hint   = "align every block of 16 bytes or more to 16, and zero all that calloc gives",
+    .looks  = "the array of 3 complex256 to be aligned to 16: 0x55d0c0a8b2a8",
+    .world  = WORLD_PYTHON)
+{
+    python_call("numpy", "dtypes");
+}
+
+PROPERTY(numpy_views,
+    .id     = "numpy.views",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .clause = "making and dropping a view calls no function of the handler, and the block is "
+              "freed after the last view of it",
+    .source = "NEP 49, High level design: only arrays that own their data; ctors.c "
+              "PyArray_NewFromDescrAndBase, 1.22 to 2.5",
+    .why    = "views are how NumPy programs are written, by the million",
+    .hint   = "this is NumPy's to keep: the handler is not called",
+    .looks  = "the calls of the handler while reshape(3, 4) came and went to be 0: 1",
+    .world  = WORLD_PYTHON)
+{
+    python_call("numpy", "views");
+}
+
+PROPERTY(numpy_tracemalloc,
+    .id     = "numpy.tracemalloc",
+    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .clause = "in NumPy's domain tracemalloc shows each block with the size that was asked for, "
+              "and no more after the free",
+    .source = "NumPy's page on tracemalloc; alloc.c PyDataMem_UserNEW and its kin, "
+              "NPY_TRACE_DOMAIN, 1.22 to 2.5",
+    .why    = "it is how users look for the memory that their arrays hold",
+    .hint   = "leave the domain 389047 to NumPy: a handler that tracks what it takes does so in "
+              "another",
+    .looks  = "the traces of np.empty(1000) to be [1000]: [1000, 1064]",
+    .world  = WORLD_PYTHON)
+{
+    python_call("numpy", "tracing");
+}
+
+/* ---- the end of a program ----------------------------------------------------------------- */
+
+/* The blocks that the interpreter did not free hold what was written: the pattern of their size. */
+static void expect_untouched(struct recorder *books)
+{
+    size_t count;
+    struct live_block *live = recorder_live(books, &count);
+    if (live == NULL)
+        harness_broke("no memory to look at the books with");
+    for (size_t i = 0; i < count; i++)
+        expect_pattern((void *)live[i].address, live[i].size, live[i].size,
+                       "in a block that is live after the interpreter's end");
+    free(live);
+}
+
+static void run_program(void *unused)
+{
+    (void)unused;
+    if (subject_place()->module == NULL)
+        subject_load_now(); /* a program that embeds Python may have its handler before it */
+    start_python_now();
+    subject_load_now();
+    struct recorder *books = recorder_create(subject_traced(), NULL);
+    PyObject *capsule =
+        books != NULL ? PyCapsule_New(recorder_handler(books), "mem_handler", NULL) : NULL;
+    PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
+    if (before == NULL)
+        harness_broke("the handler cannot be installed: %s", python_error());
+    Py_DECREF(before);
+    Py_DECREF(capsule);
+    python_call("numpy", "leave_arrays");
+    size_t live = recorder_counts(books).live_blocks;
+    step("the interpreter ends with %zu arrays alive", live);
+    Py_FinalizeEx();
+    struct recorder_counts counts = recorder_counts(books);
+    if (counts.notes[NOTE_FOREIGN_FREE] + counts.notes[NOTE_FOREIGN_REALLOC] > 0)
+        harness_broke("NumPy freed a block twice while the interpreter ended");
+    expect(counts.notes[NOTE_OVERLAPS] == 0, "blocks that overlap nothing", "%zu that do",
+           counts.notes[NOTE_OVERLAPS]);
+    if (counts.live_blocks == live)
+        skip("NumPy frees nothing while this interpreter ends");
+    expect_untouched(books);
+    step("the program ends with %zu arrays alive", counts.live_blocks);
+}
+
+/* What process.late-free does not see: a program of its own whose handler is there before Python,
+ * what the interpreter leaves behind, and the subject's own end by exit(). */
+PROPERTY(numpy_finalises,
+    .id     = "numpy.finalises",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .clause = "a program that ends with arrays alive ends well: some are freed as the interpreter "
+              "ends, those that are not keep their contents, and exit() runs to its end with the "
+              "program's own status",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; arrayobject.c array_dealloc "
+              "under Py_FinalizeEx; C17 7.22.4.4 exit, 1.22 to 2.5",
+    .why    = "NumPy's own modules and C extensions keep arrays that nobody frees; a destructor "
+              "that minds turns a program's success into failure",
+    .hint   = "a destructor or atexit function may report what is live, and must not free it, "
+              "stop, or change the status",
+    .looks  = "CRASH: SIGABRT, while the program ends with 3 arrays alive",
+    .world  = WORLD_FRESH)
+{
+    in_program(run_program, NULL);
 }

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Real arrays on the handler."""
 
+import atexit
 import gc
+import sys
+import threading
+import tracemalloc
 
 import _conform
 import numpy as np
 from conform_support import (
     DEFAULT_NAME,
+    NUMPY,
     Filled,
     Handler,
+    address_of,
     default_in_force,
     expect,
     expect_in_force,
@@ -145,3 +151,238 @@ def set_state(array, owner):
     same(before - after, 1, "the blocks that __setstate__ gave back to %s" % owner.name)
     same(handler_name(array), handler_name(), "the handler after __setstate__")
     same(array.tobytes(), bytes(range(32)), "the data after __setstate__")
+
+
+# ---- dtypes
+
+BUILT_IN = (
+    *"?bBhHiIlLqQefdgFDG",
+    *("M8[ns]", "m8[s]", "S1", "S7", "U1", "U5", "V1", "V3", "V16"),
+    *(">i2", ">f8", ">c16", ">U2", ">M8[s]"),
+)
+
+
+def own_types():
+    """Types that are made of others; `align` gives a record what its strictest field wants."""
+    yield from map(np.dtype, BUILT_IN)
+    yield np.dtype([("a", "i1"), ("b", "f8")])
+    yield np.dtype([("a", "i1"), ("b", "g"), ("c", "S3")], align=True)
+    yield np.dtype([("a", "i1", (3,)), ("b", [("c", "G")])], align=True)
+
+
+def expect_aligned(array):
+    what = "the array of %d %s" % (array.size, array.dtype)
+    address, alignment = address_of(array), array.dtype.alignment
+    expect(address % alignment == 0, "%s to be aligned to %d" % (what, alignment), hex(address))
+    same(array.flags.aligned, True, "the flag ALIGNED of " + what)
+
+
+def make_each(dtype):
+    """Arrays of that type by each function, with contents; and the same contents as bytes."""
+    for count in 1, 2, 3, 17, 200:
+        contents = _conform.pattern(count * dtype.itemsize, count)
+        if dtype.char == "?":
+            contents = bytes(byte & 1 for byte in contents)
+        zeros = np.zeros(count, dtype)
+        empty = np.empty(count, dtype)
+        same(_conform.bytes_of(zeros), bytes(len(contents)), "np.zeros(%d, %s)" % (count, dtype))
+        grown = np.empty(1, dtype)
+        grown.resize(count, refcheck=False)
+        for array in zeros, empty, grown:
+            expect_aligned(array)
+            array.view("u1")[:] = np.frombuffer(contents, "u1")
+            yield array, contents
+
+
+def dtypes():
+    handler = Handler()
+    with handler.installed():
+        made = [pair for dtype in own_types() for pair in make_each(dtype)]
+        for array, contents in made:
+            expect(
+                array.tobytes() == contents,
+                "the array of %d %s to hold what was written" % (array.size, array.dtype),
+                "something else",
+            )
+        del made, array, contents
+        object_arrays()
+        if NUMPY >= (2, 0):
+            for count in 1, 3, 100:
+                same(np.zeros(count, "T").tolist(), [""] * count, "np.zeros(%d, 'T')" % count)
+                expect_aligned(np.zeros(count, "T"))
+    handler.expect_settled()
+
+
+class Thing:
+    """Something that only an array refers to."""
+
+    alive = 0
+
+    def __init__(self):
+        Thing.alive += 1
+        self.itself = self
+
+    def __del__(self):
+        Thing.alive -= 1
+
+
+def object_arrays():
+    kept = []
+    record = np.dtype([("a", "i4"), ("b", "O"), ("c", "O")])
+    for count in 1, 2, 5, 64, 300:
+        for dtype in np.dtype(object), record:
+            dirty = [np.full(count * dtype.itemsize, 0xA5, np.uint8) for _ in range(4)]
+            del dirty
+            array = _conform.new_array(count, dtype)
+            expect_aligned(array)
+            expect(
+                not any(_conform.bytes_of(array)),
+                "the new array of %d %s to be NULL pointers" % (count, dtype),
+                "0x%s" % _conform.bytes_of(array)[:16].hex(),
+            )
+            column = array["b"] if dtype.names else array
+            column[:] = [Thing() for _ in range(count)]
+            kept.append(array)
+    same(Thing.alive, sum(len(array) for array in kept), "the objects that arrays refer to")
+    gc.collect(0)
+    kept.append(np.array([Thing() for _ in range(10)], object))
+    kept[-1].resize(100, refcheck=False)
+    gc.collect(0)
+    for array in kept[:-1]:
+        column = array["b"] if array.dtype.names else array
+        expect(
+            all(type(thing) is Thing and thing.itself is thing for thing in column),
+            "an array of %d objects to refer to them after a collection" % len(array),
+            "others",
+        )
+    same(type(kept[-1][9]), Thing, "an object of a resized array after a collection")
+    same(kept[-1][99], 0, "what an array of objects is filled up with")
+
+
+# ---- views
+
+
+class Derived(np.ndarray):
+    pass
+
+
+VIEWS = {
+    "a[2:7]": lambda a: a[2:7],
+    "a[::-2]": lambda a: a[::-2],
+    "a[None, :, None]": lambda a: a[None, :, None],
+    "a[...]": lambda a: a[...],
+    "a[7:7]": lambda a: a[7:7],
+    "a.reshape(3, 4)": lambda a: a.reshape(3, 4),
+    "a.reshape(3, 4).T": lambda a: a.reshape(3, 4).T,
+    "a.reshape(3, 4)[1:, ::2]": lambda a: a.reshape(3, 4)[1:, ::2],
+    "a.ravel()": lambda a: a.ravel(),
+    "a.view('u1')": lambda a: a.view("u1"),
+    "a.view('c16').imag": lambda a: a.view("c16").imag,
+    "a.view(Derived)": lambda a: a.view(Derived),
+    "a.view([('x', 'f4'), ('y', 'f4')])['y']": lambda a: a.view([("x", "f4"), ("y", "f4")])["y"],
+    "np.asarray(a)": lambda a: np.asarray(a),
+    "np.broadcast_to(a, (5, 12))": lambda a: np.broadcast_to(a, (5, 12)),
+    "np.diag(a.reshape(3, 4))": lambda a: np.diag(a.reshape(3, 4)),
+    "np.frombuffer(a)": lambda a: np.frombuffer(a),
+    "a.__array__()": lambda a: a.__array__(),
+}
+
+
+def calls(handler):
+    counts = _conform.counts(handler.capsule)
+    return sum(counts[function] for function in ("malloc", "calloc", "realloc", "free"))
+
+
+def views():
+    handler = Handler()
+    with handler.installed():
+        array = np.arange(12.0)
+        before = calls(handler)
+        for words, view in VIEWS.items():
+            seen = view(array)
+            del seen
+            same(calls(handler) - before, 0, "the calls of the handler while %s came and went" % words)
+        for words, view in VIEWS.items():
+            owner = np.arange(12.0)
+            kept = view(owner)
+            contents = kept.tobytes()
+            del owner
+            same(_conform.counts(handler.capsule)["live_blocks"], 2, "the blocks beside " + words)
+            same(kept.tobytes(), contents, "the data of %s without its owner" % words)
+            del kept
+            same(_conform.counts(handler.capsule)["live_blocks"], 1, "the blocks after " + words)
+    del array
+    handler.expect_settled()
+
+
+# ---- tracemalloc
+
+DOMAIN = 389047  # NPY_TRACE_DOMAIN; np.lib.tracemalloc_domain
+
+
+def traced():
+    """The sizes in NumPy's domain."""
+    taken = tracemalloc.take_snapshot().filter_traces([tracemalloc.DomainFilter(True, DOMAIN)])
+    return sorted(trace.size for trace in taken.traces)
+
+
+def tracing():
+    handler = Handler()
+    with handler.installed():
+        older = np.empty(10)
+        tracemalloc.start(1)
+        first = np.empty(1000, "u1")
+        same(traced(), [1000], "the traces of np.empty(1000)")
+        second = np.zeros((7, 11), "i2")
+        same(traced(), [154, 1000], "the traces after np.zeros of 154 bytes")
+        for size in 5000, 300000, 3, 1000:
+            second.resize((size,), refcheck=False)
+            same(traced(), sorted([1000, 2 * size]), "the traces after resize to %d" % (2 * size))
+        third = np.fromiter(iter(range(100)), "i8")
+        same(traced(), [800, 1000, 2000], "the traces after np.fromiter of 800 bytes")
+        copies = [third.copy() for _ in range(50)]
+        same(traced(), [800] * 51 + [1000, 2000], "the traces after 50 copies")
+        view = first[1:]
+        del first, copies
+        same(traced(), [800, 1000, 2000], "the traces while a view is left of 1000 bytes")
+        del view, second
+        same(traced(), [800], "the traces after two more were freed")
+        with np.errstate(all="ignore"):
+            third.sort()
+            third[::2].sort()
+            del older, third
+        same(traced(), [], "the traces after all were freed")
+        tracemalloc.stop()
+    handler.expect_settled()
+
+
+# ---- the end
+
+
+def leave_arrays():
+    """Arrays wherever they can be while the interpreter ends."""
+    sizes = iter(range(1, 20000, 487))
+
+    def filled():
+        size = next(sizes)
+        return Filled(size, size).array
+
+    def suspended():
+        array = filled()
+        yield
+        del array
+
+    global global_array
+    global_array = filled()
+    sys.conform_array = filled()
+    np.conform_arrays = [filled() for _ in range(5)]
+    Node.array = filled()
+    Node(filled()), Node(filled())
+    waiting = suspended()
+    next(waiting)
+    sys.conform_waiting = waiting
+    local = sys.conform_local = threading.local()
+    local.array = filled()
+    atexit.register(filled().resize, 30000, refcheck=False)
+    for _ in range(3):
+        _conform.make_immortal(filled())

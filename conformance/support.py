@@ -35,10 +35,13 @@ def address_of(array):
 
 
 class Handler:
-    """The subject behind a recorder that has a name of its own, unless `name` is None."""
+    """The subject behind a recorder that has a name of its own, unless `name` is None.
 
-    def __init__(self, name=None):
-        self.capsule = _conform.new_handler(name)
+    A plain one is nothing but libc, and needs no subject.
+    """
+
+    def __init__(self, name=None, plain=False):
+        self.capsule = _conform.new_handler(name, plain)
         self.name = name if name is not None else _conform.subject_name()
 
     def install(self):

@@ -247,10 +247,14 @@ static PyObject *import_source(const struct python_source *source)
 
 void python_prepare(const char *group, size_t length)
 {
-    const struct python_source *source = find_source(text("%.*s", (int)length, group));
-    PyObject *module = source != NULL ? import_source(source) : NULL;
-    Py_XDECREF(module);
-    PyErr_Clear(); /* python_call meets it again, and says it */
+    for (const struct python_source *source = python_sources; source->name != NULL; source++) {
+        if (strncmp(source->name, group, length) != 0 ||
+            (source->name[length] != '\0' && source->name[length] != '_'))
+            continue;
+        PyObject *module = import_source(source);
+        Py_XDECREF(module);
+        PyErr_Clear(); /* python_call meets it again, and says it */
+    }
 }
 
 void python_call(const char *module, const char *function)

@@ -101,16 +101,46 @@ static void end_recorder(PyObject *capsule)
         free(failer);
 }
 
+/* A handler that is nothing but libc, for what is to be said of NumPy whatever the subject is. */
+static void *plain_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    return malloc(size);
+}
+
+static void *plain_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    (void)ctx;
+    return calloc(nelem, elsize);
+}
+
+static void *plain_realloc(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    return realloc(p, size);
+}
+
+static void plain_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx, (void)size;
+    free(p);
+}
+
+static PyDataMem_Handler plain = {
+    .name = "plain", .version = 1,
+    .allocator = {NULL, plain_malloc, plain_calloc, plain_realloc, plain_free}};
+
 static PyObject *module_new_handler(PyObject *self, PyObject *arguments)
 {
     const char *name = NULL;
+    int without_subject = 0;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "|z", &name))
+    if (!PyArg_ParseTuple(arguments, "|zp", &name, &without_subject))
         return NULL;
     struct failer *failer = malloc(sizeof *failer);
     if (failer == NULL)
         return PyErr_NoMemory();
-    failer_init(failer, subject_traced());
+    failer_init(failer, without_subject ? &plain : subject_traced());
     struct recorder *recorder = recorder_create(&failer->handler, name);
     if (recorder == NULL) {
         free(failer);
@@ -155,10 +185,32 @@ static PyObject *module_refuse_beneath(PyObject *self, PyObject *arguments)
         return NULL;
     if (!interpose_works())
         Py_RETURN_NONE;
-    interpose_watch();
     size_t refused = interpose_counts().refused;
+    interpose_watch();
     interpose_refuse((size_t)nth, onwards);
     return PyLong_FromSize_t(refused);
+}
+
+/* Its defect is its name: "no malloc", "no calloc", "no realloc", "no free", "version 0",
+ * "version 2"; or any other words, which then go on to the end of the name. */
+static PyObject *module_spoiled_handler(PyObject *self, PyObject *defect)
+{
+    static PyDataMem_Handler spoiled;
+    (void)self;
+    const char *words = PyUnicode_AsUTF8(defect);
+    if (words == NULL)
+        return NULL;
+    spoiled = plain;
+    PyDataMemAllocator *a = &spoiled.allocator;
+    memset(spoiled.name, 'x', sizeof spoiled.name);
+    if (strncmp(words, "no ", 3) == 0 || strncmp(words, "version ", 8) == 0)
+        snprintf(spoiled.name, sizeof spoiled.name, "%s", words);
+    spoiled.version = strcmp(words, "version 0") == 0 ? 0 : strcmp(words, "version 2") == 0 ? 2 : 1;
+    a->malloc = strcmp(words, "no malloc") == 0 ? NULL : a->malloc;
+    a->calloc = strcmp(words, "no calloc") == 0 ? NULL : a->calloc;
+    a->realloc = strcmp(words, "no realloc") == 0 ? NULL : a->realloc;
+    a->free = strcmp(words, "no free") == 0 ? NULL : a->free;
+    return PyCapsule_New(&spoiled, CAPSULE_NAME, NULL);
 }
 
 static PyObject *module_set_handler(PyObject *self, PyObject *capsule)
@@ -266,6 +318,27 @@ static PyObject *module_bytes_of(PyObject *self, PyObject *array)
         return PyErr_Format(PyExc_TypeError, "bytes_of() takes an array");
     return PyBytes_FromStringAndSize(PyArray_DATA((PyArrayObject *)array),
                                      PyArray_NBYTES((PyArrayObject *)array));
+}
+
+static PyObject *module_new_array(PyObject *self, PyObject *arguments)
+{
+    npy_intp count;
+    PyArray_Descr *dtype;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "nO&", &count, PyArray_DescrConverter, &dtype))
+        return NULL;
+    return PyArray_NewFromDescr(&PyArray_Type, dtype, 1, &count, NULL, NULL, 0, NULL);
+}
+
+static PyObject *module_resize(PyObject *self, PyObject *arguments)
+{
+    PyObject *array;
+    npy_intp count;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "O!n", &PyArray_Type, &array, &count))
+        return NULL;
+    PyArray_Dims shape = {&count, 1};
+    return PyArray_Resize((PyArrayObject *)array, &shape, 0, NPY_CORDER);
 }
 
 static PyObject *module_make_immortal(PyObject *self, PyObject *object)
@@ -390,8 +463,11 @@ static PyMethodDef methods[] = {
     {"live", module_live, METH_O, "live(handler): (address, size) of each block in its books."},
     {"make_immortal", module_make_immortal, METH_O,
      "make_immortal(object): one reference more, which nobody gives back."},
+    {"new_array", module_new_array, METH_VARARGS,
+     "new_array(n, dtype): as C code makes one, objects being NULL pointers."},
     {"new_handler", module_new_handler, METH_VARARGS,
-     "new_handler(name=None): a capsule around a new recorder before a failer before the subject."},
+     "new_handler(name=None, plain=False): a capsule around a new recorder before a failer before "
+     "the subject, or before nothing but libc."},
     {"notes", module_notes, METH_O,
      "notes(handler): (kind, line, size said, size asked for) of each thing that should not have "
      "come to it."},
@@ -407,9 +483,14 @@ static PyMethodDef methods[] = {
     {"refuse_beneath", module_refuse_beneath, METH_VARARGS,
      "refuse_beneath(n, onwards=False): the same of what the subject asks of libc or the kernel; "
      "None where that cannot be seen."},
+    {"resize", module_resize, METH_VARARGS,
+     "resize(array, n): PyArray_Resize without a look at who else refers to it."},
     {"set_handler", module_set_handler, METH_O,
      "set_handler(capsule or None): PyDataMem_SetHandler; returns the previous capsule."},
     {"skip", module_skip, METH_VARARGS, "skip(reason): it cannot be tested here."},
+    {"spoiled_handler", module_spoiled_handler, METH_O,
+     "spoiled_handler(defect): a capsule around a struct with that defect, to be put in force and "
+     "out again with no array made between."},
     {"step", module_step, METH_VARARGS, "step(words): what comes next, for a crash report."},
     {"subject_name", module_subject_name, METH_NOARGS, "The name in the subject's struct."},
     {NULL, NULL, 0, NULL},

@@ -293,7 +293,7 @@ static void run_under_check(size_t index)
     const struct property *property = worker.plan->properties[index];
     struct record *record = board_record(worker.plan->board, index);
     worker.index = index;
-    if (property->world == WORLD_PYTHON)
+    if (property->world == WORLD_PYTHON || property->world == WORLD_UNLOADED)
         python_prepare(property->id, strcspn(property->id, "."));
     uint64_t begin = clock_now();
     if (pipe2(worker.output, O_NONBLOCK | O_CLOEXEC) != 0) {

@@ -4,6 +4,10 @@
  */
 #include "meddle.h"
 
+#include <unistd.h>
+
+#include "shifted.h"
+
 /* Tells by its name what it is doing. */
 extern PyDataMem_Handler renames_itself;
 
@@ -152,3 +156,217 @@ static void leaves_when_empty_free(void *ctx, void *p, size_t size)
 }
 MUTANT(leaves_when_empty, "numpy.installs", .malloc = leaves_when_empty_malloc,
        .calloc = leaves_when_empty_calloc, .free = leaves_when_empty_free);
+
+/* ---- dtypes ---------------------------------------------------------------------------------- */
+
+/* Aligned to eight once it was resized. */
+static void *aligns_resized_to_eight_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    return shifted_malloc(size, BASE_HEADER);
+}
+
+static void *aligns_resized_to_eight_realloc(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    return shifted_realloc_to(p, size, 24);
+}
+MUTANT(aligns_resized_to_eight, "numpy.dtypes", .malloc = aligns_resized_to_eight_malloc,
+       .calloc = shifted_calloc, .realloc = aligns_resized_to_eight_realloc, .free = shifted_free);
+
+/* Blocks of whole long doubles are aligned, those of any other size to four. */
+static void *aligns_by_size_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    return shifted_malloc(size, size % 16 == 0 ? 16 : 20);
+}
+MUTANT(aligns_by_size, "numpy.dtypes", .malloc = aligns_by_size_malloc, .calloc = shifted_calloc,
+       .realloc = shifted_realloc, .free = shifted_free);
+
+/* Has Python call it after each garbage collection, and then takes its newest block for garbage. */
+static void *newest;
+
+static object *after_collection(object *self, object *arguments)
+{
+    (void)self, (void)arguments;
+    if (newest != NULL)
+        memset(newest, 0, base_size(newest));
+    return PYTHON(object *(*)(const char *, ...), "Py_BuildValue")("");
+}
+
+static void hook_collections(void)
+{
+    static struct {
+        const char *name;
+        object *(*function)(object *, object *);
+        int flags;
+        const char *doc;
+    } method = {"after_collection", after_collection, 1 /* METH_VARARGS */, NULL};
+    object *gc = PYTHON(object *(*)(const char *), "PyImport_ImportModule")("gc");
+    object *callbacks = PYTHON(object *(*)(object *, const char *),
+                               "PyObject_GetAttrString")(gc, "callbacks");
+    object *hook = PYTHON(object *(*)(void *, object *, object *, object *),
+                          "PyCMethod_New")(&method, NULL, NULL, NULL);
+    PYTHON(int (*)(object *, object *), "PyList_Append")(callbacks, hook);
+}
+
+static void *collects_with_python_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    static bool done;
+    if (!done && has_gil()) {
+        done = true;
+        hook_collections();
+    }
+    newest = base_calloc(ctx, nelem, elsize);
+    return newest;
+}
+
+static void *collects_with_python_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = base_realloc(ctx, p, size);
+    if (p == newest && moved != NULL)
+        newest = moved;
+    return moved;
+}
+
+static void collects_with_python_free(void *ctx, void *p, size_t size)
+{
+    if (p == newest)
+        newest = NULL;
+    base_free(ctx, p, size);
+}
+MUTANT(collects_with_python, "numpy.dtypes", .calloc = collects_with_python_calloc,
+       .realloc = collects_with_python_realloc, .free = collects_with_python_free);
+
+/* ---- tracemalloc ----------------------------------------------------------------------------- */
+
+enum { NUMPYS_DOMAIN = 389047 };
+
+static void track(const void *p, size_t size)
+{
+    if (p != NULL)
+        PYTHON(int (*)(unsigned, uintptr_t, size_t),
+               "PyTraceMalloc_Track")(NUMPYS_DOMAIN, (uintptr_t)p, size);
+}
+
+/* Shows what it takes itself, as one of NumPy's. */
+static void *tracks_its_own_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    if (p != NULL)
+        track((char *)p - BASE_HEADER, size + BASE_HEADER);
+    return p;
+}
+MUTANT(tracks_its_own, "numpy.tracemalloc", .malloc = tracks_its_own_malloc);
+
+/* Shows what it keeps for later: NumPy has taken it out by then. */
+static void tracks_what_was_freed_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && base_size(p) > 512)
+        track(p, base_size(p));
+    base_free(ctx, p, size);
+}
+MUTANT(tracks_what_was_freed, "numpy.tracemalloc", .free = tracks_what_was_freed_free);
+
+/* Keeps its newest blocks out of the books, as if they were its own affair. */
+static void *untracks_others_malloc(void *ctx, size_t size)
+{
+    static void *previous;
+    if (previous != NULL)
+        PYTHON(int (*)(unsigned, uintptr_t),
+               "PyTraceMalloc_Untrack")(NUMPYS_DOMAIN, (uintptr_t)previous);
+    previous = base_malloc(ctx, size);
+    return previous;
+}
+MUTANT(untracks_others, "numpy.tracemalloc", .malloc = untracks_others_malloc);
+
+/* Finds that tracing costs too much. */
+static void *stops_tracing_realloc(void *ctx, void *p, size_t size)
+{
+    if (size > 100000)
+        run_python("import tracemalloc; tracemalloc.stop()");
+    return base_realloc(ctx, p, size);
+}
+MUTANT(stops_tracing, "numpy.tracemalloc", .realloc = stops_tracing_realloc);
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static long live_at_exit;
+
+static void *counts_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    live_at_exit += p != NULL;
+    return p;
+}
+
+static void counts_free(void *ctx, void *p, size_t size)
+{
+    live_at_exit -= p != NULL;
+    base_free(ctx, p, size);
+}
+
+static bool aborts, leaves;
+
+__attribute__((destructor)) static void end(void)
+{
+    if (live_at_exit > 0 && aborts)
+        abort();
+    if (live_at_exit > 0 && leaves)
+        _exit(3);
+}
+
+/* An assertion in its destructor. */
+static void *aborts_over_leaks_malloc(void *ctx, size_t size)
+{
+    aborts = true;
+    return counts_malloc(ctx, size);
+}
+MUTANT(aborts_over_leaks, "numpy.finalises", .malloc = aborts_over_leaks_malloc,
+       .free = counts_free);
+
+/* A status of its own, as leak checkers have it. */
+static void *fails_over_leaks_malloc(void *ctx, size_t size)
+{
+    leaves = true;
+    return counts_malloc(ctx, size);
+}
+MUTANT(fails_over_leaks, "numpy.finalises", .malloc = fails_over_leaks_malloc,
+       .free = counts_free);
+
+/* Cleans up behind the interpreter: what is live then is live no more. */
+static void *wiped[64];
+
+static void wipe_all(void)
+{
+    for (int i = 0; i < 64; i++) {
+        if (wiped[i] != NULL)
+            memset(wiped[i], 0, base_size(wiped[i]));
+    }
+}
+
+static void *wipes_with_python_malloc(void *ctx, size_t size)
+{
+    static bool done;
+    void *p = base_malloc(ctx, size);
+    if (!done && has_gil()) {
+        done = true;
+        PYTHON(int (*)(void (*)(void)), "Py_AtExit")(wipe_all);
+    }
+    for (int i = 0; i < 64; i++) {
+        if (wiped[i] == NULL) {
+            wiped[i] = p;
+            break;
+        }
+    }
+    return p;
+}
+
+static void wipes_with_python_free(void *ctx, void *p, size_t size)
+{
+    for (int i = 0; i < 64; i++)
+        wiped[i] = wiped[i] == p ? NULL : wiped[i];
+    base_free(ctx, p, size);
+}
+MUTANT(wipes_with_python, "numpy.finalises", .malloc = wipes_with_python_malloc,
+       .free = wipes_with_python_free);

@@ -1,0 +1,880 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every way in which NumPy comes to its handler, by family.
+
+A case makes what it needs, calls begin with the arrays that it is going to change or read, and
+goes on to the route itself, whose result it returns.  With begin doing nothing it is run by
+NumPy's own handler and by the subject, and the results have to be equal; with begin having
+requests refused from there on it is run out of memory.
+"""
+
+import functools
+import io
+import os
+import pickle
+import warnings
+
+import _conform
+import numpy as np
+from conform_support import NUMPY, Filled, Handler, same
+
+FAMILIES = {}  # the cases of each, by its name
+
+
+def case(family, fails=True):
+    """A case of that family; `fails` says that it is to be run out of memory as well."""
+
+    def add(function):
+        function.fails = fails
+        FAMILIES.setdefault(family, []).append(function)
+        return function
+
+    return add
+
+
+def numbers(count, dtype="i8"):
+    """Numbers in no order, the same each time; of single bytes they repeat."""
+    return (np.arange(count, dtype="i8") * 7919 % 10007).astype(dtype)
+
+
+def file_with(data):
+    """An open file that holds these bytes, at its beginning."""
+    file = os.fdopen(os.memfd_create("conform"), "w+b")
+    file.write(data)
+    file.seek(0)
+    return file
+
+
+# ---- create: malloc
+
+
+@case("create", fails=False)
+def each_size(begin):
+    begin()
+    return [Filled(size, size).array for size in (*range(1, 130), 1000, 4095, 4096, 4097, 65536)]
+
+
+@case("create")
+def without_elements(begin):
+    begin()
+    return np.empty(0), np.empty((2, 0, 3)), np.empty(3, "V0"), np.array([]), np.empty((0, 0), "O")
+
+
+@case("create")
+def from_objects(begin):
+    begin()
+    return (
+        np.array([1, 2, 3]),
+        np.array([[1.5, 2], [3, 4]]),
+        np.array(["one", "three"]),
+        np.array([None, "x", 1.5], object),
+        np.full(33, 7, "u1"),
+        np.arange(1000, 0, -3),
+    )
+
+
+@case("create")
+def from_arrays(begin):
+    a = numbers(300)
+    begin(a)
+    return (
+        a.copy(),
+        a.astype("f4"),
+        a[a > 5000],
+        a[[7, 5, 3]],
+        np.concatenate([a, a[::-1]]),
+        np.where(a > 5000, a, 0),
+        np.tile(a[:3], 5),
+    )
+
+
+@case("create")
+def computed(begin):
+    a = numbers(300, "f8").reshape(20, 15)
+    begin(a)
+    return a + 1, a.sum(axis=0), a @ a.T, np.sqrt(a) * a - a / 3 + 1, np.cumsum(a), a.max(axis=1)
+
+
+@case("create", fails=False)
+def computed_large(begin):
+    a = numbers(40000, "f8")  # from 256 KiB on temporaries are used again
+    begin(a)
+    return a + a * 2 - 1
+
+
+# ---- zeros: calloc
+
+
+def leave_dirt(*sizes):
+    """Frees blocks of these sizes with every bit of them set, for what comes next to find."""
+    held = [np.full(size, 0xFF, np.uint8) for size in sizes for _ in range(3)]
+    del held
+
+
+@case("zeros", fails=False)
+def zeros_of_each_size(begin):
+    begin()
+    sizes = (1, 2, 3, 7, 8, 9, 24, 63, 64, 65, 100, 1000, 4096, 5000, 32768, 131072, 300000)
+    leave_dirt(*sizes)
+    return [np.zeros(size, np.uint8) for size in sizes]
+
+
+@case("zeros")
+def zeros_of_types(begin):
+    leave_dirt(40, 80, 160, 24)
+    begin()
+    return np.zeros(10), np.zeros((2, 5), "c16"), np.zeros(5, "U2"), np.zeros(3, "M8[s]")
+
+
+@case("zeros")
+def empty_but_zeroed(begin):
+    leave_dirt(32, 16, 36, 160)
+    begin()
+    return (
+        np.empty(4, object),
+        np.empty(4, "U1"),
+        np.empty(3, [("a", "O"), ("b", "i4")]),
+        np.array([[1, "x"], [None, 2.5]] * 5, object),
+    )
+
+
+@case("zeros", fails=False)
+def more_than_there_is(begin):
+    begin()
+    with_error = []
+    for shape in (1 << 31, 1 << 31), (1 << 62,), (1 << 40, 1 << 22):
+        try:
+            np.zeros(shape, "u1")
+        except MemoryError:
+            with_error.append("MemoryError")
+    return with_error
+
+
+# ---- resize: realloc of what is an array's already
+
+
+@case("resize")
+def grown_and_shrunk(begin):
+    a = numbers(10)
+    begin(a)
+    a.resize(100, refcheck=False)
+    a.resize(7, refcheck=False)
+    return a
+
+
+@case("resize")
+def grown(begin):
+    a = numbers(700)
+    begin(a)
+    a.resize(5000, refcheck=False)
+    return a
+
+
+@case("resize")
+def shrunk(begin):
+    a = numbers(5000)
+    begin(a)
+    a.resize(7, refcheck=False)
+    return a
+
+
+@case("resize")
+def in_two_dimensions(begin):
+    a = numbers(12).reshape(3, 4).copy()
+    begin(a)
+    a.resize((5, 6), refcheck=False)
+    return a
+
+
+@case("resize")
+def of_objects(begin):
+    a = np.array([None, "x", 1.5, (2, 3)], object)
+    begin(a)
+    a.resize(9, refcheck=False)
+    return a
+
+
+@case("resize")
+def to_nothing_and_back(begin):
+    a, b = numbers(10), numbers(10)
+    begin(a)
+    a.resize(0, refcheck=False)
+    b.resize((2, 0, 3), refcheck=False)
+    a.resize(11, refcheck=False)
+    return a, b
+
+
+@case("resize")
+def from_c(begin):
+    a = numbers(50, "f4")
+    begin(a)
+    _conform.resize(a, 3000)
+    _conform.resize(a, 20)
+    return a
+
+
+@case("resize", fails=False)
+def over_many_sizes(begin):
+    begin()
+    made = []
+    for size in 1, 17, 100, 1000, 4000, 4097, 33000, 140000:
+        for other in 3, 24, 130, 999, 4096, 32768, 131072:
+            filled = Filled(size, size)
+            filled.array.resize(other, refcheck=False)
+            filled.array.resize(size, refcheck=False)
+            made.append(filled.array)
+    return made
+
+
+@case("resize", fails=False)
+def byte_by_byte(begin):
+    begin()
+    a = Filled(1, 1).array
+    for size in range(2, 200):
+        a.resize(size, refcheck=False)
+        a[size - 1] = size
+    return a
+
+
+# ---- fromiter: realloc by half as much again
+
+
+@case("fromiter")
+def iterated(begin):
+    begin()
+    return np.fromiter((x for x in range(5)), "i8"), np.fromiter(iter("abc"), "S1")
+
+
+@case("fromiter", fails=False)
+def iterated_long(begin):
+    begin()
+    return (
+        np.fromiter((x * 3 for x in range(3000)), "i8"),
+        np.fromiter((x % 251 for x in range(1000)), "u1"),
+        np.fromiter(((x, -x) for x in range(500)), [("a", "i4"), ("b", "f8")]),
+    )
+
+
+@case("fromiter")
+def iterated_with_count(begin):
+    begin()
+    return np.fromiter(range(100), "f4", count=40)
+
+
+class Hinted:
+    """Says that it has seven items, and has as many as it is told to."""
+
+    def __init__(self, items):
+        self.items = iter(range(items))
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self.items)
+
+    def __length_hint__(self):
+        return 7
+
+
+@case("fromiter")
+def iterated_by_a_hint(begin):
+    begin()
+    return [np.fromiter(Hinted(items), "i8") for items in (0, 3, 7, 20)]
+
+
+@case("fromiter")
+def iterated_to_an_error(begin):
+    def broken_off():
+        yield from range(50)
+        raise KeyError("enough")
+
+    begin()
+    try:
+        np.fromiter(broken_off(), "i8")
+    except KeyError as error:
+        return error.args[0]  # the block is freed while it is pending
+
+
+# ---- fromfile: malloc of what was asked for, realloc to what there is
+
+
+@case("fromfile")
+def short_of_items(begin):
+    with file_with(numbers(5).tobytes()) as file:
+        begin()
+        return np.fromfile(file, "i8", count=9)
+
+
+@case("fromfile")
+def whole_file(begin):
+    with file_with(numbers(3000).tobytes()) as file:
+        begin()
+        return np.fromfile(file, "i8", offset=8), np.fromfile(file, "i8")
+
+
+@case("fromfile", fails=False)
+def far_short_of_items(begin):
+    found = []
+    for items, count in (1, 5000), (4000, 100000), (600, 601), (100, 30):
+        with file_with(numbers(items, "f4").tobytes()) as file:
+            begin()
+            found.append(np.fromfile(file, "f4", count=count))
+    return found
+
+
+@case("fromfile")
+def empty_file(begin):
+    with file_with(b"") as file:
+        begin()
+        return np.fromfile(file, "i8", count=4), np.fromfile(file, "(3,)i4", count=4)
+
+
+# ---- text: realloc, of fromstring without the GIL
+
+
+@case("text")
+def words(begin):
+    begin()
+    return np.fromstring("1 2 3", sep=" "), np.fromstring("5,6,7", "i4", sep=",")
+
+
+@case("text")
+def many_words(begin):
+    line = " ".join(["1"] * 5000)
+    begin()
+    return np.fromstring(line, sep=" ")
+
+
+@case("text", fails=False)
+def more_words(begin):
+    begin()
+    return [
+        np.fromstring(" ".join(map(str, range(count))), "f8", sep=" ")
+        for count in (4095, 4096, 4097, 9000)
+    ]
+
+
+@case("text")
+def no_words(begin):
+    begin()
+    found = [np.fromstring("", sep=" ")]
+    for text in "x", "5,6,,":
+        try:
+            found.append(np.fromstring(text, sep=","))
+        except ValueError:
+            found.append("refused")  # a warning up to NumPy 2.2
+    return found
+
+
+@case("text")
+def words_of_a_file(begin):
+    with file_with(b"1.5 2.5 4") as full, file_with(b"") as empty:
+        begin()
+        return np.fromfile(full, sep=" "), np.fromfile(empty, sep=" ")
+
+
+@case("text")
+def table(begin):
+    file = io.StringIO("1 2\n3 4\n")
+    begin()
+    return np.loadtxt(file)
+
+
+@case("text", fails=False)
+def long_table(begin):
+    begin()
+    lines = ["%d %d" % (i, i * 3) for i in range(1500)]
+    return np.loadtxt(lines), np.loadtxt(lines[:700], dtype="i4", max_rows=650)
+
+
+@case("text")
+def broken_table(begin):
+    begin()
+    try:
+        np.loadtxt(io.StringIO("1 2\n3 x\n"))
+    except ValueError:
+        return "refused"
+
+
+# ---- pickle: malloc of one byte, free, malloc
+
+
+def picklable():
+    return [
+        numbers(3),
+        numbers(2000, "f4"),
+        numbers(24, ">i2").reshape(4, 6),
+        np.asfortranarray(numbers(30).reshape(5, 6)),
+        np.array([None, "x", (1, 2)], object),
+        np.array(["one", "three"]),
+        np.array([(1, 2.5), (3, 4.5)], [("a", "i1"), ("b", "f8")]),
+        np.empty((0, 3)),
+        np.array(5.5),
+    ]
+
+
+@case("pickle", fails=False)
+def by_each_protocol(begin):
+    begin()
+    found = []
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        found += [pickle.loads(pickle.dumps(array, protocol)) for array in picklable()]
+    return found
+
+
+@case("pickle")
+def of_numbers(begin):
+    data = pickle.dumps(numbers(3), 2)
+    begin()
+    return pickle.loads(data)
+
+
+@case("pickle")
+def of_other_types(begin):
+    data = pickle.dumps([np.array([None, "x"], object), numbers(20, ">i4"), np.array("text")], 2)
+    begin()
+    return pickle.loads(data)
+
+
+@case("pickle")
+def saved(begin):
+    file = io.BytesIO()
+    np.save(file, numbers(70).reshape(7, 10))
+    file.seek(0)
+    begin()
+    return np.load(file)
+
+
+# ---- setstate: free of the old block, malloc of the new one
+
+
+@case("setstate")
+def another_state(begin):
+    array = numbers(100)
+    begin()  # where there is no memory the array loses the block that it had
+    array.__setstate__((1, (4,), np.dtype("i8"), False, bytes(range(32))))
+    return array
+
+
+@case("setstate")
+def states_of_every_length(begin):
+    array = numbers(3, "u1")
+    begin()
+    found = []
+    for size in 0, 1, 5, 999, 1000, 1001, 5000:
+        array.__setstate__((1, (size,), np.dtype("u1"), False, _conform.pattern(size, 1)))
+        found.append(array.copy())
+    return found
+
+
+@case("setstate")
+def state_of_objects(begin):
+    array = np.array([1, 2, 3], object)
+    begin()
+    array.__setstate__((1, (2,), np.dtype("O"), False, ["x", None]))
+    return array
+
+
+# ---- sort: a buffer for what is not contiguous, aligned and in the machine's byte order
+
+
+def misaligned(array):
+    memory = np.zeros(array.nbytes + 1, "u1")
+    shifted = memory[1:].view(array.dtype)
+    shifted[:] = array
+    return shifted
+
+
+@case("sort")
+def strided(begin):
+    a, b = numbers(300), numbers(10)
+    begin(a, b)
+    a[::2].sort()
+    b[::-3].sort()
+    return a, b
+
+
+@case("sort")
+def swapped(begin):
+    a = numbers(50, ">i8")
+    begin(a)
+    a.sort()
+    return a
+
+
+@case("sort")
+def along_axes(begin):
+    a, b = numbers(60).reshape(6, 10), numbers(60, "f4").reshape(3, 4, 5)
+    begin(a, b)
+    a.sort(axis=0)
+    b.sort(axis=1)
+    return a, b
+
+
+@case("sort")
+def misaligned_data(begin):
+    a = misaligned(numbers(40))
+    begin(a)
+    a.sort()
+    return a
+
+
+@case("sort")
+def partitioned(begin):
+    a, b = numbers(100), numbers(101)
+    begin(a, b)
+    a[::-1].partition(30)
+    return np.sort(a[:69]), np.partition(b, 50)[50], np.median(b), np.unique(b // 100)
+
+
+@case("sort", fails=False)
+def by_each_kind(begin):
+    begin()
+    return [
+        np.sort(numbers(count, dtype), kind=kind)
+        for kind in ("quicksort", "heapsort", "stable")
+        for dtype in ("i1", "i8", "f4", ">f8", "c8", "S7", "U3", "M8[s]")
+        for count in (1, 3, 17, 200)
+    ]
+
+
+@case("sort", fails=False)
+def strided_by_each_kind(begin):
+    begin()
+    found = []
+    for kind in "quicksort", "heapsort", "stable":
+        for dtype in "i1", "i2", "f8", ">u4", "U2":
+            array = numbers(140, dtype).reshape(7, 20)
+            array[:, ::3].sort(axis=0, kind=kind)
+            found.append(array)
+    return found
+
+
+@case("sort", fails=False)  # it crashes without memory: runtime.*
+def objects(begin):
+    a = np.array([str(x) for x in numbers(60)], object)
+    begin(a)
+    b = a.copy()
+    b.sort()
+    a[::2].sort()
+    return a, b
+
+
+# ---- argsort
+
+
+@case("argsort")
+def contiguous(begin):
+    a = numbers(100)
+    begin(a)
+    return a.argsort(), numbers(5).argsort(kind="stable")
+
+
+@case("argsort")
+def across(begin):
+    a = numbers(60).reshape(6, 10)
+    begin(a)
+    return a.argsort(axis=0, kind="stable")
+
+
+@case("argsort")
+def of_strided(begin):
+    a = numbers(200)
+    begin(a)
+    return a[::-3].argsort(kind="stable"), numbers(30, ">i4").argsort(kind="stable")
+
+
+@case("argsort")
+def partly(begin):
+    a = numbers(90)
+    begin(a)
+    return a[::2].argpartition(10)[10], np.lexsort((a, a % 7)), np.argsort(-a, kind="stable")
+
+
+@case("argsort", fails=False)
+def of_each_type(begin):
+    begin()
+    return [
+        numbers(140, dtype).reshape(7, 20).argsort(axis=axis, kind="stable")
+        for dtype in ("?", "i1", "i2", "f4", "f8", "c16", ">u4", "S3", "U2", "M8[s]")
+        for axis in (0, 1, None)
+    ]
+
+
+@case("argsort", fails=False)
+def of_objects_across(begin):
+    begin()
+    array = np.array([str(x) for x in numbers(40)], object).reshape(4, 10)
+    return array.argsort(axis=0), array[:, ::2].argsort(kind="stable")
+
+
+# ---- structured-sort: two blocks for each comparison of misaligned or swapped fields
+
+
+def records(count):
+    made = np.zeros(count, [("x", "i1"), ("y", ">i8"), ("z", "S3")])
+    made["x"] = numbers(count) % 4
+    made["y"] = numbers(count)
+    made["z"] = numbers(count) % 100
+    return made
+
+
+@case("structured-sort", fails=False)
+def of_records(begin):
+    begin()
+    return [np.sort(records(count)) for count in (1, 2, 3, 10, 60)]
+
+
+@case("structured-sort", fails=False)
+def of_nested_records(begin):
+    begin()
+    array = np.zeros(12, [("s", [("a", "i1"), ("b", "f4")]), ("t", "u1", (2, 2))])
+    array["s"]["a"] = numbers(12) % 3
+    array["s"]["b"] = numbers(12)
+    array["t"][:, 0, 1] = numbers(12) % 5
+    return np.sort(array, order="s"), np.sort(array[::2], order=["s"])
+
+
+@case("structured-sort", fails=False)
+def positions_of_records(begin):
+    begin()
+    array = records(40)
+    return array.argsort(kind="stable"), array.argsort(order="y"), np.unique(array)
+
+
+@case("structured-sort", fails=False)
+def of_no_bytes(begin):
+    if NUMPY >= (2, 0):
+        return None  # a block of no bytes stops a NumPy that is built with its assertions
+    begin()
+    array = np.zeros(3, [("x", "i1"), ("y", "U0")])
+    array.sort()
+    return array
+
+
+@case("structured-sort")
+def strided_records(begin):
+    a = records(8)
+    begin(a)
+    a[::2].sort()
+    return sorted(a.tolist())  # without memory NumPy takes some for equal: runtime.*
+
+
+@case("structured-sort")
+def found_in_records(begin):
+    a = records(3)
+    begin(a)
+    return sorted(np.sort(a, kind="stable").tolist())
+
+
+# ---- string-dtype
+
+
+@case("string-dtype")
+def empty_strings(begin):
+    leave_dirt(160, 16)
+    begin()
+    return np.zeros(10, "T").tolist(), np.empty(1, "T").tolist()
+
+
+@case("string-dtype")
+def strings(begin):
+    begin()
+    return np.array(["a", "a string of some length, more than fits", ""] * 4, "T").tolist()
+
+
+@case("string-dtype", fails=False)  # it crashes without memory: runtime.*
+def strided_strings(begin):
+    a = numbers(40).astype("T")
+    begin()
+    a[::2].sort()
+    return a.tolist()
+
+
+@case("string-dtype")
+def resized_strings(begin):
+    a = numbers(10).astype("T")
+    begin()
+    a.resize(25 if NUMPY >= (2, 1) else 4, refcheck=False)  # 2.0 does not grow them: runtime.*
+    return a.tolist()
+
+
+@case("string-dtype", fails=False)
+def pickled_strings(begin):
+    begin()
+    made = numbers(30).astype("T")
+    return pickle.loads(pickle.dumps(made)).tolist(), made.copy()[::-1].tolist()
+
+
+# ---- comparing
+
+
+def frozen(result):
+    """What can be compared of a result, and stays when its arrays are gone."""
+    if isinstance(result, (list, tuple)):
+        return [frozen(part) for part in result]
+    if isinstance(result, np.ndarray):
+        plain = result.tolist() if result.dtype.hasobject else result.tobytes()
+        return (result.dtype.str, result.shape, plain)
+    return result
+
+
+def expect_equal(seen, expected, function, when):
+    if seen == expected:
+        return
+    if isinstance(expected, list) and isinstance(seen, list) and len(seen) == len(expected):
+        for i, (one, other) in enumerate(zip(seen, expected)):
+            expect_equal(one, other, "%s, part %d" % (function, i + 1), when)
+    if isinstance(expected, tuple) and isinstance(seen, tuple) and seen[:2] == expected[:2]:
+        seen, expected = seen[2], expected[2]
+        at = next((i for i, pair in enumerate(zip(seen, expected)) if pair[0] != pair[1]), 0)
+        unit = "byte" if isinstance(expected, bytes) else "item"
+        seen, expected = (part[at : at + 1] for part in (seen, expected))
+        function = "%s: %s %d" % (function, unit, at)
+    _conform.broken("%s to be %.150r %s" % (function, expected, when), "%.150r" % (seen,))
+
+
+def quietly(family):
+    """The cases of a family, with the warnings that some of them are known for switched off."""
+    if family == "string-dtype" and NUMPY < (2, 0):
+        _conform.skip("NumPy has StringDType since 2.0")
+    warnings.simplefilter("ignore")
+    return FAMILIES[family]
+
+
+def nothing(*arrays):
+    pass
+
+
+def on_dirt(*arrays):
+    """What a case finds in memory is not by chance what it is to put there."""
+    leave_dirt(24, 40, 72, 200, 800, 2400, 24000)
+
+
+# ---- a route by the subject
+
+
+def expect_route(family):
+    """Each case by the subject: the same results, and every block back."""
+    cases = quietly(family)
+    expected = [frozen(function(nothing)) for function in cases]
+    handler = Handler()
+    with handler.installed():
+        kept = []
+        for function, wanted in zip(cases, expected):
+            _conform.step("NumPy works on %s" % function.__name__)
+            result = function(on_dirt)
+            expect_equal(frozen(result), wanted, function.__name__, "as it is by NumPy's own")
+            kept.append(result)
+        for function, result, wanted in zip(cases, kept, expected):
+            expect_equal(frozen(result), wanted, function.__name__, "after other arrays were used")
+        del result
+        while kept:
+            kept.pop(len(kept) // 2)
+        handler.expect_settled("after all of its arrays had ended")
+    handler.expect_settled()
+
+
+# ---- a route that runs out of memory
+
+
+class Shortage:
+    """Has requests refused from begin() on, and tells what came of it."""
+
+    def __init__(self, handler, beneath, onwards):
+        self.handler = handler
+        self.beneath = beneath  # requests of libc and the kernel, and not of the handler
+        self.onwards = onwards
+
+    def refuse(self, nth):
+        if self.beneath:
+            return _conform.refuse_beneath(nth, self.onwards)
+        return _conform.refuse(self.handler.capsule, nth, self.onwards)
+
+    def attempt(self, function, nth):
+        """Runs the case with the n-th request refused.  The result, or None where there was not
+        enough memory for one, and how many requests were refused."""
+        given = []
+
+        def begin(*arrays):
+            given[:] = [(array, frozen(array)) for array in arrays]
+            self.refuse(nth)
+
+        try:
+            result = [function(begin)]
+        except MemoryError:
+            result = None
+        refused = self.refuse(0)
+        if result is None and function.__name__ not in CHANGE_STEP_BY_STEP:
+            for array, before in given:
+                expect_equal(frozen(array), before, function.__name__, "as it was, for there was "
+                             "no memory")  # fmt: skip
+        return result, refused
+
+    def describe(self, nth):
+        return "with request %d %s%s refused" % (
+            nth,
+            "of the handler's to libc " if self.beneath else "",
+            "and all after it" if self.onwards else "",
+        )
+
+
+# These change their arrays in more than one step, each of which may be the one that fails.
+CHANGE_STEP_BY_STEP = {
+    "along_axes",
+    "found_in_records",
+    "from_c",
+    "grown_and_shrunk",
+    "partitioned",
+    "strided",
+    "strided_records",
+    "to_nothing_and_back",
+}
+MOST_REFUSALS = 60
+
+
+def expect_out_of_memory(family):
+    """Each case with its first request refused, its second one, until it needs no more."""
+    cases = [function for function in quietly(family) if function.fails]
+    expected = [frozen(function(nothing)) for function in cases]
+    handler = Handler()
+    with handler.installed():
+        witnesses = [Filled(size, size) for size in (1, 30, 700, 5000, 40000)]
+        at_rest = _conform.counts(handler.capsule)["live_blocks"]
+        for beneath in False, True:
+            for onwards in False, True:
+                shortage = Shortage(handler, beneath, onwards)
+                if shortage.refuse(0) is None:
+                    continue  # libc cannot be seen
+                for function, wanted in zip(cases, expected):
+                    refuse_each(shortage, function, wanted, at_rest)
+            for witness in witnesses:
+                witness.check("after arrays that there was no memory for")
+        del witness, witnesses
+    handler.expect_settled()
+
+
+def refuse_each(shortage, function, wanted, at_rest):
+    for nth in range(1, MOST_REFUSALS):
+        when = shortage.describe(nth)
+        _conform.step("NumPy works on %s %s" % (function.__name__, when))
+        result, refused = shortage.attempt(function, nth)
+        if result is not None:
+            expect_equal(frozen(result[0]), wanted, function.__name__, when)
+        missing = result is None
+        del result
+        live = _conform.counts(shortage.handler.capsule)["live_blocks"]
+        same(live - at_rest, 0, "the blocks left over of %s %s" % (function.__name__, when))
+        if refused == 0:
+            if missing:
+                _conform.broken("memory for %s" % function.__name__, "a MemoryError with nothing refused")
+            return
+
+
+# ---- a function for each property: route_create, out_of_memory_create, ...
+
+
+for name in FAMILIES:
+    suffix = name.replace("-", "_")
+    globals()["route_" + suffix] = functools.partial(expect_route, name)
+    globals()["out_of_memory_" + suffix] = functools.partial(expect_out_of_memory, name)

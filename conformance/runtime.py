@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NumPy's own side of the contract, by a handler that is nothing but libc."""
+
+import datetime
+import sys
+import tracemalloc
+
+import _conform
+import numpy as np
+from conform_numpy_routes import FAMILIES, leave_dirt, nothing, quietly, records
+from conform_support import NUMPY, Handler, expect, same
+
+
+def plain_handler():
+    return Handler("plain", plain=True)
+
+
+# ---- sorts without memory: those of objects and strings in a child, because it may not survive them
+
+
+def without_memory(function):
+    handler = plain_handler()
+    with handler.installed():
+        argument = np.array([3, 1, 5, 2, 4, 9, 8, 7], object)
+        _conform.refuse(handler.capsule, 1, True)
+        try:
+            function(argument)
+        except MemoryError:
+            pass
+        _conform.refuse(handler.capsule, 0)
+
+
+def sort_objects():
+    without_memory(lambda array: array[::2].sort())
+
+
+def argsort_objects():
+    without_memory(lambda array: array.reshape(4, 2).argsort(axis=0))
+
+
+def partition_objects():
+    without_memory(lambda array: array[::2].partition(1))
+
+
+def expect_strings():
+    if NUMPY < (2, 0):
+        _conform.skip("NumPy has StringDType since 2.0")
+
+
+def sort_strings():
+    handler = plain_handler()
+    with handler.installed():
+        array = np.array(["3", "1", "a string that is longer than an element", "2"], "T")
+        _conform.refuse(handler.capsule, 1, True)
+        try:
+            array[::2].sort()
+        except MemoryError:
+            pass
+        _conform.refuse(handler.capsule, 0)
+
+
+def resize_strings():
+    array = np.array(["one", "two", "three"], "T")
+    leave_dirt(400)
+    array.resize(25, refcheck=False)
+    try:
+        same(array.tolist()[3:], [""] * 22, "the strings that an array was filled up with")
+    except MemoryError as error:
+        _conform.broken("an array of StringDType that was resized to be filled up with ''", str(error))
+
+
+def structured_sort():
+    wanted = np.sort(records(12)).tolist()
+    handler = plain_handler()
+    with handler.installed():
+        array = records(12)
+        _conform.refuse(handler.capsule, 1, True)
+        try:
+            array.sort()
+        except MemoryError:
+            wanted = None
+        if _conform.refuse(handler.capsule, 0) == 0:
+            _conform.skip("this NumPy asks for no memory to compare records")
+        if wanted is not None and wanted != array.tolist():
+            at = [a == b for a, b in zip(array.tolist(), wanted)].index(False)
+            same(array[at].item(), wanted[at], "record %d of 12, sorted without memory" % at)
+
+
+# ---- SetHandler
+
+
+def is_refused(what):
+    """Whether SetHandler refuses that; where it does not, all is put back at once."""
+    try:
+        previous = _conform.set_handler(what)
+    except (TypeError, ValueError):
+        return True
+    _conform.set_handler(previous)
+    return False
+
+
+STRANGERS = {
+    "a str": "plain",
+    "the capsule datetime_CAPI": datetime.datetime_CAPI,
+}
+
+
+def set_handler_refuses():
+    for words, stranger in STRANGERS.items():
+        expect(is_refused(stranger), "SetHandler to refuse %s" % words, "it was put in force")
+
+
+def set_handler_keeps_count():
+    handler = plain_handler()
+    with handler.installed():
+        before = sys.getrefcount(handler.capsule)
+        for _ in range(10):
+            if not is_refused(STRANGERS["the capsule datetime_CAPI"]):
+                _conform.skip("this NumPy refuses no capsule")
+        same(
+            sys.getrefcount(handler.capsule) - before,
+            0,
+            "the references to the handler in force that ten refused calls of SetHandler took",
+        )
+
+
+def set_handler_looks():
+    functions = ["no malloc", "no calloc", "no realloc", "no free"]
+    for defect in [*functions, "version 0", "version 2", "a name without an end"]:
+        expect(
+            is_refused(_conform.spoiled_handler(defect)),
+            "SetHandler to refuse a handler with %s" % defect,
+            "it was put in force",
+        )
+
+
+# ---- tracemalloc
+
+DOMAIN = tracemalloc.DomainFilter(True, 389047)  # NPY_TRACE_DOMAIN
+
+
+def traced():
+    taken = tracemalloc.take_snapshot().filter_traces([DOMAIN])
+    return sorted(trace.size for trace in taken.traces)
+
+
+def refusals_traced():
+    handler = plain_handler()
+    with handler.installed():
+        tracemalloc.start(1)
+        array = np.empty(700, "u1")
+        for words, function in {
+            "np.empty(1000)": lambda: np.empty(1000, "u1"),
+            "np.zeros(1000)": lambda: np.zeros(1000, "u1"),
+            "resize to 1000": lambda: array.resize(1000, refcheck=False),
+        }.items():
+            _conform.refuse(handler.capsule, 1, True)
+            try:
+                function()
+            except MemoryError:
+                pass
+            _conform.refuse(handler.capsule, 0)
+            same(traced(), [700], "the sizes traced after %s was refused" % words)
+        tracemalloc.stop()
+
+
+def start_tracing():
+    tracemalloc.start(1)
+
+
+def stop_tracing():
+    tracemalloc.stop()
+
+
+# ---- arrays without a handler
+
+
+def setstate_without_handler():
+    handler = plain_handler()
+    with handler.installed():
+        array = _conform.owndata_array(100)
+        try:
+            array.__setstate__((1, (4,), np.dtype("i8"), False, bytes(range(32))))
+        except RuntimeError as error:
+            _conform.broken("__setstate__ to give the memory to free() and go on", str(error))
+        same(array.tobytes(), bytes(range(32)), "the data after __setstate__")
+        del array
+    handler.expect_settled()
+
+
+# ---- the size that free is told
+
+
+def wrong_sizes(function, begin=nothing):
+    """(size said, size asked for, line) of each free in that case that was told another."""
+    handler = plain_handler()
+    with handler.installed():
+        try:
+            function(begin(handler) if begin is not nothing else nothing)
+        except MemoryError:
+            pass
+    notes = _conform.notes(handler.capsule)
+    return [(said, asked, line) for kind, line, said, asked in notes if kind == "wrong-size"]
+
+
+def each_case():
+    for family in FAMILIES:
+        if family != "string-dtype":
+            yield from (function for function in quietly(family) if function.fails)
+
+
+def free_size():
+    """All but those that are known: 1 for what was an array without elements at its end."""
+    for function in each_case():
+        for said, _, line in wrong_sizes(function):
+            expect(said == 1, "free to be told the size asked for in %s" % function.__name__, line)
+
+
+def free_size_of_empty():
+    for function in each_case():
+        for said, _, line in wrong_sizes(function):
+            expect(said != 1, "free to be told the size asked for in %s" % function.__name__, line)
+
+
+def free_size_after_refusal():
+    many_words = next(f for f in FAMILIES["text"] if f.__name__ == "many_words")
+
+    def refusing(nth):
+        return lambda handler: lambda: _conform.refuse(handler.capsule, nth)
+
+    for nth in range(1, 6):
+        for _, _, line in wrong_sizes(many_words, refusing(nth)):
+            _conform.broken("free to be told the size asked for, request %d refused" % nth, line)

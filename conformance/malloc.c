@@ -188,7 +188,7 @@ PROPERTY(malloc_claimed_alignment,
 {
     claimed = subject_claims().alignment;
     if (claimed == 0)
-        skip("nep49_claims promises no alignment");
+        skip("it makes no such claim");
     claimed_everywhere(NULL);
     in_threads(1, claimed_everywhere, NULL, 0);
 }

@@ -56,14 +56,27 @@ static void print_field(FILE *file, const char *name, const char *words)
     fputc('\n', file);
 }
 
+/* What is NumPy's own says nothing about the handler, and is told in a line. */
+static bool is_numpys(const struct run *run, size_t i)
+{
+    return run->properties[i]->judge == JUDGE_RUNTIME && run->records[i]->verdict != BROK;
+}
+
+static void print_numpys(const struct page *page, size_t i)
+{
+    if (page->run->options->quiet)
+        return;
+    fprintf(page->file, "%s%-7s%s %s: %s\n", page->color ? "\033[36m" : "", "NUMPY",
+            unpaint(page), page->run->properties[i]->id, record_message(page->run->records[i]));
+}
+
 static void print_finding(const struct page *page, size_t i)
 {
     const struct property *property = page->run->properties[i];
     const struct record *record = page->run->records[i];
     print_verdict(page, record->verdict);
-    fprintf(page->file, "%s  %s, %s%s\n", property->id, level_name(property->level),
-            property->source,
-            property->judge == JUDGE_RUNTIME ? "; NumPy's own, not the handler's" : "");
+    fprintf(page->file, "%s  %s, %s\n", property->id, level_name(property->level),
+            property->source);
     print_field(page->file, "clause", property->clause);
     if (record->expected[0] != '\0')
         print_field(page->file, "expected", record_expected(record));
@@ -136,14 +149,19 @@ static void print_tally(const struct page *page)
     if (page->run->rounds > 1)
         fprintf(page->file, " in %zu rounds", page->run->rounds);
     const char *between = ": ";
+    size_t numpys = 0;
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        size_t n = handler.of[order[i].verdict] + runtime.of[order[i].verdict];
+        bool both = order[i].verdict == PASS || order[i].verdict == SKIP || order[i].verdict == BROK;
+        size_t n = handler.of[order[i].verdict] + (both ? runtime.of[order[i].verdict] : 0);
+        numpys += runtime.of[order[i].verdict] - (both ? runtime.of[order[i].verdict] : 0);
         if (n == 0)
             continue;
         fprintf(page->file, "%s%s%zu %s%s", between, paint(page, order[i].verdict), n,
                 order[i].words, unpaint(page));
         between = ", ";
     }
+    if (numpys > 0)
+        fprintf(page->file, "%s%zu that NumPy itself breaks", between, numpys);
     fprintf(page->file, "; %.2f s\n", page->run->seconds);
 }
 
@@ -158,6 +176,9 @@ int report_text(FILE *file, const struct run *run, bool color)
         enum verdict verdict = run->records[i]->verdict;
         if (verdict == SKIP) {
             print_skip(&page, i);
+            lines++;
+        } else if (verdict != PASS && is_numpys(run, i) && !run->options->verbose) {
+            print_numpys(&page, i);
             lines++;
         } else if (verdict != PASS) {
             print_finding(&page, i);

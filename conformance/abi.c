@@ -202,8 +202,7 @@ static void exercise_once(struct random *random, struct block *place)
     *place = (struct block){p, p != NULL ? size : 0, 0};
 }
 
-/* All four on this thread, calls that fail among them; the struct is looked at after each, while
- * other threads do the same. */
+/* All four, calls that fail among them; the struct is looked at after each. */
 static void exercise(void *data)
 {
     struct exercise *e = data;
@@ -253,13 +252,10 @@ PROPERTY(abi_struct_constant,
         subject()->getter(&why);
         expect_same_struct(&was, "after the getter was asked again");
     }
-    python_release(); /* for handlers that take the GIL themselves, on other threads */
-    struct exercise here = {was, {random_next(chance())}};
-    struct exercise there[2] = {{was, {random_next(chance())}}, {was, {random_next(chance())}}};
+    struct exercise here = {was, {random_next(chance())}}, there = {was, {random_next(chance())}};
     exercise(&here);
     exercise_many(&was);
-    in_threads(2, exercise, there, sizeof *there);
-    python_acquire();
+    in_threads(1, exercise, &there, sizeof there);
     expect_same_struct(&was, "at the end");
 }
 
@@ -272,12 +268,10 @@ static void ask_again(const char *when)
            again != NULL ? text("%p", (void *)again) : text("NULL (%s)", text_safe(why)));
 }
 
-static void ask_with_gil(void *unused)
+static void ask_there(void *unused)
 {
     (void)unused;
-    PyGILState_STATE state = PyGILState_Ensure();
     ask_again("on another thread");
-    PyGILState_Release(state);
 }
 
 PROPERTY(abi_getter_stable,
@@ -298,9 +292,7 @@ PROPERTY(abi_getter_stable,
     ask_again("with a block live");
     subject_free(p, 100);
     ask_again("after a block was freed");
-    python_release();
-    in_threads(1, ask_with_gil, NULL, 0);
-    python_acquire();
+    in_threads(1, ask_there, NULL, 0);
     ask_again("after another thread asked");
 }
 
@@ -431,19 +423,18 @@ PROPERTY(abi_ctx_passed,
         skip("a second copy of it hands out the handler of the first");
     step("using two instances");
     sides[1].handler = twin.handler;
-    python_release();
     expect_apart(sides, "after a second instance was loaded");
     for (int i = 0; i < (is_slow() ? 200 : 2000); i++)
         side_step(&sides[random_below(chance(), 2)]);
     expect_apart(sides, "after two instances were used in turn");
-    in_threads(2, side_run, sides, sizeof *sides);
-    expect_apart(sides, "after two instances were used at once");
+    for (int i = 0; i < 2; i++)
+        in_threads(1, side_run, &sides[i], sizeof sides[i]);
+    expect_apart(sides, "after two instances were used on a thread each");
     for (int i = 0; i < 2; i++) {
         while (sides[i].blocks.count > 0)
             side_drop(&sides[i], sides[i].blocks.count - 1);
         free(sides[i].blocks.at);
     }
-    python_acquire();
 }
 
 /* ---- what loading leaves alone --------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +29,9 @@
 
 /* The first property, which the others wait for. */
 #define FIRST_PROPERTY "abi.loads"
+
+/* Tells the program that valgrind runs where the reports go. */
+#define MEMCHECK_FOLDER "CONFORM_MEMCHECK_FOLDER"
 
 static const double usual_timeout = 10, memcheck_timeout = 120;
 
@@ -50,7 +54,6 @@ struct coordinator {
     struct record *kept; /* of --repeat: for each property, the worst so far */
     size_t rounds;
     uint64_t begin;
-    char memcheck_folder[PATH_MAX];
 };
 
 static volatile sig_atomic_t interrupted;
@@ -294,28 +297,20 @@ static void end_all(struct coordinator *c)
     end_orphans(c);
 }
 
-static void remove_memcheck_folder(struct coordinator *c)
+static _Noreturn void die_of(int number)
 {
-    if (c->memcheck_folder[0] == '\0')
-        return;
-    pid_t pid = fork();
-    if (pid == 0) {
-        execlp("rm", "rm", "-rf", "--", c->memcheck_folder, (char *)NULL);
-        _exit(127);
-    }
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
+    signal(number, SIG_DFL);
+    raise(number);
+    _exit(128 + number);
 }
 
 static _Noreturn void leave_interrupted(struct coordinator *c)
 {
     end_all(c);
     clear_progress(c);
-    remove_memcheck_folder(c);
-    fprintf(stderr, "conform: interrupted\n");
-    signal(interrupted, SIG_DFL);
-    raise(interrupted);
-    _exit(128 + interrupted);
+    if (c->plan.memcheck_folder == NULL) /* else run_under_memcheck says it */
+        fprintf(stderr, "conform: interrupted\n");
+    die_of(interrupted);
 }
 
 /* What nohup or a shell had ignored stays ignored. */
@@ -440,25 +435,47 @@ static _Noreturn void run_here(struct coordinator *c)
     worker_run_here(&c->plan, 0, end_here);
 }
 
-/* Starts this program again under valgrind, which comes back here with the folder set. */
+/* Runs this program again, under valgrind, and leaves as it does.  This process stays to clear up
+ * behind it: valgrind takes a second before there is anybody in it who could. */
+static _Noreturn void run_under_memcheck(char **argv)
+{
+    char folder[PATH_MAX];
+    int status;
+    if (memcheck_make_folder(folder, sizeof folder) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s: %s; set TMPDIR", folder, strerror(errno));
+    catch_interrupts();
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        setenv(MEMCHECK_FOLDER, folder, 1);
+        leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", memcheck_start(argv, folder));
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+        if (interrupted)
+            kill(pid, interrupted);
+    }
+    memcheck_remove_folder(folder);
+    if (pid < 0)
+        leave_with(EXIT_HARNESS_BROKE, "--memcheck: no process for it: %s", strerror(errno));
+    if (WIFEXITED(status))
+        exit(WEXITSTATUS(status));
+    if (!interrupted)
+        leave_with(EXIT_HARNESS_BROKE, "--memcheck: valgrind died of %s",
+                   worker_signal_name(WTERMSIG(status)));
+    fprintf(stderr, "conform: interrupted\n");
+    die_of(interrupted);
+}
+
+/* Comes back in the process that valgrind runs. */
 static void enter_memcheck(struct coordinator *c, char **argv)
 {
-    const char *folder = getenv("CONFORM_MEMCHECK_FOLDER");
-    if (memcheck_is_running() && folder != NULL) {
-        snprintf(c->memcheck_folder, sizeof c->memcheck_folder, "%s", folder);
-        unsetenv("CONFORM_MEMCHECK_FOLDER");
-        c->plan.memcheck_folder = c->memcheck_folder;
-        return;
-    }
-    const char *temporary = getenv("TMPDIR");
-    snprintf(c->memcheck_folder, sizeof c->memcheck_folder, "%s/conform-memcheck-XXXXXX",
-             temporary != NULL && *temporary != '\0' ? temporary : "/tmp");
-    if (mkdtemp(c->memcheck_folder) == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s: %s", c->memcheck_folder, strerror(errno));
-    setenv("CONFORM_MEMCHECK_FOLDER", c->memcheck_folder, 1);
-    const char *wrong = memcheck_start(argv, c->memcheck_folder);
-    rmdir(c->memcheck_folder);
-    leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", wrong);
+    const char *folder = getenv(MEMCHECK_FOLDER);
+    if (!memcheck_is_running() || folder == NULL)
+        run_under_memcheck(argv);
+    c->plan.memcheck_folder = strdup(folder);
+    if (c->plan.memcheck_folder == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    unsetenv(MEMCHECK_FOLDER);
 }
 
 static void set_up(struct coordinator *c, char **argv)
@@ -551,6 +568,5 @@ enum exit_code coordinator_run(const struct options *options, char **argv)
         leave_with(EXIT_HARNESS_BROKE, "%s cannot be embedded: %s; name another by --python",
                    text_safe(c->plan.python_path), c->plan.board->python_error);
     fill_run(c);
-    remove_memcheck_folder(c);
     return report(c);
 }

@@ -60,12 +60,21 @@ static void only_once(void)
     }
 }
 
+static void count_memcheck_errors(void)
+{
+    struct record *record = drive.setup.record;
+    uint64_t errors = memcheck_error_count() - drive.memcheck_errors_before;
+    if (errors > 0 && record->memcheck_errors == 0)
+        record->memcheck_pid = getpid();
+    record->memcheck_errors += errors;
+}
+
 static _Noreturn void leave(enum verdict verdict)
 {
     struct record *record = drive.setup.record;
     fflush(stdout);
     record->reached = verdict;
-    record->memcheck_errors += memcheck_error_count() - drive.memcheck_errors_before;
+    count_memcheck_errors();
     atomic_store(&record->state, RECORD_ENDED);
     if (drive.setup.at_end != NULL && !drive.is_child)
         drive.setup.at_end();
@@ -110,8 +119,7 @@ _Noreturn void holds(void)
     only_once();
     if (drive.is_child) {
         fflush(stdout);
-        drive.setup.record->memcheck_errors +=
-            memcheck_error_count() - drive.memcheck_errors_before;
+        count_memcheck_errors();
         atomic_fetch_add(&drive.setup.record->children_done, 1);
         _exit(0);
     }

@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 {
     struct options options;
     size_t count;
-    const struct property **properties;
+    const struct property **properties = NULL;
     occupy_standard_descriptors();
     options_read(argc, argv, &options);
     switch (options.command) {
@@ -85,6 +85,7 @@ int main(int argc, char **argv)
     case COMMAND_RUN:
         return coordinator_run(&options, argv);
     }
+    free(properties);
     if (fflush(stdout) != 0 || ferror(stdout))
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written");
     return EXIT_CONFORMANT;

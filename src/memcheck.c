@@ -4,6 +4,7 @@
  */
 #include "memcheck.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -35,6 +36,24 @@ uint64_t memcheck_error_count(void)
 #endif
 }
 
+int memcheck_make_folder(char *folder, size_t room)
+{
+    const char *temporary = getenv("TMPDIR");
+    snprintf(folder, room, "%s/conform-memcheck-XXXXXX",
+             temporary != NULL && *temporary != '\0' ? temporary : "/tmp");
+    return mkdtemp(folder) != NULL ? 0 : -1;
+}
+
+void memcheck_remove_folder(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;)
+        unlinkat(dirfd(entries), entry->d_name, 0); /* but for . and .., which are folders */
+    if (entries != NULL)
+        closedir(entries);
+    rmdir(folder);
+}
+
 /* The suppressions for CPython and NumPy: of the source tree that this was built from, or those
  * that were installed. */
 static const char *suppressions(void)
@@ -50,6 +69,10 @@ static const char *suppressions(void)
 const char *memcheck_start(char **argv, const char *folder)
 {
     char supp[PATH_MAX + 32], log[PATH_MAX + 32], self[PATH_MAX];
+#ifndef HAVE_VALGRIND_MEMCHECK_H
+    return "this conform was built without it; install valgrind with its header, and configure "
+           "again";
+#endif
     const char *found = suppressions();
     if (found == NULL)
         return "the suppressions file memcheck.supp is not installed";
@@ -60,8 +83,14 @@ const char *memcheck_start(char **argv, const char *folder)
     snprintf(supp, sizeof supp, "--suppressions=%s", found);
     snprintf(log, sizeof log, "--log-file=%s/%%p", folder);
     static const char *const options[] = {
-        "valgrind",          "--tool=memcheck", "--quiet",          "--error-limit=no",
-        "--leak-check=no",   "--num-callers=25", "--trace-children=no",
+        "valgrind",
+        "--tool=memcheck",
+        "--quiet",
+        "--error-limit=no",
+        "--leak-check=no",
+        "--num-callers=25",
+        "--trace-children=no",
+        "--vgdb=no",
     };
     enum { OPTIONS = sizeof options / sizeof *options };
     size_t count = 0;
@@ -77,8 +106,9 @@ const char *memcheck_start(char **argv, const char *folder)
     command[n++] = self;
     memcpy(command + n, argv + 1, count * sizeof *command); /* with the closing NULL */
     execvp(command[0], (char *const *)command);
-    const char *wrong =
-        errno == ENOENT ? "valgrind is not installed" : text("valgrind: %s", strerror(errno));
+    const char *wrong = errno == ENOENT
+                            ? "valgrind is not installed; install it, or leave --memcheck out"
+                            : text("valgrind: %s", strerror(errno));
     free(command);
     return wrong;
 }
@@ -110,12 +140,14 @@ int memcheck_first_error(const char *folder, pid_t pid, char *line, size_t room)
         /* "at 0x4C2BBEF: free (vg_replace_malloc.c:538)" */
         const char *frame = strstr(words, ": ");
         bool is_frame = strncmp(words, "at 0x", 5) == 0 || strncmp(words, "by 0x", 5) == 0;
-        if (used == 0 && is_frame)
+        if (used == 0 && (is_frame || strncmp(words, "Thread ", 7) == 0))
             continue;
         if (is_frame && strstr(words, " (drive.c:") != NULL)
             break; /* from here on it is the harness */
         int wrote = snprintf(line + used, room - used, "%s%s",
-                             used == 0 ? "" : strncmp(words, "at", 2) == 0 ? " at " : ", from ",
+                             used == 0                      ? ""
+                             : strncmp(words, "at", 2) == 0 ? " at "
+                                                            : ", from ",
                              is_frame && frame != NULL ? frame + 2 : words);
         used += (size_t)wrote < room - used ? (size_t)wrote : room - used - 1;
         if (used > 300)

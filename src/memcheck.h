@@ -27,6 +27,12 @@ uint64_t memcheck_error_count(void);
 #define CONFORM_SANITIZED 0
 #endif
 
+/* A new folder for the reports of memcheck, which goes to `folder`.  0, or -1 with errno set. */
+int memcheck_make_folder(char *folder, size_t room);
+
+/* Takes it away with all that is in it. */
+void memcheck_remove_folder(const char *folder);
+
 /* Replaces this process by the same command under memcheck, its reports going to a file for each
  * process in `folder`.  Returns only where that fails, with one line on why. */
 const char *memcheck_start(char **argv, const char *folder);

@@ -66,6 +66,7 @@ struct record {
     uintptr_t signal_address;
     bool signal_has_address;
     uint64_t memcheck_errors;
+    pid_t memcheck_pid; /* the first process that had any */
     _Atomic int children_done; /* processes of in_child that reached their end */
 };
 

@@ -238,23 +238,25 @@ static enum verdict judge_end(struct record *record, TestResult *result)
     return BROK;
 }
 
-/* Memcheck's errors break a property that holds otherwise. */
+/* Memcheck's errors break a property that holds otherwise, and explain one that crashed. */
 static enum verdict judge_memcheck(struct record *record, enum verdict verdict)
 {
     char line[512];
     const char *folder = worker.plan->memcheck_folder;
-    if (folder == NULL || record->memcheck_errors == 0 || verdict == FAIL)
+    bool ended = verdict == PASS || verdict == WARN || verdict == SKIP;
+    if (folder == NULL || verdict == FAIL || (ended && record->memcheck_errors == 0))
         return verdict;
-    if (memcheck_first_error(folder, record->pid, line, sizeof line) != 0)
-        snprintf(line, sizeof line, "no report of it was found");
-    if (verdict == CRASH || verdict == TIMEOUT || verdict == BROK) {
+    bool told = memcheck_first_error(folder, ended ? record->memcheck_pid : record->pid, line,
+                                     sizeof line) == 0;
+    if (!ended) {
         size_t used = strlen(record->seen);
-        snprintf(record->seen + used, sizeof record->seen - used, "; memcheck: %s", line);
+        if (told)
+            snprintf(record->seen + used, sizeof record->seen - used, "; memcheck: %s", line);
         return verdict;
     }
     snprintf(record->expected, sizeof record->expected, "no error under memcheck");
-    snprintf(record->seen, sizeof record->seen, "%llu: %s",
-             (unsigned long long)record->memcheck_errors, line);
+    snprintf(record->seen, sizeof record->seen, "%llu, the first: %s",
+             (unsigned long long)record->memcheck_errors, told ? line : "without a report");
     return FAIL;
 }
 

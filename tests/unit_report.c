@@ -177,7 +177,7 @@ static void fill_with(char *to, size_t room, const char *bytes, bool often)
 
 static struct run *make_hostile_run(int row)
 {
-    static char words[8][3000];
+    static char words[8][700];
     static const enum verdict verdicts[][COUNT] = {{FAIL, SKIP, WARN, CRASH},
                                                    {TIMEOUT, WARN, BROK, SKIP}};
     const char *bytes = hostile[row / 2 % ROWS(hostile)];

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--memcheck: the reference handlers have no error of ours, errors are laid to their property, and
+nothing is left behind.  The runner's own processes are looked at as well.
+"""
+
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import suite
+from suite import CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, USAGE
+
+VALGRIND = os.environ["VALGRIND"]
+SUPPRESSIONS = os.path.join(suite.SOURCE, "src", "memcheck.supp")
+
+# A handler with an error in each of its corners, for each of which one property is there.
+HANDLER = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <unistd.h>
+#include "nep49.h"
+static pid_t loader;
+__attribute__((constructor)) static void load(void) { loader = getpid(); }
+static void use(int x) { static volatile int sink; if (x) sink = x; }
+static void *m(void *c, size_t n)
+{
+    char *p = malloc(n);
+    (void)c;
+    if (p && n == 100 && gettid() == getpid())
+        p[n] = 0;
+    if (p && gettid() != getpid())
+        p[n] = 0;
+    if (p && getpid() != loader)
+        p[n] = 0;
+    return p;
+}
+static void *z(void *c, size_t n, size_t e)
+{
+    char *p = calloc(n, e);
+    (void)c;
+    if (p && n * e == 100)
+        use(p[-1]);
+    return p;
+}
+static void *r(void *c, void *p, size_t n)
+{
+    char *q = realloc(p, n);
+    (void)c;
+    if (p == NULL && n > 1000)
+        *(char *)16 = 1;
+    if (q && p && n == 1) {
+        char *fresh = malloc(10);
+        use(fresh[5]);
+        free(fresh);
+    }
+    return q;
+}
+static void f(void *c, void *p, size_t n)
+{
+    (void)c;
+    if (p == NULL && n > 0) {
+        char *gone = malloc(10);
+        free(gone);
+        use(gone[5]);
+    }
+    if (n == SIZE_MAX) {
+        char *twice = malloc(10);
+        free(twice);
+        free(twice);
+    }
+    free(p);
+}
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {"errs", 1, {NULL, m, z, r, f}};
+"""
+
+# What is wrong, the property that provokes it, its verdict, and what that says.
+SAID = r"^expected no error under memcheck; seen \d+, the first: "
+ERRORS = [
+    ("a byte behind a block", "malloc.extent", "FAIL", SAID + r"Invalid write of size 1 at m \("),
+    ("a byte before a block", "calloc.zeroed", "FAIL", SAID + r"Invalid read of size 1 at z \("),
+    ("what was never set", "realloc.to-one", "FAIL",
+     SAID + r"Conditional jump or move depends on uninitialised value\(s\) at use \("),
+    ("use after free", "free.null-with-size", "FAIL", SAID + r"Invalid read of size 1 at f \("),
+    ("a second free", "free.any-size", "FAIL",
+     SAID + r"Invalid free\(\).* at free \(.*, from f \("),
+    ("a crash", "realloc.null-allocates", "CRASH",
+     r"SIGSEGV .*; memcheck: Invalid write of size 1 at r \("),
+    ("an error of a thread", "threads.first-call", "FAIL", SAID + r"Invalid write of size 1 at m "),
+    ("an error of a child", "process.fork-child", "FAIL", SAID + r"Invalid write of size 1 at m "),
+    ("no error", "free.null", "PASS", r"^$"),
+]
+
+
+def build(name, source):
+    with open(name + ".c", "w") as file:
+        file.write(source)
+    return "./" + suite.build(name + ".c", name + ".so", "-w", "-g")
+
+
+def memcheck(*arguments, **more):
+    """The run, its report, and what it has left in the folder for temporary files."""
+    os.mkdir("tmp")
+    result = suite.conform("--memcheck", "--json=r.json", *arguments, timeout=600,
+                           env=dict(more.get("env", {}), TMPDIR=os.path.abspath("tmp")))
+    left = os.listdir("tmp")
+    for name in left:
+        subprocess.run(["rm", "-r", os.path.join("tmp", name)])
+    os.rmdir("tmp")
+    try:
+        with open("r.json") as file:
+            report = json.load(file)
+        os.unlink("r.json")
+    except FileNotFoundError:
+        report = None
+    return result, report, left
+
+
+def references(tap):
+    for name in ("aligned", "shift_header"):
+        result, report, left = memcheck("--handler=" + name)
+        bad = [p for p in report["properties"] if p["verdict"] not in ("PASS", "SKIP")]
+        skipped = [p["id"] for p in report["properties"] if p["verdict"] == "SKIP"]
+        held = result.code == CONFORMANT and report["whole"] and not bad and not left
+        tap.point(held, name + " has no error", "%s\n%s\n%s" % (result, bad, left))
+        tap.point(len(skipped) < len(report["properties"]) / 4, name + " is hardly skipped",
+                  skipped)
+
+
+def errors(tap):
+    handler = build("errs", HANDLER)
+    result, report, left = memcheck("--handler=" + handler,
+                                    *("--run=" + each for _, each, _, _ in ERRORS))
+    told = {p["id"]: (p["verdict"], p["message"]) for p in report["properties"]}
+    for what, name, verdict, message in ERRORS:
+        held = told[name][0] == verdict and re.search(message, told[name][1])
+        tap.point(held, "%s is laid to %s" % (what, name), told[name])
+    tap.point(result.code == NOT_CONFORMANT and not left, "errors are not conformant", result)
+
+
+def interrupted(tap):
+    """SIGINT before valgrind has started anything, and when workers run."""
+    for seconds in (0.05, 5):
+        os.mkdir("tmp")
+        process = subprocess.Popen(
+            [suite.CONFORM, "--memcheck", "--handler=aligned", "--json=r.json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(os.environ, TMPDIR=os.path.abspath("tmp")),
+        )
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        time.sleep(0.5)
+        left = os.listdir("tmp") + glob.glob("r.json*") + glob.glob(".conform*")
+        processes = suite.end_orphans()
+        held = process.returncode == -signal.SIGINT and err == b"conform: interrupted\n"
+        tap.point(held and not out and not left and not processes,
+                  "SIGINT after %g s leaves nothing" % seconds,
+                  "%s %s %s %s %s" % (process.returncode, out, err, left, processes))
+        subprocess.run(["rm", "-r", "tmp"])
+
+
+def refusals(tap):
+    result, _, left = memcheck("--handler=aligned", env={"PATH": "/nowhere"})
+    held = result.code == HARNESS_BROKE and not left
+    held = held and result.stderr.startswith("conform: --memcheck: valgrind is not installed;")
+    tap.point(held and result.stderr.count("\n") == 1, "no valgrind on PATH", result)
+    result = suite.conform("--memcheck", "--handler=aligned", env={"TMPDIR": "/nowhere"})
+    held = result.code == HARNESS_BROKE and "/nowhere/conform-memcheck-" in result.stderr
+    tap.point(held and result.stderr.count("\n") == 1, "no folder for temporary files", result)
+    result, _, left = memcheck("--handler=aligned", "--tap=no/where")
+    held = result.code == USAGE and "--tap=no/where: cannot be written" in result.stderr
+    tap.point(held and not left, "an unwritable report", result)
+
+
+def runner(tap):
+    """conform under valgrind from outside: coordinator, workers and properties, each with a log.
+    What only prints has no leak either."""
+    os.mkdir("logs")
+    valgrind = [VALGRIND, "--quiet", "--vgdb=no", "--suppressions=" + SUPPRESSIONS,
+                "--log-file=logs/%p"]
+    leaks = ["--leak-check=full", "--show-leak-kinds=definite,indirect", "--error-exitcode=99"]
+    report = ["--json=r.json", "--junit=r.xml", "--tap=r.tap"]
+    exits = build("exits", HANDLER.replace("p[n] = 0;", "_exit(3);"))
+    for what, command, code in [
+        ("a battery", ["--handler=aligned", "--run=abi.*", "--run=numpy.name"] + report, 0),
+        ("an exit", ["--handler=" + exits, "--run=malloc.extent"] + report, 1),
+        ("--list", leaks + ["--list"], 0),
+        ("--clauses", leaks + ["--clauses"], 0),
+        ("--explain", leaks + ["--explain=abi.loads"], 0),
+        ("--list-handlers", leaks + ["--list-handlers"], 0),
+    ]:
+        flags = [word for word in command if word in leaks]
+        result = suite.run(valgrind + flags + [suite.CONFORM] + command[len(flags):], timeout=300)
+        said = ""
+        for path in glob.glob("logs/*"):
+            with open(path) as file:
+                said += file.read()
+            os.unlink(path)
+        tap.point(result.code == code and not said, "no error of the runner in " + what,
+                  "exit %s\n%s" % (result.code, said[:3000]))
+    os.rmdir("logs")
+
+
+def unit_tests(tap):
+    result = suite.run([VALGRIND, "--quiet", "--vgdb=no", "--error-exitcode=99",
+                        os.path.join(suite.BUILD, "tests", "unit")],
+                       timeout=300, env={"CK_FORK": "no"})
+    bad = re.findall(r"(?m)^not ok.*", result.stdout)
+    tap.point(result.code == 0 and not bad, "the unit tests", "%s\n%s" % (bad, result.stderr))
+
+
+def main():
+    if not VALGRIND:
+        suite.skip_all("there is no valgrind, or configure was told to do without")
+    tap = suite.Tap()
+    suite.adopt_orphans()
+    with suite.scratch() as folder:
+        os.chdir(folder)
+        references(tap)
+        errors(tap)
+        interrupted(tap)
+        refusals(tap)
+        runner(tap)
+        unit_tests(tap)
+        os.chdir("..")
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

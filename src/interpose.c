@@ -338,6 +338,14 @@ void *sbrk(intptr_t increment)
     return __sbrk(increment);
 }
 
+#else
+
+bool interpose_holds(const void *p)
+{
+    (void)p;
+    return false;
+}
+
 #endif
 
 bool interpose_works(void)

@@ -48,7 +48,8 @@ struct interpose_counts {
 };
 struct interpose_counts interpose_counts(void);
 
-/* Whether p was taken since interpose_watch, and not given back. */
+/* Whether p was taken since interpose_watch, and not given back; says nothing where
+ * interpose_works says no. */
 bool interpose_holds(const void *p);
 
 #endif

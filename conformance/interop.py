@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory of the handler in other hands: buffers, DLPack, ctypes, pickles, copies, processes."""
+
+import copy
+import ctypes
+import importlib.util
+import os
+import pickle
+import sys
+import threading
+
+import _conform
+import numpy as np
+from conform_support import NUMPY, Filled, Handler, expect, handler_name, same
+
+SIZES = 1, 100, 5000, 200000
+
+
+def live(handler):
+    return _conform.counts(handler.capsule)["live_blocks"]
+
+
+# ---- lending
+
+
+def bustle(handler, size):
+    """Makes, fills, resizes and frees arrays of about that size, as a busy program does."""
+    with handler.installed():
+        for i in range(4 if size > 10000 else 40):
+            array = np.empty(size, "u1")
+            array[:] = 0xEE
+            other = np.zeros(size + i % 3, "u1")
+            array.resize(size + 1 + i, refcheck=False)
+            array[:] = other[0]
+            del array, other
+
+
+def in_a_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+def lend(what, make, read):
+    """The consumer that make(array) returns shares the array's block, which read(consumer) gives as
+    bytes, keeps it alive, and gives it back once: at its own end, wherever that is."""
+    owner, other = Handler("owner"), Handler("other")
+    with other.installed():
+        witness = Filled(3000, 5)
+    for number, size in enumerate(SIZES):
+        where = "%s of %d bytes" % (what, size)
+        _conform.step("NumPy lends %s" % where)
+        with owner.installed():
+            filled = Filled(size, number)
+        holders = [make(filled.array)]
+        same(live(owner), 1, "the blocks while there is %s" % where)
+        expect_bytes(read(holders[0]), filled.contents, where)
+        filled.array[0] ^= 0xFF
+        contents = filled.array.tobytes()
+        expect_bytes(read(holders[0]), contents, "%s after a write to the array" % where)
+        del filled
+        same(live(owner), 1, "the blocks while %s is all that is left" % where)
+        bustle(owner, size)
+        bustle(other, size)
+        same(live(owner), 1, "the blocks after others came and went beside %s" % where)
+        expect_bytes(read(holders[0]), contents, "%s after others came and went" % where)
+        with other.installed():
+            if number % 2:
+                holders.clear()
+            else:
+                in_a_thread(holders.clear)
+        same(live(owner), 0, "the blocks after the end of %s" % where)
+        witness.check("in another array after the end of %s" % where)
+    del witness
+    owner.expect_settled()
+    other.expect_settled()
+
+
+def expect_bytes(seen, expected, what):
+    if seen is None or seen == expected:
+        return
+    pairs = enumerate(zip(seen, expected))
+    at = next((i for i, (a, b) in pairs if a != b), min(len(seen), len(expected)))
+    _conform.broken(
+        "byte %d of %s to be %r" % (at, what, expected[at : at + 1]), "%r" % seen[at : at + 1]
+    )
+
+
+def buffer():
+    lend("a memoryview", memoryview, bytes)
+    lend("a memoryview of a view", lambda array: memoryview(array[::-1])[::-1], bytes)
+    lend("a PickleBuffer", as_pickle_buffer, lambda held: bytes(memoryview(held)))
+    lend("np.frombuffer", lambda array: np.frombuffer(memoryview(array), "u1"), np.ndarray.tobytes)
+    lend("np.ndarray(buffer=)", lambda a: np.ndarray(a.shape, "u1", buffer=a), np.ndarray.tobytes)
+
+
+def as_pickle_buffer(array):
+    return pickle.PickleBuffer(array)
+
+
+class Producer:
+    """Hands its capsule on."""
+
+    def __init__(self, array):
+        self.capsule = array.__dlpack__()
+        self.device = array.__dlpack_device__()
+
+    def __dlpack__(self, **_):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+def dlpack():
+    if NUMPY < (1, 22) or not hasattr(np.ndarray, "__dlpack__"):
+        _conform.skip("this NumPy has no DLPack")
+    from_dlpack = getattr(np, "from_dlpack", None) or np._from_dlpack
+    lend("np.from_dlpack", from_dlpack, np.ndarray.tobytes)
+    lend("a capsule that nobody takes", lambda array: array.__dlpack__(), lambda capsule: None)
+    lend("a capsule handed on", lambda a: from_dlpack(Producer(a)), np.ndarray.tobytes)
+    if from_dlpack(np.arange(3)).flags.writeable:  # what is not cannot be lent on
+        lend("DLPack of DLPack", lambda a: from_dlpack(from_dlpack(a)), np.ndarray.tobytes)
+
+
+class Holder:
+    """Has memory to show, by one of NumPy's interfaces, and keeps it alive."""
+
+    def __init__(self, array, interface):
+        self.array = array
+        setattr(self, interface, getattr(array, interface))
+
+
+def array_interface():
+    for interface in "__array_interface__", "__array_struct__":
+        lend(
+            interface,
+            lambda array: np.asarray(Holder(array, interface)),  # noqa: B023, it is called at once
+            np.ndarray.tobytes,
+        )
+        owner, other = Handler("owner"), Handler("other")
+        with owner.installed():
+            filled = Filled(5000, 1)
+        with other.installed():
+            made = np.array(Holder(filled.array, interface))
+        other.owns(made, "a copy by %s" % interface)
+        del filled
+        same(live(owner), 0, "the blocks of the original after a copy by %s" % interface)
+        expect_bytes(made.tobytes(), _conform.pattern(5000, 1), "a copy by %s" % interface)
+        del made
+        owner.expect_settled()
+        other.expect_settled()
+
+
+def by_ctypes():
+    lend(
+        "ctypes.data_as",
+        lambda array: (array.ctypes.data_as(ctypes.POINTER(ctypes.c_ubyte)), array.size),
+        lambda pair: ctypes.string_at(*pair),
+    )
+    lend("np.ctypeslib.as_ctypes", np.ctypeslib.as_ctypes, bytes)
+    lend("from_buffer", lambda a: (ctypes.c_ubyte * a.size).from_buffer(a), bytes)
+    lend(
+        "np.ctypeslib.as_array",
+        lambda array: np.ctypeslib.as_array(np.ctypeslib.as_ctypes(array)),
+        np.ndarray.tobytes,
+    )
+
+
+def torch():
+    if importlib.util.find_spec("torch") is None:
+        _conform.skip("torch is not installed")
+    import torch
+
+    lend("torch.from_numpy", torch.from_numpy, lambda tensor: tensor.numpy().tobytes())
+    lend("tensor.numpy()", lambda a: torch.from_numpy(a).numpy(), np.ndarray.tobytes)
+    lend("torch.from_dlpack", torch.from_dlpack, lambda tensor: tensor.numpy().tobytes())
+    lend(
+        "np.from_dlpack of a tensor",
+        lambda array: np.from_dlpack(torch.from_numpy(array)),
+        np.ndarray.tobytes,
+    )
+
+
+# ---- copies
+
+
+def root_of(array):
+    """The array that owns its memory, or what else does."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array if array.base is None else array.base
+
+
+def expect_own_copies(what, make):
+    """What make(array) returns is the handler's in force, or memory of Python's; the original stays
+    its owner's.  Each outlives the other once."""
+    owner, other = Handler("owner"), Handler("other")
+    for first in "original", "copy":
+        for number, size in enumerate(SIZES):
+            where = "%s of %d bytes" % (what, size)
+            _conform.step("NumPy makes %s" % where)
+            with owner.installed():
+                filled = Filled(size, number)
+            contents = filled.contents
+            with other.installed():
+                made = make(filled.array)
+            root = root_of(made)
+            if not isinstance(root, np.ndarray):
+                same(live(other), 0, "the blocks of the handler in force after %s" % where)
+            else:
+                same(handler_name(root), "other", "the handler of %s" % where)
+                other.owns(root, "which is %s" % where)
+            owner.owns(filled.array, "the original of %s" % where)
+            if made.flags.writeable:
+                made[0] ^= 0xFF
+                expect_bytes(filled.array.tobytes(), contents, "the original of %s" % where)
+                made[0] ^= 0xFF
+            if first == "original":
+                del filled
+                bustle(owner, size)
+                expect_bytes(made.tobytes(), contents, "%s after its original's end" % where)
+                del made, root
+            else:
+                del made, root
+                bustle(other, size)
+                expect_bytes(filled.array.tobytes(), contents, "the original of %s" % where)
+                del filled
+            same((live(owner), live(other)), (0, 0), "the blocks after the end of %s" % where)
+    owner.expect_settled()
+    other.expect_settled()
+
+
+def by_pickle():
+    for protocol in 2, pickle.HIGHEST_PROTOCOL:
+        expect_own_copies(
+            "a copy by pickle protocol %d" % protocol,
+            lambda array: pickle.loads(pickle.dumps(array, protocol)),  # noqa: B023
+        )
+    lend("a pickle out of band", out_of_band, np.ndarray.tobytes)
+
+
+def out_of_band(array):
+    buffers = []
+    data = pickle.dumps(array, 5, buffer_callback=buffers.append)
+    return pickle.loads(data, buffers=buffers)
+
+
+def by_copy():
+    expect_own_copies("array.copy()", np.ndarray.copy)
+    expect_own_copies("copy.copy", copy.copy)
+    expect_own_copies("copy.deepcopy", copy.deepcopy)
+    expect_own_copies("np.array", np.array)
+    expect_own_copies("astype", lambda array: array.astype("u1"))
+    deep_copies_of_objects()
+
+
+def deep_copies_of_objects():
+    owner, other = Handler("owner"), Handler("other")
+    with owner.installed():
+        inner = Filled(3000, 7)
+        outer = np.array([inner.array, "x", [inner.array]], object)
+    with other.installed():
+        made = copy.deepcopy(outer)
+    other.owns(made, "a deep copy")
+    other.owns(made[0], "within a deep copy")
+    same(made[0] is made[2][0], True, "what was one array within to be one in a deep copy")
+    del inner, outer
+    same(live(owner), 0, "the blocks of what a deep copy was made of")
+    expect_bytes(made[0].tobytes(), _conform.pattern(3000, 7), "an array within a deep copy")
+    del made
+    owner.expect_settled()
+    other.expect_settled()
+
+
+# ---- processes
+
+
+def first_difference(seen, expected):
+    return next((i for i, (a, b) in enumerate(zip(seen, expected)) if a != b), None)
+
+
+def child(kept, pipe):
+    """In a forked child: uses what it inherited, in every way, and sends what it found."""
+    for filled in kept:
+        at = first_difference(filled.array.tobytes(), filled.contents)
+        if at is not None:
+            pipe.send("byte %d of an inherited array of %d is not right" % (at, filled.array.size))
+            return
+    made = [Filled(filled.array.size, 1) for filled in kept for _ in range(3)]
+    for filled in kept:
+        filled.array[:] = 0x99
+        filled.array.resize(filled.array.size * 2, refcheck=False)
+    for filled in made:
+        at = first_difference(filled.array.tobytes(), filled.contents)
+        if at is not None:
+            pipe.send("byte %d of a child's array of %d is not right" % (at, filled.array.size))
+            return
+    kept.clear()
+    pipe.send(made)
+
+
+def expect_child_ends(process, what):
+    process.join()
+    code = process.exitcode
+    expect(code == 0, "%s to end with status 0" % what, "%d" % code)
+
+
+def receive(pipe, process, what):
+    try:
+        return pipe.recv()
+    except EOFError:
+        expect_child_ends(process, what)
+        _conform.broken("%s to send what it found" % what, "nothing")
+
+
+def forked():
+    import multiprocessing
+
+    context = multiprocessing.get_context("fork")
+    handler = Handler()
+    with handler.installed():
+        kept = [Filled(size, number) for number, size in enumerate(SIZES)]
+        mine, its = context.Pipe(False)
+        process = context.Process(target=child, args=(kept, its))
+        process.start()
+        its.close()
+        found = receive(mine, process, "a forked child")
+        expect_child_ends(process, "a forked child")
+        mine.close()
+        expect(not isinstance(found, str), "a forked child to work on its arrays", found)
+        for filled in found:
+            filled.check("in an array that a forked child sent")
+        for filled in kept:
+            filled.check("after a forked child wrote over its copy")
+            filled.array.resize(filled.array.size + 5000, refcheck=False)
+        del filled, found
+        kept.clear()
+    handler.expect_settled()
+
+
+def spawned():
+    """What travels is a pickle of an array; the child is Python alone, without NumPy, so that this
+    takes the time of two starts of Python and no more (the other is multiprocessing's)."""
+    import multiprocessing
+
+    if not sys.executable or not os.access(sys.executable, os.X_OK):
+        _conform.skip("forked processes work; sys.executable, to spawn one, cannot be run")
+    context = multiprocessing.get_context("spawn")
+    handler = Handler()
+    with handler.installed():
+        filled = Filled(5000, 3)
+        mine, its = context.Pipe(False)
+        process = context.Process(target=its.send, args=(pickle.dumps(filled.array, 2),))
+        process.start()
+        its.close()
+        data = receive(mine, process, "a spawned child")
+        expect_child_ends(process, "a spawned child")
+        mine.close()
+        made = pickle.loads(data)
+        expect_bytes(made.tobytes(), filled.contents, "an array that a spawned child sent back")
+        filled.check("after a child was spawned")
+        del filled, made
+    handler.expect_settled()
+
+
+def processes():
+    forked()
+    if not _conform.is_slow():
+        spawned()

@@ -117,7 +117,7 @@ PROPERTY(threads_first_call,
 
 /* ---- at once ----------------------------------------------------------------------------- */
 
-enum { THREADS = 3, SLOTS = 24, LEAST_NS = 8000000, LEAST_CPU_NS = 4000000, STEPS = 256 };
+enum { THREADS = 3, SLOTS = 24, LEAST_NS = 8000000, LEAST_CPU_NS = 6000000, STEPS = 256 };
 struct mixer {
     size_t number;
     uint64_t begun; /* on the clock */

@@ -20,7 +20,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { PAUSE_NS = 10000, AFTER_NS = 15000, JITTER_NS = 16384, WHOLE_NS = 20000000 };
+enum { PAUSE_NS = 10000, AFTER_NS = 15000, JITTER_NS = 16384, WHOLE_NS = 30000000 };
 
 /* A thread's timer runs out once and is set anew when the pause is over, so that the thread gets
  * on between two; and no more after a while, because on a busy machine a pause can take long. */

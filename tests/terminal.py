@@ -163,6 +163,11 @@ def killed(tap):
 
 
 def main():
+    try:
+        for end in pty.openpty():
+            os.close(end)
+    except OSError as error:
+        suite.skip_all("no pseudo-terminal can be opened: %s" % error)
     tap = suite.Tap()
     suite.adopt_orphans()
     with suite.scratch() as folder:
@@ -171,13 +176,7 @@ def main():
             with open(name + ".c", "w") as file:
                 file.write(source)
             suite.build(name + ".c", name + ".so")
-        try:
-            for end in pty.openpty():
-                os.close(end)
-        except OSError as error:
-            tap.skip("a terminal", "no pseudo-terminal can be opened: %s" % error)
-        else:
-            terminals(tap)
+        terminals(tap)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             interrupt(tap, number, "--handler=./hangs.so")
         interrupt(tap, signal.SIGINT, "--handler=./leaves.so")

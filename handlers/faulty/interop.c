@@ -45,14 +45,14 @@ static void *knowing_realloc(void *ctx, void *p, size_t size)
     return moved;
 }
 
-/* A block is the caller's for two hundred calls, which is long. */
+/* A block is the caller's for a hundred calls, which is long. */
 static size_t calls, lent_at[KNOWN];
 
 static void *lends_for_a_while_malloc(void *ctx, size_t size)
 {
     calls++;
     for (int i = 0; i < KNOWN; i++) {
-        if (known[i] != NULL && lent_at[i] + 200 < calls && base_size(known[i]) == size) {
+        if (known[i] != NULL && lent_at[i] + 100 < calls && base_size(known[i]) == size) {
             lent_at[i] = calls;
             return known[i];
         }
@@ -81,7 +81,8 @@ static void lends_for_a_while_free(void *ctx, void *p, size_t size)
     base_free(ctx, p, size);
 }
 MUTANT(lends_for_a_while,
-       "interop.buffer interop.dlpack interop.array-interface interop.ctypes interop.pickle",
+       "interop.buffer interop.dlpack interop.array-interface interop.ctypes interop.torch "
+       "interop.pickle",
        .malloc = lends_for_a_while_malloc, .calloc = lends_for_a_while_calloc,
        .realloc = knowing_realloc, .free = lends_for_a_while_free);
 
@@ -97,7 +98,7 @@ static void tidies_after_threads_free(void *ctx, void *p, size_t size)
     base_free(ctx, p, size);
 }
 MUTANT(tidies_after_threads,
-       "interop.buffer interop.dlpack interop.array-interface interop.ctypes",
+       "interop.buffer interop.dlpack interop.array-interface interop.ctypes interop.torch",
        .malloc = knowing_malloc, .realloc = knowing_realloc, .free = tidies_after_threads_free);
 
 /* One block for two that ask for as much, one after the other: until either is freed. */

@@ -11,6 +11,7 @@
 /* Filled before main by the constructors that PROPERTY and GROUP leave behind. */
 static const struct property *properties;
 static const struct group *groups;
+static const struct untested *all_untested;
 static size_t property_count;
 static const struct property **ordered;
 
@@ -19,6 +20,19 @@ void property_register(struct property *property)
     property->next = properties;
     properties = property;
     property_count++;
+}
+
+void untested_register(struct untested *untested)
+{
+    const struct untested **last = &all_untested;
+    while (*last != NULL)
+        last = (const struct untested **)&(*last)->next;
+    *last = untested;
+}
+
+const struct untested *untested_first(void)
+{
+    return all_untested;
 }
 
 void group_register(struct group *group)

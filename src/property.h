@@ -86,8 +86,25 @@ struct group {
     }                                                                                              \
     _Static_assert(place > 0, "a group has a place in lists")
 
+/* A clause that nothing can test, with why. */
+struct untested {
+    const char *clause, *source, *why;
+    const struct untested *next;
+};
+
+#define UNTESTED(symbol, ...)                                                                      \
+    static struct untested symbol = {__VA_ARGS__};                                                 \
+    __attribute__((constructor)) static void symbol##_register(void)                               \
+    {                                                                                              \
+        untested_register(&symbol);                                                                \
+    }
+
 void property_register(struct property *property);
 void group_register(struct group *group);
+void untested_register(struct untested *untested);
+
+/* The first of them, in the order of their file; the others follow by next. */
+const struct untested *untested_first(void);
 
 /* All properties, ordered by the rank of their group and then as they stand in its
  * file.  *count receives how many.  The array belongs to the registry. */

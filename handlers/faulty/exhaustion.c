@@ -22,8 +22,9 @@ MUTANT(malloc_unchecked, "exhaustion.nth-request", .malloc = unchecked_malloc);
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *locked_calloc(void *ctx, size_t nelem, size_t elsize)
 {
+    static void *volatile node; /* seen, or the compiler leaves the pair out */
     pthread_mutex_lock(&table_lock);
-    void *node = malloc(32);
+    node = malloc(32);
     if (node == NULL)
         return NULL;
     free(node);

@@ -267,4 +267,7 @@ void report_clauses(const struct property *const *properties, size_t count)
         if (p->looks != NULL)
             printf("* A failure looks like: %s\n", p->looks);
     }
+    puts("\n## What nothing here can test");
+    for (const struct untested *u = untested_first(); u != NULL; u = u->next)
+        printf("\n* %s. %s.\n  Not tested, for %s.\n", u->clause, u->source, u->why);
 }

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The catalogue of properties: whole, and the same in docs/clauses.md as in the program."""
+
+import os
+import re
+
+import suite
+
+FIELDS = ("clause", "level", "source", "about", "why", "hint", "looks", "code")
+
+
+def explained(tap, identity):
+    """--explain says each field of a property, and none is empty."""
+    result = suite.conform("--explain", identity)
+    missing = [f for f in FIELDS if not re.search(r"^ +%s +\S" % f, result.stdout, re.M)]
+    tap.point(result.code == 0 and not missing, "--explain %s is whole" % identity, missing or result)
+
+
+def sections(page):
+    """The property ids of docs/clauses.md, with the text of each."""
+    parts = re.split(r"^### (\S+)$", page, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def main():
+    tap = suite.Tap()
+    listed = suite.conform("--list")
+    ids = [line.split()[0] for line in listed.stdout.splitlines()]
+    tap.point(len(ids) == len(set(ids)) and len(ids) > 100, "--list has each id once", listed)
+    for identity in ids:
+        explained(tap, identity)
+    with open(os.path.join(suite.SOURCE, "docs", "clauses.md"), encoding="utf-8") as file:
+        kept = file.read()
+    made = suite.conform("--clauses").stdout
+    tap.point(kept == made, "docs/clauses.md is what conform --clauses prints",
+              "run ./conform --clauses >docs/clauses.md")
+    described = sections(made)
+    for identity in ids:
+        text = described.get(identity, "")
+        tap.point(re.search(r"^\* Source: \S", text, re.M), identity + " has a clause with a source",
+                  text)
+    extra = sorted(set(described) - set(ids))
+    tap.point(not extra, "no clause is without a property", extra)
+    untested = made.partition("## What nothing here can test")[2]
+    tap.point(untested.count("\n* ") >= 5 and untested.count("Not tested, for ") >= 5,
+              "what cannot be tested is listed, with why", untested)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

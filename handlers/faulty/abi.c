@@ -430,3 +430,11 @@ MUTANT_GETTER(ctx_at_an_address_of_its_choice, "abi.ctx-passed")
     }
     return &handler;
 }
+
+/* Dead on arrival. */
+static void *no_malloc(void *ctx, size_t size)
+{
+    (void)ctx, (void)size;
+    return NULL;
+}
+MUTANT(refuses_everything, "abi.loads", .malloc = no_malloc);

@@ -123,7 +123,7 @@ PROPERTY(exhaustion_no_leak,
     enum { ROUNDS = 64, DEEPEST = 6 };
     begin();
     for (size_t nth = 1; nth <= DEEPEST; nth++) {
-        size_t held[2], refused = 0;
+        size_t held[2] = {0}, refused = 0;
         for (size_t round = 0; round < ROUNDS + 8; round++) {
             if (round == 8) /* what is made once is made by now */
                 held[0] = interpose_counts().blocks;

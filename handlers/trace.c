@@ -301,8 +301,8 @@ static void *trace_realloc(void *ctx, void *ptr, size_t new_size)
         return trace_malloc(ctx, new_size);
     if (__builtin_add_overflow(new_size, sizeof(struct header), &total))
         return NULL;
-    struct header *h = (struct header *)ptr - 1, old = *h;
-    h = realloc(h, total);
+    struct header old = ((struct header *)ptr)[-1];
+    struct header *h = realloc((struct header *)ptr - 1, total);
     if (h == NULL)
         return NULL;
     struct stack *s = stack_here();

@@ -244,9 +244,10 @@ enum { NUMPYS_DOMAIN = 389047 };
 
 static void track(const void *p, size_t size)
 {
+    int (*note)(unsigned, uintptr_t, size_t) =
+        PYTHON(int (*)(unsigned, uintptr_t, size_t), "PyTraceMalloc_Track");
     if (p != NULL)
-        PYTHON(int (*)(unsigned, uintptr_t, size_t),
-               "PyTraceMalloc_Track")(NUMPYS_DOMAIN, (uintptr_t)p, size);
+        note(NUMPYS_DOMAIN, (uintptr_t)p, size);
 }
 
 /* Shows what it takes itself, as one of NumPy's. */
@@ -272,9 +273,10 @@ MUTANT(tracks_what_was_freed, "numpy.tracemalloc", .free = tracks_what_was_freed
 static void *untracks_others_malloc(void *ctx, size_t size)
 {
     static void *previous;
+    int (*forget)(unsigned, uintptr_t) =
+        PYTHON(int (*)(unsigned, uintptr_t), "PyTraceMalloc_Untrack");
     if (previous != NULL)
-        PYTHON(int (*)(unsigned, uintptr_t),
-               "PyTraceMalloc_Untrack")(NUMPYS_DOMAIN, (uintptr_t)previous);
+        forget(NUMPYS_DOMAIN, (uintptr_t)previous);
     previous = base_malloc(ctx, size);
     return previous;
 }

@@ -273,10 +273,22 @@ PROPERTY(calloc_overflow,
 {
     static const size_t half = (size_t)1 << 32, top = (size_t)1 << 63;
     static const size_t pairs[][2] = {
-        {SIZE_MAX, 2},      {top, 2},           {top + 1, 2},           {half, half},
-        {half + 1, half},   {half << 1, half},  {SIZE_MAX, SIZE_MAX},   {SIZE_MAX / 8 + 2, 8},
-        {top / 8 + 1, 16},  {SIZE_MAX / 3, 4},  {SIZE_MAX / 12 + 1, 12}, {half << 8, half >> 4},
-        {top, 1},           {top / 2, 1},       {top / 2, 2},           {top - 1, 2},
+        {SIZE_MAX, 2},
+        {top, 2},
+        {top + 1, 2},
+        {half, half},
+        {half + 1, half},
+        {half << 1, half},
+        {SIZE_MAX, SIZE_MAX},
+        {SIZE_MAX / 8 + 2, 8},
+        {top / 8 + 1, 16},
+        {SIZE_MAX / 3, 4},
+        {SIZE_MAX / 12 + 1, 12},
+        {half << 8, half >> 4},
+        {top, 1},
+        {top / 2, 1},
+        {top / 2, 2},
+        {top - 1, 2},
     };
     static const size_t smalls[] = {1, 8, 16, 24, 64, 100, 1000, 4096};
     struct blocks company = {0};
@@ -310,8 +322,18 @@ struct no_elements {
 static void make_and_free_none(void *data)
 {
     static const size_t pairs[][2] = {
-        {0, 1}, {1, 0}, {0, 0}, {0, 8}, {8, 0}, {0, 4096}, {4096, 0}, {1000003, 0},
-        {0, SIZE_MAX}, {SIZE_MAX, 0}, {0, (size_t)1 << 32}, {(size_t)1 << 32, 0},
+        {0, 1},
+        {1, 0},
+        {0, 0},
+        {0, 8},
+        {8, 0},
+        {0, 4096},
+        {4096, 0},
+        {1000003, 0},
+        {0, SIZE_MAX},
+        {SIZE_MAX, 0},
+        {0, (size_t)1 << 32},
+        {(size_t)1 << 32, 0},
     };
     enum { PAIRS = sizeof pairs / sizeof *pairs, ROUNDS = 20 };
     const struct no_elements *test = data;

@@ -165,7 +165,8 @@ static void expect_nodes(void **pages, size_t count, const char *policy, const c
 {
     int status[64];
     size_t elsewhere = 0, seen[MOST_NODES] = {0}, share = 0;
-    struct nodes promised = read_nodes(policy + strcspn(policy, ":") + (strchr(policy, ':') != NULL));
+    struct nodes promised =
+        read_nodes(policy + strcspn(policy, ":") + (strchr(policy, ':') != NULL));
     unsigned here = 0;
     if (syscall(SYS_move_pages, 0, count, pages, NULL, status, 0) != 0)
         skip("the kernel does not say where pages are: move_pages: %s", strerror(errno));
@@ -182,7 +183,8 @@ static void expect_nodes(void **pages, size_t count, const char *policy, const c
     /* A node that is full sends local pages elsewhere; bound ones may never be. */
     expect(elsewhere <= (local ? count / 2 : 0),
            text("the pages to lie where numa=%s says, %s", policy, call),
-           "%zu of %zu pages on other nodes, the first page on node %d", elsewhere, count, status[0]);
+           "%zu of %zu pages on other nodes, the first page on node %d", elsewhere, count,
+           status[0]);
     for (size_t node = 0; node < MOST_NODES; node++)
         share += has_node(&promised, node);
     for (size_t node = 0; strncmp(policy, "interleave", 10) == 0 && node < MOST_NODES; node++) {
@@ -245,7 +247,8 @@ PROPERTY(claim_numa,
     unsigned char *grown = must_realloc(must_malloc(16), size);
     expect_placed(grown, size, claims.numa, text("after realloc from 16 to %zu", size));
     unsigned char *small = must_malloc(claims.numa_from), *p = must_malloc(size);
-    expect_placed(small, claims.numa_from, claims.numa, text("after malloc(%zu)", claims.numa_from));
+    expect_placed(small, claims.numa_from, claims.numa,
+                  text("after malloc(%zu)", claims.numa_from));
     expect_placed(p, size, claims.numa, text("after malloc(%zu)", size));
     unsigned char *other = must_calloc(1, size);
     expect_placed(other, size, claims.numa, text("after calloc(1, %zu)", size));
@@ -257,7 +260,8 @@ PROPERTY(claim_numa,
     subject_free(grown, size);
 }
 
-/* ---- guard pages ------------------------------------------------------------------------------ */
+/* ---- guard pages ------------------------------------------------------------------------------
+ */
 
 static sigjmp_buf stopped;
 
@@ -349,7 +353,8 @@ PROPERTY(claim_guard,
     }
 }
 
-/* ---- page-locked memory ------------------------------------------------------------------------ */
+/* ---- page-locked memory ------------------------------------------------------------------------
+ */
 
 enum { POINTER_MEMORY_TYPE = 2, MEMORY_TYPE_HOST = 1 }; /* of cuda.h */
 
@@ -408,7 +413,8 @@ PROPERTY(claim_pinned,
     }
 }
 
-/* ---- shared memory ------------------------------------------------------------------------------ */
+/* ---- shared memory ------------------------------------------------------------------------------
+ */
 
 /* What two processes tell each other. */
 struct talk {
@@ -419,8 +425,8 @@ struct talk {
 
 static struct talk *new_talk(void)
 {
-    struct talk *talk = mmap(NULL, sizeof *talk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                             -1, 0);
+    struct talk *talk =
+        mmap(NULL, sizeof *talk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (talk == MAP_FAILED)
         harness_broke("memory for two processes: %s", strerror(errno));
     return talk;
@@ -484,8 +490,8 @@ static void write_by_name(void *data)
 static void expect_no_name(const char *name, const char *when)
 {
     void *p = nep49_shm_attach(name, NULL);
-    expect(p == NULL, text("%s to be no block's name any more, %s", name, when), "it was mapped at %p",
-           p);
+    expect(p == NULL, text("%s to be no block's name any more, %s", name, when),
+           "it was mapped at %p", p);
 }
 
 /* Starts a process that owns a block, frees it at stage 2, and then waits to be killed. */

@@ -7,7 +7,8 @@
 #include "battery.h"
 #include "interpose.h"
 
-GROUP(exhaustion, 9, "Running out beneath the handler: requests that it makes of libc or the kernel are refused.");
+GROUP(exhaustion, 9,
+      "Running out beneath the handler: requests that it makes of libc or the kernel are refused.");
 
 /* A first round of calls lets the subject make what it makes once (its pools, its thread's part),
  * and shows whether its requests are seen. */
@@ -27,8 +28,8 @@ static void begin(void)
              "statically or with -Bsymbolic");
 }
 
-/* What is held, once it is no more than `blocks` and `bytes`, or when a thread of the handler's that
- * gives back later has had two seconds to get there. */
+/* What is held, once it is no more than `blocks` and `bytes`, or when a thread of the handler's
+ * that gives back later has had two seconds to get there. */
 static struct interpose_counts held_at_most(size_t blocks, size_t bytes)
 {
     struct interpose_counts held = interpose_counts();
@@ -123,7 +124,7 @@ PROPERTY(exhaustion_no_leak,
     enum { ROUNDS = 64, DEEPEST = 6 };
     begin();
     for (size_t nth = 1; nth <= DEEPEST; nth++) {
-        size_t held[2], refused = 0;
+        size_t held[2] = {0}, refused = 0;
         for (size_t round = 0; round < ROUNDS + 8; round++) {
             if (round == 8) /* what is made once is made by now */
                 held[0] = interpose_counts().blocks;
@@ -142,10 +143,10 @@ PROPERTY(exhaustion_no_leak,
         held[1] = held_at_most(held[0] + ROUNDS / 4 - 1, SIZE_MAX).blocks;
         if (refused == 0)
             return;
-        expect(held[1] < held[0] + ROUNDS / 4,
-               text("no more to be held after %d calls in which request %zu was refused", ROUNDS,
-                    nth),
-               "%zu blocks of libc's before, %zu after", held[0], held[1]);
+        expect(
+            held[1] < held[0] + ROUNDS / 4,
+            text("no more to be held after %d calls in which request %zu was refused", ROUNDS, nth),
+            "%zu blocks of libc's before, %zu after", held[0], held[1]);
     }
 }
 

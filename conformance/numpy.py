@@ -301,7 +301,7 @@ def views():
         for words, view in VIEWS.items():
             seen = view(array)
             del seen
-            same(calls(handler) - before, 0, "the calls of the handler while %s came and went" % words)
+            same(calls(handler) - before, 0, "the handler's calls while %s came and went" % words)
         for words, view in VIEWS.items():
             owner = np.arange(12.0)
             kept = view(owner)

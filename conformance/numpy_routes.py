@@ -867,7 +867,8 @@ def refuse_each(shortage, function, wanted, at_rest):
         same(live - at_rest, 0, "the blocks left over of %s %s" % (function.__name__, when))
         if refused == 0:
             if missing:
-                _conform.broken("memory for %s" % function.__name__, "a MemoryError with nothing refused")
+                what = "memory for %s" % function.__name__
+                _conform.broken(what, "a MemoryError with nothing refused")
             return
 
 

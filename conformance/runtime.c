@@ -14,7 +14,8 @@ GROUP(runtime, 15, "NumPy's own side of the contract, whatever the handler.");
 
 #define NOT_YOURS "this is NumPy's: the handler can do nothing about it"
 
-/* ---- sorts without memory --------------------------------------------------------------------- */
+/* ---- sorts without memory ---------------------------------------------------------------------
+ */
 
 static void call_runtime(void *function)
 {
@@ -138,7 +139,8 @@ PROPERTY(runtime_set_handler_looks,
     python_call("runtime", "set_handler_looks");
 }
 
-/* ---- tracemalloc ------------------------------------------------------------------------------ */
+/* ---- tracemalloc ------------------------------------------------------------------------------
+ */
 
 PROPERTY(runtime_tracemalloc_of_refusals,
     .id     = "runtime.tracemalloc-of-refusals",
@@ -257,7 +259,8 @@ PROPERTY(runtime_tracemalloc_out_of_memory,
     .world  = WORLD_UNLOADED)
 {
     static PyDataMem_Handler refusing = {
-        .name = "refusing", .version = 1,
+        .name = "refusing",
+        .version = 1,
         .allocator = {NULL, refusing_malloc, refusing_calloc, refusing_realloc, refusing_free}};
     if (!interpose_works())
         skip("requests of libc do not come through the runner under memcheck or the sanitizers");
@@ -307,7 +310,8 @@ PROPERTY(runtime_setstate_without_handler,
     python_call("runtime", "setstate_without_handler");
 }
 
-/* ---- the size that free is told --------------------------------------------------------------- */
+/* ---- the size that free is told ---------------------------------------------------------------
+ */
 
 PROPERTY(runtime_free_size,
     .id     = "runtime.free-size",

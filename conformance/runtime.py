@@ -15,7 +15,7 @@ def plain_handler():
     return Handler("plain", plain=True)
 
 
-# ---- sorts without memory: those of objects and strings in a child, because it may not survive them
+# ---- sorts without memory: those of objects and strings in a child, which may not survive
 
 
 def without_memory(function):
@@ -66,7 +66,7 @@ def resize_strings():
     try:
         same(array.tolist()[3:], [""] * 22, "the strings that an array was filled up with")
     except MemoryError as error:
-        _conform.broken("an array of StringDType that was resized to be filled up with ''", str(error))
+        _conform.broken("an array of StringDType that grew to be filled up with ''", str(error))
 
 
 def structured_sort():

@@ -124,7 +124,8 @@ static void *arena_calloc(void *ctx, size_t nelem, size_t elsize)
     if (__builtin_mul_overflow(nelem, elsize, &size) ||
         __builtin_add_overflow(size, sizeof(struct header), &total))
         return NULL;
-    if (size > largest) /* libc knows which memory is fresh from the kernel, and does not touch it */
+    if (size >
+        largest) /* libc knows which memory is fresh from the kernel, and does not touch it */
         return finish(calloc(1, total), NULL, size);
     void *block = arena_malloc(ctx, size);
     return block ? memset(block, 0, size) : NULL;

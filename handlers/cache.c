@@ -60,7 +60,8 @@ static void drop_cache(void *arg)
 static struct cache *make_cache(void)
 {
     int saved = errno; /* free gets here as well, and leaves it as it was */
-    struct cache *cache = calloc(1, sizeof(*cache) + (BUCKETS - 1) * room * sizeof(struct header *));
+    struct cache *cache =
+        calloc(1, sizeof(*cache) + (BUCKETS - 1) * room * sizeof(struct header *));
     struct header **place = cache ? (struct header **)(cache + 1) : NULL;
 
     if (cache != NULL && pthread_setspecific(key, cache) == 0) {

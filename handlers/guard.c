@@ -106,8 +106,8 @@ static _Noreturn void stop(const void *block, const char *what)
 
 static struct header *header_of(const struct context *c, char *block)
 {
-    struct header *h = (struct header *)(void *)(c->before ? block - 2 * PAGE : block) -
-                       (c->before ? 0 : 1);
+    struct header *h =
+        (struct header *)(void *)(c->before ? block - 2 * PAGE : block) - (c->before ? 0 : 1);
 
     if (h->check != check_word(h))
         stop(block, "its header was written over, or it is none of this handler's");
@@ -150,10 +150,10 @@ static void *guard_malloc(void *ctx, size_t size)
         goto refused;
 
     char *block = c->before ? map + head : map + length - PAGE - rounded;
-    bool open = c->before ? mprotect(map, PAGE, PROT_READ | PROT_WRITE) == 0 &&
-                                (size == 0 || mprotect(block, length - head,
-                                                       PROT_READ | PROT_WRITE) == 0)
-                          : mprotect(map, length - PAGE, PROT_READ | PROT_WRITE) == 0;
+    bool open = c->before
+                    ? mprotect(map, PAGE, PROT_READ | PROT_WRITE) == 0 &&
+                          (size == 0 || mprotect(block, length - head, PROT_READ | PROT_WRITE) == 0)
+                    : mprotect(map, length - PAGE, PROT_READ | PROT_WRITE) == 0;
     if (!open) {
         munmap(map, length);
         goto refused;

@@ -67,8 +67,8 @@ static size_t round_up(size_t n, size_t unit)
 static char *reserve(size_t length, int protection)
 {
     size_t slack = HUGE - PAGE;
-    char *raw = mmap(NULL, length + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                     -1, 0);
+    char *raw =
+        mmap(NULL, length + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED)
         return NULL;
 
@@ -114,7 +114,8 @@ static void *remap_block(struct header *h, size_t new_size)
         return NULL;
     if (mremap(start, h->length, length, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) {
         unsigned char there;
-        if (mincore(place, PAGE, &there) == 0) /* the kernel may have taken it away before failing */
+        if (mincore(place, PAGE, &there) ==
+            0) /* the kernel may have taken it away before failing */
             munmap(place, length);
         return NULL;
     }

@@ -86,7 +86,8 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     *(void **)&je.dallocx = dlsym(library, "dallocx");
     if (je.mallocx == NULL || je.rallocx == NULL || je.dallocx == NULL) {
         je.dallocx = NULL;
-        *why = LIBRARY " has no mallocx, rallocx and dallocx: it is older than 3.5, or built with a prefix";
+        *why = LIBRARY
+            " has no mallocx, rallocx and dallocx: it is older than 3.5, or built with a prefix";
         return NULL;
     }
     return &handler;

@@ -58,7 +58,8 @@ static void *finish_libc(struct header *h, size_t size)
 
 static size_t length_for(size_t size)
 {
-    return (size + FIRST + PAGE - 1) & -(size_t)PAGE; /* size is at most PTRDIFF_MAX - FIRST - PAGE */
+    return (size + FIRST + PAGE - 1) &
+           -(size_t)PAGE; /* size is at most PTRDIFF_MAX - FIRST - PAGE */
 }
 
 /* MPOL_LOCAL takes no nodes.  The kernel wants to hear one more than the highest number. */
@@ -66,7 +67,8 @@ static int apply(const struct policy *p, void *start, size_t length)
 {
     bool nodes = p->mode != MPOL_LOCAL;
 
-    return (int)mbind(start, length, p->mode, nodes ? p->nodes : NULL, nodes ? MOST_NODES + 1 : 0, 0);
+    return (int)mbind(start, length, p->mode, nodes ? p->nodes : NULL, nodes ? MOST_NODES + 1 : 0,
+                      0);
 }
 
 /* Nothing is written to before the policy is there, or the first page would be elsewhere. */
@@ -231,7 +233,8 @@ static void write_claim(const char *text, const struct policy *p)
 
     for (unsigned node = 0; p->mode != MPOL_LOCAL && node < MOST_NODES; node++) {
         unsigned last = node;
-        while (last < MOST_NODES && p->nodes[last / (8 * sizeof(long))] >> last % (8 * sizeof(long)) & 1)
+        while (last < MOST_NODES &&
+               p->nodes[last / (8 * sizeof(long))] >> last % (8 * sizeof(long)) & 1)
             last++;
         if (last == node)
             continue;
@@ -277,8 +280,9 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
         return NULL;
     }
     if (!parse_policy(text, &wanted))
-        return refuse(why, POLICY, text, "only local, interleave, interleave:NODES and bind:NODES "
-                                         "are accepted, with nodes that have memory, as in 0,2-3");
+        return refuse(why, POLICY, text,
+                      "only local, interleave, interleave:NODES and bind:NODES "
+                      "are accepted, with nodes that have memory, as in 0,2-3");
     policy = wanted;
     void *trial = map_block(1);
     if (trial == NULL)

@@ -44,8 +44,8 @@ static struct {
 } cuda;
 
 static struct {
-    size_t from; /* 0: not decided yet */
-    bool forked; /* CUDA does not work in a forked child: there, libc makes the blocks */
+    size_t from;          /* 0: not decided yet */
+    bool forked;          /* CUDA does not work in a forked child: there, libc makes the blocks */
     pthread_mutex_t lock; /* of all below */
     struct {
         struct header *first;
@@ -76,7 +76,7 @@ static int class_of(size_t size)
     int class = 0;
 
     while (class < CLASSES && size + FIRST > (size_t)1 << (class + LOWEST))
-        class++;
+        class ++;
     return class;
 }
 
@@ -231,8 +231,10 @@ static const char *find_cuda(void)
     if (library == NULL) {
         const char *error = name ? dlerror() : NULL;
         snprintf(reason, sizeof(reason), "%s", error ? error : "");
-        snprintf(reason, sizeof(reason), name ? LIBRARY "='%.60s': %.150s" :
-                 "the CUDA runtime, libcudart.so, is not there; " LIBRARY " says where it is",
+        snprintf(reason, sizeof(reason),
+                 name ? LIBRARY "='%.60s': %.150s"
+                      : "the CUDA runtime, libcudart.so, is not there; " LIBRARY
+                        " says where it is",
                  name, error ? error : "it cannot be opened");
         return reason;
     }

@@ -24,8 +24,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "nep49_shm.h"
 #include "nep49.h"
+#include "nep49_shm.h"
 
 #define VARIABLE "NEP49_SHM_FROM"
 
@@ -51,7 +51,7 @@ struct node {
 };
 
 static struct {
-    size_t from; /* 0: not decided yet */
+    size_t from;          /* 0: not decided yet */
     pthread_mutex_t lock; /* of all below */
     int fd;
     uint64_t token, next, end; /* next: where the next block goes */
@@ -117,10 +117,15 @@ static void *map_block(size_t size)
     shared.next += length;
     *node = (struct node){.block = map, .length = length};
     insert(node);
-    *node->block = (struct nep49_shm_block){.magic = NEP49_SHM_MAGIC, .token = shared.token,
-                                            .offset = offset, .length = length,
-                                            .pid = (int32_t)getpid(), .fd = shared.fd,
-                                            .users = 1, .size = size, .node = node};
+    *node->block = (struct nep49_shm_block){.magic = NEP49_SHM_MAGIC,
+                                            .token = shared.token,
+                                            .offset = offset,
+                                            .length = length,
+                                            .pid = (int32_t)getpid(),
+                                            .fd = shared.fd,
+                                            .users = 1,
+                                            .size = size,
+                                            .node = node};
     pthread_mutex_unlock(&shared.lock);
     return node->block + 1;
 }
@@ -167,7 +172,8 @@ static void after_fork_in_parent(void)
  * page by page, from when it first writes to one. */
 static void copy_block(struct node *node, int fd)
 {
-    char *copy = mmap(NULL, node->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *copy =
+        mmap(NULL, node->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     size_t used = sizeof(struct nep49_shm_block) + node->block->size;
 
     node->copied = true;
@@ -331,7 +337,8 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
         return &handler;
     if (from == 0) {
         snprintf(refusal, sizeof(refusal),
-                 "%s='%.40s': only a number of bytes from 1 on is accepted, as in 64K", VARIABLE, text);
+                 "%s='%.40s': only a number of bytes from 1 on is accepted, as in 64K", VARIABLE,
+                 text);
         for (char *c = refusal; *c != '\0'; c++)
             *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
         *why = refusal;

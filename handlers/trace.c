@@ -167,7 +167,8 @@ static struct stack *stack_of(struct place *const *at, unsigned depth)
         if (s->hash == hash && s->depth == depth && memcmp(s->at, at, length) == 0)
             break;
     }
-    if (s == NULL && trace.stack_count < MOST_STACKS && (s = calloc(1, sizeof(*s) + length)) != NULL) {
+    if (s == NULL && trace.stack_count < MOST_STACKS &&
+        (s = calloc(1, sizeof(*s) + length)) != NULL) {
         s->hash = hash;
         s->depth = depth;
         memcpy(s->at, at, length);
@@ -301,8 +302,8 @@ static void *trace_realloc(void *ctx, void *ptr, size_t new_size)
         return trace_malloc(ctx, new_size);
     if (__builtin_add_overflow(new_size, sizeof(struct header), &total))
         return NULL;
-    struct header *h = (struct header *)ptr - 1, old = *h;
-    h = realloc(h, total);
+    struct header old = ((struct header *)ptr)[-1];
+    struct header *h = realloc((struct header *)ptr - 1, total);
     if (h == NULL)
         return NULL;
     struct stack *s = stack_here();
@@ -390,7 +391,8 @@ static void write_text(FILE *file)
     free(all);
 }
 
-/* ---- the report, as a flame graph -------------------------------------------------------------- */
+/* ---- the report, as a flame graph --------------------------------------------------------------
+ */
 
 enum { WIDTH = 1200, ROW = 18 };
 
@@ -432,8 +434,9 @@ static void write_box(FILE *file, const struct place *p, double x, double width,
 {
     unsigned shade = (unsigned)(mix((uintptr_t)p->line, strlen(p->function)) % 60);
 
-    fprintf(file, "<g><rect x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" height=\"%d\" fill=\"rgb(%u,%u,70)\" "
-                  "stroke=\"white\" stroke-width=\"0.5\"/><title>",
+    fprintf(file,
+            "<g><rect x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" height=\"%d\" fill=\"rgb(%u,%u,70)\" "
+            "stroke=\"white\" stroke-width=\"0.5\"/><title>",
             x, y, width, ROW - 1, 205 + shade / 2, 110 + shade);
     write_escaped(file, p->function, 200);
     fputs(" (", file);
@@ -488,10 +491,11 @@ static void write_svg(FILE *file)
     }
     qsort(all, count, sizeof(*all), by_frames);
     unsigned height = (deepest + 2) * ROW;
-    fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
-                  "font-family=\"monospace\" font-size=\"12\">\n"
-                  "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-                  "<text x=\"3\" y=\"13\">bytes of arrays at the peak: %zu</text>\n",
+    fprintf(file,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
+            "font-family=\"monospace\" font-size=\"12\">\n"
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+            "<text x=\"3\" y=\"13\">bytes of arrays at the peak: %zu</text>\n",
             WIDTH, height, bytes);
     if (bytes > 0)
         write_level(file, all, count, 0, 0, height - ROW, (double)WIDTH / (double)bytes);
@@ -563,9 +567,10 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
 
     if (trace.depth != 0)
         return &handler;
-    if ((depth != NULL && (*depth < '0' || *depth > '9')) || *end != '\0' || n < 1 || n > MOST_DEPTH) {
-        snprintf(refusal, sizeof(refusal), "%s='%.40s': only a number from 1 to %d is accepted", DEPTH,
-                 depth, MOST_DEPTH);
+    if ((depth != NULL && (*depth < '0' || *depth > '9')) || *end != '\0' || n < 1 ||
+        n > MOST_DEPTH) {
+        snprintf(refusal, sizeof(refusal), "%s='%.40s': only a number from 1 to %d is accepted",
+                 DEPTH, depth, MOST_DEPTH);
         for (char *c = refusal; *c != '\0'; c++)
             *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
         *why = refusal;

@@ -27,15 +27,15 @@ enum { GRAVES = 4096, SAMPLE_EVERY = 64, EDGE = 64, ORIGINS = 1 << 14 };
 struct auditor {
     PyDataMem_Handler outer, *inner, snapshot;
     const PyDataMem_Handler *before;
-    struct audit *audit;            /* where is counted */
-    struct violation *violations;   /* the creator's, also in forked children */
+    struct audit *audit;          /* where is counted */
+    struct violation *violations; /* the creator's, also in forked children */
     struct audit of_child;
     struct auditor_options options;
     pthread_mutex_t lock;
     struct blockmap *map;
-    uint64_t numbers;               /* of blocks, in the order they were made */
-    uintptr_t graves[GRAVES];       /* addresses lately freed */
-    char *origins[ORIGINS];         /* Python lines, by a hash; a block's data is its index */
+    uint64_t numbers;         /* of blocks, in the order they were made */
+    uintptr_t graves[GRAVES]; /* addresses lately freed */
+    char *origins[ORIGINS];   /* Python lines, by a hash; a block's data is its index */
 };
 
 /* A fork must not leave the lock held in the child. */
@@ -303,8 +303,7 @@ static uintptr_t *grave_of(struct auditor *a, uintptr_t address)
 enum whose { OURS, OLDER, DEAD };
 
 /* Takes a block out of the books.  `others` are blocks that are older than the audit. */
-static enum whose leave(struct auditor *a, void *p, struct live_block *block,
-                        _Atomic size_t *calls)
+static enum whose leave(struct auditor *a, void *p, struct live_block *block, _Atomic size_t *calls)
 {
     pthread_mutex_lock(&a->lock);
     bump(calls, 1);
@@ -335,8 +334,8 @@ static void *audited_malloc(void *ctx, size_t size)
 static bool is_zero(const unsigned char *p, size_t size)
 {
     size_t edge = size < 4096 ? size : 4096;
-    return edge == 0 || (p[0] == 0 && memcmp(p, p + 1, edge - 1) == 0 &&
-                         memcmp(p, p + size - edge, edge) == 0);
+    return edge == 0 ||
+           (p[0] == 0 && memcmp(p, p + 1, edge - 1) == 0 && memcmp(p, p + size - edge, edge) == 0);
 }
 
 static void *audited_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -396,8 +395,8 @@ static void *realloc_of_ours(struct auditor *a, void *p, size_t size, const stru
     }
     enter(a, moved, size, "realloc", &a->audit->realloc_calls);
     if (!has_edges(&edges, moved != NULL ? moved : p))
-        violated(a, LOST_CONTENTS, "realloc from %zu to %zu bytes%s: the bytes are others", old->size,
-                 size, moved == NULL ? " was refused" : "");
+        violated(a, LOST_CONTENTS, "realloc from %zu to %zu bytes%s: the bytes are others",
+                 old->size, size, moved == NULL ? " was refused" : "");
     return moved;
 }
 
@@ -492,8 +491,8 @@ struct auditor *auditor_create(PyDataMem_Handler *inner, const PyDataMem_Handler
     a->violations = audit->violations;
     a->options = *options;
     a->outer = *inner;
-    a->outer.allocator = (PyDataMemAllocator){a, audited_malloc, audited_calloc, audited_realloc,
-                                              audited_free};
+    a->outer.allocator =
+        (PyDataMemAllocator){a, audited_malloc, audited_calloc, audited_realloc, audited_free};
     pthread_mutex_init(&a->lock, NULL);
     only = a;
     pthread_atfork(lock_before_fork, unlock_after_fork, count_apart_in_child);

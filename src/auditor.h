@@ -44,8 +44,8 @@ enum { VIOLATION_KINDS = SAID_HALF_AFTER_REFUSAL + 1, SIZE_CLASSES = 48, LARGEST
 
 struct violation {
     _Atomic size_t times;
-    char text[384];   /* the first one */
-    char where[256];  /* the Python line that was running, or "" */
+    char text[384];  /* the first one */
+    char where[256]; /* the Python line that was running, or "" */
     pid_t process;
 };
 
@@ -77,17 +77,17 @@ struct auditor_options {
 
 struct auditor;
 
-/* An auditor before `inner`, which has to outlive it.  Pointers that it never gave out are taken for
- * blocks of `before`, the handler that was in force earlier.  There is one in a process.  NULL where
- * there is no memory. */
+/* An auditor before `inner`, which has to outlive it.  Pointers that it never gave out are taken
+ * for blocks of `before`, the handler that was in force earlier.  There is one in a process.  NULL
+ * where there is no memory. */
 struct auditor *auditor_create(PyDataMem_Handler *inner, const PyDataMem_Handler *before,
                                struct audit *audit, const struct auditor_options *options);
 
 /* What NumPy is to be given: name and version are those of the handler behind. */
 PyDataMem_Handler *auditor_handler(struct auditor *auditor);
 
-/* In a child that was forked: goes on counting into `audit`.  Without this a child keeps its counts to
- * itself; violations it always shares. */
+/* In a child that was forked: goes on counting into `audit`.  Without this a child keeps its counts
+ * to itself; violations it always shares. */
 void auditor_share(struct auditor *auditor, struct audit *audit);
 
 /* Prints the blocks that are live, by the Python line that asked for them where that is known, most

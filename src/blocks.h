@@ -40,8 +40,8 @@ _Noreturn void pattern_broken_at(int line, const void *p, size_t at, size_t size
     do {                                                                                           \
         size_t at_ = first_nonzero(p, size);                                                       \
         if (at_ != (size))                                                                         \
-            broken_at(__LINE__, text("byte %zu of %zu to be 0, %s", at_, (size_t)(size),           \
-                                     text(__VA_ARGS__)),                                           \
+            broken_at(__LINE__,                                                                    \
+                      text("byte %zu of %zu to be 0, %s", at_, (size_t)(size), text(__VA_ARGS__)), \
                       "0x%02x, in the block at %p", ((const unsigned char *)(p))[at_],             \
                       (const void *)(p));                                                          \
     } while (0)
@@ -54,8 +54,8 @@ size_t first_nonzero(const void *p, size_t size);
     do {                                                                                           \
         size_t alignment_ = required_alignment(size);                                              \
         if ((uintptr_t)(p) % alignment_ != 0)                                                      \
-            broken_at(__LINE__, text("%s to be aligned to %zu bytes", text(__VA_ARGS__),           \
-                                     alignment_),                                                  \
+            broken_at(__LINE__,                                                                    \
+                      text("%s to be aligned to %zu bytes", text(__VA_ARGS__), alignment_),        \
                       "%p, which is aligned to %zu", (const void *)(p), alignment_of(p));          \
     } while (0)
 /* The largest power of two that the address is a multiple of. */

@@ -55,9 +55,8 @@ static const char *read_guard(const char *value, size_t length, struct claims *c
 static const char *read_hugepage(const char *value, size_t length, struct claims *claims)
 {
     claims->hugepage = read_number(value, length);
-    return claims->hugepage != 0
-               ? NULL
-               : text("hugepage=%.*s: not a number of bytes", (int)length, value);
+    return claims->hugepage != 0 ? NULL
+                                 : text("hugepage=%.*s: not a number of bytes", (int)length, value);
 }
 
 /* POLICY@N, or POLICY:NODES@N with nodes as in 0,2-3. */
@@ -69,8 +68,9 @@ static const char *read_numa(const char *value, size_t length, struct claims *cl
     size_t word = colon != NULL ? (size_t)(colon - value) : policy;
     bool nodes = colon != NULL && word + 1 < policy &&
                  strspn(colon + 1, "0123456789,-") >= policy - word - 1;
-    bool known = colon == NULL ? is(value, word, "local")
-                               : nodes && (is(value, word, "interleave") || is(value, word, "bind"));
+    bool known = colon == NULL
+                     ? is(value, word, "local")
+                     : nodes && (is(value, word, "interleave") || is(value, word, "bind"));
     claims->numa_from = at != NULL ? read_number(at + 1, length - policy - 1) : 0;
     if (!known || claims->numa_from == 0 || policy >= sizeof claims->numa)
         return text("numa=%.*s: not local@BYTES, interleave:NODES@BYTES or bind:NODES@BYTES",
@@ -83,16 +83,14 @@ static const char *read_numa(const char *value, size_t length, struct claims *cl
 static const char *read_pinned(const char *value, size_t length, struct claims *claims)
 {
     claims->pinned = read_number(value, length);
-    return claims->pinned != 0
-               ? NULL
-               : text("pinned=%.*s: not a number of bytes", (int)length, value);
+    return claims->pinned != 0 ? NULL
+                               : text("pinned=%.*s: not a number of bytes", (int)length, value);
 }
 
 static const char *read_shm(const char *value, size_t length, struct claims *claims)
 {
     claims->shm = read_number(value, length);
-    return claims->shm != 0 ? NULL
-                            : text("shm=%.*s: not a number of bytes", (int)length, value);
+    return claims->shm != 0 ? NULL : text("shm=%.*s: not a number of bytes", (int)length, value);
 }
 
 static const struct {

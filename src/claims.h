@@ -11,13 +11,13 @@
 enum guard { GUARD_NONE, GUARD_AFTER, GUARD_BEFORE };
 
 struct claims {
-    size_t alignment;  /* every block's, a power of two; 0 where none is claimed */
-    enum guard guard;  /* GUARD_NONE where none is claimed */
-    size_t hugepage;   /* blocks from that size on lie in huge pages; 0 where none do */
-    char numa[64];     /* "local", "interleave:NODES" or "bind:NODES"; "" where none is claimed */
-    size_t numa_from;  /* for blocks from that size on */
-    size_t pinned;     /* blocks from that size on are page-locked for CUDA; 0 where none are */
-    size_t shm;        /* blocks from that size on can be mapped by name; 0 where none can */
+    size_t alignment; /* every block's, a power of two; 0 where none is claimed */
+    enum guard guard; /* GUARD_NONE where none is claimed */
+    size_t hugepage;  /* blocks from that size on lie in huge pages; 0 where none do */
+    char numa[64];    /* "local", "interleave:NODES" or "bind:NODES"; "" where none is claimed */
+    size_t numa_from; /* for blocks from that size on */
+    size_t pinned;    /* blocks from that size on are page-locked for CUDA; 0 where none are */
+    size_t shm;       /* blocks from that size on can be mapped by name; 0 where none can */
 };
 
 /* Reads `words`, separated by white space.  Returns NULL, or one line on the first word

@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "children.h"
+#include "clock.h"
 #include "memcheck.h"
 #include "python_path.h"
 #include "random.h"
@@ -399,8 +399,8 @@ static enum exit_code report(struct coordinator *c)
     if (code == EXIT_CANNOT_LOAD)
         leave_with(code, "%s: %s", text_safe(c->place.argument), text_safe(load->why));
     if (code == EXIT_CANNOT_WORK_HERE)
-        leave_with(code, "%s: it says that it cannot work here: %s",
-                   text_safe(c->place.argument), text_safe(load->why));
+        leave_with(code, "%s: it says that it cannot work here: %s", text_safe(c->place.argument),
+                   text_safe(load->why));
     if (!report_files_take_stdout(c->options) &&
         report_text(stdout, &c->run, wants_color(c->options)) != 0)
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
@@ -490,9 +490,9 @@ static void set_up(struct coordinator *c, char **argv)
     if (c->options->memcheck)
         enter_memcheck(c, argv);
     c->plan.timeout_is_given = c->options->timeout != 0;
-    c->plan.timeout = c->options->timeout != 0      ? c->options->timeout
-                      : memcheck_is_running()       ? memcheck_timeout
-                                                    : usual_timeout;
+    c->plan.timeout = c->options->timeout != 0 ? c->options->timeout
+                      : memcheck_is_running()  ? memcheck_timeout
+                                               : usual_timeout;
     c->plan.seed = c->options->seed;
     c->plan.place = &c->place;
     if (c->place.module == NULL && object_file_sha256(c->place.path, c->run.sha256) != 0)
@@ -507,8 +507,8 @@ static void set_up(struct coordinator *c, char **argv)
 /* How much a verdict says against the handler: of all rounds, the worst one is told. */
 static int weight(enum verdict verdict)
 {
-    static const int weights[VERDICT_COUNT] = {[SKIP] = 1, [WARN] = 2,    [BROK] = 3,
-                                               [FAIL] = 4, [TIMEOUT] = 5, [CRASH] = 6};
+    static const int weights[VERDICT_COUNT] = {
+        [SKIP] = 1, [WARN] = 2, [BROK] = 3, [FAIL] = 4, [TIMEOUT] = 5, [CRASH] = 6};
     return weights[verdict];
 }
 
@@ -520,7 +520,8 @@ static bool keep_round(struct coordinator *c)
         c->kept = allocate(c->plan.count, sizeof *c->kept);
     for (size_t i = 0; i < c->plan.count; i++) {
         const struct record *record = board_record(c->plan.board, i);
-        size_t bad_rounds = c->kept[i].bad_rounds + (record->verdict != PASS && record->verdict != SKIP);
+        size_t bad_rounds =
+            c->kept[i].bad_rounds + (record->verdict != PASS && record->verdict != SKIP);
         bad = bad || (verdict_is_bad(record->verdict) &&
                       (c->properties[i]->judge == JUDGE_HANDLER || record->verdict == BROK));
         if (c->rounds == 0 || weight(record->verdict) > weight(c->kept[i].verdict))

@@ -199,10 +199,10 @@ void drive_load_subject(void)
     step("loading %s", drive.setup.place->label);
     if (drive.setup.place->module != NULL && !python_is_up())
         skip("a handler from a Python module needs the interpreter");
-    enum load_state state = drive.setup.place->module != NULL
-                                ? python_subject_load(drive.setup.place, &drive.subject, why,
-                                                      sizeof why)
-                                : subject_load(drive.setup.place, &drive.subject, why, sizeof why);
+    enum load_state state =
+        drive.setup.place->module != NULL
+            ? python_subject_load(drive.setup.place, &drive.subject, why, sizeof why)
+            : subject_load(drive.setup.place, &drive.subject, why, sizeof why);
     tell_load(state, why);
     if (state == LOAD_UNFIT)
         skip("it says that it cannot work here: %s", why);
@@ -391,8 +391,7 @@ void *must_malloc(size_t size)
 void *must_calloc(size_t nelem, size_t elsize)
 {
     void *p = subject_calloc(nelem, elsize);
-    return p != NULL ? p
-                     : not_refused(p, text("calloc(%zu, %zu)", nelem, elsize), nelem * elsize);
+    return p != NULL ? p : not_refused(p, text("calloc(%zu, %zu)", nelem, elsize), nelem * elsize);
 }
 
 void *must_realloc(void *old, size_t size)

@@ -56,7 +56,7 @@ static struct {
     struct findings *findings;
     struct auditor *auditor;
     struct failer failer;
-    PyDataMem_Handler before; /* NumPy's own default handler */
+    PyDataMem_Handler before;  /* NumPy's own default handler */
     PyDataMem_Handler *numpys; /* the struct that it was copied from */
 } program;
 
@@ -74,9 +74,8 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
         PyErr_SetString(PyExc_ImportError, wrong);
         return NULL;
     }
-    enum load_state state =
-        (program.place.module != NULL ? python_subject_load : subject_load)(
-            &program.place, &program.subject, findings->why, sizeof findings->why);
+    enum load_state state = (program.place.module != NULL ? python_subject_load : subject_load)(
+        &program.place, &program.subject, findings->why, sizeof findings->why);
     findings->load = state;
     if (state != LOAD_DONE)
         _exit(EXIT_CANNOT_LOAD); /* told by the process that waits */
@@ -90,8 +89,8 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
         return NULL;
     program.before = *program.numpys;
     failer_init(&program.failer, program.subject.handler);
-    program.auditor = auditor_create(&program.failer.handler, &program.before, &findings->audit,
-                                     &options);
+    program.auditor =
+        auditor_create(&program.failer.handler, &program.before, &findings->audit, &options);
     if (program.auditor == NULL)
         return PyErr_NoMemory();
     if (PyCapsule_SetPointer(capsule, auditor_handler(program.auditor)) != 0)
@@ -230,7 +229,8 @@ static const char *judge_run(int status, size_t nth)
     if (lost->times > 0)
         return text("with request %zu refused %s", nth, lost->text);
     if (findings->uncaught && !findings->memory_error)
-        return text("with request %zu refused it ended by an exception that is no MemoryError", nth);
+        return text("with request %zu refused it ended by an exception that is no MemoryError",
+                    nth);
     if (findings->reached_end && findings->audit.live_bytes > findings->leaked_by_success &&
         findings->leaked_by_success != SIZE_MAX)
         return text("with request %zu refused %zu bytes more than else are left after the end", nth,
@@ -330,7 +330,8 @@ static void print_violations(FILE *file, const struct audit *audit)
             continue;
         fprintf(file, "%s %s: %s, %zu time%s\n",
                 violation_counts((enum violation_kind)i) ? "VIOLATION" : "known    ",
-                violation_party((enum violation_kind)i) == BY_HANDLER ? "by the handler" : "by NumPy",
+                violation_party((enum violation_kind)i) == BY_HANDLER ? "by the handler"
+                                                                      : "by NumPy",
                 violation_name((enum violation_kind)i), violation->times,
                 violation->times == 1 ? "" : "s");
         fprintf(file, "          first: %s%s%s\n", violation->text,
@@ -346,18 +347,20 @@ static void print_summary(const struct findings *findings, double seconds)
     if (!program.options->quiet) {
         fprintf(file, "\nconform: %s, audited\n", text_safe(program.place.label));
         print_calls(file, audit);
-        fprintf(file, "  memory    peak %zu bytes; live at exit %zu bytes in %zu blocks", audit->peak_bytes,
-                findings->bytes_at_exit, findings->blocks_at_exit);
+        fprintf(file, "  memory    peak %zu bytes; live at exit %zu bytes in %zu blocks",
+                audit->peak_bytes, findings->bytes_at_exit, findings->blocks_at_exit);
         if (findings->reached_end)
             fprintf(file, ", after the interpreter's end %zu in %zu", audit->live_bytes,
                     audit->live_blocks);
-        fprintf(file, "\n  time      about %.3f s inside the handler, of %.3f s\n", inside, seconds);
+        fprintf(file, "\n  time      about %.3f s inside the handler, of %.3f s\n", inside,
+                seconds);
         print_sizes(file, audit);
         if (findings->live[0] != '\0')
             fprintf(file, "  live at exit\n%s", findings->live);
     }
     print_violations(file, audit);
-    size_t handlers = audit_violations(audit, BY_HANDLER), numpys = audit_violations(audit, BY_NUMPY);
+    size_t handlers = audit_violations(audit, BY_HANDLER),
+           numpys = audit_violations(audit, BY_NUMPY);
     if (handlers + numpys == 0 && !program.options->quiet)
         fputs("conform: no violation\n", file);
     else if (handlers + numpys > 0)
@@ -439,8 +442,9 @@ int exec_fail_each(const struct options *options)
            findings->runs, options->onwards ? " and all after it" : "", findings->with_memory_error,
            findings->with_success, findings->bad_runs);
     if (findings->bad_runs > 0)
-        printf("first: %s\nNo call of the handler had gone wrong: this is NumPy's or the program's.\n",
-               findings->first_bad);
+        printf(
+            "first: %s\nNo call of the handler had gone wrong: this is NumPy's or the program's.\n",
+            findings->first_bad);
     if (findings->incomplete)
         printf("INCOMPLETE: stopped after %d runs\n", MOST_RUNS);
     bool whole = !findings->incomplete && findings->bad_runs == 0;

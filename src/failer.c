@@ -54,8 +54,8 @@ static void passing_free(void *ctx, void *p, size_t size)
 void failer_init(struct failer *failer, PyDataMem_Handler *inner)
 {
     *failer = (struct failer){.handler = *inner, .inner = inner};
-    failer->handler.allocator = (PyDataMemAllocator){failer, failing_malloc, failing_calloc,
-                                                     failing_realloc, passing_free};
+    failer->handler.allocator =
+        (PyDataMemAllocator){failer, failing_malloc, failing_calloc, failing_realloc, passing_free};
 }
 
 void failer_refuse(struct failer *failer, size_t nth, bool onwards, unsigned functions)

@@ -29,8 +29,8 @@ struct failer {
     _Atomic size_t refused;
 };
 
-/* Puts a failer, in memory of the caller's, before `inner`.  It refuses nothing yet; name and version
- * are those of the handler behind, at any time. */
+/* Puts a failer, in memory of the caller's, before `inner`.  It refuses nothing yet; name and
+ * version are those of the handler behind, at any time. */
 void failer_init(struct failer *failer, PyDataMem_Handler *inner);
 
 /* From now on refuses the nth request of those functions (REFUSE_...). */

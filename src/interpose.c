@@ -167,7 +167,8 @@ static bool refuses(void)
         return false;
     pthread_mutex_lock(&books.lock);
     size_t request = ++books.counts.requests;
-    bool refused = books.nth != 0 && (request == books.nth || (books.onwards && request > books.nth));
+    bool refused =
+        books.nth != 0 && (request == books.nth || (books.onwards && request > books.nth));
     books.counts.refused += refused;
     pthread_mutex_unlock(&books.lock);
     if (refused)
@@ -307,8 +308,7 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     va_end(arguments);
     if (new_length > old_length && refuses())
         return MAP_FAILED;
-    void *moved =
-        (void *)syscall(SYS_mremap, address, old_length, new_length, flags, wanted);
+    void *moved = (void *)syscall(SYS_mremap, address, old_length, new_length, flags, wanted);
     if (moved != MAP_FAILED && (flags & MREMAP_FIXED) != 0)
         strike_mapped(moved, new_length);
     if (moved != MAP_FAILED && is_watched()) {

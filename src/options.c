@@ -79,7 +79,8 @@ static const struct option long_options[] = {
 
 static const char help[] =
     "Usage: conform --handler HANDLER [OPTION]...\n"
-    "       conform --handler HANDLER [OPTION]... --exec -- SCRIPT|-m MODULE|-c CODE [ARGUMENT]...\n"
+    "       conform --handler HANDLER [OPTION]... --exec -- SCRIPT|-m MODULE|-c CODE "
+    "[ARGUMENT]...\n"
     "Test whether a NumPy data-memory handler (NEP 49) keeps the contract.\n"
     "\n"
     "What to test:\n"
@@ -245,8 +246,9 @@ static _Noreturn void missing_value(const char *word)
 static void set_command(struct options *options, enum command command)
 {
     if (options->command != COMMAND_RUN && options->command != command)
-        leave_with(EXIT_USAGE, "--exec, --list, --list-handlers, --explain and --clauses exclude each "
-                               "other; give one of them");
+        leave_with(EXIT_USAGE,
+                   "--exec, --list, --list-handlers, --explain and --clauses exclude each "
+                   "other; give one of them");
     options->command = command;
 }
 

@@ -47,7 +47,7 @@ struct options {
     size_t jobs;                    /* 0: as many as there are cores */
     double timeout;                 /* seconds; 0: the usual limit */
     uint64_t seed;
-    size_t repeat;                  /* rounds; 0 with until_fail: no end but a failure */
+    size_t repeat;      /* rounds; 0 with until_fail: no end but a failure */
     const char *python; /* or NULL for the one that configure chose */
     enum color color;
     bool no_fork, memcheck, strict, quiet, verbose, shuffle, until_fail;

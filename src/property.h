@@ -42,7 +42,7 @@ enum world {
 };
 
 struct property {
-    const char *id;     /* group.what-holds; it never changes its meaning */
+    const char *id; /* group.what-holds; it never changes its meaning */
     enum level level;
     enum basis basis;
     enum judge judge;
@@ -70,8 +70,8 @@ struct group {
 
 #define PROPERTY(symbol, ...)                                                                      \
     static void symbol##_run(void);                                                                \
-    static struct property symbol = {                                                              \
-        __VA_ARGS__, .run = symbol##_run, .file = __FILE__, .line = __LINE__};                     \
+    static struct property symbol = {__VA_ARGS__, .run = symbol##_run, .file = __FILE__,           \
+                                     .line = __LINE__};                                            \
     __attribute__((constructor)) static void symbol##_register(void)                               \
     {                                                                                              \
         property_register(&symbol);                                                                \

@@ -134,8 +134,7 @@ static const char *describe(struct environment *environment, const char *path)
         snprintf(environment->numpy, sizeof environment->numpy, "%s", numpy_version);
     Py_XDECREF(text_of);
     Py_XDECREF(numpy);
-    return numpy_version != NULL ? NULL
-                                 : text("NumPy cannot be imported: %s", python_error());
+    return numpy_version != NULL ? NULL : text("NumPy cannot be imported: %s", python_error());
 }
 
 bool python_is_up(void)
@@ -147,7 +146,8 @@ const char *python_import_array(void)
 {
     return _import_array() == 0 ? NULL
                                 : text("NumPy does not take a program built against the headers of "
-                                       "NumPy %s: %s", NUMPY_HEADERS_VERSION, python_error());
+                                       "NumPy %s: %s",
+                                       NUMPY_HEADERS_VERSION, python_error());
 }
 
 const char *python_start(const char *path, struct environment *environment)
@@ -238,8 +238,8 @@ static PyObject *import_source(const struct python_source *source)
     PyErr_Clear();
     if (!import_what_it_names(source))
         return NULL;
-    PyObject *code = Py_CompileString(source->text, text("conformance/%s.py", source->name),
-                                      Py_file_input);
+    PyObject *code =
+        Py_CompileString(source->text, text("conformance/%s.py", source->name), Py_file_input);
     module = code != NULL ? PyImport_ExecCodeModule(name, code) : NULL;
     Py_XDECREF(code);
     return module;

@@ -48,8 +48,8 @@ void python_after_fork_child(void);
 void python_release(void);
 void python_acquire(void);
 
-/* Imports conformance/GROUP.py and GROUP_*.py, where there are any, so that processes forked from here
- * on need not; the group is the first `length` characters. */
+/* Imports conformance/GROUP.py and GROUP_*.py, where there are any, so that processes forked from
+ * here on need not; the group is the first `length` characters. */
 void python_prepare(const char *group, size_t length);
 
 /* Whether this thread has it. */

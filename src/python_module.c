@@ -127,7 +127,8 @@ static void plain_free(void *ctx, void *p, size_t size)
 }
 
 static PyDataMem_Handler plain = {
-    .name = "plain", .version = 1,
+    .name = "plain",
+    .version = 1,
     .allocator = {NULL, plain_malloc, plain_calloc, plain_realloc, plain_free}};
 
 static PyObject *module_new_handler(PyObject *self, PyObject *arguments)
@@ -277,9 +278,9 @@ static PyObject *module_notes(PyObject *self, PyObject *capsule)
     size_t count = recorder_notes(recorder, notes, MOST_NOTES);
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        PyObject *entry = Py_BuildValue("(ssnn)", note_kind_name(notes[i].kind),
-                                        note_text(&notes[i]), (Py_ssize_t)notes[i].size,
-                                        (Py_ssize_t)notes[i].asked);
+        PyObject *entry =
+            Py_BuildValue("(ssnn)", note_kind_name(notes[i].kind), note_text(&notes[i]),
+                          (Py_ssize_t)notes[i].size, (Py_ssize_t)notes[i].asked);
         if (entry == NULL)
             Py_CLEAR(list);
         else
@@ -300,8 +301,8 @@ static PyObject *module_live(PyObject *self, PyObject *capsule)
         return PyErr_NoMemory();
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        PyObject *pair = Py_BuildValue("(Nn)", PyLong_FromSize_t(blocks[i].address),
-                                       (Py_ssize_t)blocks[i].size);
+        PyObject *pair =
+            Py_BuildValue("(Nn)", PyLong_FromSize_t(blocks[i].address), (Py_ssize_t)blocks[i].size);
         if (pair == NULL)
             Py_CLEAR(list);
         else

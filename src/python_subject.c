@@ -173,7 +173,8 @@ enum load_state python_subject_load(const struct subject_place *place, struct su
         if (PyErr_Occurred())
             snprintf(why, room, "%s", python_error());
         else
-            snprintf(why, room, "no handler came of it: it is of type %s, and neither a capsule "
+            snprintf(why, room,
+                     "no handler came of it: it is of type %s, and neither a capsule "
                      "named mem_handler, nor has it one, nor does it install one",
                      Py_TYPE(object)->tp_name);
         Py_XDECREF(object);

@@ -66,7 +66,7 @@ struct record {
     uintptr_t signal_address;
     bool signal_has_address;
     uint64_t memcheck_errors;
-    pid_t memcheck_pid; /* the first process that had any */
+    pid_t memcheck_pid;        /* the first process that had any */
     _Atomic int children_done; /* processes of in_child that reached their end */
 };
 
@@ -82,13 +82,13 @@ struct environment {
 enum load_state {
     LOAD_UNKNOWN, /* it did not come back from it */
     LOAD_DONE,
-    LOAD_FAILED,   /* no handler came of it: `why` says why */
-    LOAD_UNFIT,    /* the subject says that it cannot work here: `why` is its reason */
+    LOAD_FAILED, /* no handler came of it: `why` says why */
+    LOAD_UNFIT,  /* the subject says that it cannot work here: `why` is its reason */
 };
 struct load {
     _Atomic int state; /* enum load_state */
     char why[512];
-    char name[127];    /* raw, as in the struct, not terminated */
+    char name[127]; /* raw, as in the struct, not terminated */
     uint8_t version;
     bool has_name;
     char claims[256];
@@ -99,8 +99,8 @@ enum { MOST_WORKERS = 64 };
 
 struct board {
     size_t count;
-    size_t record_size;    /* rounded up to pages */
-    size_t header_size;    /* likewise */
+    size_t record_size;                     /* rounded up to pages */
+    size_t header_size;                     /* likewise */
     _Atomic size_t next_fresh, next_python; /* the two queues that workers take from */
     _Atomic size_t finished;
     _Atomic int timeouts; /* so far: the next ones are cut shorter */

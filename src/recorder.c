@@ -61,8 +61,8 @@ static void enter(struct recorder *r, const void *p, size_t size, enum recorder_
     }
     pthread_mutex_unlock(&r->lock);
     if (state == BLOCKMAP_OVERLAPS)
-        take_note(r, (struct note){.kind = NOTE_OVERLAPS, .p = p, .size = size,
-                                   .asked = other.size});
+        take_note(r,
+                  (struct note){.kind = NOTE_OVERLAPS, .p = p, .size = size, .asked = other.size});
 }
 
 static bool strike(struct recorder *r, const void *p, struct live_block *gone)
@@ -170,8 +170,8 @@ static void record_free(void *ctx, void *p, size_t size)
         !take_over(r, p, size, NOTE_OTHERS_FREE, NOTE_FOREIGN_FREE, &gone))
         return;
     if (p != NULL && gone.size != size)
-        take_note(r, (struct note){.kind = NOTE_WRONG_SIZE, .p = p, .size = size,
-                                   .asked = gone.size});
+        take_note(r,
+                  (struct note){.kind = NOTE_WRONG_SIZE, .p = p, .size = size, .asked = gone.size});
     r->inner->allocator.free(r->inner->allocator.ctx, p, size);
     after_call(r);
 }
@@ -299,9 +299,9 @@ struct live_block *recorder_live(struct recorder *recorder, size_t *count)
 const char *note_kind_name(enum note_kind kind)
 {
     static const char *const names[NOTE_KINDS] = {
-        [NOTE_FOREIGN_FREE] = "foreign-free",   [NOTE_FOREIGN_REALLOC] = "foreign-realloc",
-        [NOTE_OTHERS_FREE] = "others-free",     [NOTE_OTHERS_REALLOC] = "others-realloc",
-        [NOTE_WRONG_SIZE] = "wrong-size",       [NOTE_OVERLAPS] = "overlaps",
+        [NOTE_FOREIGN_FREE] = "foreign-free", [NOTE_FOREIGN_REALLOC] = "foreign-realloc",
+        [NOTE_OTHERS_FREE] = "others-free",   [NOTE_OTHERS_REALLOC] = "others-realloc",
+        [NOTE_WRONG_SIZE] = "wrong-size",     [NOTE_OVERLAPS] = "overlaps",
     };
     return names[kind];
 }

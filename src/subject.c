@@ -251,8 +251,8 @@ static enum load_state take_getter(struct subject *subject, struct symbol symbol
     subject->handler = subject->getter(&reason);
     if (subject->handler != NULL)
         return LOAD_DONE;
-    snprintf(why, room, "%s", reason != NULL ? text_safe(reason)
-                                             : text("%s returned NULL and no reason", name));
+    snprintf(why, room, "%s",
+             reason != NULL ? text_safe(reason) : text("%s returned NULL and no reason", name));
     return LOAD_UNFIT;
 }
 
@@ -260,9 +260,10 @@ static enum load_state take_data(struct subject *subject, struct symbol symbol, 
                                  char *why, size_t room)
 {
     if (symbol.size < sizeof(PyDataMem_Handler)) {
-        snprintf(why, room, "%s has %zu bytes, and a PyDataMem_Handler has %zu; export the struct "
-                 "itself, or a function nep49_get_handler that returns its address", name,
-                 symbol.size, sizeof(PyDataMem_Handler));
+        snprintf(why, room,
+                 "%s has %zu bytes, and a PyDataMem_Handler has %zu; export the struct "
+                 "itself, or a function nep49_get_handler that returns its address",
+                 name, symbol.size, sizeof(PyDataMem_Handler));
         return LOAD_FAILED;
     }
     subject->handler = symbol.address;
@@ -292,21 +293,25 @@ static enum load_state take_usual(struct subject *subject, char *why, size_t roo
     struct symbol data = look_up(subject->object, "nep49_handler");
     struct symbol function = look_up(subject->object, "nep49_get_handler");
     if (data.kind == KIND_ABSENT && function.kind == KIND_ABSENT) {
-        snprintf(why, room, "exports neither nep49_handler nor nep49_get_handler; see nep49.h, or "
+        snprintf(why, room,
+                 "exports neither nep49_handler nor nep49_get_handler; see nep49.h, or "
                  "say PATH:SYMBOL");
     } else if (data.kind != KIND_ABSENT && function.kind != KIND_ABSENT) {
-        snprintf(why, room, "exports both nep49_handler and nep49_get_handler; say which with "
+        snprintf(why, room,
+                 "exports both nep49_handler and nep49_get_handler; say which with "
                  "PATH:SYMBOL");
     } else if (data.kind == KIND_ABSENT && function.kind == KIND_FUNCTION) {
         return take_getter(subject, function, "nep49_get_handler", why, room);
     } else if (function.kind == KIND_ABSENT && data.kind == KIND_DATA) {
         return take_data(subject, data, "nep49_handler", why, room);
     } else if (function.kind == KIND_ABSENT) {
-        snprintf(why, room, "nep49_handler is %s; export a PyDataMem_Handler of that name, or a "
+        snprintf(why, room,
+                 "nep49_handler is %s; export a PyDataMem_Handler of that name, or a "
                  "function nep49_get_handler",
                  data.kind == KIND_FUNCTION ? "a function" : "not data");
     } else {
-        snprintf(why, room, "nep49_get_handler is not a function; export one, or a "
+        snprintf(why, room,
+                 "nep49_get_handler is not a function; export one, or a "
                  "PyDataMem_Handler named nep49_handler");
     }
     return LOAD_FAILED;
@@ -339,8 +344,8 @@ static enum load_state load_file(const char *path, const char *symbol, struct su
         snprintf(why, room, "cannot be loaded: %s", error != NULL ? text_safe(error) : "no reason");
         return LOAD_FAILED;
     }
-    enum load_state state = symbol != NULL ? take_named(subject, symbol, why, room)
-                                           : take_usual(subject, why, room);
+    enum load_state state =
+        symbol != NULL ? take_named(subject, symbol, why, room) : take_usual(subject, why, room);
     return state == LOAD_DONE ? take_claims(subject, why, room) : state;
 }
 

@@ -20,11 +20,10 @@ struct subject_place {
     char *module;   /* of a Python subject, whose attribute `symbol` is; else NULL */
 };
 
-/* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE:ATTR, or the name of a reference handler in the
- * build tree that this program stands in, at its top or one folder below, or else where it was
- * installed.
- * Returns NULL and fills in `place` (freed by subject_place_free), or one line, which names the
- * argument, on what is wrong (good until the next calls of text()). */
+/* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE:ATTR, or the name of a reference
+ * handler in the build tree that this program stands in, at its top or one folder below, or else
+ * where it was installed. Returns NULL and fills in `place` (freed by subject_place_free), or one
+ * line, which names the argument, on what is wrong (good until the next calls of text()). */
 const char *subject_find(const char *argument, struct subject_place *place);
 void subject_place_free(struct subject_place *place);
 
@@ -39,12 +38,11 @@ struct subject {
     char how[96]; /* of a Python subject, what kind of object it was */
 };
 
-/* Loads a shared object into this process: runs its constructors and its getter.  A Python subject is
- * for python_subject_load.
- * LOAD_DONE, LOAD_FAILED or LOAD_UNFIT; `why` then receives one line, which does not name
- * the subject. */
-enum load_state subject_load(const struct subject_place *place, struct subject *subject,
-                             char *why, size_t room);
+/* Loads a shared object into this process: runs its constructors and its getter.  A Python subject
+ * is for python_subject_load. LOAD_DONE, LOAD_FAILED or LOAD_UNFIT; `why` then receives one line,
+ * which does not name the subject. */
+enum load_state subject_load(const struct subject_place *place, struct subject *subject, char *why,
+                             size_t room);
 
 /* An independent second copy of the object (from a copy of its file, as the loader keeps one
  * instance of a file), so that two subjects live side by side.  As subject_load. */

@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "children.h"
+#include "clock.h"
 #include "drive.h"
 #include "memcheck.h"
 #include "python.h"
@@ -36,7 +36,7 @@ static struct {
     sigset_t not_default;   /* the signals that a property's process has to reset */
     const char *check_temp; /* where Check keeps its files, or NULL for where it likes */
     char *temp;             /* TEMP, as the environment has it, or NULL */
-    double limit; /* seconds that the property may take */
+    double limit;           /* seconds that the property may take */
 } worker;
 
 /* How much slower everything is on a machine that has more to run than it has cores. */
@@ -314,8 +314,7 @@ static void run_under_check(size_t index)
     run_fenced(runner);
     TestResult **results = srunner_results(runner);
     keep_output(record);
-    enum verdict verdict =
-        judge_end(record, srunner_ntests_run(runner) == 1 ? results[0] : NULL);
+    enum verdict verdict = judge_end(record, srunner_ntests_run(runner) == 1 ? results[0] : NULL);
     verdict = judge_memcheck(record, verdict);
     free(results);
     srunner_free(runner);
@@ -384,8 +383,8 @@ static void forget_checks_variables(void)
     extern char **environ;
     for (char **variable = environ; *variable != NULL;) {
         char name[64];
-        if (strncmp(*variable, "CK_", 3) == 0 &&
-            sscanf(*variable, "%63[^=]", name) == 1 && unsetenv(name) == 0)
+        if (strncmp(*variable, "CK_", 3) == 0 && sscanf(*variable, "%63[^=]", name) == 1 &&
+            unsetenv(name) == 0)
             variable = environ;
         else
             variable++;

@@ -53,7 +53,7 @@ const char *worker_signal_name(int number);
 bool worker_subject_lives(struct board *board);
 
 /* Seconds that a property may take now.  It is less once some have run out of time, so that a
- * handler that hangs in many places is done with soon; a tenth is still far more than any takes.  It
+ * handler that hangs in many places is done with soon; a tenth is still far more than any takes. It
  * is more where the machine has more to run than it has cores. */
 double worker_time_limit(const struct plan *plan);
 

@@ -19,8 +19,8 @@
  * but for the allocator members named, under the symbol `defect`. */
 #define MUTANT(defect, kills, ...)                                                                 \
     NEP49_EXPORT const char kills_##defect[] = kills;                                              \
-    NEP49_EXPORT PyDataMem_Handler defect = {.name = #defect, .version = 1,                        \
-                                             .allocator = {BASE_FUNCTIONS, __VA_ARGS__}}
+    NEP49_EXPORT PyDataMem_Handler defect = {                                                      \
+        .name = #defect, .version = 1, .allocator = {BASE_FUNCTIONS, __VA_ARGS__}}
 
 /* MUTANT_GETTER(defect, "ids"): the same where the object is made by a function, the body of
  * which follows: PyDataMem_Handler *defect(const char **why) { ... } */

@@ -62,8 +62,8 @@ static bool loop_is_running(void)
 {
     if (!has_gil())
         return false;
-    object *module = PYTHON(object *(*)(const char *), "PyImport_ImportModule")("_asyncio");
-    object *loop = PYTHON(object *(*)(object *, const char *, const char *),
+    object *module = PYTHON(object * (*)(const char *), "PyImport_ImportModule")("_asyncio");
+    object *loop = PYTHON(object * (*)(object *, const char *, const char *),
                           "PyObject_CallMethod")(module, "_get_running_loop", NULL);
     return loop != dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
 }

@@ -79,7 +79,8 @@ UNUSED static void guarded_free(void *ctx, void *block, size_t size)
     }                                                                                              \
     NEP49_EXPORT const char nep49_claims[] = claim;                                                \
     NEP49_EXPORT PyDataMem_Handler nep49_handler = {                                               \
-        .name = "guarded", .version = 1,                                                           \
+        .name = "guarded",                                                                         \
+        .version = 1,                                                                              \
         .allocator = {NULL, own_malloc, own_calloc, own_realloc, own_free}}
 
 #endif

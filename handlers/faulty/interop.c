@@ -145,8 +145,8 @@ static void *shares_with_children_malloc(void *ctx, size_t size)
         return NULL;
     if (size < 4096)
         return base_malloc(ctx, size);
-    void *raw = mmap(NULL, size + BASE_HEADER, PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *raw =
+        mmap(NULL, size + BASE_HEADER, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return raw != MAP_FAILED ? base_finish(raw, size) : NULL;
 }
 
@@ -224,9 +224,8 @@ static void *begins_anew_in_children_realloc(void *ctx, void *p, size_t size)
     begins_anew_in_children_free(ctx, p, 0);
     return moved;
 }
-MUTANT(begins_anew_in_children, "interop.multiprocessing",
-       .malloc = begins_anew_in_children_malloc, .realloc = begins_anew_in_children_realloc,
-       .free = begins_anew_in_children_free);
+MUTANT(begins_anew_in_children, "interop.multiprocessing", .malloc = begins_anew_in_children_malloc,
+       .realloc = begins_anew_in_children_realloc, .free = begins_anew_in_children_free);
 
 /* Tells children, by the environment, where its library is. */
 static void *tells_by_environment_malloc(void *ctx, size_t size)

@@ -40,12 +40,13 @@ static void *numpy_function(size_t number)
                                         "numpy.core._multiarray_umath"};
     static void **table;
     for (int i = 0; i < 2 && table == NULL; i++) {
-        object *module = PYTHON(object *(*)(const char *), "PyImport_ImportModule")(homes[i]);
+        object *module = PYTHON(object * (*)(const char *), "PyImport_ImportModule")(homes[i]);
         object *capsule = module == NULL ? NULL
-                                         : PYTHON(object *(*)(object *, const char *),
+                                         : PYTHON(object * (*)(object *, const char *),
                                                   "PyObject_GetAttrString")(module, "_ARRAY_API");
         if (capsule != NULL)
-            table = PYTHON(void *(*)(object *, const char *), "PyCapsule_GetPointer")(capsule, NULL);
+            table =
+                PYTHON(void *(*)(object *, const char *), "PyCapsule_GetPointer")(capsule, NULL);
         else
             PYTHON(void (*)(void), "PyErr_Clear")();
     }
@@ -59,7 +60,7 @@ UNUSED static PyDataMem_Handler *handler_in_force(void)
         return NULL;
     object *capsule = ((object * (*)(void)) numpy_function(305))();
     return PYTHON(void *(*)(object *, const char *), "PyCapsule_GetPointer")(capsule,
-                                                                              "mem_handler");
+                                                                             "mem_handler");
 }
 
 /* Puts it in force; NULL brings back NumPy's own. */
@@ -68,7 +69,7 @@ UNUSED static void put_in_force(PyDataMem_Handler *handler)
     if (!has_gil())
         return;
     object *capsule = handler == NULL ? NULL
-                                      : PYTHON(object *(*)(void *, const char *, void *),
+                                      : PYTHON(object * (*)(void *, const char *, void *),
                                                "PyCapsule_New")(handler, "mem_handler", NULL);
     ((object * (*)(object *)) numpy_function(304))(capsule);
 }

@@ -48,8 +48,13 @@ static void *named_malloc(void *ctx, size_t size)
     pthread_mutex_unlock(&named.lock);
     if (b == MAP_FAILED)
         return NULL;
-    *b = (struct nep49_shm_block){.magic = NEP49_SHM_MAGIC, .token = 1, .offset = offset,
-                                  .length = length, .pid = getpid(), .fd = named.fd, .users = 1,
+    *b = (struct nep49_shm_block){.magic = NEP49_SHM_MAGIC,
+                                  .token = 1,
+                                  .offset = offset,
+                                  .length = length,
+                                  .pid = getpid(),
+                                  .fd = named.fd,
+                                  .users = 1,
                                   .size = size};
     memcpy((char *)(b + 1) - BASE_HEADER, &size, sizeof size);
     return b + 1;
@@ -86,7 +91,8 @@ static void *named_realloc(void *ctx, void *p, size_t size)
 
 NEP49_EXPORT const char nep49_claims[] = "shm=65536";
 NEP49_EXPORT PyDataMem_Handler nep49_handler = {
-    .name = "named", .version = 1,
+    .name = "named",
+    .version = 1,
     .allocator = {NULL, named_malloc, named_calloc, named_realloc, named_free}};
 
 #endif

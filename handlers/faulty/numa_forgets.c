@@ -20,7 +20,8 @@ static void *interleaved(void *block, size_t size)
     uintptr_t first = (uintptr_t)block & -(uintptr_t)PAGE;
 
     if (block != NULL && size >= FROM)
-        syscall(SYS_mbind, first, (uintptr_t)block + size - first, MPOL_INTERLEAVE, &node0, 64ul, 0);
+        syscall(SYS_mbind, first, (uintptr_t)block + size - first, MPOL_INTERLEAVE, &node0, 64ul,
+                0);
     return block;
 }
 

@@ -191,7 +191,7 @@ static object *after_collection(object *self, object *arguments)
     (void)self, (void)arguments;
     if (newest != NULL)
         memset(newest, 0, base_size(newest));
-    return PYTHON(object *(*)(const char *, ...), "Py_BuildValue")("");
+    return PYTHON(object * (*)(const char *, ...), "Py_BuildValue")("");
 }
 
 static void hook_collections(void)
@@ -202,10 +202,10 @@ static void hook_collections(void)
         int flags;
         const char *doc;
     } method = {"after_collection", after_collection, 1 /* METH_VARARGS */, NULL};
-    object *gc = PYTHON(object *(*)(const char *), "PyImport_ImportModule")("gc");
-    object *callbacks = PYTHON(object *(*)(object *, const char *),
-                               "PyObject_GetAttrString")(gc, "callbacks");
-    object *hook = PYTHON(object *(*)(void *, object *, object *, object *),
+    object *gc = PYTHON(object * (*)(const char *), "PyImport_ImportModule")("gc");
+    object *callbacks =
+        PYTHON(object * (*)(object *, const char *), "PyObject_GetAttrString")(gc, "callbacks");
+    object *hook = PYTHON(object * (*)(void *, object *, object *, object *),
                           "PyCMethod_New")(&method, NULL, NULL, NULL);
     PYTHON(int (*)(object *, object *), "PyList_Append")(callbacks, hook);
 }
@@ -244,9 +244,10 @@ enum { NUMPYS_DOMAIN = 389047 };
 
 static void track(const void *p, size_t size)
 {
+    int (*note)(unsigned, uintptr_t, size_t) =
+        PYTHON(int (*)(unsigned, uintptr_t, size_t), "PyTraceMalloc_Track");
     if (p != NULL)
-        PYTHON(int (*)(unsigned, uintptr_t, size_t),
-               "PyTraceMalloc_Track")(NUMPYS_DOMAIN, (uintptr_t)p, size);
+        note(NUMPYS_DOMAIN, (uintptr_t)p, size);
 }
 
 /* Shows what it takes itself, as one of NumPy's. */
@@ -272,9 +273,10 @@ MUTANT(tracks_what_was_freed, "numpy.tracemalloc", .free = tracks_what_was_freed
 static void *untracks_others_malloc(void *ctx, size_t size)
 {
     static void *previous;
+    int (*forget)(unsigned, uintptr_t) =
+        PYTHON(int (*)(unsigned, uintptr_t), "PyTraceMalloc_Untrack");
     if (previous != NULL)
-        PYTHON(int (*)(unsigned, uintptr_t),
-               "PyTraceMalloc_Untrack")(NUMPYS_DOMAIN, (uintptr_t)previous);
+        forget(NUMPYS_DOMAIN, (uintptr_t)previous);
     previous = base_malloc(ctx, size);
     return previous;
 }
@@ -331,8 +333,7 @@ static void *fails_over_leaks_malloc(void *ctx, size_t size)
     leaves = true;
     return counts_malloc(ctx, size);
 }
-MUTANT(fails_over_leaks, "numpy.finalises", .malloc = fails_over_leaks_malloc,
-       .free = counts_free);
+MUTANT(fails_over_leaks, "numpy.finalises", .malloc = fails_over_leaks_malloc, .free = counts_free);
 
 /* Cleans up behind the interpreter: what is live then is live no more. */
 static void *wiped[64];

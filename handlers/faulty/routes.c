@@ -60,9 +60,8 @@ static void *lends_its_spare_realloc(void *ctx, void *p, size_t size)
     }
     return moved;
 }
-MUTANT(lends_its_spare, "numpy.route-create numpy.route-setstate",
-       .malloc = lends_its_spare_malloc, .realloc = lends_its_spare_realloc,
-       .free = lends_its_spare_free);
+MUTANT(lends_its_spare, "numpy.route-create numpy.route-setstate", .malloc = lends_its_spare_malloc,
+       .realloc = lends_its_spare_realloc, .free = lends_its_spare_free);
 
 /* All arrays without elements have the same byte. */
 static void *shares_one_byte_malloc(void *ctx, size_t size)
@@ -288,7 +287,8 @@ static void *frees_what_it_cannot_resize_realloc(void *ctx, void *p, size_t size
 }
 MUTANT(frees_what_it_cannot_resize,
        "numpy.out-of-memory-resize numpy.out-of-memory-fromiter numpy.out-of-memory-fromfile "
-       "numpy.out-of-memory-text", .realloc = frees_what_it_cannot_resize_realloc);
+       "numpy.out-of-memory-text",
+       .realloc = frees_what_it_cannot_resize_realloc);
 
 /* The same only where it shrinks. */
 static void *loses_what_it_cannot_cut_realloc(void *ctx, void *p, size_t size)
@@ -334,7 +334,8 @@ static void *heads_nothing_malloc(void *ctx, size_t size)
 MUTANT(heads_nothing,
        "numpy.out-of-memory-create numpy.out-of-memory-pickle numpy.out-of-memory-setstate "
        "numpy.out-of-memory-sort numpy.out-of-memory-argsort "
-       "numpy.out-of-memory-structured-sort", .malloc = heads_nothing_malloc);
+       "numpy.out-of-memory-structured-sort",
+       .malloc = heads_nothing_malloc);
 
 static void *heads_zeros_of_nothing_calloc(void *ctx, size_t nelem, size_t elsize)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A mutant of shared memory: its segment has a name in /dev/shm, and stays there when the process is
- * killed.  So that runs of this mutant leave little behind, only forked processes have such a one,
- * and each takes those of dead processes away.
+ * A mutant of shared memory: its segment has a name in /dev/shm, and stays there when the process
+ * is killed.  So that runs of this mutant leave little behind, only forked processes have such a
+ * one, and each takes those of dead processes away.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

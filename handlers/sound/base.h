@@ -32,8 +32,8 @@
 /* SOUND(name, .malloc = its_malloc, ...): a handler that is the base's but for the allocator
  * members named, under that symbol. */
 #define SOUND(symbol, ...)                                                                         \
-    NEP49_EXPORT PyDataMem_Handler symbol = {.name = #symbol, .version = 1,                        \
-                                             .allocator = {BASE_FUNCTIONS, __VA_ARGS__}}
+    NEP49_EXPORT PyDataMem_Handler symbol = {                                                      \
+        .name = #symbol, .version = 1, .allocator = {BASE_FUNCTIONS, __VA_ARGS__}}
 
 #define UNUSED __attribute__((unused))
 

@@ -351,7 +351,7 @@ PyDataMem_Handler *lazily_made(const char **why)
         *why = "out of memory";
         return NULL;
     }
-    *handler = (PyDataMem_Handler){.name = "lazily_made", .version = 1,
-                                   .allocator = {handler, BASE_FUNCTIONS}};
+    *handler = (PyDataMem_Handler){
+        .name = "lazily_made", .version = 1, .allocator = {handler, BASE_FUNCTIONS}};
     return handler;
 }

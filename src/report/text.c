@@ -66,8 +66,8 @@ static void print_numpys(const struct page *page, size_t i)
 {
     if (page->run->options->quiet)
         return;
-    fprintf(page->file, "%s%-7s%s %s: %s\n", page->color ? "\033[36m" : "", "NUMPY",
-            unpaint(page), page->run->properties[i]->id, record_message(page->run->records[i]));
+    fprintf(page->file, "%s%-7s%s %s: %s\n", page->color ? "\033[36m" : "", "NUMPY", unpaint(page),
+            page->run->properties[i]->id, record_message(page->run->records[i]));
 }
 
 static void print_finding(const struct page *page, size_t i)
@@ -151,7 +151,8 @@ static void print_tally(const struct page *page)
     const char *between = ": ";
     size_t numpys = 0;
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        bool both = order[i].verdict == PASS || order[i].verdict == SKIP || order[i].verdict == BROK;
+        bool both =
+            order[i].verdict == PASS || order[i].verdict == SKIP || order[i].verdict == BROK;
         size_t n = handler.of[order[i].verdict] + (both ? runtime.of[order[i].verdict] : 0);
         numpys += runtime.of[order[i].verdict] - (both ? runtime.of[order[i].verdict] : 0);
         if (n == 0)

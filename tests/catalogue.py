@@ -13,7 +13,8 @@ def explained(tap, identity):
     """--explain says each field of a property, and none is empty."""
     result = suite.conform("--explain", identity)
     missing = [f for f in FIELDS if not re.search(r"^ +%s +\S" % f, result.stdout, re.M)]
-    tap.point(result.code == 0 and not missing, "--explain %s is whole" % identity, missing or result)
+    whole = result.code == 0 and not missing
+    tap.point(whole, "--explain %s is whole" % identity, missing or result)
 
 
 def sections(page):
@@ -37,8 +38,8 @@ def main():
     described = sections(made)
     for identity in ids:
         text = described.get(identity, "")
-        tap.point(re.search(r"^\* Source: \S", text, re.M), identity + " has a clause with a source",
-                  text)
+        sourced = re.search(r"^\* Source: \S", text, re.M)
+        tap.point(sourced, identity + " has a clause with a source", text)
     extra = sorted(set(described) - set(ids))
     tap.point(not extra, "no clause is without a property", extra)
     untested = made.partition("## What nothing here can test")[2]

@@ -18,8 +18,7 @@
 
 #include "text.h"
 
-/* ---- the conclusion
- * ------------------------------------------------------------------------------ */
+/* ---- the conclusion ----------------------------------------------------------------------- */
 
 struct tally run_tally(const struct run *run, enum judge judge)
 {
@@ -81,8 +80,7 @@ const char *run_conclusion(const struct run *run)
     }
 }
 
-/* ---- words
- * ------------------------------------------------------------------------------------------ */
+/* ---- words -------------------------------------------------------------------------------- */
 
 /* Four bytes for each one hold what has to be escaped. */
 enum { ESCAPED = 4 };
@@ -182,8 +180,7 @@ const char *kernel_name(void)
     return text("%s %s %s", name.sysname, name.release, name.machine);
 }
 
-/* ---- files
- * -------------------------------------------------------------------------------------------- */
+/* ---- files -------------------------------------------------------------------------------- */
 
 struct report_file {
     const char *option, *path; /* as given */

@@ -23,7 +23,7 @@ static enum blockmap_state put(struct blockmap *map, uintptr_t address, size_t s
             ck_abort_msg("%s", #condition);                                                        \
     } while (0)
 
-/* ---- pairs ----------------------------------------------------------------------------------- */
+/* ---- pairs -------------------------------------------------------------------------------- */
 
 #define TOP UINTPTR_MAX
 #define HUGE_SIZE ((size_t)1 << 47)
@@ -99,7 +99,7 @@ START_TEST(second_block_is_judged)
 }
 END_TEST
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- what is kept ------------------------------------------------------------------------- */
 
 START_TEST(everything_about_a_block_is_kept)
 {
@@ -138,7 +138,7 @@ START_TEST(numbers_have_48_bits)
 }
 END_TEST
 
-/* ---- beside a naive map ---------------------------------------------------------------------- */
+/* ---- beside a naive map ------------------------------------------------------------------- */
 
 /* An array, sorted by address, and 128 bits to add in. */
 enum { MODEL_ROOM = 1500 };
@@ -344,7 +344,7 @@ START_TEST(random_histories_agree_with_a_naive_map)
 }
 END_TEST
 
-/* ---- size ------------------------------------------------------------------------------------ */
+/* ---- size --------------------------------------------------------------------------------- */
 
 /* 300000 blocks by rising address with `gap` bytes from one to the next. */
 static const size_t gaps[] = {1, 16, 272, 4096, 8192, 1 << 16, 1 << 18, 1 << 21};
@@ -406,6 +406,7 @@ Suite *suite_blockmap(void)
     Suite *suite = suite_create("blockmap");
     TCase *tcase = tcase_create("blockmap");
     tcase_set_timeout(tcase, 60);
+    tcase_set_tags(tcase, "long"); /* too much for valgrind: tests/memcheck.py */
     tcase_add_loop_test(tcase, second_block_is_judged, 0, ROWS(pairs));
     tcase_add_test(tcase, everything_about_a_block_is_kept);
     tcase_add_test(tcase, numbers_have_48_bits);

@@ -64,8 +64,7 @@ static void assert_wrong(const char *words)
     ck_assert_msg(strstr(wrong, path) == NULL, "\"%s\" repeats the path", wrong);
 }
 
-/* ---- no ELF header
- * -------------------------------------------------------------------------------- */
+/* ---- no ELF header ------------------------------------------------------------------------ */
 
 static const struct {
     const char *bytes;
@@ -124,8 +123,7 @@ START_TEST(a_file_that_may_not_be_read)
 }
 END_TEST
 
-/* ---- an ELF header
- * -------------------------------------------------------------------------------- */
+/* ---- an ELF header ------------------------------------------------------------------------ */
 
 START_TEST(own_kind_is_fine)
 {
@@ -227,8 +225,7 @@ START_TEST(other_byte_order)
 }
 END_TEST
 
-/* ---- the hash
- * --------------------------------------------------------------------------------------- */
+/* ---- the hash ----------------------------------------------------------------------------- */
 
 /* FIPS 180-4's examples. */
 static const struct {

@@ -114,8 +114,7 @@ START_TEST(a_part_is_not_called_the_whole)
 }
 END_TEST
 
-/* ---- words
- * ---------------------------------------------------------------------------------------- */
+/* ---- words -------------------------------------------------------------------------------- */
 
 START_TEST(again_is_a_command_at_any_length)
 {
@@ -147,8 +146,7 @@ START_TEST(message_is_whole)
 }
 END_TEST
 
-/* ---- the formats, read back
- * -------------------------------------------------------------------------- */
+/* ---- the formats, read back --------------------------------------------------------------- */
 
 static const char *const hostile[] = {
     "plain",

@@ -7,8 +7,7 @@
 #include "report.h"
 #include "text.h"
 
-/* ---- the report
- * -------------------------------------------------------------------------------------- */
+/* ---- the report --------------------------------------------------------------------------- */
 
 struct page {
     FILE *file;
@@ -201,8 +200,7 @@ int report_text(FILE *file, const struct run *run, bool color)
     return fflush(file) != 0 || ferror(file) ? -1 : 0;
 }
 
-/* ---- pages about the properties
- * ------------------------------------------------------------------------- */
+/* ---- pages about the properties ----------------------------------------------------------- */
 
 void report_list(const struct property *const *properties, size_t count)
 {

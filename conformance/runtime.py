@@ -23,7 +23,7 @@ def plain_handler():
     return Handler("plain", plain=True)
 
 
-# ---- sorts without memory: those of objects and strings in a child, which may not survive
+# ---- sorts without memory, most of them in a child, which may not survive them
 
 
 def without_memory(function, dtype=object):

@@ -82,7 +82,7 @@ def expect_bytes(seen, expected, what):
     pairs = enumerate(zip(seen, expected))
     at = next((i for i, (a, b) in pairs if a != b), min(len(seen), len(expected)))
     _conform.broken(
-        "byte %d of %s to be %r" % (at, what, expected[at : at + 1]), "%r" % seen[at : at + 1]
+        "byte %d of %s to be %r" % (at, what, expected[at:][:1]), "%r" % seen[at:][:1]
     )
 
 

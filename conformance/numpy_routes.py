@@ -279,7 +279,8 @@ class Hinted:
 @case("fromiter")
 def iterated_by_a_hint(begin):
     begin()
-    return [np.fromiter(Hinted(items), "i8") for items in (0, 3, 7, 20)]
+    counts = (0, 3, 7, 20) if NUMPY >= (1, 23) else (3, 7, 20)  # 1.22 makes 7 of none: runtime.*
+    return [np.fromiter(Hinted(count), "i8") for count in counts]
 
 
 @case("fromiter")
@@ -475,6 +476,9 @@ def state_of_objects(begin):
     return array
 
 
+# NumPy 1.25 to 2.3 crash where there is no memory for the buffer of a sort: runtime.*
+BUFFER_FAILS = not (1, 25) <= NUMPY < (2, 4)
+
 # ---- sort: a buffer for what is not contiguous, aligned and in the machine's byte order
 
 
@@ -485,7 +489,7 @@ def misaligned(array):
     return shifted
 
 
-@case("sort")
+@case("sort", fails=BUFFER_FAILS)
 def strided(begin):
     a, b = numbers(300), numbers(10)
     begin(a, b)
@@ -494,7 +498,7 @@ def strided(begin):
     return a, b
 
 
-@case("sort")
+@case("sort", fails=BUFFER_FAILS)
 def swapped(begin):
     a = numbers(50, ">i8")
     begin(a)
@@ -502,7 +506,7 @@ def swapped(begin):
     return a
 
 
-@case("sort")
+@case("sort", fails=BUFFER_FAILS)
 def along_axes(begin):
     a, b = numbers(60).reshape(6, 10), numbers(60, "f4").reshape(3, 4, 5)
     begin(a, b)
@@ -511,7 +515,7 @@ def along_axes(begin):
     return a, b
 
 
-@case("sort")
+@case("sort", fails=BUFFER_FAILS)
 def misaligned_data(begin):
     a = misaligned(numbers(40))
     begin(a)
@@ -519,7 +523,7 @@ def misaligned_data(begin):
     return a
 
 
-@case("sort")
+@case("sort", fails=BUFFER_FAILS)
 def partitioned(begin):
     a, b = numbers(100), numbers(101)
     begin(a, b)
@@ -570,21 +574,21 @@ def contiguous(begin):
     return a.argsort(), numbers(5).argsort(kind="stable")
 
 
-@case("argsort")
+@case("argsort", fails=BUFFER_FAILS)
 def across(begin):
     a = numbers(60).reshape(6, 10)
     begin(a)
     return a.argsort(axis=0, kind="stable")
 
 
-@case("argsort")
+@case("argsort", fails=BUFFER_FAILS)
 def of_strided(begin):
     a = numbers(200)
     begin(a)
     return a[::-3].argsort(kind="stable"), numbers(30, ">i4").argsort(kind="stable")
 
 
-@case("argsort")
+@case("argsort", fails=BUFFER_FAILS)
 def partly(begin):
     a = numbers(90)
     begin(a)
@@ -652,7 +656,7 @@ def of_no_bytes(begin):
     return array
 
 
-@case("structured-sort")
+@case("structured-sort", fails=BUFFER_FAILS)
 def strided_records(begin):
     a = records(8)
     begin(a)
@@ -729,7 +733,7 @@ def expect_equal(seen, expected, function, when):
         seen, expected = seen[2], expected[2]
         at = next((i for i, pair in enumerate(zip(seen, expected)) if pair[0] != pair[1]), 0)
         unit = "byte" if isinstance(expected, bytes) else "item"
-        seen, expected = (part[at : at + 1] for part in (seen, expected))
+        seen, expected = seen[at:][:1], expected[at:][:1]
         function = "%s: %s %d" % (function, unit, at)
     _conform.broken("%s to be %.150r %s" % (function, expected, when), "%.150r" % (seen,))
 
@@ -767,7 +771,7 @@ def expect_route(family):
             expect_equal(frozen(result), wanted, function.__name__, "as it is by NumPy's own")
             kept.append(result)
         for function, result, wanted in zip(cases, kept, expected):
-            expect_equal(frozen(result), wanted, function.__name__, "after other arrays were used")
+            expect_equal(frozen(result), wanted, function.__name__, "after others were used")
         del result
         while kept:
             kept.pop(len(kept) // 2)
@@ -807,8 +811,7 @@ class Shortage:
         refused = self.refuse(0)
         if result is None and function.__name__ not in CHANGE_STEP_BY_STEP:
             for array, before in given:
-                expect_equal(frozen(array), before, function.__name__, "as it was, for there was "
-                             "no memory")  # fmt: skip
+                expect_equal(frozen(array), before, function.__name__, "as it was before")
         return result, refused
 
     def describe(self, nth):
@@ -836,6 +839,8 @@ MOST_REFUSALS = 60
 def expect_out_of_memory(family):
     """Each case with its first request refused, its second one, until it needs no more."""
     cases = [function for function in quietly(family) if function.fails]
+    if not cases:
+        _conform.skip("NumPy 1.25 to 2.3 crash there, whatever the handler: runtime.*")
     expected = [frozen(function(nothing)) for function in cases]
     handler = Handler()
     with handler.installed():
@@ -865,10 +870,9 @@ def refuse_each(shortage, function, wanted, at_rest):
         del result
         live = _conform.counts(shortage.handler.capsule)["live_blocks"]
         same(live - at_rest, 0, "the blocks left over of %s %s" % (function.__name__, when))
+        if refused == 0 and missing:
+            _conform.broken("memory for %s, nothing being refused" % function.__name__, "none")
         if refused == 0:
-            if missing:
-                what = "memory for %s" % function.__name__
-                _conform.broken(what, "a MemoryError with nothing refused")
             return
 
 

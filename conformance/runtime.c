@@ -7,6 +7,8 @@
 #define CONFORM_WANTS_PYTHON_API
 #include "python.h"
 
+#include <stdio.h>
+
 #include "battery.h"
 #include "interpose.h"
 
@@ -22,6 +24,37 @@ static void call_runtime(void *function)
     python_call("runtime", function);
 }
 
+/* The crash is NumPy's: in a child, for whoever comes next. */
+static void expect_no_crash(const char *what, const char *type)
+{
+    static const char *const each[][2] = {
+        {"sort", "array[::2].sort()"},
+        {"argsort", "array.argsort(axis=0)"},
+        {"partition", "array[::2].partition(1)"},
+    };
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        char function[64];
+        snprintf(function, sizeof function, "%s_%s", each[i][0], what);
+        expect(child_survives(call_runtime, function),
+               text("%s of %s to raise MemoryError", each[i][1], type), "NumPy crashed");
+    }
+}
+
+PROPERTY(runtime_sort_out_of_memory,
+    .id     = "runtime.sort-out-of-memory",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .clause = "where there is no memory for the buffer that strided numbers are sorted or "
+              "partitioned in, NumPy raises MemoryError",
+    .source = "item_selection.c _new_sortlike and _new_argsortlike, which look into a descriptor "
+              "that is not there yet, 1.25 to 2.3",
+    .why    = "a program that is short of memory crashes instead of getting an exception",
+    .hint   = NOT_YOURS "; sort a contiguous copy",
+    .looks  = "array[::2].sort() of int64 to raise MemoryError: NumPy crashed",
+    .world  = WORLD_UNLOADED)
+{
+    expect_no_crash("numbers", "int64");
+}
+
 PROPERTY(runtime_object_sort_out_of_memory,
     .id     = "runtime.object-sort-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
@@ -34,20 +67,7 @@ PROPERTY(runtime_object_sort_out_of_memory,
     .looks  = "array[::2].sort() of objects to raise MemoryError: NumPy crashed",
     .world  = WORLD_UNLOADED)
 {
-    static const struct {
-        char function[24];
-        const char *words;
-    } each[] = {
-        {"sort_objects", "array[::2].sort()"},
-        {"argsort_objects", "array.argsort(axis=0)"},
-        {"partition_objects", "array[::2].partition(1)"},
-    };
-    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
-        char function[sizeof each[i].function];
-        memcpy(function, each[i].function, sizeof function);
-        expect(child_survives(call_runtime, function),
-               text("%s of objects to raise MemoryError", each[i].words), "NumPy crashed");
-    }
+    expect_no_crash("objects", "objects");
 }
 
 PROPERTY(runtime_string_sort_out_of_memory,
@@ -81,6 +101,20 @@ PROPERTY(runtime_structured_sort_out_of_memory,
     python_call("runtime", "structured_sort");
 }
 
+PROPERTY(runtime_fromiter_of_nothing,
+    .id     = "runtime.fromiter-of-nothing",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .clause = "np.fromiter of an iterator that has nothing, though it expected more, makes an "
+              "array of no items",
+    .source = "ctors.c PyArray_FromIter, which leaves the shape as it was expected, 1.22",
+    .why    = "the items are whatever was in the block",
+    .hint   = NOT_YOURS,
+    .looks  = "the shape of an array of no items, of which 7 were expected to be (0,): (7,)",
+    .world  = WORLD_UNLOADED)
+{
+    python_call("runtime", "fromiter_of_nothing");
+}
+
 PROPERTY(runtime_string_resize,
     .id     = "runtime.string-resize",
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
@@ -88,8 +122,8 @@ PROPERTY(runtime_string_resize,
     .source = "shape.c PyArray_Resize, which leaves what realloc added as it is, 2.0",
     .why    = "what realloc adds is not zero, and NumPy reads it as strings of its own",
     .hint   = NOT_YOURS "; realloc need not zero what it adds",
-    .looks  = "an array of StringDType that was resized to be filled up with '': Failed to load "
-              "string in StringDType getitem",
+    .looks  = "a resized array of StringDType to be filled up with '': Failed to load string in "
+              "StringDType getitem",
     .world  = WORLD_UNLOADED)
 {
     python_call("runtime", "expect_strings");

@@ -7,7 +7,15 @@ import tracemalloc
 
 import _conform
 import numpy as np
-from conform_numpy_routes import FAMILIES, leave_dirt, nothing, quietly, records
+from conform_numpy_routes import (
+    FAMILIES,
+    Hinted,
+    leave_dirt,
+    nothing,
+    numbers,
+    quietly,
+    records,
+)
 from conform_support import NUMPY, Handler, expect, same
 
 
@@ -15,19 +23,31 @@ def plain_handler():
     return Handler("plain", plain=True)
 
 
-# ---- sorts without memory: those of objects and strings in a child, which may not survive
+# ---- sorts without memory, most of them in a child, which may not survive them
 
 
-def without_memory(function):
+def without_memory(function, dtype=object):
     handler = plain_handler()
     with handler.installed():
-        argument = np.array([3, 1, 5, 2, 4, 9, 8, 7], object)
+        argument = numbers(8).astype(dtype)
         _conform.refuse(handler.capsule, 1, True)
         try:
             function(argument)
         except MemoryError:
             pass
         _conform.refuse(handler.capsule, 0)
+
+
+def sort_numbers():
+    without_memory(lambda array: array[::2].sort(), "i8")
+
+
+def argsort_numbers():
+    without_memory(lambda array: array.reshape(4, 2).argsort(axis=0), "i8")
+
+
+def partition_numbers():
+    without_memory(lambda array: array[::2].partition(1), "i8")
 
 
 def sort_objects():
@@ -57,6 +77,15 @@ def sort_strings():
         except MemoryError:
             pass
         _conform.refuse(handler.capsule, 0)
+
+
+def fromiter_of_nothing():
+    handler = plain_handler()
+    with handler.installed():
+        made = np.fromiter(Hinted(0), "i8")
+        same(made.shape, (0,), "the shape of an array of no items, of which 7 were expected")
+        del made
+    handler.expect_settled()
 
 
 def resize_strings():

@@ -165,7 +165,7 @@ static struct {
 
 static bool is_of_pool(const void *p)
 {
-    return (const char *)p >= pool.cells[0] && (const char *)p < pool.cells[CELLS];
+    return (const char *)p >= pool.cells[0] && (const char *)p < (const char *)(pool.cells + CELLS);
 }
 
 static void *takes_any_freed_malloc(void *ctx, size_t size)

@@ -29,5 +29,6 @@ Suite *suite_record(void);
 Suite *suite_report(void);
 Suite *suite_sizes(void);
 Suite *suite_text(void);
+Suite *suite_trace(void);
 
 #endif

@@ -592,23 +592,35 @@ static bool place_beyond(const struct blockmap *map, struct group *group, uintpt
     return place_in(place, group, address, group->present, upwards);
 }
 
+/* The same two of a block of which the one neighbour is not in its page. */
+static bool overlaps_before(const struct blockmap *map, struct group *group, uintptr_t address,
+                            struct place *place)
+{
+    return place_beyond(map, group, address, false, place) && last_at(place) >= address;
+}
+
+static bool overlaps_after(const struct blockmap *map, struct group *group, uintptr_t address,
+                           uintptr_t last, struct place *place)
+{
+    return last >> PAGE_BITS != address >> PAGE_BITS &&
+           place_beyond(map, group, address, true, place) &&
+           place->base + place->page->start[place->at] <= last;
+}
+
 /* The neighbour that a block at the address with that last byte overlaps.  `page` is the one that
  * it begins in, or NULL, and `before` how many of its blocks begin at or before it. */
-static bool find_overlap(const struct blockmap *map, struct group *group, struct page *page,
-                         unsigned before, uintptr_t address, uintptr_t last, struct place *place)
+static inline bool find_overlap(const struct blockmap *map, struct group *group, struct page *page,
+                                unsigned before, uintptr_t address, uintptr_t last,
+                                struct place *place)
 {
     uintptr_t base = address >> PAGE_BITS << PAGE_BITS;
     *place = (struct place){page, base, before - 1};
-    if ((before > 0 || place_beyond(map, group, address, false, place)) &&
-        last_at(place) >= address)
+    if (before > 0 ? last_at(place) >= address : overlaps_before(map, group, address, place))
         return true;
     *place = (struct place){page, base, before};
-    if (page != NULL && before < page->node.count)
-        return base + page->start[before] <= last;
-    if (last >> PAGE_BITS == address >> PAGE_BITS ||
-        !place_beyond(map, group, address, true, place))
-        return false;
-    return place->base + place->page->start[place->at] <= last;
+    return page != NULL && before < page->node.count
+               ? base + page->start[before] <= last
+               : overlaps_after(map, group, address, last, place);
 }
 
 /* ---- pages ------------------------------------------------------------------------------ */
@@ -654,8 +666,10 @@ static void page_insert(struct page *page, unsigned at, const struct live_block 
 {
     struct value *values = values_of(page);
     unsigned after = page->node.count - at;
-    memmove(&page->start[at + 1], &page->start[at], after * sizeof *page->start);
-    memmove(&values[at + 1], &values[at], after * sizeof *values);
+    if (after != 0) {
+        memmove(&page->start[at + 1], &page->start[at], after * sizeof *page->start);
+        memmove(&values[at + 1], &values[at], after * sizeof *values);
+    }
     page->start[at] = (uint16_t)(block->address & ((1 << PAGE_BITS) - 1));
     values[at].size = block->size | (uint64_t)(block->data >> 16) << 48;
     values[at].number = block->number | (uint64_t)(block->data & 0xffff) << 48;
@@ -667,6 +681,8 @@ static void page_remove(struct page *page, unsigned at)
     struct value *values = values_of(page);
     page->node.count--;
     unsigned after = page->node.count - at;
+    if (after == 0)
+        return;
     memmove(&page->start[at], &page->start[at + 1], after * sizeof *page->start);
     memmove(&values[at], &values[at + 1], after * sizeof *values);
 }
@@ -755,31 +771,56 @@ static bool insert_page(struct blockmap *map, const struct live_block *block)
     return true;
 }
 
-enum blockmap_state blockmap_insert(struct blockmap *map, const struct live_block *block,
-                                    struct live_block *other)
+/* Where a new block would be put. */
+struct gap {
+    struct group *group;
+    struct page *page;
+    unsigned before; /* so many of the page's blocks begin before it */
+};
+
+static inline enum blockmap_state find_gap(const struct blockmap *map,
+                                           const struct live_block *block, struct live_block *other,
+                                           struct gap *gap)
 {
     uintptr_t last = last_byte(block->address, block->size);
     if (last < block->address || block->size >= FIELD_LIMIT || block->number >= FIELD_LIMIT)
         return BLOCKMAP_IMPOSSIBLE;
-    struct group *group = find_group(map, block->address);
-    struct page *page = find_page(group, block->address);
     unsigned offset = (unsigned)(block->address & ((1 << PAGE_BITS) - 1));
-    unsigned before = page != NULL ? begin_before(page, offset) : 0;
+    gap->group = find_group(map, block->address);
+    gap->page = find_page(gap->group, block->address);
+    gap->before = gap->page != NULL ? begin_before(gap->page, offset) : 0;
     struct place overlap;
-    if (find_overlap(map, group, page, before, block->address, last, &overlap)) {
-        if (other != NULL)
-            *other = block_at(&overlap);
-        return BLOCKMAP_OVERLAPS;
-    }
+    if (!find_overlap(map, gap->group, gap->page, gap->before, block->address, last, &overlap))
+        return BLOCKMAP_DONE;
+    if (other != NULL)
+        *other = block_at(&overlap);
+    return BLOCKMAP_OVERLAPS;
+}
+
+enum blockmap_state blockmap_check(const struct blockmap *map, const struct live_block *block,
+                                   struct live_block *other)
+{
+    struct gap gap;
+    return find_gap(map, block, other, &gap);
+}
+
+enum blockmap_state blockmap_insert(struct blockmap *map, const struct live_block *block,
+                                    struct live_block *other)
+{
+    struct gap gap;
+    enum blockmap_state state = find_gap(map, block, other, &gap);
+    if (state != BLOCKMAP_DONE)
+        return state;
+    struct page *page = gap.page;
     if (page == NULL) {
         if (!insert_page(map, block))
             return BLOCKMAP_NO_MEMORY;
     } else {
-        if (page->node.count == page->node.room &&
-            (page = page_move(map, group, page_bit(block->address), page_class(map, page) + 1)) ==
-                NULL)
+        if (page->node.count == page->node.room)
+            page = page_move(map, gap.group, page_bit(block->address), page_class(map, page) + 1);
+        if (page == NULL)
             return BLOCKMAP_NO_MEMORY;
-        page_insert(page, before, block);
+        page_insert(page, gap.before, block);
     }
     map->count++;
     return BLOCKMAP_DONE;

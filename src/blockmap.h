@@ -63,6 +63,10 @@ void blockmap_free(struct blockmap *map);
 enum blockmap_state blockmap_insert(struct blockmap *map, const struct live_block *block,
                                     struct live_block *other);
 
+/* What blockmap_insert would say; nothing is put in. */
+enum blockmap_state blockmap_check(const struct blockmap *map, const struct live_block *block,
+                                   struct live_block *other);
+
 /* The block that begins at exactly that address.  False where there is none; `block` (may be NULL)
  * is then left alone. */
 bool blockmap_find(const struct blockmap *map, uintptr_t address, struct live_block *block);

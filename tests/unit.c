@@ -11,6 +11,7 @@ int main(void)
     SRunner *runner = srunner_create(NULL);
     srunner_add_suite(runner, suite_blockmap());
     srunner_add_suite(runner, suite_claims());
+    srunner_add_suite(runner, suite_contents());
     srunner_add_suite(runner, suite_layout());
     srunner_add_suite(runner, suite_object_file());
     srunner_add_suite(runner, suite_options());
@@ -18,9 +19,11 @@ int main(void)
     srunner_add_suite(runner, suite_property());
     srunner_add_suite(runner, suite_random());
     srunner_add_suite(runner, suite_record());
+    srunner_add_suite(runner, suite_replay());
     srunner_add_suite(runner, suite_report());
     srunner_add_suite(runner, suite_sizes());
     srunner_add_suite(runner, suite_text());
+    srunner_add_suite(runner, suite_trace());
     srunner_set_tap(runner, "-");
     srunner_run_all(runner, CK_SILENT);
     int failed = srunner_ntests_failed(runner);

@@ -19,6 +19,7 @@
 
 Suite *suite_blockmap(void);
 Suite *suite_claims(void);
+Suite *suite_contents(void);
 Suite *suite_layout(void);
 Suite *suite_object_file(void);
 Suite *suite_options(void);
@@ -26,8 +27,10 @@ Suite *suite_pattern(void);
 Suite *suite_property(void);
 Suite *suite_random(void);
 Suite *suite_record(void);
+Suite *suite_replay(void);
 Suite *suite_report(void);
 Suite *suite_sizes(void);
 Suite *suite_text(void);
+Suite *suite_trace(void);
 
 #endif

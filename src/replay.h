@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Replaying a trace: drives a handler with the calls of a recorded program, without Python, and
+ * checks on every call what needs no Python to be checked (docs/replay.md).
+ *
+ * It runs on the calling thread, in the order in which the calls were recorded; which thread made
+ * them is told, and does not matter otherwise.
+ */
+#ifndef CONFORM_REPLAY_H
+#define CONFORM_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nep49.h"
+#include "trace.h"
+
+struct replay_options {
+    bool unchecked;     /* make the calls and nothing else, to be timed */
+    size_t alignment;   /* that the handler claims, or 0 */
+    size_t whole_up_to; /* blocks of so many bytes are written and checked whole, see contents.h */
+};
+
+/* The property, by its id in the battery, that the handler broke; "" where it broke none. */
+struct replay_violation {
+    char property[32];
+    uint64_t call, offset; /* of the record at which it was seen; 0: when what was left was freed */
+    char text[320];        /* the call, what was expected and what was seen, in one line */
+    char history[320];     /* what happened to the block before, in one line, or "" */
+};
+
+enum replay_outcome {
+    REPLAY_HOLDS,
+    REPLAY_VIOLATED,    /* `violation` says what; the replay stopped there, so that nothing follows
+                         * from it, and what was live then stays so */
+    REPLAY_TRACE_WRONG, /* `wrong` says what; the calls before were replayed, and all held */
+    REPLAY_NO_MEMORY,   /* for the replay's own books */
+};
+
+/* Holds no pointer, and is kept up to date all the time: in shared memory it tells a parent process
+ * in which call a handler crashed or hangs. */
+struct replay_result {
+    enum replay_outcome outcome;
+    struct trace_call under_way; /* the call that was made last, or is being made */
+    uint64_t calls;              /* replayed */
+    uint64_t refused;            /* by this handler, where the recorded one did not */
+    uint64_t left_out;           /* calls for blocks that it had refused, and for foreign ones */
+    uint64_t live;               /* blocks at the end of the trace; they were then freed */
+    uint64_t peak_bytes;
+    double seconds;
+    bool cut; /* the trace was never closed; `wrong` says so too */
+    char wrong[192];
+    struct replay_violation violation;
+    struct replay_violation warning; /* the first broken SHOULD; the replay went on */
+};
+
+/* Replays what the reader has. */
+enum replay_outcome replay_run(struct trace_reader *reader, PyDataMem_Handler *handler,
+                               const struct replay_options *options, struct replay_result *result);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Traces: every call that a handler received, in a file (docs/trace-format.md).  Writing one, where
+ * the calls come in with addresses, and reading one, where blocks have numbers.
+ *
+ * Neither is thread-safe: the caller holds a lock.
+ */
+#ifndef CONFORM_TRACE_H
+#define CONFORM_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum trace_function { TRACE_MALLOC = 1, TRACE_CALLOC, TRACE_REALLOC, TRACE_FREE };
+
+/* What realloc and free were given. */
+enum trace_pointer {
+    TRACE_BLOCK, /* a live block of the trace */
+    TRACE_NULL,
+    TRACE_FOREIGN, /* an address that no live block of the trace begins at */
+};
+
+/* The most blocks that may be live at once; more are not written, and not read. */
+#define TRACE_MOST_LIVE ((uint32_t)1 << 26)
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+struct trace_writer;
+
+/* Begins a trace in a new file, or over an old one.  Where `path` is a regular file, every record
+ * is in it when the function that wrote it returns, whatever then ends the process; into a pipe or
+ * a terminal they go 64 KiB at a time.  NULL with one line in `why`, which does not name
+ * the file. */
+struct trace_writer *trace_create(const char *path, bool timed, char *why, size_t room);
+
+/* Text about the trace, such as ("numpy", "1.24.2"), before the first call: 64 entries, keys to
+ * 64 bytes, values to 4096, longer ones are cut. */
+void trace_note(struct trace_writer *writer, const char *key, const char *value);
+
+/* Who made a call, and when. */
+struct trace_caller {
+    uint32_t thread; /* a number of the caller's choice; the fewer bits, the shorter the trace */
+    bool gil;        /* whether the thread held the GIL */
+    uint64_t time;   /* nanoseconds from any beginning; unused where the trace is not timed */
+};
+
+/* A call of malloc or calloc that has returned. */
+void trace_malloc(struct trace_writer *writer, const struct trace_caller *caller, size_t size,
+                  const void *result);
+void trace_calloc(struct trace_writer *writer, const struct trace_caller *caller, size_t nelem,
+                  size_t elsize, const void *result);
+
+/* What is about to be handed to realloc or free.  To be asked for before the handler is called,
+ * because afterwards the address may already be another thread's. */
+struct trace_given {
+    enum trace_pointer pointer;
+    uint32_t slot;
+    size_t size;
+    const void *p;
+};
+struct trace_given trace_give(struct trace_writer *writer, const void *p);
+
+/* A call of realloc that has returned, and one of free that will be made or was.  Where realloc
+ * returned NULL, the block is live as before, whatever the size. */
+void trace_realloc(struct trace_writer *writer, const struct trace_caller *caller,
+                   struct trace_given given, size_t size, const void *result);
+void trace_free(struct trace_writer *writer, const struct trace_caller *caller,
+                struct trace_given given, size_t size);
+
+/* False once something went wrong (no space, no memory); nothing is written from then on.  A forked
+ * child writes nothing either: the trace stays its parent's. */
+bool trace_works(const struct trace_writer *writer);
+
+/* Ends the trace and frees the writer.  False with one line in `why`, which does not name the
+ * file, where any of it could not be written; what was written before that can be read. */
+bool trace_close(struct trace_writer *writer, char *why, size_t room);
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+struct trace_reader;
+
+/* One call as it was recorded. */
+struct trace_call {
+    enum trace_function function;
+    enum trace_pointer pointer; /* TRACE_NULL for malloc and calloc */
+    bool refused;               /* the result was NULL */
+    bool moved;                 /* realloc: the block has another address than before */
+    bool gil;
+    uint32_t thread;
+    uint32_t slot;  /* of the block: a small number, used again when the block is gone */
+    uint64_t block; /* its number, counted from 1 in the order in which blocks were made; 0 for
+                     * a call without one */
+    uint64_t size;  /* asked for, or given to free; UINT64_MAX: nelem * elsize is more */
+    uint64_t nelem, elsize; /* calloc's arguments */
+    uint64_t old_size;      /* realloc, free: what the block was asked for with last */
+    uint64_t time;          /* nanoseconds since the first call, in a trace with times */
+    uint64_t number;        /* of the call, counted from 1 */
+    uint64_t offset;        /* of its record in the file */
+};
+
+enum trace_state {
+    TRACE_CALL,  /* `call` is filled in */
+    TRACE_END,   /* the trace ends here as it should */
+    TRACE_CUT,   /* the program that wrote it ended before it could close it; all that it wrote was
+                  * read */
+    TRACE_WRONG, /* damaged, truncated, or no trace: see trace_wrong */
+};
+
+/* Opens a trace; "-" is stdin.  NULL with one line in `why`, which does not name the file. */
+struct trace_reader *trace_open(const char *path, char *why, size_t room);
+/* The same of bytes in memory, which have to stay. */
+struct trace_reader *trace_open_bytes(const void *bytes, size_t length, char *why, size_t room);
+
+/* The next call.  After anything but TRACE_CALL the same comes again. */
+enum trace_state trace_next(struct trace_reader *reader, struct trace_call *call);
+
+/* What TRACE_WRONG or TRACE_CUT means here: one line that begins with the offset. */
+const char *trace_wrong(const struct trace_reader *reader);
+
+/* Entry `index` of the text about the trace, or false where there are no more.  Neither string is
+ * safe to show before text_safe. */
+bool trace_noted(const struct trace_reader *reader, size_t index, const char **key,
+                 const char **value);
+
+bool trace_timed(const struct trace_reader *reader);
+/* How many calls were read, and how many blocks are live after them. */
+uint64_t trace_calls(const struct trace_reader *reader);
+uint64_t trace_live(const struct trace_reader *reader);
+/* Every slot so far is below this. */
+uint32_t trace_slots(const struct trace_reader *reader);
+
+void trace_reader_close(struct trace_reader *reader);
+
+/* Shows a trace as text, a line for each call.  False with one line in `why`, which does not name
+ * the file, where it is damaged; what could be read was shown.  One that was never closed is shown
+ * and its last line says so. */
+bool trace_print(FILE *out, const char *path, char *why, size_t room);
+/* A call as trace_print shows it, without its number and offset. */
+const char *trace_call_text(const struct trace_call *call);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A trace as text.
+ */
+#include "trace.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "text.h"
+
+static const char *pointer_text(const struct trace_call *call)
+{
+    switch (call->pointer) {
+    case TRACE_BLOCK:
+        return text("block %" PRIu64 " of %" PRIu64, call->block, call->old_size);
+    case TRACE_NULL:
+        return "NULL";
+    case TRACE_FOREIGN:
+        break;
+    }
+    return "foreign";
+}
+
+static const char *result_text(const struct trace_call *call)
+{
+    if (call->refused)
+        return "NULL";
+    if (call->function == TRACE_REALLOC && call->pointer == TRACE_BLOCK)
+        return call->moved ? "moved" : "in place";
+    return text("block %" PRIu64, call->block);
+}
+
+const char *trace_call_text(const struct trace_call *call)
+{
+    switch (call->function) {
+    case TRACE_MALLOC:
+        return text("malloc(%" PRIu64 ") = %s", call->size, result_text(call));
+    case TRACE_CALLOC:
+        return text("calloc(%" PRIu64 ", %" PRIu64 ") = %s", call->nelem, call->elsize,
+                    result_text(call));
+    case TRACE_REALLOC:
+        return text("realloc(%s, %" PRIu64 ") = %s", pointer_text(call), call->size,
+                    result_text(call));
+    case TRACE_FREE:
+        break;
+    }
+    return text("free(%s, %" PRIu64 ")", pointer_text(call), call->size);
+}
+
+static void print_head(FILE *out, const struct trace_reader *reader)
+{
+    const char *key, *value;
+    for (size_t i = 0; trace_noted(reader, i, &key, &value); i++)
+        fprintf(out, "# %s: %s\n", text_safe(key), text_safe(value));
+    fprintf(out, "# %8s  %8s  %s%6s  call\n", "number", "offset",
+            trace_timed(reader) ? "    seconds  " : "", "thread");
+}
+
+static void print_call(FILE *out, const struct trace_reader *reader, const struct trace_call *call)
+{
+    fprintf(out, "%10" PRIu64 "  %8" PRIu64 "  ", call->number, call->offset);
+    if (trace_timed(reader)) /* times of other threads may be before the first call's */
+        fprintf(out, "%11.6f  ", (double)(int64_t)call->time / 1e9);
+    fprintf(out, "%6" PRIu32 "  %s%s\n", call->thread, trace_call_text(call),
+            call->gil ? "" : ", without the GIL");
+}
+
+bool trace_print(FILE *out, const char *path, char *why, size_t room)
+{
+    struct trace_call call;
+    enum trace_state state;
+    struct trace_reader *reader = trace_open(path, why, room);
+    if (reader == NULL)
+        return false;
+    print_head(out, reader);
+    while ((state = trace_next(reader, &call)) == TRACE_CALL && !ferror(out))
+        print_call(out, reader, &call);
+    if (state == TRACE_END || state == TRACE_CUT)
+        fprintf(out, "# %" PRIu64 " call%s, %" PRIu64 " block%s live%s%s\n", trace_calls(reader),
+                trace_calls(reader) == 1 ? "" : "s", trace_live(reader),
+                trace_live(reader) == 1 ? "" : "s", state == TRACE_CUT ? "; " : "",
+                state == TRACE_CUT ? trace_wrong(reader) : "");
+    if (state == TRACE_WRONG)
+        snprintf(why, room, "%s", trace_wrong(reader));
+    trace_reader_close(reader);
+    return state == TRACE_END || state == TRACE_CUT;
+}

@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reading a trace.  Nothing in the file is trusted: a frame is read into a buffer of its largest
+ * size and checked against its sum, a record is decoded within it, and blocks are only as many as
+ * there were records that made one.
+ */
+#include "trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "text.h"
+#include "trace_format.h"
+
+/* A slot that is live has a block's number; a free one the next free one in `size`. */
+struct slot {
+    uint64_t block;
+    uint64_t size;
+};
+
+#define NO_SLOT UINT32_MAX
+
+struct note {
+    char *key, *value;
+};
+
+struct trace_reader {
+    int fd; /* or -1: `bytes` */
+    const unsigned char *bytes;
+    size_t bytes_left;
+
+    uint64_t offset; /* in the file, of what will be read next */
+    unsigned char frame[FRAME_BYTES];
+    uint64_t frame_offset;
+    uint32_t frame_index; /* of the next one */
+    uint32_t length;      /* of the payload that is there */
+    uint32_t at;          /* in the payload: of the record that is read next */
+    bool open;            /* the frame has no length: its writer ended too soon */
+    bool short_frame;     /* the file ends inside the frame */
+    uint32_t should_be;   /* its length, then */
+
+    enum trace_state state; /* TRACE_CALL while there may be more */
+    char wrong[192];
+    bool timed;
+    uint32_t thread;
+    bool gil;
+    uint64_t time;
+    uint64_t calls, blocks, live;
+    uint32_t last_slot; /* of the record before */
+
+    struct slot *slot;
+    uint32_t slots, slot_room, free_slot;
+    struct note notes[NOTES_MOST];
+    size_t note_count;
+};
+
+/* ---- what is wrong -------------------------------------------------------------------------- */
+
+static enum trace_state stop(struct trace_reader *reader, enum trace_state state, uint64_t offset,
+                             const char *format, ...) __attribute__((format(printf, 4, 5)));
+static enum trace_state stop(struct trace_reader *reader, enum trace_state state, uint64_t offset,
+                             const char *format, ...)
+{
+    va_list arguments;
+    size_t used =
+        (size_t)snprintf(reader->wrong, sizeof reader->wrong, "offset %" PRIu64 ": ", offset);
+    va_start(arguments, format);
+    vsnprintf(reader->wrong + used, sizeof reader->wrong - used, format, arguments);
+    va_end(arguments);
+    return reader->state = state;
+}
+
+/* Of the record that begins at `at`. */
+#define wrong_record(reader, ...)                                                                  \
+    stop(reader, TRACE_WRONG, (reader)->frame_offset + FRAME_HEADER_BYTES + (reader)->at,          \
+         __VA_ARGS__)
+
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+/* Reads so many bytes, or as many as there are.  -1 where reading fails. */
+static ssize_t take(struct trace_reader *reader, unsigned char *to, size_t count)
+{
+    size_t taken = 0;
+    if (reader->fd < 0) {
+        taken = count < reader->bytes_left ? count : reader->bytes_left;
+        memcpy(to, reader->bytes, taken);
+        reader->bytes += taken;
+        reader->bytes_left -= taken;
+    }
+    while (reader->fd >= 0 && taken < count) {
+        ssize_t got = read(reader->fd, to + taken, count - taken);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        taken += (size_t)got;
+    }
+    reader->offset += taken;
+    return (ssize_t)taken;
+}
+
+static bool all_zero(const unsigned char *bytes, size_t count)
+{
+    while (count > 0 && bytes[count - 1] == 0)
+        count--;
+    return count == 0;
+}
+
+static enum trace_state cut_off(struct trace_reader *reader, uint64_t offset)
+{
+    return stop(reader, TRACE_CUT, offset,
+                "the trace was not closed: the program that wrote it ended after call %" PRIu64,
+                reader->calls);
+}
+
+/* What is read of a frame whose length is known. */
+static enum trace_state check_frame(struct trace_reader *reader, ssize_t taken)
+{
+    if ((uint32_t)taken < reader->should_be) {
+        reader->short_frame = true; /* whole records are read before this is told */
+        return TRACE_CALL;
+    }
+    if (get_u32(reader->frame + 12) != frame_crc(reader->frame, reader->should_be))
+        return stop(reader, TRACE_WRONG, reader->frame_offset,
+                    "the frame of %" PRIu32 " bytes does not agree with its sum: it is damaged",
+                    reader->should_be);
+    return TRACE_CALL;
+}
+
+/* Reads the next frame.  Anything but TRACE_CALL is the end. */
+static enum trace_state read_frame(struct trace_reader *reader)
+{
+    unsigned char *frame = reader->frame;
+    reader->frame_offset = reader->offset;
+    reader->at = reader->length = 0;
+    ssize_t taken = take(reader, frame, FRAME_HEADER_BYTES);
+    if (taken >= 0 && all_zero(frame, (size_t)taken)) /* or nothing at all */
+        return cut_off(reader, reader->frame_offset);
+    if (taken >= 0 && taken < FRAME_HEADER_BYTES)
+        return stop(reader, TRACE_WRONG, reader->frame_offset,
+                    "the file ends inside the head of a frame: it is truncated");
+    if (taken >= 0 && get_u32(frame) != FRAME_SYNC)
+        return stop(reader, TRACE_WRONG, reader->frame_offset,
+                    "there should be a frame, and its first bytes are %02x %02x %02x %02x",
+                    frame[0], frame[1], frame[2], frame[3]);
+    if (taken >= 0 && get_u32(frame + 4) != reader->frame_index)
+        return stop(reader, TRACE_WRONG, reader->frame_offset,
+                    "there should be frame %" PRIu32 ", and it is frame %" PRIu32,
+                    reader->frame_index, get_u32(frame + 4));
+    reader->should_be = get_u32(frame + 8);
+    reader->open = reader->should_be == 0;
+    if (taken >= 0 && reader->open && get_u32(frame + 12) != 0)
+        return stop(reader, TRACE_WRONG, reader->frame_offset,
+                    "a frame with a sum and without a length: it is damaged");
+    if (taken >= 0 && reader->should_be > FRAME_PAYLOAD)
+        return stop(reader, TRACE_WRONG, reader->frame_offset,
+                    "a frame of %" PRIu32 " bytes, and there are none of more than %d",
+                    reader->should_be, FRAME_PAYLOAD);
+    if (taken >= 0)
+        taken = take(reader, frame + FRAME_HEADER_BYTES,
+                     reader->open ? FRAME_PAYLOAD : reader->should_be);
+    if (taken < 0)
+        return stop(reader, TRACE_WRONG, reader->offset, "cannot be read: %s", strerror(errno));
+    reader->frame_index++;
+    reader->length = (uint32_t)taken;
+    return reader->open ? TRACE_CALL : check_frame(reader, taken);
+}
+
+/* ---- numbers -------------------------------------------------------------------------------- */
+
+/* The part of a record that was not decoded yet. */
+struct cursor {
+    const unsigned char *at, *end;
+    bool bad;
+};
+
+static uint64_t varint_slow(struct cursor *cursor)
+{
+    uint64_t n = 0;
+    for (unsigned shift = 0; cursor->at < cursor->end && shift < 64; shift += 7) {
+        unsigned char byte = *cursor->at++;
+        if (shift == 63 && byte > 1)
+            break;
+        n |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return n;
+    }
+    cursor->bad = true; /* too long, or the payload ends inside it */
+    return 0;
+}
+
+static inline uint64_t varint(struct cursor *cursor)
+{
+    if (__builtin_expect(cursor->at < cursor->end && *cursor->at < 0x80, 1))
+        return *cursor->at++;
+    return varint_slow(cursor);
+}
+
+/* ---- slots ---------------------------------------------------------------------------------- */
+
+static bool grow_slots(struct trace_reader *reader)
+{
+    uint32_t room = reader->slot_room != 0 ? reader->slot_room * 2 : 256;
+    struct slot *slot = realloc(reader->slot, room * sizeof *slot);
+    if (slot == NULL) {
+        stop(reader, TRACE_WRONG, reader->offset, "out of memory with %" PRIu64 " blocks live",
+             reader->live);
+        return false;
+    }
+    reader->slot = slot;
+    reader->slot_room = room;
+    return true;
+}
+
+/* A block that the call has made.  False where there cannot be another. */
+static bool make_block(struct trace_reader *reader, struct trace_call *call, uint64_t size)
+{
+    uint32_t at = reader->free_slot;
+    if (at != NO_SLOT) {
+        reader->free_slot = (uint32_t)reader->slot[at].size;
+    } else {
+        at = reader->slots;
+        if (at == TRACE_MOST_LIVE) {
+            wrong_record(reader, "more than %" PRIu32 " blocks are live", TRACE_MOST_LIVE);
+            return false;
+        }
+        if (at == reader->slot_room && !grow_slots(reader))
+            return false;
+        reader->slots++;
+    }
+    reader->slot[at] = (struct slot){++reader->blocks, size};
+    reader->live++;
+    reader->last_slot = call->slot = at;
+    call->block = reader->blocks;
+    return true;
+}
+
+/* The live block that the call names. */
+static bool name_block(struct trace_reader *reader, struct trace_call *call, struct cursor *cursor)
+{
+    uint64_t at = reader->last_slot + (uint64_t)unzigzag(varint(cursor));
+    if (cursor->bad)
+        return true; /* told by whoever decodes the record */
+    if (at >= reader->slots || reader->slot[at].block == 0) {
+        wrong_record(reader, "the call names slot %" PRIu64 ", in which no block is live", at);
+        return false;
+    }
+    reader->last_slot = call->slot = (uint32_t)at;
+    call->block = reader->slot[at].block;
+    call->old_size = reader->slot[at].size;
+    return true;
+}
+
+static void drop_block(struct trace_reader *reader, uint32_t at)
+{
+    reader->slot[at] = (struct slot){0, reader->free_slot};
+    reader->free_slot = at;
+    reader->live--;
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+/* The bits that a record's first byte may have beside its kind. */
+static const unsigned char allowed_bits[16] = {
+    [RECORD_MALLOC] = BIT_REFUSED,
+    [RECORD_CALLOC] = BIT_REFUSED | BIT_ELSIZE,
+    [RECORD_REALLOC] = BIT_REFUSED | 3 << POINTER_SHIFT | BIT_MOVED,
+    [RECORD_FREE] = BIT_SIZED | 3 << POINTER_SHIFT,
+    [RECORD_THREAD] = BIT_GIL,
+};
+
+/* The decoders of a call: what can be done before the whole record is known to be there reads only,
+ * but for the slot that was named last, and after an error nothing is read any more. */
+static void decode_malloc(struct trace_call *call, struct cursor *cursor)
+{
+    call->size = varint(cursor);
+}
+
+static void decode_calloc(struct trace_call *call, struct cursor *cursor, unsigned first)
+{
+    call->nelem = varint(cursor);
+    call->elsize = first & BIT_ELSIZE ? varint(cursor) : 1;
+    if (__builtin_mul_overflow(call->nelem, call->elsize, &call->size))
+        call->size = UINT64_MAX;
+}
+
+static bool decode_realloc(struct trace_reader *reader, struct trace_call *call,
+                           struct cursor *cursor)
+{
+    if (call->pointer == TRACE_BLOCK && !name_block(reader, call, cursor))
+        return false;
+    call->size = varint(cursor);
+    return true;
+}
+
+static bool decode_free(struct trace_reader *reader, struct trace_call *call, struct cursor *cursor,
+                        unsigned first)
+{
+    if (call->pointer == TRACE_BLOCK && !name_block(reader, call, cursor))
+        return false;
+    call->size = first & BIT_SIZED ? varint(cursor) : call->old_size;
+    return true;
+}
+
+/* What the call did to the blocks. */
+static bool apply(struct trace_reader *reader, struct trace_call *call)
+{
+    if (call->function == TRACE_FREE) {
+        if (call->pointer == TRACE_BLOCK)
+            drop_block(reader, call->slot);
+        return true;
+    }
+    if (call->refused)
+        return true;
+    if (call->function != TRACE_REALLOC || call->pointer != TRACE_BLOCK)
+        return make_block(reader, call, call->size);
+    reader->slot[call->slot].size = call->size;
+    return true;
+}
+
+static enum trace_state wrong_bits(struct trace_reader *reader, unsigned first)
+{
+    return wrong_record(reader, "a record begins with the byte 0x%02x, which means nothing", first);
+}
+
+static enum trace_state decode_call(struct trace_reader *reader, struct trace_call *call,
+                                    struct cursor *cursor, unsigned first)
+{
+    unsigned pointer = first >> POINTER_SHIFT & 3;
+    bool going = true;
+    *call = (struct trace_call){
+        .function = (enum trace_function)(first & 15),
+        .pointer = TRACE_NULL,
+        .gil = reader->gil,
+        .thread = reader->thread,
+        .number = reader->calls + 1,
+        .offset = reader->frame_offset + FRAME_HEADER_BYTES + reader->at,
+    };
+    if (call->function >= TRACE_REALLOC) {
+        if (pointer > TRACE_FOREIGN ||
+            (pointer != TRACE_BLOCK && call->function == TRACE_FREE && !(first & BIT_SIZED)))
+            return wrong_bits(reader, first);
+        call->pointer = (enum trace_pointer)pointer;
+    }
+    if (call->function != TRACE_FREE)
+        call->refused = first & BIT_REFUSED;
+    switch (call->function) {
+    case TRACE_MALLOC:
+        decode_malloc(call, cursor);
+        break;
+    case TRACE_CALLOC:
+        decode_calloc(call, cursor, first);
+        break;
+    case TRACE_REALLOC:
+        call->moved = first & BIT_MOVED;
+        going = decode_realloc(reader, call, cursor);
+        break;
+    case TRACE_FREE:
+        going = decode_free(reader, call, cursor, first);
+        break;
+    }
+    if (reader->timed)
+        reader->time += (uint64_t)unzigzag(varint(cursor));
+    call->time = reader->time;
+    if (!going || cursor->bad)
+        return reader->state; /* the caller tells of a bad cursor */
+    if (!apply(reader, call))
+        return reader->state;
+    reader->calls++;
+    return TRACE_CALL;
+}
+
+/* A string of a note, copied and ended. */
+static char *decode_text(struct cursor *cursor, size_t most)
+{
+    uint64_t length = varint(cursor);
+    if (cursor->bad || length > most || length > (size_t)(cursor->end - cursor->at)) {
+        cursor->bad = true;
+        return NULL;
+    }
+    char *text = strndup((const char *)cursor->at, length);
+    cursor->at += length;
+    return text;
+}
+
+static void decode_note(struct trace_reader *reader, struct cursor *cursor)
+{
+    if (reader->calls > 0 || reader->note_count == NOTES_MOST) {
+        wrong_record(reader, "a note, and there can be none %s",
+                     reader->calls > 0 ? "after a call" : "after 64 of them");
+        return;
+    }
+    struct note *note = &reader->notes[reader->note_count++];
+    note->key = decode_text(cursor, NOTE_KEY_MOST);
+    note->value = cursor->bad ? NULL : decode_text(cursor, NOTE_VALUE_MOST);
+    if (!cursor->bad && (note->key == NULL || note->value == NULL))
+        wrong_record(reader, "out of memory");
+}
+
+static enum trace_state truncated(struct trace_reader *reader)
+{
+    return stop(reader, TRACE_WRONG, reader->offset,
+                "the file is truncated: the frame at %" PRIu64 " should have %" PRIu32
+                " bytes, and has %" PRIu32,
+                reader->frame_offset, reader->should_be, reader->length);
+}
+
+/* A record that goes past the end of the payload: in a frame that was being written, or of which
+ * the file has only a part, that is the end; otherwise it is damage. */
+static enum trace_state record_ends_early(struct trace_reader *reader)
+{
+    if (reader->short_frame)
+        return truncated(reader);
+    if (reader->open)
+        return cut_off(reader, reader->frame_offset + FRAME_HEADER_BYTES + reader->at);
+    return wrong_record(reader, "a number in the record is too long, or is not all there");
+}
+
+/* Nothing may follow, and what it counts is what was read. */
+static void decode_end(struct trace_reader *reader, struct cursor *cursor)
+{
+    unsigned char next;
+    uint64_t calls = varint(cursor), live = varint(cursor);
+    if (cursor->bad)
+        return;
+    if (calls != reader->calls || live != reader->live) {
+        wrong_record(reader,
+                     "the trace ends with %" PRIu64 " calls and %" PRIu64
+                     " live blocks, and says that it has %" PRIu64 " and %" PRIu64,
+                     reader->calls, reader->live, calls, live);
+    } else if (reader->open) {
+        cut_off(reader, reader->frame_offset); /* it was about to be closed */
+    } else if (reader->short_frame) {
+        truncated(reader);
+    } else if (cursor->at != cursor->end || take(reader, &next, 1) != 0) {
+        stop(reader, TRACE_WRONG,
+             reader->frame_offset + FRAME_HEADER_BYTES +
+                 (uint64_t)(cursor->at - reader->frame - FRAME_HEADER_BYTES),
+             "there is more behind the end of the trace");
+    } else {
+        reader->state = TRACE_END;
+    }
+}
+
+static void decode_thread(struct trace_reader *reader, struct cursor *cursor, unsigned first)
+{
+    uint64_t thread = varint(cursor);
+    if (!cursor->bad && thread > UINT32_MAX) {
+        wrong_record(reader, "thread %" PRIu64 ", and they have 32 bits", thread);
+        return;
+    }
+    reader->thread = (uint32_t)thread;
+    reader->gil = first & BIT_GIL;
+}
+
+/* The record at `at`, and where it was a call true. */
+static bool decode_record(struct trace_reader *reader, struct trace_call *call)
+{
+    const unsigned char *payload = reader->frame + FRAME_HEADER_BYTES;
+    struct cursor cursor = {payload + reader->at, payload + reader->length, false};
+    unsigned first = *cursor.at++;
+    bool was_call = false;
+    if (first == 0 && reader->open) {
+        cut_off(reader, reader->frame_offset + FRAME_HEADER_BYTES + reader->at);
+        return false;
+    }
+    if ((first & 0xf0 & ~allowed_bits[first & 15]) != 0) {
+        wrong_bits(reader, first);
+        return false;
+    }
+    switch (first & 15) {
+    case RECORD_MALLOC:
+    case RECORD_CALLOC:
+    case RECORD_REALLOC:
+    case RECORD_FREE:
+        was_call = decode_call(reader, call, &cursor, first) == TRACE_CALL && !cursor.bad;
+        break;
+    case RECORD_THREAD:
+        decode_thread(reader, &cursor, first);
+        break;
+    case RECORD_NOTE:
+        decode_note(reader, &cursor);
+        break;
+    case RECORD_END:
+        decode_end(reader, &cursor);
+        break;
+    default:
+        wrong_bits(reader, first);
+    }
+    if (cursor.bad)
+        record_ends_early(reader);
+    reader->at = (uint32_t)(cursor.at - payload);
+    return was_call;
+}
+
+enum trace_state trace_next(struct trace_reader *reader, struct trace_call *call)
+{
+    while (reader->state == TRACE_CALL) {
+        if (reader->at < reader->length) {
+            if (decode_record(reader, call))
+                return TRACE_CALL;
+        } else if (reader->open) {
+            return cut_off(reader, reader->offset);
+        } else if (reader->short_frame) {
+            return truncated(reader);
+        } else {
+            read_frame(reader);
+        }
+    }
+    return reader->state;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static bool read_header(struct trace_reader *reader)
+{
+    unsigned char header[TRACE_HEADER_BYTES] = {0};
+    ssize_t taken = take(reader, header, sizeof header);
+    uint32_t version = get_u32(header + 8) & 0xffff, flags = get_u32(header + 8) >> 16;
+    if (taken < 0)
+        stop(reader, TRACE_WRONG, 0, "cannot be read: %s", strerror(errno));
+    else if (memcmp(header, TRACE_MAGIC, 8) != 0)
+        stop(reader, TRACE_WRONG, 0, "not a trace of conform's: it does not begin as one");
+    else if (taken < TRACE_HEADER_BYTES)
+        stop(reader, TRACE_WRONG, (uint64_t)taken, "the file ends inside its head");
+    else if (version != TRACE_VERSION)
+        stop(reader, TRACE_WRONG, 8, "version %" PRIu32 " of the format, and only %d can be read",
+             version, TRACE_VERSION);
+    else if (get_u32(header + 12) != header_crc(header))
+        stop(reader, TRACE_WRONG, 12, "the head does not agree with its sum: it is damaged");
+    else if ((flags & ~(uint32_t)TRACE_FLAG_TIMED) != 0)
+        stop(reader, TRACE_WRONG, 10, "flags 0x%04" PRIx32 ", which this program does not know",
+             flags);
+    reader->timed = flags & TRACE_FLAG_TIMED;
+    return reader->state == TRACE_CALL;
+}
+
+/* The notes are in the first frame, before any call.  What is wrong with it, trace_next tells. */
+static void read_notes(struct trace_reader *reader)
+{
+    struct trace_call unused;
+    read_frame(reader);
+    while (reader->state == TRACE_CALL && reader->at < reader->length &&
+           reader->frame[FRAME_HEADER_BYTES + reader->at] == RECORD_NOTE)
+        decode_record(reader, &unused);
+}
+
+static struct trace_reader *open_reader(int fd, const void *bytes, size_t length, char *why,
+                                        size_t room)
+{
+    struct trace_reader *reader = calloc(1, sizeof *reader);
+    if (reader == NULL) {
+        snprintf(why, room, "out of memory");
+        return NULL;
+    }
+    reader->fd = fd;
+    reader->bytes = bytes;
+    reader->bytes_left = length;
+    reader->gil = true;
+    reader->free_slot = NO_SLOT;
+    if (read_header(reader)) {
+        read_notes(reader);
+        return reader;
+    }
+    snprintf(why, room, "%s", reader->wrong);
+    free(reader);
+    return NULL;
+}
+
+struct trace_reader *trace_open(const char *path, char *why, size_t room)
+{
+    int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        snprintf(why, room, "cannot be opened: %s", strerror(errno));
+        return NULL;
+    }
+    struct trace_reader *reader = open_reader(fd, NULL, 0, why, room);
+    if (reader == NULL)
+        close(fd);
+    return reader;
+}
+
+struct trace_reader *trace_open_bytes(const void *bytes, size_t length, char *why, size_t room)
+{
+    return open_reader(-1, bytes, length, why, room);
+}
+
+const char *trace_wrong(const struct trace_reader *reader)
+{
+    return reader->wrong;
+}
+
+bool trace_noted(const struct trace_reader *reader, size_t index, const char **key,
+                 const char **value)
+{
+    if (index >= reader->note_count || reader->notes[index].value == NULL)
+        return false;
+    *key = reader->notes[index].key;
+    *value = reader->notes[index].value;
+    return true;
+}
+
+bool trace_timed(const struct trace_reader *reader)
+{
+    return reader->timed;
+}
+
+uint64_t trace_calls(const struct trace_reader *reader)
+{
+    return reader->calls;
+}
+
+uint64_t trace_live(const struct trace_reader *reader)
+{
+    return reader->live;
+}
+
+uint32_t trace_slots(const struct trace_reader *reader)
+{
+    return reader->slots;
+}
+
+void trace_reader_close(struct trace_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    if (reader->fd >= 0)
+        close(reader->fd);
+    for (size_t i = 0; i < reader->note_count; i++) {
+        free(reader->notes[i].key);
+        free(reader->notes[i].value);
+    }
+    free(reader->slot);
+    free(reader);
+}

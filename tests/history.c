@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Making up histories of calls.
+ */
+#include "history.h"
+
+#define CELL_BYTES ((uintptr_t)1 << 26)
+#define CELL_ROOM (CELL_BYTES - 4096)
+#define FIRST_CELL ((uintptr_t)0x600000000000)
+
+enum { NO_CELL = HISTORY_CELLS, STEADY_ARRAYS = 1000 };
+
+void history_begin(struct history *history, enum history_kind kind, uint64_t seed)
+{
+    *history = (struct history){.kind = kind, .temporary = NO_CELL};
+    history->random = random_for(seed, "history");
+}
+
+static uint64_t below(struct history *history, uint64_t bound)
+{
+    return random_below(&history->random, bound);
+}
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+/* Some address in a free cell. */
+static const char *free_address(struct history *history)
+{
+    unsigned cell;
+    do
+        cell = (unsigned)below(history, HISTORY_CELLS);
+    while (history->block[cell].p != NULL);
+    return (const char *)(FIRST_CELL + cell * CELL_BYTES + 16 * below(history, 256));
+}
+
+static unsigned cell_of(const char *p)
+{
+    return (unsigned)(((uintptr_t)p - FIRST_CELL) / CELL_BYTES);
+}
+
+static void take(struct history *history, const char *p, size_t size)
+{
+    unsigned cell = cell_of(p);
+    history->block[cell] = (struct history_block){p, size};
+    history->live[history->live_count++] = cell;
+}
+
+static void give(struct history *history, const char *p)
+{
+    unsigned cell = cell_of(p), at = 0;
+    while (history->live[at] != cell)
+        at++;
+    history->live[at] = history->live[--history->live_count];
+    history->block[cell].p = NULL;
+}
+
+static struct history_block any_block(struct history *history)
+{
+    return history->block[history->live[below(history, history->live_count)]];
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+static void make(struct history *history, struct history_call *call, bool zeroed, size_t size)
+{
+    call->function = zeroed ? TRACE_CALLOC : TRACE_MALLOC;
+    call->size = call->nelem = size;
+    call->elsize = 1;
+    call->result = free_address(history);
+    take(history, call->result, size);
+}
+
+static void resize(struct history *history, struct history_call *call, struct history_block block,
+                   size_t size)
+{
+    call->function = TRACE_REALLOC;
+    call->p = call->result = block.p;
+    call->size = size;
+    give(history, block.p);
+    if (below(history, 2) == 0)
+        call->result = free_address(history);
+    take(history, call->result, size);
+}
+
+static void drop(struct history *history, struct history_call *call, struct history_block block)
+{
+    call->function = TRACE_FREE;
+    call->p = block.p;
+    call->size = block.size;
+    give(history, block.p);
+}
+
+/* Elements of eight bytes: few of them mostly, now and then hundreds, and seldom very many. */
+static size_t array_size(struct history *history)
+{
+    uint64_t dice = below(history, 1000);
+    if (dice < 700)
+        return 8 * (1 + below(history, 32));
+    if (dice < 970)
+        return 8 * (1 + below(history, 512));
+    return dice < 999 ? 8 * (512 + below(history, 4096)) : 8 * (1 + below(history, 1 << 17));
+}
+
+/* Two of three calls are of a temporary that goes at once; about a thousand arrays stay. */
+static void next_of_arrays(struct history *history, struct history_call *call)
+{
+    uint64_t dice = below(history, 1000);
+    if (history->temporary != NO_CELL) {
+        struct history_block block = history->block[history->temporary];
+        history->temporary = NO_CELL;
+        drop(history, call, block);
+    } else if (dice < 500) {
+        make(history, call, dice % 8 == 0, array_size(history));
+        history->temporary = cell_of(call->result);
+    } else if (dice < 530 && history->live_count > 8) {
+        struct history_block block = any_block(history);
+        resize(history, call, block,
+               dice % 3 == 0 ? array_size(history) : block.size + block.size / 2 + 8);
+        if (call->size > 1 << 20) /* not for ever */
+            history->block[cell_of(call->result)].size = call->size = 64;
+    } else if (dice < 533) {
+        call->function = TRACE_FREE;
+        call->size = array_size(history);
+    } else if (dice < 533 + 467 * (uint64_t)history->live_count / (2 * STEADY_ARRAYS)) {
+        drop(history, call, any_block(history));
+    } else {
+        make(history, call, dice % 8 == 0, array_size(history));
+    }
+}
+
+/* ---- loops ---------------------------------------------------------------------------------- */
+
+static void next_loop(struct history *history)
+{
+    history->steps = 1 + (unsigned)below(history, HISTORY_STEPS);
+    history->rounds = 20 + (unsigned)below(history, 500);
+    for (unsigned i = 0; i < history->steps; i++) {
+        uint64_t dice = below(history, 20);
+        history->step[i] = (struct history_step){
+            .line = dice < 9    ? LINE_TEMPORARY
+                    : dice < 15 ? LINE_NESTED
+                    : dice < 19 ? LINE_REPLACE
+                                : LINE_GROW,
+            .size = {array_size(history), array_size(history)},
+            .zeroed = below(history, 8) == 0,
+        };
+    }
+}
+
+/* Which call of its line comes next: what to do, with which of the two.  Free of 2: any array. */
+static const struct {
+    enum trace_function function;
+    unsigned which;
+} line_calls[LINES][5] = {
+    [LINE_TEMPORARY] = {{TRACE_MALLOC, 0}, {TRACE_FREE, 0}},
+    [LINE_NESTED] = {{TRACE_MALLOC, 0}, {TRACE_MALLOC, 1}, {TRACE_FREE, 0}, {TRACE_FREE, 1}},
+    [LINE_REPLACE] = {{TRACE_MALLOC, 0}, {TRACE_FREE, 2}},
+    [LINE_GROW] = {{TRACE_MALLOC, 0}, {TRACE_REALLOC, 0}, {TRACE_REALLOC, 1}, {TRACE_FREE, 2}},
+};
+
+static void next_of_line(struct history *history, struct history_call *call)
+{
+    const struct history_step *step = &history->step[history->at_step];
+    unsigned which = line_calls[step->line][history->at_call].which;
+    const char *held = which < 2 ? history->held[which] : NULL;
+    switch (line_calls[step->line][history->at_call].function) {
+    case TRACE_REALLOC:
+        held = history->held[0];
+        resize(history, call, history->block[cell_of(held)], step->size[1] * (1 + which));
+        history->held[0] = call->result;
+        break;
+    case TRACE_FREE:
+        drop(history, call, held != NULL ? history->block[cell_of(held)] : any_block(history));
+        break;
+    default:
+        make(history, call, step->zeroed, step->size[which]);
+        history->held[which] = call->result;
+    }
+}
+
+/* The arrays that stay are made first. */
+static void next_of_loops(struct history *history, struct history_call *call)
+{
+    if (history->calls < STEADY_ARRAYS) {
+        make(history, call, false, array_size(history));
+        return;
+    }
+    if (history->rounds == 0 && history->at_step == 0 && history->at_call == 0)
+        next_loop(history);
+    next_of_line(history, call);
+    unsigned line = history->step[history->at_step].line;
+    if (++history->at_call < 5 && line_calls[line][history->at_call].function != 0)
+        return;
+    history->at_call = 0;
+    if (++history->at_step < history->steps)
+        return;
+    history->at_step = 0;
+    history->rounds--;
+}
+
+/* ---- anything ------------------------------------------------------------------------------- */
+
+static size_t any_size(struct history *history)
+{
+    uint64_t dice = random_next(&history->random);
+    switch (dice % 8) {
+    case 0:
+        return 0;
+    case 1:
+        return dice & 8 ? SIZE_MAX - (size_t)(dice >> 50) : (size_t)(dice >> 4);
+    default:
+        return (size_t)(dice >> 40 >> (dice >> 8) % 24);
+    }
+}
+
+static void next_of_anything(struct history *history, struct history_call *call)
+{
+    bool few = history->live_count == 0, many = history->live_count > HISTORY_CELLS / 2;
+    size_t size = any_size(history);
+    uint64_t dice = below(history, 100);
+    struct history_block block = few ? (struct history_block){NULL, 0} : any_block(history);
+    if (dice < 45 && !many) {
+        make(history, call, dice % 2, size % CELL_ROOM);
+        if (dice % 5 == 1) { /* calloc's arguments any way round */
+            call->nelem = below(history, 1 << 16);
+            call->elsize = below(history, 1000);
+            history->block[cell_of(call->result)].size = call->nelem * call->elsize;
+        }
+    } else if (dice < 55) { /* refused */
+        call->function = dice % 3 == 0   ? TRACE_MALLOC
+                         : dice % 3 == 1 ? TRACE_CALLOC
+                                         : TRACE_REALLOC;
+        call->size = call->nelem = size;
+        call->elsize = any_size(history);
+        call->p = call->function == TRACE_REALLOC ? block.p : NULL;
+    } else if (dice < 65 && !few) {
+        resize(history, call, block, size % CELL_ROOM);
+    } else if (dice < 68 && !many) { /* of NULL, or of what nobody knows */
+        call->function = TRACE_REALLOC;
+        call->p = dice == 67 ? (const char *)0x1234 : NULL;
+        call->size = size % CELL_ROOM;
+        call->result = free_address(history);
+        take(history, call->result, call->size);
+    } else if (dice < 72 || few) {
+        call->function = TRACE_FREE;
+        call->p = dice % 2 == 0 ? (const char *)0x4321 : NULL;
+        call->size = size;
+    } else {
+        drop(history, call, block);
+        if (dice > 90)
+            call->size = size;
+    }
+}
+
+struct history_call history_next(struct history *history)
+{
+    struct history_call call = {.caller = {.gil = true}};
+    uint64_t dice = below(history, 100);
+    if (history->kind == HISTORY_ANYTHING) {
+        call.caller.thread = (uint32_t)(dice < 20 ? random_next(&history->random) >> dice % 8 * 4
+                                                  : history->time >> 12 & 3);
+        call.caller.gil = dice > 30;
+        history->time += below(history, 2000) - (dice == 50) * 5000;
+        next_of_anything(history, &call);
+    } else {
+        history->time += 50 + below(history, 400);
+        (history->kind == HISTORY_LOOPS ? next_of_loops : next_of_arrays)(history, &call);
+    }
+    call.caller.time = history->time;
+    history->calls++;
+    return call;
+}
+
+void history_record(struct trace_writer *writer, const struct history_call *call)
+{
+    switch (call->function) {
+    case TRACE_MALLOC:
+        trace_malloc(writer, &call->caller, call->size, call->result);
+        break;
+    case TRACE_CALLOC:
+        trace_calloc(writer, &call->caller, call->nelem, call->elsize, call->result);
+        break;
+    case TRACE_REALLOC:
+        trace_realloc(writer, &call->caller, trace_give(writer, call->p), call->size, call->result);
+        break;
+    case TRACE_FREE:
+        trace_free(writer, &call->caller, trace_give(writer, call->p), call->size);
+        break;
+    }
+}
+
+bool history_write(const char *path, enum history_kind kind, uint64_t seed, uint64_t calls)
+{
+    struct history history;
+    char why[256];
+    struct trace_writer *writer = trace_create(path, kind == HISTORY_ANYTHING, why, sizeof why);
+    if (writer == NULL)
+        return false;
+    trace_note(writer, "command", "a made-up history");
+    history_begin(&history, kind, seed);
+    for (uint64_t i = 0; i < calls; i++) {
+        struct history_call call = history_next(&history);
+        history_record(writer, &call);
+    }
+    return trace_close(writer, why, sizeof why);
+}

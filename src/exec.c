@@ -30,6 +30,7 @@
 #include "report.h"
 #include "subject.h"
 #include "text.h"
+#include "trace_shim.h"
 
 /* Shared between this process and the program's. */
 struct findings {
@@ -56,11 +57,42 @@ static struct {
     struct findings *findings;
     struct auditor *auditor;
     struct failer failer;
+    struct trace_shim *trace; /* of --record, or NULL */
     PyDataMem_Handler before;  /* NumPy's own default handler */
     PyDataMem_Handler *numpys; /* the struct that it was copied from */
 } program;
 
 /* ---- in the program's process ----------------------------------------------------------- */
+
+/* Puts the shim of --record before `inner`; without --record that stays the first.  NULL with
+ * findings->why where the trace cannot be written. */
+static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
+{
+    struct findings *findings = program.findings;
+    const char *path = program.options->record;
+    char why[256] = "", version[32];
+    if (path == NULL)
+        return inner;
+    program.trace = trace_shim_create(inner, path, true, why, sizeof why);
+    if (program.trace == NULL) {
+        snprintf(findings->why, sizeof findings->why, "--record=%s: %s", text_safe(path), why);
+        return NULL;
+    }
+    struct trace_writer *writer = trace_shim_writer(program.trace);
+    snprintf(version, sizeof version, "%.*s", (int)strcspn(Py_GetVersion(), " "), Py_GetVersion());
+    trace_note(writer, "handler", program.place.label);
+    trace_note(writer, "python", version);
+    PyObject *numpy = PyImport_ImportModule("numpy.version");
+    PyObject *number = numpy != NULL ? PyObject_GetAttrString(numpy, "version") : NULL;
+    if (number != NULL)
+        trace_note(writer, "numpy", PyUnicode_AsUTF8(number));
+    Py_XDECREF(number);
+    Py_XDECREF(numpy);
+    PyErr_Clear();
+    for (char **word = program.options->program_arguments; *word != NULL; word++)
+        trace_note(writer, "argument", *word);
+    return trace_shim_handler(program.trace);
+}
 
 static PyObject *take_over(PyObject *self, PyObject *unused)
 {
@@ -89,8 +121,12 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
         return NULL;
     program.before = *program.numpys;
     failer_init(&program.failer, program.subject.handler);
-    program.auditor =
-        auditor_create(&program.failer.handler, &program.before, &findings->audit, &options);
+    PyDataMem_Handler *behind = begin_trace(&program.failer.handler);
+    program.auditor = behind == NULL ? NULL
+                                     : auditor_create(behind, &program.before, &findings->audit,
+                                                      &options);
+    if (findings->why[0] != '\0')
+        _exit(EXIT_HARNESS_BROKE); /* told by the process that waits */
     if (program.auditor == NULL)
         return PyErr_NoMemory();
     if (PyCapsule_SetPointer(capsule, auditor_handler(program.auditor)) != 0)
@@ -185,6 +221,9 @@ static void start_program(void)
 /* Behind the end of the interpreter, which sys.exit reaches by exit(), inside Py_RunMain. */
 static void note_end(void)
 {
+    char why[256];
+    if (program.trace != NULL && !trace_shim_close(program.trace, why, sizeof why))
+        fprintf(stderr, "conform: --record=%s: %s\n", text_safe(program.options->record), why);
     program.findings->refused = program.failer.refused;
     program.findings->reached_end = true;
 }

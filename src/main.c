@@ -11,6 +11,7 @@
 #include "exec.h"
 #include "options.h"
 #include "property.h"
+#include "replay_command.h"
 #include "report.h"
 #include "subject.h"
 #include "text.h"
@@ -82,6 +83,8 @@ int main(int argc, char **argv)
         break;
     case COMMAND_EXEC:
         return options.fail_each ? exec_fail_each(&options) : exec_run(&options);
+    case COMMAND_REPLAY:
+        return replay_command(&options);
     case COMMAND_RUN:
         return coordinator_run(&options, argv);
     }

@@ -39,7 +39,11 @@ enum {
     OPT_JUNIT,
     OPT_JSON,
     OPT_MEMCHECK,
+    OPT_PRINT,
+    OPT_RECORD,
     OPT_REPEAT,
+    OPT_REPLAY,
+    OPT_UNCHECKED,
     OPT_SHUFFLE,
     OPT_UNTIL_FAIL,
 };
@@ -60,9 +64,12 @@ static const struct option long_options[] = {
     {"memcheck", no_argument, NULL, OPT_MEMCHECK},
     {"no-fork", no_argument, NULL, OPT_NO_FORK},
     {"onwards", no_argument, NULL, OPT_ONWARDS},
+    {"print", no_argument, NULL, OPT_PRINT},
     {"python", required_argument, NULL, OPT_PYTHON},
     {"quiet", no_argument, NULL, 'q'},
+    {"record", required_argument, NULL, OPT_RECORD},
     {"repeat", required_argument, NULL, OPT_REPEAT},
+    {"replay", required_argument, NULL, OPT_REPLAY},
     {"run", required_argument, NULL, OPT_RUN},
     {"seed", required_argument, NULL, OPT_SEED},
     {"shuffle", no_argument, NULL, OPT_SHUFFLE},
@@ -71,6 +78,7 @@ static const struct option long_options[] = {
     {"strict", no_argument, NULL, OPT_STRICT},
     {"tap", required_argument, NULL, OPT_TAP},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"unchecked", no_argument, NULL, OPT_UNCHECKED},
     {"until-fail", no_argument, NULL, OPT_UNTIL_FAIL},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -107,6 +115,10 @@ static const char help[] =
     "      --stacks                 say which lines asked for what is live at the end\n"
     "      --fail-each              run it with request 1 refused, then with request 2, ...\n"
     "      --onwards                and each time all requests after it as well\n"
+    "      --record=FILE            and write every call into a trace\n"
+    "      --replay=FILE            drive the handler with a trace, without Python\n"
+    "      --replay=FILE --print    show a trace as text\n"
+    "      --unchecked              make the calls and judge none, to time them\n"
     "\n"
     "What to print:\n"
     "      --tap=FILE, --junit=FILE, --json=FILE\n"
@@ -247,7 +259,7 @@ static void set_command(struct options *options, enum command command)
 {
     if (options->command != COMMAND_RUN && options->command != command)
         leave_with(EXIT_USAGE,
-                   "--exec, --list, --list-handlers, --explain and --clauses exclude each "
+                   "--exec, --replay, --list, --list-handlers, --explain and --clauses exclude each "
                    "other; give one of them");
     options->command = command;
 }
@@ -312,8 +324,18 @@ static void take_option(struct options *options, int option, char **argv)
     case OPT_PYTHON:
         options->python = optarg;
         break;
+    case OPT_PRINT:
+        options->print = true;
+        break;
+    case OPT_RECORD:
+        options->record = optarg;
+        break;
     case OPT_REPEAT:
         options->repeat = count_option("--repeat", optarg, 1000000);
+        break;
+    case OPT_REPLAY:
+        set_command(options, COMMAND_REPLAY);
+        options->replay = optarg;
         break;
     case OPT_RUN:
         add_filter(options, true, optarg);
@@ -338,6 +360,9 @@ static void take_option(struct options *options, int option, char **argv)
         break;
     case OPT_TIMEOUT:
         options->timeout = seconds_option("--timeout", optarg, 0.01, 86400);
+        break;
+    case OPT_UNCHECKED:
+        options->unchecked = true;
         break;
     case OPT_UNTIL_FAIL:
         options->until_fail = true;
@@ -381,13 +406,19 @@ static void check_together(const struct options *options)
                                "property under valgrind, say valgrind conform ... --no-fork");
     if (options->command != COMMAND_EXEC && (options->stacks || options->fail_each))
         leave_with(EXIT_USAGE, "--stacks and --fail-each go with --exec; see conform --help");
+    if (options->record != NULL && (options->command != COMMAND_EXEC || options->fail_each))
+        leave_with(EXIT_USAGE, "--record goes with --exec, and not with --fail-each; see conform "
+                               "--help");
+    if ((options->print || options->unchecked) && options->command != COMMAND_REPLAY)
+        leave_with(EXIT_USAGE, "--print and --unchecked go with --replay; see conform --help");
     if (options->onwards && !options->fail_each)
         leave_with(EXIT_USAGE, "--onwards goes with --fail-each; see conform --help");
     bool reports = options->tap != NULL || options->junit != NULL || options->json != NULL;
     if (options->command == COMMAND_EXEC && (reports || options->no_fork || options->memcheck))
         leave_with(EXIT_USAGE, "--exec runs no battery; leave out the options of one");
-    if ((options->command == COMMAND_RUN || options->command == COMMAND_EXEC) &&
-        options->handler == NULL)
+    bool needs_handler = options->command == COMMAND_RUN || options->command == COMMAND_EXEC ||
+                         (options->command == COMMAND_REPLAY && !options->print);
+    if (needs_handler && options->handler == NULL)
         leave_with(EXIT_USAGE, "no handler to test; say --handler=PATH, or see conform --help");
 }
 

@@ -21,6 +21,7 @@ enum exit_code {
 enum command {
     COMMAND_RUN,
     COMMAND_EXEC,
+    COMMAND_REPLAY,
     COMMAND_LIST,
     COMMAND_LIST_HANDLERS,
     COMMAND_EXPLAIN,
@@ -41,6 +42,7 @@ struct options {
     const char *handler;
     const char *explain;
     char **program_arguments; /* of --exec: what stands behind --, with a NULL at its end */
+    const char *record, *replay; /* names of traces, or NULL */
     struct filter *filters;
     size_t filter_count;
     const char *tap, *junit, *json; /* file names, "-" for stdout, or NULL */
@@ -51,6 +53,7 @@ struct options {
     const char *python; /* or NULL for the one that configure chose */
     enum color color;
     bool no_fork, memcheck, strict, quiet, verbose, shuffle, until_fail;
+    bool print, unchecked; /* of --replay */
     bool stacks, fail_each, onwards; /* of --exec */
 };
 

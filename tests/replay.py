@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--record, --replay and --print: what a program asked for, on other handlers."""
+
+import os
+import re
+
+import suite
+
+FAULTY = os.path.join(suite.FAULTY, "faulty.so")
+SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
+
+PROGRAM = """
+import numpy as np
+kept = [np.arange(n) for n in range(100)]
+a = np.zeros(1000)
+a.resize(5000, refcheck=False)
+np.fromstring(' '.join(['1'] * 5000), sep=' ')
+np.array([3, 1, 2])[::-1].sort()
+"""
+
+
+def record(tap, path):
+    result = suite.conform("-H", "aligned", "-q", "--exec", "--record=" + path, "--", "-c", PROGRAM)
+    tap.point(result.code == 0 and os.path.getsize(path) > 500, "--record writes a trace", result)
+
+
+def prints(tap, path):
+    result = suite.conform("--replay=" + path, "--print")
+    wanted = [r"^# handler: aligned$", r"^# numpy: \d", r"malloc\(\d+\) = block \d+$",
+              r"calloc\(8000, 1\) = block", r"realloc\(block \d+ of 8000, 40000\)",
+              r"realloc\(.*without the GIL$", r"^# \d+ calls, 0 blocks live$"]
+    missing = [each for each in wanted if not re.search(each, result.stdout, re.M)]
+    tap.point(result.code == 0 and not missing, "--print shows it", missing or result)
+
+
+def replays(tap, path):
+    for handler in ("aligned", "shift_header", SOUND + ":always_moves", SOUND + ":guard_pages"):
+        result = suite.conform("-H", handler, "--replay=" + path)
+        good = result.code == 0 and re.search(r"^\d+ calls replayed", result.stdout)
+        tap.point(good, "it replays on " + os.path.basename(handler), result)
+    result = suite.conform("-H", "aligned", "--replay=" + path, "--unchecked", "-q")
+    tap.point(result.code == 0 and result.stdout == "", "--unchecked --quiet", result)
+
+
+def finds(tap, path):
+    cases = [
+        ("realloc_does_not_copy", "FAIL    realloc.keeps-contents  call "),
+        ("refuses_everything", "FAIL    malloc.lasts  call 1,"),
+    ]
+    for name, words in cases:
+        result = suite.conform("-H", FAULTY + ":" + name, "--replay=" + path)
+        tap.point(result.code == suite.NOT_CONFORMANT and words in result.stdout,
+                  "it finds " + name, result)
+    result = suite.conform("-H", FAULTY + ":malloc_is_missing", "--replay=" + path)
+    tap.point(result.code == suite.NOT_CONFORMANT
+              and re.search(r"CRASH   SIGSEGV in call 1: malloc", result.stdout),
+              "a crash is laid to its call", result)
+
+
+def refuses(tap, path, folder):
+    with open(path, "rb") as file:
+        whole = file.read()
+    damaged = os.path.join(folder, "damaged")
+    with open(damaged, "wb") as file:
+        file.write(whole[:300] + b"\xff" * 9 + whole[309:])
+    foreign = os.path.join(suite.SOURCE, "README.md")
+    for name, argument in (("damaged", damaged), ("foreign", foreign)):
+        result = suite.conform("-H", "aligned", "--replay=" + argument)
+        good = result.code == suite.USAGE and re.search(r"offset \d+", result.stderr)
+        tap.point(good and result.stderr.count("\n") == 1, "one that is %s is refused" % name,
+                  result)
+    result = suite.conform("-H", "aligned", "--replay=" + os.path.join(folder, "absent"))
+    tap.point(result.code == suite.USAGE and "No such file" in result.stderr, "none is there", result)
+    cut = os.path.join(folder, "cut")
+    with open(cut, "wb") as file:
+        file.write(whole[: len(whole) // 2])
+    result = suite.conform("--replay=" + cut, "--print")
+    calls = len(re.findall(r"= block", result.stdout))
+    tap.point(calls > 20, "one that is cut short is shown as far as it goes", result)
+
+
+def survives_a_crash(tap, folder):
+    path = os.path.join(folder, "crashed")
+    program = "import numpy, os; kept = numpy.ones(77); os.abort()"
+    suite.conform("-H", "aligned", "-q", "--exec", "--record=" + path, "--", "-c", program)
+    result = suite.conform("--replay=" + path, "--print")
+    tap.point(re.search(r"malloc\(616\) = block", result.stdout), "a crash leaves what was written",
+              result)
+
+
+def main():
+    tap = suite.Tap()
+    with suite.scratch() as folder:
+        path = os.path.join(folder, "program.trace")
+        record(tap, path)
+        prints(tap, path)
+        replays(tap, path)
+        finds(tap, path)
+        refuses(tap, path, folder)
+        survives_a_crash(tap, folder)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -349,8 +349,27 @@ def no_python(tap):
     tap.point(held and not os.path.exists("x"), "an interpreter that does not start", result)
 
 
+def man_page(tap):
+    """It names the same options as --help, and formatters have nothing to say about it."""
+    page = os.path.join(suite.SOURCE, "docs", "conform.1")
+    with open(page) as file:
+        tags = "".join(line for line in file if line.startswith(".It "))
+    named = set(re.findall(r"Fl -([a-z][a-z-]*)", tags))
+    wanted = set(re.findall(r"--([a-z][a-z-]*)", suite.conform("--help").stdout))
+    tap.point(named == wanted, "the man page has all options", named ^ wanted)
+    for command in (["groff", "-mdoc", "-Tascii", "-ww", "-z"],
+                    ["mandoc", "-Tlint", "-Wwarning"]):
+        if shutil.which(command[0]):
+            said = suite.run(command + [page])
+            tap.point(said.code == 0 and not said.stdout + said.stderr,
+                      "%s reads the man page" % command[0], said)
+        else:
+            tap.skip("%s reads the man page" % command[0], "it is not installed")
+
+
 def main():
     tap = suite.Tap()
+    man_page(tap)
     with suite.scratch() as folder:
         os.chdir(folder)
         make_files()

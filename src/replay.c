@@ -21,7 +21,7 @@
 #include "text.h"
 
 enum {
-    YOUNG = 4,        /* temporaries come and go without going into the map */
+    YOUNG = 2,        /* temporaries come and go without going into the map */
     STATE_EVERY = 16, /* calls from one look at struct and floating-point state to the next */
     ERRNO_BEFORE_FREE = 4949,
 };
@@ -181,7 +181,7 @@ static inline bool check_state(struct replay *replay)
 static size_t required_alignment(const struct replay *replay, size_t size)
 {
     size_t natural = _Alignof(max_align_t);
-    while (natural > 1 && natural > size)
+    while (__builtin_expect(natural > size && natural > 1, 0))
         natural /= 2;
     return replay->options->alignment > natural ? replay->options->alignment : natural;
 }

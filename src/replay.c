@@ -624,8 +624,7 @@ static void run(struct replay *replay)
     if (!free_live(replay) || (!replay->options->unchecked && !check_state(replay)))
         return;
     result->cut = state == TRACE_CUT;
-    if (state == TRACE_WRONG)
-        result->outcome = REPLAY_TRACE_WRONG;
+    result->outcome = state == TRACE_WRONG ? REPLAY_TRACE_WRONG : REPLAY_HOLDS;
     snprintf(result->wrong, sizeof result->wrong, "%s", trace_wrong(replay->reader));
 }
 

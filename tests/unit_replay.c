@@ -9,7 +9,9 @@
 #include <fenv.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "history.h"
@@ -605,6 +607,38 @@ START_TEST(what_nobody_has_is_given_back)
 }
 END_TEST
 
+/* ---- handlers that end the process -------------------------------------------------------------
+ */
+
+static void *leaving_malloc(void *ctx, size_t size)
+{
+    return ++calls_so_far == 1500 ? _exit(0), NULL : sound_malloc(ctx, size);
+}
+
+START_TEST(whoever_leaves_is_told_by_shared_memory)
+{
+    PyDataMem_Handler handler = {
+        .name = "leaving", .version = 1, .allocator = {SOUND, .malloc = leaving_malloc}};
+    struct replay_result *result =
+        mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status;
+    ck_assert(history_write(path, HISTORY_LOOPS, 49, 30000));
+    pid_t child = fork();
+    if (child == 0) {
+        struct trace_reader *reader = trace_open(path, why, sizeof why);
+        replay_run(reader, &handler, &(struct replay_options){0}, result);
+        _exit(1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(result->outcome, REPLAY_UNDER_WAY);
+    ck_assert_uint_eq(result->under_way.number, result->calls + 1);
+    ck_assert_int_eq(result->under_way.function, TRACE_MALLOC);
+    ck_assert_uint_gt(result->calls, 1500);
+    munmap(result, sizeof *result);
+}
+END_TEST
+
 /* ---- traces that are not whole ----------------------------------------------------------------
  */
 
@@ -644,6 +678,7 @@ Suite *suite_replay(void)
     tcase_add_test(tcase, what_was_refused_is_left_out);
     tcase_add_test(tcase, free_is_given_the_recorded_size);
     tcase_add_test(tcase, what_nobody_has_is_given_back);
+    tcase_add_test(tcase, whoever_leaves_is_told_by_shared_memory);
     tcase_add_test(tcase, a_truncated_trace_is_told_and_one_never_closed_holds);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -20,6 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum {
     PAGE_BITS = 12,
@@ -35,6 +38,7 @@ enum {
     HUGE_FROM_SLABS = 32,
     FIRST_SLOTS_LOG2 = 6,
     PREFETCHED_LINES = 6,
+    LANES = 16, /* starts that two vectors hold */
 };
 
 #define NONE UINT32_MAX
@@ -499,7 +503,7 @@ static uintptr_t last_byte(uintptr_t address, size_t size)
     return address + (size != 0 ? size - 1 : 0);
 }
 
-/* As begin_before, of many. */
+/* As begin_before, by halves. */
 static unsigned begin_before_many(const struct page *page, unsigned offset)
 {
     const uint16_t *from = page->start;
@@ -511,29 +515,23 @@ static unsigned begin_before_many(const struct page *page, unsigned offset)
     return (unsigned)(from - page->start) + (*from <= offset);
 }
 
-/* How many of the page's blocks begin at or before the offset.  Up to LANES * VECTORS of them are
- * compared at once and without a branch, so that the processor does not have to wait for the page
- * before it goes on to the next call. */
+/* How many of the page's blocks begin at or before the offset.  Up to LANES are compared at once
+ * and without a branch, so that the processor does not have to wait for the page before it goes on
+ * to the next call. */
 static inline unsigned begin_before(const struct page *page, unsigned offset)
 {
-    enum { LANES = 8, VECTORS = 2 };
-    typedef int16_t vector __attribute__((vector_size(16)));
-    static const vector lane = {0, 1, 2, 3, 4, 5, 6, 7};
+#ifdef __SSE2__
     unsigned count = page->node.count;
-    if (__builtin_expect(count > LANES * VECTORS, 0))
-        return begin_before_many(page, offset);
-    vector most = (vector){} + (int16_t)offset;
-    vector left = (vector){} + (int16_t)count;
-    vector found = {};
-    for (int i = 0; i < VECTORS; i++) {
-        vector starts;
-        memcpy(&starts, &page->start[i * LANES], sizeof starts); /* what is not a start is masked */
-        found -= (starts <= most) & (lane < left);
-        left -= LANES;
+    if (__builtin_expect(count <= LANES, 1)) {
+        const __m128i *starts = (const __m128i *)(const void *)page->start;
+        __m128i most = _mm_set1_epi16((short)offset);
+        __m128i low = _mm_cmpgt_epi16(_mm_loadu_si128(starts), most);
+        __m128i high = _mm_cmpgt_epi16(_mm_loadu_si128(starts + 1), most);
+        unsigned after = (unsigned)_mm_movemask_epi8(_mm_packs_epi16(low, high));
+        return (unsigned)__builtin_ctz(after | ~0u << count); /* from `count` on are no starts */
     }
-    uint64_t sums[2];
-    memcpy(sums, &found, sizeof sums);
-    return (unsigned)((sums[0] + sums[1]) * 0x0001000100010001u >> 48);
+#endif
+    return begin_before_many(page, offset);
 }
 
 static uintptr_t last_at(const struct place *place)

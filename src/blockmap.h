@@ -20,12 +20,12 @@
  * this map's; a node of malloc's is counted in where the library keeps pointers):
  *
  *                                   1000 blocks      1000000 blocks      bytes
- *     this one                      34   14   26      76    59    73      44
- *     absl::btree_map (C++)         82   36   74     326   351   424      59
- *     red-black tree of libbsd      63   42   56     665   836   796      80
- *     JudyL (not kept since 2007)  167   26   78     461   214   597      71
- *     GTree of GLib                156   67   89    1498  1394  1349     105
- *     tsearch of glibc             130   92  146     950  1139  1581      80
+ *     this one                      33   13   22       78    52    66      44
+ *     absl::btree_map (C++)         84   36   79     313   336   417      59
+ *     red-black tree of libbsd      63   44   58     734   887   866      80
+ *     JudyL (not kept since 2007)  171   27   81     415   204   595      71
+ *     GTree of GLib                158   68   91    1663  1550  1516     105
+ *     tsearch of glibc             132   94  148    1027  1353  1777      80
  */
 #ifndef CONFORM_BLOCKMAP_H
 #define CONFORM_BLOCKMAP_H

@@ -21,7 +21,7 @@
 #include "text.h"
 
 enum {
-    YOUNG = 4,        /* temporaries come and go without going into the map */
+    YOUNG = 2,        /* temporaries come and go without going into the map */
     STATE_EVERY = 16, /* calls from one look at struct and floating-point state to the next */
     ERRNO_BEFORE_FREE = 4949,
 };
@@ -181,7 +181,7 @@ static inline bool check_state(struct replay *replay)
 static size_t required_alignment(const struct replay *replay, size_t size)
 {
     size_t natural = _Alignof(max_align_t);
-    while (natural > 1 && natural > size)
+    while (__builtin_expect(natural > size && natural > 1, 0))
         natural /= 2;
     return replay->options->alignment > natural ? replay->options->alignment : natural;
 }
@@ -624,8 +624,7 @@ static void run(struct replay *replay)
     if (!free_live(replay) || (!replay->options->unchecked && !check_state(replay)))
         return;
     result->cut = state == TRACE_CUT;
-    if (state == TRACE_WRONG)
-        result->outcome = REPLAY_TRACE_WRONG;
+    result->outcome = state == TRACE_WRONG ? REPLAY_TRACE_WRONG : REPLAY_HOLDS;
     snprintf(result->wrong, sizeof result->wrong, "%s", trace_wrong(replay->reader));
 }
 

@@ -31,6 +31,7 @@ struct replay_violation {
 };
 
 enum replay_outcome {
+    REPLAY_UNDER_WAY, /* found in shared memory: the handler has ended the process */
     REPLAY_HOLDS,
     REPLAY_VIOLATED,    /* `violation` says what; the replay stopped there, so that nothing follows
                          * from it, and what was live then stays so */

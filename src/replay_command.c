@@ -75,6 +75,7 @@ static enum exit_code conclude(const struct options *options, const struct repla
     case REPLAY_TRACE_WRONG:
         leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(result->wrong));
     case REPLAY_NO_MEMORY:
+    case REPLAY_UNDER_WAY: /* told before */
         break;
     }
     leave_with(EXIT_HARNESS_BROKE, "out of memory for the books of the replay");
@@ -104,7 +105,8 @@ static enum exit_code replay(const struct options *options)
         leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(options->handler), text_safe(shared->why));
     if (shared->load == LOAD_UNKNOWN && shared->why[0] != '\0')
         leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(shared->why));
-    if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) {
+    if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 ||
+        shared->result.outcome == REPLAY_UNDER_WAY) {
         printf("CRASH   %s in call %llu: %s\n",
                WIFSIGNALED(status) ? text("SIG%s", sigabbrev_np(WTERMSIG(status))) : "exit",
                (unsigned long long)shared->result.under_way.number,

@@ -16,6 +16,10 @@ a = np.zeros(1000)
 a.resize(5000, refcheck=False)
 np.fromstring(' '.join(['1'] * 5000), sep=' ')
 np.array([3, 1, 2])[::-1].sort()
+try:
+    np.empty(1 << 62, "u1")
+except MemoryError:
+    pass
 """
 
 
@@ -55,6 +59,10 @@ def finds(tap, path):
     tap.point(result.code == suite.NOT_CONFORMANT
               and re.search(r"CRASH   SIGSEGV in call 1: malloc", result.stdout),
               "a crash is laid to its call", result)
+    result = suite.conform("-H", FAULTY + ":exits_when_refused", "--replay=" + path)
+    tap.point(result.code == suite.NOT_CONFORMANT
+              and re.search(r"CRASH   exit in call \d+: malloc\(%d\)" % (1 << 62), result.stdout),
+              "one that leaves with 0 does not pass", result)
 
 
 def refuses(tap, path, folder):

@@ -9,7 +9,9 @@
 #include <fenv.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "history.h"
@@ -17,6 +19,8 @@
 #include "subject.h"
 #include "text.h"
 #include "trace.h"
+
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 static char path[256], why[256];
 
@@ -57,7 +61,7 @@ static const char *at(uintptr_t address)
  */
 
 /* libc, with books of how many blocks are out, and nothing above a mebibyte. */
-static size_t out;
+static size_t out, freed_with; /* and the size that free was given last */
 
 static void *sound_malloc(void *ctx, size_t size)
 {
@@ -91,8 +95,9 @@ static void *sound_realloc(void *ctx, void *p, size_t size)
 static void sound_free(void *ctx, void *p, size_t size)
 {
     int saved = errno;
-    (void)ctx, (void)size;
+    (void)ctx;
     out -= p != NULL;
+    freed_with = size;
     free(p);
     errno = saved;
 }
@@ -117,6 +122,7 @@ static void *null_for_nothing(void *ctx, size_t size)
 
 #define SOUND                                                                                      \
     .malloc = sound_malloc, .calloc = sound_calloc, .realloc = sound_realloc, .free = sound_free
+#define WATCHED .calloc = sound_calloc, .realloc = watching_realloc, .free = watching_free
 #pragma GCC diagnostic ignored "-Woverride-init"
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Winitializer-overrides"
@@ -185,18 +191,34 @@ static unsigned calls_so_far;
 static unsigned char *last_block;
 static PyDataMem_Handler *current;
 
+/* The defects below are in a block that is still live. */
+static void watching_free(void *ctx, void *p, size_t size)
+{
+    if ((uintptr_t)last_block - (uintptr_t)p < MAX(size, 1))
+        last_block = NULL;
+    sound_free(ctx, p, size);
+}
+
+static void *watching_realloc(void *ctx, void *p, size_t size)
+{
+    last_block = NULL;
+    return sound_realloc(ctx, p, size);
+}
+
 static void *same_twice(void *ctx, size_t size)
 {
-    if (++calls_so_far != 2001 || size < 8)
-        return last_block = sound_malloc(ctx, size);
-    return last_block + 4 > last_block ? last_block : NULL;
+    if (++calls_so_far > 2000 && last_block != NULL && size <= 64)
+        return last_block;
+    unsigned char *p = sound_malloc(ctx, size);
+    return last_block = size >= 64 ? p : NULL, p;
 }
 
 static void *inside_the_last(void *ctx, size_t size)
 {
+    if (++calls_so_far > 2000 && last_block != NULL && size <= 16)
+        return last_block;
     unsigned char *p = sound_malloc(ctx, size);
-    bool small = ++calls_so_far > 2000 && size <= 16 && last_block != NULL;
-    return small ? last_block : (last_block = size >= 64 ? p + (size - 16) / 16 * 16 : NULL, p);
+    return last_block = size >= 64 ? p + (size - 16) / 16 * 16 : NULL, p;
 }
 
 static void *misaligned(void *ctx, size_t size)
@@ -248,15 +270,12 @@ static void *spoiling_realloc(void *ctx, void *p, size_t size)
 static void *neighbourly_malloc(void *ctx, size_t size)
 {
     unsigned char *p = sound_malloc(ctx, size);
-    if (++calls_so_far == 5000 && last_block != NULL)
+    static bool done;
+    if (++calls_so_far > 5000 && last_block != NULL && !done) {
         *last_block ^= 1;
+        done = true;
+    }
     return last_block = p;
-}
-
-static void keep_last(void *ctx, void *p, size_t size)
-{
-    last_block = p == last_block ? NULL : last_block;
-    sound_free(ctx, p, size);
 }
 
 static void *refusing_malloc(void *ctx, size_t size)
@@ -304,8 +323,12 @@ static const struct {
     size_t alignment;
     const char *property, *text;
 } faulty[] = {
-    {{SOUND, .malloc = same_twice}, HISTORY_ARRAYS, 0, "malloc.disjoint", "another block is live"},
-    {{SOUND, .malloc = inside_the_last}, HISTORY_ARRAYS, 0, "malloc.disjoint", "another block"},
+    {{WATCHED, .malloc = same_twice},
+     HISTORY_ARRAYS,
+     0,
+     "malloc.disjoint",
+     "another block is live"},
+    {{WATCHED, .malloc = inside_the_last}, HISTORY_ARRAYS, 0, "malloc.disjoint", "another block"},
     {{SOUND, .malloc = misaligned}, HISTORY_ARRAYS, 0, "malloc.alignment", "is not aligned to"},
     {{SOUND}, HISTORY_ARRAYS, 4096, "malloc.claimed-alignment", "is not aligned to 4096 bytes"},
     {{SOUND, .calloc = dirty_calloc}, HISTORY_ARRAYS, 0, "calloc.zeroed", "is 0x01"},
@@ -321,11 +344,7 @@ static const struct {
      0,
      "realloc.failure-keeps-block",
      "byte 0 is"},
-    {{SOUND, .malloc = neighbourly_malloc, .free = keep_last},
-     HISTORY_ARRAYS,
-     0,
-     "malloc.neighbours",
-     "byte 0 is"},
+    {{WATCHED, .malloc = neighbourly_malloc}, HISTORY_ARRAYS, 0, "malloc.neighbours", "byte 0 is"},
     {{SOUND, .malloc = refusing_malloc}, HISTORY_ARRAYS, 0, "malloc.lasts", "it was refused with"},
     {{SOUND, .malloc = too_large}, HISTORY_ANYTHING, 0, "malloc.too-large", "NULL was expected"},
     {{SOUND, .malloc = renaming_malloc}, HISTORY_LOOPS, 0, "abi.struct-constant", "the name is"},
@@ -430,6 +449,7 @@ START_TEST(an_overlap_is_told_with_the_other_blocks_history)
     trace_realloc(writer, &caller, trace_give(writer, at(0x1000)), 200, at(0x3000));
     trace_malloc(writer, &caller, 64, at(0x4000));
     ck_assert(trace_close(writer, why, sizeof why));
+    arena_calls = 0;
     memcpy(arena_at, (size_t[]){0, 1024, 512, 704}, 4 * sizeof *arena_at);
     struct replay_result result = replayed(&arena_handler, &(struct replay_options){0});
     ck_assert_int_eq(result.outcome, REPLAY_VIOLATED);
@@ -447,8 +467,64 @@ START_TEST(an_overlap_is_told_with_the_other_blocks_history)
 }
 END_TEST
 
-/* One behind the other is fine, and so is a block where one was freed. */
-START_TEST(blocks_may_touch_and_come_again)
+/* Blocks that are made one after the other, where, and whether the recorded handler refused it; the
+ * last one overlaps that of the given number, or none, or any. */
+#define ANY UINT64_MAX
+static const struct {
+    struct {
+        size_t at, size;
+        bool refused;
+    } made[7];
+    uint64_t overlapped;
+} overlaps[] = {
+    {{{0, 64, false}, {64, 64, false}}, 0},
+    {{{64, 64, false}, {0, 64, false}}, 0},
+    {{{0, 64, false}, {0, 64, false}}, 1},
+    {{{0, 64, false}, {16, 1, false}}, 1},
+    {{{0, 64, false}, {63, 1, false}}, 1},
+    {{{63, 1, false}, {0, 64, false}}, 1},
+    {{{63, 1, false}, {63, 1, false}}, 1},
+    {{{64, 1, false}, {0, 64, false}}, 0},
+    {{{64, 0, false}, {0, 128, false}}, 1},
+    {{{64, 0, false}, {64, 0, false}}, 1},
+    {{{0, 128, false}, {64, 0, false}}, 1},
+    {{{0, 128, false}, {128, 0, false}}, 0},
+    /* with a block that others have followed */
+    {{{0, 64, false}, {64, 64, false}, {128, 64, false}, {192, 64, false}, {48, 16, false}}, 1},
+    {{{0, 64, false}, {64, 64, false}, {128, 64, false}, {192, 64, false}, {112, 16, false}}, 2},
+    {{{0, 64, false}, {64, 64, false}, {128, 64, false}, {192, 64, false}, {0, 512, false}}, ANY},
+    {{{0, 64, false}, {64, 64, false}, {128, 64, false}, {192, 64, false}, {256, 64, false}}, 0},
+    /* of one that nobody will keep */
+    {{{0, 64, false}, {64, 64, true}}, 0},
+    {{{0, 64, false}, {48, 16, true}}, 1},
+    {{{0, 64, true}, {48, 16, false}}, 0},
+};
+
+START_TEST(overlaps_are_told)
+{
+    struct trace_writer *writer = trace_create(path, false, why, sizeof why);
+    arena_calls = 0;
+    for (size_t i = 0; i < 7; i++) {
+        arena_at[i] = overlaps[_i].made[i].at;
+        if (i == 0 || overlaps[_i].made[i].at + overlaps[_i].made[i].size > 0)
+            trace_malloc(writer, &caller, overlaps[_i].made[i].size,
+                         overlaps[_i].made[i].refused ? NULL : at(0x1000 * (i + 1)));
+    }
+    ck_assert(trace_close(writer, why, sizeof why));
+    struct replay_result result = replayed(&arena_handler, &(struct replay_options){0});
+    ck_assert_int_eq(result.outcome, overlaps[_i].overlapped != 0 ? REPLAY_VIOLATED : REPLAY_HOLDS);
+    if (overlaps[_i].overlapped == 0)
+        return;
+    const char *other = overlaps[_i].overlapped == ANY
+                            ? "block "
+                            : text("block %" PRIu64 ",", overlaps[_i].overlapped);
+    ck_assert_str_eq(result.violation.property, "malloc.disjoint");
+    ck_assert(strncmp(result.violation.history, other, strlen(other)) == 0);
+}
+END_TEST
+
+/* One behind the other is fine, and so is a block where some were freed. */
+START_TEST(blocks_may_come_again)
 {
     struct trace_writer *writer = trace_create(path, false, why, sizeof why);
     for (uintptr_t i = 1; i <= 6; i++)
@@ -457,6 +533,7 @@ START_TEST(blocks_may_touch_and_come_again)
         trace_free(writer, &caller, trace_give(writer, at(0x1000 * i)), 64);
     trace_malloc(writer, &caller, 384, at(0x1000));
     ck_assert(trace_close(writer, why, sizeof why));
+    arena_calls = 0;
     memcpy(arena_at, (size_t[]){64, 0, 128, 256, 192, 320, 0}, 7 * sizeof *arena_at);
     struct replay_result result = replayed(&arena_handler, &(struct replay_options){0});
     ck_assert_msg(result.outcome == REPLAY_HOLDS, "%s", result.violation.text);
@@ -486,6 +563,23 @@ START_TEST(what_was_refused_is_left_out)
     ck_assert_uint_eq(result.refused, 2);
     ck_assert_uint_eq(result.left_out, 2);
     ck_assert_uint_eq(out, 0);
+    ck_assert_uint_eq(freed_with, 100); /* which is what this handler knows it by */
+}
+END_TEST
+
+START_TEST(free_is_given_the_recorded_size)
+{
+    static const size_t sizes[] = {100, 0, 1, 50, 101, SIZE_MAX};
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+        struct trace_writer *writer = trace_create(path, false, why, sizeof why);
+        const char *p = i % 2 == 0 ? at(0x1000) : NULL;
+        trace_malloc(writer, &caller, 100, p);
+        trace_free(writer, &caller, trace_give(writer, p), sizes[i / 2]);
+        ck_assert(trace_close(writer, why, sizeof why));
+        struct replay_result result = replayed(&sound[0], &(struct replay_options){0});
+        ck_assert_int_eq(result.outcome, REPLAY_HOLDS);
+        ck_assert_uint_eq(freed_with, sizes[i / 2]);
+    }
 }
 END_TEST
 
@@ -510,6 +604,38 @@ START_TEST(what_nobody_has_is_given_back)
     ck_assert_uint_eq(result.refused, 0);
     ck_assert_uint_eq(result.left_out, 3); /* two foreign ones, and what realloc(p, 0) freed */
     ck_assert_uint_eq(out, 0);
+}
+END_TEST
+
+/* ---- handlers that end the process -------------------------------------------------------------
+ */
+
+static void *leaving_malloc(void *ctx, size_t size)
+{
+    return ++calls_so_far == 1500 ? _exit(0), NULL : sound_malloc(ctx, size);
+}
+
+START_TEST(whoever_leaves_is_told_by_shared_memory)
+{
+    PyDataMem_Handler handler = {
+        .name = "leaving", .version = 1, .allocator = {SOUND, .malloc = leaving_malloc}};
+    struct replay_result *result =
+        mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status;
+    ck_assert(history_write(path, HISTORY_LOOPS, 49, 30000));
+    pid_t child = fork();
+    if (child == 0) {
+        struct trace_reader *reader = trace_open(path, why, sizeof why);
+        replay_run(reader, &handler, &(struct replay_options){0}, result);
+        _exit(1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(result->outcome, REPLAY_UNDER_WAY);
+    ck_assert_uint_eq(result->under_way.number, result->calls + 1);
+    ck_assert_int_eq(result->under_way.function, TRACE_MALLOC);
+    ck_assert_uint_gt(result->calls, 1500);
+    munmap(result, sizeof *result);
 }
 END_TEST
 
@@ -547,9 +673,12 @@ Suite *suite_replay(void)
     tcase_add_test(tcase, unchecked_replays_judge_nothing);
     tcase_add_test(tcase, a_broken_should_is_told_once_and_goes_on);
     tcase_add_test(tcase, an_overlap_is_told_with_the_other_blocks_history);
-    tcase_add_test(tcase, blocks_may_touch_and_come_again);
+    tcase_add_loop_test(tcase, overlaps_are_told, 0, ROWS(overlaps));
+    tcase_add_test(tcase, blocks_may_come_again);
     tcase_add_test(tcase, what_was_refused_is_left_out);
+    tcase_add_test(tcase, free_is_given_the_recorded_size);
     tcase_add_test(tcase, what_nobody_has_is_given_back);
+    tcase_add_test(tcase, whoever_leaves_is_told_by_shared_memory);
     tcase_add_test(tcase, a_truncated_trace_is_told_and_one_never_closed_holds);
     suite_add_tcase(suite, tcase);
     return suite;

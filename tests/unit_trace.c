@@ -509,6 +509,19 @@ START_TEST(truncation_anywhere_is_told)
 }
 END_TEST
 
+START_TEST(what_follows_the_end_is_told)
+{
+    size_t length;
+    uint64_t calls;
+    ck_assert(history_write(path, HISTORY_LOOPS, 49, 100));
+    unsigned char *bytes = slurp(&length); /* which left room for one byte */
+    bytes[length] = 0;
+    ck_assert_int_eq(read_all(bytes, length + 1, &calls), TRACE_WRONG);
+    ck_assert_ptr_nonnull(strstr(why, "there is more behind the end of the trace"));
+    free(bytes);
+}
+END_TEST
+
 START_TEST(every_flipped_bit_is_told)
 {
     size_t length;
@@ -730,6 +743,7 @@ Suite *suite_trace(void)
     tcase_add_test(tcase, a_full_device_is_told);
     tcase_add_loop_test(tcase, what_cannot_be_opened_is_told, 0, ROWS(unopenable));
     tcase_add_test(tcase, truncation_anywhere_is_told);
+    tcase_add_test(tcase, what_follows_the_end_is_told);
     tcase_add_test(tcase, every_flipped_bit_is_told);
     tcase_add_test(tcase, frames_belong_in_their_order);
     tcase_add_loop_test(tcase, hostile_records_are_told, 0, ROWS(hostile));

@@ -55,7 +55,7 @@ enum {
 /* Small for small numbers of either sign: 0, -1, 1, -2, ... become 0, 1, 2, 3, ... */
 static inline uint64_t zigzag(int64_t n)
 {
-    return (uint64_t)n << 1 ^ (uint64_t)(n >> 63);
+    return (uint64_t)n << 1 ^ (n < 0 ? UINT64_MAX : 0);
 }
 
 static inline int64_t unzigzag(uint64_t n)

@@ -189,7 +189,7 @@ static void *same_twice(void *ctx, size_t size)
 {
     if (++calls_so_far != 2001 || size < 8)
         return last_block = sound_malloc(ctx, size);
-    return last_block + 4 > last_block ? last_block : NULL;
+    return last_block;
 }
 
 static void *inside_the_last(void *ctx, size_t size)

@@ -78,7 +78,8 @@ def refuses(tap, path, folder):
         tap.point(good and result.stderr.count("\n") == 1, "one that is %s is refused" % name,
                   result)
     result = suite.conform("-H", "aligned", "--replay=" + os.path.join(folder, "absent"))
-    tap.point(result.code == suite.USAGE and "No such file" in result.stderr, "none is there", result)
+    refused = result.code == suite.USAGE and "No such file" in result.stderr
+    tap.point(refused, "none is there", result)
     cut = os.path.join(folder, "cut")
     with open(cut, "wb") as file:
         file.write(whole[: len(whole) // 2])

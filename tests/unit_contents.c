@@ -135,6 +135,7 @@ Suite *suite_contents(void)
 {
     Suite *suite = suite_create("contents");
     TCase *tcase = tcase_create("contents");
+    tcase_set_tags(tcase, "long"); /* too much for valgrind: tests/memcheck.py */
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, any_size_is_written_and_found, 0, ROWS(wholes));
     tcase_add_loop_test(tcase, every_byte_of_a_whole_block_counts, 0, ROWS(wholes));

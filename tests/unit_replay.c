@@ -665,6 +665,7 @@ Suite *suite_replay(void)
 {
     Suite *suite = suite_create("replay");
     TCase *tcase = tcase_create("replay");
+    tcase_set_tags(tcase, "long"); /* too much for valgrind: tests/memcheck.py */
     tcase_add_unchecked_fixture(tcase, make_path, remove_path);
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, sound_handlers_hold, 0, ROWS(traces));

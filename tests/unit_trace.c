@@ -728,6 +728,7 @@ Suite *suite_trace(void)
 {
     Suite *suite = suite_create("trace");
     TCase *tcase = tcase_create("trace");
+    tcase_set_tags(tcase, "long"); /* too much for valgrind: tests/memcheck.py */
     tcase_add_unchecked_fixture(tcase, make_path, remove_path);
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, histories_are_read_back, 0, ROWS(histories));

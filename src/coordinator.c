@@ -371,6 +371,7 @@ static void fill_run(struct coordinator *c)
     struct run *run = &c->run;
     run->options = c->options;
     run->place = &c->place;
+    load_make_sound(board_load(board));
     run->load = board_load(board);
     run->environment = &board->environment;
     run->python = c->plan.python_path;

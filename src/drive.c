@@ -186,7 +186,7 @@ static void tell_load(enum load_state state, const char *why)
     if (state == LOAD_DONE) {
         memcpy(load->name, drive.subject.handler->name, sizeof load->name);
         load->version = drive.subject.handler->version;
-        load->has_name = true;
+        load->has_name = 1;
         snprintf(load->claims, sizeof load->claims, "%s", drive.subject.claims);
         snprintf(load->how, sizeof load->how, "%s", drive.subject.how);
     }

@@ -74,6 +74,13 @@ static void take_away(char *begin, char *end)
         munmap(begin, (size_t)(end - begin));
 }
 
+void load_make_sound(struct load *load)
+{
+    load->why[sizeof load->why - 1] = '\0';
+    load->claims[sizeof load->claims - 1] = '\0';
+    load->how[sizeof load->how - 1] = '\0';
+}
+
 void board_fence(struct board *board, size_t index, bool keep_load)
 {
     char *load = (char *)board_load(board);

@@ -64,7 +64,7 @@ struct record {
     int signal;
     struct call signal_call; /* of the thread that the signal hit */
     uintptr_t signal_address;
-    bool signal_has_address;
+    int signal_has_address; /* no bool, of which few values can be read */
     uint64_t memcheck_errors;
     pid_t memcheck_pid;        /* the first process that had any */
     _Atomic int children_done; /* processes of in_child that reached their end */
@@ -90,7 +90,7 @@ struct load {
     char why[512];
     char name[127]; /* raw, as in the struct, not terminated */
     uint8_t version;
-    bool has_name;
+    int has_name; /* likewise */
     char claims[256];
     char how[96]; /* of a Python subject, what kind of object it was */
 };
@@ -123,6 +123,9 @@ struct load *board_load(struct board *board);
 
 /* Makes the board as new, for another round. */
 void board_clear(struct board *board);
+
+/* Puts an end to each text of the load report, which the subject's process could write. */
+void load_make_sound(struct load *load);
 
 /* In the process of a property: takes away every page of the board but the record of
  * `index` and, where `keep_load` is set, the load report. */

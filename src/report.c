@@ -128,7 +128,7 @@ const char *run_file(const struct run *run)
 const char *run_handler_name(const struct run *run)
 {
     static char clean[ESCAPED * sizeof run->load->name + 1];
-    if (!run->load->has_name)
+    if (run->load->has_name == 0)
         return "";
     return text_clean(clean, sizeof clean, run->load->name,
                       strnlen(run->load->name, sizeof run->load->name), 0);

@@ -33,7 +33,7 @@ static struct run *make_run(const enum verdict verdicts[COUNT])
     static char file[] = "/tmp/libx.so";
     made.place = (struct subject_place){.argument = file, .path = file, .label = file + 5};
     atomic_store(&made.load.state, LOAD_DONE);
-    made.load.has_name = true;
+    made.load.has_name = 1;
     made.load.version = 1;
     strcpy(made.load.name, "x");
     strcpy(made.environment.python, "3.11.2");

@@ -123,7 +123,7 @@ static void print_head(const struct page *page)
     const struct run *run = page->run;
     const struct environment *environment = run->environment;
     fprintf(page->file, "conform %s: %s", PACKAGE_VERSION, run_file(run));
-    if (run->load->has_name)
+    if (run->load->has_name != 0)
         fprintf(page->file, ", \"%s\" version %d", run_handler_name(run), run->load->version);
     if (run->load->claims[0] != '\0')
         fprintf(page->file, ", claims %s", run_claims(run));

@@ -776,37 +776,38 @@ struct gap {
     unsigned before; /* so many of the page's blocks begin before it */
 };
 
-static inline enum blockmap_state find_gap(const struct blockmap *map,
-                                           const struct live_block *block, struct live_block *other,
-                                           struct gap *gap)
+static inline enum blockmap_state find_gap(const struct blockmap *map, uintptr_t address,
+                                           size_t size, struct live_block *other, struct gap *gap)
 {
-    uintptr_t last = last_byte(block->address, block->size);
-    if (last < block->address || block->size >= FIELD_LIMIT || block->number >= FIELD_LIMIT)
+    uintptr_t last = last_byte(address, size);
+    if (last < address || size >= FIELD_LIMIT)
         return BLOCKMAP_IMPOSSIBLE;
-    unsigned offset = (unsigned)(block->address & ((1 << PAGE_BITS) - 1));
-    gap->group = find_group(map, block->address);
-    gap->page = find_page(gap->group, block->address);
+    unsigned offset = (unsigned)(address & ((1 << PAGE_BITS) - 1));
+    gap->group = find_group(map, address);
+    gap->page = find_page(gap->group, address);
     gap->before = gap->page != NULL ? begin_before(gap->page, offset) : 0;
     struct place overlap;
-    if (!find_overlap(map, gap->group, gap->page, gap->before, block->address, last, &overlap))
+    if (!find_overlap(map, gap->group, gap->page, gap->before, address, last, &overlap))
         return BLOCKMAP_DONE;
     if (other != NULL)
         *other = block_at(&overlap);
     return BLOCKMAP_OVERLAPS;
 }
 
-enum blockmap_state blockmap_check(const struct blockmap *map, const struct live_block *block,
+enum blockmap_state blockmap_check(const struct blockmap *map, uintptr_t address, size_t size,
                                    struct live_block *other)
 {
     struct gap gap;
-    return find_gap(map, block, other, &gap);
+    return find_gap(map, address, size, other, &gap);
 }
 
 enum blockmap_state blockmap_insert(struct blockmap *map, const struct live_block *block,
                                     struct live_block *other)
 {
     struct gap gap;
-    enum blockmap_state state = find_gap(map, block, other, &gap);
+    enum blockmap_state state = block->number < FIELD_LIMIT
+                                    ? find_gap(map, block->address, block->size, other, &gap)
+                                    : BLOCKMAP_IMPOSSIBLE;
     if (state != BLOCKMAP_DONE)
         return state;
     struct page *page = gap.page;

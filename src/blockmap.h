@@ -63,8 +63,8 @@ void blockmap_free(struct blockmap *map);
 enum blockmap_state blockmap_insert(struct blockmap *map, const struct live_block *block,
                                     struct live_block *other);
 
-/* What blockmap_insert would say; nothing is put in. */
-enum blockmap_state blockmap_check(const struct blockmap *map, const struct live_block *block,
+/* What blockmap_insert would say of such a block; nothing is put in. */
+enum blockmap_state blockmap_check(const struct blockmap *map, uintptr_t address, size_t size,
                                    struct live_block *other);
 
 /* The block that begins at exactly that address.  False where there is none; `block` (may be NULL)

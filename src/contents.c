@@ -9,8 +9,8 @@
 
 #include "random.h"
 
-/* The word at offset o, a multiple of 8, is the block's base plus o / 8 steps.  The step is odd: no
- * two words of a block are the same. */
+/* The word at offset o, a multiple of 8, is the block's base plus o steps.  The step is odd: no two
+ * words of a block are the same. */
 #define STEP 0x9e3779b97f4a7c15u
 
 enum { WORD = 8, STRETCHES = 4 };
@@ -30,8 +30,8 @@ static inline uint64_t base_of(uint64_t number)
 
 static inline struct words words_at(uint64_t base, size_t offset)
 {
-    uint64_t first = base + offset / WORD * STEP;
-    return (struct words){(half){0, STEP} + first, (half){2 * STEP, 3 * STEP} + first};
+    uint64_t first = base + offset * STEP;
+    return (struct words){(half){0, 8 * STEP} + first, (half){16 * STEP, 24 * STEP} + first};
 }
 
 /* Adds to `difference` the bits in which the stretch at p is not `words`. */
@@ -44,7 +44,7 @@ static inline void compare(half *difference, const unsigned char *p, struct word
 
 static unsigned char byte_at(uint64_t base, size_t offset)
 {
-    uint64_t word = base + offset / WORD * STEP;
+    uint64_t word = base + (offset - offset % WORD) * STEP;
     unsigned char bytes[WORD];
     memcpy(bytes, &word, WORD);
     return bytes[offset % WORD];
@@ -114,9 +114,9 @@ static inline size_t rounded(size_t offset)
 static inline void choose(size_t begin[STRETCHES], size_t size, uint64_t base)
 {
     size_t last = rounded(size - CONTENTS_STRETCH);
-    size_t middle = last / 2;
-    size_t left = (size_t)((unsigned __int128)middle * (uint32_t)base >> 32);
-    size_t right = middle + (size_t)((unsigned __int128)middle * (base >> 32) >> 32);
+    size_t middle = last / 2; /* below 2^47: a product with 16 bits fits */
+    size_t left = (base & 0xffff) * middle >> 16;
+    size_t right = middle + ((base >> 16 & 0xffff) * middle >> 16);
     bool whole = size <= CONTENTS_WHOLE;
     begin[0] = 0;
     begin[1] = whole ? CONTENTS_STRETCH : rounded(left);

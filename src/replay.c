@@ -213,14 +213,18 @@ static bool check_alignment(struct replay *replay, const void *p, size_t size)
                   NULL, "the block at %p is not aligned to %zu bytes", p, alignment);
 }
 
+static uintptr_t last_byte(uintptr_t address, size_t size)
+{
+    return address + (size != 0 ? size - 1 : 0);
+}
+
 /* All places are looked at without a branch, here and in forget: most new blocks are temporaries,
  * and which place has one is anybody's guess. */
-static unsigned young_overlapping(const struct young *young, const struct live_block *block)
+static inline unsigned young_overlapping(const struct young *young, uintptr_t first, uintptr_t last)
 {
-    uintptr_t last = block->address + (block->size != 0 ? block->size - 1 : 0);
     unsigned places = 0;
     for (unsigned i = 0; i < YOUNG; i++)
-        places |= (unsigned)((young->first[i] <= last) & (block->address <= young->last[i])) << i;
+        places |= (unsigned)((young->first[i] <= last) & (first <= young->last[i])) << i;
     return places;
 }
 
@@ -230,56 +234,47 @@ static void young_empty(struct young *young, unsigned place)
     young->last[place] = 0;
 }
 
-static enum blockmap_state find_overlap(const struct replay *replay, const struct live_block *block,
-                                        struct live_block *other)
-{
-    unsigned places = young_overlapping(&replay->young, block);
-    if (places == 0)
-        return blockmap_check(replay->map, block, other);
-    other->number = replay->young.slot[__builtin_ctz(places)];
-    return BLOCKMAP_OVERLAPS;
-}
-
 /* The block that was in the place goes into the map; young blocks do not overlap what is there. */
-static bool young_put(struct replay *replay, const struct live_block *block)
+static bool young_put(struct replay *replay, uintptr_t address, size_t size, uint32_t slot)
 {
     struct young *young = &replay->young;
     unsigned place = young->next++ % YOUNG;
-    struct live_block old = {.address = young->first[place], .number = young->slot[place]};
-    old.size = replay->block[old.number].size;
-    if (young->first[place] <= young->last[place] &&
-        blockmap_insert(replay->map, &old, NULL) != BLOCKMAP_DONE)
-        return out_of_memory(replay);
-    young->first[place] = block->address;
-    young->last[place] = block->address + (block->size != 0 ? block->size - 1 : 0);
-    young->slot[place] = (uint32_t)block->number;
+    if (young->first[place] <= young->last[place]) {
+        struct live_block old = {.address = young->first[place],
+                                 .size = replay->block[young->slot[place]].size,
+                                 .number = young->slot[place]};
+        if (blockmap_insert(replay->map, &old, NULL) != BLOCKMAP_DONE)
+            return out_of_memory(replay);
+    }
+    young->first[place] = address;
+    young->last[place] = last_byte(address, size);
+    young->slot[place] = slot;
     return true;
 }
 
-static bool check_overlap(struct replay *replay, const struct live_block *block)
+static bool overlaps(struct replay *replay, uintptr_t address, size_t size, uint64_t slot)
+{
+    return broken(replay, "malloc.disjoint", &replay->block[slot],
+                  "%zu bytes at %p, where another block is live", size, (void *)address);
+}
+
+static inline bool check_overlap(struct replay *replay, uintptr_t address, size_t size)
 {
     struct live_block other;
-    switch (find_overlap(replay, block, &other)) {
-    case BLOCKMAP_DONE:
-        return true;
-    case BLOCKMAP_OVERLAPS:
-        return broken(replay, "malloc.disjoint", &replay->block[other.number],
-                      "%zu bytes at %p, where another block is live", block->size,
-                      (void *)block->address);
-    case BLOCKMAP_IMPOSSIBLE:
-        return broken(replay, "malloc.too-large", NULL, "NULL was expected, and not %p",
-                      (void *)block->address);
-    case BLOCKMAP_NO_MEMORY:
-        break;
-    }
-    return out_of_memory(replay);
+    unsigned places = young_overlapping(&replay->young, address, last_byte(address, size));
+    if (places != 0)
+        return overlaps(replay, address, size, replay->young.slot[__builtin_ctz(places)]);
+    enum blockmap_state state = blockmap_check(replay->map, address, size, &other);
+    if (state == BLOCKMAP_OVERLAPS)
+        return overlaps(replay, address, size, other.number);
+    return state == BLOCKMAP_DONE || broken(replay, "malloc.too-large", NULL,
+                                            "NULL was expected, and not %p", (void *)address);
 }
 
 /* Takes a new block into the books, if it overlaps no other. */
 static bool remember(struct replay *replay, const void *p, size_t size, uint32_t slot)
 {
-    struct live_block block = {.address = (uintptr_t)p, .size = size, .number = slot};
-    return check_overlap(replay, &block) && young_put(replay, &block);
+    return check_overlap(replay, (uintptr_t)p, size) && young_put(replay, (uintptr_t)p, size, slot);
 }
 
 static void forget(struct replay *replay, const void *p)
@@ -368,8 +363,7 @@ static bool check_zero(struct replay *replay, const unsigned char *p, size_t siz
 /* A block that nobody will ask for: the recorded handler had refused it. */
 static bool give_back(struct replay *replay, void *p, size_t size)
 {
-    struct live_block block = {.address = (uintptr_t)p, .size = size};
-    if (!replay->options->unchecked && !check_overlap(replay, &block))
+    if (!replay->options->unchecked && !check_overlap(replay, (uintptr_t)p, size))
         return false;
     handler_free(replay, p, size);
     return replay->options->unchecked || check_state(replay);

@@ -273,7 +273,7 @@ static void insert_both(struct blockmap *map, struct model *model, struct live_b
     enum blockmap_state expected = !possible  ? BLOCKMAP_IMPOSSIBLE
                                    : overlaps ? BLOCKMAP_OVERLAPS
                                               : BLOCKMAP_DONE;
-    SURE(blockmap_check(map, &block, NULL) == expected);
+    SURE(blockmap_check(map, block.address, block.size, NULL) == expected);
     SURE(blockmap_insert(map, &block, &other) == expected);
     if (expected == BLOCKMAP_DONE)
         model_insert(model, &block);

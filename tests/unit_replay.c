@@ -523,6 +523,19 @@ START_TEST(overlaps_are_told)
 }
 END_TEST
 
+START_TEST(what_cannot_be_is_told)
+{
+    struct trace_writer *writer = trace_create(path, false, why, sizeof why);
+    trace_malloc(writer, &caller, 17, _i == 0 ? NULL : at(0x1000));
+    ck_assert(trace_close(writer, why, sizeof why));
+    arena_calls = 0;
+    arena_at[0] = -(uintptr_t)arena - 16; /* so that 16 bytes are left of all addresses */
+    struct replay_result result = replayed(&arena_handler, &(struct replay_options){0});
+    ck_assert_int_eq(result.outcome, REPLAY_VIOLATED);
+    ck_assert_str_eq(result.violation.property, "malloc.too-large");
+}
+END_TEST
+
 /* One behind the other is fine, and so is a block where some were freed. */
 START_TEST(blocks_may_come_again)
 {
@@ -675,6 +688,7 @@ Suite *suite_replay(void)
     tcase_add_test(tcase, a_broken_should_is_told_once_and_goes_on);
     tcase_add_test(tcase, an_overlap_is_told_with_the_other_blocks_history);
     tcase_add_loop_test(tcase, overlaps_are_told, 0, ROWS(overlaps));
+    tcase_add_loop_test(tcase, what_cannot_be_is_told, 0, 2);
     tcase_add_test(tcase, blocks_may_come_again);
     tcase_add_test(tcase, what_was_refused_is_left_out);
     tcase_add_test(tcase, free_is_given_the_recorded_size);

@@ -57,7 +57,7 @@ static struct {
     struct findings *findings;
     struct auditor *auditor;
     struct failer failer;
-    struct trace_shim *trace; /* of --record, or NULL */
+    struct trace_shim *trace;  /* of --record, or NULL */
     PyDataMem_Handler before;  /* NumPy's own default handler */
     PyDataMem_Handler *numpys; /* the struct that it was copied from */
 } program;
@@ -122,9 +122,8 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
     program.before = *program.numpys;
     failer_init(&program.failer, program.subject.handler);
     PyDataMem_Handler *behind = begin_trace(&program.failer.handler);
-    program.auditor = behind == NULL ? NULL
-                                     : auditor_create(behind, &program.before, &findings->audit,
-                                                      &options);
+    program.auditor =
+        behind == NULL ? NULL : auditor_create(behind, &program.before, &findings->audit, &options);
     if (findings->why[0] != '\0')
         _exit(EXIT_HARNESS_BROKE); /* told by the process that waits */
     if (program.auditor == NULL)

@@ -258,9 +258,10 @@ static _Noreturn void missing_value(const char *word)
 static void set_command(struct options *options, enum command command)
 {
     if (options->command != COMMAND_RUN && options->command != command)
-        leave_with(EXIT_USAGE,
-                   "--exec, --replay, --list, --list-handlers, --explain and --clauses exclude each "
-                   "other; give one of them");
+        leave_with(
+            EXIT_USAGE,
+            "--exec, --replay, --list, --list-handlers, --explain and --clauses exclude each "
+            "other; give one of them");
     options->command = command;
 }
 

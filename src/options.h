@@ -41,7 +41,7 @@ struct options {
     enum command command;
     const char *handler;
     const char *explain;
-    char **program_arguments; /* of --exec: what stands behind --, with a NULL at its end */
+    char **program_arguments;    /* of --exec: what stands behind --, with a NULL at its end */
     const char *record, *replay; /* names of traces, or NULL */
     struct filter *filters;
     size_t filter_count;
@@ -53,7 +53,7 @@ struct options {
     const char *python; /* or NULL for the one that configure chose */
     enum color color;
     bool no_fork, memcheck, strict, quiet, verbose, shuffle, until_fail;
-    bool print, unchecked; /* of --replay */
+    bool print, unchecked;           /* of --replay */
     bool stacks, fail_each, onwards; /* of --exec */
 };
 

@@ -86,8 +86,8 @@ static enum exit_code replay(const struct options *options)
     const char *wrong = subject_find(options->handler, &place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
-    struct replaying *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct replaying *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
     fflush(NULL);

@@ -27,9 +27,8 @@ static struct trace_caller caller_now(const struct trace_shim *shim)
     static _Thread_local unsigned mine;
     if (mine == 0)
         mine = ++last;
-    return (struct trace_caller){.thread = mine - 1,
-                                 .gil = python_has_gil(),
-                                 .time = shim->timed ? clock_now() : 0};
+    return (struct trace_caller){
+        .thread = mine - 1, .gil = python_has_gil(), .time = shim->timed ? clock_now() : 0};
 }
 
 static void *traced_malloc(void *ctx, size_t size)
@@ -112,8 +111,8 @@ static void unlock_after_fork(void)
     pthread_mutex_unlock(&only->lock);
 }
 
-struct trace_shim *trace_shim_create(PyDataMem_Handler *inner, const char *path, bool timed, char *why,
-                                     size_t room)
+struct trace_shim *trace_shim_create(PyDataMem_Handler *inner, const char *path, bool timed,
+                                     char *why, size_t room)
 {
     struct trace_shim *shim = calloc(1, sizeof *shim);
     if (shim == NULL) {

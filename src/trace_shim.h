@@ -13,8 +13,8 @@ struct trace_shim;
 /* Puts one before `inner`; name and version are those of the handler behind.  The trace goes to a
  * new file at `path`, with times where `timed` is set.  NULL with one line in `why`, which does not
  * name the file. */
-struct trace_shim *trace_shim_create(PyDataMem_Handler *inner, const char *path, bool timed, char *why,
-                                     size_t room);
+struct trace_shim *trace_shim_create(PyDataMem_Handler *inner, const char *path, bool timed,
+                                     char *why, size_t room);
 
 PyDataMem_Handler *trace_shim_handler(struct trace_shim *shim);
 struct trace_writer *trace_shim_writer(struct trace_shim *shim);

@@ -146,7 +146,8 @@ static void replay_all(const uint8_t *bytes, size_t length)
     trace_reader_close(reader);
 }
 
-/* Puts the head, and in all frames sync, index and sum, right; and a length that passes the end. */
+/* Puts the head right, and in all frames sync, index and sum, and a length that passes the end.  A
+ * length of 0, the mark of a frame that was never completed, stays. */
 static void mend(uint8_t *bytes, size_t length)
 {
     size_t at = TRACE_HEADER_BYTES;
@@ -158,12 +159,14 @@ static void mend(uint8_t *bytes, size_t length)
     for (uint32_t index = 0; length - at >= FRAME_HEADER_BYTES; index++) {
         size_t most = length - at - FRAME_HEADER_BYTES;
         uint32_t payload = get_u32(bytes + at + 8);
-        if (payload == 0 || payload > most)
+        if (payload > most)
             payload = most < FRAME_PAYLOAD ? (uint32_t)most : FRAME_PAYLOAD;
         put_u32(bytes + at, FRAME_SYNC);
         put_u32(bytes + at + 4, index);
         put_u32(bytes + at + 8, payload);
         put_u32(bytes + at + 12, payload == 0 ? 0 : frame_crc(bytes + at, payload));
+        if (payload == 0)
+            return;
         at += FRAME_HEADER_BYTES + payload;
     }
 }

@@ -200,8 +200,10 @@ static void worker_ended(struct coordinator *c, size_t number, int status)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
     end_orphans(c);
-    if (board->python_error[0] != '\0')
+    if (board->python_error[0] != '\0') {
+        atomic_store(&board->hopeless, 1);
         return;
+    }
     const char *how =
         hung ? "the worker did not come back"
         : WIFSIGNALED(status)
@@ -213,6 +215,8 @@ static void worker_ended(struct coordinator *c, size_t number, int status)
     complete(c, number, how, hung ? TIMEOUT : CRASH);
     if (in_hand || ++c->restarts < 3)
         start_worker(c, number, false);
+    else
+        atomic_store(&board->hopeless, 1);
 }
 
 /* Check ends a property that takes too long; this is for a worker that does not come back. */

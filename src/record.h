@@ -103,6 +103,7 @@ struct board {
     size_t header_size;                     /* likewise */
     _Atomic size_t next_fresh, next_python; /* the two queues that workers take from */
     _Atomic size_t finished;
+    _Atomic int hopeless; /* 1: a worker cannot be replaced; nobody waits for it */
     _Atomic int timeouts; /* so far: the next ones are cut shorter */
     struct {
         _Atomic size_t property; /* 1 + index of what it runs now; 0: nothing */

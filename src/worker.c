@@ -372,7 +372,7 @@ static bool wait_for_first(struct board *board, size_t number, int doorbell)
 {
     if (number == 0 && board_record(board, 0)->verdict == VERDICT_NONE)
         take(0, 0, doorbell);
-    while (board_record(board, 0)->verdict == VERDICT_NONE)
+    while (board_record(board, 0)->verdict == VERDICT_NONE && atomic_load(&board->hopeless) == 0)
         nanosleep(&(struct timespec){0, 200000}, NULL);
     return worker_subject_lives(board);
 }

@@ -222,7 +222,6 @@ static struct symbol look_up(void *object, const char *name)
     struct symbol symbol = {NULL, KIND_ABSENT, 0};
     Dl_info info;
     const ElfW(Sym) *entry = NULL;
-    dlerror();
     symbol.address = dlsym(object, name);
     if (symbol.address == NULL)
         return symbol;

@@ -34,8 +34,9 @@ static struct {
     int nothing;   /* /dev/null, to read from */
     bool python_up;
     sigset_t not_default;   /* the signals that a property's process has to reset */
-    const char *check_temp; /* where Check keeps its files, or NULL for where it likes */
-    char *temp;             /* TEMP, as the environment has it, or NULL */
+    char **environment;     /* that of the property */
+    char **for_check;       /* that of Check: with TEMP of our choice */
+    long cores;
     double limit;           /* seconds that the property may take */
 } worker;
 
@@ -43,10 +44,9 @@ static struct {
 static double slowness(void)
 {
     double load;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (getloadavg(&load, 1) != 1 || cores < 1 || load < (double)cores)
+    if (getloadavg(&load, 1) != 1 || worker.cores < 1 || load < (double)worker.cores)
         return 1;
-    return load / (double)cores;
+    return load / (double)worker.cores;
 }
 
 double worker_time_limit(const struct plan *plan)
@@ -98,21 +98,13 @@ static void arrange_descriptors(void)
     fcntl(WORKER_OUTPUT_FD, F_SETFD, FD_CLOEXEC);
 }
 
-static void set_temp(const char *folder)
-{
-    if (folder != NULL)
-        setenv("TEMP", folder, 1);
-    else
-        unsetenv("TEMP");
-}
-
 static void begin_in_child(void)
 {
     const struct plan *plan = worker.plan;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     reset_signals();
     arrange_descriptors();
-    set_temp(worker.temp);
+    environ = worker.environment;
     bool first = worker.index == 0;
     struct drive_setup setup = {
         .property = plan->properties[worker.index],
@@ -281,13 +273,14 @@ static void keep_output(struct record *record)
 /* Check forks in here, so this stands between CPython's fences. */
 static void run_fenced(SRunner *runner)
 {
-    set_temp(worker.check_temp != NULL ? worker.check_temp : worker.temp);
+    worker.environment = environ;
     if (worker.python_up)
         python_before_fork();
+    environ = worker.for_check;
     srunner_run_all(runner, CK_SILENT);
+    environ = worker.environment;
     if (worker.python_up)
         python_after_fork_parent();
-    set_temp(worker.temp);
 }
 
 static void run_under_check(size_t index)
@@ -380,7 +373,6 @@ static bool wait_for_first(struct board *board, size_t number, int doorbell)
 /* Check reads its own variables from the environment: some would leave properties out. */
 static void forget_checks_variables(void)
 {
-    extern char **environ;
     for (char **variable = environ; *variable != NULL;) {
         char name[64];
         if (strncmp(*variable, "CK_", 3) == 0 && sscanf(*variable, "%63[^=]", name) == 1 &&
@@ -408,23 +400,35 @@ static void note_signals(void)
 }
 
 /* Check makes two small files for each property, in TEMP if that is set.  In memory they cost
- * a third of what they cost on a disk. */
-static void choose_check_temp(void)
+ * a third of what they cost on a disk.  An environment of its own, made once, for what setenv and
+ * unsetenv touch would have to be copied for each process. */
+static void make_environment_for_check(void)
 {
-    static const char *const memory = "/dev/shm";
-    const char *temp = getenv("TEMP");
-    worker.temp = temp != NULL ? strdup(temp) : NULL;
-    worker.check_temp = access(memory, W_OK | X_OK) == 0 ? memory : NULL;
+    static char temp[] = "TEMP=/dev/shm";
+    size_t count = 0, kept = 0;
+    while (environ[count] != NULL)
+        count++;
+    worker.for_check = calloc(count + 2, sizeof *worker.for_check);
+    if (worker.for_check == NULL || access(strchr(temp, '/'), W_OK | X_OK) != 0) {
+        worker.for_check = environ;
+        return;
+    }
+    worker.for_check[kept++] = temp;
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(environ[i], temp, strlen("TEMP=")) != 0)
+            worker.for_check[kept++] = environ[i];
+    }
 }
 
 static void prepare(const struct plan *plan)
 {
     worker.plan = plan;
+    worker.cores = sysconf(_SC_NPROCESSORS_ONLN);
     note_signals();
-    choose_check_temp();
     forget_checks_variables();
     /* else OpenBLAS starts threads when NumPy is imported, and the worker could not fork */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    make_environment_for_check();
 }
 
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int doorbell)

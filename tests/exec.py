@@ -48,7 +48,7 @@ libc.pthread_join(thread, None)
 """
 
 # There a crash ends in the sanitizer's own report and status.
-SANITIZED = "ASAN_OPTIONS" in os.environ
+SANITIZED = "SANITIZERS" in os.environ
 
 KNOWN = "import numpy as np; a = np.fromstring('', sep=' '); del a"
 REALLOC = "import numpy as np; a = np.arange(10); a.resize(1000, refcheck=False)"

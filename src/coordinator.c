@@ -459,9 +459,13 @@ static _Noreturn void run_under_memcheck(char **argv)
         if (interrupted)
             kill(pid, interrupted);
     }
+    const char *refusal = memcheck_refusal(folder, pid);
     memcheck_remove_folder(folder);
     if (pid < 0)
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: no process for it: %s", strerror(errno));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 1 && refusal != NULL)
+        leave_with(EXIT_HARNESS_BROKE, "--memcheck: valgrind did not start: %s",
+                   *refusal != '\0' ? text_safe(refusal) : "it says why above");
     if (WIFEXITED(status))
         exit(WEXITSTATUS(status));
     if (!interrupted)
@@ -477,6 +481,7 @@ static void enter_memcheck(struct coordinator *c, char **argv)
     const char *folder = getenv(MEMCHECK_FOLDER);
     if (!memcheck_is_running() || folder == NULL)
         run_under_memcheck(argv);
+    memcheck_note_begun(folder);
     c->plan.memcheck_folder = strdup(folder);
     if (c->plan.memcheck_folder == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,10 @@
 #ifdef HAVE_VALGRIND_MEMCHECK_H
 #include <valgrind/memcheck.h>
 #endif
+
+/* The file in the folder of reports that says that the program has begun; the others are numbers.
+ */
+#define BEGUN "begun"
 
 bool memcheck_is_running(void)
 {
@@ -119,6 +124,29 @@ static char *behind_prefix(char *line)
     line[strcspn(line, "\n")] = '\0';
     char *equals = strncmp(line, "==", 2) == 0 ? strstr(line + 2, "== ") : NULL;
     return equals != NULL ? equals + 3 : NULL;
+}
+
+void memcheck_note_begun(const char *folder)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/" BEGUN, folder);
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+const char *memcheck_refusal(const char *folder, pid_t pid)
+{
+    static char buffer[512];
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/" BEGUN, folder);
+    if (access(path, F_OK) == 0)
+        return NULL;
+    snprintf(path, sizeof path, "%s/%ld", folder, (long)pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return "";
+    char *words = fgets(buffer, sizeof buffer, file) != NULL ? behind_prefix(buffer) : NULL;
+    fclose(file);
+    return words != NULL ? words : "";
 }
 
 int memcheck_first_error(const char *folder, pid_t pid, char *line, size_t room)

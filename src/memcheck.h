@@ -37,6 +37,14 @@ void memcheck_remove_folder(const char *folder);
  * process in `folder`.  Returns only where that fails, with one line on why. */
 const char *memcheck_start(char **argv, const char *folder);
 
+/* Called by the program that memcheck_start started: valgrind has let it begin. */
+void memcheck_note_begun(const char *folder);
+
+/* Why valgrind, as process `pid`, ended without letting the program begin: the first line that it
+ * said, "" where it has said nothing to its report; NULL where the program has begun.  The text
+ * lives until the next call. */
+const char *memcheck_refusal(const char *folder, pid_t pid);
+
 /* The first error in the report of process `pid`, in one line: what, and where.
  * 0, or -1 where there is none. */
 int memcheck_first_error(const char *folder, pid_t pid, char *line, size_t room);

@@ -33,11 +33,11 @@ static struct {
     int output[2]; /* pipe: what the property prints */
     int nothing;   /* /dev/null, to read from */
     bool python_up;
-    sigset_t not_default;   /* the signals that a property's process has to reset */
-    char **environment;     /* that of the property */
-    char **for_check;       /* that of Check: with TEMP of our choice */
+    sigset_t not_default; /* the signals that a property's process has to reset */
+    char **environment;   /* that of the property */
+    char **for_check;     /* that of Check: with TEMP of our choice */
     long cores;
-    double limit;           /* seconds that the property may take */
+    double limit; /* seconds that the property may take */
 } worker;
 
 /* How much slower everything is on a machine that has more to run than it has cores. */

@@ -173,6 +173,17 @@ def refusals(tap):
     result = suite.conform("--memcheck", "--handler=aligned", env={"TMPDIR": "/nowhere"})
     held = result.code == HARNESS_BROKE and "/nowhere/conform-memcheck-" in result.stderr
     tap.point(held and result.stderr.count("\n") == 1, "no folder for temporary files", result)
+    with open("broken.supp", "w") as file:
+        file.write("{ broken")
+    options = {"VALGRIND_OPTS": "--suppressions=broken.supp"}
+    result, _, left = memcheck("--handler=aligned", env=options)
+    held = result.code == HARNESS_BROKE and not left and result.stderr.count("\n") == 1
+    tap.point(held and 'FATAL: in suppressions file "broken.supp"' in result.stderr,
+              "a suppressions file that valgrind cannot read", result)
+    result, _, left = memcheck("--handler=aligned", env={"VALGRIND_OPTS": "--no-such-option"})
+    held = result.code == HARNESS_BROKE and not left and "--no-such-option" in result.stderr
+    tap.point(held and "conform: --memcheck: valgrind did not start" in result.stderr,
+              "an option that valgrind does not have", result)
     result, _, left = memcheck("--handler=aligned", "--tap=no/where")
     held = result.code == USAGE and "--tap=no/where: cannot be written" in result.stderr
     tap.point(held and not left, "an unwritable report", result)

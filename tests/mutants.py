@@ -127,7 +127,7 @@ def write():
 
 
 def main():
-    if "SANITIZERS" in os.environ:
+    if suite.SANITIZED:
         suite.skip_all("with sanitizers the battery does less: loops are short, memory unmeasured")
     if sys.argv[1:] == ["--write"]:
         return write()

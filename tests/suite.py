@@ -21,6 +21,9 @@ BUILD = os.environ["top_builddir"]
 COMPILER = shlex.split(os.environ["CC"])
 FAULTY = os.path.join(BUILD, "handlers", "faulty", ".libs")
 
+SANITIZED = "SANITIZERS" in os.environ  # the build is one with AddressSanitizer
+PATIENCE = 5 if SANITIZED else 1  # how much longer all may take there
+
 VERDICTS = ("PASS", "FAIL", "WARN", "SKIP", "CRASH", "TIMEOUT", "BROK")
 
 # The exit codes of the design.
@@ -75,6 +78,7 @@ def decode(data):
 
 def run(command, timeout=120, env=None, **more):
     """Run it to its end.  One that does not end in time has the code "timeout"."""
+    timeout *= PATIENCE
     environment = dict(os.environ)
     environment.pop("NO_COLOR", None)
     environment.update(env or {})

@@ -117,8 +117,9 @@ def complaints(result, ids, when, allowed):
 def play(tap, act, when, allowed, ids):
     handler = suite.build(os.path.join(FOLDER, when + ".c"), "hostile.so", "-w", "-DDOES=" + act)
     begin = time.monotonic()
-    result = suite.conform("--handler=./" + handler, "--timeout=1", "--jobs=2", "--json=r.json",
-                           "--tap=r.tap", "--junit=r.xml", *CHOSEN, timeout=AT_MOST)
+    result = suite.conform("--handler=./" + handler, "--timeout=%d" % suite.PATIENCE, "--jobs=2",
+                           "--json=r.json", "--tap=r.tap", "--junit=r.xml", *CHOSEN,
+                           timeout=AT_MOST)
     seconds = time.monotonic() - begin
     wrong = complaints(result, ids, when, allowed)
     time.sleep(0.05)

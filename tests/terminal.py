@@ -99,9 +99,10 @@ def wait_for(process, seconds):
 
 
 def start(arguments, stderr, ignored=()):
-    def ignore():
-        for number in ignored:
-            signal.signal(number, signal.SIG_IGN)
+    def arrange():
+        """Whether this test runs under nohup, or behind a shell's &, is not to matter."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
 
     environment = dict(os.environ, TERM="xterm")
     return subprocess.Popen(
@@ -110,7 +111,7 @@ def start(arguments, stderr, ignored=()):
         stdout=subprocess.PIPE,
         stderr=stderr,
         env=environment,
-        preexec_fn=ignore,
+        preexec_fn=arrange,
     )
 
 

@@ -2,10 +2,11 @@
 """Whole batteries: sound handlers pass, in any order, and the NEP's own example does not.
 
 The handlers are the reference ones, those with each setting that they have, and those of
-handlers/sound, which are as unusual as a correct handler can be.
+handlers/sound, which are as unusual as a correct handler can be, or allocators that others made.
 """
 
 import concurrent.futures
+import glob
 import json
 import os
 
@@ -13,7 +14,8 @@ import elf
 import suite
 from suite import CANNOT_WORK_HERE, CONFORMANT, NOT_CONFORMANT
 
-SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
+SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs")
+USUAL = {"nep49_handler", "nep49_get_handler"}
 EXAMPLE = os.path.join(suite.FAULTY, "nep_example.so")
 
 # The name of a reference handler, options, environment.
@@ -35,9 +37,13 @@ def sound_handlers():
     for name, options, env in SETTINGS:
         words = options + ["%s=%s" % pair for pair in env.items()]
         yield "%s %s" % (name, " ".join(words)), ["--handler=" + name] + options, env
-    for name in sorted(elf.Object(SOUND).symbols):
-        if not name.startswith("_"):
-            yield "sound " + name, ["--handler=%s:%s" % (SOUND, name)], {}
+    for path in sorted(glob.glob(os.path.join(SOUND, "*.so"))):
+        symbols = set(elf.Object(path).symbols)
+        if symbols & USUAL:
+            yield "sound " + os.path.basename(path), ["--handler=" + path], {}
+        for name in sorted(symbols - USUAL):
+            if not name.startswith("_"):
+                yield "sound " + name, ["--handler=%s:%s" % (path, name)], {}
 
 
 def battery(arguments, env):

@@ -24,6 +24,7 @@
 #include "python_path.h"
 #include "random.h"
 #include "report.h"
+#include "static_tls.h"
 #include "text.h"
 #include "worker.h"
 
@@ -43,6 +44,7 @@ struct one_worker {
 
 struct coordinator {
     const struct options *options;
+    char **argv;
     struct subject_place place;
     struct plan plan;
     struct run run;
@@ -379,6 +381,7 @@ static void fill_run(struct coordinator *c)
     run->load = board_load(board);
     run->environment = &board->environment;
     run->python = c->plan.python_path;
+    run->tunables = static_tls_is_wide() ? STATIC_TLS_TUNABLE : NULL;
     run->properties = c->properties + from;
     run->count = c->plan.count - from;
     run->records = allocate(run->count, sizeof *run->records);
@@ -412,11 +415,34 @@ static enum exit_code report(struct coordinator *c)
     return code;
 }
 
+static void start_memcheck_again(char **argv, void *data)
+{
+    const char *folder = data;
+    setenv(MEMCHECK_FOLDER, folder, 1);
+    leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", memcheck_start(argv, folder));
+}
+
+/* Does not come back where that lets the subject load. */
+static void start_again_for_static_tls(struct coordinator *c)
+{
+    struct load *load = board_load(c->plan.board);
+    int state = atomic_load(&load->state);
+    load_make_sound(load);
+    if ((state != LOAD_FAILED && state != LOAD_UNFIT) || !static_tls_was_short(load->why))
+        return;
+    report_files_pass_on(c->files);
+    if (c->plan.memcheck_folder != NULL)
+        static_tls_start_again(c->argv, start_memcheck_again, (void *)c->plan.memcheck_folder);
+    else
+        static_tls_start_again(c->argv, NULL, NULL);
+}
+
 static struct coordinator *here; /* of --no-fork: for at_end, which gets no argument */
 
 static void end_here(void)
 {
     struct record *record = board_record(here->plan.board, 0);
+    start_again_for_static_tls(here);
     record->verdict = record->reached;
     here->first_is_implied = false;
     here->rounds = 1;
@@ -532,14 +558,28 @@ static bool keep_round(struct coordinator *c)
         const struct record *record = board_record(c->plan.board, i);
         size_t bad_rounds =
             c->kept[i].bad_rounds + (record->verdict != PASS && record->verdict != SKIP);
+        size_t skipped_rounds = c->kept[i].skipped_rounds + (record->verdict == SKIP);
         bad = bad || (verdict_is_bad(record->verdict) &&
                       (c->properties[i]->judge == JUDGE_HANDLER || record->verdict == BROK));
         if (c->rounds == 0 || weight(record->verdict) > weight(c->kept[i].verdict))
             c->kept[i] = *record;
         c->kept[i].bad_rounds = bad_rounds;
+        c->kept[i].skipped_rounds = skipped_rounds;
     }
     c->rounds++;
     return bad;
+}
+
+/* What was skipped now and then has to say so: elsewhere it passed. */
+static void tell_rare_skips(struct coordinator *c)
+{
+    for (size_t i = 0; c->kept != NULL && i < c->plan.count; i++) {
+        struct record *record = &c->kept[i];
+        size_t used = strnlen(record->seen, sizeof record->seen - 1);
+        if (record->verdict == SKIP && record->skipped_rounds < c->rounds)
+            snprintf(record->seen + used, sizeof record->seen - used, " (in %zu of %zu rounds)",
+                     record->skipped_rounds, c->rounds);
+    }
 }
 
 /* All rounds that were asked for.  The load report and the environment are those of the last. */
@@ -570,6 +610,7 @@ enum exit_code coordinator_run(const struct options *options, char **argv)
     static struct coordinator coordinator;
     struct coordinator *c = &coordinator;
     c->options = options;
+    c->argv = argv;
     c->begin = clock_now();
     set_up(c, argv);
     if (options->no_fork)
@@ -578,6 +619,8 @@ enum exit_code coordinator_run(const struct options *options, char **argv)
     if (c->plan.board->python_error[0] != '\0')
         leave_with(EXIT_HARNESS_BROKE, "%s cannot be embedded: %s; name another by --python",
                    text_safe(c->plan.python_path), c->plan.board->python_error);
+    start_again_for_static_tls(c);
+    tell_rare_skips(c);
     fill_run(c);
     return report(c);
 }

@@ -13,6 +13,7 @@
 #include "property.h"
 #include "replay_command.h"
 #include "report.h"
+#include "static_tls.h"
 #include "subject.h"
 #include "text.h"
 
@@ -65,6 +66,7 @@ int main(int argc, char **argv)
     size_t count;
     const struct property **properties = NULL;
     occupy_standard_descriptors();
+    static_tls_is_wide();
     options_read(argc, argv, &options);
     switch (options.command) {
     case COMMAND_LIST:
@@ -84,7 +86,7 @@ int main(int argc, char **argv)
     case COMMAND_EXEC:
         return options.fail_each ? exec_fail_each(&options) : exec_run(&options);
     case COMMAND_REPLAY:
-        return replay_command(&options);
+        return replay_command(&options, argv);
     case COMMAND_RUN:
         return coordinator_run(&options, argv);
     }

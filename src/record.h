@@ -48,9 +48,10 @@ struct record {
     /* Written by the worker. */
     _Atomic(enum verdict) verdict; /* the final one; VERDICT_NONE until the worker has judged */
     double seconds;
-    char output[512];     /* what the property's process printed, its beginning */
-    size_t output_length; /* how much it printed in all, as far as that was kept */
-    size_t bad_rounds;    /* of --repeat, in which the verdict was no PASS and no SKIP */
+    char output[512];      /* what the property's process printed, its beginning */
+    size_t output_length;  /* how much it printed in all, as far as that was kept */
+    size_t bad_rounds;     /* of --repeat, in which the verdict was no PASS and no SKIP */
+    size_t skipped_rounds; /* in which it was a SKIP */
 
     /* Written by the property's process. */
     _Atomic int state; /* enum record_state */

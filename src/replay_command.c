@@ -15,6 +15,7 @@
 #include "claims.h"
 #include "record.h"
 #include "replay.h"
+#include "static_tls.h"
 #include "subject.h"
 #include "text.h"
 
@@ -56,6 +57,8 @@ static void print_violation(const char *word, const struct replay_violation *vio
 static enum exit_code conclude(const struct options *options, const struct replaying *shared)
 {
     const struct replay_result *result = &shared->result;
+    if (!options->quiet && static_tls_is_wide())
+        printf("it loads only with GLIBC_TUNABLES=%s, which was set for it\n", STATIC_TLS_TUNABLE);
     if (!options->quiet)
         printf("%llu calls replayed in %.3f s, %.1f million a second; %llu refused by this handler "
                "alone, %llu left out; peak %llu bytes, %llu blocks live at the end\n",
@@ -81,7 +84,7 @@ static enum exit_code conclude(const struct options *options, const struct repla
     leave_with(EXIT_HARNESS_BROKE, "out of memory for the books of the replay");
 }
 
-static enum exit_code replay(const struct options *options)
+static enum exit_code replay(const struct options *options, char **argv)
 {
     struct subject_place place;
     const char *wrong = subject_find(options->handler, &place);
@@ -98,6 +101,9 @@ static enum exit_code replay(const struct options *options)
     int status = 0;
     if (pid < 0 || waitpid(pid, &status, 0) != pid)
         leave_with(EXIT_HARNESS_BROKE, "no process for the replay: %s", strerror(errno));
+    if ((shared->load == LOAD_UNFIT || shared->load == LOAD_FAILED) &&
+        static_tls_was_short(shared->why))
+        static_tls_start_again(argv, NULL, NULL);
     if (shared->load == LOAD_UNFIT)
         leave_with(EXIT_CANNOT_WORK_HERE, "%s: it says that it cannot work here: %s",
                    text_safe(options->handler), text_safe(shared->why));
@@ -116,11 +122,11 @@ static enum exit_code replay(const struct options *options)
     return conclude(options, shared);
 }
 
-enum exit_code replay_command(const struct options *options)
+enum exit_code replay_command(const struct options *options, char **argv)
 {
     char why[512];
     if (!options->print)
-        return replay(options);
+        return replay(options, argv);
     if (!trace_print(stdout, options->replay, why, sizeof why))
         leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(why));
     return fflush(stdout) == 0 ? EXIT_CONFORMANT : EXIT_HARNESS_BROKE;

@@ -8,7 +8,7 @@
 #include "options.h"
 
 /* Replays options->replay on options->handler in a process of its own, and says what came of it; or
- * shows it. */
-enum exit_code replay_command(const struct options *options);
+ * shows it.  `argv` is the command line, to start this program again by. */
+enum exit_code replay_command(const struct options *options, char **argv);
 
 #endif

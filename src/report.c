@@ -311,6 +311,15 @@ static int write_one(struct report_file *file, const struct run *run)
     return 0;
 }
 
+void report_files_pass_on(struct report_files *files)
+{
+    for (int i = 0; i < FORMATS; i++) {
+        FILE *file = files->of[i].file;
+        if (file != NULL && file != stdout)
+            fcntl(fileno(file), F_SETFD, 0);
+    }
+}
+
 void report_files_write(struct report_files *files, const struct run *run)
 {
     for (int i = 0; i < FORMATS; i++) {

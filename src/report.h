@@ -20,7 +20,8 @@ struct run {
     char sha256[SHA256_HEX];
     const struct load *load; /* name, version and claims, where loading came that far */
     const struct environment *environment;
-    const char *python; /* the path that was asked for */
+    const char *python;   /* the path that was asked for */
+    const char *tunables; /* what was added to GLIBC_TUNABLES for it, or NULL */
     const struct property *const *properties;
     const struct record **records; /* one for each property, with its verdict */
     size_t count;                  /* of properties: the report has so many */
@@ -89,6 +90,10 @@ struct report_files *report_files_open(const struct options *options);
 
 /* Writes them all and puts them in place; leaves with EXIT_HARNESS_BROKE where one cannot be. */
 void report_files_write(struct report_files *files, const struct run *run);
+
+/* Keeps those that are devices or pipes open in a program that takes the place of this one, so that
+ * nobody takes the report for ended. */
+void report_files_pass_on(struct report_files *files);
 
 /* True where one of them is stdout, and the text report has to stay away. */
 bool report_files_take_stdout(const struct options *options);

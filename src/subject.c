@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "object_file.h"
+#include "static_tls.h"
 #include "text.h"
 
 #ifndef PKGLIBDIR
@@ -340,7 +341,10 @@ static enum load_state load_file(const char *path, const char *symbol, struct su
     subject->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (subject->object == NULL) {
         const char *error = dlerror();
-        snprintf(why, room, "cannot be loaded: %s", error != NULL ? text_safe(error) : "no reason");
+        bool short_of_tls = error != NULL && strstr(error, "static TLS") != NULL;
+        snprintf(why, room, "cannot be loaded: %s%s",
+                 error != NULL ? text_safe(error) : "no reason",
+                 short_of_tls ? "; start the program with GLIBC_TUNABLES=" STATIC_TLS_TUNABLE : "");
         return LOAD_FAILED;
     }
     enum load_state state =

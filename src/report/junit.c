@@ -126,6 +126,8 @@ static void write_facts(xmlTextWriterPtr writer, const struct run *run)
     write_named_value(writer, "python", run->environment->python);
     write_named_value(writer, "numpy", text_safe(run->environment->numpy));
     write_named_value(writer, "seed", text("%llu", (unsigned long long)run->options->seed));
+    if (run->tunables != NULL)
+        write_named_value(writer, "tunables", run->tunables);
     xmlTextWriterEndElement(writer);
 }
 

@@ -65,6 +65,8 @@ int report_tap(FILE *file, const struct run *run)
     fprintf(file, "TAP version 13\n1..%zu\n", run->count);
     fprintf(file, "# conform %s on %s; seed %llu\n", PACKAGE_VERSION, run_file(run),
             (unsigned long long)run->options->seed);
+    if (run->tunables != NULL)
+        fprintf(file, "# started again with GLIBC_TUNABLES=%s\n", run->tunables);
     for (size_t i = 0; i < run->count; i++)
         print_point(file, run, i);
     fprintf(file, "# %s\n", run_conclusion(run));

@@ -4,8 +4,13 @@
  */
 #include "growth.h"
 
+#include <dirent.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "drive.h"
@@ -32,18 +37,56 @@ static size_t above(size_t now, size_t before)
     return now > before ? now - before : 0;
 }
 
+/* True where that thread of this process waits for something, or has ended. */
+static bool thread_sleeps(const char *number)
+{
+    char line[512] = "";
+    FILE *file = fopen(text("/proc/self/task/%s/stat", number), "re");
+    if (file == NULL)
+        return true;
+    const char *state = fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
+    fclose(file);
+    return state == NULL || strchr("SZX", state[2]) != NULL;
+}
+
+static bool other_threads_sleep(void)
+{
+    bool sleep = true;
+    DIR *threads = opendir("/proc/self/task");
+    for (struct dirent *entry; threads != NULL && sleep && (entry = readdir(threads)) != NULL;) {
+        if (entry->d_name[0] != '.' && strtol(entry->d_name, NULL, 10) != gettid())
+            sleep = thread_sleeps(entry->d_name);
+    }
+    if (threads != NULL)
+        closedir(threads);
+    return sleep;
+}
+
+/* For a thread of the handler's that frees later, and falls behind in a loop that does nothing
+ * else: until it has caught up, which on a busy machine takes as long as it gets no processor. */
+static void wait_for_other_threads(void)
+{
+    enum { TRIES = 100 };
+    for (int i = 0; i < TRIES; i++) {
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+        if (other_threads_sleep())
+            return;
+    }
+}
+
 /* `parts` times `cycles`, or as many as can be done in a second; how many.  Once growth was seen
- * there is a pause between the parts, for a thread of the handler's that frees later and falls
- * behind in a loop that does nothing else. */
+ * the handler's threads have their turn between the parts. */
 static size_t run_phase(size_t parts, size_t cycles, void (*cycle)(void *data), void *data)
 {
     uint64_t begun = clock_now();
     size_t done = 0;
     for (size_t part = 0; part < parts; part++) {
+        if (clock_since(begun) >= 1)
+            break;
         for (size_t i = 0; i < cycles && clock_since(begun) < 1; i++, done++)
             cycle(data);
         if (parts > 1)
-            nanosleep(&(struct timespec){0, 2000000}, NULL);
+            wait_for_other_threads();
     }
     return done;
 }

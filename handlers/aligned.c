@@ -8,7 +8,12 @@
  *
  *     base              block - 16         block, aligned
  *     | up to alignment | base, size       | size bytes       | rest |
+ *
+ * Small blocks for which that little more is too much for glibc's fast path are kept here when
+ * they are freed, a few of them, to be given out again.
  */
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +23,9 @@
 #define VARIABLE "NEP49_ALIGNMENT"
 
 enum { LOWEST = 16, USUAL = 64, HIGHEST = 2 << 20 };
+
+/* What glibc keeps at hand for each thread, without a lock: requests of up to so many bytes. */
+enum { AT_HAND = 1032, SMALL = 1024, KEPT = 8 };
 
 struct prefix {
     _Alignas(LOWEST) void *base; /* what libc gave, and wants back */
@@ -31,6 +39,46 @@ struct context {
 
 _Static_assert(sizeof(struct prefix) == LOWEST, "no alignment that we offer misaligns a prefix");
 _Static_assert(_Alignof(max_align_t) <= LOWEST, "the lowest alignment is at least malloc's");
+
+/* Memory of small blocks that are beyond AT_HAND with what they cost: all of the same length, so
+ * that any of it will do.  Exchanging one pointer needs no lock, and a fork cannot come between. */
+static _Atomic(void *) kept[KEPT];
+
+static bool is_kept(const struct context *c, size_t size)
+{
+    return size <= SMALL && size + c->extra > AT_HAND;
+}
+
+/* What to ask libc for, or 0 where there is no such number. */
+static size_t total_for(const struct context *c, size_t size)
+{
+    size_t total;
+
+    if (is_kept(c, size))
+        return SMALL + c->extra;
+    return __builtin_add_overflow(size, c->extra, &total) ? 0 : total;
+}
+
+static void *take_kept(void)
+{
+    for (size_t i = 0; i < KEPT; i++) {
+        void *base = atomic_load_explicit(&kept[i], memory_order_relaxed);
+        if (base != NULL && (base = atomic_exchange(&kept[i], NULL)) != NULL)
+            return base;
+    }
+    return NULL;
+}
+
+static bool keep(void *base)
+{
+    for (size_t i = 0; i < KEPT; i++) {
+        void *none = NULL;
+        if (atomic_load_explicit(&kept[i], memory_order_relaxed) == NULL &&
+            atomic_compare_exchange_strong(&kept[i], &none, base))
+            return true;
+    }
+    return false;
+}
 
 /* How far into the memory at base the block begins.  Never more than extra. */
 static size_t shift_in(const struct context *c, const void *base)
@@ -51,29 +99,29 @@ static void *finish(void *base, size_t shift, size_t size)
 static void *aligned_malloc(void *ctx, size_t size)
 {
     const struct context *c = ctx;
-    size_t total;
+    size_t total = total_for(c, size);
+    void *base = is_kept(c, size) ? take_kept() : NULL;
 
-    if (__builtin_add_overflow(size, c->extra, &total))
-        return NULL;
-    void *base = malloc(total);
+    if (base == NULL && total != 0)
+        base = malloc(total);
     return base ? finish(base, shift_in(c, base), size) : NULL;
 }
 
-/* libc's calloc knows which memory is fresh from the kernel, and does not touch it; of other
- * memory it clears all, and most of a small block's is there for the alignment alone. */
+/* libc's calloc knows which memory is fresh from the kernel, and does not touch it.  Of other
+ * memory it clears all, and takes none that is at hand: for small blocks malloc is faster. */
 static void *aligned_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     const struct context *c = ctx;
     size_t size, total;
 
-    if (__builtin_mul_overflow(nelem, elsize, &size) ||
-        __builtin_add_overflow(size, c->extra, &total))
+    if (__builtin_mul_overflow(nelem, elsize, &size))
         return NULL;
-    if (size < c->extra) {
+    if (size <= SMALL) {
         void *block = aligned_malloc(ctx, size);
         return block ? memset(block, 0, size) : NULL;
     }
-    void *base = calloc(1, total);
+    total = total_for(c, size);
+    void *base = total ? calloc(1, total) : NULL;
     return base ? finish(base, shift_in(c, base), size) : NULL;
 }
 
@@ -82,16 +130,14 @@ static void *aligned_calloc(void *ctx, size_t nelem, size_t elsize)
 static void *aligned_realloc(void *ctx, void *ptr, size_t new_size)
 {
     const struct context *c = ctx;
-    size_t total;
+    size_t total = total_for(c, new_size);
 
     if (ptr == NULL)
         return aligned_malloc(ctx, new_size);
-    if (__builtin_add_overflow(new_size, c->extra, &total))
-        return NULL;
 
     struct prefix old = ((struct prefix *)ptr)[-1];
     size_t old_shift = (size_t)((char *)ptr - (char *)old.base);
-    char *base = realloc(old.base, total);
+    char *base = total ? realloc(old.base, total) : NULL;
     if (base == NULL)
         return NULL; /* and the old block is as it was */
 
@@ -103,10 +149,12 @@ static void *aligned_realloc(void *ctx, void *ptr, size_t new_size)
 
 static void aligned_free(void *ctx, void *ptr, size_t size)
 {
-    (void)ctx;
     (void)size; /* a guess of NumPy's, and not needed */
-    if (ptr != NULL)
-        free(((struct prefix *)ptr)[-1].base);
+    if (ptr == NULL)
+        return;
+    struct prefix p = ((struct prefix *)ptr)[-1];
+    if (!is_kept(ctx, p.size) || !keep(p.base))
+        free(p.base);
 }
 
 static struct context context; /* alignment 0: not decided yet */

@@ -11,7 +11,6 @@
 #include "auditor.h"
 
 #include <errno.h>
-#include <fenv.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -20,9 +19,20 @@
 
 #include "blockmap.h"
 #include "clock.h"
+#include "float_state.h"
 #include "text.h"
 
-enum { GRAVES = 4096, SAMPLE_EVERY = 64, EDGE = 64, ORIGINS = 1 << 14 };
+enum { RECENT_LOG2 = 12, SAMPLE_EVERY = 64, EDGE = 64, ORIGINS = 1 << 14 };
+
+/* A block made or freed lately.  A dead one stays in the map until its place, there or here, is
+ * needed: a program that makes arrays in a loop mostly gets the same block again, for the same
+ * size, and then nothing has changed in the map. */
+struct recent {
+    uintptr_t address;
+    size_t size;
+    uint32_t origin;
+    enum { NOBODY, LIVE, DEAD, BURIED /* dead, and not in the map any more */ } state;
+};
 
 struct auditor {
     PyDataMem_Handler outer, *inner, snapshot;
@@ -33,9 +43,8 @@ struct auditor {
     struct auditor_options options;
     pthread_mutex_t lock;
     struct blockmap *map;
-    uint64_t numbers;         /* of blocks, in the order they were made */
-    uintptr_t graves[GRAVES]; /* addresses lately freed */
-    char *origins[ORIGINS];   /* Python lines, by a hash; a block's data is its index */
+    struct recent recent[1 << RECENT_LOG2]; /* by a hash of the address */
+    char *origins[ORIGINS]; /* Python lines, by a hash; a block's data is its index */
 };
 
 /* A fork must not leave the lock held in the child. */
@@ -78,7 +87,7 @@ static const struct {
     [LOST_CONTENTS] = {BY_HANDLER, true, "contents lost by realloc"},
     [CHANGED_STRUCT] = {BY_HANDLER, true, "a handler struct that changed"},
     [CHANGED_ERRNO] = {BY_HANDLER, true, "errno changed by free"},
-    [CHANGED_FLOAT_STATE] = {BY_HANDLER, true, "rounding mode changed"},
+    [CHANGED_FLOAT_STATE] = {BY_HANDLER, true, "floating-point state changed"},
     [LOST_EXCEPTION] = {BY_HANDLER, true, "a pending exception lost"},
     [SET_EXCEPTION] = {BY_HANDLER, true, "an exception set"},
     [FREED_TWICE] = {BY_NUMPY, true, "a block freed twice"},
@@ -154,14 +163,15 @@ static void violated(struct auditor *a, enum violation_kind kind, const char *fo
 struct around {
     PyObject *exception; /* borrowed: the type that was pending */
     bool has_gil;
-    int rounding, error;
+    unsigned floating;
+    int error;
     uint64_t begin; /* 0: this call is not timed */
 };
 
 static struct around begin(struct auditor *a)
 {
     struct around around = {.has_gil = Py_IsInitialized() && PyGILState_Check(),
-                            .rounding = fegetround()};
+                            .floating = float_state()};
     if (around.has_gil)
         around.exception = PyErr_Occurred();
     else if (Py_IsInitialized())
@@ -178,9 +188,9 @@ static void end(struct auditor *a, const struct around *around, const char *func
     int error = errno;
     if (around->begin != 0)
         a->audit->nanoseconds_inside += SAMPLE_EVERY * (clock_now() - around->begin);
-    if (fegetround() != around->rounding)
-        violated(a, CHANGED_FLOAT_STATE, "%s left rounding mode %d, and it was %d before", function,
-                 fegetround(), around->rounding);
+    if (float_state() != around->floating)
+        violated(a, CHANGED_FLOAT_STATE, "%s left the floating-point state %#x, and it was %#x",
+                 function, float_state(), around->floating);
     if (around->has_gil) {
         PyObject *exception = PyErr_Occurred();
         if (exception != around->exception && around->exception != NULL)
@@ -230,6 +240,87 @@ static void count_live(struct audit *audit, ptrdiff_t blocks, ptrdiff_t bytes)
     size_t live = atomic_load_explicit(&audit->live_bytes, memory_order_relaxed);
     if (live > atomic_load_explicit(&audit->peak_bytes, memory_order_relaxed))
         atomic_store_explicit(&audit->peak_bytes, live, memory_order_relaxed);
+}
+
+/* ---- the books, under the lock ----------------------------------------------------------- */
+
+static struct recent *recent_of(struct auditor *a, uintptr_t address)
+{
+    return &a->recent[(address >> 4) * 0x9e3779b97f4a7c15u >> (64 - RECENT_LOG2)];
+}
+
+static void bury(struct auditor *a, struct recent *recent)
+{
+    if (recent->state == DEAD) {
+        blockmap_remove(a->map, recent->address, NULL);
+        recent->state = BURIED;
+    }
+}
+
+static bool lies_dead(const struct recent *recent, uintptr_t address)
+{
+    return recent->state == DEAD && recent->address == address;
+}
+
+/* False: no dead block is in the map there. */
+static bool bury_at(struct auditor *a, uintptr_t address)
+{
+    struct recent *recent = recent_of(a, address);
+    bool is_dead = lies_dead(recent, address);
+    if (is_dead)
+        bury(a, recent);
+    return is_dead;
+}
+
+static enum blockmap_state put(struct auditor *a, const struct live_block *block,
+                               struct live_block *other)
+{
+    struct recent *recent = recent_of(a, block->address);
+    enum blockmap_state state;
+    if (lies_dead(recent, block->address) && recent->size == block->size &&
+        recent->origin == block->data) {
+        recent->state = LIVE;
+        return BLOCKMAP_DONE;
+    }
+    bury(a, recent);
+    do {
+        state = blockmap_insert(a->map, block, other);
+    } while (state == BLOCKMAP_OVERLAPS && bury_at(a, other->address));
+    if (state == BLOCKMAP_DONE)
+        *recent = (struct recent){block->address, block->size, block->data, LIVE};
+    return state;
+}
+
+static bool take(struct auditor *a, uintptr_t address, struct live_block *block)
+{
+    struct recent *recent = recent_of(a, address);
+    if (recent->address == address && recent->state == LIVE) {
+        *block =
+            (struct live_block){.address = address, .size = recent->size, .data = recent->origin};
+        recent->state = DEAD;
+        return true;
+    }
+    if (lies_dead(recent, address) || !blockmap_remove(a->map, address, block))
+        return false;
+    bury(a, recent);
+    *recent = (struct recent){.address = address, .state = BURIED};
+    return true;
+}
+
+static bool was_freed(struct auditor *a, uintptr_t address)
+{
+    const struct recent *recent = recent_of(a, address);
+    return recent->address == address && (recent->state == DEAD || recent->state == BURIED);
+}
+
+/* Somebody else has that address now. */
+static void forget(struct auditor *a, uintptr_t address)
+{
+    struct recent *recent = recent_of(a, address);
+    if (was_freed(a, address)) {
+        bury(a, recent);
+        recent->state = NOBODY;
+    }
 }
 
 /* ---- blocks ----------------------------------------------------------------------------- */
@@ -283,39 +374,30 @@ static void enter(struct auditor *a, void *p, size_t size, const char *function,
     check_aligned(a, p, size, function);
     pthread_mutex_lock(&a->lock);
     bump(calls, 1);
-    block.number = ++a->numbers;
-    enum blockmap_state state = blockmap_insert(a->map, &block, &other);
+    enum blockmap_state state = put(a, &block, &other);
     if (state == BLOCKMAP_DONE)
         count_live(a->audit, 1, (ptrdiff_t)size);
     count_size(a->audit, size);
     pthread_mutex_unlock(&a->lock);
     if (state == BLOCKMAP_OVERLAPS)
         violated(a, GAVE_OVERLAPPING,
-                 "%s gave %p for %zu bytes, and block %llu of %zu bytes at %p is live", function, p,
-                 size, (unsigned long long)other.number, other.size, (void *)other.address);
+                 "%s gave %p for %zu bytes, and a block of %zu bytes at %p is live", function, p,
+                 size, other.size, (void *)other.address);
 }
 
-static uintptr_t *grave_of(struct auditor *a, uintptr_t address)
-{
-    return &a->graves[(address >> 4) * 0x9e3779b97f4a7c15u >> 52];
-}
-
-enum whose { OURS, OLDER, DEAD };
+enum whose { OURS, OLDER, FREED };
 
 /* Takes a block out of the books.  `others` are blocks that are older than the audit. */
 static enum whose leave(struct auditor *a, void *p, struct live_block *block, _Atomic size_t *calls)
 {
     pthread_mutex_lock(&a->lock);
     bump(calls, 1);
-    bool live = blockmap_remove(a->map, (uintptr_t)p, block);
-    uintptr_t *grave = grave_of(a, (uintptr_t)p);
-    bool dead = !live && *grave == (uintptr_t)p;
-    if (live) {
-        *grave = (uintptr_t)p;
+    bool live = take(a, (uintptr_t)p, block);
+    bool dead = !live && was_freed(a, (uintptr_t)p);
+    if (live)
         count_live(a->audit, -1, -(ptrdiff_t)block->size);
-    }
     pthread_mutex_unlock(&a->lock);
-    return live ? OURS : dead ? DEAD : OLDER;
+    return live ? OURS : dead ? FREED : OLDER;
 }
 
 /* ---- the four functions ----------------------------------------------------------------- */
@@ -389,7 +471,8 @@ static void *realloc_of_ours(struct auditor *a, void *p, size_t size, const stru
     void *moved = forward_realloc(a, p, size);
     if (moved == NULL) { /* the old block is live, as it was */
         pthread_mutex_lock(&a->lock);
-        if (blockmap_insert(a->map, old, NULL) == BLOCKMAP_DONE)
+        struct live_block other;
+        if (put(a, old, &other) == BLOCKMAP_DONE)
             count_live(a->audit, 1, (ptrdiff_t)old->size);
         pthread_mutex_unlock(&a->lock);
     }
@@ -400,13 +483,13 @@ static void *realloc_of_ours(struct auditor *a, void *p, size_t size, const stru
     return moved;
 }
 
-/* It may come to lie where a block of ours was, which is then no grave any more. */
+/* It may come to lie where a block of ours was. */
 static void *realloc_of_older(struct auditor *a, void *p, size_t size)
 {
     void *moved = a->before->allocator.realloc(a->before->allocator.ctx, p, size);
     pthread_mutex_lock(&a->lock);
-    if (moved != NULL && *grave_of(a, (uintptr_t)moved) == (uintptr_t)moved)
-        *grave_of(a, (uintptr_t)moved) = 0;
+    if (moved != NULL)
+        forget(a, (uintptr_t)moved);
     pthread_mutex_unlock(&a->lock);
     return moved;
 }
@@ -426,7 +509,7 @@ static void *audited_realloc(void *ctx, void *p, size_t size)
         return realloc_of_ours(a, p, size, &old);
     case OLDER:
         return realloc_of_older(a, p, size);
-    case DEAD:
+    case FREED:
         break;
     }
     violated(a, RESIZED_DEAD, "realloc(%p, %zu): that block was freed before", p, size);
@@ -456,7 +539,7 @@ static void audited_free(void *ctx, void *p, size_t size)
         a->audit->free_calls++;
         a->audit->null_frees++;
     }
-    if (whose == DEAD) {
+    if (whose == FREED) {
         violated(a, FREED_TWICE, "free(%p, %zu): that block was freed before", p, size);
         return;
     }
@@ -538,6 +621,8 @@ void auditor_print_live(struct auditor *auditor, FILE *file, size_t most)
     if (sums.of == NULL)
         return;
     pthread_mutex_lock(&auditor->lock);
+    for (size_t i = 0; i < sizeof auditor->recent / sizeof *auditor->recent; i++)
+        bury(auditor, &auditor->recent[i]);
     blockmap_each(auditor->map, add_live, &sums);
     pthread_mutex_unlock(&auditor->lock);
     qsort(sums.of, ORIGINS, sizeof *sums.of, by_bytes);

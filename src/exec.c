@@ -121,7 +121,8 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
         return NULL;
     program.before = *program.numpys;
     failer_init(&program.failer, program.subject.handler);
-    PyDataMem_Handler *behind = begin_trace(&program.failer.handler);
+    PyDataMem_Handler *behind =
+        begin_trace(program.options->fail_each ? &program.failer.handler : program.subject.handler);
     program.auditor =
         behind == NULL ? NULL : auditor_create(behind, &program.before, &findings->audit, &options);
     if (findings->why[0] != '\0')

@@ -6,18 +6,15 @@
 #include "replay.h"
 
 #include <errno.h>
-#include <fenv.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __SSE__
-#include <xmmintrin.h>
-#endif
 
 #include "blockmap.h"
 #include "clock.h"
 #include "contents.h"
+#include "float_state.h"
 #include "text.h"
 
 enum {
@@ -134,16 +131,6 @@ static bool out_of_memory(struct replay *replay)
 }
 
 /* ---- the state around a call ---------------------------------------------------------------- */
-
-/* Rounding mode, traps, and how denormal numbers are taken; not the flags of past exceptions. */
-static inline unsigned float_state(void)
-{
-#ifdef __SSE__
-    return _mm_getcsr() & ~0x3fu;
-#else
-    return (unsigned)fegetround();
-#endif
-}
 
 static bool check_struct(struct replay *replay)
 {

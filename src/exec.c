@@ -73,7 +73,7 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
     char why[256] = "", version[32];
     if (path == NULL)
         return inner;
-    program.trace = trace_shim_create(inner, path, true, why, sizeof why);
+    program.trace = trace_shim_create(inner, path, !program.options->untimed, why, sizeof why);
     if (program.trace == NULL) {
         snprintf(findings->why, sizeof findings->why, "--record=%s: %s", text_safe(path), why);
         return NULL;
@@ -164,7 +164,38 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* For programs that are recorded to be read.  Without --record, or before the handler is in force,
+ * there is nothing to do. */
+static PyObject *begin_part(PyObject *self, PyObject *name)
+{
+    (void)self;
+    const char *words = PyUnicode_AsUTF8(name);
+    if (words == NULL)
+        return NULL;
+    if (program.trace != NULL)
+        trace_shim_begin_part(program.trace, words);
+    Py_RETURN_NONE;
+}
+
+static PyObject *refuse(PyObject *self, PyObject *arguments)
+{
+    Py_ssize_t nth;
+    int onwards = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "n|p", &nth, &onwards))
+        return NULL;
+    if (nth < 0)
+        return PyErr_Format(PyExc_ValueError, "requests are counted from 1");
+    size_t refused = program.failer.refused;
+    failer_refuse(&program.failer, (size_t)nth, onwards, REFUSE_ANY);
+    return PyLong_FromSize_t(refused);
+}
+
 static PyMethodDef methods[] = {
+    {"begin_part", begin_part, METH_O, "What comes is that part of the program, in the trace."},
+    {"refuse", refuse, METH_VARARGS,
+     "refuse(nth, onwards=False): the nth request from here on gets no memory, 0 for none.\n"
+     "Returns how many were refused since the last time."},
     {"take_over", take_over, METH_NOARGS, "Put the handler in force."},
     {"in_force", in_force, METH_NOARGS, "Whether it is."},
     {"uncaught", uncaught, METH_O, "An exception ends the program; true for a MemoryError."},

@@ -44,6 +44,7 @@ enum {
     OPT_REPEAT,
     OPT_REPLAY,
     OPT_UNCHECKED,
+    OPT_UNTIMED,
     OPT_SHUFFLE,
     OPT_UNTIL_FAIL,
 };
@@ -79,6 +80,7 @@ static const struct option long_options[] = {
     {"tap", required_argument, NULL, OPT_TAP},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
     {"unchecked", no_argument, NULL, OPT_UNCHECKED},
+    {"untimed", no_argument, NULL, OPT_UNTIMED},
     {"until-fail", no_argument, NULL, OPT_UNTIL_FAIL},
     {"verbose", no_argument, NULL, 'v'},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -116,6 +118,7 @@ static const char help[] =
     "      --fail-each              run it with request 1 refused, then with request 2, ...\n"
     "      --onwards                and each time all requests after it as well\n"
     "      --record=FILE            and write every call into a trace\n"
+    "      --untimed                without times, so that the same program gives the same file\n"
     "      --replay=FILE            drive the handler with a trace, without Python\n"
     "      --replay=FILE --print    show a trace as text\n"
     "      --unchecked              make the calls and judge none, to time them\n"
@@ -365,6 +368,9 @@ static void take_option(struct options *options, int option, char **argv)
     case OPT_UNCHECKED:
         options->unchecked = true;
         break;
+    case OPT_UNTIMED:
+        options->untimed = true;
+        break;
     case OPT_UNTIL_FAIL:
         options->until_fail = true;
         break;
@@ -412,6 +418,8 @@ static void check_together(const struct options *options)
                                "--help");
     if ((options->print || options->unchecked) && options->command != COMMAND_REPLAY)
         leave_with(EXIT_USAGE, "--print and --unchecked go with --replay; see conform --help");
+    if (options->untimed && options->record == NULL)
+        leave_with(EXIT_USAGE, "--untimed goes with --record; see conform --help");
     if (options->onwards && !options->fail_each)
         leave_with(EXIT_USAGE, "--onwards goes with --fail-each; see conform --help");
     bool reports = options->tap != NULL || options->junit != NULL || options->json != NULL;

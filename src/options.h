@@ -55,6 +55,7 @@ struct options {
     bool no_fork, memcheck, strict, quiet, verbose, shuffle, until_fail;
     bool print, unchecked;           /* of --replay */
     bool stacks, fail_each, onwards; /* of --exec */
+    bool untimed;                    /* of --record */
 };
 
 /* Reads the command line.  Prints --help and --version and leaves; where the command line is

@@ -90,6 +90,7 @@ static void describe(struct replay *replay, struct replay_violation *violation,
     char seen[256];
     vsnprintf(seen, sizeof seen, format, arguments);
     snprintf(violation->property, sizeof violation->property, "%s", property);
+    snprintf(violation->part, sizeof violation->part, "%s", replay->result->part);
     violation->call = call->number;
     violation->offset = call->offset;
     snprintf(violation->text, sizeof violation->text, "%s: %s", trace_call_text(call), seen);
@@ -597,7 +598,12 @@ static void run(struct replay *replay)
     struct replay_result *result = replay->result;
     struct trace_call *call = &result->under_way;
     enum trace_state state;
-    while ((state = trace_next(replay->reader, call)) == TRACE_CALL) {
+    trace_tell_parts(replay->reader);
+    while ((state = trace_next(replay->reader, call)) == TRACE_CALL || state == TRACE_PART) {
+        if (state == TRACE_PART) {
+            snprintf(result->part, sizeof result->part, "%s", trace_part(replay->reader));
+            continue;
+        }
         if (!replay_call(replay, call))
             return;
         result->calls++;

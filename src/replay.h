@@ -25,6 +25,7 @@ struct replay_options {
 /* The property, by its id in the battery, that the handler broke; "" where it broke none. */
 struct replay_violation {
     char property[32];
+    char part[257];        /* of the recorded program, where it names any */
     uint64_t call, offset; /* of the record at which it was seen; 0: when what was left was freed */
     char text[320];        /* the call, what was expected and what was seen, in one line */
     char history[320];     /* what happened to the block before, in one line, or "" */
@@ -44,6 +45,7 @@ enum replay_outcome {
 struct replay_result {
     enum replay_outcome outcome;
     struct trace_call under_way; /* the call that was made last, or is being made */
+    char part[257];              /* of the recorded program, that it belongs to, or "" */
     uint64_t calls;              /* replayed */
     uint64_t refused;            /* by this handler, where the recorded one did not */
     uint64_t left_out;           /* calls for blocks that it had refused, and for foreign ones */

@@ -47,9 +47,10 @@ static void print_violation(const char *word, const struct replay_violation *vio
 {
     if (violation->property[0] == '\0')
         return;
-    printf("%-7s %s  call %llu, at byte %llu of the trace\n        %s\n", word, violation->property,
-           (unsigned long long)violation->call, (unsigned long long)violation->offset,
-           text_safe(violation->text));
+    printf("%-7s %s  call %llu, at byte %llu of the trace%s%s\n        %s\n", word,
+           violation->property, (unsigned long long)violation->call,
+           (unsigned long long)violation->offset, violation->part[0] != '\0' ? ", in " : "",
+           text_safe(violation->part), text_safe(violation->text));
     if (violation->history[0] != '\0')
         printf("        %s\n", text_safe(violation->history));
 }
@@ -113,9 +114,10 @@ static enum exit_code replay(const struct options *options, char **argv)
         leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(shared->why));
     if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 ||
         shared->result.outcome == REPLAY_UNDER_WAY) {
-        printf("CRASH   %s in call %llu: %s\n",
+        printf("CRASH   %s in call %llu%s%s: %s\n",
                WIFSIGNALED(status) ? text("SIG%s", sigabbrev_np(WTERMSIG(status))) : "exit",
                (unsigned long long)shared->result.under_way.number,
+               shared->result.part[0] != '\0' ? ", in " : "", text_safe(shared->result.part),
                trace_call_text(&shared->result.under_way));
         return EXIT_NOT_CONFORMANT;
     }

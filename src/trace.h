@@ -39,6 +39,9 @@ struct trace_writer *trace_create(const char *path, bool timed, char *why, size_
  * 64 bytes, values to 4096, longer ones are cut. */
 void trace_note(struct trace_writer *writer, const char *key, const char *value);
 
+/* The calls from here on belong to that part of the program: text of up to 256 bytes. */
+void trace_begin_part(struct trace_writer *writer, const char *name);
+
 /* Who made a call, and when. */
 struct trace_caller {
     uint32_t thread; /* a number of the caller's choice; the fewer bits, the shorter the trace */
@@ -102,6 +105,7 @@ struct trace_call {
 
 enum trace_state {
     TRACE_CALL,  /* `call` is filled in */
+    TRACE_PART,  /* another part begins, see trace_part; only where trace_tell_parts asks for it */
     TRACE_END,   /* the trace ends here as it should */
     TRACE_CUT,   /* the program that wrote it ended before it could close it; all that it wrote was
                   * read */
@@ -113,8 +117,14 @@ struct trace_reader *trace_open(const char *path, char *why, size_t room);
 /* The same of bytes in memory, which have to stay. */
 struct trace_reader *trace_open_bytes(const void *bytes, size_t length, char *why, size_t room);
 
-/* The next call.  After anything but TRACE_CALL the same comes again. */
+/* The next call.  After anything but TRACE_CALL and TRACE_PART the same comes again. */
 enum trace_state trace_next(struct trace_reader *reader, struct trace_call *call);
+
+/* From now on trace_next tells where a part begins. */
+void trace_tell_parts(struct trace_reader *reader);
+/* The part that the last call belongs to, or that begins; "" before the first.  It is not safe to
+ * show before text_safe. */
+const char *trace_part(const struct trace_reader *reader);
 
 /* What TRACE_WRONG or TRACE_CUT means here: one line that begins with the offset. */
 const char *trace_wrong(const struct trace_reader *reader);

@@ -23,6 +23,7 @@ enum {
     NOTES_MOST = 64,
     NOTE_KEY_MOST = 64,
     NOTE_VALUE_MOST = 4096,
+    PART_MOST = 256,
 
     VARINT_MOST = 10,
     /* A record of a call with the one of its thread before it. */
@@ -40,6 +41,7 @@ enum record_kind {
     RECORD_THREAD = 5,
     RECORD_NOTE = 6,
     RECORD_END = 7,
+    RECORD_PART = 8,
 };
 
 /* The high half. */

@@ -74,8 +74,14 @@ bool trace_print(FILE *out, const char *path, char *why, size_t room)
     if (reader == NULL)
         return false;
     print_head(out, reader);
-    while ((state = trace_next(reader, &call)) == TRACE_CALL && !ferror(out))
-        print_call(out, reader, &call);
+    trace_tell_parts(reader);
+    while (((state = trace_next(reader, &call)) == TRACE_CALL || state == TRACE_PART) &&
+           !ferror(out)) {
+        if (state == TRACE_PART)
+            fprintf(out, "# part: %s\n", text_safe(trace_part(reader)));
+        else
+            print_call(out, reader, &call);
+    }
     if (state == TRACE_END || state == TRACE_CUT)
         fprintf(out, "# %" PRIu64 " call%s, %" PRIu64 " block%s live%s%s\n", trace_calls(reader),
                 trace_calls(reader) == 1 ? "" : "s", trace_live(reader),

@@ -57,6 +57,8 @@ struct trace_reader {
     uint32_t slots, slot_room, free_slot;
     struct note notes[NOTES_MOST];
     size_t note_count;
+    char part[PART_MOST + 1];
+    bool tells_parts, part_begins;
 };
 
 /* ---- what is wrong -------------------------------------------------------------------------- */
@@ -404,6 +406,19 @@ static void decode_note(struct trace_reader *reader, struct cursor *cursor)
         wrong_record(reader, "out of memory");
 }
 
+static void decode_part(struct trace_reader *reader, struct cursor *cursor)
+{
+    uint64_t length = varint(cursor);
+    if (cursor->bad || length > PART_MOST || length > (size_t)(cursor->end - cursor->at)) {
+        cursor->bad = true;
+        return;
+    }
+    memcpy(reader->part, cursor->at, length);
+    reader->part[length] = '\0';
+    reader->part_begins = true;
+    cursor->at += length;
+}
+
 static enum trace_state truncated(struct trace_reader *reader)
 {
     return stop(reader, TRACE_WRONG, reader->offset,
@@ -488,6 +503,9 @@ static bool decode_record(struct trace_reader *reader, struct trace_call *call)
     case RECORD_NOTE:
         decode_note(reader, &cursor);
         break;
+    case RECORD_PART:
+        decode_part(reader, &cursor);
+        break;
     case RECORD_END:
         decode_end(reader, &cursor);
         break;
@@ -504,8 +522,11 @@ enum trace_state trace_next(struct trace_reader *reader, struct trace_call *call
 {
     while (reader->state == TRACE_CALL) {
         if (reader->at < reader->length) {
+            reader->part_begins = false;
             if (decode_record(reader, call))
                 return TRACE_CALL;
+            if (reader->part_begins && reader->tells_parts)
+                return TRACE_PART;
         } else if (reader->open) {
             return cut_off(reader, reader->offset);
         } else if (reader->short_frame) {
@@ -590,6 +611,16 @@ struct trace_reader *trace_open(const char *path, char *why, size_t room)
 struct trace_reader *trace_open_bytes(const void *bytes, size_t length, char *why, size_t room)
 {
     return open_reader(-1, bytes, length, why, room);
+}
+
+void trace_tell_parts(struct trace_reader *reader)
+{
+    reader->tells_parts = true;
+}
+
+const char *trace_part(const struct trace_reader *reader)
+{
+    return reader->part;
 }
 
 const char *trace_wrong(const struct trace_reader *reader)

@@ -145,6 +145,14 @@ struct trace_writer *trace_shim_writer(struct trace_shim *shim)
     return shim->writer;
 }
 
+void trace_shim_begin_part(struct trace_shim *shim, const char *name)
+{
+    pthread_mutex_lock(&shim->lock);
+    if (shim->writer != NULL)
+        trace_begin_part(shim->writer, name);
+    pthread_mutex_unlock(&shim->lock);
+}
+
 bool trace_shim_close(struct trace_shim *shim, char *why, size_t room)
 {
     pthread_mutex_lock(&shim->lock);

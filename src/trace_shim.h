@@ -19,6 +19,9 @@ struct trace_shim *trace_shim_create(PyDataMem_Handler *inner, const char *path,
 PyDataMem_Handler *trace_shim_handler(struct trace_shim *shim);
 struct trace_writer *trace_shim_writer(struct trace_shim *shim);
 
+/* As trace_begin_part, from any thread. */
+void trace_shim_begin_part(struct trace_shim *shim, const char *name);
+
 /* Ends the trace; calls that come later go through and are not written.  As trace_close. */
 bool trace_shim_close(struct trace_shim *shim, char *why, size_t room);
 

@@ -303,6 +303,17 @@ void trace_note(struct trace_writer *writer, const char *key, const char *value)
     append(writer, record, length + value_length);
 }
 
+void trace_begin_part(struct trace_writer *writer, const char *name)
+{
+    unsigned char record[1 + VARINT_MOST + PART_MOST] = {RECORD_PART};
+    size_t name_length = strnlen(name, PART_MOST);
+    size_t length = 1 + put_varint(record + 1, name_length);
+    if (!trace_works(writer))
+        return;
+    memcpy(record + length, name, name_length);
+    append(writer, record, length + name_length);
+}
+
 static void write_end(struct trace_writer *writer)
 {
     unsigned char record[1 + 2 * VARINT_MOST] = {RECORD_END};

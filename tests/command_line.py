@@ -127,7 +127,7 @@ def option_cases():
     yield "ambiguous between opposites", ["--ver"], r"--verbose, --version"
     for name in ("clauses", "exec", "fail-each", "help", "list", "list-handlers", "memcheck",
                  "no-fork", "onwards", "quiet", "shuffle", "stacks", "strict", "until-fail",
-                 "verbose", "version"):
+                 "untimed", "verbose", "version"):
         yield "a value for --" + name, ["--%s=1" % name], r"--%s takes no value" % name
     yield "a value for an abbreviation", ["--qui=1"], r"--quiet takes no value"
     for name in ("color", "explain", "handler", "jobs", "json", "junit", "python", "repeat", "run",
@@ -152,6 +152,7 @@ def option_cases():
     yield "--list and --explain", ["--list", "--explain=abi.loads"], r"exclude each other"
     yield "--list and --clauses", ["--list", "--clauses"], r"exclude each other"
     yield "--quiet and --verbose", H + ["-qv"], r"--quiet and --verbose exclude each other"
+    yield "--untimed without --record", H + ["--untimed"], r"--untimed goes with --record"
     yield "--no-fork and --memcheck", H + ["--no-fork", "--memcheck"], r"exclude each other"
     yield "--no-fork and --repeat", H + ["--no-fork", "--repeat=2"], r"--no-fork .*--repeat"
     yield "--no-fork and --until-fail", H + ["--no-fork", "--until-fail"], r"--no-fork .*--until"

@@ -300,6 +300,8 @@ bool history_write(const char *path, enum history_kind kind, uint64_t seed, uint
     history_begin(&history, kind, seed);
     for (uint64_t i = 0; i < calls; i++) {
         struct history_call call = history_next(&history);
+        if (kind == HISTORY_ANYTHING && i % 16 == 0)
+            trace_begin_part(writer, "a made-up part");
         history_record(writer, &call);
     }
     return trace_close(writer, why, sizeof why);

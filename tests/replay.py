@@ -88,6 +88,44 @@ def refuses(tap, path, folder):
     tap.point(calls > 20, "one that is cut short is shown as far as it goes", result)
 
 
+PARTS = """
+import _conform_exec
+import numpy as np
+a = np.arange(10)
+_conform_exec.begin_part("a sort that gets no memory")
+_conform_exec.refuse(1)
+try:
+    a[::-2].sort()
+except MemoryError:
+    pass
+print(_conform_exec.refuse(0))
+_conform_exec.begin_part("the end")
+"""
+
+
+def tells_parts(tap, folder):
+    """A program names its parts, refuses itself memory, and gives the same file each time."""
+    files = []
+    for name in ("first", "second"):
+        path = os.path.join(folder, name)
+        result = suite.conform("-H", "guard", "-q", "--exec", "--record=" + path, "--untimed", "--",
+                               "-c", PARTS, env={"PYTHONHASHSEED": "0"})
+        tap.point(result.code == 0 and result.stdout == "1\n", "a program in parts", result)
+        with open(path, "rb") as file:
+            files.append(file.read())
+    tap.point(files[0] == files[1], "without times two traces of it are the same")
+    result = suite.conform("--replay=" + path, "--print")
+    wanted = (r"^# part: a sort that gets no memory\n.*malloc\(40\) = NULL\n"
+              r".*free\(NULL, 40\)\n# part: the end\n")
+    tap.point(re.search(wanted, result.stdout, re.M), "--print shows them", result)
+    result = suite.conform("-H", FAULTY + ":free_of_null_with_size_crashes", "--replay=" + path)
+    wanted = r"CRASH   \S+ in call \d+, in a sort that gets no memory: free\(NULL, 40\)"
+    tap.point(re.search(wanted, result.stdout), "a crash is laid to its part", result)
+    program = "import _conform_exec as c; c.begin_part('x'); print(c.refuse(0)); import numpy"
+    result = suite.conform("-H", "aligned", "-q", "--exec", "--", "-c", program)
+    tap.point(result.code == 0 and result.stdout == "0\n", "parts without --record", result)
+
+
 def survives_a_crash(tap, folder):
     path = os.path.join(folder, "crashed")
     program = "import numpy, os; kept = numpy.ones(77); os.abort()"
@@ -107,6 +145,7 @@ def main():
         finds(tap, path)
         refuses(tap, path, folder)
         survives_a_crash(tap, folder)
+        tells_parts(tap, folder)
     tap.end()
 
 

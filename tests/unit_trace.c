@@ -320,6 +320,9 @@ START_TEST(every_call_is_shown)
     trace_free(writer, &late, trace_give(writer, at(0x1000)), 1);
     trace_free(writer, &late, trace_give(writer, NULL), 40);
     trace_note(writer, "late", "not after a call");
+    trace_begin_part(writer, "what follows\n");
+    trace_begin_part(writer, "");
+    trace_free(writer, &late, trace_give(writer, at(0x2000)), 92);
     must_close(writer);
     assert_prints(
         "# numpy: 1.24.2\n"
@@ -333,7 +336,41 @@ START_TEST(every_call_is_shown)
         "         6        99     0.005000       3  realloc(foreign, 93) = block 3\n"
         "         7       102     0.005000       3  free(block 1 of 90, 1)\n"
         "         8       106     0.005000       3  free(NULL, 40)\n"
-        "# 8 calls, 2 blocks live\n");
+        "# part: what follows\\x0a\n"
+        "# part: \n"
+        "         9       126     0.005000       3  free(block 2 of 92, 92)\n"
+        "# 9 calls, 1 block live\n");
+}
+END_TEST
+
+/* A reader that does not ask gets the calls alone, and knows the part of each all the same. */
+START_TEST(parts_are_told_to_who_asks)
+{
+    char long_name[400];
+    struct trace_call call;
+    memset(long_name, 'x', sizeof long_name);
+    long_name[sizeof long_name - 1] = '\0';
+    struct trace_writer *writer = must_create(false);
+    trace_malloc(writer, &caller, 100, at(0x1000));
+    trace_begin_part(writer, "one");
+    trace_begin_part(writer, long_name);
+    trace_malloc(writer, &caller, 100, at(0x2000));
+    must_close(writer);
+    for (int told = 0; told < 2; told++) {
+        struct trace_reader *reader = must_open();
+        if (told)
+            trace_tell_parts(reader);
+        ck_assert_int_eq(trace_next(reader, &call), TRACE_CALL);
+        ck_assert_str_eq(trace_part(reader), "");
+        for (int i = 0; i < 2 * told; i++) {
+            ck_assert_int_eq(trace_next(reader, &call), TRACE_PART);
+            ck_assert_uint_eq(strlen(trace_part(reader)), i == 0 ? 3 : 256);
+        }
+        ck_assert_int_eq(trace_next(reader, &call), TRACE_CALL);
+        ck_assert_uint_eq(strlen(trace_part(reader)), 256);
+        ck_assert_int_eq(trace_next(reader, &call), TRACE_END);
+        trace_reader_close(reader);
+    }
 }
 END_TEST
 
@@ -572,7 +609,13 @@ static const struct {
     {PAYLOAD("\x01\x50\x07\x01\x01"), 1, NULL},
     {PAYLOAD("\x01\x50"), 1, "offset 34: the trace was not closed"},
     {PAYLOAD("\x00"), 0, "offset 32: a record begins with the byte 0x00, which means nothing"},
-    {PAYLOAD("\x01\x50\x08"), 1, "offset 34: a record begins with the byte 0x08"},
+    {PAYLOAD("\x01\x50\x09"), 1, "offset 34: a record begins with the byte 0x09"},
+    {PAYLOAD("\x18\x00"), 0, "offset 32: a record begins with the byte 0x18"},
+    {PAYLOAD("\x08\x03one\x01\x50\x08\x00\x07\x01\x01"), 1, NULL},
+    {PAYLOAD("\x08\x00\x06\x00\x00\x07\x00\x00"), 0, NULL},
+    {PAYLOAD("\x08\x04one"), 0, "offset 32: a number in the record"},
+    {PAYLOAD("\x08\x81\x02"), 0, "offset 32: a number in the record"}, /* a name of 257 bytes */
+    {PAYLOAD("\x08" LONG_VARINT "\x01"), 0, "offset 32: a number in the record"},
     {PAYLOAD("\x0f"), 0, "offset 32: a record begins with the byte 0x0f"},
     {PAYLOAD("\x21\x50"), 0, "offset 32: a record begins with the byte 0x21"},
     {PAYLOAD("\x42\x50"), 0, "offset 32: a record begins with the byte 0x42"},
@@ -748,6 +791,7 @@ Suite *suite_trace(void)
     tcase_add_test(tcase, every_flipped_bit_is_told);
     tcase_add_test(tcase, frames_belong_in_their_order);
     tcase_add_loop_test(tcase, hostile_records_are_told, 0, ROWS(hostile));
+    tcase_add_test(tcase, parts_are_told_to_who_asks);
     tcase_add_test(tcase, sixty_five_notes_are_too_many);
     tcase_add_loop_test(tcase, hostile_heads_are_told, 0, ROWS(heads));
     tcase_add_loop_test(tcase, foreign_files_are_told, 0, ROWS(foreign));

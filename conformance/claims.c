@@ -19,7 +19,7 @@
 #include "battery.h"
 #include "nep49_shm.h"
 
-GROUP(claim, 14, "What a handler promised beyond the contract.");
+GROUP(claim, 15, "What a handler promised beyond the contract.");
 
 /* ---- huge pages --------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include "battery.h"
 #include "interpose.h"
 
-GROUP(runtime, 15, "NumPy's own side of the contract, whatever the handler.");
+GROUP(runtime, 16, "NumPy's own side of the contract, whatever the handler.");
 
 #define NOT_YOURS "this is NumPy's: the handler can do nothing about it"
 

@@ -134,6 +134,14 @@ void step(const char *format, ...)
     va_end(arguments);
 }
 
+void program_part(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(drive.setup.record->part, sizeof drive.setup.record->part, format, arguments);
+    va_end(arguments);
+}
+
 /* ---- fatal signals ---------------------------------------------------------------------- */
 
 /* Writes down what was under way; the default action, put back by SA_RESETHAND, then ends the

@@ -48,6 +48,10 @@ _Noreturn void holds(void);
 /* Says what comes next, for the report of a crash or a hang outside the subject. */
 void step(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The calls from here on are those of that part of a program, for the report of a crash or a hang
+ * inside them as well. */
+void program_part(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* ---- the subject ------------------------------------------------------------------------ */
 
 /* The handler that is driven, as it was handed over. */

@@ -60,6 +60,7 @@ struct record {
     char expected[512];
     char seen[1024]; /* or the reason of a SKIP, or what broke in the harness */
     char step[256];  /* what it was about, in words */
+    char part[384];  /* of a program whose calls it makes, in words, or "" */
     int line;        /* of the check that failed, in the property's file */
     struct call calls[CALL_SLOTS];
     int signal;

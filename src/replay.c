@@ -50,7 +50,9 @@ struct young {
 
 struct replay {
     struct trace_reader *reader;
-    PyDataMem_Handler *handler, snapshot;
+    PyDataMem_Handler *handler;
+    const PyDataMem_Handler *watched;
+    PyDataMem_Handler snapshot;
     const struct replay_options *options;
     struct replay_result *result;
     size_t whole;
@@ -136,11 +138,11 @@ static bool out_of_memory(struct replay *replay)
 static bool check_struct(struct replay *replay)
 {
     const char *what = "ctx or one of the functions is";
-    if (memcmp(replay->handler, &replay->snapshot, sizeof replay->snapshot) == 0)
+    if (memcmp(replay->watched, &replay->snapshot, sizeof replay->snapshot) == 0)
         return true;
-    if (memcmp(replay->handler->name, replay->snapshot.name, sizeof replay->snapshot.name) != 0)
+    if (memcmp(replay->watched->name, replay->snapshot.name, sizeof replay->snapshot.name) != 0)
         what = "the name is";
-    else if (replay->handler->version != replay->snapshot.version)
+    else if (replay->watched->version != replay->snapshot.version)
         what = "the version is";
     return broken(replay, "abi.struct-constant", NULL,
                   "%s not what it was at first (looked at every %d calls)", what, STATE_EVERY);
@@ -470,11 +472,10 @@ static bool resize_checked(struct replay *replay, const struct trace_call *call,
     return true;
 }
 
-static bool replay_realloc(struct replay *replay, const struct trace_call *call)
+static bool realloc_block(struct replay *replay, const struct trace_call *call, struct block *block,
+                          size_t size)
 {
     const PyDataMemAllocator *a = &replay->handler->allocator;
-    struct block *block = &replay->block[call->slot];
-    size_t size = (size_t)call->size;
     bool checked = !replay->options->unchecked;
     if (checked) {
         if (!check_contents(replay, block))
@@ -491,6 +492,19 @@ static bool replay_realloc(struct replay *replay, const struct trace_call *call)
         return resize_checked(replay, call, block, p, size);
     resize(replay, call, block, p, size);
     return true;
+}
+
+/* Where it was refused and is granted now, the program never knew the new size, and the block goes
+ * back to the old one. */
+static bool replay_realloc(struct replay *replay, const struct trace_call *call)
+{
+    struct block *block = &replay->block[call->slot];
+    size_t before = block->size;
+    if (!realloc_block(replay, call, block, (size_t)call->size))
+        return false;
+    if (!call->refused || block->p == NULL || block->size == before)
+        return true;
+    return realloc_block(replay, call, block, before);
 }
 
 /* ---- free ----------------------------------------------------------------------------------- */
@@ -593,6 +607,14 @@ static bool free_live(struct replay *replay)
     return true;
 }
 
+static void begin_part(struct replay *replay)
+{
+    struct replay_result *result = replay->result;
+    snprintf(result->part, sizeof result->part, "%s", trace_part(replay->reader));
+    if (replay->options->part_begins != NULL)
+        replay->options->part_begins(result->part, replay->options->data);
+}
+
 static void run(struct replay *replay)
 {
     struct replay_result *result = replay->result;
@@ -601,7 +623,7 @@ static void run(struct replay *replay)
     trace_tell_parts(replay->reader);
     while ((state = trace_next(replay->reader, call)) == TRACE_CALL || state == TRACE_PART) {
         if (state == TRACE_PART) {
-            snprintf(result->part, sizeof result->part, "%s", trace_part(replay->reader));
+            begin_part(replay);
             continue;
         }
         if (!replay_call(replay, call))
@@ -618,10 +640,12 @@ static void run(struct replay *replay)
 enum replay_outcome replay_run(struct trace_reader *reader, PyDataMem_Handler *handler,
                                const struct replay_options *options, struct replay_result *result)
 {
+    const PyDataMem_Handler *watched = options->watched != NULL ? options->watched : handler;
     struct replay replay = {
         .reader = reader,
         .handler = handler,
-        .snapshot = *handler,
+        .watched = watched,
+        .snapshot = *watched,
         .options = options,
         .result = result,
         .whole = options->whole_up_to,

@@ -161,10 +161,13 @@ static const char *where_it_was(const struct record *record)
     const char *words = record->signal != 0 ? call_in_words(&record->signal_call) : NULL;
     for (int i = 0; words == NULL && record->signal == 0 && i < CALL_SLOTS; i++)
         words = call_in_words(&record->calls[i]);
+    int part = (int)strnlen(record->part, sizeof record->part); /* who knows what is there */
+    const char *in = part > 0 ? text(", in %.*s", part, record->part) : "";
     if (words != NULL)
-        return text("inside %s", words);
-    int length = (int)strnlen(record->step, sizeof record->step); /* who knows what is there */
-    return length > 0 ? text("while %.*s", length, record->step) : "outside the handler";
+        return text("inside %s%s", words, in);
+    int length = (int)strnlen(record->step, sizeof record->step);
+    return length > 0 ? text("while %.*s%s", length, record->step, in)
+                      : text("outside the handler%s", in);
 }
 
 const char *worker_signal_name(int number)

@@ -61,7 +61,7 @@ static const char *at(uintptr_t address)
  */
 
 /* libc, with books of how many blocks are out, and nothing above a mebibyte. */
-static size_t out, freed_with; /* and the size that free was given last */
+static size_t out, freed_with, resized_to; /* and the sizes that free and realloc were given last */
 
 static void *sound_malloc(void *ctx, size_t size)
 {
@@ -87,6 +87,7 @@ static void *sound_realloc(void *ctx, void *p, size_t size)
     if (size > 1 << 20)
         return NULL;
     void *q = realloc(p, size);
+    resized_to = size;
     out += p == NULL && q != NULL;
     out -= p != NULL && q == NULL && size == 0;
     return q;
@@ -620,6 +621,26 @@ START_TEST(what_nobody_has_is_given_back)
 }
 END_TEST
 
+/* fromstring cuts its block, and where that is refused frees it with half its size. */
+START_TEST(what_grew_behind_the_program_shrinks_again)
+{
+    static const size_t refused[] = {40000, 100, 1, 80000, 200000};
+    for (size_t i = 0; i < 2 * sizeof refused / sizeof *refused; i++) {
+        struct trace_writer *writer = trace_create(path, false, why, sizeof why);
+        trace_malloc(writer, &caller, 65536, at(0x100000));
+        trace_realloc(writer, &caller, trace_give(writer, at(0x100000)), refused[i / 2], NULL);
+        trace_free(writer, &caller, trace_give(writer, at(0x100000)), i % 2 == 0 ? 65536 : 32768);
+        ck_assert(trace_close(writer, why, sizeof why));
+        out = 0;
+        struct replay_result result = replayed(&sound[0], &(struct replay_options){0});
+        ck_assert_msg(result.outcome == REPLAY_HOLDS, "%s", result.violation.text);
+        ck_assert_uint_eq(resized_to, 65536);
+        ck_assert_uint_eq(freed_with, i % 2 == 0 ? 65536 : 32768);
+        ck_assert_uint_eq(out, 0);
+    }
+}
+END_TEST
+
 /* ---- handlers that end the process -------------------------------------------------------------
  */
 
@@ -691,6 +712,7 @@ Suite *suite_replay(void)
     tcase_add_loop_test(tcase, what_cannot_be_is_told, 0, 2);
     tcase_add_test(tcase, blocks_may_come_again);
     tcase_add_test(tcase, what_was_refused_is_left_out);
+    tcase_add_test(tcase, what_grew_behind_the_program_shrinks_again);
     tcase_add_test(tcase, free_is_given_the_recorded_size);
     tcase_add_test(tcase, what_nobody_has_is_given_back);
     tcase_add_test(tcase, whoever_leaves_is_told_by_shared_memory);

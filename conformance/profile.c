@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * profile: what other versions of NumPy ask for.  The routes of profiles/routes.py were recorded on
+ * each of them; here their traces drive the subject, judged on every call as docs/replay.md says.
+ */
+#include <unistd.h>
+
+#include "battery.h"
+#include "replay.h"
+
+GROUP(profile, 14, "What other versions of NumPy ask for, from recordings of their routes.");
+
+/* Blocks are written and checked whole up to here: all but a few that the routes make. */
+enum { WHOLE = 1 << 17, WHOLE_IF_SLOW = 4096 };
+
+struct profile {
+    const char *version;
+    char path[512];
+};
+
+/* In the source tree that this was built from, or where it was installed. */
+static void find_trace(struct profile *profile)
+{
+    static const char *const folders[] = {SOURCE_PROFILES, INSTALLED_PROFILES};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(profile->path, sizeof profile->path, "%s/numpy-%s.trace", folders[i],
+                 profile->version);
+        if (access(profile->path, R_OK) == 0)
+            return;
+    }
+    harness_broke("numpy-%s.trace is neither in %s nor in %s: install it again", profile->version,
+                  folders[0], folders[1]);
+}
+
+static void note_part(const char *part, void *data)
+{
+    const struct profile *profile = data;
+    program_part("NumPy %s's %s (--replay=%s)", profile->version, part, profile->path);
+}
+
+/* How to see it again, on this trace alone. */
+static const char *replay_command(const struct profile *profile)
+{
+    return text("conform --handler=%s --replay=%s", text_shell(subject_place()->argument),
+                text_shell(profile->path));
+}
+
+/* The clause of the property that the replay found broken. */
+static const char *clause_of(const char *id)
+{
+    const struct property *property = property_find(id);
+    return property != NULL ? property->clause : "every call to keep the contract";
+}
+
+static void judge(const struct profile *profile, const struct replay_result *result)
+{
+    const struct replay_violation *violation = &result->violation;
+    switch (result->outcome) {
+    case REPLAY_HOLDS:
+        return;
+    case REPLAY_VIOLATED:
+        broken(text("%s (%s)", clause_of(violation->property), violation->property),
+               "in call %zu of NumPy %s's, %s: %s%s%s; to see it again: %s",
+               (size_t)violation->call, profile->version,
+               violation->part[0] != '\0' ? violation->part : "import", violation->text,
+               violation->history[0] != '\0' ? "; " : "", violation->history,
+               replay_command(profile));
+    case REPLAY_TRACE_WRONG:
+        harness_broke("%s: %s", profile->path, result->wrong);
+    case REPLAY_NO_MEMORY:
+    case REPLAY_UNDER_WAY:
+        break;
+    }
+    harness_broke("no memory for the books of the replay");
+}
+
+static void replay(const char *version)
+{
+    struct profile profile = {.version = version};
+    struct replay_result result;
+    char why[256];
+    find_trace(&profile);
+    struct trace_reader *reader = trace_open(profile.path, why, sizeof why);
+    if (reader == NULL)
+        harness_broke("%s: %s", profile.path, why);
+    struct replay_options options = {
+        .alignment = subject_claims().alignment,
+        .whole_up_to = is_slow() ? WHOLE_IF_SLOW : WHOLE,
+        .watched = subject_handler(),
+        .part_begins = note_part,
+        .data = &profile,
+    };
+    note_part("import", &profile);
+    replay_run(reader, subject_traced(), &options, &result);
+    trace_reader_close(reader);
+    judge(&profile, &result);
+    if (result.cut)
+        harness_broke("%s: %s", profile.path, result.wrong);
+}
+
+#define CLAUSE(version)                                                                            \
+    "the handler keeps the contract in every call that NumPy " version                             \
+    " was recorded to make, in their order"
+#define WHY "whoever has the handler may have that NumPy, whatever its author tests with"
+#define HINT                                                                                       \
+    "conform --handler=HANDLER --replay=FILE, with the file that is named, makes these calls "     \
+    "alone, and conform --explain has a hint on the id in brackets; docs/callers.md shows what "   \
+    "each NumPy does on each route"
+
+PROPERTY(profile_numpy_1_22,
+    .id     = "profile.numpy-1.22",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .clause = CLAUSE("1.22"),
+    .source = "profiles/numpy-1.22.trace; NumPy 1.22: ctors.c PyArray_NewFromDescr_int and "
+              "PyArray_FromIter, arrayobject.c array_dealloc",
+    .why    = WHY "; 1.22 is the first with handlers: an array without elements has a block of "
+              "its other dimensions, and frees it as 1 byte",
+    .hint   = HINT,
+    .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 400), in NumPy 1.22's fromiter: "
+              "np.fromiter((1 // (x - 50) for x in range(99)), 'i8')",
+    .world  = WORLD_BARE)
+{
+    replay("1.22");
+}
+
+PROPERTY(profile_numpy_1_24,
+    .id     = "profile.numpy-1.24",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .clause = CLAUSE("1.24"),
+    .source = "profiles/numpy-1.24.trace; NumPy 1.24: item_selection.c _new_sortlike, ctors.c "
+              "PyArray_FromIter",
+    .why    = WHY "; 1.24 frees NULL with a size in every contiguous sort",
+    .hint   = HINT,
+    .looks  = "CRASH: SIGSEGV, inside free((nil), 40), in NumPy 1.24's sort: shuffled(5).sort()",
+    .world  = WORLD_BARE)
+{
+    replay("1.24");
+}
+
+PROPERTY(profile_numpy_1_26,
+    .id     = "profile.numpy-1.26",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .clause = CLAUSE("1.26"),
+    .source = "profiles/numpy-1.26.trace; NumPy 1.26: arraytypes.c.src VOID_compare, ctors.c "
+              "PyArray_FromIter",
+    .why    = WHY "; 1.26 asks for 0 bytes where records with empty fields are compared",
+    .hint   = HINT,
+    .looks  = "CRASH: SIGSEGV, inside malloc(0), in NumPy 1.26's records: np.zeros(3, "
+              "[('x', 'i1'), ('y', 'U0')]).sort()",
+    .world  = WORLD_BARE)
+{
+    replay("1.26");
+}
+
+PROPERTY(profile_numpy_2_0,
+    .id     = "profile.numpy-2.0",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .clause = CLAUSE("2.0"),
+    .source = "profiles/numpy-2.0.trace; NumPy 2.0: ctors.c, shape.c, stringdtype/",
+    .why    = WHY "; 2.0 has arrays of StringDType, whose blocks are resized and pickled too",
+    .hint   = HINT,
+    .looks  = "FAIL: realloc keeps the first min(old, new) bytes of the block "
+              "(realloc.keeps-contents); seen in call 1391 of NumPy 2.0's, strings: a = "
+              "np.array(list('badc'), 'T'); a.resize(2, refcheck=False): byte 5 is 0x00 and not "
+              "0x91 as it was written",
+    .world  = WORLD_BARE)
+{
+    replay("2.0");
+}
+
+PROPERTY(profile_numpy_2_2,
+    .id     = "profile.numpy-2.2",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .clause = CLAUSE("2.2"),
+    .source = "profiles/numpy-2.2.trace; NumPy 2.2: ctors.c, shape.c PyArray_Resize",
+    .why    = WHY "; 2.2 makes more small temporaries than those before, and still frees what "
+              "resize(0) left with the size 1",
+    .hint   = HINT,
+    .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 1), in NumPy 2.2's resize: a = "
+              "np.arange(10); a.resize(0, refcheck=False)",
+    .world  = WORLD_BARE)
+{
+    replay("2.2");
+}
+
+PROPERTY(profile_numpy_2_5,
+    .id     = "profile.numpy-2.5",
+    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .clause = CLAUSE("2.5"),
+    .source = "profiles/numpy-2.5.trace; NumPy 2.5: shape.c PyArray_Resize_int, ctors.c",
+    .why    = WHY "; 2.5 cuts a block to 1 byte where an array becomes empty, and grows it again",
+    .hint   = HINT,
+    .looks  = "FAIL: realloc keeps the first min(old, new) bytes of the block "
+              "(realloc.keeps-contents); seen in call 617 of NumPy 2.5's, resize: a = "
+              "np.arange(10); a.resize(0, refcheck=False): byte 0 is 0x00 and not 0x91",
+    .world  = WORLD_BARE)
+{
+    replay("2.5");
+}

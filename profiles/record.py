@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes the caller profiles again: routes.py recorded on several versions of NumPy.
+
+    profiles/record.py --source FOLDER [--work FOLDER] [--only VERSION]... [PYTHON]...
+
+`make profiles` calls it.  For each version it makes a virtual environment from the newest of the
+interpreters that has a wheel of it on PyPI, builds conform against that in a folder of its own, and
+records twice: two traces that differ are an error.  The interpreters are those that are named, or
+else every python3.N on PATH and under pyenv that has a shared library to embed.  FOLDER of --source
+is a source tree that nothing was built in, as `make distdir` leaves it.
+
+Nothing but the traces is left in the source tree; with --work the environments and builds are kept
+there and used again.
+"""
+
+import argparse
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NEWEST = "newest"
+VERSIONS = ("1.22", "1.24", "1.26", "2.0", "2.2", NEWEST)
+
+# Every realloc moves there, so that a trace does not say what one libc had room for.
+HANDLER = "guard"
+
+# What would make one recording differ from the next, or from that of another machine.
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+
+
+class Failure(Exception):
+    pass
+
+
+def output_of(command, **more):
+    """What it prints; Failure with the end of that where it does not go well."""
+    result = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        universal_newlines=True, **more
+    )
+    if result.returncode != 0:
+        lines = result.stdout.strip().splitlines()[-15:]
+        raise Failure("%s: exit %d\n  %s" % (" ".join(command), result.returncode,
+                                             "\n  ".join(lines)))
+    return result.stdout.strip()
+
+
+def candidates():
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+    folders += glob.glob(os.path.join(glob.escape(pyenv), "versions", "*", "bin"))
+    for folder in folders:
+        for path in glob.glob(os.path.join(glob.escape(folder or "."), "python3.*")):
+            if re.search(r"/python3\.\d+$", path):
+                yield path
+
+
+def interpreters(paths):
+    """Paths of those that can be embedded, newest first, one of each minor version."""
+    say = "import sys, sysconfig as c; print(*sys.version_info[:2], c.get_config_var(%r) or 0)"
+    found = {}
+    for path in paths or candidates():
+        try:
+            words = output_of([path, "-c", say % "Py_ENABLE_SHARED"]).split()
+        except (Failure, OSError):
+            if paths:
+                raise
+            continue  # of pyenv's shims some lead nowhere
+        if words[2] == "1":
+            found.setdefault((int(words[0]), int(words[1])), os.path.abspath(path))
+    return [found[version] for version in sorted(found, reverse=True)]
+
+
+def environment(version, pythons, work):
+    """The interpreter of a virtual environment with that NumPy."""
+    folder = os.path.join(work, "numpy-" + version)
+    wanted = "numpy" if version == NEWEST else "numpy==%s.*" % version
+    inside = os.path.join(folder, "bin", "python")
+    why = "there is no interpreter"
+    if os.path.exists(os.path.join(folder, "done")):
+        return inside
+    for python in pythons:
+        try:
+            output_of([python, "-m", "venv", "--clear", folder])
+            output_of([inside, "-m", "pip", "install", "-q", "--only-binary", ":all:",
+                       "--disable-pip-version-check", wanted])
+        except Failure as failure:
+            why = failure
+            continue
+        open(os.path.join(folder, "done"), "w").close()
+        return inside
+    raise Failure("NumPy %s: no wheel of it goes with any of %s; the last that was tried said\n%s"
+                  % (version, " ".join(pythons) or "none", why))
+
+
+def build(version, python, source, work):
+    """The conform that embeds this interpreter."""
+    folder = os.path.join(work, "build-" + version)
+    os.makedirs(folder, exist_ok=True)
+    clean = {name: value for name, value in os.environ.items()
+             if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    if not os.path.exists(os.path.join(folder, "Makefile")):
+        output_of([os.path.join(source, "configure"), "-q", "PYTHON=" + python, "CFLAGS=-O1",
+                   "--disable-valgrind"], cwd=folder, env=clean)
+    output_of(["make", "-j2", "conform", "handlers/%s.la" % HANDLER], cwd=folder, env=clean)
+    return os.path.join(folder, "conform")
+
+
+def record(conform, trace):
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("NEP49_", "NPY_", "NUMPY_", "PYTHON"))}
+    output_of([conform, "--handler", HANDLER, "--quiet", "--exec", "--untimed", "--record=" + trace,
+               "--", "routes.py"], cwd=HERE, env=dict(env, **ENVIRONMENT))
+    with open(trace, "rb") as file:
+        return file.read()
+
+
+def profile(version, pythons, source, work):
+    """Records one; returns its name and what changed."""
+    python = environment(version, pythons, work)
+    full = output_of([python, "-c", "import numpy; print(numpy.__version__)"])
+    name = "numpy-%s.trace" % ".".join(full.split(".")[:2])
+    conform = build(version, python, source, work)
+    trace = os.path.join(work, name)
+    made = record(conform, trace)
+    if made != record(conform, trace):
+        raise Failure("NumPy %s: two recordings of the same routes differ" % full)
+    kept = os.path.join(HERE, name)
+    before = None
+    if os.path.exists(kept):
+        with open(kept, "rb") as file:
+            before = file.read()
+    if made != before:
+        with open(kept, "wb") as file:
+            file.write(made)
+    return name, full, "new" if before is None else "the same" if made == before else "changed"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Make the caller profiles again.")
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--work")
+    parser.add_argument("--only", action="append", choices=VERSIONS)
+    parser.add_argument("python", nargs="*")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="profiles-") as temporary:
+        work = os.path.abspath(options.work or temporary)
+        os.makedirs(work, exist_ok=True)
+        try:
+            pythons = interpreters(options.python)
+            source = os.path.abspath(options.source)
+            for version in options.only or VERSIONS:
+                name, full, change = profile(version, pythons, source, work)
+                print("%s: NumPy %s, %s" % (name, full, change))
+                sys.stdout.flush()
+        except Failure as failure:
+            sys.exit("record.py: %s" % failure)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,10 +8,11 @@ several times is taken there, which is what a busy machine disturbs the least.
 """
 
 import os
-import platform
 import statistics
 import subprocess
 import time
+
+import machine
 
 ROUNDS = 7
 COUNT = 400  # the properties of bench_runner that do nothing
@@ -30,14 +31,6 @@ COMMANDS = {
 }
 
 
-def processor():
-    with open("/proc/cpuinfo") as file:
-        for line in file:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.machine()
-
-
 def seconds(command):
     begin = time.perf_counter()
     subprocess.run(command, check=True)
@@ -54,8 +47,7 @@ def measure():
 
 
 def main():
-    cores = len(os.sched_getaffinity(0))
-    print("%s: %s, %d cores, load %.1f" % (platform.node(), processor(), cores, os.getloadavg()[0]))
+    print(machine.describe())
     times = measure()
 
     def one(name, without):

@@ -14,27 +14,34 @@
 #include "python_path.h"
 #include "text.h"
 
-enum { OPT_HELP = 256, OPT_ISOLATED, OPT_PYTHON, OPT_VERSION };
+enum { OPT_HELP = 256, OPT_ISOLATED, OPT_PYTHON, OPT_TRACEBACK, OPT_VERSION };
 
 static const struct option long_options[] = {
-    {"handler", required_argument, NULL, 'H'},     {"help", no_argument, NULL, OPT_HELP},
-    {"isolated", no_argument, NULL, OPT_ISOLATED}, {"python", required_argument, NULL, OPT_PYTHON},
-    {"version", no_argument, NULL, OPT_VERSION},   {NULL, 0, NULL, 0},
+    {"handler", required_argument, NULL, 'H'},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"isolated", no_argument, NULL, OPT_ISOLATED},
+    {"python", required_argument, NULL, OPT_PYTHON},
+    {"traceback", no_argument, NULL, OPT_TRACEBACK},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
 };
 
 static const char help[] =
     "Usage: embed_demo [OPTION]... [SCRIPT [ARGUMENT]...]\n"
     "Run a Python script inside a C program that owns the memory of its NumPy arrays,\n"
-    "and print what the memory's handler was asked for.  Without a SCRIPT, run demo.py.\n"
+    "and print what the memory's handler was asked for.  Without a SCRIPT, run demo.py, which\n"
+    "shows all that the program can do and leaves a picture in wave.png.\n"
     "\n"
     "  -H, --handler=PATH[:SYMBOL]  a shared object that exports a handler (see nep49.h)\n"
     "      --handler=NAME           a reference handler (default: aligned)\n"
     "      --isolated               start Python as python -I does: no PYTHON* variables, no\n"
     "                               user site, no script's folder on sys.path\n"
     "      --python=PATH            the interpreter to embed, such as venv/bin/python\n"
+    "      --traceback              where the script raises, print all of it, not just a line\n"
     "      --help, --version\n"
     "\n"
-    "Exit status: the script's own, 1 where it raised and 130 where it was interrupted;\n"
+    "Exit status: the script's own, 1 where it raised or where what the program claims of the\n"
+    "memory does not hold, 130 where it was interrupted;\n"
     "2 wrong usage, 3 the handler cannot be loaded, 4 the interpreter does not work,\n"
     "77 the handler says that it cannot work here.\n";
 
@@ -97,6 +104,9 @@ void arguments_read(int argc, char **argv, struct arguments *arguments)
             break;
         case OPT_PYTHON:
             arguments->python = python_option(optarg);
+            break;
+        case OPT_TRACEBACK:
+            arguments->traceback = true;
             break;
         case OPT_VERSION:
             print_and_leave("embed_demo " PACKAGE_VERSION "\n");

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* Where the script ran, its own status is passed on, and is then any of these and others.  1 is
- * that of a script that raised. */
+ * that of a script that raised, and of a claim that did not hold. */
 enum status {
     STATUS_USAGE = 2,
     STATUS_CANNOT_LOAD = 3,
@@ -22,6 +22,7 @@ struct arguments {
     const char *handler;
     const char *python; /* the interpreter's executable, absolute */
     bool isolated;
+    bool traceback;  /* of an exception that ends the script */
     int script_argc; /* what is left of the command line: the script, if any, and its arguments */
     char **script_argv;
 };

@@ -10,6 +10,7 @@
 #include "books.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,14 @@ static struct block *take_out(struct books *b, const void *address)
     return block;
 }
 
+static void note_extent(struct figures *f, const char *address, size_t size)
+{
+    if (f->lowest == NULL || address < f->lowest)
+        f->lowest = address;
+    if (address + size > f->highest)
+        f->highest = address + size;
+}
+
 /* Writes down that `size` bytes were asked for and `address` came of it.  `block` is the entry that
  * waited for it: a new one, or for realloc the old block's, whose block is as it was where realloc
  * failed.  NULL stands for an entry that could not be had: then nothing was asked of the handler
@@ -68,6 +77,7 @@ static void *write_down(struct books *b, enum books_function function, struct bl
         f->live_bytes += size - block->size;
         f->peak_bytes = f->live_bytes > f->peak_bytes ? f->live_bytes : f->peak_bytes;
         f->biggest = size > f->biggest ? size : f->biggest;
+        note_extent(f, address, size);
         block->address = address;
         block->size = size;
     } else if (size > 0) {
@@ -143,6 +153,31 @@ void books_read(struct books *books, struct figures *figures)
     pthread_mutex_unlock(&books->lock);
 }
 
+bool books_know(struct books *books, const void *address, size_t *size)
+{
+    pthread_mutex_lock(&books->lock);
+    const struct block *block = *find(books, address);
+    if (block != NULL)
+        *size = block->size;
+    pthread_mutex_unlock(&books->lock);
+    return block != NULL;
+}
+
+size_t books_sizes(struct books *books, size_t *sizes, size_t room)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&books->lock);
+    for (size_t i = 0; i < sizeof books->buckets / sizeof *books->buckets; i++) {
+        for (const struct block *b = books->buckets[i]; b != NULL; b = b->next) {
+            if (count < room)
+                sizes[count] = b->size;
+            count++;
+        }
+    }
+    pthread_mutex_unlock(&books->lock);
+    return count;
+}
+
 /* A process can be forked while another thread is in here, without the GIL, in realloc.  The child
  * must not inherit a lock that nobody opens, so fork takes them all first. */
 static struct books *all;
@@ -178,7 +213,7 @@ static const char *wrong_with(const PyDataMem_Handler *handler)
     return NULL;
 }
 
-const char *books_open(struct books *books, const PyDataMem_Handler *behind)
+const char *books_open(struct books *books, const PyDataMem_Handler *behind, const char *owner)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *wrong = wrong_with(behind);
@@ -193,11 +228,33 @@ const char *books_open(struct books *books, const PyDataMem_Handler *behind)
     const char *name = behind->name;
     text_clean(books->handler.name, sizeof books->handler.name, name,
                strnlen(name, sizeof behind->name), 0);
+    snprintf(books->owner, sizeof books->owner, "%s", owner);
     pthread_mutex_init(&books->lock, NULL);
     pthread_once(&once, at_fork);
     pthread_mutex_lock(&all_lock);
-    books->next = all;
-    all = books;
+    struct books **last = &all;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = books;
     pthread_mutex_unlock(&all_lock);
     return NULL;
+}
+
+void books_close(struct books *books)
+{
+    pthread_mutex_lock(&all_lock);
+    struct books **link = &all;
+    while (*link != books)
+        link = &(*link)->next;
+    *link = books->next;
+    pthread_mutex_unlock(&all_lock);
+    pthread_mutex_destroy(&books->lock);
+}
+
+void books_each(void (*each)(struct books *books, void *data), void *data)
+{
+    pthread_mutex_lock(&all_lock);
+    for (struct books *b = all; b != NULL; b = b->next)
+        each(b, data);
+    pthread_mutex_unlock(&all_lock);
 }

@@ -9,6 +9,7 @@
 #define EMBED_DEMO_BOOKS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "nep49.h"
@@ -27,6 +28,8 @@ struct figures {
     unsigned long null_frees;
     unsigned long wrong_sizes; /* frees whose size was not the one asked for */
     unsigned long strangers;   /* pointers that the books do not know */
+    const char *lowest;        /* where the first of all bytes ever given lay; NULL: none was */
+    const char *highest;       /* and the end of the last */
 };
 
 /* Enough for some hundred thousand live arrays; those buckets that stay empty cost no memory. */
@@ -35,21 +38,35 @@ enum { BOOKS_BITS = 16 };
 struct books {
     PyDataMem_Handler handler; /* the one to install; its ctx is this struct */
     PyDataMemAllocator behind; /* where the memory comes from */
+    char owner[32];            /* whose they are, for tables */
+    struct figures at_exit;    /* for who opened them to keep; not used here */
     pthread_mutex_t lock;      /* on all that follows */
     struct figures figures;
     struct block *buckets[1 << BOOKS_BITS];
     struct books *next; /* all that were opened, for fork */
 };
 
-/* Opens the books before the handler `behind`.  NULL, or one line on why that is not one to be
- * called (good until the next calls of text()).
+/* Opens the books of `owner` before the handler `behind`.  NULL, or one line on why that is not one
+ * to be called (good until the next calls of text()).
  *
- * `books` is static, and so all zero to begin with.  It has to stay where it is until the process
- * ends, because an array can outlive the interpreter, and its block is freed through this struct.
- * That is also why nothing closes it. */
-const char *books_open(struct books *books, const PyDataMem_Handler *behind);
+ * `books` is all zero to begin with.  It has to stay where it is for as long as any array may be
+ * freed through it, which can be until the process ends: arrays can outlive the interpreter. */
+const char *books_open(struct books *books, const PyDataMem_Handler *behind, const char *owner);
+
+/* Closes books through which nothing will be called any more, so that the struct can be freed. */
+void books_close(struct books *books);
+
+/* Calls `each` with all that are open, those opened first first. */
+void books_each(void (*each)(struct books *books, void *data), void *data);
 
 /* The figures of one moment. */
 void books_read(struct books *books, struct figures *figures);
+
+/* Is there a live block at `address`?  If so *size is what was asked for. */
+bool books_know(struct books *books, const void *address, size_t *size);
+
+/* The sizes of the live blocks, in no order, as many as there is `room` for; returns how many there
+ * are. */
+size_t books_sizes(struct books *books, size_t *sizes, size_t room);
 
 #endif

@@ -1,85 +1,195 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rod cools down: the heat equation by explicit steps, against its exact solution.
+"""Everything that the program embed_demo can do, a part at a time.
 
-The temperature obeys u_t = u_xx for 0 < x < 1, with both ends kept at 0.  One that
-begins as sin(pi x) is exp(-pi**2 t) sin(pi x) from then on.
+    embed_demo [demo.py [POINTS [PICTURE]]]
 
-The script is ordinary NumPy.  The remarks say what the memory's handler sees of it.
+The module `host` is the program itself.  Each of its functions calls one of these here, watches
+what becomes of the memory, and prints a line that says whether that was right.
 """
 
+import importlib.util
 import io
 import math
+import sys
+import threading
+import tracemalloc
 
+import host
 import numpy as np
 
-POINTS = 51
-UNTIL = 0.1
-RATIO = 1 / 6  # dt / dx**2: with this one the errors in t and in x cancel to fourth order
+THREADS = 4
+
+# NumPy 1.22 has it under another name.
+from_dlpack = getattr(np, "from_dlpack", None) or np._from_dlpack
 
 
-def exact(x, t):
-    return np.exp(-np.pi**2 * t) * np.sin(np.pi * x)
+def odd_ways():
+    """What a handler is asked for beside malloc and free; see what the table at the end says."""
+    row = np.fromiter((0.1 * i for i in range(1000)), float)  # grows by realloc
+    text = " ".join(map(repr, row.tolist()))
+    parsed = np.fromstring(text, sep=" ")  # realloc, without the GIL
+    loaded = np.loadtxt(io.StringIO(text))  # realloc, from NumPy 1.23 on
+    if not (np.array_equal(row, parsed) and np.array_equal(row, loaded)):
+        raise ValueError("numbers are not what they were before they were text")
+    np.argsort(row)  # frees a NULL
+    np.fromstring("", sep=" ")  # gives back another size than it asked for
 
 
-def cool(x, dt, steps):
-    """The temperatures after each step, a row for each."""
-    history = np.zeros((1, len(x)))  # calloc
-    history[0] = exact(x, 0.0)
-    for step in range(1, steps + 1):
-        if step == len(history):
-            history.resize((2 * step, len(x)), refcheck=False)  # realloc
-        u = history[step - 1]
-        # Each operator makes a temporary: malloc and free, three times in a step.
-        history[step, 1:-1] = u[1:-1] + RATIO * (u[:-2] - 2 * u[1:-1] + u[2:])
-    history.resize((steps + 1, len(x)), refcheck=False)  # realloc, to less
-    return history
+class Neighbours:
+    """Threads, each with arrays of its own, that change and drop each other's."""
+
+    def __init__(self, count):
+        self.barrier = threading.Barrier(count)
+        self.arrays = [None] * count
+
+    def run(self, rank, count):
+        # These are made by this thread's handler, whoever changes them later.
+        mine = self.arrays[rank] = [np.full(2000 * (rank + 1), rank, float) for _ in range(8)]
+        self.barrier.wait()
+        other = self.arrays[(rank + 1) % count]
+        other.pop()  # freed in a thread that is not its own
+        other[0].resize(9000, refcheck=False)  # and moved in one
+        self.barrier.wait()
+        # What comes of another's array is this thread's own.
+        return mine + [2 * other[1], np.sort(other[2][::-1])]
 
 
-def half_life(history, dt):
-    """When the middle of the rod has lost half of its warmth."""
-    middle = history[:, history.shape[1] // 2]
-    # fromiter does not know how much will come, and grows its array: realloc.
-    warm = np.fromiter((u for u in middle if u > middle[0] / 2), float)
-    return len(warm) * dt
+def doubled(array):
+    """The array is over memory of C's; a view of it is enough to keep that alive."""
+    array *= 2
+    return array[::2]
 
 
-def through_text(row):
-    """A row written out and read back, by both of NumPy's readers."""
-    text = io.StringIO()
-    np.savetxt(text, row, fmt="%.17g")
-    text.seek(0)
-    loaded = np.loadtxt(text)  # realloc, from NumPy 1.23 on
-    parsed = np.fromstring(text.getvalue(), sep=" ")  # realloc, without the GIL
-    return loaded, parsed
+def made_here():
+    return np.linspace(0, 1, 5000)
 
 
-def main():
-    x = np.linspace(0, 1, POINTS)
-    dt = RATIO * (x[1] - x[0]) ** 2
-    steps = round(UNTIL / dt)
-    history = cool(x, dt, steps)
+def exchange():
+    host.lend("capsule", doubled)
+    host.borrow("capsule", made_here)
+    host.lend("dlpack", from_dlpack, dlpack=True)
+    host.borrow("dlpack", made_here, dlpack=True)
 
-    times = dt * np.arange(steps + 1)
-    error = np.abs(history - exact(x, times[:, np.newaxis])).max()
-    half, true_half = half_life(history, dt), math.log(2) / math.pi**2
-    print(f"A rod of {POINTS} points cooled for {steps} steps, until t = {times[-1]:.4g}")
-    print(f"  largest error against the exact solution: {error:.2e}")
-    print(f"  half-life of its middle: {half:.5f} (exactly {true_half:.5f})")
 
-    # Columns are not contiguous, so sort needs a work buffer for them: malloc and free.
-    colder = np.array_equal(np.sort(history, axis=0)[::-1], history)
-    # NumPy frees a NULL with a size that is not 0 here, and has done so from the beginning.
-    warmest = x[np.argsort(history[-1])[-1]]
-    same = all(np.array_equal(history[-1], row) for row in through_text(history[-1]))
-    print(f"  never warmer than before: {colder}; warmest at x = {warmest:.2f}")
-    print(f"  the same after a way through text: {same}")
+def through_torch():
+    """To torch and back again, in both directions, with the same memory all the way."""
+    if importlib.util.find_spec("torch") is None:
+        host.skip("torch", "PyTorch is not installed")
+        return
+    import torch
 
-    # A reader that finds nothing shrinks its block and gives back another size than it asked for.
-    np.fromstring("", sep=" ")
+    host.lend("torch", lambda loan: from_dlpack(torch.from_dlpack(loan)), dlpack=True)
+    host.borrow("torch", lambda: torch.from_numpy(made_here()), dlpack=True)
+    host.borrow("torch", lambda: from_dlpack(torch.from_dlpack(made_here())))
 
-    if not (error < 1e-7 and abs(half - true_half) < dt and colder and warmest == 0.5 and same):
-        raise SystemExit("the rod did not cool as it should")
+
+def traced(rank, count):
+    """tracemalloc, asked for what NumPy told it, as NumPy's documentation shows."""
+    tracemalloc.start()
+    try:
+        grid = np.zeros((300, 500))
+        squares = [i**2 for i in range(30000)]  # Python's own memory, which is not NumPy's
+        line = np.arange(1000.0)
+        line.resize(3000, refcheck=False)
+        total = grid.sum(axis=0) + len(squares)
+
+        only_numpy = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+        snapshot = tracemalloc.take_snapshot().filter_traces([only_numpy])
+        host.compare("traced", [trace.size for trace in snapshot.traces])
+        for entry in snapshot.statistics("lineno"):
+            where = entry.traceback[0]
+            print(f"{'':17}{entry.size:8} bytes, {entry.count} block, by line {where.lineno}")
+        return [grid, line, total]
+    finally:
+        tracemalloc.stop()
+
+
+class Pool:
+    """The wave equation, by explicit steps, on strips of the pool: a thread for each.
+
+    Each strip is a few rows of the grid, and has a row more at either end, which is a copy of its
+    neighbour's outermost.  It lies in the arena of its thread, who alone writes to it.
+    """
+
+    def __init__(self, count):
+        self.barrier = threading.Barrier(count)
+        self.strips = [None] * count
+
+    def solve(self, *arguments):
+        try:
+            return self.solve_strip(*arguments)
+        except BaseException:
+            self.barrier.abort()  # or else the others would wait for ever
+            raise
+
+    def solve_strip(self, rank, count, modes, until, field, progress):
+        points = len(field)
+        first, last = points * rank // count, points * (rank + 1) // count
+        distance = 1 / (points + 1)
+        steps = math.ceil(until / (0.7 * distance))  # up to 0.707 would be stable
+        ratio = (until / steps / distance) ** 2
+
+        # What is true of the water now, and of the step before.  It begins at rest.
+        before = start(modes, points, first, last)
+        now = before.copy()
+        now[1:-1, 1:-1] += ratio / 2 * curvature(before)
+        self.strips[rank] = [now, before]
+        for step in range(1, steps):
+            self.barrier.wait()
+            if rank > 0:
+                now[0] = self.strips[rank - 1][(step + 1) % 2][-2]
+            if rank < count - 1:
+                now[-1] = self.strips[rank + 1][(step + 1) % 2][1]
+            # In place: the step before becomes the step to come.
+            bend = curvature(now)
+            bend *= ratio
+            bend += now[1:-1, 1:-1]
+            bend += now[1:-1, 1:-1]
+            np.subtract(bend, before[1:-1, 1:-1], out=before[1:-1, 1:-1])
+            now, before = before, now
+            progress[rank] = step / steps
+
+        field[first:last] = now[1:-1, 1:-1]  # into memory of the host's
+        progress[rank] = 1
+        return [now, before]
+
+
+def start(modes, points, first, last):
+    """The surface at the beginning, in the rows from `first` to `last` and one more at each end."""
+    numbers = np.pi * np.arange(1, len(modes) + 1)[:, np.newaxis]
+    x = np.arange(points + 2) / (points + 1)
+    y = x[first : last + 2]
+    return np.sin(numbers * y).T @ modes @ np.sin(numbers * x)
+
+
+def curvature(u):
+    """The five-point formula, inside of the outermost points, times the distance squared."""
+    bend = u[1:-1, 1:-1] * -4.0
+    bend += u[:-2, 1:-1]
+    bend += u[2:, 1:-1]
+    bend += u[1:-1, :-2]
+    bend += u[1:-1, 2:]
+    return bend
+
+
+def stay_alive():
+    """Arrays that nobody frees before the interpreter does, in its last moments."""
+    loop = [np.ones(20000)]
+    loop.append(loop)
+    sys.kept = np.ones(30000)
+    np.kept = np.array([np.ones(40000), None], object)
+    return loop
+
+
+def main(points=768, picture="wave.png"):
+    odd_ways()
+    kept = host.threads("threads", Neighbours(THREADS).run, count=THREADS)
+    exchange()
+    through_torch()
+    host.threads("traced", traced, count=1)
+    host.wave(Pool(THREADS).solve, points=int(points), count=THREADS, picture=picture)
+    return kept
 
 
 if __name__ == "__main__":
-    main()
+    alive = [stay_alive(), main(*sys.argv[1:])]

@@ -7,9 +7,8 @@
 
 #include "interpreter.h"
 
-#include <string.h>
-
 #include "arguments.h"
+#include "exception.h"
 #include "text.h"
 
 const char *interpreter_start(const char *python, bool isolated, int argc, char **argv)
@@ -68,43 +67,9 @@ static int add_folder(PyObject *script)
     return failed ? -1 : 0;
 }
 
-/* What python makes of SystemExit: a number is the status, None is 0, and anything else is printed
- * and is 1.  PyErr_Print would do the same, and end the process, before the books are read. */
-static int status_of_exit(void)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *code = PyObject_GetAttrString(value, "code");
-    int status = 1;
-    if (code == NULL)
-        PyErr_Print();
-    else if (code == Py_None)
-        status = 0;
-    else if (PyLong_Check(code))
-        status = (int)PyLong_AsLong(code) & 0xff;
-    else
-        PySys_FormatStderr("%S\n", code);
-    PyErr_Clear(); /* of a number that is no long */
-    Py_XDECREF(code);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return status;
-}
-
-static int status_of_exception(void)
-{
-    if (PyErr_ExceptionMatches(PyExc_SystemExit))
-        return status_of_exit();
-    int status = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ? STATUS_INTERRUPTED : 1;
-    PyErr_Print();
-    return status;
-}
-
 /* Runs it in the module __main__.  PyRun_SimpleFileExFlags is shorter, and ends the process where
  * the script calls sys.exit. */
-static int run_in_main(FILE *file, const char *path)
+static int run_in_main(FILE *file, const char *path, bool in_full)
 {
     PyObject *module = PyImport_AddModule("__main__"); /* borrowed, as its dictionary */
     PyObject *globals = module != NULL ? PyModule_GetDict(module) : NULL;
@@ -116,7 +81,7 @@ static int run_in_main(FILE *file, const char *path)
         PyDict_SetItemString(globals, "__file__", absolute) == 0)
         result = PyRun_FileExFlags(file, PyBytes_AsString(bytes), Py_file_input, globals, globals,
                                    0, NULL);
-    int status = result != NULL ? 0 : status_of_exception();
+    int status = result != NULL ? 0 : exception_of_script(path, absolute, in_full);
     Py_XDECREF(result);
     Py_XDECREF(bytes);
     Py_XDECREF(absolute);
@@ -124,35 +89,21 @@ static int run_in_main(FILE *file, const char *path)
     return status;
 }
 
-int interpreter_run(FILE *file, const char *path)
+int interpreter_run(FILE *file, const char *path, bool in_full)
 {
-    int status = run_in_main(file, path);
+    int status = run_in_main(file, path, in_full);
     fclose(file);
     return status;
 }
 
-int interpreter_complain(const char *what)
+int interpreter_flush(void)
 {
-    int status =
-        PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ? STATUS_INTERRUPTED : STATUS_BROKE;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *string = PyObject_Str(value);
-    const char *words = string != NULL ? PyUnicode_AsUTF8(string) : NULL;
-    if (words == NULL)
-        words = "";
-    words += strspn(words, " \n"); /* NumPy begins its advice with empty lines */
-    char first[400];
-    text_clean(first, sizeof first, words, strcspn(words, "\n"), 0);
-    complain(status, "%s: %s%s%s", what, ((PyTypeObject *)type)->tp_name,
-             first[0] != '\0' ? ": " : "", first);
-    PyErr_Clear();
-    Py_XDECREF(string);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return status;
+    PyObject *file = PySys_GetObject("stdout"); /* borrowed */
+    if (file == NULL || file == Py_None)
+        return 0;
+    PyObject *nothing = PyObject_CallMethod(file, "flush", NULL);
+    Py_XDECREF(nothing);
+    return nothing != NULL ? 0 : -1;
 }
 
 int interpreter_stop(int status)

@@ -14,12 +14,13 @@
 const char *interpreter_start(const char *python, bool isolated, int argc, char **argv);
 
 /* Runs the script as python would run it from the command line, and closes `file`.  `path` is where
- * it is, as it was given.  Returns the script's exit status. */
-int interpreter_run(FILE *file, const char *path);
+ * it is, as it was given.  An exception that ends it is told in one line, or with `in_full` by its
+ * traceback.  Returns the script's exit status. */
+int interpreter_run(FILE *file, const char *path, bool in_full);
 
-/* Complains of the pending exception in one line that begins with `what`, and clears it.  Returns
- * the status to leave with. */
-int interpreter_complain(const char *what);
+/* Python has a buffer for stdout, and C has another: what the script has printed so far comes
+ * before what C prints next.  0, or -1 with an exception set. */
+int interpreter_flush(void);
 
 /* Ends the interpreter.  Objects die in it, arrays with them.  Returns `status`, or what stands for
  * output that could not be written where `status` is 0. */

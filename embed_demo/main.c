@@ -19,9 +19,14 @@
 
 #include "arguments.h"
 #include "books.h"
+#include "exception.h"
+#include "host.h"
 #include "interpreter.h"
 #include "subject.h"
+#include "tables.h"
+#include "tally.h"
 #include "text.h"
+#include "workers.h"
 
 #ifndef SOURCE_DEMO
 #error "SOURCE_DEMO is where demo.py is in the source tree"
@@ -76,45 +81,52 @@ static int load_handler(const struct subject_place *place, PyDataMem_Handler **h
     }
 }
 
+static int stdout_broke(void)
+{
+    return complain(STATUS_BROKE, "stdout cannot be written: %s", strerror(errno));
+}
+
 /* What happens while the interpreter is up.  The handler is installed after NumPy was imported, so
  * that NumPy's own arrays are no concern of it, and taken away again before the interpreter ends:
  * the arrays that are still alive then are freed by it none the less. */
-static int run_with_handler(const struct subject_place *place, FILE *script, const char *path)
+static int run_with_handler(const struct subject_place *place, FILE *script,
+                            const struct arguments *arguments)
 {
     PyDataMem_Handler *handler = NULL;
     if (memory_import_numpy() != 0)
-        return interpreter_complain("NumPy cannot be imported");
+        return exception_complain("NumPy cannot be imported");
     int status = load_handler(place, &handler);
     if (status != 0)
         return status;
-    const char *wrong = books_open(&books, handler);
+    const char *wrong = books_open(&books, handler, "main");
     if (wrong != NULL)
         return complain(STATUS_CANNOT_LOAD, "%s: %s", text_safe(place->argument), wrong);
-    PyObject *before = memory_install(&books.handler);
+    PyObject *before = memory_install(&books.handler, NULL);
     if (before == NULL)
-        return interpreter_complain("NumPy does not take the handler");
-    status = interpreter_run(script, path);
+        return exception_complain("NumPy does not take the handler");
+    host_begin(&books);
+    status = interpreter_run(script, arguments->script_argv[0], arguments->traceback);
     if (memory_restore(before) != 0)
-        return interpreter_complain("NumPy does not take its own handler back");
+        return exception_complain("NumPy does not take its own handler back");
     return status;
 }
 
-static int print_figures(const struct figures *at_exit, const struct figures *end)
+/* What can be said when Python has ended.  Where the script claimed something, a last line says
+ * whether everything held. */
+static int conclude(int status)
 {
-    static const char *const names[] = {"malloc", "calloc", "realloc", "free"};
-    printf("\nWhat %s was asked for:\n\n", books.handler.name);
-    printf("%-10s%12s%12s%18s\n", "", "calls", "refused", "bytes");
-    for (int f = 0; f < BOOKS_FUNCTIONS; f++)
-        printf("%-10s%12lu%12lu%18zu\n", names[f], end->by[f].calls, end->by[f].refused,
-               end->by[f].bytes);
-    printf("\n%-34s%18zu\n", "biggest block, in bytes", end->biggest);
-    printf("%-34s%18zu\n", "most bytes alive at once", end->peak_bytes);
-    printf("%-34s%18zu\n", "bytes alive when the script ended", at_exit->live_bytes);
-    printf("%-34s%18zu\n", "bytes alive when Python had ended", end->live_bytes);
-    printf("%-34s%18lu\n", "frees of NULL", end->null_frees);
-    printf("%-34s%18lu\n", "frees with a size not asked for", end->wrong_sizes);
-    printf("%-34s%18lu\n", "pointers from elsewhere", end->strangers);
-    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -1;
+    bool claimed = tally_count() > 0;
+    if (claimed)
+        tables_prove_balance();
+    if (tables_print(&books) != 0)
+        return status != 0 ? status : stdout_broke();
+    if (claimed) {
+        putchar('\n');
+        tally_end(status);
+        if (fflush(stdout) != 0 && status == 0)
+            return stdout_broke();
+    }
+    return status == 0 && !tally_held() ? 1 : status;
 }
 
 int main(int argc, char **argv)
@@ -134,21 +146,19 @@ int main(int argc, char **argv)
     if (wrong != NULL)
         return complain(STATUS_CANNOT_LOAD, "%s", wrong);
 
+    if (host_announce() != 0)
+        return complain(STATUS_BROKE, "there is no memory");
     wrong = interpreter_start(arguments.python, arguments.isolated, arguments.script_argc,
                               arguments.script_argv);
     if (wrong != NULL)
         return complain(STATUS_BROKE, "%s: Python cannot be started: %s", arguments.python, wrong);
-    struct figures at_exit, end;
-    int status = run_with_handler(&place, script, arguments.script_argv[0]);
-    bool opened = books.handler.version != 0;
-    if (opened)
-        books_read(&books, &at_exit);
+    int status = run_with_handler(&place, script, &arguments);
+    tables_note_exit();
     status = interpreter_stop(status);
 
-    if (opened) {
-        books_read(&books, &end);
-        if (print_figures(&at_exit, &end) != 0 && status == 0)
-            status = complain(STATUS_BROKE, "stdout cannot be written: %s", strerror(errno));
+    if (books.handler.version != 0) {
+        status = conclude(status);
+        workers_end();
     }
     subject_place_free(&place);
     return status;

@@ -61,7 +61,7 @@ static void check_one_thread(void)
 {
     static struct books books;
     struct figures f;
-    check(books_open(&books, &small) == NULL, "a sound handler is taken");
+    check(books_open(&books, &small, "test") == NULL, "a sound handler is taken");
     check(strcmp(books.handler.name, "small") == 0, "under its own name");
     const PyDataMemAllocator *a = &books.handler.allocator;
     void *one = a->malloc(a->ctx, 100), *two = a->calloc(a->ctx, 20, 10), *none;
@@ -144,7 +144,7 @@ static void check_threads(void)
     static struct books books;
     struct figures f;
     pthread_t threads[THREADS];
-    bool fine = books_open(&books, &small) == NULL, forks = true, can_fork = !CONFORM_SANITIZED;
+    bool fine = books_open(&books, &small, "test") == NULL, forks = true, can_fork = !CONFORM_SANITIZED;
     for (int i = 0; i < THREADS; i++)
         fine = pthread_create(&threads[i], NULL, hammer, &books) == 0 && fine;
     for (int i = 0; can_fork && forks && i < 100; i++)
@@ -165,13 +165,13 @@ static void check_refused(void)
     static struct books books;
     PyDataMem_Handler wrong = small;
     wrong.version = 2;
-    check(books_open(&books, &wrong) != NULL, "another version is refused");
+    check(books_open(&books, &wrong, "test") != NULL, "another version is refused");
     wrong = small;
     wrong.allocator.free = NULL;
-    check(books_open(&books, &wrong) != NULL, "and so is a function that is not there");
+    check(books_open(&books, &wrong, "test") != NULL, "and so is a function that is not there");
     wrong = small;
     memset(wrong.name, 'x', sizeof wrong.name);
-    check(books_open(&books, &wrong) == NULL && strlen(books.handler.name) < sizeof wrong.name,
+    check(books_open(&books, &wrong, "test") == NULL && strlen(books.handler.name) < sizeof wrong.name,
           "a name without an end is given one");
 }
 

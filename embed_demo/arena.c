@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Blocks have one of a hundred lengths, four to each doubling, so that one that was freed fits the
+ * next array of about its size.  There is a list of free blocks for each length; where it is empty,
+ * the next piece of the region is cut.
+ *
+ * The lock is there because a block can be freed by any thread that holds the last reference to an
+ * array, and because NumPy calls realloc without the GIL while it parses text.
+ */
+#include "arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What stands before the bytes that NumPy sees, and keeps them aligned. */
+struct arena_block {
+    _Alignas(ARENA_STEP) size_t size; /* asked for, while the block is in use */
+    unsigned class;
+    struct arena_block *next; /* while it is free */
+};
+
+_Static_assert(sizeof(struct arena_block) == ARENA_STEP, "a block is aligned as its header is");
+
+/* 64, 128, 192, 256, and from there on 320, 384, 448, 512, 640, 768, 896, 1024, 1280... */
+static size_t length_of(unsigned class)
+{
+    if (class < 4)
+        return (size_t)ARENA_STEP * (class + 1);
+    return (size_t)ARENA_STEP * (class % 4 + 5) << (class / 4 - 1);
+}
+
+/* The class of a block for `size` bytes, or ARENA_CLASSES where no arena could hold it. */
+static unsigned class_of(size_t size)
+{
+    unsigned class = 0;
+    if (size > SIZE_MAX / 4)
+        return ARENA_CLASSES;
+    while (class < ARENA_CLASSES && length_of(class) < size + sizeof(struct arena_block))
+        class ++;
+    return class;
+}
+
+static struct arena_block *take(struct arena *a, unsigned class)
+{
+    struct arena_block *block = NULL;
+    pthread_mutex_lock(&a->lock);
+    if (a->free[class] != NULL) {
+        block = a->free[class];
+        a->free[class] = block->next;
+    } else if (length_of(class) <= (size_t)(a->end - a->fresh)) {
+        block = (struct arena_block *)(void *)a->fresh;
+        a->fresh += length_of(class);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return block;
+}
+
+static void *arena_malloc(void *ctx, size_t size)
+{
+    unsigned class = class_of(size);
+    struct arena_block *block = class < ARENA_CLASSES ? take(ctx, class) : NULL;
+    if (block == NULL)
+        return NULL;
+    block->size = size;
+    block->class = class;
+    return block + 1;
+}
+
+/* Most blocks were used before: they have to be cleared. */
+static void *arena_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *ptr = arena_malloc(ctx, size);
+    return ptr != NULL ? memset(ptr, 0, size) : NULL;
+}
+
+/* The size that NumPy gives is now and then wrong; the block knows its own. */
+static void arena_free(void *ctx, void *ptr, size_t size)
+{
+    struct arena *a = ctx;
+    (void)size;
+    if (ptr == NULL)
+        return;
+    struct arena_block *block = (struct arena_block *)ptr - 1;
+    pthread_mutex_lock(&a->lock);
+    block->next = a->free[block->class];
+    a->free[block->class] = block;
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* A block stays where it is as long as its length fits.  Where there is no room for a longer one
+ * the old block is left as it was. */
+static void *arena_realloc(void *ctx, void *ptr, size_t new_size)
+{
+    if (ptr == NULL)
+        return arena_malloc(ctx, new_size);
+    struct arena_block *block = (struct arena_block *)ptr - 1;
+    if (class_of(new_size) == block->class) {
+        block->size = new_size;
+        return ptr;
+    }
+    void *moved = arena_malloc(ctx, new_size);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, ptr, block->size < new_size ? block->size : new_size);
+    arena_free(ctx, ptr, block->size);
+    return moved;
+}
+
+int arena_open(struct arena *arena, const char *name, const PyDataMemAllocator *below, size_t size)
+{
+    memset(arena, 0, sizeof *arena);
+    arena->below = below;
+    arena->region = below->malloc(below->ctx, size + ARENA_STEP);
+    if (arena->region == NULL)
+        return -1;
+    uintptr_t off = (uintptr_t)arena->region % ARENA_STEP;
+    arena->base = (char *)arena->region + (off != 0 ? ARENA_STEP - off : 0);
+    arena->fresh = arena->base;
+    arena->end = arena->base + size;
+    pthread_mutex_init(&arena->lock, NULL);
+    snprintf(arena->handler.name, sizeof arena->handler.name, "%s", name);
+    arena->handler.version = 1;
+    arena->handler.allocator = (PyDataMemAllocator){
+        arena, arena_malloc, arena_calloc, arena_realloc, arena_free,
+    };
+    return 0;
+}
+
+void arena_close(struct arena *arena)
+{
+    arena->below->free(arena->below->ctx, arena->region,
+                       (size_t)(arena->end - arena->base) + ARENA_STEP);
+    arena->region = NULL;
+    pthread_mutex_destroy(&arena->lock);
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Starting threads, giving each its handler, waiting for them, and proving from their books that
+ * none had to do with another's memory.
+ *
+ * NumPy keeps the handler in a context variable.  A thread that C made begins with an empty
+ * context, and so with NumPy's own handler; what it installs is seen by it alone.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "workers.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "arguments.h"
+#include "interpreter.h"
+#include "tally.h"
+
+struct worker {
+    struct books books; /* the first, so that a handler's ctx is the worker as well */
+    struct arena arena;
+    struct crew *crew;
+    int rank;
+    pthread_t thread;
+    unsigned long python_id; /* 0 before it begins, and after it ended */
+    PyObject *result;        /* what the call returned; NULL where it raised */
+    bool in_use;             /* NumPy may still call the handler */
+};
+
+/* The threads of one job.  It outlives them: arrays keep the handler that they were born with. */
+struct crew {
+    struct crew *next; /* the one before it in time */
+    struct job job;    /* its objects are there while it runs */
+    char name[24];
+    int count;
+    pthread_mutex_t lock; /* on the next three */
+    pthread_cond_t changed;
+    enum { GATE_SHUT, GATE_OPEN, GATE_GO_HOME } gate; /* before which threads wait for the others */
+    int running;                                      /* threads that have not ended yet */
+    PyObject *error[3]; /* the first exception: type, value, traceback; or NULL */
+    struct worker *workers[WORKERS_MOST];
+};
+
+static const PyDataMemAllocator *below; /* arenas come from there */
+static struct crew *crews;
+static _Thread_local struct worker *self; /* in a thread of ours */
+
+void workers_begin(const PyDataMemAllocator *allocator)
+{
+    below = allocator;
+}
+
+/* NumPy holds no array of it any more, and no context. */
+static void worker_unused(PyDataMem_Handler *handler)
+{
+    struct worker *w = handler->allocator.ctx;
+    w->in_use = false;
+    arena_close(&w->arena);
+}
+
+static struct worker *worker_new(struct crew *crew, int rank)
+{
+    char owner[sizeof crew->name + 12], name[sizeof owner + 10];
+    snprintf(owner, sizeof owner, "%s %d", crew->name, rank);
+    snprintf(name, sizeof name, "arena of %s", owner);
+    struct worker *w = calloc(1, sizeof *w);
+    if (w == NULL || arena_open(&w->arena, name, below, crew->job.room) != 0) {
+        free(w);
+        PyErr_Format(PyExc_MemoryError, "there are no %zu bytes for the arena of a thread",
+                     crew->job.room);
+        return NULL;
+    }
+    books_open(&w->books, &w->arena.handler, owner);
+    w->crew = crew;
+    w->rank = rank;
+    return w;
+}
+
+/* Puts the pending exception by, if it is the first. */
+static void keep_error(struct crew *crew)
+{
+    if (crew->error[0] == NULL)
+        PyErr_Fetch(&crew->error[0], &crew->error[1], &crew->error[2]);
+    else
+        PyErr_Clear();
+}
+
+static PyObject *call(const struct worker *w)
+{
+    PyObject *place = Py_BuildValue("(ii)", w->rank, w->crew->count);
+    PyObject *all = place != NULL ? PySequence_Concat(place, w->crew->job.arguments) : NULL;
+    PyObject *result = all != NULL ? PyObject_Call(w->crew->job.function, all, NULL) : NULL;
+    Py_XDECREF(all);
+    Py_XDECREF(place);
+    return result;
+}
+
+/* What a thread does under the GIL. */
+static void run_with_own_handler(struct worker *w)
+{
+    w->in_use = true;
+    PyObject *before = memory_install(&w->books.handler, worker_unused);
+    w->result = before != NULL ? call(w) : NULL;
+    if (w->result == NULL)
+        keep_error(w->crew);
+    if (before != NULL && memory_restore(before) != 0)
+        keep_error(w->crew);
+}
+
+/* Where not all threads could be started, none begins: they may have to wait for each other. */
+static bool wait_at_gate(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    while (crew->gate == GATE_SHUT)
+        pthread_cond_wait(&crew->changed, &crew->lock);
+    bool open = crew->gate == GATE_OPEN;
+    pthread_mutex_unlock(&crew->lock);
+    return open;
+}
+
+static void run_in_python(struct worker *w)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    w->python_id = PyThread_get_thread_ident();
+    run_with_own_handler(w);
+    w->python_id = 0;
+    /* This ends the thread's context, and with it the context's hold on the handler. */
+    PyGILState_Release(state);
+}
+
+static void *thread_main(void *arg)
+{
+    struct worker *w = self = arg;
+    if (wait_at_gate(w->crew))
+        run_in_python(w);
+    pthread_mutex_lock(&w->crew->lock);
+    w->crew->running--;
+    pthread_cond_broadcast(&w->crew->changed);
+    pthread_mutex_unlock(&w->crew->lock);
+    return NULL;
+}
+
+/* How much of the job is done, from 0 to 1. */
+static double progress(const struct crew *crew)
+{
+    double sum = 0;
+    for (int i = 0; i < crew->count; i++) {
+        double done;
+        __atomic_load(&crew->job.progress[i], &done, __ATOMIC_RELAXED);
+        sum += done;
+    }
+    return sum > 0 && sum < crew->count ? sum / crew->count : sum > 0;
+}
+
+/* The line of a job that is under way, on a terminal, in place of the one before. */
+static void draw_progress(const struct crew *crew)
+{
+    static const char full[] = "########################################";
+    const int width = sizeof full - 1;
+    int done = (int)(width * progress(crew));
+    fprintf(stderr, "\r\033[K%s [%.*s%*s] %3.0f%%", crew->name, done, full, width - done, "",
+            100 * progress(crew));
+}
+
+/* Waits a twentieth of a second at most.  Has the last thread ended? */
+static bool all_ended(struct crew *crew)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 50 * 1000 * 1000;
+    until.tv_sec += until.tv_nsec / (1000 * 1000 * 1000);
+    until.tv_nsec %= 1000 * 1000 * 1000;
+    pthread_mutex_lock(&crew->lock);
+    if (crew->running > 0)
+        pthread_cond_timedwait(&crew->changed, &crew->lock, &until);
+    bool ended = crew->running == 0;
+    pthread_mutex_unlock(&crew->lock);
+    return ended;
+}
+
+/* Ctrl-C is heard by the main thread alone, which is here.  A thread that is asked raises when it
+ * runs Python the next time.  One that never does cannot be ended, nor the interpreter with it: a
+ * second Ctrl-C leaves it all to the kernel. */
+static void pass_interrupt_on(struct crew *crew, bool again)
+{
+    if (again)
+        _exit(complain(STATUS_INTERRUPTED, "interrupted again, and threads did not end"));
+    keep_error(crew);
+    for (int i = 0; i < crew->count; i++)
+        if (crew->workers[i]->python_id != 0)
+            PyThreadState_SetAsyncExc(crew->workers[i]->python_id, PyExc_KeyboardInterrupt);
+}
+
+/* The GIL is taken now and then, to look for signals. */
+static void wait_for_all(struct crew *crew)
+{
+    bool draws = crew->job.progress != NULL && isatty(STDERR_FILENO), ended, interrupted = false;
+    do {
+        if (draws)
+            draw_progress(crew);
+        Py_BEGIN_ALLOW_THREADS ended = all_ended(crew);
+        Py_END_ALLOW_THREADS if (PyErr_CheckSignals() != 0)
+        {
+            pass_interrupt_on(crew, interrupted);
+            interrupted = true;
+        }
+    } while (!ended);
+    if (draws)
+        fputs("\r\033[K", stderr);
+}
+
+/* Starts all threads, or none.  Returns how many there are to be joined. */
+static int start(struct crew *crew)
+{
+    int started = 0;
+    while (started < crew->count) {
+        struct worker *w = crew->workers[started];
+        int error = pthread_create(&w->thread, NULL, thread_main, w);
+        if (error != 0) {
+            PyErr_Format(PyExc_RuntimeError, "a thread cannot be started: %s", strerror(error));
+            keep_error(crew);
+            break;
+        }
+        started++;
+    }
+    pthread_mutex_lock(&crew->lock);
+    crew->running = started;
+    crew->gate = started == crew->count ? GATE_OPEN : GATE_GO_HOME;
+    pthread_cond_broadcast(&crew->changed);
+    pthread_mutex_unlock(&crew->lock);
+    return started;
+}
+
+static void worker_free(struct worker *w)
+{
+    books_close(&w->books);
+    free(w);
+}
+
+/* A crew with all its arenas, or NULL with an exception set. */
+static struct crew *crew_new(const struct job *job)
+{
+    struct crew *crew = calloc(1, sizeof *crew);
+    if (crew == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    crew->job = *job;
+    snprintf(crew->name, sizeof crew->name, "%s", job->name);
+    pthread_mutex_init(&crew->lock, NULL);
+    pthread_cond_init(&crew->changed, NULL);
+    while (crew->count < job->count) {
+        struct worker *w = worker_new(crew, crew->count);
+        if (w == NULL)
+            break;
+        crew->workers[crew->count++] = w;
+    }
+    if (crew->count == job->count)
+        return crew;
+    for (int i = 0; i < crew->count; i++) {
+        arena_close(&crew->workers[i]->arena);
+        worker_free(crew->workers[i]);
+    }
+    free(crew);
+    return NULL;
+}
+
+/* The results by rank, or NULL with the crew's exception set. */
+static PyObject *collect(struct crew *crew)
+{
+    PyObject *list = crew->error[0] == NULL ? PyList_New(crew->count) : NULL;
+    for (int i = 0; i < crew->count; i++) {
+        PyObject *result = crew->workers[i]->result;
+        crew->workers[i]->result = NULL;
+        if (list != NULL)
+            PyList_SET_ITEM(list, i, result);
+        else
+            Py_XDECREF(result);
+    }
+    if (crew->error[0] != NULL)
+        PyErr_Restore(crew->error[0], crew->error[1], crew->error[2]);
+    return list;
+}
+
+PyObject *workers_run(const struct job *job)
+{
+    struct crew *crew = crew_new(job);
+    if (crew == NULL)
+        return NULL;
+    crew->next = crews;
+    crews = crew;
+    int started = start(crew);
+    wait_for_all(crew);
+    for (int i = 0; i < started; i++)
+        pthread_join(crew->workers[i]->thread, NULL);
+    if (interpreter_flush() != 0)
+        keep_error(crew);
+    for (int i = 0; i < crew->count; i++)
+        if (!crew->workers[i]->in_use && crew->workers[i]->arena.region != NULL)
+            arena_close(&crew->workers[i]->arena); /* of a thread that never began */
+    return collect(crew);
+}
+
+/* All that this thread was ever given lay between the ends of its arena. */
+static bool stayed_inside(const struct worker *w, const struct figures *f)
+{
+    return f->lowest == NULL || (w->arena.base <= f->lowest && f->highest <= w->arena.end);
+}
+
+static bool is_apart(const struct worker *a, const struct worker *b)
+{
+    return a->arena.end <= b->arena.base || b->arena.end <= a->arena.base;
+}
+
+/* No array was made in another's arena, and none was freed through another's handler. */
+static void prove_apart(const struct crew *crew)
+{
+    bool held = true;
+    size_t bytes = 0, peak = 0;
+    for (int i = 0; i < crew->count; i++) {
+        struct figures f;
+        books_read(&crew->workers[i]->books, &f);
+        bytes += f.by[BOOKS_MALLOC].bytes + f.by[BOOKS_CALLOC].bytes + f.by[BOOKS_REALLOC].bytes;
+        peak += f.peak_bytes;
+        held = held && f.strangers == 0 && stayed_inside(crew->workers[i], &f);
+        for (int j = 0; j < i; j++)
+            held = held && is_apart(crew->workers[i], crew->workers[j]);
+    }
+    tally(held, crew->name, "%d thread%s given %.1f MB, at most %.1f MB at once, %s", crew->count,
+          crew->count > 1 ? "s" : "", (double)bytes / 1e6, (double)peak / 1e6,
+          held ? "each byte in the own arena" : "NOT each byte in the own arena");
+}
+
+struct count {
+    size_t arrays, bytes, misplaced;
+};
+
+/* Does the array own a block that the worker's books know? */
+static void look_at(struct worker *w, PyArrayObject *array, struct count *count)
+{
+    PyArrayObject *owner = memory_owner(array);
+    size_t bytes = (size_t)PyArray_NBYTES(owner), size;
+    count->arrays++;
+    count->bytes += bytes;
+    if (!books_know(&w->books, PyArray_DATA(owner), &size) || size < bytes)
+        count->misplaced++;
+}
+
+static int look_at_result(struct worker *w, PyObject *result, struct count *count)
+{
+    if (result == Py_None)
+        return 0;
+    if (PyArray_Check(result)) {
+        look_at(w, (PyArrayObject *)result, count);
+        return 0;
+    }
+    PyObject *items = PySequence_Fast(result, "a thread returns None, an array, or some in a list");
+    if (items == NULL)
+        return -1;
+    int failed = 0;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items) && !failed; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(items, i);
+        if (PyArray_Check(item))
+            look_at(w, (PyArrayObject *)item, count);
+        else
+            failed = 1;
+    }
+    if (failed)
+        PyErr_SetString(PyExc_TypeError, "a thread returns None, an array, or some in a list");
+    Py_DECREF(items);
+    return failed ? -1 : 0;
+}
+
+static struct crew *find_crew(const char *name)
+{
+    struct crew *crew = crews;
+    while (crew != NULL && strcmp(crew->name, name) != 0)
+        crew = crew->next;
+    return crew;
+}
+
+int workers_prove(const char *name, PyObject *results)
+{
+    struct crew *crew = find_crew(name);
+    struct count count = {0};
+    if (crew == NULL || PyList_GET_SIZE(results) != crew->count)
+        return 0;
+    prove_apart(crew);
+    for (int i = 0; i < crew->count; i++)
+        if (look_at_result(crew->workers[i], PyList_GET_ITEM(results, i), &count) != 0)
+            return -1;
+    if (count.arrays > 0)
+        tally(count.misplaced == 0, crew->name,
+              "%zu arrays of %.1f MB outlive their threads, %zu where they belong", count.arrays,
+              (double)count.bytes / 1e6, count.arrays - count.misplaced);
+    return 0;
+}
+
+struct books *workers_books(struct books *otherwise)
+{
+    return self != NULL ? &self->books : otherwise;
+}
+
+int workers_in_use(void)
+{
+    int in_use = 0;
+    for (const struct crew *crew = crews; crew != NULL; crew = crew->next)
+        for (int i = 0; i < crew->count; i++)
+            in_use += crew->workers[i]->in_use;
+    return in_use;
+}
+
+void workers_end(void)
+{
+    if (workers_in_use() > 0)
+        return;
+    while (crews != NULL) {
+        struct crew *crew = crews;
+        crews = crew->next;
+        for (int i = 0; i < crew->count; i++)
+            worker_free(crew->workers[i]);
+        free(crew);
+    }
+}

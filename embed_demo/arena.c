@@ -16,41 +16,41 @@
 /* What stands before the bytes that NumPy sees, and keeps them aligned. */
 struct arena_block {
     _Alignas(ARENA_STEP) size_t size; /* asked for, while the block is in use */
-    unsigned class;
+    unsigned bin;
     struct arena_block *next; /* while it is free */
 };
 
 _Static_assert(sizeof(struct arena_block) == ARENA_STEP, "a block is aligned as its header is");
 
 /* 64, 128, 192, 256, and from there on 320, 384, 448, 512, 640, 768, 896, 1024, 1280... */
-static size_t length_of(unsigned class)
+static size_t length_of(unsigned bin)
 {
-    if (class < 4)
-        return (size_t)ARENA_STEP * (class + 1);
-    return (size_t)ARENA_STEP * (class % 4 + 5) << (class / 4 - 1);
+    if (bin < 4)
+        return (size_t)ARENA_STEP * (bin + 1);
+    return (size_t)ARENA_STEP * (bin % 4 + 5) << (bin / 4 - 1);
 }
 
-/* The class of a block for `size` bytes, or ARENA_CLASSES where no arena could hold it. */
+/* The bin of a block for `size` bytes, or ARENA_CLASSES where no arena could hold it. */
 static unsigned class_of(size_t size)
 {
-    unsigned class = 0;
+    unsigned bin = 0;
     if (size > SIZE_MAX / 4)
         return ARENA_CLASSES;
-    while (class < ARENA_CLASSES && length_of(class) < size + sizeof(struct arena_block))
-        class ++;
-    return class;
+    while (bin < ARENA_CLASSES && length_of(bin) < size + sizeof(struct arena_block))
+        bin++;
+    return bin;
 }
 
-static struct arena_block *take(struct arena *a, unsigned class)
+static struct arena_block *take(struct arena *a, unsigned bin)
 {
     struct arena_block *block = NULL;
     pthread_mutex_lock(&a->lock);
-    if (a->free[class] != NULL) {
-        block = a->free[class];
-        a->free[class] = block->next;
-    } else if (length_of(class) <= (size_t)(a->end - a->fresh)) {
+    if (a->free[bin] != NULL) {
+        block = a->free[bin];
+        a->free[bin] = block->next;
+    } else if (length_of(bin) <= (size_t)(a->end - a->fresh)) {
         block = (struct arena_block *)(void *)a->fresh;
-        a->fresh += length_of(class);
+        a->fresh += length_of(bin);
     }
     pthread_mutex_unlock(&a->lock);
     return block;
@@ -58,12 +58,12 @@ static struct arena_block *take(struct arena *a, unsigned class)
 
 static void *arena_malloc(void *ctx, size_t size)
 {
-    unsigned class = class_of(size);
-    struct arena_block *block = class < ARENA_CLASSES ? take(ctx, class) : NULL;
+    unsigned bin = class_of(size);
+    struct arena_block *block = bin < ARENA_CLASSES ? take(ctx, bin) : NULL;
     if (block == NULL)
         return NULL;
     block->size = size;
-    block->class = class;
+    block->bin = bin;
     return block + 1;
 }
 
@@ -86,8 +86,8 @@ static void arena_free(void *ctx, void *ptr, size_t size)
         return;
     struct arena_block *block = (struct arena_block *)ptr - 1;
     pthread_mutex_lock(&a->lock);
-    block->next = a->free[block->class];
-    a->free[block->class] = block;
+    block->next = a->free[block->bin];
+    a->free[block->bin] = block;
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -98,7 +98,7 @@ static void *arena_realloc(void *ctx, void *ptr, size_t new_size)
     if (ptr == NULL)
         return arena_malloc(ctx, new_size);
     struct arena_block *block = (struct arena_block *)ptr - 1;
-    if (class_of(new_size) == block->class) {
+    if (class_of(new_size) == block->bin) {
         block->size = new_size;
         return ptr;
     }

@@ -144,7 +144,8 @@ static void check_threads(void)
     static struct books books;
     struct figures f;
     pthread_t threads[THREADS];
-    bool fine = books_open(&books, &small, "test") == NULL, forks = true, can_fork = !CONFORM_SANITIZED;
+    bool fine = books_open(&books, &small, "test") == NULL, forks = true,
+         can_fork = !CONFORM_SANITIZED;
     for (int i = 0; i < THREADS; i++)
         fine = pthread_create(&threads[i], NULL, hammer, &books) == 0 && fine;
     for (int i = 0; can_fork && forks && i < 100; i++)
@@ -171,7 +172,8 @@ static void check_refused(void)
     check(books_open(&books, &wrong, "test") != NULL, "and so is a function that is not there");
     wrong = small;
     memset(wrong.name, 'x', sizeof wrong.name);
-    check(books_open(&books, &wrong, "test") == NULL && strlen(books.handler.name) < sizeof wrong.name,
+    check(books_open(&books, &wrong, "test") == NULL &&
+              strlen(books.handler.name) < sizeof wrong.name,
           "a name without an end is given one");
 }
 

@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Subjects that do their worst: what it costs, and that it costs nothing else.
 
-Whatever the subject does, the reports are complete and agree, the exit code is right, the run ends
-in time, and nothing of it is left: no process, no file.
+Whatever the subject does, the reports are complete, well-formed, clean and agree with each other,
+the exit code is right, the run ends in time, and nothing of it is left: no process, no file.
+
+    tests/hostile.py [ACT...]
 """
 
-import json
+import concurrent.futures
 import os
-import re
+import resource
 import sys
 import time
-import xml.etree.ElementTree
 
+import readers
 import suite
+from suite import CANNOT_LOAD
 
 FOLDER = os.path.join(suite.SOURCE, "handlers", "faulty", "hostile")
 
 # What is run: the first property, those that call calloc, and one that does not.
 CHOSEN = ["--run=abi.loads", "--run=calloc.*", "--run=malloc.extent"]
 AT_MOST = 60  # seconds for a run of these, on a slow and busy machine
+AT_ONCE = 3  # acts: most of the time they wait for a limit
 
 ANY = set(suite.VERDICTS) - {"BROK"}
 CRASH, TIMEOUT = {"CRASH"}, {"TIMEOUT"}
@@ -37,6 +41,8 @@ ACTS = [
     ("becomes_another_program", CRASH, CRASH),
     ("overflows_the_stack", CRASH, CRASH),
     ("jumps", ANY, ANY),
+    ("throws_an_exception", CRASH, CRASH),
+    ("ends_its_thread", CRASH, CRASH | TIMEOUT),
     ("hangs", TIMEOUT, TIMEOUT),
     ("spins", TIMEOUT, TIMEOUT),
     ("stops_itself", TIMEOUT, TIMEOUT),
@@ -46,15 +52,24 @@ ACTS = [
     ("floods", GOES_ON, GOES_ON),
     ("floods_until_taken", TIMEOUT, TIMEOUT),
     ("floods_stdio", GOES_ON, GOES_ON),
+    ("prints_a_gigabyte", GOES_ON, GOES_ON),
     ("closes_descriptors", GOES_ON, GOES_ON),
+    ("replaces_descriptors", GOES_ON, GOES_ON),
     ("closes_all_descriptors", GOES_ON, GOES_ON),
     ("takes_the_signals", GOES_ON, GOES_ON),
+    ("answers_the_signals", GOES_ON, GOES_ON),
+    ("eats_all_memory", ANY, ANY | {"BROK"}),
     ("forks_and_both_return", GOES_ON, GOES_ON),
     ("leaves_a_process", GOES_ON, GOES_ON),
     ("leaves_a_chain", GOES_ON, GOES_ON),
     ("scribbles_over_shared_memory", ANY, ANY),
     ("scribbles_and_exits", CRASH, CRASH),
     ("leaves_a_process_that_scribbles", ANY | {"BROK"}, ANY | {"BROK"}),
+    ("renames_itself_with_controls", GOES_ON, GOES_ON),
+    ("renames_itself_with_markup", GOES_ON, GOES_ON),
+    ("renames_itself_with_a_point", GOES_ON, GOES_ON),
+    ("renames_itself_with_broken_utf8", GOES_ON, GOES_ON),
+    ("renames_itself_without_end", GOES_ON, GOES_ON),
     ("kills_its_parent", CRASH, CRASH),
     ("kills_its_parent_and_stays", CRASH, CRASH),
     ("stops_its_parent", TIMEOUT, TIMEOUT),
@@ -62,49 +77,70 @@ ACTS = [
     ("kills_its_parents_group", CRASH, CRASH),
 ]
 
+# Objects that no handler comes of, whatever else is in them.
+NO_HANDLERS = {
+    "exports nothing": "int none;",
+    "exports a function for the object": "int nep49_handler(void) { return 1; }",
+    "exports an object for the function": "int nep49_get_handler = 1;",
+    "exports too small an object": "char nep49_handler[40];",
+}
+
+
+def limit_memory():
+    """Of conform and all of its processes, each: Python and NumPy want 300 MiB of addresses."""
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
 
 def expected_ids():
     listed = suite.conform("--list", *CHOSEN)
     return [line.split()[0] for line in listed.stdout.splitlines()]
 
 
-def read_json(path):
-    with open(path) as file:
-        report = json.load(file)
-    return report, {each["id"]: each["verdict"] for each in report["properties"]}
-
-
-def read_tap(path):
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    return [m.group(2) for m in (re.match(r"(not )?ok \d+ - (\S+)", line) for line in lines) if m]
-
-
-def read_junit(path):
-    return [case.get("name") for case in xml.etree.ElementTree.parse(path).iter("testcase")]
-
-
 def is_bad(verdict):
     return verdict in ("FAIL", "CRASH", "TIMEOUT")
 
 
-def complaints(result, ids, when, allowed):
-    """What is wrong with the reports of a run."""
-    if result.code not in (0, 1, 4):
-        return ["exit code"]
+def right_code(verdicts):
+    if any(map(is_bad, verdicts.values())):
+        return 1
+    return 4 if "BROK" in verdicts.values() else 0
+
+
+class Findings:
+    """As suite.Tap, of what did not hold alone."""
+
+    def __init__(self):
+        self.wrong = []
+
+    def point(self, held, name, why=""):
+        if not held:
+            self.wrong.append("%s: %s" % (name, why))
+
+    def skip(self, name, reason):
+        pass
+
+
+def read_all(report, ids):
+    """What is wrong with the reports as such."""
+    findings = Findings()
+    told = [each["id"] for each in report.json["properties"]]
+    findings.point(told == ids and report.json["expected"] == len(ids), "complete", told)
+    readers.same_verdicts(findings, "", report)
+    readers.clean(findings, "", report)
+    readers.other_readers(findings, "", report)
+    findings.point(report.json["exit_code"] == report.result.code, "the code in JSON")
+    if report.result.code != CANNOT_LOAD:
+        readers.counts(findings, "", report)
+        findings.point(not report.result.stderr, "no stderr")
+    return findings.wrong
+
+
+def complaints(report, when, allowed):
+    """What is not true in them."""
+    verdicts = {each["id"]: each["verdict"] for each in report.json["properties"]}
     wrong = []
-    report, verdicts = read_json("r.json")
-    if list(verdicts) != ids or len(report["properties"]) != report["expected"]:
-        wrong.append("JSON has %s" % list(verdicts))
-    if read_tap("r.tap") != ids or read_junit("r.xml") != ids:
-        wrong.append("TAP or JUnit has other properties")
-    code = 1 if any(map(is_bad, verdicts.values())) else 4 if "BROK" in verdicts.values() else 0
-    if result.code != code or report["exit_code"] != code:
-        wrong.append("the exit code should be %d" % code)
-    if report["conclusion"] not in result.stdout:
-        wrong.append("the text should conclude " + report["conclusion"])
-    if result.stderr or re.search(r"[\x00-\x09\x0b-\x1f\x7f]", result.stdout):
-        wrong.append("there should be no stderr, and no control characters")
+    if report.result.code != right_code(verdicts):
+        wrong.append("the exit code should be %d" % right_code(verdicts))
     for name, verdict in verdicts.items():
         mine = allowed if name.startswith("calloc.") == (when == "late") else {"PASS"}
         if when == "early" and name != "abi.loads":
@@ -114,37 +150,73 @@ def complaints(result, ids, when, allowed):
     return wrong
 
 
-def play(tap, act, when, allowed, ids):
-    handler = suite.build(os.path.join(FOLDER, when + ".c"), "hostile.so", "-w", "-DDOES=" + act)
-    begin = time.monotonic()
-    result = suite.conform("--handler=./" + handler, "--timeout=%d" % suite.PATIENCE, "--jobs=2",
-                           "--json=r.json", "--tap=r.tap", "--junit=r.xml", *CHOSEN,
-                           timeout=AT_MOST)
-    seconds = time.monotonic() - begin
-    wrong = complaints(result, ids, when, allowed)
+def run(ids, handler, **more):
+    report = readers.Report("./" + handler, "--timeout=%d" % (2 * suite.PATIENCE), "--jobs=2",
+                            *CHOSEN, timeout=AT_MOST, **more)
+    wrong = read_all(report, ids)
     time.sleep(0.05)
     left = suite.end_orphans()
     if left:
         wrong.append("%d processes are left" % left)
-    files = set(os.listdir(".")) - {"hostile.so", "r.json", "r.tap", "r.xml"}
+    files = set(os.listdir(".")) - {handler, "subject.c", "r.json", "r.tap", "r.xml"}
     if files:
         wrong.append("files are left: %s" % files)
-    name = "%s, %s: %.1f s" % (when, act.replace("_", " "), seconds)
-    tap.point(not wrong, name, "%s\n%s" % ("\n".join(wrong), result))
+    return report, wrong
 
 
-def main():
+def play(tap, act, when, allowed, ids):
+    handler = suite.build(os.path.join(FOLDER, when + ".c"), "hostile.so", "-w", "-DDOES=" + act)
+    begin = time.monotonic()
+    limit = limit_memory if act == "eats_all_memory" else None
+    report, wrong = run(ids, handler, preexec_fn=limit)
+    wrong += complaints(report, when, allowed)
+    name = "%s, %s: %.1f s" % (when, act.replace("_", " "), time.monotonic() - begin)
+    tap.point(not wrong, name, "%s\n%s" % ("\n".join(wrong), report.result))
+
+
+def refuse(tap, what, ids):
+    with open("subject.c", "w") as file:
+        file.write(NO_HANDLERS[what])
+    report, wrong = run(ids, suite.build("subject.c", "hostile.so"))
+    verdicts = [each["verdict"] for each in report.json["properties"]]
+    held = report.result.code == CANNOT_LOAD and verdicts == ["FAIL"] + ["SKIP"] * (len(ids) - 1)
+    tap.point(held and not wrong, what, "%s\n%s\n%s" % (wrong, verdicts, report.result))
+
+
+def one(what, when):
+    """In a process of its own, whose orphans are those of this act."""
     tap = suite.Tap()
     suite.adopt_orphans()
     ids = expected_ids()
-    asked_for = sys.argv[1:]
     with suite.scratch() as folder:
         os.chdir(folder)
+        if when == "no handler":
+            refuse(tap, what, ids)
         for act, early, late in ACTS:
-            if not asked_for or act in asked_for:
-                play(tap, act, "early", early, ids)
-                play(tap, act, "late", late, ids)
+            if act == what:
+                play(tap, act, when, early if when == "early" else late, ids)
         os.chdir("..")
+
+
+def start(what, when):
+    return suite.run([sys.executable, "-B", __file__, "--one", what, when], timeout=2 * AT_MOST)
+
+
+def main():
+    if sys.argv[1:2] == ["--one"]:
+        return one(*sys.argv[2:])
+    tap = suite.Tap()
+    asked_for = sys.argv[1:]
+    runs = [(what, "no handler") for what in NO_HANDLERS]
+    runs += [(act, when) for act, _, _ in ACTS for when in ("early", "late")]
+    runs = [(what, when) for what, when in runs if not asked_for or what in asked_for]
+    if suite.SANITIZED:  # which want terabytes of addresses
+        runs = [(what, when) for what, when in runs if what != "eats_all_memory"]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for (what, when), result in zip(runs, pool.map(start, *zip(*runs))):
+            line = result.stdout.partition("\n")[0]
+            name = line.partition(" - ")[2] or "%s, %s" % (when, what)
+            tap.point(line.startswith("ok "), name, result)
     tap.end()
 
 

@@ -10,7 +10,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -20,6 +22,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#include "nep49.h"
 
 #define ACT __attribute__((unused)) static
 
@@ -90,6 +94,25 @@ ACT void jumps(void)
 {
     if (sets_the_mark() == 0)
         longjmp(gone, 1);
+}
+
+/* A C++ exception, thrown as a C++ compiler would have it, with nobody above to catch it. */
+ACT void throws_an_exception(void)
+{
+    void *library = dlopen("libstdc++.so.6", RTLD_NOW);
+    void *(*allocate)(size_t);
+    void (*throw)(void *, void *, void (*)(void *));
+    if (library == NULL)
+        abort(); /* as it would end */
+    *(void **)&allocate = dlsym(library, "__cxa_allocate_exception");
+    *(void **)&throw = dlsym(library, "__cxa_throw");
+    throw(allocate(sizeof(int)), dlsym(library, "_ZTIi"), NULL);
+}
+
+/* Unwinds as far as the thread goes. */
+ACT void ends_its_thread(void)
+{
+    pthread_exit(NULL);
 }
 
 /* ---- not ending ------------------------------------------------------------------------------ */
@@ -167,10 +190,28 @@ ACT void floods_stdio(void)
         fputs(forged, i % 2 != 0 ? stdout : stderr);
 }
 
+ACT void prints_a_gigabyte(void)
+{
+    static char much[1 << 16];
+    memset(much, 'x', sizeof much);
+    memcpy(much, forged, sizeof forged - 1);
+    for (int i = 0; i < 1 << 14; i++) {
+        if (write(1, much, sizeof much) < 0)
+            (void)!write(2, much, sizeof much);
+    }
+}
+
 ACT void closes_descriptors(void)
 {
     for (int fd = 0; fd <= 20; fd++)
         close(fd);
+}
+
+ACT void replaces_descriptors(void)
+{
+    int other = open("/dev/full", O_RDWR);
+    for (int fd = 0; fd <= 20; fd++)
+        dup2(other, fd);
 }
 
 ACT void closes_all_descriptors(void)
@@ -184,6 +225,25 @@ ACT void takes_the_signals(void)
     for (int number = 1; number < 65; number++)
         signal(number, SIG_IGN);
     alarm(0);
+}
+
+ACT void answers_the_signals(void)
+{
+    for (int number = 1; number < 65; number++)
+        signal(number, returns);
+    alarm(1);
+}
+
+/* To the last byte, in pieces that become smaller. */
+ACT void eats_all_memory(void)
+{
+    for (size_t size = 1 << 26; size >= 16;) {
+        char *p = malloc(size);
+        if (p != NULL)
+            memset(p, 1, size);
+        else
+            size /= 2;
+    }
 }
 
 ACT void forks_and_both_return(void)
@@ -243,8 +303,47 @@ ACT void leaves_a_process_that_scribbles(void)
         scribbles_over_shared_memory();
 }
 
-/* ---- against the parent ------------------------------------------------------------------------
- */
+/* ---- under another name ---------------------------------------------------------------------- */
+
+extern PyDataMem_Handler nep49_handler;
+
+ACT void renames(const char *name, size_t length)
+{
+    memset(nep49_handler.name, 0, sizeof nep49_handler.name);
+    memcpy(nep49_handler.name, name, length);
+}
+
+ACT void renames_itself_with_controls(void)
+{
+    static const char name[] = "\033[2J\033]0;owned\007\r\b\177\001\302\205";
+    renames(name, sizeof name);
+}
+
+ACT void renames_itself_with_markup(void)
+{
+    static const char name[] = "\"><!--</testsuites><![CDATA[&amp;]]>&\\\",{}";
+    renames(name, sizeof name);
+}
+
+ACT void renames_itself_with_a_point(void)
+{
+    renames(forged, sizeof forged);
+}
+
+ACT void renames_itself_with_broken_utf8(void)
+{
+    static const char name[] = "\377\376\300\200\355\240\200\364\220\200\200\342\202";
+    renames(name, sizeof name);
+}
+
+ACT void renames_itself_without_end(void)
+{
+    char name[sizeof nep49_handler.name];
+    memset(name, '\n', sizeof name);
+    renames(name, sizeof name);
+}
+
+/* ---- against the parent ---------------------------------------------------------------------- */
 
 ACT void kills_its_parent(void)
 {

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reading reports back, by readers of somebody else's: Python's json and xml, xmllint, prove."""
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree
+
+import suite
+
+
+class Report:
+    """One run, in all formats."""
+
+    def __init__(self, handler, *options, **more):
+        if not any(option.startswith("--timeout") for option in options):
+            options += ("--timeout=5",)
+        self.result = suite.conform("--handler=" + handler, "--json=r.json", "--junit=r.xml",
+                                    "--tap=r.tap", *options, **more)
+        self.raw = {}
+        for name in ("r.json", "r.xml", "r.tap"):
+            with open(name, "rb") as file:
+                self.raw[name] = file.read()
+        self.raw["text"] = self.result.stdout.encode()
+        self.strict = "--strict" in options
+        self.json = json.loads(self.raw["r.json"])
+        self.junit = xml.etree.ElementTree.fromstring(self.raw["r.xml"])
+        self.tap = self.raw["r.tap"].decode().splitlines()
+
+    def verdicts(self):
+        """By JSON: verdict and message of each property, in order."""
+        return [(p["id"], p["verdict"], p["message"]) for p in self.json["properties"]]
+
+    def junit_verdicts(self):
+        for case in self.junit.iter("testcase"):
+            verdict, message = "PASS", ""
+            for child in case:
+                if child.tag in ("failure", "error"):
+                    verdict, message = child.get("type"), child.get("message")
+                elif child.tag == "skipped":
+                    verdict, message = "SKIP", child.get("message")
+                elif verdict == "PASS":
+                    told = re.match(r"(WARN|FAIL|CRASH|TIMEOUT): (.*)\n", child.text)
+                    verdict, message = told.groups() if told else (verdict, message)
+            yield case.get("name"), verdict, message
+
+    def tap_verdicts(self):
+        """A verdict that is no plain "ok" stands in the YAML behind the point."""
+        unescape = re.compile(r"\\(.)")
+        for at, line in enumerate(self.tap):
+            point = re.match(r"(?:not )?ok \d+ - (\S+)(?: # (SKIP|TODO) (.*))?$", line)
+            if not point:
+                continue
+            name, directive, reason = point.groups()
+            yaml = {}
+            if self.tap[at + 1:at + 2] == ["  ---"]:
+                block = self.tap[at + 2:self.tap.index("  ...", at)]
+                pairs = (re.match(r'  (\w+): "(.*)"$', each).groups() for each in block)
+                yaml = {key: unescape.sub(r"\1", value) for key, value in pairs}
+            if directive == "SKIP":
+                yield name, "SKIP", unescape.sub(r"\1", reason)
+            elif "expected" in yaml:
+                yield name, yaml["verdict"], "expected %(expected)s; seen %(seen)s" % yaml
+            else:
+                yield name, yaml.get("verdict", "PASS"), yaml.get("seen", "")
+
+
+def difference(left, right):
+    both = [(a, b) for a, b in zip(left, right) if a != b]
+    return "%d and %d properties; %s" % (len(left), len(right), both[:3])
+
+
+def same_verdicts(tap, what, report):
+    wanted = report.verdicts()
+    for name, found in (("JUnit", report.junit_verdicts()), ("TAP", report.tap_verdicts())):
+        found = list(found)
+        tap.point(found == wanted, "%s: JSON and %s agree" % (what, name),
+                  difference(wanted, found))
+
+
+def told_tally(properties):
+    """The words of the text's last line but one, each with its number."""
+    words = {"PASS": "passed", "FAIL": "failed", "WARN": "warned", "CRASH": "crashed",
+             "TIMEOUT": "timed out", "BROK": "not judged", "SKIP": "skipped"}
+    tally = {}
+    for each in properties:
+        told = words[each["verdict"]]
+        if each["judge"] == "runtime" and each["verdict"] not in ("PASS", "SKIP", "BROK"):
+            told = "that NumPy itself breaks"
+        tally[told] = tally.get(told, 0) + 1
+    return {told: str(count) for told, count in tally.items()}
+
+
+def counts(tap, what, report):
+    """How many of each: in JSON's tally, in JUnit's attributes, and in the text's last lines."""
+    verdicts = [verdict for _, verdict, _ in report.verdicts()]
+    tally = {each: verdicts.count(each) for each in suite.VERDICTS}
+    held = report.json["verdicts"] == tally and report.json["expected"] == len(verdicts)
+    for element in [report.junit] + list(report.junit.iter("testsuite")):
+        cases = list(element.iter("testcase"))
+        held = held and int(element.get("tests")) == len(cases)
+        for attribute in ("failures", "errors", "skipped"):
+            tag = attribute[:-1] if attribute.endswith("s") else attribute
+            count = sum(case.find(tag) is not None for case in cases)
+            held = held and int(element.get(attribute)) == count
+    tap.point(held, what + ": the counts are right", report.json["verdicts"])
+    line = re.search(r"(?m)^(\d+) propert(?:y|ies)(?: in \d+ rounds)?: (.*); \d+\.\d\d s$",
+                     report.result.stdout)
+    told = dict(reversed(w.split(" ", 1)) for w in line.group(2).split(", ")) if line else {}
+    held = told == told_tally(report.json["properties"]) and line.group(1) == str(len(verdicts))
+    tap.point(held, what + ": the text has the same counts", report.result)
+    concluded = report.json["conclusion"] in report.result.stdout
+    coded = report.json["exit_code"] == report.result.code
+    tap.point(concluded and coded and report.json["conformant"] == (report.result.code == 0),
+              what + ": conclusion and exit code", report.result)
+
+
+def is_clean(data):
+    words = data.decode()  # raises where it is no UTF-8
+    return not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\ufeff]", words)
+
+
+def clean(tap, what, report):
+    for name, data in sorted(report.raw.items()):
+        tap.point(is_clean(data), "%s: no control character in %s" % (what, name), data[:300])
+    strings = json.dumps(report.json, ensure_ascii=False).replace("\\n", "")
+    tap.point(is_clean(strings.encode()), what + ": nor behind JSON's escapes", strings[:300])
+    texts = "".join(e.text or "" for e in report.junit.iter()) + "".join(
+        value for e in report.junit.iter() for value in e.attrib.values())
+    tap.point(is_clean(texts.encode()), what + ": nor behind XML's", texts[:300])
+
+
+def other_readers(tap, what, report):
+    """prove counts what failed, a WARN that --strict does not count being a TODO of its; xmllint
+    reads the XML."""
+    bad = {"FAIL", "CRASH", "TIMEOUT", "BROK"} | ({"WARN"} if report.strict else set())
+    judges = {p["id"]: p["judge"] for p in report.json["properties"]}
+    counted = {i: v == "BROK" or (v in bad and judges[i] == "handler")
+               for i, v, _ in report.verdicts()}
+    failed = sum(counted.values())
+    if shutil.which("prove"):
+        proved = suite.run(["prove", "--norc", "--exec", "cat", "r.tap"])
+        total = re.search(r"Tests=(\d+)", proved.stdout)
+        told = re.search(r"Failed (\d+)/\d+ subtests", proved.stdout)
+        held = (proved.code == 0) == (failed == 0) and int(told.group(1) if told else 0) == failed
+        held = held and total and int(total.group(1)) == len(judges)
+        held = held and "Parse errors" not in proved.stdout + proved.stderr
+        tap.point(held, "%s: prove counts %d that failed" % (what, failed), proved)
+    else:
+        tap.skip(what + ": prove", "it is not installed")
+    if shutil.which("xmllint"):
+        linted = suite.run(["xmllint", "--noout", "--nonet", "r.xml"])
+        tap.point(linted.code == 0 and not linted.stderr, what + ": xmllint reads it", linted)
+    else:
+        tap.skip(what + ": xmllint", "it is not installed")

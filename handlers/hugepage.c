@@ -10,12 +10,14 @@
  *     at 2 MiB        + 64                    + length
  *     |        header | size bytes | up to a page |
  *
- * libc's blocks have the same header, so that free finds out which it is.
+ * libc's blocks have the same header, so that free finds out which it is.  A few mappings are kept
+ * when they are freed, and given out again: a temporary mostly has the size of the one before.
  */
 #define _GNU_SOURCE /* mremap, MAP_HUGETLB */
 
 #include <errno.h>
 #include <linux/mman.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,8 @@
 #define POOL "NEP49_HUGEPAGE_POOL"
 
 enum { PAGE = 4096, HUGE = 2 << 20, FIRST = 64 /* place of a block in its mapping */ };
+
+enum { KEPT = 4, LARGEST_KEPT = 32 << 20 }; /* libc keeps freed blocks up to that size as well */
 
 enum kind { LIBC, ADVISED, POOLED };
 
@@ -45,6 +49,9 @@ static struct {
     size_t from; /* 0: not decided yet */
     bool pool;
 } settings;
+
+/* Mappings without a block, of the latest blocks freed. */
+static _Atomic(struct header *) kept[KEPT];
 
 static void *finish(void *block, size_t size, size_t length, enum kind kind)
 {
@@ -78,6 +85,33 @@ static char *reserve(size_t length, int protection)
     if (before < slack)
         munmap(raw + before + length, slack - before);
     return raw + before;
+}
+
+static void unmap(struct header *h)
+{
+    munmap((char *)(h + 1) - FIRST, h->length);
+}
+
+/* Whoever exchanges the pointer at a place owns what it got there, so that no lock is needed. */
+static struct header *take_kept(size_t length)
+{
+    for (size_t i = 0; i < KEPT; i++) {
+        struct header *h = atomic_exchange(&kept[i], NULL);
+        if (h != NULL && h->length == length)
+            return h;
+        h = h ? atomic_exchange(&kept[i], h) : NULL; /* back, if nobody was faster */
+        if (h != NULL)
+            unmap(h);
+    }
+    return NULL;
+}
+
+static void keep(struct header *h)
+{
+    for (size_t i = 0; i < KEPT && h != NULL; i++)
+        h = atomic_exchange(&kept[i], h); /* what was there moves one place on */
+    if (h != NULL)
+        unmap(h);
 }
 
 /* A fresh mapping is all zero, so this is calloc as well.  The tail that fills no huge page is
@@ -127,8 +161,10 @@ static void *hugepage_malloc(void *ctx, size_t size)
     (void)ctx;
     if (size > PTRDIFF_MAX - 2 * (size_t)HUGE)
         return NULL;
-    if (size >= settings.from)
-        return map_block(size);
+    if (size >= settings.from) {
+        struct header *h = take_kept(round_up(size + FIRST, PAGE));
+        return h ? finish(h + 1, size, h->length, ADVISED) : map_block(size);
+    }
     return finish_libc(malloc(size + sizeof(struct header)), size);
 }
 
@@ -154,8 +190,10 @@ static void hugepage_free(void *ctx, void *ptr, size_t size)
     int saved = errno;
     if (h->kind == LIBC)
         free(h);
+    else if (h->kind == ADVISED && h->length <= LARGEST_KEPT)
+        keep(h);
     else
-        munmap((char *)ptr - FIRST, h->length);
+        unmap(h);
     errno = saved;
 }
 

@@ -19,6 +19,8 @@
 
 #define VARIABLE "NEP49_SHIFT_HEADER_LOG"
 
+enum { SMALL = 1024 };
+
 /* libc writes its lists into the first bytes of a freed block, and whoever writes before the
  * start of his own meets the last ones first.  So what matters is at the end. */
 struct header {
@@ -126,7 +128,12 @@ static void *shift_calloc(void *ctx, size_t nelem, size_t elsize)
     if (__builtin_mul_overflow(nelem, elsize, &size) ||
         __builtin_add_overflow(size, sizeof(struct header), &total))
         return NULL;
-    return finish(ctx, calloc(1, total), size, "calloc\0");
+    if (size > SMALL)
+        return finish(ctx, calloc(1, total), size, "calloc\0");
+    struct header *h = malloc(total); /* glibc's calloc leaves out what it keeps for each thread */
+    if (h != NULL)
+        memset(h + 1, 0, size);
+    return finish(ctx, h, size, "calloc\0");
 }
 
 static void *shift_realloc(void *ctx, void *ptr, size_t new_size)

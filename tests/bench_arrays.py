@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What arrays cost under each reference handler, beside NumPy's default handler.
 
-    bench_arrays.py [--svg FILE] [--rounds N] [HANDLER.so ...]
+    bench_arrays.py [--rounds N] [--save FILE] [--svg FILE] [HANDLER.so ...]
+    bench_arrays.py --draw FILE [--svg FILE]
 
 Each handler is measured in a process of its own, in which the default handler and the handler
 take turns; a figure is the median over the rounds of the ratio between the two.  Without
-arguments all that are built are measured.  Part of `make bench`.
+arguments all that are built are measured.  Prints tables, and draws a chart of them where there
+is matplotlib; --save keeps the figures, --draw makes tables and chart of those that were kept.
+Part of `make bench`.
 """
 
 import argparse
@@ -19,9 +22,12 @@ import sys
 import threading
 import time
 
+import machine
+
 SMALL = [16, 64, 256, 1000]
 SIZES = SMALL + [4 << 10, 64 << 10, 1 << 20, 16 << 20]
 THREADS = [1, 2, 4]
+THREADED = [64, 64 << 10]  # the sizes for several threads
 TOUCHED = 256 << 20
 ENOUGH = 0.003  # seconds for one measurement
 
@@ -171,10 +177,10 @@ def measure(path, rounds):
     rows = []
     for what, work in WORK.items():
         for size in SIZES:
-            for threads in THREADS if size in (64, 64 << 10) else [1]:
+            for threads in THREADS if size in THREADED and what != "zeros" else [1]:
                 rows.append({"what": what, "size": size, "threads": threads,
                              "ratio": ratio(handlers, work, size, threads, rounds)})
-    return {"rows": rows, "first touch": first_touch(handlers, max(3, rounds // 3))}
+    return {"rows": rows, "first touch": first_touch(handlers, max(3, rounds // 2))}
 
 
 def shown(size):
@@ -184,90 +190,93 @@ def shown(size):
     return f"{size} B"
 
 
-def show(name, figures):
-    if "refused" in figures:
-        print(f"{name}: not measured: {figures['refused']}")
+def number(ratio):
+    return f"{ratio:.2f}" if ratio < 9.95 else f"{ratio:.0f}"
+
+
+def table(title, columns, rows):
+    """In Markdown, so that it can be put into a page."""
+    print(f"\n| {title} | " + " | ".join(columns) + " |")
+    print("| " + " | ".join(["---"] * (len(columns) + 1)) + " |")
+    for name, values in rows:
+        print(f"| {name} | " + " | ".join(number(value) for value in values) + " |")
+
+
+def show(results):
+    """All figures as tables; a ratio of 1 is the default handler's time."""
+    measured = {name: figures for name, figures in results["handlers"].items()
+                if "rows" in figures}
+    ratios = {(name, r["what"], r["size"], r["threads"]): r["ratio"]
+              for name, figures in measured.items() for r in figures["rows"]}
+    for what in WORK:
+        table(what, [shown(size) for size in SIZES],
+              [(name, [ratios[name, what, size, 1] for size in SIZES]) for name in measured])
+    cases = [(what, size) for what in WORK for size in THREADED if what != "zeros"]
+    table("threads: 1, 2, 4", [f"{what}, {shown(size)}, {threads}"
+                               for what, size in cases for threads in THREADS],
+          [(name, [ratios[name, what, size, threads] for what, size in cases
+                   for threads in THREADS]) for name in measured])
+    table("first touch of 256 MiB: times as fast as the default",
+          ["without its advice on huge pages", "with it"],
+          [(name, [figures["first touch"]["without"], figures["first touch"]["with"]])
+           for name, figures in measured.items()])
+    for name, figures in results["handlers"].items():
+        if "refused" in figures:
+            print(f"\n{name}: not measured: {figures['refused']}")
+
+
+def measure_all(paths, rounds):
+    import numpy
+    results = {"machine": machine.describe(), "numpy": numpy.__version__, "handlers": {}}
+    for path in paths:
+        name = os.path.basename(path).removesuffix(".so")
+        done = subprocess.run([sys.executable, "-B", __file__, "--measure", os.path.abspath(path),
+                               "--rounds", str(rounds)], stdout=subprocess.PIPE)
+        if done.returncode:
+            sys.exit(f"{name}: the process that measures it ended with {done.returncode}")
+        results["handlers"][name] = json.loads(done.stdout)
+    return results
+
+
+def draw(results, path):
+    try:
+        import draw_arrays
+    except ImportError as error:
+        print(f"\nno chart is drawn: {error} (Debian's python3-matplotlib has it)")
         return
-    for row in figures["rows"]:
-        threads = "1 thread" if row["threads"] == 1 else f"{row['threads']} threads"
-        print(f"{name:14} {row['what']:8} {shown(row['size']):>8}  {threads:9} "
-              f"{row['ratio']:6.2f} x the default")
-    touch = figures["first touch"]
-    print(f"{name:14} first touch of 256 MiB: {touch['without']:.2f} times as fast as the default "
-          f"without its advice on huge pages, {touch['with']:.2f} times with it", flush=True)
-
-
-def chart(results):
-    """The ratios for `empty` on one thread as lines over the size, as SVG text."""
-    import math
-    width, height, left, top, bottom = 760, 420, 60, 40, 330
-    low, high = math.log2(0.5), math.log2(64)
-    named = [(n, f) for n, f in sorted(results.items()) if "rows" in f]
-    colours = ["#1b6ca8", "#c8553d", "#3c8d53", "#8a5aa8", "#b8860b", "#4a4a4a", "#d0589a",
-               "#2aa198", "#6b8e23", "#a0522d", "#5566cc"]
-
-    def x(size):
-        return left + (math.log2(size) - 4) / 20 * (width - left - 170)
-
-    def y(value):
-        place = (min(max(math.log2(value), low), high) - low) / (high - low)
-        return bottom - place * (bottom - top)
-
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-             'font-family="sans-serif" font-size="12">',
-             '<rect width="100%" height="100%" fill="white"/>',
-             f'<text x="{left}" y="20" font-size="14">np.empty(n) and drop: time over NumPy\'s '
-             'default handler</text>']
-    for power in range(-1, 7):
-        at = y(2.0 ** power)
-        lines.append(f'<line x1="{left}" x2="{width - 170}" y1="{at:.1f}" y2="{at:.1f}" '
-                     f'stroke="{"#888" if power == 0 else "#ddd"}"/>'
-                     f'<text x="{left - 8}" y="{at + 4:.1f}" text-anchor="end">'
-                     f'{2.0 ** power:g} x</text>')
-    for size in SIZES:
-        lines.append(f'<text x="{x(size):.1f}" y="{bottom + 18}" text-anchor="middle" '
-                     f'font-size="10">{shown(size)}</text>')
-    for place, (name, figures) in enumerate(named):
-        colour = colours[place % len(colours)]
-        points = " ".join(f"{x(r['size']):.1f},{y(r['ratio']):.1f}" for r in figures["rows"]
-                          if r["what"] == "empty" and r["threads"] == 1)
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" '
-                     'stroke-width="2"/>'
-                     f'<text x="{width - 155}" y="{top + 10 + 20 * place}" fill="{colour}">'
-                     f'{name}</text>')
-    return "\n".join(lines + ["</svg>", ""])
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    draw_arrays.draw(results, path, SIZES, THREADED, THREADS, shown)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    built = os.environ.get("top_builddir")
-    parser.add_argument("--svg", default=built and os.path.join(built, "docs", "arrays.svg"),
-                        help="write a chart there (under make bench: docs/arrays.svg)")
+    top = os.environ.get("top_builddir")
+    parser.add_argument("--svg", default=top and os.path.join(top, "docs", "handlers.svg"),
+                        help="draw a chart there (under make bench: docs/handlers.svg)")
     parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--save", metavar="FILE", help="keep the figures there, as JSON")
+    parser.add_argument("--draw", metavar="FILE", help="measure nothing, take these figures")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("handlers", nargs="*")
     arguments = parser.parse_args()
     if arguments.measure:
         print(json.dumps(measure(arguments.measure, arguments.rounds)))
-        return 0
-    top = os.environ.get("top_builddir", ".")
-    paths = arguments.handlers or sorted(glob.glob(os.path.join(top, "handlers/.libs/*.so")))
-    results = {}
-    for path in paths:
-        name = os.path.basename(path).removesuffix(".so")
-        done = subprocess.run([sys.executable, "-B", __file__, "--measure", os.path.abspath(path),
-                               "--rounds", str(arguments.rounds)], stdout=subprocess.PIPE)
-        if done.returncode:
-            print(f"{name}: the process that measures it ended with {done.returncode}")
-            return 1
-        results[name] = json.loads(done.stdout)
-        show(name, results[name])
+        return
+    if arguments.draw:
+        with open(arguments.draw, encoding="utf-8") as file:
+            results = json.load(file)
+    else:
+        built = glob.glob(os.path.join(top or ".", "handlers", ".libs", "*.so"))
+        results = measure_all(arguments.handlers or sorted(built), arguments.rounds)
+    print(f"arrays, as multiples of the time under NumPy {results['numpy']}'s default handler\n"
+          + results["machine"])
+    show(results)
+    if arguments.save:
+        with open(arguments.save, "w", encoding="utf-8") as file:
+            json.dump(results, file)
     if arguments.svg:
-        os.makedirs(os.path.dirname(os.path.abspath(arguments.svg)), exist_ok=True)
-        with open(arguments.svg, "w", encoding="utf-8") as file:
-            file.write(chart(results))
-    return 0
+        draw(results, arguments.svg)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -19,8 +19,9 @@ def processor():
 
 def describe():
     cores = len(os.sched_getaffinity(0))
+    kernel = ".".join(platform.release().split(".")[:2])
     return "%s: %s, %d core%s, Linux %s, %s, load %.1f" % (
-        platform.node(), processor(), cores, "" if cores == 1 else "s", platform.release(),
+        platform.node(), processor(), cores, "" if cores == 1 else "s", kernel,
         " ".join(platform.libc_ver()), os.getloadavg()[0])
 
 

@@ -245,7 +245,7 @@ static bool is_smart_terminal(int fd)
 static void show_progress(const struct coordinator *c)
 {
     struct board *board = c->plan.board;
-    if (!is_smart_terminal(STDERR_FILENO) || c->options->quiet)
+    if (!c->plan.shows_progress)
         return;
     const char *id = "starting Python";
     for (size_t i = 0; i < c->jobs; i++) {
@@ -258,7 +258,7 @@ static void show_progress(const struct coordinator *c)
 
 static void clear_progress(const struct coordinator *c)
 {
-    if (is_smart_terminal(STDERR_FILENO) && !c->options->quiet)
+    if (c->plan.shows_progress)
         fputs("\r\033[K", stderr);
 }
 
@@ -525,6 +525,7 @@ static void set_up(struct coordinator *c, char **argv)
         c->options->python != NULL ? checked_python(c->options->python) : DEFAULT_PYTHON;
     if (c->options->memcheck)
         enter_memcheck(c, argv);
+    c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
     c->plan.timeout_is_given = c->options->timeout != 0;
     c->plan.timeout = c->options->timeout != 0 ? c->options->timeout
                       : memcheck_is_running()  ? memcheck_timeout

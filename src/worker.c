@@ -38,6 +38,8 @@ static struct {
     char **for_check;     /* that of Check: with TEMP of our choice */
     long cores;
     double limit; /* seconds that the property may take */
+    TCase *tcase; /* for whichever property it is */
+    SRunner *runner;
 } worker;
 
 /* How much slower everything is on a machine that has more to run than it has cores. */
@@ -274,13 +276,13 @@ static void keep_output(struct record *record)
 }
 
 /* Check forks in here, so this stands between CPython's fences. */
-static void run_fenced(SRunner *runner)
+static void run_fenced(void)
 {
     worker.environment = environ;
     if (worker.python_up)
         python_before_fork();
     environ = worker.for_check;
-    srunner_run_all(runner, CK_SILENT);
+    srunner_run_all(worker.runner, CK_SILENT);
     environ = worker.environment;
     if (worker.python_up)
         python_after_fork_parent();
@@ -299,21 +301,15 @@ static void run_under_check(size_t index)
         record->verdict = BROK;
         return;
     }
-    Suite *suite = suite_create("battery");
-    TCase *tcase = tcase_create(property->id);
-    tcase_set_timeout(tcase, worker.limit);
-    tcase_add_checked_fixture(tcase, begin_in_child, NULL);
-    tcase_add_test(tcase, check_runs_property);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_FORK);
-    run_fenced(runner);
-    TestResult **results = srunner_results(runner);
+    int before = srunner_ntests_run(worker.runner);
+    tcase_set_timeout(worker.tcase, worker.limit);
+    run_fenced();
+    int after = srunner_ntests_run(worker.runner);
+    TestResult **results = srunner_results(worker.runner);
     keep_output(record);
-    enum verdict verdict = judge_end(record, srunner_ntests_run(runner) == 1 ? results[0] : NULL);
+    enum verdict verdict = judge_end(record, after > before ? results[after - 1] : NULL);
     verdict = judge_memcheck(record, verdict);
     free(results);
-    srunner_free(runner);
     children_end(NULL, 0); /* what it left running outside its process group */
     record->seconds = clock_since(begin);
     record->verdict = verdict;
@@ -330,7 +326,7 @@ static void take(size_t number, size_t index, int doorbell)
     run_under_check(index);
     atomic_store(&board->workers[number].property, 0);
     atomic_fetch_add(&board->finished, 1);
-    if (write(doorbell, "", 1) < 0 && errno == EPIPE)
+    if (worker.plan->shows_progress && write(doorbell, "", 1) < 0 && errno == EPIPE)
         _exit(4); /* the coordinator is gone */
 }
 
@@ -371,6 +367,19 @@ static bool wait_for_first(struct board *board, size_t number, int doorbell)
     while (board_record(board, 0)->verdict == VERDICT_NONE && atomic_load(&board->hopeless) == 0)
         nanosleep(&(struct timespec){0, 200000}, NULL);
     return worker_subject_lives(board);
+}
+
+/* One test case, which is run for each property: made before Python has come and gone all over the
+ * heap, it lies on few pages, and each page that Check writes to is copied for each fork. */
+static void make_runner(void)
+{
+    Suite *suite = suite_create("battery");
+    worker.tcase = tcase_create("property");
+    tcase_add_checked_fixture(worker.tcase, begin_in_child, NULL);
+    tcase_add_test(worker.tcase, check_runs_property);
+    suite_add_tcase(suite, worker.tcase);
+    worker.runner = srunner_create(suite);
+    srunner_set_fork_status(worker.runner, CK_FORK);
 }
 
 /* Check reads its own variables from the environment: some would leave properties out. */
@@ -444,6 +453,7 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, in
     setrlimit(RLIMIT_CORE, &no_core);
     worker.nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     struct board *board = plan->board;
+    make_runner();
     if (!fresh)
         start_python(plan);
     if (!wait_for_first(board, number, doorbell))

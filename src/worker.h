@@ -32,11 +32,13 @@ struct plan {
     bool timeout_is_given;   /* by --timeout: not to be stretched on a busy machine */
     uint64_t seed;
     const char *memcheck_folder; /* or NULL */
+    bool shows_progress;         /* somebody looks on */
 };
 
 /* Runs what is left in the queues until they are empty.  `number` is the worker's; `fresh` says
- * that it takes the properties that want no interpreter, before it starts one.  A byte goes to
- * `doorbell` after each property. */
+ * that it takes the properties that want no interpreter, before it starts one.  It holds
+ * `doorbell` open as long as it lives, and where progress is shown sends a byte after each
+ * property. */
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int doorbell);
 
 /* Runs one property in this process (--no-fork); `at_end` is called when it has ended and

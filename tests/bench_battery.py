@@ -2,9 +2,9 @@
 """How long the battery takes, and what of it is the runner's own work.
 
 The runner's own work is measured on properties that do nothing (bench_runner.c): what
-one of them costs under the runner, beside what one bare fork of the same process costs,
-with nothing in it, and with no more in it than the loading of the handler.  The least of
-several times is taken there, which is what a busy machine disturbs the least.
+one of them costs under the runner, beside what one bare fork of the same process costs;
+and the same again with the handler loaded in each.  The least of several times is taken
+there, which is what a busy machine disturbs the least.
 """
 
 import os
@@ -15,19 +15,22 @@ import time
 import machine
 
 ROUNDS = 7
-COUNT = 400  # the properties of bench_runner that do nothing
+COUNT = 400  # the properties of each sort in bench_runner
 
 TOP = os.environ["top_builddir"]
 RUNNER = os.path.join(TOP, "tests", "bench_runner")
 HANDLER = os.path.join(TOP, "handlers", ".libs", "aligned.so")
 
+CONFORM = [RUNNER, "-H", HANDLER, "--quiet", "--jobs", "1", "--run"]
+
 COMMANDS = {
     "battery": [os.environ["CONFORM"], "--handler", "aligned", "--quiet"],
-    "runner, one": [RUNNER, "-H", HANDLER, "--quiet", "--jobs", "1", "--run", "abi.loads"],
-    "runner, all": [RUNNER, "-H", HANDLER, "--quiet", "--jobs", "1"],
-    "forks, none": [RUNNER, "forks", "0"],
-    "forks": [RUNNER, "forks", str(COUNT)],
-    "forks that load": [RUNNER, "forks", str(COUNT), HANDLER],
+    "runner": CONFORM + ["abi.loads"],
+    "runner, nothing": CONFORM + ["nothing.*"],
+    "runner, loading": CONFORM + ["loading.*"],
+    "forks": [RUNNER, "forks", "0"],
+    "forks, nothing": [RUNNER, "forks", str(COUNT)],
+    "forks, loading": [RUNNER, "forks", str(COUNT), HANDLER],
 }
 
 
@@ -50,19 +53,18 @@ def main():
     print(machine.describe())
     times = measure()
 
-    def one(name, without):
-        return (min(times[name]) - min(times[without])) / COUNT * 1e3
+    def one(who, what):
+        """Milliseconds for each, without what starting and ending costs."""
+        return (min(times[who + ", " + what]) - min(times[who])) / COUNT * 1e3
 
-    runner = one("runner, all", "runner, one")
-    bare = one("forks", "forks, none")
-    loading = one("forks that load", "forks, none")
     battery = times["battery"]
     spread = (statistics.median(battery), ROUNDS, min(battery), max(battery))
     print("the battery on aligned        %5.3f s (median of %d, %.3f to %.3f)" % spread)
-    print("Python and NumPy, up and down %5.3f s" % min(times["forks, none"]))
-    print("an empty property, runner     %5.3f ms" % runner)
-    for what, fork in (("fork that loads the handler", loading), ("bare fork", bare)):
-        print("a %-27s %5.3f ms; runner / fork = %.2f" % (what, fork, runner / fork))
+    print("Python and NumPy, up and down %5.3f s" % min(times["forks"]))
+    for what, words in (("nothing", "that does nothing"), ("loading", "that loads the handler")):
+        runner, fork = one("runner", what), one("forks", what)
+        print("a property %-23s %5.3f ms; a fork %-23s %5.3f ms; ratio %.2f"
+              % (words, runner, words, fork, runner / fork))
 
 
 main()

@@ -3,8 +3,9 @@
  * What the runner costs: conform with a battery of properties that do nothing, and the bare
  * forks of the same warm process to compare it with.  tests/bench_battery.py times both.
  *
- *     bench_runner OPTION...          conform, with NOTHINGS properties that only load the subject
- *     bench_runner forks N [HANDLER]  N bare forks; with HANDLER each of them loads it
+ *     bench_runner OPTION...          conform, with EACH properties nothing.N that do nothing, and
+ * as many loading.N that only load the subject bench_runner forks N [HANDLER]  N bare forks; with
+ * HANDLER each of them loads it
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,34 +19,42 @@
 #include "options.h"
 #include "python.h"
 
-enum { NOTHINGS = 400 };
+enum { EACH = 400 };
 
 GROUP(abi, 1, "The one that the coordinator wants first.");
 GROUP(nothing, 2, "Properties that do nothing.");
+GROUP(loading, 3, "Properties that only load the subject.");
 
 static void do_nothing(void)
 {
 }
 
+static void add(struct property *property, const char *id, enum world world)
+{
+    *property = (struct property){.id = id,
+                                  .judge = JUDGE_HANDLER,
+                                  .clause = "the property comes to its end",
+                                  .source = "nep49.h",
+                                  .why = "what is left is the runner's own work",
+                                  .hint = "see conform --explain abi.loads",
+                                  .looks = "FAIL",
+                                  .world = world,
+                                  .run = do_nothing,
+                                  .file = __FILE__,
+                                  .line = __LINE__};
+    property_register(property);
+}
+
 __attribute__((constructor)) static void register_all(void)
 {
-    static struct property properties[NOTHINGS + 1];
-    static char ids[NOTHINGS + 1][16] = {"abi.loads"};
-    for (int i = 0; i <= NOTHINGS; i++) {
-        if (i > 0)
-            snprintf(ids[i], sizeof ids[i], "nothing.%d", i);
-        properties[i] = (struct property){.id = ids[i],
-                                          .judge = JUDGE_HANDLER,
-                                          .clause = "the subject can be loaded",
-                                          .source = "nep49.h",
-                                          .why = "what is left is the runner's own work",
-                                          .hint = "see conform --explain abi.loads",
-                                          .looks = "FAIL",
-                                          .world = WORLD_BARE,
-                                          .run = do_nothing,
-                                          .file = __FILE__,
-                                          .line = __LINE__};
-        property_register(&properties[i]);
+    static struct property first, nothing[EACH], loading[EACH];
+    static char ids[2][EACH][16];
+    add(&first, "abi.loads", WORLD_BARE);
+    for (int i = 0; i < EACH; i++) {
+        snprintf(ids[0][i], sizeof ids[0][i], "nothing.%d", i);
+        snprintf(ids[1][i], sizeof ids[1][i], "loading.%d", i);
+        add(&nothing[i], ids[0][i], WORLD_UNLOADED);
+        add(&loading[i], ids[1][i], WORLD_BARE);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "battery.h"
@@ -77,7 +78,7 @@ PROPERTY(process_fork_child,
 }
 
 /* Two threads are busy, a third forks meanwhile. */
-enum { BUSY = 2, CREW = BUSY + 1, FORKS = 8, DEADLINE_S = 2 };
+enum { BUSY = 2, CREW = BUSY + 1, FORKS = 8 };
 struct member {
     size_t number;
     atomic_bool *done;
@@ -103,14 +104,16 @@ static void too_late(int number)
     (void)number;
     broken(text("calls of a forked child to return, when another thread was inside the subject at "
                 "the fork"),
-           "no end after %d s", DEADLINE_S);
+           "no end after %.3g s", patience());
 }
 
 static void use_in_time(void *data)
 {
     struct block *kept = data;
     signal(SIGALRM, too_late);
-    alarm(DEADLINE_S * (is_slow() ? 10 : 1));
+    long microseconds = (long)(patience() * 1e6);
+    struct itimerval soon = {.it_value = {microseconds / 1000000, microseconds % 1000000}};
+    setitimer(ITIMER_REAL, &soon, NULL);
     for (size_t size = 10; size <= 10000; size *= 10) {
         void *p = must_malloc(size), *q = must_calloc(1, size);
         p = must_realloc(p, 2 * size);
@@ -122,7 +125,7 @@ static void use_in_time(void *data)
                    "thread was inside the subject");
     kept->p = must_realloc(kept->p, kept->size * 3);
     subject_free(kept->p, kept->size * 3);
-    alarm(0);
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
 }
 
 static void work(void *data)
@@ -154,7 +157,7 @@ PROPERTY(process_fork_while_busy,
     .hint   = "take every lock in pthread_atfork's prepare handler and give it back in the other "
               "two",
     .looks  = "WARN: calls of a forked child to return, when another thread was inside the "
-              "subject at the fork; no end after 2 s",
+              "subject at the fork; no end after 3.33 s",
     .world  = WORLD_BARE)
 {
     if (CONFORM_SANITIZED)

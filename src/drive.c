@@ -602,6 +602,12 @@ bool is_slow(void)
     return CONFORM_SANITIZED || memcheck_is_running();
 }
 
+double patience(void)
+{
+    static const double without_limit = 3;
+    return drive.setup.limit > 0 ? drive.setup.limit / 3 : without_limit;
+}
+
 size_t stride(size_t longer)
 {
     return is_slow() || clock_since(drive.begun) > 1 ? longer : 1;

@@ -130,6 +130,10 @@ size_t output_so_far(void);
 /* True where memcheck runs this, or a sanitizer is built in: loops may then be shorter. */
 bool is_slow(void);
 
+/* Seconds after which something that ought to be done at once hangs: well before the property's own
+ * limit, so that there is time to say so. */
+double patience(void);
+
 /* How far a loop over many sizes goes at a time: 1, or `longer` where is_slow, and once this
  * property has taken a second, because the subject is slow or the machine busy. */
 size_t stride(size_t longer);
@@ -143,6 +147,7 @@ struct drive_setup {
     struct load *load; /* to be filled in, or NULL */
     uint64_t seed;
     const char *python_path;
+    double limit;         /* seconds until this process is ended; 0: never */
     void (*at_end)(void); /* instead of leaving the process: --no-fork */
 };
 

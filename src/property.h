@@ -40,6 +40,7 @@ enum world {
     WORLD_UNLOADED, /* interpreter up, NumPy imported, GIL held; the property loads the subject */
     WORLD_FRESH,    /* no interpreter yet and no subject: the property starts and loads them */
 };
+enum { WORLDS = WORLD_FRESH + 1 };
 
 struct property {
     const char *id; /* group.what-holds; it never changes its meaning */

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "property.h"
+
 enum verdict {
     VERDICT_NONE, /* not yet: never in a report */
     PASS,
@@ -105,8 +107,9 @@ struct board {
     size_t header_size;                     /* likewise */
     _Atomic size_t next_fresh, next_python; /* the two queues that workers take from */
     _Atomic size_t finished;
-    _Atomic int hopeless; /* 1: a worker cannot be replaced; nobody waits for it */
-    _Atomic int timeouts; /* so far: the next ones are cut shorter */
+    _Atomic int hopeless;             /* 1: a worker cannot be replaced; nobody waits for it */
+    _Atomic int timeouts;             /* so far: the next ones are cut shorter */
+    _Atomic uint64_t slowest[WORLDS]; /* nanoseconds, of what has passed in each world */
     struct {
         _Atomic size_t property; /* 1 + index of what it runs now; 0: nothing */
         _Atomic uint64_t since;  /* on the monotonic clock, nanoseconds */

@@ -51,13 +51,34 @@ static double slowness(void)
     return load / (double)worker.cores;
 }
 
-double worker_time_limit(const struct plan *plan)
+/* What is enough by far for the properties of that world, going by those that have ended. */
+static double learned_limit(const struct plan *plan, enum world world)
+{
+    static const double least_part = 0.02, least = 0.2, times = 5;
+    double slowest = (double)atomic_load(&plan->board->slowest[world]) / 1e9;
+    double limit = times * slowest;
+    limit = limit > plan->timeout * least_part ? limit : plan->timeout * least_part;
+    return limit > least ? limit : least;
+}
+
+double worker_time_limit(const struct plan *plan, enum world world)
 {
     static const double parts[] = {1, 0.2, 0.2, 0.1};
-    enum { LAST = sizeof parts / sizeof *parts - 1 };
+    enum { LAST = sizeof parts / sizeof *parts - 1, MANY = 4 };
     int timeouts = atomic_load(&plan->board->timeouts);
-    return plan->timeout * parts[timeouts < LAST ? timeouts : LAST] *
-           (plan->timeout_is_given ? 1 : slowness());
+    double limit = plan->timeout * parts[timeouts < LAST ? timeouts : LAST];
+    double learned = learned_limit(plan, world);
+    if (timeouts >= MANY && learned < limit)
+        limit = learned;
+    return limit * (plan->timeout_is_given ? 1 : slowness());
+}
+
+static void learn_limit(struct board *board, enum world world, uint64_t nanoseconds)
+{
+    uint64_t slowest = atomic_load(&board->slowest[world]);
+    while (nanoseconds > slowest &&
+           !atomic_compare_exchange_weak(&board->slowest[world], &slowest, nanoseconds))
+        continue;
 }
 
 bool worker_subject_lives(struct board *board)
@@ -115,6 +136,7 @@ static void begin_in_child(void)
         .load = first ? board_load(plan->board) : NULL,
         .seed = plan->seed,
         .python_path = plan->python_path,
+        .limit = worker.limit,
     };
     board_fence(plan->board, worker.index, first);
     if (worker.python_up)
@@ -312,6 +334,8 @@ static void run_under_check(size_t index)
     free(results);
     children_end(NULL, 0); /* what it left running outside its process group */
     record->seconds = clock_since(begin);
+    if (verdict == PASS)
+        learn_limit(worker.plan->board, property->world, clock_now() - begin);
     record->verdict = verdict;
 }
 
@@ -320,7 +344,7 @@ static void take(size_t number, size_t index, int doorbell)
     struct board *board = worker.plan->board;
     uint64_t since = clock_now();
     atomic_store(&board->workers[number].since, since);
-    worker.limit = worker_time_limit(worker.plan);
+    worker.limit = worker_time_limit(worker.plan, worker.plan->properties[index]->world);
     atomic_store(&board->workers[number].until, since + (uint64_t)(worker.limit * 1e9));
     atomic_store(&board->workers[number].property, index + 1);
     run_under_check(index);

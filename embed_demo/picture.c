@@ -87,7 +87,7 @@ static double usual_height(const double *heights, size_t count)
 
 static void paint(const double *heights, int side, double highest, unsigned char *rgb)
 {
-    double steepness = 0.25 * side / 2; /* of slopes over two points, exaggerated for the eye */
+    double steepness = 0.2 * side / 2; /* of slopes over two points, exaggerated for the eye */
     for (int row = 0; row < side; row++) {
         for (int column = 0; column < side; column++) {
             double height = at(heights, side, row, column) / highest;

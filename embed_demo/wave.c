@@ -23,11 +23,11 @@
 #include "wave.h"
 #include "workers.h"
 
-/* When to look, and the drops: where they fall, how wide they are. */
-static const double until = 0.42;
+/* When to look, and the drops: where they fall, how high the water stands there, and how wide. */
+static const double until = 0.36;
 static const struct {
-    double x, y, width;
-} drops[] = {{0.31, 0.64, 0.030}, {0.72, 0.30, 0.030}};
+    double x, y, height, width;
+} drops[] = {{0.31, 0.64, 1.0, 0.024}, {0.72, 0.30, 0.8, 0.020}, {0.66, 0.80, 0.6, 0.016}};
 
 /* What the host lends to the threads. */
 struct surface {
@@ -55,7 +55,8 @@ static void set_modes(double *modes)
         for (int n = 1; n <= WAVE_MODES; n++) {
             double sum = 0;
             for (size_t i = 0; i < sizeof drops / sizeof *drops; i++)
-                sum += bell(drops[i].y, drops[i].width, m) * bell(drops[i].x, drops[i].width, n) *
+                sum += drops[i].height * bell(drops[i].y, drops[i].width, m) *
+                       bell(drops[i].x, drops[i].width, n) *
                        pow(frequency(m, n) * drops[i].width, 2) / 2;
             *modes++ = sum;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Two drops fall into a square pool.  A script says what the water does; the host knows.
+ * Three drops fall into a square pool.  A script says what the water does; the host knows.
  *
  * Whoever includes this has included Python.h.
  */
@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-enum { WAVE_MODES = 64 };
+enum { WAVE_MODES = 96 };
 
 struct wave_job {
     PyObject *function;  /* of the script, see host.wave */

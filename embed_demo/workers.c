@@ -178,9 +178,10 @@ static void wait_for_all(struct crew *crew)
     do {
         if (draws)
             draw_progress(crew);
-        Py_BEGIN_ALLOW_THREADS ended = all_ended(crew);
-        Py_END_ALLOW_THREADS if (PyErr_CheckSignals() != 0)
-        {
+        PyThreadState *state = PyEval_SaveThread();
+        ended = all_ended(crew);
+        PyEval_RestoreThread(state);
+        if (PyErr_CheckSignals() != 0) {
             pass_interrupt_on(crew, interrupted);
             interrupted = true;
         }

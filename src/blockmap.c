@@ -534,7 +534,7 @@ static inline unsigned begin_before(const struct page *page, unsigned offset)
     return begin_before_many(page, offset);
 }
 
-static uintptr_t last_at(const struct place *place)
+static inline uintptr_t last_at(const struct place *place)
 {
     return last_byte(place->base + place->page->start[place->at],
                      values_of(place->page)[place->at].size & (FIELD_LIMIT - 1));
@@ -564,8 +564,8 @@ static bool next_group(const struct blockmap *map, uintptr_t address, bool upwar
     return true;
 }
 
-static bool place_in(struct place *place, struct group *group, uintptr_t address, uint64_t mask,
-                     bool upwards)
+static inline bool place_in(struct place *place, struct group *group, uintptr_t address,
+                            uint64_t mask, bool upwards)
 {
     if (mask == 0)
         return false;
@@ -698,8 +698,8 @@ static inline struct page *find_page(struct group *group, uintptr_t address)
 }
 
 /* Where the block is that begins at or before the address in the same page. */
-static bool place_at_or_before(const struct blockmap *map, uintptr_t address, struct group **group,
-                               struct place *place)
+static inline bool place_at_or_before(const struct blockmap *map, uintptr_t address,
+                                      struct group **group, struct place *place)
 {
     *group = find_group(map, address);
     place->page = find_page(*group, address);
@@ -711,8 +711,8 @@ static bool place_at_or_before(const struct blockmap *map, uintptr_t address, st
     return before > 0;
 }
 
-static bool place_exactly(const struct blockmap *map, uintptr_t address, struct group **group,
-                          struct place *place)
+static inline bool place_exactly(const struct blockmap *map, uintptr_t address,
+                                 struct group **group, struct place *place)
 {
     return place_at_or_before(map, address, group, place) &&
            place->base + place->page->start[place->at] == address;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--handler python:MODULE:ATTR, on a module made with ctypes, and on one made with Cython."""
+"""--handler python:MODULE:ATTR, on a module made with ctypes, on one made with Cython, and on a
+handler of numpy-allocator's, where that is installed."""
 
 import json
 import os
@@ -50,9 +51,9 @@ def refusals(tap, environment):
               "no such module", result)
 
 
-def bad_of(module, environment):
+def bad_of(module, attribute, environment):
     """The handler properties that speak against it in the whole battery, and the result."""
-    result = suite.conform("-H", "python:%s:capsule" % module, "--json=-", env=environment)
+    result = suite.conform("-H", "python:%s:%s" % (module, attribute), "--json=-", env=environment)
     report = json.loads(result.stdout) if result.stdout.startswith("{") else {"properties": []}
     properties = [p for p in report["properties"] if p["judge"] == "handler"]
     if len(properties) < 100:
@@ -63,16 +64,27 @@ def bad_of(module, environment):
 def ctypes_whole(tap, environment):
     """Callbacks of ctypes clear the exception that is pending, so such a handler is not conformant,
     which shows wherever NumPy frees while it raises; what its functions do with memory is sound."""
-    bad, result = bad_of("offers_ctypes", environment)
+    bad, result = bad_of("offers_ctypes", "capsule", environment)
     sound = ("abi.", "malloc.", "calloc.", "realloc.", "owndata.")
     good = result.code == suite.NOT_CONFORMANT and "free.keeps-pending-exception" in bad
     tap.point(good and not [each for each in bad if each.startswith(sound)],
               "offers_ctypes loses pending exceptions, and keeps contents", bad)
 
 
-def cython_whole(tap, environment):
-    bad, result = bad_of("offers_cython", environment)
-    tap.point(result.code == 0 and not bad, "offers_cython is conformant", bad or result)
+def conformant(tap, module, attribute, environment):
+    bad, result = bad_of(module, attribute, environment)
+    tap.point(result.code == 0 and not bad, module + " is conformant", bad or result)
+
+
+def numpy_allocator(tap, environment):
+    """The package from PyPI: its handlers are classes, put in force by `with`."""
+    module = "offers_numpy_allocator"
+    if suite.run([suite.PYTHON, "-c", "import numpy_allocator"]).code != 0:
+        tap.skip(module, "numpy-allocator is not installed")
+        return
+    offers(tap, module, [(module, "a context manager"),
+                         (module + ".handler", "a function that returns a capsule")], environment)
+    conformant(tap, module, module, environment)
 
 
 def working_directory(tap):
@@ -113,13 +125,14 @@ def main():
     working_directory(tap)
     exec_too(tap, environment)
     ctypes_whole(tap, environment)
+    numpy_allocator(tap, environment)
     with suite.scratch() as folder:
         if build_cython(folder):
             environment = {"PYTHONPATH": folder}
             offers(tap, "offers_cython",
                    [("capsule", "a capsule"), ("install", "a function that installs its handler")],
                    environment)
-            cython_whole(tap, environment)
+            conformant(tap, "offers_cython", "capsule", environment)
         else:
             tap.skip("offers_cython", "this Python has no Cython and setuptools")
     tap.end()

@@ -28,11 +28,23 @@ static void begin(void)
              "statically or with -Bsymbolic");
 }
 
+/* So many requests are refused, one after the other. */
+enum { MOST_REFUSALS = 20000 };
+
+/* What stands in the books of interpose.h has to be all. */
+static struct interpose_counts whole_counts(void)
+{
+    struct interpose_counts counts = interpose_counts();
+    if (counts.left_out > 0)
+        stopped_short("it holds so much of libc's that the books are full");
+    return counts;
+}
+
 /* What is held, once it is no more than `blocks` and `bytes`, or when a thread of the handler's
  * that gives back later has had two seconds to get there. */
 static struct interpose_counts held_at_most(size_t blocks, size_t bytes)
 {
-    struct interpose_counts held = interpose_counts();
+    struct interpose_counts held = whole_counts();
     for (int waits = 0; (held.blocks > blocks || held.bytes > bytes) && waits < 400; waits++) {
         nanosleep(&(struct timespec){0, 5000000}, NULL);
         held = interpose_counts();
@@ -74,8 +86,7 @@ static void exercise(struct blocks *blocks)
 /* Runs exercise with request 1 refused, then 2, and so on, until none is. */
 static void refuse_each(bool onwards)
 {
-    enum { MOST = 400 };
-    for (size_t nth = 1; nth <= MOST; nth++) {
+    for (size_t nth = 1;; nth++) {
         struct blocks blocks = {0};
         step("request %zu of libc %s refused", nth, onwards ? "and all after it are" : "is");
         interpose_refuse(nth, onwards);
@@ -90,6 +101,10 @@ static void refuse_each(bool onwards)
         subject_free(p, 1000);
         if (!refused)
             return;
+        if (nth == MOST_REFUSALS || time_is_up()) {
+            stopped_short("request %zu of libc was refused, and it makes more", nth);
+            return;
+        }
     }
 }
 
@@ -121,13 +136,13 @@ PROPERTY(exhaustion_no_leak,
     .hint   = "give back what was taken before the request that was refused",
     .looks  = "WARN: 64 blocks more than before are held after 64 refused calls")
 {
-    enum { ROUNDS = 64, DEEPEST = 6 };
+    enum { ROUNDS = 64 };
     begin();
-    for (size_t nth = 1; nth <= DEEPEST; nth++) {
+    for (size_t nth = 1;; nth++) {
         size_t held[2] = {0}, refused = 0;
         for (size_t round = 0; round < ROUNDS + 8; round++) {
             if (round == 8) /* what is made once is made by now */
-                held[0] = interpose_counts().blocks;
+                held[0] = whole_counts().blocks;
             static const size_t sizes[] = {40, 5000, 200000};
             size_t size = sizes[round % 3];
             void *old = must_malloc(size);
@@ -147,6 +162,11 @@ PROPERTY(exhaustion_no_leak,
             held[1] < held[0] + ROUNDS / 4,
             text("no more to be held after %d calls in which request %zu was refused", ROUNDS, nth),
             "%zu blocks of libc's before, %zu after", held[0], held[1]);
+        if (nth == MOST_REFUSALS || time_is_up()) {
+            stopped_short("request %zu of libc and all after it were refused, and it makes more",
+                          nth);
+            return;
+        }
     }
 }
 
@@ -174,7 +194,7 @@ PROPERTY(exhaustion_balance,
         }
         blocks_free_all(&blocks);
         if (round == ROUNDS / 3) /* what is made once is made by now */
-            begun = interpose_counts();
+            begun = whole_counts();
     }
     size_t most_blocks = begun.blocks + BLOCKS / 2;
     size_t most_bytes = begun.bytes + begun.bytes / 2 + (1 << 20);

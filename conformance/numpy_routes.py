@@ -833,7 +833,7 @@ CHANGE_STEP_BY_STEP = {
     "strided_records",
     "to_nothing_and_back",
 }
-MOST_REFUSALS = 60
+MOST_REFUSALS = 5000
 
 
 def expect_out_of_memory(family):
@@ -860,7 +860,7 @@ def expect_out_of_memory(family):
 
 
 def refuse_each(shortage, function, wanted, at_rest):
-    for nth in range(1, MOST_REFUSALS):
+    for nth in range(1, MOST_REFUSALS + 1):
         when = shortage.describe(nth)
         _conform.step("NumPy works on %s %s" % (function.__name__, when))
         result, refused = shortage.attempt(function, nth)
@@ -873,6 +873,10 @@ def refuse_each(shortage, function, wanted, at_rest):
         if refused == 0 and missing:
             _conform.broken("memory for %s, nothing being refused" % function.__name__, "none")
         if refused == 0:
+            return
+        if nth == MOST_REFUSALS or _conform.time_is_up():
+            _conform.stopped_short("NumPy worked on %s %s, and there are more requests"
+                                   % (function.__name__, when))
             return
 
 

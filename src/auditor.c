@@ -335,28 +335,29 @@ static void check_aligned(struct auditor *a, const void *p, size_t size, const c
                  function, p, size, alignment);
 }
 
-/* The index of the Python line that runs, remembered once; 0 where lines are not wanted. */
+/* The index of the Python line that runs, remembered once; 0 where lines are not wanted, or there
+ * is no room for more of them. */
 static uint32_t origin(struct auditor *a)
 {
     char line[256];
     if (!a->options.stacks)
         return 0;
     describe_python(line, sizeof line);
+    if (line[0] == '\0')
+        snprintf(line, sizeof line, "(outside Python, without the GIL)");
     uint32_t hash = 5381;
     for (const char *c = line; *c != '\0'; c++)
         hash = hash * 33 + (unsigned char)*c;
     pthread_mutex_lock(&a->lock);
-    uint32_t at = hash % ORIGINS;
-    for (int tries = 0; tries < 64; tries++, at = (at + 1) % ORIGINS) {
-        if (at == 0)
-            continue;
-        if (a->origins[at] == NULL)
-            a->origins[at] = strdup(line[0] != '\0' ? line : "(outside Python, without the GIL)");
-        if (a->origins[at] != NULL && (strcmp(a->origins[at], line) == 0 || line[0] == '\0'))
-            break;
+    uint32_t at = hash % ORIGINS, found = 0;
+    for (int tries = 0; tries < 64 && found == 0; tries++, at = (at + 1) % ORIGINS) {
+        if (at != 0 && a->origins[at] == NULL)
+            a->origins[at] = strdup(line);
+        if (at != 0 && a->origins[at] != NULL && strcmp(a->origins[at], line) == 0)
+            found = at;
     }
     pthread_mutex_unlock(&a->lock);
-    return at;
+    return found;
 }
 
 /* Puts a block that `function` returned into the books; NULL is a refusal. */
@@ -377,15 +378,19 @@ static void enter(struct auditor *a, void *p, size_t size, const char *function,
     enum blockmap_state state = put(a, &block, &other);
     if (state == BLOCKMAP_DONE)
         count_live(a->audit, 1, (ptrdiff_t)size);
+    bump(&a->audit->unbooked, state == BLOCKMAP_NO_MEMORY);
     count_size(a->audit, size);
     pthread_mutex_unlock(&a->lock);
+    if (state == BLOCKMAP_IMPOSSIBLE)
+        violated(a, GAVE_OVERLAPPING, "%s gave %p for %zu bytes, which are more than there are",
+                 function, p, size);
     if (state == BLOCKMAP_OVERLAPS)
         violated(a, GAVE_OVERLAPPING,
                  "%s gave %p for %zu bytes, and a block of %zu bytes at %p is live", function, p,
                  size, other.size, (void *)other.address);
 }
 
-enum whose { OURS, OLDER, FREED };
+enum whose { OURS, OLDER, FREED, UNBOOKED };
 
 /* Takes a block out of the books.  `others` are blocks that are older than the audit. */
 static enum whose leave(struct auditor *a, void *p, struct live_block *block, _Atomic size_t *calls)
@@ -397,6 +402,8 @@ static enum whose leave(struct auditor *a, void *p, struct live_block *block, _A
     if (live)
         count_live(a->audit, -1, -(ptrdiff_t)block->size);
     pthread_mutex_unlock(&a->lock);
+    if (!live && !dead && a->audit->unbooked > 0)
+        return UNBOOKED; /* whose it is cannot be told, and the handler's is likelier */
     return live ? OURS : dead ? FREED : OLDER;
 }
 
@@ -474,6 +481,8 @@ static void *realloc_of_ours(struct auditor *a, void *p, size_t size, const stru
         struct live_block other;
         if (put(a, old, &other) == BLOCKMAP_DONE)
             count_live(a->audit, 1, (ptrdiff_t)old->size);
+        else
+            bump(&a->audit->unbooked, 1);
         pthread_mutex_unlock(&a->lock);
     }
     enter(a, moved, size, "realloc", &a->audit->realloc_calls);
@@ -509,6 +518,11 @@ static void *audited_realloc(void *ctx, void *p, size_t size)
         return realloc_of_ours(a, p, size, &old);
     case OLDER:
         return realloc_of_older(a, p, size);
+    case UNBOOKED: {
+        void *moved = forward_realloc(a, p, size);
+        enter(a, moved, size, "realloc", &a->audit->realloc_calls);
+        return moved;
+    }
     case FREED:
         break;
     }
@@ -548,7 +562,7 @@ static void audited_free(void *ctx, void *p, size_t size)
         a->before->allocator.free(a->before->allocator.ctx, p, size);
         return;
     }
-    if (p != NULL)
+    if (p != NULL && whose == OURS)
         check_size(a, &block, size);
     struct around around = begin(a);
     a->inner->allocator.free(a->inner->allocator.ctx, p, size);
@@ -626,9 +640,18 @@ void auditor_print_live(struct auditor *auditor, FILE *file, size_t most)
     blockmap_each(auditor->map, add_live, &sums);
     pthread_mutex_unlock(&auditor->lock);
     qsort(sums.of, ORIGINS, sizeof *sums.of, by_bytes);
-    for (size_t i = 0; i < most && sums.of[i].blocks > 0; i++)
-        fprintf(file, "  %12zu bytes in %zu block%s  %s\n", sums.of[i].bytes, sums.of[i].blocks,
-                sums.of[i].blocks == 1 ? "" : "s",
-                sums.of[i].line != NULL ? sums.of[i].line : "(say --stacks to see from where)");
+    const char *unknown = auditor->options.stacks ? "(lines beyond the sixteen thousand kept)"
+                                                  : "(say --stacks to see from where)";
+    size_t lines = 0, bytes = 0;
+    for (size_t i = 0; i < ORIGINS && sums.of[i].blocks > 0; i++) {
+        if (i < most)
+            fprintf(file, "  %12zu bytes in %zu block%s  %s\n", sums.of[i].bytes, sums.of[i].blocks,
+                    sums.of[i].blocks == 1 ? "" : "s",
+                    sums.of[i].line != NULL ? sums.of[i].line : unknown);
+        lines += i >= most;
+        bytes += i >= most ? sums.of[i].bytes : 0;
+    }
+    if (most > 0 && lines > 0)
+        fprintf(file, "  %12zu bytes by %zu more lines\n", bytes, lines);
     free(sums.of);
 }

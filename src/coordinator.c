@@ -545,7 +545,8 @@ static void set_up(struct coordinator *c, char **argv)
 static int weight(enum verdict verdict)
 {
     static const int weights[VERDICT_COUNT] = {
-        [SKIP] = 1, [WARN] = 2, [BROK] = 3, [FAIL] = 4, [TIMEOUT] = 5, [CRASH] = 6};
+        [SKIP] = 1, [WARN] = 2,    [INCOMPLETE] = 3, [BROK] = 4,
+        [FAIL] = 5, [TIMEOUT] = 6, [CRASH] = 7};
     return weights[verdict];
 }
 

@@ -35,6 +35,7 @@ static struct {
     bool is_child; /* of in_child */
     uint64_t begun;
     uint64_t memcheck_errors_before;
+    char short_of[256]; /* why it has not tried all that it is about, or "" */
 } drive;
 
 /* Where this thread leaves its trace, from 1 on in the order in which threads first call the
@@ -73,6 +74,13 @@ static _Noreturn void leave(enum verdict verdict)
 {
     struct record *record = drive.setup.record;
     fflush(stdout);
+    if (verdict == PASS && record->short_in_child == SHORT_IN_CHILD)
+        stopped_short("a process that it forked stopped at a limit");
+    if (verdict == PASS && drive.short_of[0] != '\0') {
+        snprintf(record->seen, sizeof record->seen, "%s", drive.short_of);
+        record->expected[0] = '\0';
+        verdict = INCOMPLETE;
+    }
     record->reached = verdict;
     count_memcheck_errors();
     atomic_store(&record->state, RECORD_ENDED);
@@ -112,6 +120,19 @@ _Noreturn void harness_broke(const char *what, ...)
     vsnprintf(drive.setup.record->seen, sizeof drive.setup.record->seen, what, arguments);
     va_end(arguments);
     leave(BROK);
+}
+
+/* Kept where no subject can write over it. */
+void stopped_short(const char *reason, ...)
+{
+    va_list arguments;
+    if (drive.is_child)
+        drive.setup.record->short_in_child = SHORT_IN_CHILD;
+    if (drive.short_of[0] != '\0')
+        return;
+    va_start(arguments, reason);
+    vsnprintf(drive.short_of, sizeof drive.short_of, reason, arguments);
+    va_end(arguments);
 }
 
 _Noreturn void holds(void)
@@ -608,7 +629,23 @@ double patience(void)
     return drive.setup.limit > 0 ? drive.setup.limit / 3 : without_limit;
 }
 
+double time_limit(void)
+{
+    return drive.setup.limit;
+}
+
+bool time_is_up(void)
+{
+    return drive.setup.limit > 0 && clock_since(drive.begun) > drive.setup.limit / 2;
+}
+
 size_t stride(size_t longer)
 {
-    return is_slow() || clock_since(drive.begun) > 1 ? longer : 1;
+    if (!is_slow() && !time_is_up())
+        return 1;
+    if (!is_slow())
+        stopped_short("sizes were left out when half of its %g s were over; give it more by "
+                      "--timeout",
+                      drive.setup.limit);
+    return longer;
 }

@@ -42,6 +42,10 @@ _Noreturn void skip(const char *reason, ...) __attribute__((format(printf, 1, 2)
 /* The harness could not do its part: never the subject's fault. */
 _Noreturn void harness_broke(const char *what, ...) __attribute__((format(printf, 1, 2)));
 
+/* What it is about is not tried to its end, for that reason.  The property goes on; where nothing
+ * is found broken it is INCOMPLETE, and not PASS. */
+void stopped_short(const char *reason, ...) __attribute__((format(printf, 1, 2)));
+
 /* It holds.  Reaching the end of a property's code says the same. */
 _Noreturn void holds(void);
 
@@ -134,8 +138,13 @@ bool is_slow(void);
  * limit, so that there is time to say so. */
 double patience(void);
 
-/* How far a loop over many sizes goes at a time: 1, or `longer` where is_slow, and once this
- * property has taken a second, because the subject is slow or the machine busy. */
+/* The time that this property may take, in seconds, and whether half of it is over, because the
+ * subject is slow or the machine busy: then it comes to an end, and says that it stopped_short. */
+double time_limit(void);
+bool time_is_up(void);
+
+/* How far a loop over many sizes goes at a time: 1, or `longer` where is_slow, and when time_is_up,
+ * with which the property has stopped_short. */
 size_t stride(size_t longer);
 
 /* ---- for the worker, which runs properties ---------------------------------------------- */

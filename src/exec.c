@@ -38,6 +38,7 @@ struct findings {
     _Atomic int load; /* enum load_state, of the subject */
     char why[512];
     char numpy_version[32];
+    _Atomic bool trace_broke; /* of --record */
     _Atomic bool in_force, reached_exit, reached_end, uncaught, memory_error;
     size_t refused; /* by the failer */
     size_t blocks_at_exit, bytes_at_exit;
@@ -253,8 +254,10 @@ static void start_program(void)
 static void note_end(void)
 {
     char why[256];
-    if (program.trace != NULL && !trace_shim_close(program.trace, why, sizeof why))
+    if (program.trace != NULL && !trace_shim_close(program.trace, why, sizeof why)) {
         fprintf(stderr, "conform: --record=%s: %s\n", text_safe(program.options->record), why);
+        program.findings->trace_broke = true;
+    }
     program.findings->refused = program.failer.refused;
     program.findings->reached_end = true;
 }
@@ -277,8 +280,6 @@ static _Noreturn void be_the_program(void)
 
 /* ---- --fail-each, in the process that forks the runs ------------------------------------ */
 
-enum { MOST_RUNS = 20000 };
-
 static void silence(void)
 {
     int nothing = open("/dev/null", O_RDWR);
@@ -298,6 +299,9 @@ static const char *judge_run(int status, size_t nth)
                     sigabbrev_np(WTERMSIG(status)));
     if (lost->times > 0)
         return text("with request %zu refused %s", nth, lost->text);
+    if (findings->audit.unbooked > 0)
+        return text("with request %zu refused there was no memory to keep books of all blocks",
+                    nth);
     if (findings->uncaught && !findings->memory_error)
         return text("with request %zu refused it ended by an exception that is no MemoryError",
                     nth);
@@ -354,10 +358,10 @@ static _Noreturn void be_the_fork_server(void)
     if (wrong != NULL)
         cannot_start(wrong);
     run_once(0);
-    size_t nth = 1;
-    while (nth <= MOST_RUNS && run_once(nth))
+    size_t nth = 1, most = program.options->most_runs;
+    while (nth <= most && run_once(nth))
         nth++;
-    program.findings->incomplete = nth > MOST_RUNS;
+    program.findings->incomplete = nth > most;
     _exit(0);
 }
 
@@ -495,8 +499,17 @@ int exec_run(const struct options *options)
         fputs("conform: the program did not import NumPy\n", stderr);
     if (WIFSIGNALED(status))
         fprintf(stderr, "conform: the program died of SIG%s\n", sigabbrev_np(WTERMSIG(status)));
+    if (findings->audit.unbooked > 0)
+        fprintf(stderr,
+                "conform: INCOMPLETE: there was no memory to keep books of %zu blocks, which were "
+                "not judged\n",
+                findings->audit.unbooked);
     if (audit_violations(&findings->audit, BY_HANDLER) > 0)
         return EXIT_NOT_CONFORMANT;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && findings->trace_broke)
+        return EXIT_HARNESS_BROKE;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && findings->audit.unbooked > 0)
+        return EXIT_INCOMPLETE;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -515,10 +528,14 @@ int exec_fail_each(const struct options *options)
         printf(
             "first: %s\nNo call of the handler had gone wrong: this is NumPy's or the program's.\n",
             findings->first_bad);
+    if (findings->leaked_by_success == SIZE_MAX)
+        printf("What is left at the end was not compared: the program does not come to its own.\n");
     if (findings->incomplete)
-        printf("INCOMPLETE: stopped after %d runs\n", MOST_RUNS);
-    bool whole = !findings->incomplete && findings->bad_runs == 0;
-    return audit_violations(&findings->audit, BY_HANDLER) > 0 ? EXIT_NOT_CONFORMANT
-           : whole                                            ? EXIT_CONFORMANT
-                                                              : EXIT_HARNESS_BROKE;
+        printf("INCOMPLETE: stopped after %zu runs, and there are more requests; see --most-runs\n",
+               options->most_runs);
+    if (audit_violations(&findings->audit, BY_HANDLER) > 0)
+        return EXIT_NOT_CONFORMANT;
+    if (findings->bad_runs > 0)
+        return EXIT_HARNESS_BROKE;
+    return findings->incomplete ? EXIT_INCOMPLETE : EXIT_CONFORMANT;
 }

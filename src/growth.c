@@ -74,16 +74,17 @@ static void wait_for_other_threads(void)
     }
 }
 
-/* `parts` times `cycles`, or as many as can be done in a second; how many.  Once growth was seen
- * the handler's threads have their turn between the parts. */
+/* `parts` times `cycles`, or as many as can be done in a tenth of the property's time; how many.
+ * Once growth was seen the handler's threads have their turn between the parts. */
 static size_t run_phase(size_t parts, size_t cycles, void (*cycle)(void *data), void *data)
 {
     uint64_t begun = clock_now();
+    double most = time_limit() > 0 ? time_limit() / 10 : 1;
     size_t done = 0;
     for (size_t part = 0; part < parts; part++) {
-        if (clock_since(begun) >= 1)
+        if (clock_since(begun) >= most)
             break;
-        for (size_t i = 0; i < cycles && clock_since(begun) < 1; i++, done++)
+        for (size_t i = 0; i < cycles && clock_since(begun) < most; i++, done++)
             cycle(data);
         if (parts > 1)
             wait_for_other_threads();
@@ -103,8 +104,14 @@ const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data)
         done = run_phase((size_t)1 << phase, cycles, cycle, data);
         after = measure();
         if (above(after.mapped, before.mapped) <= MAPPED_SLACK &&
-            above(after.resident, before.resident) <= RESIDENT_SLACK)
+            above(after.resident, before.resident) <= RESIDENT_SLACK) {
+            if (done < cycles)
+                stopped_short(
+                    "a tenth of its %g s is enough for %zu rounds of %zu; give it more by "
+                    "--timeout",
+                    time_limit(), done, cycles);
             return NULL;
+        }
         if (above(after.mapped, begun.mapped) > TOO_MUCH ||
             above(after.resident, begun.resident) > TOO_MUCH / 4)
             break;

@@ -66,6 +66,7 @@ void interpose_watch(void)
         void *table = kernel_map(NULL, SLOTS * sizeof *books.table, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         books.table = table != MAP_FAILED ? table : NULL;
+        books.counts.left_out = books.table == NULL;
     }
     interpose_refuse(0, false);
     books.watching = true;
@@ -94,8 +95,12 @@ static struct taken *find_taken(uintptr_t address)
 
 static void enter_taken(void *p, size_t size, bool mapped)
 {
-    if (books.table == NULL || books.used > SLOTS / 2)
-        return; /* what is not entered is not missed: the books then say less than there is */
+    if (books.table == NULL)
+        return;
+    if (books.used > SLOTS / 2) {
+        books.counts.left_out++; /* and is not missed: the books then say less than there is */
+        return;
+    }
     size_t at = first_slot((uintptr_t)p);
     while (books.table[at % SLOTS].address > EMPTIED_SLOT)
         at++;

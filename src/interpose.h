@@ -45,6 +45,7 @@ struct interpose_counts {
     size_t refused;  /* of them */
     size_t blocks;   /* taken from malloc and its kin since interpose_watch, and not given back */
     size_t bytes;    /* in them, and in what was mapped and not unmapped */
+    size_t left_out; /* of these two, because the books were full */
 };
 struct interpose_counts interpose_counts(void);
 

@@ -39,6 +39,7 @@ enum {
     OPT_JUNIT,
     OPT_JSON,
     OPT_MEMCHECK,
+    OPT_MOST_RUNS,
     OPT_PRINT,
     OPT_RECORD,
     OPT_REPEAT,
@@ -63,6 +64,7 @@ static const struct option long_options[] = {
     {"list", no_argument, NULL, 'l'},
     {"list-handlers", no_argument, NULL, OPT_LIST_HANDLERS},
     {"memcheck", no_argument, NULL, OPT_MEMCHECK},
+    {"most-runs", required_argument, NULL, OPT_MOST_RUNS},
     {"no-fork", no_argument, NULL, OPT_NO_FORK},
     {"onwards", no_argument, NULL, OPT_ONWARDS},
     {"print", no_argument, NULL, OPT_PRINT},
@@ -117,6 +119,7 @@ static const char help[] =
     "      --stacks                 say which lines asked for what is live at the end\n"
     "      --fail-each              run it with request 1 refused, then with request 2, ...\n"
     "      --onwards                and each time all requests after it as well\n"
+    "      --most-runs=N            at most so many times (default: 20000)\n"
     "      --record=FILE            and write every call into a trace\n"
     "      --untimed                without times, so that the same program gives the same file\n"
     "      --replay=FILE            drive the handler with a trace, without Python\n"
@@ -139,7 +142,8 @@ static const char help[] =
     "      --help, --version\n"
     "\n"
     "Exit status: 0 conformant, 1 not conformant, 2 wrong usage, 3 the handler cannot be\n"
-    "loaded, 4 the harness broke, 77 the handler says that it cannot work here.\n";
+    "loaded, 4 the harness broke, 5 a limit was reached and nothing is wrong so far, 77 the\n"
+    "handler says that it cannot work here.\n";
 
 _Noreturn void leave_with(enum exit_code code, const char *format, ...)
 {
@@ -319,6 +323,9 @@ static void take_option(struct options *options, int option, char **argv)
     case OPT_MEMCHECK:
         options->memcheck = true;
         break;
+    case OPT_MOST_RUNS:
+        options->most_runs = count_option("--most-runs", optarg, 1000000000);
+        break;
     case OPT_NO_FORK:
         options->no_fork = true;
         break;
@@ -418,6 +425,8 @@ static void check_together(const struct options *options)
                                "--help");
     if ((options->print || options->unchecked) && options->command != COMMAND_REPLAY)
         leave_with(EXIT_USAGE, "--print and --unchecked go with --replay; see conform --help");
+    if (options->most_runs != 0 && !options->fail_each)
+        leave_with(EXIT_USAGE, "--most-runs goes with --fail-each; see conform --help");
     if (options->untimed && options->record == NULL)
         leave_with(EXIT_USAGE, "--untimed goes with --record; see conform --help");
     if (options->onwards && !options->fail_each)
@@ -444,6 +453,8 @@ void options_read(int argc, char **argv, struct options *options)
         leave_with(EXIT_USAGE, "%s: an argument that is not an option; say --handler=%s to test it",
                    text_safe(argv[optind]), text_safe(argv[optind]));
     check_together(options);
+    if (options->most_runs == 0)
+        options->most_runs = 20000;
 }
 
 bool options_take(const struct options *options, const char *id)

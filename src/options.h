@@ -15,6 +15,7 @@ enum exit_code {
     EXIT_USAGE = 2,
     EXIT_CANNOT_LOAD = 3,
     EXIT_HARNESS_BROKE = 4,
+    EXIT_INCOMPLETE = 5,
     EXIT_CANNOT_WORK_HERE = 77,
 };
 
@@ -55,6 +56,7 @@ struct options {
     bool no_fork, memcheck, strict, quiet, verbose, shuffle, until_fail;
     bool print, unchecked;           /* of --replay */
     bool stacks, fail_each, onwards; /* of --exec */
+    size_t most_runs;                /* of --fail-each */
     bool untimed;                    /* of --record */
 };
 

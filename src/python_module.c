@@ -50,6 +50,22 @@ static PyObject *module_step(PyObject *self, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+static PyObject *module_stopped_short(PyObject *self, PyObject *arguments)
+{
+    const char *reason;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "s", &reason))
+        return NULL;
+    stopped_short("%s", reason);
+    Py_RETURN_NONE;
+}
+
+static PyObject *module_time_is_up(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    return PyBool_FromLong(time_is_up());
+}
+
 static PyObject *module_is_slow(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;
@@ -492,6 +508,9 @@ static PyMethodDef methods[] = {
     {"spoiled_handler", module_spoiled_handler, METH_O,
      "spoiled_handler(defect): a capsule around a struct with that defect, to be put in force and "
      "out again with no array made between."},
+    {"stopped_short", module_stopped_short, METH_VARARGS,
+     "stopped_short(reason): INCOMPLETE, where nothing is found broken."},
+    {"time_is_up", module_time_is_up, METH_NOARGS, "Whether half of the property's time is over."},
     {"step", module_step, METH_VARARGS, "step(words): what comes next, for a crash report."},
     {"subject_name", module_subject_name, METH_NOARGS, "The name in the subject's struct."},
     {NULL, NULL, 0, NULL},

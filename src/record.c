@@ -12,8 +12,9 @@
 const char *verdict_name(enum verdict verdict)
 {
     static const char *const names[VERDICT_COUNT] = {
-        [VERDICT_NONE] = "NONE", [PASS] = "PASS",   [FAIL] = "FAIL",       [WARN] = "WARN",
-        [SKIP] = "SKIP",         [CRASH] = "CRASH", [TIMEOUT] = "TIMEOUT", [BROK] = "BROK",
+        [VERDICT_NONE] = "NONE", [PASS] = "PASS", [FAIL] = "FAIL",
+        [WARN] = "WARN",         [SKIP] = "SKIP", [CRASH] = "CRASH",
+        [TIMEOUT] = "TIMEOUT",   [BROK] = "BROK", [INCOMPLETE] = "INCOMPLETE",
     };
     return names[verdict];
 }

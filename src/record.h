@@ -19,14 +19,15 @@
 enum verdict {
     VERDICT_NONE, /* not yet: never in a report */
     PASS,
-    FAIL,    /* a MUST is broken */
-    WARN,    /* a SHOULD is broken */
-    SKIP,    /* with a reason */
-    CRASH,   /* the process died, by a signal or by an exit of its own */
-    TIMEOUT, /* it did not end in time */
-    BROK,    /* the harness could not do its part */
+    FAIL,       /* a MUST is broken */
+    WARN,       /* a SHOULD is broken */
+    SKIP,       /* with a reason */
+    CRASH,      /* the process died, by a signal or by an exit of its own */
+    TIMEOUT,    /* it did not end in time */
+    BROK,       /* the harness could not do its part */
+    INCOMPLETE, /* it stopped at a limit of its own, and nothing was wrong up to there */
 };
-enum { VERDICT_COUNT = BROK + 1 };
+enum { VERDICT_COUNT = INCOMPLETE + 1 };
 
 const char *verdict_name(enum verdict verdict);
 
@@ -46,6 +47,8 @@ enum record_state {
     RECORD_ENDED, /* the property reached its end, and its verdict is here */
 };
 
+enum { SHORT_IN_CHILD = 0x5a017 }; /* nothing that is written over it by chance */
+
 struct record {
     /* Written by the worker. */
     _Atomic(enum verdict) verdict; /* the final one; VERDICT_NONE until the worker has judged */
@@ -60,10 +63,11 @@ struct record {
     enum verdict reached;
     pid_t pid;
     char expected[512];
-    char seen[1024]; /* or the reason of a SKIP, or what broke in the harness */
-    char step[256];  /* what it was about, in words */
-    char part[384];  /* of a program whose calls it makes, in words, or "" */
-    int line;        /* of the check that failed, in the property's file */
+    char seen[1024];         /* or the reason of a SKIP, or what broke in the harness */
+    char step[256];          /* what it was about, in words */
+    unsigned short_in_child; /* SHORT_IN_CHILD where a process of in_child stopped_short */
+    char part[384];          /* of a program whose calls it makes, in words, or "" */
+    int line;                /* of the check that failed, in the property's file */
     struct call calls[CALL_SLOTS];
     int signal;
     struct call signal_call; /* of the thread that the signal hit */

@@ -32,13 +32,28 @@ struct tally run_tally(const struct run *run, enum judge judge)
 
 bool verdict_is_bad(enum verdict verdict)
 {
-    return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT || verdict == BROK;
+    return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT || verdict == BROK ||
+           verdict == INCOMPLETE;
 }
 
 static size_t against(const struct run *run, const struct tally *tally)
 {
     return tally->of[FAIL] + tally->of[CRASH] + tally->of[TIMEOUT] +
            (run->options->strict ? tally->of[WARN] : 0);
+}
+
+bool incompleteness_counts(const struct run *run, size_t i)
+{
+    return run->records[i]->verdict == INCOMPLETE && run->properties[i]->judge == JUDGE_HANDLER &&
+           (run->properties[i]->level == MUST || run->options->strict);
+}
+
+static size_t incomplete(const struct run *run)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run->count; i++)
+        count += incompleteness_counts(run, i);
+    return count;
 }
 
 enum exit_code run_exit_code(const struct run *run)
@@ -51,7 +66,9 @@ enum exit_code run_exit_code(const struct run *run)
         return EXIT_CANNOT_WORK_HERE;
     if (against(run, &handler) > 0)
         return EXIT_NOT_CONFORMANT;
-    return handler.of[BROK] + runtime.of[BROK] > 0 ? EXIT_HARNESS_BROKE : EXIT_CONFORMANT;
+    if (handler.of[BROK] + runtime.of[BROK] > 0)
+        return EXIT_HARNESS_BROKE;
+    return incomplete(run) > 0 ? EXIT_INCOMPLETE : EXIT_CONFORMANT;
 }
 
 bool run_is_whole(const struct run *run)
@@ -71,6 +88,10 @@ const char *run_conclusion(const struct run *run)
                                  : "conformant in the properties that were run, which are not all";
     case EXIT_HARNESS_BROKE:
         return "NO VERDICT: the harness could not do its part";
+    case EXIT_INCOMPLETE:
+        return text("INCOMPLETE: %zu of %zu properties stopped at a limit, and nothing speaks "
+                    "against it so far",
+                    incomplete(run), run->count);
     case EXIT_CANNOT_LOAD:
         return "NO VERDICT: no handler came of loading it";
     case EXIT_CANNOT_WORK_HERE:

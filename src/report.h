@@ -36,7 +36,7 @@ struct tally {
 struct tally run_tally(const struct run *run, enum judge judge);
 
 /* 0 conformant, 1 not, 3 and 77 where no handler came of loading the subject, 4 where the harness
- * broke and nothing else is wrong. */
+ * broke and 5 where a property is INCOMPLETE, and nothing else is wrong. */
 enum exit_code run_exit_code(const struct run *run);
 
 /* "CONFORMANT" or why not, in one line (good until the next calls of text()). */
@@ -47,6 +47,10 @@ bool run_is_whole(const struct run *run);
 
 /* True where the verdict speaks against the handler: what a report has to explain. */
 bool verdict_is_bad(enum verdict verdict);
+
+/* Whether property i is INCOMPLETE in a way that leaves open whether the handler is conformant: a
+ * MUST, or any where WARNs count. */
+bool incompleteness_counts(const struct run *run, size_t i);
 
 /* What came from the subject or from the command line, cleaned and in one line, at its full
  * length.  Each is good until the next call of the same function. */

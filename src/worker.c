@@ -135,8 +135,8 @@ static void begin_in_child(void)
         .record = board_record(plan->board, worker.index),
         .load = first ? board_load(plan->board) : NULL,
         .seed = plan->seed,
-        .python_path = plan->python_path,
         .limit = worker.limit,
+        .python_path = plan->python_path,
     };
     board_fence(plan->board, worker.index, first);
     if (worker.python_up)
@@ -262,7 +262,7 @@ static enum verdict judge_memcheck(struct record *record, enum verdict verdict)
 {
     char line[512];
     const char *folder = worker.plan->memcheck_folder;
-    bool ended = verdict == PASS || verdict == WARN || verdict == SKIP;
+    bool ended = verdict == PASS || verdict == WARN || verdict == SKIP || verdict == INCOMPLETE;
     if (folder == NULL || verdict == FAIL || (ended && record->memcheck_errors == 0))
         return verdict;
     bool told = memcheck_first_error(folder, ended ? record->memcheck_pid : record->pid, line,
@@ -502,6 +502,7 @@ _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_
         .record = board_record(plan->board, index),
         .load = board_load(plan->board),
         .seed = plan->seed,
+        .limit = 0, /* a debugger's user takes their time */
         .python_path = plan->python_path,
         .at_end = at_end,
     };

@@ -130,7 +130,7 @@ def option_cases():
                  "untimed", "verbose", "version"):
         yield "a value for --" + name, ["--%s=1" % name], r"--%s takes no value" % name
     yield "a value for an abbreviation", ["--qui=1"], r"--quiet takes no value"
-    for name in ("color", "explain", "handler", "jobs", "json", "junit", "python", "repeat", "run",
+    for name in ("color", "explain", "handler", "jobs", "json", "junit", "most-runs", "python", "repeat", "run",
                  "seed", "skip", "tap", "timeout"):
         yield "--%s without its value" % name, ["--" + name], r"--%s needs a value" % name
     yield "-j without its value", ["-j"], r"-j needs a value"
@@ -152,6 +152,9 @@ def option_cases():
     yield "--list and --explain", ["--list", "--explain=abi.loads"], r"exclude each other"
     yield "--list and --clauses", ["--list", "--clauses"], r"exclude each other"
     yield "--quiet and --verbose", H + ["-qv"], r"--quiet and --verbose exclude each other"
+    for value in ("0", "-1", "x", "", "1000000001"):
+        yield "--most-runs=" + value, H + ["--most-runs=" + value], r"--most-runs=.*: give a whole"
+    yield "--most-runs without --fail-each", H + ["--most-runs=1"], r"--most-runs goes with --fail"
     yield "--untimed without --record", H + ["--untimed"], r"--untimed goes with --record"
     yield "--no-fork and --memcheck", H + ["--no-fork", "--memcheck"], r"exclude each other"
     yield "--no-fork and --repeat", H + ["--no-fork", "--repeat=2"], r"--no-fork .*--repeat"

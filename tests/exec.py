@@ -127,10 +127,113 @@ def fail_each(tap):
     result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c", handled)
     tap.point(result.code == 0 and re.search(r"[1-9]\d* in success", result.stdout),
               "--fail-each of a program that goes on", result)
+    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--most-runs=2", "--", "-c",
+                           program)
+    tap.point(result.code == suite.INCOMPLETE and result.stdout.startswith("2 runs, ")
+              and "INCOMPLETE: stopped after 2 runs, and there are more requests" in result.stdout,
+              "--fail-each that reaches --most-runs", result)
+    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--most-runs=%s" % match[1],
+                           "--", "-c", program)
+    tap.point(result.code == suite.INCOMPLETE, "--most-runs that are just enough to refuse each, "
+              "without the run that shows it", result)
+    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c",
+                           "import numpy, os; numpy.ones(99); os._exit(0)")
+    tap.point(result.code == 0 and "was not compared" in result.stdout,
+              "--fail-each of a program that leaves by the back door", result)
     dies = ("import numpy as np, os\ntry:\n    np.ones(99)\nexcept MemoryError:\n    os.abort()")
     result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c", dies)
     tap.point(result.code == suite.HARNESS_BROKE and "SIGABRT" in result.stdout,
               "--fail-each of a program that dies of it", result)
+
+
+# Calls malloc by itself, and makes no object: where no more can be mapped, the auditor's books are
+# what cannot grow.  306 is PyDataMem_DefaultHandler, and 128 where the struct's ctx is.
+WITHOUT_BOOKS = """
+import ctypes, resource
+import numpy as np
+core = getattr(np, "_core", None) or np.core
+api = ctypes.pythonapi
+api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+table = api.PyCapsule_GetPointer(core._multiarray_umath._ARRAY_API, None)
+entry = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[306]
+capsule = ctypes.cast(entry, ctypes.POINTER(ctypes.py_object))[0]
+handler = api.PyCapsule_GetPointer(capsule, b"mem_handler")
+words = ctypes.cast(handler + 128, ctypes.POINTER(ctypes.c_void_p))
+ctx = words[0]
+malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(words[1])
+free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(words[4])
+before = resource.getrlimit(resource.RLIMIT_AS)
+with open("/proc/self/statm") as file:
+    room = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (room, before[1]))
+for _ in range(300000):
+    p = malloc(ctx, 8)
+free(ctx, p, 8)
+resource.setrlimit(resource.RLIMIT_AS, before)
+"""
+
+# Its memory is there from the start.
+FIXED = r"""
+#include <string.h>
+#include "nep49.h"
+static _Alignas(16) char memory[1 << 26];
+static size_t used;
+static void *m(void *c, size_t n)
+{
+    (void)c;
+    if (n > sizeof memory || used + n + 16 > sizeof memory)
+        return NULL;
+    used += (n + 16) / 16 * 16;
+    return memory + used - (n + 16) / 16 * 16;
+}
+static void *z(void *c, size_t n, size_t e) { return m(c, n * e); }
+static void *r(void *c, void *p, size_t n)
+{
+    char *q = m(c, n);
+    return q != NULL && p != NULL ? memmove(q, p, n) : q;
+}
+static void f(void *c, void *p, size_t n) { (void)c, (void)p, (void)n; }
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {"fixed", 1, {NULL, m, z, r, f}};
+"""
+
+
+def without_books(tap):
+    """What there is no memory to judge is not passed over in silence."""
+    if "ASAN_OPTIONS" in os.environ:
+        tap.skip("a program that no books can be kept of", "sanitizers bear no limit on memory")
+        return
+    with suite.scratch() as folder:
+        source = os.path.join(folder, "fixed.c")
+        with open(source, "w") as file:
+            file.write(FIXED)
+        handler = suite.build(source, os.path.join(folder, "fixed.so"), "-w")
+        result = suite.conform("-H", handler, "-q", "--exec", "--", "-c", WITHOUT_BOOKS)
+    tap.point(result.code == suite.INCOMPLETE
+              and re.match(r"conform: INCOMPLETE: there was no memory to keep books of \d+ blocks",
+                           result.stderr), "a program that no books can be kept of", result)
+
+
+def many_lines(tap):
+    """Blocks from more lines than are kept are not laid to others."""
+    program = "import numpy as np\nkept = []\n" + "kept.append(np.empty(2))\n" * 17000
+    with suite.scratch() as folder:
+        path = os.path.join(folder, "long.py")
+        with open(path, "w") as file:
+            file.write(program)
+        result = suite.conform("-H", "aligned", "--exec", "--stacks", "--", path)
+    beyond = re.search(r" (\d+) bytes in (\d+) blocks  \(lines beyond", result.stderr)
+    more = re.search(r" \d+ bytes by \d+ more lines$", result.stderr, re.M)
+    tap.point(result.code == 0 and beyond and int(beyond[2]) > 600 and more,
+              "more lines than are kept", result.stderr[-3000:])
+
+
+def broken_trace(tap):
+    """A trace that could not be written whole is no success."""
+    result = suite.conform("-H", "aligned", "-q", "--exec", "--record=/dev/full", "--", "-c",
+                           "import numpy")
+    tap.point(result.code == suite.HARNESS_BROKE and "No space left" in result.stderr,
+              "a trace on a full disk", result)
 
 
 def main():
@@ -138,6 +241,9 @@ def main():
     cases(tap)
     script_and_stdin(tap)
     fail_each(tap)
+    without_books(tap)
+    many_lines(tap)
+    broken_trace(tap)
     tap.end()
 
 

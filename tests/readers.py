@@ -40,7 +40,7 @@ class Report:
                 elif child.tag == "skipped":
                     verdict, message = "SKIP", child.get("message")
                 elif verdict == "PASS":
-                    told = re.match(r"(WARN|FAIL|CRASH|TIMEOUT): (.*)\n", child.text)
+                    told = re.match(r"(WARN|FAIL|CRASH|TIMEOUT|INCOMPLETE): (.*)\n", child.text)
                     verdict, message = told.groups() if told else (verdict, message)
             yield case.get("name"), verdict, message
 
@@ -81,11 +81,13 @@ def same_verdicts(tap, what, report):
 def told_tally(properties):
     """The words of the text's last line but one, each with its number."""
     words = {"PASS": "passed", "FAIL": "failed", "WARN": "warned", "CRASH": "crashed",
-             "TIMEOUT": "timed out", "BROK": "not judged", "SKIP": "skipped"}
+             "TIMEOUT": "timed out", "BROK": "not judged", "SKIP": "skipped",
+             "INCOMPLETE": "incomplete"}
     tally = {}
     for each in properties:
         told = words[each["verdict"]]
-        if each["judge"] == "runtime" and each["verdict"] not in ("PASS", "SKIP", "BROK"):
+        plain = ("PASS", "SKIP", "BROK", "INCOMPLETE")
+        if each["judge"] == "runtime" and each["verdict"] not in plain:
             told = "that NumPy itself breaks"
         tally[told] = tally.get(told, 0) + 1
     return {told: str(count) for told, count in tally.items()}
@@ -133,9 +135,12 @@ def clean(tap, what, report):
 def other_readers(tap, what, report):
     """prove counts what failed, a WARN that --strict does not count being a TODO of its; xmllint
     reads the XML."""
-    bad = {"FAIL", "CRASH", "TIMEOUT", "BROK"} | ({"WARN"} if report.strict else set())
+    bad = {"FAIL", "CRASH", "TIMEOUT", "BROK", "INCOMPLETE"}
+    bad |= {"WARN"} if report.strict else set()
     judges = {p["id"]: p["judge"] for p in report.json["properties"]}
-    counted = {i: v == "BROK" or (v in bad and judges[i] == "handler")
+    should = {p["id"] for p in report.json["properties"] if p["level"] == "SHOULD"}
+    counted = {i: v == "BROK" or (v in bad and judges[i] == "handler"
+                                  and (v != "INCOMPLETE" or report.strict or i not in should))
                for i, v, _ in report.verdicts()}
     failed = sum(counted.values())
     if shutil.which("prove"):

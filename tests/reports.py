@@ -45,6 +45,31 @@ WORDS = [
 ]
 
 
+# Sound, but with each call it makes more requests of libc than before: no end to refusing them.
+# Where it is slow, half of the time is over before all sizes were tried.
+ENDLESS = r"""
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "nep49.h"
+static size_t calls;
+static void ask(void)
+{
+    int error = errno;
+    usleep(SLEEP);
+    calls++;
+    for (size_t i = 0; i < calls && SLEEP == 0; i++)
+        free(malloc(1));
+    errno = error;
+}
+static void *m(void *c, size_t n) { (void)c; ask(); return malloc(n); }
+static void *z(void *c, size_t n, size_t e) { (void)c; ask(); return calloc(n, e); }
+static void *r(void *c, void *p, size_t n) { (void)c; return realloc(p, n); }
+static void f(void *c, void *p, size_t n) { (void)c, (void)n; free(p); }
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {"endless", 1, {NULL, m, z, r, f}};
+"""
+
+
 def array(data):
     return "{%s}" % ", ".join("(char)%d" % byte for byte in data) if data else "{0}"
 
@@ -102,6 +127,41 @@ def again(tap, report):
     tap.point(False, "there is a failure to repeat")
 
 
+def stopped_short(tap):
+    """What stops at a limit of its own is INCOMPLETE in each format, and has an exit code."""
+    if "ASAN_OPTIONS" in os.environ:
+        tap.skip("a handler that makes more and more requests", "with sanitizers none is seen")
+        return
+    cases = [("endless", 0, "exhaustion.nth-request", "request \\d+ of libc was refused, and"),
+             ("slow", 50, "malloc.lasts", "half of its 3 s were over when \\d+ blocks had been"),
+             ("slow", 400, "realloc.keeps-contents", "sizes were left out when half of its 3 s")]
+    for name, sleep, identity, words in cases:
+        with open(name + ".c", "w") as file:
+            file.write("#define SLEEP %d\n%s" % (sleep, ENDLESS))
+        handler = "./" + suite.build(name + ".c", name + ".so", "-w")
+        report = Report(handler, "--timeout=3", "--run=" + identity, "--run=free.null")
+        each = {p["id"]: p for p in report.json["properties"]}[identity]
+        held = each["verdict"] == "INCOMPLETE" and re.match(words, each["message"])
+        tap.point(held, "%s is INCOMPLETE on one that is %s" % (identity, name), each)
+        concluded = report.result.stdout.rstrip().endswith(
+            "INCOMPLETE: 1 of 2 properties stopped at a limit, and nothing speaks against it "
+            "so far")
+        tap.point(report.result.code == suite.INCOMPLETE and concluded,
+                  "and so is the run, with an exit code of its own", report.result)
+        same_verdicts(tap, identity, report)
+        counts(tap, identity, report)
+        other_readers(tap, identity, report)
+    report = Report("./endless.so", "--timeout=1", "--run=exhaustion.no-leak")
+    held = report.json["properties"][0]["verdict"] == "INCOMPLETE"
+    tap.point(held and report.result.code == 0, "a SHOULD that is INCOMPLETE decides nothing",
+              report.result)
+    same_verdicts(tap, "a SHOULD", report)
+    other_readers(tap, "a SHOULD", report)
+    report = Report("./endless.so", "--timeout=1", "--run=exhaustion.no-leak", "--strict")
+    tap.point(report.result.code == suite.INCOMPLETE, "but for --strict", report.result)
+    other_readers(tap, "a SHOULD with --strict", report)
+
+
 def same_every_time(tap):
     """Two runs with one seed differ in times and addresses, and in nothing else."""
 
@@ -141,6 +201,7 @@ def main():
             clean(tap, what, report)
             other_readers(tap, what, report)
         again(tap, report)
+        stopped_short(tap)
         same_every_time(tap)
         os.chdir("..")
     tap.end()

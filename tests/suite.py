@@ -24,10 +24,11 @@ FAULTY = os.path.join(BUILD, "handlers", "faulty", ".libs")
 SANITIZED = "SANITIZERS" in os.environ  # the build is one with AddressSanitizer
 PATIENCE = 5 if SANITIZED else 1  # how much longer all may take there
 
-VERDICTS = ("PASS", "FAIL", "WARN", "SKIP", "CRASH", "TIMEOUT", "BROK")
+VERDICTS = ("PASS", "FAIL", "WARN", "SKIP", "CRASH", "TIMEOUT", "BROK", "INCOMPLETE")
 
 # The exit codes of the design.
-CONFORMANT, NOT_CONFORMANT, USAGE, CANNOT_LOAD, HARNESS_BROKE, CANNOT_WORK_HERE = 0, 1, 2, 3, 4, 77
+CONFORMANT, NOT_CONFORMANT, USAGE, CANNOT_LOAD, HARNESS_BROKE, INCOMPLETE = range(6)
+CANNOT_WORK_HERE = 77
 
 
 class Tap:

@@ -86,6 +86,15 @@ static const struct {
     {{PASS, BROK, PASS, PASS}, false, LOAD_DONE, EXIT_HARNESS_BROKE, "NO VERDICT: the harness"},
     {{PASS, PASS, BROK, PASS}, false, LOAD_DONE, EXIT_HARNESS_BROKE, "NO VERDICT: the harness"},
     {{FAIL, BROK, PASS, PASS}, false, LOAD_DONE, EXIT_NOT_CONFORMANT, "NOT CONFORMANT: 1 of 4"},
+    {{PASS, PASS, PASS, INCOMPLETE}, false, LOAD_DONE, EXIT_INCOMPLETE, "INCOMPLETE: 1 of 4"},
+    {{INCOMPLETE, INCOMPLETE, INCOMPLETE, PASS},
+     true,
+     LOAD_DONE,
+     EXIT_INCOMPLETE,
+     "INCOMPLETE: 2 of 4"},
+    {{PASS, PASS, INCOMPLETE, PASS}, true, LOAD_DONE, EXIT_CONFORMANT, "CONFORMANT"},
+    {{PASS, BROK, PASS, INCOMPLETE}, false, LOAD_DONE, EXIT_HARNESS_BROKE, "NO VERDICT: the harn"},
+    {{FAIL, PASS, PASS, INCOMPLETE}, false, LOAD_DONE, EXIT_NOT_CONFORMANT, "NOT CONFORMANT: 1 of"},
     {{FAIL, SKIP, SKIP, SKIP}, false, LOAD_FAILED, EXIT_CANNOT_LOAD, "NO VERDICT: no handler"},
     {{SKIP, SKIP, SKIP, SKIP}, false, LOAD_UNFIT, EXIT_CANNOT_WORK_HERE, "NO VERDICT: it says"},
     {{CRASH, SKIP, SKIP, SKIP}, false, LOAD_UNKNOWN, EXIT_NOT_CONFORMANT, "NOT CONFORMANT: 1 of 4"},
@@ -177,7 +186,7 @@ static struct run *make_hostile_run(int row)
 {
     static char words[8][700];
     static const enum verdict verdicts[][COUNT] = {{FAIL, SKIP, WARN, CRASH},
-                                                   {TIMEOUT, WARN, BROK, SKIP}};
+                                                   {TIMEOUT, INCOMPLETE, BROK, SKIP}};
     const char *bytes = hostile[row / 2 % ROWS(hostile)];
     bool often = row % 2 != 0;
     struct run *run = make_run(verdicts[row / (2 * ROWS(hostile))]);

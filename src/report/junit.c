@@ -20,7 +20,7 @@ static enum outcome outcome_of(const struct run *run, size_t i)
         return ERROR;
     if (run->properties[i]->judge == JUDGE_RUNTIME)
         return PASSED;
-    if (record->verdict == CRASH || record->verdict == TIMEOUT)
+    if (record->verdict == CRASH || record->verdict == TIMEOUT || incompleteness_counts(run, i))
         return ERROR;
     return record->verdict == FAIL || (record->verdict == WARN && run->options->strict) ? FAILURE
                                                                                         : PASSED;

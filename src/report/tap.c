@@ -43,6 +43,8 @@ static void print_point(FILE *file, const struct run *run, size_t i)
         fputs(" # TODO it is NumPy's, not the handler's", file);
     } else if (record->verdict == WARN && !run->options->strict) {
         fputs(" # TODO a SHOULD is broken", file);
+    } else if (record->verdict == INCOMPLETE && !incompleteness_counts(run, i)) {
+        fputs(" # TODO a SHOULD was not tried to its end", file);
     }
     fputc('\n', file);
     if (holds)

@@ -18,9 +18,9 @@ struct page {
 static const char *paint(const struct page *page, enum verdict verdict)
 {
     static const char *const codes[VERDICT_COUNT] = {
-        [PASS] = "\033[32m",   [FAIL] = "\033[1;31m",  [WARN] = "\033[33m",
-        [SKIP] = "\033[36m",   [CRASH] = "\033[1;31m", [TIMEOUT] = "\033[1;31m",
-        [BROK] = "\033[1;35m",
+        [PASS] = "\033[32m",   [FAIL] = "\033[1;31m",       [WARN] = "\033[33m",
+        [SKIP] = "\033[36m",   [CRASH] = "\033[1;31m",      [TIMEOUT] = "\033[1;31m",
+        [BROK] = "\033[1;35m", [INCOMPLETE] = "\033[1;35m",
     };
     return page->color ? codes[verdict] : "";
 }
@@ -79,11 +79,15 @@ static void print_finding(const struct page *page, size_t i)
     print_field(page->file, "clause", property->clause);
     if (record->expected[0] != '\0')
         print_field(page->file, "expected", record_expected(record));
-    print_field(page->file, record->verdict == BROK ? "broke" : "seen", record_seen(record));
+    print_field(page->file,
+                record->verdict == BROK         ? "broke"
+                : record->verdict == INCOMPLETE ? "stopped"
+                                                : "seen",
+                record_seen(record));
     if (page->run->rounds > 1)
         print_field(page->file, "rounds",
                     text("%zu of %zu were so", record->bad_rounds, page->run->rounds));
-    if (record->verdict != BROK)
+    if (record->verdict != BROK && record->verdict != INCOMPLETE)
         print_field(page->file, "hint", property->hint);
     if (record->output_length > 0)
         print_field(page->file, "printed", record_output(record, 0));
@@ -143,8 +147,9 @@ static void print_tally(const struct page *page)
     static const struct {
         enum verdict verdict;
         const char *words;
-    } order[] = {{PASS, "passed"},       {FAIL, "failed"},     {WARN, "warned"}, {CRASH, "crashed"},
-                 {TIMEOUT, "timed out"}, {BROK, "not judged"}, {SKIP, "skipped"}};
+    } order[] = {{PASS, "passed"},           {FAIL, "failed"},       {WARN, "warned"},
+                 {CRASH, "crashed"},         {TIMEOUT, "timed out"}, {BROK, "not judged"},
+                 {INCOMPLETE, "incomplete"}, {SKIP, "skipped"}};
     struct tally handler = run_tally(page->run, JUDGE_HANDLER);
     struct tally runtime = run_tally(page->run, JUDGE_RUNTIME);
     fprintf(page->file, "%zu %s", page->run->count,
@@ -154,8 +159,8 @@ static void print_tally(const struct page *page)
     const char *between = ": ";
     size_t numpys = 0;
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        bool both =
-            order[i].verdict == PASS || order[i].verdict == SKIP || order[i].verdict == BROK;
+        bool both = order[i].verdict == PASS || order[i].verdict == SKIP ||
+                    order[i].verdict == BROK || order[i].verdict == INCOMPLETE;
         size_t n = handler.of[order[i].verdict] + (both ? runtime.of[order[i].verdict] : 0);
         numpys += runtime.of[order[i].verdict] - (both ? runtime.of[order[i].verdict] : 0);
         if (n == 0)

@@ -65,6 +65,12 @@ static struct {
 
 /* ---- in the program's process ----------------------------------------------------------- */
 
+/* The failer is in the way of each call, and there only where it may be wanted. */
+static bool can_refuse(void)
+{
+    return program.options->fail_each || program.options->record != NULL;
+}
+
 /* Puts the shim of --record before `inner`; without --record that stays the first.  NULL with
  * findings->why where the trace cannot be written. */
 static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
@@ -123,7 +129,7 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
     program.before = *program.numpys;
     failer_init(&program.failer, program.subject.handler);
     PyDataMem_Handler *behind =
-        begin_trace(program.options->fail_each ? &program.failer.handler : program.subject.handler);
+        begin_trace(can_refuse() ? &program.failer.handler : program.subject.handler);
     program.auditor =
         behind == NULL ? NULL : auditor_create(behind, &program.before, &findings->audit, &options);
     if (findings->why[0] != '\0')
@@ -187,6 +193,8 @@ static PyObject *refuse(PyObject *self, PyObject *arguments)
         return NULL;
     if (nth < 0)
         return PyErr_Format(PyExc_ValueError, "requests are counted from 1");
+    if (nth > 0 && !can_refuse())
+        return PyErr_Format(PyExc_RuntimeError, "refuse() goes with --record");
     size_t refused = program.failer.refused;
     failer_refuse(&program.failer, (size_t)nth, onwards, REFUSE_ANY);
     return PyLong_FromSize_t(refused);

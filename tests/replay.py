@@ -124,6 +124,10 @@ def tells_parts(tap, folder):
     program = "import _conform_exec as c; c.begin_part('x'); print(c.refuse(0)); import numpy"
     result = suite.conform("-H", "aligned", "-q", "--exec", "--", "-c", program)
     tap.point(result.code == 0 and result.stdout == "0\n", "parts without --record", result)
+    program = "import _conform_exec, numpy; _conform_exec.refuse(1)"
+    result = suite.conform("-H", "aligned", "-q", "--exec", "--", "-c", program)
+    tap.point(result.code == 1 and "refuse() goes with --record" in result.stderr,
+              "refusing without --record is refused", result)
 
 
 def survives_a_crash(tap, folder):

@@ -44,7 +44,7 @@ static unsigned class_of(size_t size)
 static struct arena_block *take(struct arena *a, unsigned bin)
 {
     struct arena_block *block = NULL;
-    pthread_mutex_lock(&a->lock);
+    lock_take(&a->lock);
     if (a->free[bin] != NULL) {
         block = a->free[bin];
         a->free[bin] = block->next;
@@ -52,7 +52,7 @@ static struct arena_block *take(struct arena *a, unsigned bin)
         block = (struct arena_block *)(void *)a->fresh;
         a->fresh += length_of(bin);
     }
-    pthread_mutex_unlock(&a->lock);
+    lock_give(&a->lock);
     return block;
 }
 
@@ -85,10 +85,10 @@ static void arena_free(void *ctx, void *ptr, size_t size)
     if (ptr == NULL)
         return;
     struct arena_block *block = (struct arena_block *)ptr - 1;
-    pthread_mutex_lock(&a->lock);
+    lock_take(&a->lock);
     block->next = a->free[block->bin];
     a->free[block->bin] = block;
-    pthread_mutex_unlock(&a->lock);
+    lock_give(&a->lock);
 }
 
 /* A block stays where it is as long as its length fits.  Where there is no room for a longer one
@@ -121,7 +121,7 @@ int arena_open(struct arena *arena, const char *name, const PyDataMemAllocator *
     arena->base = (char *)arena->region + (off != 0 ? ARENA_STEP - off : 0);
     arena->fresh = arena->base;
     arena->end = arena->base + size;
-    pthread_mutex_init(&arena->lock, NULL);
+    lock_open(&arena->lock);
     snprintf(arena->handler.name, sizeof arena->handler.name, "%s", name);
     arena->handler.version = 1;
     arena->handler.allocator = (PyDataMemAllocator){
@@ -135,5 +135,5 @@ void arena_close(struct arena *arena)
     arena->below->free(arena->below->ctx, arena->region,
                        (size_t)(arena->end - arena->base) + ARENA_STEP);
     arena->region = NULL;
-    pthread_mutex_destroy(&arena->lock);
+    lock_close(&arena->lock);
 }

@@ -8,9 +8,9 @@
 #ifndef EMBED_DEMO_ARENA_H
 #define EMBED_DEMO_ARENA_H
 
-#include <pthread.h>
 #include <stddef.h>
 
+#include "lock.h"
 #include "nep49.h"
 
 /* What blocks are aligned to: a cache line, and every vector unit there is. */
@@ -20,9 +20,9 @@ struct arena {
     PyDataMem_Handler handler;       /* the one to install; its ctx is this struct */
     const PyDataMemAllocator *below; /* where the region comes from, and goes to */
     void *region;
-    char *base, *end;     /* of the region, from the first aligned address on */
-    pthread_mutex_t lock; /* on all that follows */
-    char *fresh;          /* nothing from here to the end has been given out yet */
+    char *base, *end; /* of the region, from the first aligned address on */
+    struct lock lock; /* on all that follows */
+    char *fresh;      /* nothing from here to the end has been given out yet */
     struct arena_block *free[ARENA_CLASSES]; /* blocks that came back, by their length */
 };
 

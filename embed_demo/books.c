@@ -69,7 +69,7 @@ static void *write_down(struct books *b, enum books_function function, struct bl
                         void *address, size_t size)
 {
     struct figures *f = &b->figures;
-    pthread_mutex_lock(&b->lock);
+    lock_take(&b->lock);
     f->by[function].calls++;
     if (address != NULL) {
         f->by[function].bytes += size;
@@ -87,7 +87,7 @@ static void *write_down(struct books *b, enum books_function function, struct bl
         put_in(b, block);
         block = NULL;
     }
-    pthread_mutex_unlock(&b->lock);
+    lock_give(&b->lock);
     free(block);
     return address;
 }
@@ -117,9 +117,9 @@ static void *books_calloc(void *ctx, size_t nelem, size_t elsize)
 static void *books_realloc(void *ctx, void *ptr, size_t new_size)
 {
     struct books *b = ctx;
-    pthread_mutex_lock(&b->lock);
+    lock_take(&b->lock);
     struct block *block = take_out(b, ptr);
-    pthread_mutex_unlock(&b->lock);
+    lock_give(&b->lock);
     if (block == NULL)
         block = calloc(1, sizeof *block);
     void *address = block != NULL ? b->behind.realloc(b->behind.ctx, ptr, new_size) : NULL;
@@ -131,7 +131,7 @@ static void books_free(void *ctx, void *ptr, size_t size)
 {
     struct books *b = ctx;
     struct figures *f = &b->figures;
-    pthread_mutex_lock(&b->lock);
+    lock_take(&b->lock);
     struct block *block = take_out(b, ptr);
     f->by[BOOKS_FREE].calls++;
     f->null_frees += ptr == NULL;
@@ -141,32 +141,32 @@ static void books_free(void *ctx, void *ptr, size_t size)
         f->live_blocks--;
         f->wrong_sizes += block->size != size;
     }
-    pthread_mutex_unlock(&b->lock);
+    lock_give(&b->lock);
     free(block);
     b->behind.free(b->behind.ctx, ptr, size);
 }
 
 void books_read(struct books *books, struct figures *figures)
 {
-    pthread_mutex_lock(&books->lock);
+    lock_take(&books->lock);
     *figures = books->figures;
-    pthread_mutex_unlock(&books->lock);
+    lock_give(&books->lock);
 }
 
 bool books_know(struct books *books, const void *address, size_t *size)
 {
-    pthread_mutex_lock(&books->lock);
+    lock_take(&books->lock);
     const struct block *block = *find(books, address);
     if (block != NULL)
         *size = block->size;
-    pthread_mutex_unlock(&books->lock);
+    lock_give(&books->lock);
     return block != NULL;
 }
 
 size_t books_sizes(struct books *books, size_t *sizes, size_t room)
 {
     size_t count = 0;
-    pthread_mutex_lock(&books->lock);
+    lock_take(&books->lock);
     for (size_t i = 0; i < sizeof books->buckets / sizeof *books->buckets; i++) {
         for (const struct block *b = books->buckets[i]; b != NULL; b = b->next) {
             if (count < room)
@@ -174,32 +174,16 @@ size_t books_sizes(struct books *books, size_t *sizes, size_t room)
             count++;
         }
     }
-    pthread_mutex_unlock(&books->lock);
+    lock_give(&books->lock);
     return count;
 }
 
-/* A process can be forked while another thread is in here, without the GIL, in realloc.  The child
- * must not inherit a lock that nobody opens, so fork takes them all first. */
 static struct books *all;
-static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock all_lock; /* on that list */
 
-static void before_fork(void)
+static void open_all_lock(void)
 {
-    pthread_mutex_lock(&all_lock);
-    for (struct books *b = all; b != NULL; b = b->next)
-        pthread_mutex_lock(&b->lock);
-}
-
-static void after_fork(void)
-{
-    for (struct books *b = all; b != NULL; b = b->next)
-        pthread_mutex_unlock(&b->lock);
-    pthread_mutex_unlock(&all_lock);
-}
-
-static void at_fork(void)
-{
-    pthread_atfork(before_fork, after_fork, after_fork);
+    lock_open(&all_lock);
 }
 
 /* NumPy looks at none of this, and would crash at the first array. */
@@ -229,32 +213,32 @@ const char *books_open(struct books *books, const PyDataMem_Handler *behind, con
     text_clean(books->handler.name, sizeof books->handler.name, name,
                strnlen(name, sizeof behind->name), 0);
     snprintf(books->owner, sizeof books->owner, "%s", owner);
-    pthread_mutex_init(&books->lock, NULL);
-    pthread_once(&once, at_fork);
-    pthread_mutex_lock(&all_lock);
+    pthread_once(&once, open_all_lock);
+    lock_open(&books->lock);
+    lock_take(&all_lock);
     struct books **last = &all;
     while (*last != NULL)
         last = &(*last)->next;
     *last = books;
-    pthread_mutex_unlock(&all_lock);
+    lock_give(&all_lock);
     return NULL;
 }
 
 void books_close(struct books *books)
 {
-    pthread_mutex_lock(&all_lock);
+    lock_take(&all_lock);
     struct books **link = &all;
     while (*link != books)
         link = &(*link)->next;
     *link = books->next;
-    pthread_mutex_unlock(&all_lock);
-    pthread_mutex_destroy(&books->lock);
+    lock_give(&all_lock);
+    lock_close(&books->lock);
 }
 
 void books_each(void (*each)(struct books *books, void *data), void *data)
 {
-    pthread_mutex_lock(&all_lock);
+    lock_take(&all_lock);
     for (struct books *b = all; b != NULL; b = b->next)
         each(b, data);
-    pthread_mutex_unlock(&all_lock);
+    lock_give(&all_lock);
 }

@@ -8,10 +8,10 @@
 #ifndef EMBED_DEMO_BOOKS_H
 #define EMBED_DEMO_BOOKS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "lock.h"
 #include "nep49.h"
 
 enum books_function { BOOKS_MALLOC, BOOKS_CALLOC, BOOKS_REALLOC, BOOKS_FREE, BOOKS_FUNCTIONS };
@@ -40,10 +40,10 @@ struct books {
     PyDataMemAllocator behind; /* where the memory comes from */
     char owner[32];            /* whose they are, for tables */
     struct figures at_exit;    /* for who opened them to keep; not used here */
-    pthread_mutex_t lock;      /* on all that follows */
+    struct lock lock;          /* on all that follows */
     struct figures figures;
     struct block *buckets[1 << BOOKS_BITS];
-    struct books *next; /* all that were opened, for fork */
+    struct books *next; /* all that are open */
 };
 
 /* Opens the books of `owner` before the handler `behind`.  NULL, or one line on why that is not one

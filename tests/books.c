@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The books of the embedding demo by themselves: figures that are known, from one thread and from
- * several, and a fork while others are inside.
+ * The books and the arena of the embedding demo by themselves: figures that are known, from one
+ * thread and from several, and a fork while others are inside.
  */
 #include "../embed_demo/books.h"
+#include "../embed_demo/arena.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -101,6 +102,64 @@ static void check_one_thread(void)
     check(all_free(&f), "and out again");
 }
 
+static void count_books(struct books *books, void *data)
+{
+    (void)books;
+    ++*(int *)data;
+}
+
+/* What proofs are made of: where blocks lie, and which there are. */
+static void check_blocks(void)
+{
+    static struct books books;
+    struct figures f;
+    size_t size = 0, sizes[3] = {0};
+    int before = 0, open = 0, after = 0;
+    books_each(count_books, &before);
+    books_open(&books, &small, "blocks");
+    books_each(count_books, &open);
+    books_read(&books, &f);
+    check(f.lowest == NULL && strcmp(books.owner, "blocks") == 0, "nothing lies anywhere yet");
+    const PyDataMemAllocator *a = &books.handler.allocator;
+    char *one = a->malloc(a->ctx, 300), *two = a->malloc(a->ctx, 50);
+    books_read(&books, &f);
+    check(f.lowest == (one < two ? one : two) && f.highest == (one < two ? two + 50 : one + 300),
+          "from the first byte to the end of the last");
+    check(books_know(&books, one, &size) && size == 300 && !books_know(&books, one + 16, &size),
+          "a block is known by its address alone");
+    check(books_sizes(&books, sizes, 1) == 2 && sizes[1] == 0 &&
+              books_sizes(&books, sizes, 3) == 2 && sizes[0] + sizes[1] == 350 && sizes[2] == 0,
+          "the sizes of those alive, as far as there is room");
+    a->free(a->ctx, one, 300);
+    check(!books_know(&books, one, &size) && books_sizes(&books, sizes, 3) == 1, "and no more");
+    a->free(a->ctx, two, 50);
+    books_close(&books);
+    books_each(count_books, &after);
+    check(open == before + 1 && after == before, "books are opened and closed");
+}
+
+/* One that cannot be given everything, and what it does with what comes back. */
+static void check_arena(void)
+{
+    static struct arena arena;
+    size_t room = 64 * 1024;
+    check(arena_open(&arena, "arena", &small.allocator, limit) != 0, "no region, no arena");
+    check(arena_open(&arena, "arena", &small.allocator, room) == 0, "an arena");
+    const PyDataMemAllocator *a = &arena.handler.allocator;
+    char *one = a->malloc(a->ctx, 1000), *two = a->malloc(a->ctx, 30000);
+    check(one >= arena.base && two + 30000 <= arena.end && (size_t)one % ARENA_STEP == 0 &&
+              (size_t)two % ARENA_STEP == 0,
+          "blocks in it, on lines of the cache");
+    memset(one, 1, 1000);
+    check(a->realloc(a->ctx, one, 30000) == NULL && a->malloc(a->ctx, room) == NULL &&
+              one[0] == 1 && one[999] == 1,
+          "what does not fit is refused, and changes nothing");
+    check(a->realloc(a->ctx, one, 1010) == one, "a block that still fits stays");
+    a->free(a->ctx, two, 0);
+    check(a->calloc(a->ctx, 3, 10000) == two && two[29999] == 0, "one that is free is used again");
+    arena_close(&arena);
+}
+
 enum { THREADS = 4, ROUNDS = 20000, BLOCKS = 8 };
 
 /* Keeps a few blocks, and replaces or resizes one in each round. */
@@ -180,6 +239,8 @@ static void check_refused(void)
 int main(void)
 {
     check_one_thread();
+    check_blocks();
+    check_arena();
     check_threads();
     check_refused();
     printf("1..%d\n", count);

@@ -94,8 +94,9 @@ static const struct {
     [RESIZED_DEAD] = {BY_NUMPY, true, "a dead block resized"},
     [SAID_WRONG_SIZE] = {BY_NUMPY, true, "a wrong size given to free"},
     [SAID_ONE_FOR_EMPTY] = {BY_NUMPY, false, "size 1 for an array that became empty"},
-    [SAID_HALF_AFTER_REFUSAL] = {BY_NUMPY, false,
-                                 "half the size after a refused truncation of text"},
+    [SAID_FIRST_AFTER_REFUSAL] = {BY_NUMPY, false,
+                                  "the first size of a text whose truncation was refused"},
+    [SAID_SIZE_SO_FAR] = {BY_NUMPY, false, "the size so far of a fromiter that failed, NumPy 1.22"},
 };
 
 enum party violation_party(enum violation_kind kind)
@@ -530,16 +531,23 @@ static void *audited_realloc(void *ctx, void *p, size_t size)
     return NULL;
 }
 
-static void check_size(struct auditor *a, const struct live_block *block, size_t size)
+/* Text is read into room for so many items, and then for as many again and again. */
+enum { ITEMS_OF_TEXT = 4096 };
+
+static void check_size(struct auditor *a, const struct live_block *block, size_t size,
+                       bool exception)
 {
+    enum violation_kind kind = SAID_WRONG_SIZE;
     if (size == block->size)
         return;
     if (size == 1)
-        violated(a, SAID_ONE_FOR_EMPTY, "free of %zu bytes with size 1", block->size);
-    else if (block->size == 2 * size && a->audit->refused > 0)
-        violated(a, SAID_HALF_AFTER_REFUSAL, "free of %zu bytes with size %zu", block->size, size);
-    else
-        violated(a, SAID_WRONG_SIZE, "free of %zu bytes with size %zu", block->size, size);
+        kind = SAID_ONE_FOR_EMPTY;
+    else if (size != 0 && size % ITEMS_OF_TEXT == 0 && block->size > size &&
+             block->size % size == 0 && a->audit->refused > 0)
+        kind = SAID_FIRST_AFTER_REFUSAL;
+    else if (a->options.iterates_in_dims && exception && size < block->size)
+        kind = SAID_SIZE_SO_FAR;
+    violated(a, kind, "free of %zu bytes with size %zu", block->size, size);
 }
 
 static void audited_free(void *ctx, void *p, size_t size)
@@ -562,9 +570,10 @@ static void audited_free(void *ctx, void *p, size_t size)
         a->before->allocator.free(a->before->allocator.ctx, p, size);
         return;
     }
-    if (p != NULL && whose == OURS)
-        check_size(a, &block, size);
     struct around around = begin(a);
+    if (p != NULL && whose == OURS)
+        check_size(a, &block, size, around.exception != NULL);
+    errno = around.error;
     a->inner->allocator.free(a->inner->allocator.ctx, p, size);
     if (errno != around.error)
         violated(a, CHANGED_ERRNO, "free left errno %d, and it was %d before", errno, around.error);

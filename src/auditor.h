@@ -38,9 +38,10 @@ enum violation_kind {
     SAID_WRONG_SIZE,
     /* NumPy's as well, but known and harmless: numpy-facts.md has them by version */
     SAID_ONE_FOR_EMPTY,
-    SAID_HALF_AFTER_REFUSAL,
+    SAID_FIRST_AFTER_REFUSAL,
+    SAID_SIZE_SO_FAR,
 };
-enum { VIOLATION_KINDS = SAID_HALF_AFTER_REFUSAL + 1, SIZE_CLASSES = 48, LARGEST = 5 };
+enum { VIOLATION_KINDS = SAID_SIZE_SO_FAR + 1, SIZE_CLASSES = 48, LARGEST = 5 };
 
 struct violation {
     _Atomic size_t times;
@@ -72,8 +73,9 @@ const char *violation_name(enum violation_kind kind);
 size_t audit_violations(const struct audit *audit, enum party party);
 
 struct auditor_options {
-    size_t alignment; /* that the handler claims, or 0 */
-    bool stacks;      /* remember the Python line of each block, for what is live at the end */
+    size_t alignment;      /* that the handler claims, or 0 */
+    bool iterates_in_dims; /* NumPy 1.22: fromiter counts its items in the array's dimension */
+    bool stacks;           /* remember the Python line of each block, for what is live at the end */
 };
 
 struct auditor;

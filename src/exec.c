@@ -65,6 +65,8 @@ static struct {
 
 /* ---- in the program's process ----------------------------------------------------------- */
 
+enum { FEATURES_OF_1_23 = 0x10 };
+
 /* The failer is in the way of each call, and there only where it may be wanted. */
 static bool can_refuse(void)
 {
@@ -121,6 +123,8 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
     struct claims claims;
     claims_parse(program.subject.claims, &claims);
     struct auditor_options options = {.alignment = claims.alignment,
+                                      .iterates_in_dims =
+                                          PyArray_GetNDArrayCFeatureVersion() < FEATURES_OF_1_23,
                                       .stacks = program.options->stacks};
     PyObject *capsule = PyDataMem_DefaultHandler;
     program.numpys = PyCapsule_GetPointer(capsule, "mem_handler");

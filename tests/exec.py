@@ -48,6 +48,21 @@ libc.pthread_join(thread, None)
 """
 
 KNOWN = "import numpy as np; a = np.fromstring('', sep=' '); del a"
+REFUSED = """
+import numpy as np, _conform_exec
+_conform_exec.refuse(4)
+try:
+    np.fromstring(" ".join(["1"] * 9000), sep=" ")
+except MemoryError:
+    pass
+"""
+FROMITER = """
+import numpy as np
+try:
+    np.fromiter((1 // (x - 50) for x in range(99)), "i8")
+except ZeroDivisionError:
+    pass
+"""
 REALLOC = "import numpy as np; a = np.arange(10); a.resize(1000, refcheck=False)"
 FORKS = """
 import os, numpy as np
@@ -74,6 +89,10 @@ CASES = [
      r"\A\['shift_header', 'shift_header', 'shift_header', 'shift_header'\]\n\Z", r"\A\Z"),
     ("a thread made in C", ["-H", "aligned", "-q"], ["-c", C_THREAD], 0, r"\Aaligned\n\Z", r"\A\Z"),
     ("a known slip of NumPy's", ["-H", "aligned"], ["-c", KNOWN], 0, "", "known +by NumPy: size 1"),
+    ("a known one after a refusal", ["-H", "aligned", "--record=/dev/null"], ["-c", REFUSED], 0, "",
+     r"known +by NumPy: the first size of a text.*\n +first: free of 98304 bytes with size 32768"),
+    ("a fromiter that fails", ["-H", "aligned"], ["-c", FROMITER], 0, "",
+     "the size so far" if os.environ["NUMPY_VERSION"].startswith("1.22.") else "no violation"),
     ("a forked child frees its copies", ["-H", "aligned"], ["-c", FORKS], 0, r"\A50\n",
      r"no violation"),
     ("where live blocks come from", ["-H", "aligned", "--stacks"],

@@ -54,6 +54,10 @@ def routes(tap):
         if not tap.point(result.code == 0, "routes.py runs with this NumPy", result):
             return
         here = table.Profile(suite.CONFORM, path).parts
+    wanted = {name for name in here if name.startswith(table.NO_MEMORY + ": np.empty")}
+    refused = {name for name in wanted if any(call.endswith(" refused") for call in here[name])}
+    tap.point(len(wanted) >= 3 and refused == wanted, "a route without memory gets none",
+              "\n".join(wanted - refused))
     known = {name for trace in TRACES for name in table.Profile(suite.CONFORM, trace).parts}
     lacking = [name for name in here if name not in known]
     tap.point(len(here) > 100 and not lacking, "all of its routes were recorded",

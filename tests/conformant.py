@@ -27,6 +27,16 @@ SETTINGS = [
     ("aligned", ["--strict", "--shuffle", "--seed=2", "--jobs=4"], {}),
     ("shift_header", ["--strict", "--shuffle", "--seed=3"], {}),
     ("shift_header", ["--repeat=3"], {}),
+    ("arena", [], {"NEP49_ARENA_SIZE": "4K"}),
+    ("cache", [], {"NEP49_CACHE_BLOCKS": "0"}),
+    ("guard", [], {"NEP49_GUARD": "before"}),
+    ("guard", [], {"NEP49_GUARD_KEEP": "0"}),
+    ("hugepage", [], {"NEP49_HUGEPAGE_FROM": "1"}),
+    ("hugepage", [], {"NEP49_HUGEPAGE_POOL": "1"}),
+    ("numa", [], {"NEP49_NUMA": "bind:0", "NEP49_NUMA_FROM": "64K"}),
+    ("numa", [], {"NEP49_NUMA": "interleave"}),
+    ("shm", [], {"NEP49_SHM_FROM": "1"}),
+    ("trace", [], {"NEP49_TRACE_DEPTH": "1"}),
 ]
 
 

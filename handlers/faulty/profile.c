@@ -67,8 +67,7 @@ static void sharing_free(void *ctx, void *p, size_t size)
     if (p != nothing + BASE_HEADER)
         base_free(ctx, p, size);
 }
-MUTANT(malloc_of_nothing_is_shared,
-       "profile.numpy-1.22 profile.numpy-1.24 profile.numpy-1.26",
+MUTANT(malloc_of_nothing_is_shared, "profile.numpy-1.22 profile.numpy-1.24 profile.numpy-1.26",
        .malloc = sharing_malloc, .realloc = sharing_realloc, .free = sharing_free);
 
 /* Nobody cuts a block of some size to a byte, it thinks, but 2.4 and later do, where an array

@@ -384,6 +384,19 @@ static void side_run(void *data)
         side_step(data);
 }
 
+/* What follows, with one instance. */
+static void use_alone(void *data)
+{
+    struct side *side = data;
+    for (int i = 0; i < (is_slow() ? 200 : 2000); i++)
+        side_step(side);
+    in_threads(1, side_run, side, sizeof *side);
+    blocks_expect_disjoint(&side->blocks);
+    blocks_verify(&side->blocks, "after one instance was used");
+    while (side->blocks.count > 0)
+        side_drop(side, side->blocks.count - 1);
+}
+
 static void load_twin(void *data)
 {
     struct subject twin;
@@ -409,6 +422,7 @@ PROPERTY(abi_ctx_passed,
     char why[512] = "";
     struct side sides[2] = {{.handler = subject_handler(), .random = {random_next(chance())}},
                             {.random = {random_next(chance())}}};
+    expect_sound(use_alone, &sides[0], "with one instance alone");
     for (int i = 0; i < 2000; i++) {
         side_step(&sides[0]);
         if (i % 100 == 99)

@@ -15,6 +15,7 @@ from conform_support import (
     Filled,
     Handler,
     default_in_force,
+    expect_ordinary,
     handler_name,
     in_threads,
     same,
@@ -55,6 +56,7 @@ def use_up(made, owner):
 
 
 def thread_isolated():
+    expect_ordinary()
     main, first, second = Handler("main"), Handler("first"), Handler("second")
     given = {}
 
@@ -107,6 +109,7 @@ def in_bare_thread():
 
 
 def task_isolated():
+    expect_ordinary()
     main = Handler("main")
     with main.installed():
         asyncio.run(parent_task(main))
@@ -163,6 +166,7 @@ async def grandchild(parents, made, owner):
 
 
 def copy():
+    expect_ordinary()
     outer, inner = Handler("outer"), Handler("inner")
     with outer.installed():
         given = make(outer)
@@ -190,6 +194,7 @@ def copy():
 
 
 def empty():
+    expect_ordinary()
     outer, inner = Handler("outer"), Handler("inner")
     context = contextvars.Context()
 
@@ -215,6 +220,7 @@ def empty():
 
 
 def executor():
+    expect_ordinary()
     main, own = Handler("main"), Handler("own")
 
     def choose():
@@ -294,6 +300,7 @@ class Agent:
 
 
 def interleaved():
+    expect_ordinary()
     acts, tasks, threads = (40, 2, 1) if _conform.is_slow() else (120, 4, 3)
     pool, lock = [], threading.Lock()
     agents = [Agent("agent %d" % i, pool, lock) for i in range(tasks + threads)]

@@ -24,6 +24,32 @@ static void expect_two_blocks(size_t size, const char *when)
     subject_free(q, size);
 }
 
+/* free(NULL, 0) here and there, between calls that are sound, or those calls alone. */
+static void free_nulls(bool nulls)
+{
+    struct blocks company = {0};
+    for (size_t i = 0; nulls && i < 3; i++)
+        subject_free(NULL, 0); /* the first calls of all */
+    expect_two_blocks(40, "after free(NULL, 0)");
+    blocks_add_neighbours(&company, 64);
+    for (size_t i = 0; nulls && i < 1000; i++)
+        subject_free(NULL, 0);
+    blocks_verify(&company, "after a thousand times free(NULL, 0)");
+    for (size_t i = 0; i < 64; i++) {
+        blocks_free(&company, i % company.count);
+        if (nulls)
+            subject_free(NULL, 0);
+        expect_two_blocks(1 + i * 7, "after free of a block and free(NULL, 0)");
+    }
+    blocks_free_all(&company);
+}
+
+static void free_no_nulls(void *unused)
+{
+    (void)unused;
+    free_nulls(false);
+}
+
 PROPERTY(free_null,
     .id     = "free.null",
     .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
@@ -33,20 +59,38 @@ PROPERTY(free_null,
     .hint   = "return where the pointer is NULL, before a header is read or a counter lowered",
     .looks  = "CRASH: SIGSEGV at address 0xfffffffffffffff0, inside free((nil), 0)")
 {
-    struct blocks company = {0};
-    for (size_t i = 0; i < 3; i++)
-        subject_free(NULL, 0); /* the first calls of all */
-    expect_two_blocks(40, "after free(NULL, 0)");
-    blocks_add_neighbours(&company, 64);
-    for (size_t i = 0; i < 1000; i++)
-        subject_free(NULL, 0);
-    blocks_verify(&company, "after a thousand times free(NULL, 0)");
-    for (size_t i = 0; i < 64; i++) {
-        blocks_free(&company, i % company.count);
-        subject_free(NULL, 0);
-        expect_two_blocks(1 + i * 7, "after free of a block and free(NULL, 0)");
+    expect_sound(free_no_nulls, NULL, "where NULL is never freed");
+    free_nulls(true);
+}
+
+/* free(NULL, size) before blocks of that size are made, or those blocks alone. */
+static void free_sized_nulls(bool nulls)
+{
+    static const size_t large[] = {5000,        65536,   1 << 20, (size_t)1 << 31, (size_t)1 << 40,
+                                   PTRDIFF_MAX, SIZE_MAX};
+    for (size_t size = 1; size <= 4096; size += stride(53)) {
+        for (size_t i = 0; nulls && i <= size % 3; i++)
+            subject_free(NULL, size);
+        expect_two_blocks(size, text("after free(NULL, %zu)", size));
+        if (size % 8 != 0)
+            continue;
+        if (nulls)
+            subject_free(NULL, size);
+        unsigned char *p = must_calloc(size / 8, 8);
+        expect_zero(p, size, "after free(NULL, %zu) and calloc(%zu, 8)", size, size / 8);
+        subject_free(p, size);
     }
-    blocks_free_all(&company);
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        if (nulls)
+            subject_free(NULL, large[i]);
+        expect_two_blocks(MIN(large[i], 65536), text("after free(NULL, %zu)", large[i]));
+    }
+}
+
+static void free_no_sized_nulls(void *unused)
+{
+    (void)unused;
+    free_sized_nulls(false);
 }
 
 PROPERTY(free_null_with_size,
@@ -60,23 +104,8 @@ PROPERTY(free_null_with_size,
     .hint   = "return where the pointer is NULL, before the size picks a list or a counter",
     .looks  = "CRASH: SIGSEGV, inside free((nil), 40)")
 {
-    static const size_t large[] = {5000,        65536,   1 << 20, (size_t)1 << 31, (size_t)1 << 40,
-                                   PTRDIFF_MAX, SIZE_MAX};
-    for (size_t size = 1; size <= 4096; size += stride(53)) {
-        for (size_t i = 0; i <= size % 3; i++)
-            subject_free(NULL, size);
-        expect_two_blocks(size, text("after free(NULL, %zu)", size));
-        if (size % 8 != 0)
-            continue;
-        subject_free(NULL, size);
-        unsigned char *p = must_calloc(size / 8, 8);
-        expect_zero(p, size, "after free(NULL, %zu) and calloc(%zu, 8)", size, size / 8);
-        subject_free(p, size);
-    }
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
-        subject_free(NULL, large[i]);
-        expect_two_blocks(MIN(large[i], 65536), text("after free(NULL, %zu)", large[i]));
-    }
+    expect_sound(free_no_sized_nulls, NULL, "where NULL is never freed");
+    free_sized_nulls(true);
 }
 
 /* ---- wrong sizes ------------------------------------------------------------------------- */
@@ -141,6 +170,17 @@ struct guesses {
     size_t count;
 };
 
+/* The same blocks, each freed with its own size. */
+static void free_rightly(void *data)
+{
+    const struct guesses *guesses = data;
+    for (size_t i = 0; i < guesses->count; i += stride(3)) {
+        struct guess right = guesses->at[i];
+        right.given = right.size;
+        free_by_guess(&right);
+    }
+}
+
 /* Every block of the list once, its ends touched. */
 static void use_and_free(void *data)
 {
@@ -185,6 +225,8 @@ PROPERTY(free_best_guess_size,
         {4000, 1, true}, {65536, 1, true}, {1 << 20, 1, false},   {1 << 20, 1, false},
     };
     enum { KNOWN = sizeof known / sizeof *known, LARGE = 2 };
+    struct guesses small = {known, KNOWN - LARGE};
+    expect_sound(free_rightly, &small, "where each block is freed with its own size");
     for (size_t i = 0; i < KNOWN - LARGE; i++)
         free_by_guess(&known[i]);
     struct guesses all = {known, KNOWN};
@@ -211,6 +253,8 @@ PROPERTY(free_any_size,
         for (size_t way = 0; way < WAYS; way++)
             guesses[count++] = (struct guess){sizes[i], given[way], (i + way) % 3 == 2};
     }
+    struct guesses small = {guesses, count};
+    expect_sound(free_rightly, &small, "where each block is freed with its own size");
     for (size_t i = 0; i < count; i += stride(3))
         free_by_guess(&guesses[i]);
     guesses[count++] = (struct guess){300000, 0, false};
@@ -551,6 +595,22 @@ static void make_and_free_here(void *data)
     free_all_here(data);
 }
 
+/* As the property, by one thread alone. */
+static void free_every_other_here(void *unused)
+{
+    struct blocks blocks = {0};
+    (void)unused;
+    blocks_add_neighbours(&blocks, 400);
+    for (size_t i = 0; i < 3; i++) {
+        free_every_other(&blocks);
+        blocks_verify(&blocks, "after every other block was freed");
+        blocks_add_neighbours(&blocks, 100);
+        blocks_verify(&blocks, "after blocks were freed and new ones made");
+        blocks_expect_disjoint(&blocks);
+    }
+    blocks_free_all(&blocks);
+}
+
 PROPERTY(free_in_another_thread,
     .id     = "free.in-another-thread",
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
@@ -565,6 +625,7 @@ PROPERTY(free_in_another_thread,
               "others")
 {
     struct blocks blocks = {0};
+    expect_sound(free_every_other_here, NULL, "in one thread alone");
     blocks_add_neighbours(&blocks, is_slow() ? 100 : 400);
     for (size_t i = 0; i < 3; i++) {
         in_threads(1, free_every_other, &blocks, sizeof blocks);

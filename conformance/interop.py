@@ -11,7 +11,7 @@ import threading
 
 import _conform
 import numpy as np
-from conform_support import NUMPY, Filled, Handler, expect, handler_name, same
+from conform_support import NUMPY, Filled, Handler, expect, expect_ordinary, handler_name, same
 
 SIZES = (1, 5000) if _conform.is_slow() else (1, 100, 5000, 200000)
 
@@ -87,6 +87,7 @@ def expect_bytes(seen, expected, what):
 
 
 def buffer():
+    expect_ordinary()
     lend("a memoryview", memoryview, bytes)
     lend("a memoryview of a view", lambda array: memoryview(array[::-1])[::-1], bytes)
     lend("a PickleBuffer", as_pickle_buffer, lambda held: bytes(memoryview(held)))
@@ -113,6 +114,7 @@ class Producer:
 
 
 def dlpack():
+    expect_ordinary()
     if NUMPY < (1, 22) or not hasattr(np.ndarray, "__dlpack__"):
         _conform.skip("this NumPy has no DLPack")
     from_dlpack = getattr(np, "from_dlpack", None) or np._from_dlpack
@@ -132,6 +134,7 @@ class Holder:
 
 
 def array_interface():
+    expect_ordinary()
     for interface in "__array_interface__", "__array_struct__":
         lend(
             interface,
@@ -153,6 +156,7 @@ def array_interface():
 
 
 def by_ctypes():
+    expect_ordinary()
     lend(
         "ctypes.data_as",
         lambda array: (array.ctypes.data_as(ctypes.POINTER(ctypes.c_ubyte)), array.size),
@@ -168,6 +172,7 @@ def by_ctypes():
 
 
 def torch():
+    expect_ordinary()
     if importlib.util.find_spec("torch") is None:
         _conform.skip("torch is not installed")
     import torch
@@ -232,6 +237,7 @@ def expect_own_copies(what, make):
 
 
 def by_pickle():
+    expect_ordinary()
     for protocol in 2, pickle.HIGHEST_PROTOCOL:
         expect_own_copies(
             "a copy by pickle protocol %d" % protocol,
@@ -247,6 +253,7 @@ def out_of_band(array):
 
 
 def by_copy():
+    expect_ordinary()
     expect_own_copies("array.copy()", np.ndarray.copy)
     expect_own_copies("copy.copy", copy.copy)
     expect_own_copies("copy.deepcopy", copy.deepcopy)

@@ -15,7 +15,7 @@ import warnings
 
 import _conform
 import numpy as np
-from conform_support import NUMPY, Filled, Handler, same
+from conform_support import NUMPY, Filled, Handler, control, same
 
 FAMILIES = {}  # the cases of each, by its name
 
@@ -845,6 +845,9 @@ def expect_out_of_memory(family):
     handler = Handler()
     with handler.installed():
         witnesses = [Filled(size, size) for size in (1, 30, 700, 5000, 40000)]
+        with control("with nothing refused"):
+            for function, wanted in zip(cases, expected):
+                expect_equal(frozen(function(nothing)), wanted, function.__name__, "")
         at_rest = _conform.counts(handler.capsule)["live_blocks"]
         for beneath in False, True:
             for onwards in (False,) if _conform.is_slow() else (False, True):

@@ -343,6 +343,40 @@ PROPERTY(realloc_alignment,
         subject_free(blockers[i], 1);
 }
 
+/* As resize_calloc, with a block of malloc's; and calloc's own part. */
+static void resize_malloc(size_t size)
+{
+    size_t more = size + size / 2 + 1, less = size / 2 + 1;
+    unsigned char *p = must_calloc(size, 1);
+    expect_zero(p, size, "after calloc(%zu, 1)", size);
+    subject_free(p, size);
+    p = must_malloc(size);
+    pattern_fill(p, size, ONE);
+    p = must_realloc(p, more);
+    expect_pattern(p, size, ONE, "after malloc(%zu) and realloc to %zu", size, more);
+    p = must_realloc(p, less);
+    expect_pattern(p, less < size ? less : size, ONE, "after malloc(%zu) and realloc to %zu", size,
+                   less);
+    subject_free(p, less);
+}
+
+static void resize_mallocs(void *unused)
+{
+    (void)unused;
+    for (size_t n = 1; n <= 4096; n += n < 600 ? stride(151) : 13 * stride(11))
+        resize_malloc(n);
+    resize_malloc(80);
+    resize_malloc(90033);
+    resize_malloc(280063);
+    size_t factors[][2] = {{10, 8}, {3, 5}, {30011, 3}};
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
+        size_t nelem = factors[i][0], elsize = factors[i][1];
+        unsigned char *p = must_calloc(nelem, elsize);
+        expect_zero(p, nelem * elsize, "after calloc(%zu, %zu)", nelem, elsize);
+        subject_free(p, nelem * elsize);
+    }
+}
+
 /* A block of calloc(nelem, elsize) is grown as it is, zero, and then with contents shrunk and
  * grown. */
 static void resize_calloc(size_t nelem, size_t elsize)
@@ -373,6 +407,8 @@ PROPERTY(realloc_of_calloc,
     .looks  = "FAIL: byte 10 of 80 to be 0x3f as it was written, after calloc(10, 8) and realloc "
               "to 121; seen 0x00")
 {
+    expect_sound(resize_mallocs, NULL,
+                 "with blocks of malloc's, or calloc's that stay as they are");
     for (size_t n = 1; n <= 4096; n += n < 600 ? stride(151) : 13 * stride(11)) {
         resize_calloc(n, 1);
         resize_calloc(1, n);
@@ -853,6 +889,27 @@ static void resize_here(void *data)
     }
 }
 
+static void make_for_relay(struct relay *relay)
+{
+    for (size_t i = 0; i < (is_slow() ? 256 : 1000); i++) {
+        size_t size = relay_size(i, 0);
+        void *p = i % 3 == 0 ? must_calloc(size, 1) : must_malloc(size);
+        blocks_add(&relay->blocks, p, size);
+    }
+}
+
+/* As the property, by one thread alone. */
+static void relay_to_nobody(void *unused)
+{
+    struct relay relay = {0};
+    (void)unused;
+    make_for_relay(&relay);
+    for (relay.turn = 1; relay.turn <= 4; relay.turn++)
+        resize_here(&relay);
+    blocks_verify(&relay.blocks, "after realloc");
+    blocks_free_all(&relay.blocks);
+}
+
 PROPERTY(realloc_in_another_thread,
     .id     = "realloc.in-another-thread",
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
@@ -865,11 +922,8 @@ PROPERTY(realloc_in_another_thread,
               "another thread; seen 0x00")
 {
     struct relay relay = {0};
-    for (size_t i = 0; i < (is_slow() ? 256 : 1000); i++) {
-        size_t size = relay_size(i, 0);
-        void *p = i % 3 == 0 ? must_calloc(size, 1) : must_malloc(size);
-        blocks_add(&relay.blocks, p, size);
-    }
+    expect_sound(relay_to_nobody, NULL, "in one thread alone");
+    make_for_relay(&relay);
     for (relay.turn = 1; relay.turn <= 4; relay.turn++)
         in_threads(1, resize_here, &relay, sizeof relay);
     blocks_verify(&relay.blocks, "after realloc in four other threads");

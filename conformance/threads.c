@@ -86,6 +86,12 @@ static void make_inherited(void *data)
     }
 }
 
+static void use_all_here(void *unused)
+{
+    (void)unused;
+    use_all("malloc");
+}
+
 PROPERTY(threads_first_call,
     .id     = "threads.first-call",
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
@@ -102,6 +108,7 @@ PROPERTY(threads_first_call,
     pthread_barrier_t ready;
     for (size_t i = 0; i < FIRSTS; i++)
         newcomers[i] = (struct newcomer){.first = (enum first_call)i};
+    expect_sound(use_all_here, NULL, "in the main thread");
     in_threads(1, make_inherited, newcomers, sizeof newcomers);
     for (size_t i = 0; i < FIRSTS; i++) /* one after the other */
         in_threads(1, call_first, &newcomers[i], sizeof newcomers[i]);
@@ -256,6 +263,23 @@ static void mix(void *data)
     jostle_end();
 }
 
+/* The same by one thread, without company. */
+static void mix_alone(void *unused)
+{
+    enum { ROUNDS = 24 };
+    struct mixer m = {.random = {random_next(chance())}};
+    (void)unused;
+    for (size_t round = 0; round < ROUNDS; round++) {
+        for (size_t step = 0; step < STEPS; step++) {
+            if (round % 2 == 0)
+                storm_slots(&m);
+            else
+                mix_slots(&m);
+        }
+    }
+    end_slots(&m);
+}
+
 PROPERTY(threads_concurrent,
     .id     = "threads.concurrent",
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
@@ -271,6 +295,7 @@ PROPERTY(threads_concurrent,
     struct mixer mixers[THREADS] = {0};
     pthread_barrier_t ready;
     atomic_int busy = THREADS;
+    expect_sound(mix_alone, NULL, "in one thread alone");
     pthread_barrier_init(&ready, NULL, THREADS);
     for (size_t i = 0; i < THREADS; i++) {
         mixers[i].number = i;
@@ -406,6 +431,7 @@ PROPERTY(threads_hand_over,
 {
     static struct ring rings[STATIONS];
     struct station stations[STATIONS];
+    expect_sound(mix_alone, NULL, "in one thread alone");
     for (size_t i = 0; i < STATIONS; i++)
         stations[i] = (struct station){.number = i,
                                        .blocks = is_slow() ? 300 : 800,
@@ -432,6 +458,25 @@ static void leave_blocks(void *data)
     }
 }
 
+/* As the property, by one thread that lives. */
+static void leave_blocks_here(void *unused)
+{
+    struct blocks blocks = {0};
+    (void)unused;
+    for (size_t i = 0; i < 6; i++) {
+        leave_blocks(&blocks);
+        blocks_verify(&blocks, "after others came");
+    }
+    blocks_expect_disjoint(&blocks);
+    for (size_t i = 0; i < blocks.count; i++) {
+        struct block *b = &blocks.at[i];
+        b->p = must_realloc(b->p, b->size + 50);
+        expect_pattern(b->p, b->size, b->number, "after realloc from %zu", b->size);
+    }
+    blocks_verify(&blocks, "after all blocks were resized");
+    blocks_free_all(&blocks);
+}
+
 PROPERTY(threads_outlives_its_thread,
     .id     = "threads.outlives-its-thread",
     .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
@@ -445,6 +490,7 @@ PROPERTY(threads_outlives_its_thread,
     .world  = WORLD_BARE)
 {
     struct blocks blocks = {0};
+    expect_sound(leave_blocks_here, NULL, "in one thread alone");
     for (size_t i = 0; i < 6; i++) {
         in_threads(1, leave_blocks, &blocks, sizeof blocks);
         blocks_verify(&blocks, "after the thread that made it ended and others came");

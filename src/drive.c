@@ -32,7 +32,9 @@ static struct {
     struct random random;
     atomic_int ended; /* 1 once a thread has begun to write the verdict */
     bool loaded;
-    bool is_child; /* of in_child */
+    bool is_child;               /* of in_child */
+    bool is_trial;               /* a child of child_survives */
+    const char *_Atomic control; /* between control_begin and control_end: where that is */
     uint64_t begun;
     uint64_t memcheck_errors_before;
     char short_of[256]; /* why it has not tried all that it is about, or "" */
@@ -70,9 +72,13 @@ static void count_memcheck_errors(void)
     record->memcheck_errors += errors;
 }
 
+enum { SURVIVED = 49 }; /* the status of a child that came to its end */
+
 static _Noreturn void leave(enum verdict verdict)
 {
     struct record *record = drive.setup.record;
+    if (drive.is_trial)
+        _exit(verdict == PASS || verdict == SKIP ? SURVIVED : 0);
     fflush(stdout);
     if (verdict == PASS && record->short_in_child == SHORT_IN_CHILD)
         stopped_short("a process that it forked stopped at a limit");
@@ -89,8 +95,15 @@ static _Noreturn void leave(enum verdict verdict)
     _exit(0);
 }
 
+static _Noreturn void skip_control(const char *when)
+{
+    skip("it fails %s as well, which is for other properties to say", when);
+}
+
 _Noreturn void broken_at(int line, const char *expected, const char *seen, ...)
 {
+    if (drive.control != NULL && !drive.is_trial)
+        skip_control(drive.control);
     only_once();
     struct record *record = drive.setup.record;
     va_list arguments;
@@ -495,8 +508,6 @@ void in_threads(size_t count, void (*body)(void *), void *data, size_t element)
         python_acquire();
 }
 
-enum { SURVIVED = 49 }; /* the status of a child that came to its end */
-
 static void end_program(void)
 {
     drive.setup.record->memcheck_errors += memcheck_error_count() - drive.memcheck_errors_before;
@@ -558,6 +569,11 @@ bool child_survives(void (*body)(void *data), void *data)
         static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
         for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
             signal(fatal[i], SIG_DFL); /* the record is the parent's */
+        static struct record nobodys;
+        drive.setup.record = &nobodys;
+        drive.is_trial = true;
+        signal(SIGALRM, SIG_DFL);
+        alarm(1 + (unsigned)patience());
         body(data);
         _exit(SURVIVED);
     }
@@ -567,6 +583,26 @@ bool child_survives(void (*body)(void *data), void *data)
             harness_broke("waitpid: %s", strerror(errno));
     }
     return WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED;
+}
+
+void expect_sound(void (*body)(void *data), void *data, const char *when)
+{
+    if (is_slow())
+        return; /* it does little else there */
+    step("%s", when);
+    if (!child_survives(body, data))
+        skip_control(when);
+    drive.setup.record->step[0] = '\0';
+}
+
+void control_begin(const char *when)
+{
+    drive.control = when;
+}
+
+void control_end(void)
+{
+    drive.control = NULL;
 }
 
 /* A number of bytes from a file that holds one, or SIZE_MAX. */

@@ -121,6 +121,14 @@ void in_program(void (*body)(void *data), void *data);
  * was ended on the way.  Nothing in it decides the property's verdict. */
 bool child_survives(void (*body)(void *data), void *data);
 
+/* Runs `body`, which is all that the property does but for what it is about, in a child process.
+ * SKIPs where that is broken, crashes or hangs: a defect of another kind is not this property's. */
+void expect_sound(void (*body)(void *data), void *data, const char *when);
+
+/* The same in this process: what is found broken in between is a SKIP. */
+void control_begin(const char *when);
+void control_end(void);
+
 /* What fits on this machine: SKIPs where `bytes` of touched memory would be more than half of what
  * the address-space limit, the free memory or the control group allows. */
 void ask_for_memory(size_t bytes);

@@ -40,6 +40,19 @@ static PyObject *module_skip(PyObject *self, PyObject *arguments)
     skip("%s", reason);
 }
 
+static PyObject *module_control(PyObject *self, PyObject *when)
+{
+    (void)self;
+    const char *words = when != Py_None ? PyUnicode_AsUTF8(when) : NULL;
+    if (when != Py_None && words == NULL)
+        return NULL;
+    if (words == NULL)
+        control_end();
+    else
+        control_begin(strdup(words)); /* the process ends soon */
+    Py_RETURN_NONE;
+}
+
 static PyObject *module_step(PyObject *self, PyObject *arguments)
 {
     const char *words;
@@ -504,6 +517,8 @@ static PyMethodDef methods[] = {
      "resize(array, n): PyArray_Resize without a look at who else refers to it."},
     {"set_handler", module_set_handler, METH_O,
      "set_handler(capsule or None): PyDataMem_SetHandler; returns the previous capsule."},
+    {"control", module_control, METH_O,
+     "control(when): from now on what is found broken is a SKIP, or with None no longer."},
     {"skip", module_skip, METH_VARARGS, "skip(reason): it cannot be tested here."},
     {"spoiled_handler", module_spoiled_handler, METH_O,
      "spoiled_handler(defect): a capsule around a struct with that defect, to be put in force and "

@@ -47,8 +47,7 @@ static void *forgetful_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_does_not_copy,
        "realloc.keeps-contents realloc.keeps-contents-again "
-       "realloc.of-calloc realloc.in-another-thread realloc.same-size "
-       "realloc.to-one",
+       "realloc.same-size realloc.to-one",
        .realloc = forgetful_realloc);
 
 static void *too_much_realloc(void *ctx, void *p, size_t size)

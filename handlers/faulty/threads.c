@@ -180,7 +180,7 @@ static void *twice_locked_realloc(void *ctx, void *p, size_t size)
     return moved;
 }
 MUTANT(threads_lock_twice, "threads.concurrent", .malloc = twice_locked_malloc,
-       .realloc = twice_locked_realloc, .free = locked_free);
+       .calloc = locked_calloc, .realloc = twice_locked_realloc, .free = locked_free);
 
 /* The size goes through a variable of everybody's. */
 static void *forgetful_malloc(void *ctx, size_t size)

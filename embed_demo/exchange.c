@@ -106,16 +106,14 @@ static int prove_lent(const char *name, struct loan *loan, PyObject *result, boo
         return -1;
     }
     bool same = data == loan->numbers;
-    bool written = by_dlpack || all_doubled(loan);
+    bool doubled = by_dlpack || all_doubled(loan);
     bool kept = loan_holders(loan) > 1;
     Py_DECREF(result);
     PyGC_Collect();
     bool back = loan_holders(loan) == 1;
-    tally(same && written && kept && back, name, "C to Python: %zu numbers, %s%s, %s, %s",
+    tally(same && doubled && kept && back, name, "C to Python: %zu numbers, %s, %s%s, %s",
           loan->count, same ? "not copied" : "COPIED",
-          by_dlpack ? ""
-          : written ? ", doubled in place"
-                    : ", NOT doubled in place",
+          by_dlpack ? "" : (doubled ? "doubled in place, " : "NOT doubled in place, "),
           kept ? "kept alive" : "NOT kept alive", back ? "given back once" : "NOT given back once");
     return 0;
 }
@@ -142,8 +140,11 @@ int exchange_lend(const char *name, PyObject *function, bool by_dlpack)
 static double sum_without_gil(const struct view *view)
 {
     double sum = 0;
-    Py_BEGIN_ALLOW_THREADS for (size_t i = 0; i < view->count; i++) sum += view->numbers[i];
-    Py_END_ALLOW_THREADS return sum;
+    PyThreadState *state = PyEval_SaveThread();
+    for (size_t i = 0; i < view->count; i++)
+        sum += view->numbers[i];
+    PyEval_RestoreThread(state);
+    return sum;
 }
 
 static void prove_borrowed(const char *name, struct view *view, struct books *books)

@@ -215,6 +215,14 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&pinned.lock);
 }
 
+/* Whatever the value of a variable was. */
+static const char *on_one_line(char *text)
+{
+    for (char *c = text; *c != '\0'; c++)
+        *c = (unsigned char)*c < ' ' ? '?' : *c;
+    return text;
+}
+
 /* NULL, or why there is no CUDA runtime to call. */
 static const char *find_cuda(void)
 {
@@ -230,19 +238,22 @@ static const char *find_cuda(void)
         library = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         const char *error = name ? dlerror() : NULL;
-        snprintf(reason, sizeof(reason), "%s", error ? error : "");
         snprintf(reason, sizeof(reason),
                  name ? LIBRARY "='%.60s': %.150s"
                       : "the CUDA runtime, libcudart.so, is not there; " LIBRARY
                         " says where it is",
                  name, error ? error : "it cannot be opened");
-        return reason;
+        return on_one_line(reason);
     }
 #define FIND(function) ((*(void **)&cuda.function = dlsym(library, #function)) != NULL)
     if (FIND(cudaHostAlloc) && FIND(cudaFreeHost) && FIND(cudaGetDeviceCount) &&
         FIND(cudaGetLastError) && FIND(cudaGetErrorString))
         return NULL;
-    return "the CUDA runtime that was found lacks the functions to lock memory with";
+    snprintf(reason, sizeof(reason),
+             name ? LIBRARY "='%.60s': it lacks CUDA's functions to lock memory"
+                  : "the CUDA runtime lacks the functions to lock memory",
+             name);
+    return on_one_line(reason);
 }
 
 /* The number that text says, with K, M or G behind it or without, or 0 where it says none. */
@@ -276,9 +287,7 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     if (from == 0) {
         snprintf(refusal, sizeof(refusal),
                  "%s='%.40s': only a number of bytes from 1 on is accepted, as in 64K", FROM, text);
-        for (char *c = refusal; *c != '\0'; c++)
-            *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
-        *why = refusal;
+        *why = on_one_line(refusal);
         return NULL;
     }
     const char *missing = find_cuda();

@@ -175,18 +175,34 @@ static void shift_free(void *ctx, void *ptr, size_t size)
 
 static struct context context;
 
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {
+static PyDataMem_Handler handler = {
     .name = "shift_header",
     .version = 1,
     .allocator = {&context, shift_malloc, shift_calloc, shift_realloc, shift_free},
 };
 
-/* When loaded, and into memory of its own: later on another thread may be changing the
- * environment while we, without the GIL, would read it. */
-__attribute__((constructor)) static void read_environment(void)
+/* Decides once, and keeps a copy: later on another thread may be changing the environment while we,
+ * without the GIL, would read it. */
+PyDataMem_Handler *nep49_get_handler(const char **why)
 {
+    static bool decided;
+    static char refusal[192];
     const char *log = getenv(VARIABLE);
 
-    if (log != NULL && *log != '\0')
-        context.log = strdup(log);
+    if (decided || log == NULL) {
+        decided = true;
+        return &handler;
+    }
+    int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    context.log = fd >= 0 ? strdup(log) : NULL;
+    decided = context.log != NULL;
+    if (!decided) {
+        snprintf(refusal, sizeof(refusal), "%s='%.40s': %s", VARIABLE, log, strerror(errno));
+        for (char *c = refusal; *c != '\0'; c++)
+            *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
+        *why = refusal;
+    }
+    if (fd >= 0)
+        close(fd);
+    return decided ? &handler : NULL;
 }

@@ -14,6 +14,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -556,6 +557,14 @@ static bool find_python(void)
            FIND(PyErr_Restore) && FIND(Py_IncRef) && FIND(Py_DecRef);
 }
 
+/* Whatever the value of a variable was. */
+static const char *on_one_line(char *text)
+{
+    for (char *c = text; *c != '\0'; c++)
+        *c = (unsigned char)*c < ' ' ? '?' : *c;
+    return text;
+}
+
 /* Decides once: blocks may be alive when it is called again. */
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
@@ -571,15 +580,18 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
         n > MOST_DEPTH) {
         snprintf(refusal, sizeof(refusal), "%s='%.40s': only a number from 1 to %d is accepted",
                  DEPTH, depth, MOST_DEPTH);
-        for (char *c = refusal; *c != '\0'; c++)
-            *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
-        *why = refusal;
+        *why = on_one_line(refusal);
         return NULL;
     }
-    if (output != NULL && (*output == '\0' || strlen(output) > 4000)) {
-        *why = OUTPUT ": only the name of a file is accepted";
+    int fd = output ? open(output, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
+    if (output != NULL && (fd < 0 || strlen(output) > 4000)) {
+        snprintf(refusal, sizeof(refusal), "%s='%.40s': %s", OUTPUT, output,
+                 strerror(fd < 0 ? errno : ENAMETOOLONG));
+        *why = on_one_line(refusal);
         return NULL;
     }
+    if (fd >= 0)
+        close(fd);
     if (pthread_atfork(before_fork, after_fork, after_fork) != 0 ||
         (output != NULL && (trace.output = strdup(output)) == NULL)) {
         *why = "out of memory";

@@ -24,10 +24,14 @@ SETTINGS = [
     ("guard", "NEP49_GUARD_KEEP", ["0", "16M", "1G"], ["", "x", "-1", "1T"]),
     ("hugepage", "NEP49_HUGEPAGE_FROM", ["1", "2M", "1G"], ["", "0", "x", "-1", "4MM", "4\n"]),
     ("hugepage", "NEP49_HUGEPAGE_POOL", ["0"], ["", "2", "yes"]),
+    ("pinned", "NEP49_CUDART", [], ["", "/no/such.so", "libc.so.6"]),
+    ("pinned", "NEP49_PINNED_FROM", [], ["", "0", "x", "1T"]),
+    ("shift_header", "NEP49_SHIFT_HEADER_LOG", ["/dev/null"], ["", "/no/such/log", "/", "/no/\n"]),
     ("numa", "NEP49_NUMA", ["local", "interleave"],
      ["", "x", "bind", "bind:", "bind:0,", "bind:1023", "bind:9999999", "interleave:x"]),
     ("numa", "NEP49_NUMA_FROM", ["1", "64K"], ["", "0", "x"]),
     ("shm", "NEP49_SHM_FROM", ["1", "64K", "1M"], ["", "0", "x", "99999999999G"]),
+    ("trace", "NEP49_TRACE", ["/dev/null"], ["", "/no/such/report", "/", "/no/\n"]),
     ("trace", "NEP49_TRACE_DEPTH", ["1", "256"], ["", "0", "257", "x"]),
 ]
 

@@ -21,6 +21,7 @@
 #include "interpose.h"
 #include "memcheck.h"
 #include "python.h"
+#include "python_half.h"
 #include "python_subject.h"
 #include "shim.h"
 #include "worker.h"
@@ -269,6 +270,16 @@ void start_python_now(void)
     drive.memcheck_errors_before += memcheck_error_count() - before;
     if (wrong != NULL)
         harness_broke("Python cannot be started: %s", wrong);
+}
+
+void python_call(const char *module, const char *function)
+{
+    const char *wrong = python_half_has(module, function);
+    if (wrong != NULL)
+        harness_broke("conformance/%s", wrong);
+    wrong = python_half_run(module, function);
+    if (wrong != NULL)
+        broken("Python and NumPy to work as they do with NumPy's own handler", "%s", wrong);
 }
 
 PyDataMem_Handler *subject_handler(void)

@@ -72,6 +72,10 @@ void subject_load_now(void);
 /* Only in WORLD_FRESH: start the interpreter and import NumPy now; the GIL is then held. */
 void start_python_now(void);
 
+/* Calls `function` of conformance/MODULE.py without arguments, GIL held.  Where it raises, the
+ * property is broken: it expected NumPy to work as it does with its default handler. */
+void python_call(const char *module, const char *function);
+
 /* The four functions, called as NumPy calls them.  They return what the subject returns. */
 void *subject_malloc(size_t size);
 void *subject_calloc(size_t nelem, size_t elsize);

@@ -26,6 +26,7 @@
 #include "claims.h"
 #include "clock.h"
 #include "failer.h"
+#include "python_half.h"
 #include "python_subject.h"
 #include "report.h"
 #include "subject.h"
@@ -284,7 +285,7 @@ static _Noreturn void be_the_program(void)
 {
     start_program();
     const char *wrong =
-        python_run("takeover", program.place.module != NULL ? "begin_behind_numpy" : "begin");
+        python_half_run("takeover", program.place.module != NULL ? "begin_behind_numpy" : "begin");
     if (wrong != NULL)
         cannot_start(wrong);
     run_program();
@@ -365,8 +366,8 @@ static bool run_once(size_t nth)
 static _Noreturn void be_the_fork_server(void)
 {
     start_program();
-    const char *wrong = python_run("takeover", program.place.module != NULL ? "begin_behind_numpy"
-                                                                            : "begin_with_numpy");
+    const char *wrong = python_half_run(
+        "takeover", program.place.module != NULL ? "begin_behind_numpy" : "begin_with_numpy");
     if (wrong != NULL)
         cannot_start(wrong);
     run_once(0);

@@ -9,10 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "drive.h"
 #include "memcheck.h"
-#include "python_module.h"
-#include "python_sources.h"
 #include "text.h"
 
 static PyThreadState *released;
@@ -105,12 +102,8 @@ static const char *initialize(const char *path)
     config.install_signal_handlers = 0; /* Check's and the coordinator's stay */
     config.write_bytecode = 0;
     const char *wrong = set_path(&config, path);
-    if (wrong == NULL) {
-        if (python_module_register() != 0)
-            wrong = "the built-in module cannot be registered";
-        else
-            status = Py_InitializeFromConfig(&config);
-    }
+    if (wrong == NULL)
+        status = Py_InitializeFromConfig(&config);
     PyConfig_Clear(&config);
     if (wrong == NULL && PyStatus_Exception(status))
         wrong = status.err_msg != NULL ? status.err_msg : "no reason given";
@@ -199,93 +192,4 @@ void python_call_with_gil(void (*body)(void *), void *data)
 void python_acquire(void)
 {
     PyEval_RestoreThread(released);
-}
-
-static const struct python_source *find_source(const char *name)
-{
-    const struct python_source *source = python_sources;
-    while (source->name != NULL && strcmp(source->name, name) != 0)
-        source++;
-    return source->name != NULL ? source : NULL;
-}
-
-static PyObject *import_source(const struct python_source *source);
-
-/* Imports the others of our own files that this one names, for it to find them: no two of them may
- * name each other.  False with an exception. */
-static bool import_what_it_names(const struct python_source *source)
-{
-    for (const struct python_source *other = python_sources; other->name != NULL; other++) {
-        const char *name = text("from conform_%s import", other->name);
-        if (other == source || strstr(source->text, name) == NULL)
-            continue;
-        PyObject *module = import_source(other);
-        if (module == NULL)
-            return false;
-        Py_DECREF(module);
-    }
-    return true;
-}
-
-/* NAME.py as the module conform_NAME: a new reference, or NULL with an exception. */
-static PyObject *import_source(const struct python_source *source)
-{
-    char name[64];
-    snprintf(name, sizeof name, "conform_%s", source->name);
-    PyObject *module = PyMapping_GetItemString(PyImport_GetModuleDict(), name);
-    if (module != NULL)
-        return module;
-    PyErr_Clear();
-    if (!import_what_it_names(source))
-        return NULL;
-    PyObject *code =
-        Py_CompileString(source->text, text("conformance/%s.py", source->name), Py_file_input);
-    module = code != NULL ? PyImport_ExecCodeModule(name, code) : NULL;
-    Py_XDECREF(code);
-    return module;
-}
-
-void python_prepare(const char *group, size_t length)
-{
-    for (const struct python_source *source = python_sources; source->name != NULL; source++) {
-        if (strncmp(source->name, group, length) != 0 ||
-            (source->name[length] != '\0' && source->name[length] != '_'))
-            continue;
-        PyObject *module = import_source(source);
-        Py_XDECREF(module);
-        PyErr_Clear(); /* python_call meets it again, and says it */
-    }
-}
-
-void python_call(const char *module, const char *function)
-{
-    const struct python_source *source = find_source(module);
-    if (source == NULL)
-        harness_broke("conformance/%s.py is not in this program", module);
-    PyObject *own = import_source(source);
-    PyObject *callable = own != NULL ? PyObject_GetAttrString(own, function) : NULL;
-    if (callable == NULL)
-        harness_broke("conformance/%s.py: %s", module, python_error());
-    PyObject *result = PyObject_CallObject(callable, NULL);
-    if (result == NULL)
-        broken("Python and NumPy to work as they do with NumPy's own handler", "%s",
-               python_error());
-    Py_DECREF(result);
-    Py_DECREF(callable);
-    Py_DECREF(own);
-}
-
-const char *python_run(const char *module, const char *function)
-{
-    const struct python_source *source = find_source(module);
-    if (source == NULL)
-        return text("%s.py is not in this program", module);
-    PyObject *own = import_source(source);
-    PyObject *callable = own != NULL ? PyObject_GetAttrString(own, function) : NULL;
-    PyObject *result = callable != NULL ? PyObject_CallObject(callable, NULL) : NULL;
-    const char *wrong = result != NULL ? NULL : python_error();
-    Py_XDECREF(result);
-    Py_XDECREF(callable);
-    Py_XDECREF(own);
-    return wrong;
 }

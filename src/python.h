@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The embedded interpreter: starting it, forking around it, and running our own .py files, which
- * are compiled into this program as data.
+ * The embedded interpreter: starting it, and forking around it.
  *
  * Whoever needs NumPy's C-API includes this first: it sets the macros that NumPy's headers want.
  */
@@ -34,10 +33,6 @@ bool python_is_up(void);
 /* Makes NumPy's C-API usable in this program, GIL held.  NULL, or one line on why not. */
 const char *python_import_array(void);
 
-/* Calls `function` of our own MODULE.py without arguments, GIL held.  NULL, or one line on what it
- * raised. */
-const char *python_run(const char *module, const char *function);
-
 /* Around every fork of a process in which the interpreter runs, GIL held (CPython's
  * PyOS_BeforeFork and its kin: without the first, 3.13 and later abort in the child). */
 void python_before_fork(void);
@@ -48,19 +43,11 @@ void python_after_fork_child(void);
 void python_release(void);
 void python_acquire(void);
 
-/* Imports conformance/GROUP.py and GROUP_*.py, where there are any, so that processes forked from
- * here on need not; the group is the first `length` characters. */
-void python_prepare(const char *group, size_t length);
-
 /* Whether this thread has it. */
 bool python_has_gil(void);
 
 /* body(data) on a thread that has not, with the GIL. */
 void python_call_with_gil(void (*body)(void *), void *data);
-
-/* Calls `function` of conformance/MODULE.py without arguments, GIL held.  Where it raises, the
- * property is broken: it expected NumPy to work as it does with its default handler. */
-void python_call(const char *module, const char *function);
 
 /* The pending exception in one line, "ValueError: ... (file.py:12)", cleared.  Good until the next
  * calls of text(). */

@@ -24,6 +24,8 @@
 #include "drive.h"
 #include "memcheck.h"
 #include "python.h"
+#include "python_half.h"
+#include "python_module.h"
 #include "text.h"
 
 /* What the process forked by Check has to know; Check passes it nothing. */
@@ -316,7 +318,7 @@ static void run_under_check(size_t index)
     struct record *record = board_record(worker.plan->board, index);
     worker.index = index;
     if (property->world == WORLD_PYTHON || property->world == WORLD_UNLOADED)
-        python_prepare(property->id, strcspn(property->id, "."));
+        python_half_prepare(property->id, strcspn(property->id, "."));
     uint64_t begin = clock_now();
     if (pipe2(worker.output, O_NONBLOCK | O_CLOEXEC) != 0) {
         snprintf(record->seen, sizeof record->seen, "no pipe: %s", strerror(errno));
@@ -465,6 +467,9 @@ static void prepare(const struct plan *plan)
     /* else OpenBLAS starts threads when NumPy is imported, and the worker could not fork */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     make_environment_for_check();
+    /* for the interpreter of this process, or that of one forked off it */
+    if (python_module_register() != 0)
+        _exit(4);
 }
 
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int doorbell)

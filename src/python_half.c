@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Importing our own .py files out of this program, and calling what is in them.
+ */
+#define CONFORM_WANTS_PYTHON_API
+#include "python.h"
+
+#include "python_half.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "python_sources.h"
+#include "text.h"
+
+static const struct python_source *find_source(const char *name)
+{
+    const struct python_source *source = python_sources;
+    while (source->name != NULL && strcmp(source->name, name) != 0)
+        source++;
+    return source->name != NULL ? source : NULL;
+}
+
+static PyObject *import_source(const struct python_source *source);
+
+/* Imports the others of our own files that this one names, for it to find them: no two of them may
+ * name each other.  False with an exception. */
+static bool import_what_it_names(const struct python_source *source)
+{
+    for (const struct python_source *other = python_sources; other->name != NULL; other++) {
+        const char *name = text("from conform_%s import", other->name);
+        if (other == source || strstr(source->text, name) == NULL)
+            continue;
+        PyObject *module = import_source(other);
+        if (module == NULL)
+            return false;
+        Py_DECREF(module);
+    }
+    return true;
+}
+
+/* NAME.py as the module conform_NAME: a new reference, or NULL with an exception. */
+static PyObject *import_source(const struct python_source *source)
+{
+    char name[64];
+    snprintf(name, sizeof name, "conform_%s", source->name);
+    PyObject *module = PyMapping_GetItemString(PyImport_GetModuleDict(), name);
+    if (module != NULL)
+        return module;
+    PyErr_Clear();
+    if (!import_what_it_names(source))
+        return NULL;
+    PyObject *code =
+        Py_CompileString(source->text, text("conformance/%s.py", source->name), Py_file_input);
+    module = code != NULL ? PyImport_ExecCodeModule(name, code) : NULL;
+    Py_XDECREF(code);
+    return module;
+}
+
+void python_half_prepare(const char *group, size_t length)
+{
+    for (const struct python_source *source = python_sources; source->name != NULL; source++) {
+        if (strncmp(source->name, group, length) != 0 ||
+            (source->name[length] != '\0' && source->name[length] != '_'))
+            continue;
+        PyObject *module = import_source(source);
+        Py_XDECREF(module);
+        PyErr_Clear(); /* python_half_run meets it again, and says it */
+    }
+}
+
+/* A new reference, or NULL and one line in *wrong. */
+static PyObject *find_function(const char *module, const char *function, const char **wrong)
+{
+    const struct python_source *source = find_source(module);
+    if (source == NULL) {
+        *wrong = text("%s.py is not in this program", module);
+        return NULL;
+    }
+    PyObject *own = import_source(source);
+    PyObject *callable = own != NULL ? PyObject_GetAttrString(own, function) : NULL;
+    if (callable == NULL)
+        *wrong = text("%s.py: %s", module, python_error());
+    Py_XDECREF(own);
+    return callable;
+}
+
+const char *python_half_has(const char *module, const char *function)
+{
+    const char *wrong = NULL;
+    PyObject *callable = find_function(module, function, &wrong);
+    Py_XDECREF(callable);
+    return wrong;
+}
+
+const char *python_half_run(const char *module, const char *function)
+{
+    const char *wrong = NULL;
+    PyObject *callable = find_function(module, function, &wrong);
+    PyObject *result = callable != NULL ? PyObject_CallObject(callable, NULL) : NULL;
+    if (callable != NULL && result == NULL)
+        wrong = python_error();
+    Py_XDECREF(result);
+    Py_XDECREF(callable);
+    return wrong;
+}

@@ -522,11 +522,12 @@ enum trace_state trace_next(struct trace_reader *reader, struct trace_call *call
 {
     while (reader->state == TRACE_CALL) {
         if (reader->at < reader->length) {
-            reader->part_begins = false;
             if (decode_record(reader, call))
                 return TRACE_CALL;
-            if (reader->part_begins && reader->tells_parts)
+            if (reader->part_begins && reader->tells_parts) {
+                reader->part_begins = false;
                 return TRACE_PART;
+            }
         } else if (reader->open) {
             return cut_off(reader, reader->offset);
         } else if (reader->short_frame) {

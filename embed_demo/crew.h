@@ -36,6 +36,7 @@ struct crew {
     enum { GATE_SHUT, GATE_OPEN, GATE_GO_HOME } gate; /* before which threads wait for the others */
     int running;                                      /* threads that have not ended yet */
     PyObject *error[3]; /* the first exception: type, value, traceback; or NULL */
+    bool interrupted;   /* by Ctrl-C */
     struct worker *workers[WORKERS_MOST];
 };
 

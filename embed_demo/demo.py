@@ -115,14 +115,7 @@ class Pool:
         self.barrier = threading.Barrier(count)
         self.strips = [None] * count
 
-    def solve(self, *arguments):
-        try:
-            return self.solve_strip(*arguments)
-        except BaseException:
-            self.barrier.abort()  # or else the others would wait for ever
-            raise
-
-    def solve_strip(self, rank, count, modes, until, field, progress):
+    def solve(self, rank, count, modes, until, field, progress):
         points = len(field)
         first, last = points * rank // count, points * (rank + 1) // count
         distance = 1 / (points + 1)
@@ -183,11 +176,21 @@ def stay_alive():
 
 def main(points=768, picture="wave.png"):
     odd_ways()
-    kept = host.threads("threads", Neighbours(THREADS).run, count=THREADS)
+    neighbours = Neighbours(THREADS)
+    kept = host.threads(
+        "threads", neighbours.run, count=THREADS, abort=neighbours.barrier.abort
+    )
     exchange()
     through_torch()
     host.threads("traced", traced, count=1)
-    host.wave(Pool(THREADS).solve, points=int(points), count=THREADS, picture=picture)
+    pool = Pool(THREADS)
+    host.wave(
+        pool.solve,
+        points=int(points),
+        count=THREADS,
+        picture=picture,
+        abort=pool.barrier.abort,  # or else threads would wait for one that has failed
+    )
     return kept
 
 

@@ -28,19 +28,22 @@ static PyObject *done(void)
 
 PyDoc_STRVAR(
     threads_doc,
-    "threads(name, function, *arguments, count=4, room=1 << 24)\n\n"
+    "threads(name, function, *arguments, count=4, room=1 << 24, abort=None)\n\n"
     "Call function(rank, count, *arguments) in so many threads, each with a handler and\n"
     "an arena of its own of `room` bytes, and claim that no array was made in another's.\n"
-    "It returns the arrays that it keeps, in a list.  Returns a list of what they return.");
+    "It returns the arrays that it keeps, in a list.  Returns a list of what they return.\n"
+    "abort() is called when one of them has raised and the others may be waiting for it.");
 
-/* The keywords `count` and `room` of a job. */
+/* The keywords of a job. */
 static int read_keywords(PyObject *keywords, struct job *job)
 {
-    static const char *const names[] = {"count", "room", NULL};
+    static const char *const names[] = {"count", "room", "abort", NULL};
     PyObject *none = PyTuple_New(0);
+    PyObject *abort = Py_None;
     Py_ssize_t room = (Py_ssize_t)job->room;
-    int taken = none != NULL && PyArg_ParseTupleAndKeywords(none, keywords, "|$in:threads",
-                                                            (char **)names, &job->count, &room);
+    int taken =
+        none != NULL && PyArg_ParseTupleAndKeywords(none, keywords, "|$inO:threads", (char **)names,
+                                                    &job->count, &room, &abort);
     Py_XDECREF(none);
     if (!taken)
         return -1;
@@ -49,6 +52,7 @@ static int read_keywords(PyObject *keywords, struct job *job)
         return -1;
     }
     job->room = (size_t)room;
+    job->abort = abort != Py_None ? abort : NULL;
     return 0;
 }
 
@@ -148,23 +152,24 @@ static PyObject *host_borrow(PyObject *module, PyObject *positional, PyObject *k
 }
 
 PyDoc_STRVAR(wave_doc,
-             "wave(function, points=768, count=4, picture=None)\n\n"
+             "wave(function, points=768, count=4, picture=None, abort=None)\n\n"
              "Call function(rank, count, modes, until, field, progress) in so many threads: see\n"
              "demo.py for what it has to do.  Claim that the field is the true one, and write it\n"
              "to the file `picture`, as PNG.");
 
 static PyObject *host_wave(PyObject *module, PyObject *positional, PyObject *keywords)
 {
-    static const char *const names[] = {"function", "points", "count", "picture", NULL};
+    static const char *const names[] = {"function", "points", "count", "picture", "abort", NULL};
     struct wave_job job = {.points = 768, .count = 4};
-    PyObject *picture = Py_None, *path = NULL;
+    PyObject *picture = Py_None, *abort = Py_None, *path = NULL;
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(positional, keywords, "O|$iiO:wave", (char **)names,
-                                     &job.function, &job.points, &job.count, &picture))
+    if (!PyArg_ParseTupleAndKeywords(positional, keywords, "O|$iiOO:wave", (char **)names,
+                                     &job.function, &job.points, &job.count, &picture, &abort))
         return NULL;
     if (picture != Py_None && !PyUnicode_FSConverter(picture, &path))
         return NULL;
     int failed = -1;
+    job.abort = abort != Py_None ? abort : NULL;
     job.picture = path != NULL ? PyBytes_AsString(path) : NULL;
     if (job.points < 8 || job.points > 4096 || job.count < 1 || job.count > WORKERS_MOST)
         PyErr_Format(PyExc_ValueError, "points is 8 to 4096, and count is 1 to %d", WORKERS_MOST);

@@ -223,6 +223,7 @@ static int solve(const struct wave_job *wave, const struct surface *s)
         .room = 16 * s->field->count * sizeof(double) / (size_t)wave->count + (4 << 20),
         .function = wave->function,
         .arguments = arguments,
+        .abort = wave->abort,
         .progress = s->progress->numbers,
     };
     PyObject *results = workers_run(&job);

@@ -13,6 +13,7 @@ enum { WAVE_MODES = 96 };
 
 struct wave_job {
     PyObject *function;  /* of the script, see host.wave */
+    PyObject *abort;     /* see struct job, or NULL */
     int count;           /* threads */
     int points;          /* in a row of the grid */
     const char *picture; /* where to, or NULL */

@@ -56,13 +56,23 @@ static struct worker *worker_new(struct crew *crew, int rank)
     return w;
 }
 
-/* Puts the pending exception by, if it is the first. */
+/* Puts the pending exception by, if it is the first, and lets the others know. */
 static void keep_error(struct crew *crew)
 {
-    if (crew->error[0] == NULL)
+    if (crew->error[0] == NULL) {
         PyErr_Fetch(&crew->error[0], &crew->error[1], &crew->error[2]);
-    else
-        PyErr_Clear();
+        if (crew->job.abort != NULL)
+            Py_XDECREF(PyObject_CallFunctionObjArgs(crew->job.abort, NULL));
+    }
+    PyErr_Clear();
+}
+
+/* Has a thread raise KeyboardInterrupt when it runs Python the next time.  One that has not come to
+ * Python yet does this for itself. */
+static void interrupt(const struct worker *w)
+{
+    if (w->python_id != 0)
+        PyThreadState_SetAsyncExc(w->python_id, PyExc_KeyboardInterrupt);
 }
 
 static PyObject *call(const struct worker *w)
@@ -102,6 +112,8 @@ static void run_in_python(struct worker *w)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     w->python_id = PyThread_get_thread_ident();
+    if (w->crew->interrupted && w->crew->job.abort == NULL)
+        interrupt(w);
     run_with_own_handler(w);
     w->python_id = 0;
     /* This ends the thread's context, and with it the context's hold on the handler. */
@@ -158,33 +170,31 @@ static bool all_ended(struct crew *crew)
     return ended;
 }
 
-/* Ctrl-C is heard by the main thread alone, which is here.  A thread that is asked raises when it
- * runs Python the next time.  One that never does cannot be ended, nor the interpreter with it: a
- * second Ctrl-C leaves it all to the kernel. */
-static void pass_interrupt_on(struct crew *crew, bool again)
+/* Ctrl-C is heard by the main thread alone, which is here.  A thread that never comes back to
+ * Python cannot be ended, nor the interpreter with it: a second Ctrl-C leaves it all to the kernel.
+ */
+static void pass_interrupt_on(struct crew *crew)
 {
-    if (again)
+    if (crew->interrupted)
         _exit(complain(STATUS_INTERRUPTED, "interrupted again, and threads did not end"));
+    crew->interrupted = true;
     keep_error(crew);
-    for (int i = 0; i < crew->count; i++)
-        if (crew->workers[i]->python_id != 0)
-            PyThreadState_SetAsyncExc(crew->workers[i]->python_id, PyExc_KeyboardInterrupt);
+    for (int i = 0; i < crew->count && crew->job.abort == NULL; i++)
+        interrupt(crew->workers[i]);
 }
 
 /* The GIL is taken now and then, to look for signals. */
 static void wait_for_all(struct crew *crew)
 {
-    bool draws = crew->job.progress != NULL && isatty(STDERR_FILENO), ended, interrupted = false;
+    bool draws = crew->job.progress != NULL && isatty(STDERR_FILENO), ended;
     do {
         if (draws)
             draw_progress(crew);
         PyThreadState *state = PyEval_SaveThread();
         ended = all_ended(crew);
         PyEval_RestoreThread(state);
-        if (PyErr_CheckSignals() != 0) {
-            pass_interrupt_on(crew, interrupted);
-            interrupted = true;
-        }
+        if (PyErr_CheckSignals() != 0)
+            pass_interrupt_on(crew);
     } while (!ended);
     if (draws)
         fputs("\r\033[K", stderr);

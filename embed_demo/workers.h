@@ -25,12 +25,15 @@ struct job {
     size_t room;            /* bytes of each arena */
     PyObject *function;     /* called by each thread as function(rank, count, *arguments) */
     PyObject *arguments;    /* a tuple */
+    PyObject *abort;        /* called as abort() where the threads are to end early; or NULL */
     const double *progress; /* from 0 to 1, one for each thread, written by it; or NULL */
 };
 
 /* Runs the job to its end and returns a list of what the calls returned, by rank.  Meanwhile others
  * can have the GIL.  Where a call raised, returns NULL with the first exception of all that were
- * raised; and so after a Ctrl-C, of which each thread hears as a KeyboardInterrupt. */
+ * raised; and so after a Ctrl-C.  Threads that wait for each other have to be told of either: that
+ * is what `abort` is for.  Where there is none, each thread hears of a Ctrl-C as a
+ * KeyboardInterrupt, and of another's exception nothing. */
 PyObject *workers_run(const struct job *job);
 
 /* Claims, with a line for each of the two: every block that the threads of the last job named

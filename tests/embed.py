@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""src/embed.py: what goes in as Python comes out of the compiled C, byte for byte."""
+"""src/python/embed.py: what goes in as Python comes out of the compiled C, byte for byte."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 TOP = os.environ["top_srcdir"]
-EMBED = os.path.join(TOP, "src", "embed.py")
+EMBED = os.path.join(TOP, "src", "python", "embed.py")
 
 PRINTER = """
 #include <stdio.h>
@@ -42,7 +42,7 @@ def embed(folder, names):
 def compiled_output(folder):
     with open(os.path.join(folder, "printer.c"), "w") as file:
         file.write(PRINTER)
-    compiler = os.environ["CC"].split() + ["-I", os.path.join(TOP, "src")]
+    compiler = os.environ["CC"].split() + ["-I", os.path.join(TOP, "src", "python")]
     subprocess.run(compiler + ["-o", "printer", "printer.c", "table.c"], cwd=folder, check=True)
     return subprocess.run(
         [os.path.join(folder, "printer")], stdout=subprocess.PIPE, check=True

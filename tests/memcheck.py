@@ -16,7 +16,7 @@ from suite import CANNOT_WORK_HERE, CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, U
 
 VALGRIND = os.environ["VALGRIND"]
 GROUPS = ("realloc.*", "free.*", "threads.*", "claim.*")
-SUPPRESSIONS = os.path.join(suite.SOURCE, "src", "memcheck.supp")
+SUPPRESSIONS = os.path.join(suite.SOURCE, "src", "runner", "memcheck.supp")
 
 # A handler with an error in each of its corners, for each of which one property is there.
 HANDLER = r"""

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/blockmap.c: every overlap is found, and nothing else is, wherever the blocks are.
+ * src/audit/blockmap.c: every overlap is found, and nothing else is, wherever the blocks are.
  */
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/claims.c: reading what a subject promises.
+ * src/subject/claims.c: reading what a subject promises.
  */
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/contents.c: what is written is found, and what is changed is seen.
+ * src/drive/contents.c: what is written is found, and what is changed is seen.
  */
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/object_file.c: what is said about a file that is not a shared object for this machine.
+ * src/subject/object_file.c: what is said about a file that is not a shared object for this machine.
  */
 #include "unit.h"
 

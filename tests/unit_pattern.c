@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/pattern.c: what blocks are filled with.
+ * src/drive/pattern.c: what blocks are filled with.
  */
 #include "unit.h"
 

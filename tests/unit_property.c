@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/property.c: the registry, here with properties of its own instead of the battery.  They are
+ * src/runner/property.c: the registry, here with properties of its own instead of the battery.  They are
  * what tests/unit_report.c reports about, too.
  */
 #include "unit.h"

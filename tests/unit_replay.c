@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/replay.c: sound handlers hold on any trace, and of a faulty one the first thing that is wrong
+ * src/trace/replay.c: sound handlers hold on any trace, and of a faulty one the first thing that is wrong
  * is told, with its call.
  */
 #include "unit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/sizes.c: which sizes the battery asks for.
+ * src/drive/sizes.c: which sizes the battery asks for.
  */
 #include "unit.h"
 

@@ -2,7 +2,7 @@
  *
  * python_sources.h - the Python half of the battery, compiled into the program.
  *
- * src/embed.py writes the table from the .py files of conformance/ during the
+ * src/python/embed.py writes the table from the .py files of conformance/ during the
  * build, so that conform needs no file of its own at run time.
  */
 #ifndef PYTHON_SOURCES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/trace/trace_writer.c, trace_reader.c and trace_print.c: what is written is read back, also after a
- * crash, and what is damaged is refused with its offset.
+ * src/trace/trace_writer.c, trace_reader.c and trace_print.c: what is written is read back, also
+ * after a crash, and what is damaged is refused with its offset.
  */
 #include "unit.h"
 

@@ -18,6 +18,7 @@
 
 enum {
     PHASES = 6,
+    CONFIRMING = 2, /* more of them */
     MAPPED_SLACK = 256 << 10,
     RESIDENT_SLACK = 1 << 20, /* kernels since 6.2 tell it from counters that lag behind */
     TOO_MUCH = 256 << 20,
@@ -92,36 +93,69 @@ static size_t run_phase(size_t parts, size_t cycles, void (*cycle)(void *data), 
     return done;
 }
 
+/* Memory at the beginning, before the last phase and after it, and how many cycles there were. */
+struct growth {
+    struct size_now begun, before, after;
+    size_t done, done_before;
+};
+
+static void measure_phase(struct growth *g, size_t parts, size_t cycles, void (*cycle)(void *data),
+                          void *data)
+{
+    g->before = g->after;
+    g->done_before += g->done;
+    g->done = run_phase(parts, cycles, cycle, data);
+    g->after = measure();
+}
+
+/* In the last phase by more than chance, and where there were others, not much less for each cycle
+ * than in those: what only once gets further behind than ever before does not go on growing. */
+static bool grows(const struct growth *g, size_t begun, size_t before, size_t after, size_t slack)
+{
+    enum { MUCH_LESS = 4 };
+    double last = (double)above(after, before) * (double)g->done_before;
+    double earlier = (double)above(before, begun) * (double)g->done;
+    return above(after, before) > slack && last >= earlier / MUCH_LESS;
+}
+
+static bool still_grows(const struct growth *g)
+{
+    return grows(g, g->begun.mapped, g->before.mapped, g->after.mapped, MAPPED_SLACK) ||
+           grows(g, g->begun.resident, g->before.resident, g->after.resident, RESIDENT_SLACK);
+}
+
+static bool has_grown_a_lot(const struct growth *g)
+{
+    return above(g->after.mapped, g->begun.mapped) > TOO_MUCH ||
+           above(g->after.resident, g->begun.resident) > TOO_MUCH / 4;
+}
+
 const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data)
 {
     run_phase(1, is_slow() ? cycles / 16 + 1 : cycles, cycle, data);
     if (is_slow())
         return NULL;
-    struct size_now begun = measure(), before = begun, after = begun;
-    size_t done = 0;
-    for (int phase = 0; phase < PHASES; phase++) {
-        before = after;
-        done = run_phase((size_t)1 << phase, cycles, cycle, data);
-        after = measure();
-        if (above(after.mapped, before.mapped) <= MAPPED_SLACK &&
-            above(after.resident, before.resident) <= RESIDENT_SLACK) {
-            if (done < cycles)
+    struct growth g = {.begun = measure()};
+    g.after = g.begun;
+    for (int phase = 0; phase < PHASES + CONFIRMING; phase++) {
+        measure_phase(&g, (size_t)1 << (phase < PHASES ? phase : PHASES / 2), cycles, cycle, data);
+        if (!still_grows(&g)) {
+            if (g.done < cycles)
                 stopped_short(
                     "a tenth of its %g s is enough for %zu rounds of %zu; give it more by "
                     "--timeout",
-                    time_limit(), done, cycles);
+                    time_limit(), g.done, cycles);
             return NULL;
         }
-        if (above(after.mapped, begun.mapped) > TOO_MUCH ||
-            above(after.resident, begun.resident) > TOO_MUCH / 4)
-            break;
+        if (phase < PHASES - 1 && has_grown_a_lot(&g))
+            phase = PHASES - 1;
     }
     return text("%zu KiB more mapped and %zu KiB more resident after the last %zu times, %zu KiB "
                 "and %zu KiB since the first %zu",
-                above(after.mapped, before.mapped) >> 10,
-                above(after.resident, before.resident) >> 10, done,
-                above(after.mapped, begun.mapped) >> 10,
-                above(after.resident, begun.resident) >> 10, cycles);
+                above(g.after.mapped, g.before.mapped) >> 10,
+                above(g.after.resident, g.before.resident) >> 10, g.done,
+                above(g.after.mapped, g.begun.mapped) >> 10,
+                above(g.after.resident, g.begun.resident) >> 10, cycles);
 }
 
 void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data),

@@ -26,6 +26,15 @@ static void *short_when_large_malloc(void *ctx, size_t size)
 }
 MUTANT(malloc_short_when_large, "malloc.extent", .malloc = short_when_large_malloc);
 
+/* For one size the search never comes to its end. */
+static void *searching_malloc(void *ctx, size_t size)
+{
+    for (volatile size_t at = 0; size == 3217; at++)
+        continue;
+    return base_malloc(ctx, size);
+}
+MUTANT(malloc_searches_for_ever, "malloc.extent", .malloc = searching_malloc);
+
 /* Large blocks are mappings of their own; the second word of the header has the length. */
 static void *map_finish(char *map, size_t length, size_t size)
 {
@@ -548,6 +557,16 @@ static void *numbering_malloc(void *ctx, size_t size)
     return base_malloc(ctx, size);
 }
 MUTANT(malloc_runs_out_of_numbers, "malloc.lasts", .malloc = numbering_malloc);
+
+/* Ends the process in the middle, as if all were well. */
+static void *leaving_malloc(void *ctx, size_t size)
+{
+    static _Atomic unsigned calls;
+    if (++calls == 50000)
+        _exit(0);
+    return base_malloc(ctx, size);
+}
+MUTANT(malloc_leaves_in_the_middle, "malloc.lasts", .malloc = leaving_malloc);
 
 /* A table of 32768 live blocks loses an entry in every eighth free. */
 static _Atomic int entries = 32768;

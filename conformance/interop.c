@@ -132,7 +132,7 @@ PROPERTY(interop_multiprocessing,
     .hint   = "map memory private, keep what pthread_atfork needs, and leave the environment and "
               "the descriptors alone",
     .looks  = "WARN: byte 0 of 5000 to be 0x42 after a forked child wrote over its copy: 0x99",
-    .world  = WORLD_PYTHON)
+    .world  = WORLD_PYTHON, .programs = true)
 {
     python_call("interop", "processes");
 }

@@ -7,7 +7,6 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "battery.h"
@@ -122,9 +121,7 @@ static void use_in_time(void *data)
 {
     struct block *kept = data;
     signal(SIGALRM, too_late);
-    long microseconds = (long)(patience() * 1e6);
-    struct itimerval soon = {.it_value = {microseconds / 1000000, microseconds % 1000000}};
-    setitimer(ITIMER_REAL, &soon, NULL);
+    alarm_in(patience());
     for (size_t size = 10; size <= 10000; size *= 10) {
         void *p = must_malloc(size), *q = must_calloc(1, size);
         p = must_realloc(p, 2 * size);
@@ -136,7 +133,7 @@ static void use_in_time(void *data)
                    "thread was inside the subject");
     kept->p = must_realloc(kept->p, kept->size * 3);
     subject_free(kept->p, kept->size * 3);
-    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    alarm_in(0);
 }
 
 static void work(void *data)

@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -569,6 +570,19 @@ void in_program(void (*body)(void *data), void *data)
     in_process(body, data, end_program);
 }
 
+double patience(void)
+{
+    static const double without_limit = 3;
+    return drive.setup.limit > 0 ? drive.setup.limit / 3 : without_limit;
+}
+
+void alarm_in(double seconds)
+{
+    long microseconds = (long)(seconds * 1e6);
+    struct itimerval soon = {.it_value = {microseconds / 1000000, microseconds % 1000000}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+}
+
 bool child_survives(void (*body)(void *data), void *data)
 {
     fflush(stdout);
@@ -584,7 +598,7 @@ bool child_survives(void (*body)(void *data), void *data)
         drive.setup.record = &nobodys;
         drive.is_trial = true;
         signal(SIGALRM, SIG_DFL);
-        alarm(1 + (unsigned)patience());
+        alarm_in(patience());
         body(data);
         _exit(SURVIVED);
     }
@@ -600,7 +614,7 @@ void expect_sound(void (*body)(void *data), void *data, const char *when)
 {
     if (is_slow())
         return; /* it does little else there */
-    step("%s", when);
+    step("it is tried %s", when);
     if (!child_survives(body, data))
         skip_control(when);
     drive.setup.record->step[0] = '\0';
@@ -668,12 +682,6 @@ size_t output_so_far(void)
 bool is_slow(void)
 {
     return CONFORM_SANITIZED || memcheck_is_running();
-}
-
-double patience(void)
-{
-    static const double without_limit = 3;
-    return drive.setup.limit > 0 ? drive.setup.limit / 3 : without_limit;
 }
 
 double time_limit(void)

@@ -150,6 +150,9 @@ bool is_slow(void);
  * limit, so that there is time to say so. */
 double patience(void);
 
+/* SIGALRM then; 0: never. */
+void alarm_in(double seconds);
+
 /* The time that this property may take, in seconds, and whether half of it is over, because the
  * subject is slow or the machine busy: then it comes to an end, and says that it stopped_short. */
 double time_limit(void);

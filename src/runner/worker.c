@@ -53,26 +53,33 @@ static double slowness(void)
     return load / (double)worker.cores;
 }
 
-/* What is enough by far for the properties of that world, going by those that have ended. */
-static double learned_limit(const struct plan *plan, enum world world)
+static double larger(double a, double b)
 {
-    static const double least_part = 0.02, least = 0.2, times = 5;
-    double slowest = (double)atomic_load(&plan->board->slowest[world]) / 1e9;
-    double limit = times * slowest;
-    limit = limit > plan->timeout * least_part ? limit : plan->timeout * least_part;
-    return limit > least ? limit : least;
+    return a > b ? a : b;
 }
 
-double worker_time_limit(const struct plan *plan, enum world world)
+/* What is enough by far for a property, going by those of its world that have ended; they have been
+ * as slow as the machine is. */
+static double learned_limit(const struct plan *plan, const struct property *property, double slower)
+{
+    static const double least_part = 0.02, least = 0.2, of_programs = 1, times = 5;
+    double slowest = (double)atomic_load(&plan->board->slowest[property->world]) / 1e9;
+    bool programs = property->programs || property->world == WORLD_FRESH;
+    double short_time = larger(programs ? of_programs : least, least_part * plan->timeout);
+    return larger(times * slowest, short_time * slower);
+}
+
+double worker_time_limit(const struct plan *plan, const struct property *property)
 {
     static const double parts[] = {1, 0.2, 0.2, 0.1};
     enum { LAST = sizeof parts / sizeof *parts - 1, MANY = 4 };
     int timeouts = atomic_load(&plan->board->timeouts);
-    double limit = plan->timeout * parts[timeouts < LAST ? timeouts : LAST];
-    double learned = learned_limit(plan, world);
+    double slower = slowness(), most = plan->timeout * (plan->timeout_is_given ? 1 : slower);
+    double limit = plan->timeout * parts[timeouts < LAST ? timeouts : LAST] * slower;
+    double learned = learned_limit(plan, property, slower);
     if (timeouts >= MANY && learned < limit)
         limit = learned;
-    return limit * (plan->timeout_is_given ? 1 : slowness());
+    return limit < most ? limit : most;
 }
 
 static void learn_limit(struct board *board, enum world world, uint64_t nanoseconds)
@@ -346,7 +353,7 @@ static void take(size_t number, size_t index, int doorbell)
     struct board *board = worker.plan->board;
     uint64_t since = clock_now();
     atomic_store(&board->workers[number].since, since);
-    worker.limit = worker_time_limit(worker.plan, worker.plan->properties[index]->world);
+    worker.limit = worker_time_limit(worker.plan, worker.plan->properties[index]);
     atomic_store(&board->workers[number].until, since + (uint64_t)(worker.limit * 1e9));
     atomic_store(&board->workers[number].property, index + 1);
     run_under_check(index);

@@ -54,10 +54,10 @@ const char *worker_signal_name(int number);
 /* True once the first property has shown that the subject is alive. */
 bool worker_subject_lives(struct board *board);
 
-/* Seconds that a property of that world may take now.  It is less once some have run out of time,
- * so that a handler that hangs in many places is done with soon: a tenth is still far more than any
- * takes, and then some times what the slowest has taken that came to its end.  It is more where the
- * machine has more to run than it has cores. */
-double worker_time_limit(const struct plan *plan, enum world world);
+/* Seconds that a property may take now.  It is less once some have run out of time, so that a
+ * handler that hangs in many places is done with soon: a tenth is still far more than any takes,
+ * and then some times what the slowest of its world has taken that came to its end.  It is more
+ * where the machine has more to run than it has cores, though never more than --timeout says. */
+double worker_time_limit(const struct plan *plan, const struct property *property);
 
 #endif

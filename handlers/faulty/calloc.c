@@ -27,6 +27,14 @@ static void *half_clean(size_t size, size_t zeroed)
     return p != NULL ? memset(memset(p, 0xa5, size), 0, zeroed) : NULL;
 }
 
+/* What malloc gives it gives. */
+static void *no_zero_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    return product(nelem, elsize, &size) ? base_malloc(ctx, size) : NULL;
+}
+MUTANT(calloc_does_not_zero, "calloc.zeroed calloc.zeroed-when-reused", .calloc = no_zero_calloc);
+
 /* Zeroes by words, and forgets what is left. */
 static void *by_words_calloc(void *ctx, size_t nelem, size_t elsize)
 {

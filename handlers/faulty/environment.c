@@ -3,6 +3,7 @@
  * Mutants that the properties of conformance/environment.c catch.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
@@ -202,6 +203,22 @@ static void *leaving_malloc(void *ctx, size_t size)
     return p;
 }
 MUTANT(ends_the_thread_when_refused, "env.never-exits", .malloc = leaving_malloc);
+
+/* As a C++ compiler throws, with nobody above to catch it. */
+static void *throwing_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    void *library = p == NULL ? dlopen("libstdc++.so.6", RTLD_NOW) : NULL;
+    if (library != NULL) {
+        void *(*allocate)(size_t);
+        void (*throw)(void *, void *, void (*)(void *));
+        *(void **)&allocate = dlsym(library, "__cxa_allocate_exception");
+        *(void **)&throw = dlsym(library, "__cxa_throw");
+        throw(allocate(sizeof(int)), dlsym(library, "_ZTIi"), NULL);
+    }
+    return p;
+}
+MUTANT(throws_when_refused, "env.never-exits", .malloc = throwing_malloc);
 
 static void *zero_malloc(void *ctx, size_t size)
 {

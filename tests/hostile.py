@@ -153,8 +153,8 @@ def complaints(report, when, allowed):
     return wrong
 
 
-def run(ids, handler, **more):
-    report = readers.Report("./" + handler, "--timeout=%d" % (2 * suite.PATIENCE), "--jobs=2",
+def run(ids, handler, seconds=10, **more):
+    report = readers.Report("./" + handler, "--timeout=%d" % (seconds * suite.PATIENCE), "--jobs=2",
                             *CHOSEN, timeout=AT_MOST, **more)
     wrong = read_all(report, ids)
     time.sleep(0.05)
@@ -171,7 +171,7 @@ def play(tap, act, when, allowed, ids):
     handler = suite.build(os.path.join(FOLDER, when + ".c"), "hostile.so", "-w", "-DDOES=" + act)
     begin = time.monotonic()
     limit = limit_memory if act == "eats_all_memory" else None
-    report, wrong = run(ids, handler, preexec_fn=limit)
+    report, wrong = run(ids, handler, 2 if allowed == TIMEOUT else 10, preexec_fn=limit)
     wrong += complaints(report, when, allowed)
     name = "%s, %s: %.1f s" % (when, act.replace("_", " "), time.monotonic() - begin)
     tap.point(not wrong, name, "%s\n%s" % ("\n".join(wrong), report.result))

@@ -75,12 +75,13 @@ static void wait_for_other_threads(void)
     }
 }
 
-/* `parts` times `cycles`, or as many as can be done in a tenth of the property's time; how many.
- * Once growth was seen the handler's threads have their turn between the parts. */
+/* `parts` times `cycles`, or as many as there is time for; how many.  The first phase, after which
+ * most handlers have shown that they do not grow, may take a fifth of the property's time.  Once
+ * growth was seen the handler's threads have their turn between the parts. */
 static size_t run_phase(size_t parts, size_t cycles, void (*cycle)(void *data), void *data)
 {
     uint64_t begun = clock_now();
-    double most = time_limit() > 0 ? time_limit() / 10 : 1;
+    double most = time_limit() > 0 ? time_limit() / (parts == 1 ? 5 : 15) : 1;
     size_t done = 0;
     for (size_t part = 0; part < parts; part++) {
         if (clock_since(begun) >= most)
@@ -142,9 +143,8 @@ const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data)
         if (!still_grows(&g)) {
             if (g.done < cycles)
                 stopped_short(
-                    "a tenth of its %g s is enough for %zu rounds of %zu; give it more by "
-                    "--timeout",
-                    time_limit(), g.done, cycles);
+                    "it came to %zu rounds of %zu in its part of %g s; give it more by --timeout",
+                    g.done, cycles, time_limit());
             return NULL;
         }
         if (phase < PHASES - 1 && has_grown_a_lot(&g))

@@ -99,14 +99,15 @@ WORK = {"empty": make_empty, "zeros": make_zeros, "a + a": make_sums}
 
 
 def seconds(handlers, ours, work, size, times, threads):
-    """How long it takes `threads` threads to do it, each with the handler in its own context."""
+    """How long it takes `threads` threads to do it, each with the handler in its own context; of
+    one thread it is the processor time, which a busy machine disturbs less."""
     import numpy
     if threads == 1:
         handlers.install(ours)
         try:
-            start = time.perf_counter()
+            start = time.thread_time()
             work(numpy, size, times)
-            return time.perf_counter() - start
+            return time.thread_time() - start
         finally:
             handlers.install(False)
     barrier = threading.Barrier(threads + 1)
@@ -142,7 +143,8 @@ def ratio(handlers, work, size, threads, rounds):
 
 def first_touch(handlers, rounds):
     """256 MiB made and written to: the default's time, with its own advice about huge pages and
-    without, over the handler's."""
+    without, over the handler's.  It is processor time, and the least of all rounds: each takes so
+    long that a busy machine gets at most of them."""
     import numpy
     core = getattr(numpy, "_core", None) or numpy.core
     advise = core._multiarray_umath._set_madvise_hugepage
@@ -150,22 +152,20 @@ def first_touch(handlers, rounds):
     def once(which):
         handlers.install(which == "ours")
         advise(which == "with")
-        start = time.perf_counter()
+        start = time.thread_time()
         numpy.empty(TOUCHED, "u1").fill(1)
-        took = time.perf_counter() - start
+        took = time.thread_time() - start
         handlers.install(False)
         return took
 
     before = advise(False)
     contest = ["ours", "with", "without"]
-    speedups = {"with": [], "without": []}
-    for n in range(rounds + 1):
-        took = {which: once(which) for which in contest[n % 3:] + contest[:n % 3]}
-        for which, values in speedups.items():
-            if n:  # the first only warms up
-                values.append(took[which] / took["ours"])
+    least = dict.fromkeys(contest, float("inf"))
+    for n in range(rounds):
+        for which in contest[n % 3:] + contest[:n % 3]:
+            least[which] = min(least[which], once(which))
     advise(before)
-    return {which: statistics.median(values) for which, values in speedups.items()}
+    return {which: least[which] / least["ours"] for which in ("with", "without")}
 
 
 def measure(path, rounds):
@@ -180,7 +180,7 @@ def measure(path, rounds):
             for threads in THREADS if size in THREADED and what != "zeros" else [1]:
                 rows.append({"what": what, "size": size, "threads": threads,
                              "ratio": ratio(handlers, work, size, threads, rounds)})
-    return {"rows": rows, "first touch": first_touch(handlers, max(3, rounds // 2))}
+    return {"rows": rows, "first touch": first_touch(handlers, rounds)}
 
 
 def shown(size):

@@ -74,8 +74,10 @@ PROPERTY(process_fork_child,
     control_begin("without a fork");
     struct blocks own = make_inheritance();
     use_inheritance(&own);
-    control_end();
     struct blocks blocks = make_inheritance();
+    blocks_verify(&blocks, "before a fork");
+    blocks_expect_disjoint(&blocks);
+    control_end();
     for (size_t i = 0; i < 2; i++) {
         step("a forked child uses the blocks that it inherited");
         in_child(use_inheritance, &blocks);

@@ -58,7 +58,7 @@ ACTS = [
     ("closes_all_descriptors", GOES_ON, GOES_ON),
     ("takes_the_signals", GOES_ON, GOES_ON),
     ("answers_the_signals", GOES_ON, GOES_ON),
-    ("eats_all_memory", ANY, ANY | {"BROK"}),
+    ("eats_all_memory", ANY | {"BROK"}, ANY | {"BROK"}),
     ("forks_and_both_return", GOES_ON, GOES_ON),
     ("leaves_a_process", GOES_ON, GOES_ON),
     ("leaves_a_chain", GOES_ON, GOES_ON),

@@ -29,7 +29,8 @@ MUTANT(malloc_short_when_large, "malloc.extent", .malloc = short_when_large_mall
 /* For one size the search never comes to its end. */
 static void *searching_malloc(void *ctx, size_t size)
 {
-    for (volatile size_t at = 0; size == 3217; at++)
+    volatile bool found = size != 3217;
+    while (!found)
         continue;
     return base_malloc(ctx, size);
 }

@@ -50,12 +50,15 @@ MUTANT(realloc_does_not_copy,
        "realloc.same-size realloc.to-one",
        .realloc = forgetful_realloc);
 
-/* Frees first, and then copies from where the block was. */
+/* Frees first, as if libc or another thread wrote there at once, and then copies from where the
+ * block was. */
 static void *late_copying_realloc(void *ctx, void *p, size_t size)
 {
     size_t old = p != NULL ? base_size(p) : 0;
     if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
+    if (p != NULL)
+        memset(p, 0xdd, old < 16 ? old : 16);
     base_free(ctx, p, old);
     void *moved = base_malloc(ctx, size);
     return moved != NULL && p != NULL ? memmove(moved, p, old < size ? old : size) : moved;

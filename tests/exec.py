@@ -219,7 +219,7 @@ NEP49_EXPORT PyDataMem_Handler nep49_handler = {"fixed", 1, {NULL, m, z, r, f}};
 
 def without_books(tap):
     """What there is no memory to judge is not passed over in silence."""
-    if "ASAN_OPTIONS" in os.environ:
+    if suite.SANITIZED:
         tap.skip("a program that no books can be kept of", "sanitizers bear no limit on memory")
         return
     with suite.scratch() as folder:

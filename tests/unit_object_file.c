@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/subject/object_file.c: what is said about a file that is not a shared object for this machine.
+ * src/subject/object_file.c: what is said about a file that is not a shared object for this
+ * machine.
  */
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/runner/property.c: the registry, here with properties of its own instead of the battery.  They are
- * what tests/unit_report.c reports about, too.
+ * src/runner/property.c: the registry, here with properties of its own instead of the battery. They
+ * are what tests/unit_report.c reports about, too.
  */
 #include "unit.h"
 

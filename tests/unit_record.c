@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/runner/record.c: the memory that processes share, and the fence around one property's part of it.
+ * src/runner/record.c: the memory that processes share, and the fence around one property's part of
+ * it.
  */
 #include "unit.h"
 

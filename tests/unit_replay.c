@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/trace/replay.c: sound handlers hold on any trace, and of a faulty one the first thing that is wrong
- * is told, with its call.
+ * src/trace/replay.c: sound handlers hold on any trace, and of a faulty one the first thing that is
+ * wrong is told, with its call.
  */
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/report/report.c and src/report/: what is concluded from a run, and that each format can be read back
- * whatever the subject put into it.  The properties are those of tests/unit_property.c.
+ * src/report/report.c and src/report/: what is concluded from a run, and that each format can be
+ * read back whatever the subject put into it.  The properties are those of tests/unit_property.c.
  */
 #include "unit.h"
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NumPy's own tests, whole, with a handler in force: `make check-numpy`.
+"""NumPy's own tests, whole, the slow ones too, with a handler in force: `make check-numpy`.
 
     check_numpy.py HANDLER...
 
-Takes minutes for each handler, and so is none of `make check`.  Where the interpreter has no pytest
-and hypothesis, they are installed into a virtual environment in the build tree that sees its
-packages.  It goes well where no violation was reported, and no test failed that passes without the
-handler, but for those that assert that NumPy's own handler is in force.
+Takes ten minutes and more for each handler, and so is none of `make check`.  Where the interpreter
+has no pytest and hypothesis, they are installed into a virtual environment in the build tree that
+sees its packages.  It goes well where no violation was reported, and no test failed that passes
+without the handler, but for those that assert that NumPy's own handler is in force.
 """
 
 import os
@@ -74,7 +74,7 @@ def check(tap, python, handler):
     name = re.sub(r"\W+", "-", os.path.basename(handler))
     log, report = "numpy-%s.log" % name, "numpy-%s.xml" % name
     code = run([suite.CONFORM, "--handler=" + handler, "--python=" + python, "--exec", "--",
-                *TESTS, "numpy", "-m", "not slow", "--junitxml=" + report], log)
+                *TESTS, "numpy", "--junitxml=" + report], log)
     with open(log, encoding="utf-8", errors="replace") as file:
         printed = file.read()
     for line in re.findall(r"(?m)^(?:known|VIOLATION|conform:|  (?:calls|memory)) .*$"

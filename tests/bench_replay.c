@@ -22,6 +22,8 @@
 #include "subject.h"
 #include "text.h"
 
+#include "libc_handler.h"
+
 enum { ROUNDS = 9, CALLS = 1000000 };
 
 _Noreturn static void stop(const char *what, const char *why)
@@ -29,36 +31,6 @@ _Noreturn static void stop(const char *what, const char *why)
     fprintf(stderr, "bench_replay: %s: %s\n", what, why);
     exit(1);
 }
-
-static void *libc_malloc(void *ctx, size_t size)
-{
-    (void)ctx;
-    return malloc(size);
-}
-
-static void *libc_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    (void)ctx;
-    return calloc(nelem, elsize);
-}
-
-static void *libc_realloc(void *ctx, void *ptr, size_t new_size)
-{
-    (void)ctx;
-    return realloc(ptr, new_size);
-}
-
-static void libc_free(void *ctx, void *ptr, size_t size)
-{
-    (void)ctx, (void)size;
-    free(ptr);
-}
-
-static PyDataMem_Handler libc_handler = {
-    .name = "libc",
-    .version = 1,
-    .allocator = {NULL, libc_malloc, libc_calloc, libc_realloc, libc_free},
-};
 
 static double now(void)
 {

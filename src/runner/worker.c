@@ -37,7 +37,7 @@ static struct {
     bool python_up;
     sigset_t not_default; /* the signals that a property's process has to reset */
     char **environment;   /* that of the property */
-    char **for_check;     /* that of Check: with TEMP of our choice */
+    char **for_check;     /* that of Check, or NULL: the same */
     long cores;
     double limit; /* seconds that the property may take */
     TCase *tcase; /* for whichever property it is */
@@ -312,7 +312,8 @@ static void run_fenced(void)
     worker.environment = environ;
     if (worker.python_up)
         python_before_fork();
-    environ = worker.for_check;
+    if (worker.for_check != NULL)
+        environ = worker.for_check;
     srunner_run_all(worker.runner, CK_SILENT);
     environ = worker.environment;
     if (worker.python_up)
@@ -445,24 +446,14 @@ static void note_signals(void)
 }
 
 /* Check makes two small files for each property, in TEMP if that is set.  In memory they cost
- * a third of what they cost on a disk.  An environment of its own, made once, for what setenv and
- * unsetenv touch would have to be copied for each process. */
-static void make_environment_for_check(void)
+ * a third of what they cost on a disk.  That is all that it reads of the environment, once
+ * forget_checks_variables is through; setenv and unsetenv would touch pages that are then copied
+ * for each process. */
+static void choose_environment_for_check(void)
 {
-    static char temp[] = "TEMP=/dev/shm";
-    size_t count = 0, kept = 0;
-    while (environ[count] != NULL)
-        count++;
-    worker.for_check = calloc(count + 2, sizeof *worker.for_check);
-    if (worker.for_check == NULL || access(strchr(temp, '/'), W_OK | X_OK) != 0) {
-        worker.for_check = environ;
-        return;
-    }
-    worker.for_check[kept++] = temp;
-    for (size_t i = 0; i < count; i++) {
-        if (strncmp(environ[i], temp, strlen("TEMP=")) != 0)
-            worker.for_check[kept++] = environ[i];
-    }
+    static char temp[] = "TEMP=/dev/shm", *in_memory[] = {temp, NULL};
+    if (access("/dev/shm", W_OK | X_OK) == 0)
+        worker.for_check = in_memory;
 }
 
 static void prepare(const struct plan *plan)
@@ -473,7 +464,7 @@ static void prepare(const struct plan *plan)
     forget_checks_variables();
     /* else OpenBLAS starts threads when NumPy is imported, and the worker could not fork */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    make_environment_for_check();
+    choose_environment_for_check();
     /* for the interpreter of this process, or that of one forked off it */
     if (python_module_register() != 0)
         _exit(4);

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pinned handler where there is no device, on a stand-in for CUDA, tests/cuda.c.
+
+Shows that the handler keeps the contract, that it takes the blocks of its claim from CUDA, gives
+each back once and leaves a forked child alone, and that claim.pinned sees one that does not.
+Whether CUDA then locks the pages, only CUDA can tell: on a machine with a device,
+
+    ./conform --handler pinned
+"""
+
+import os
+
+import suite
+
+HANDLER = os.path.join(suite.SOURCE, "handlers", "pinned.c")
+FROM_LIBC = "finish_libc(malloc(%s + sizeof(struct header)), %s);"
+
+# What is changed in the handler, so that claim.pinned has to see it.
+MUTANTS = {
+    "calloc forgets": ("void *block = pinned_malloc(ctx, size);",
+                       "void *block = " + FROM_LIBC % ("size", "size")),
+    "realloc forgets": ("void *moved = pinned_malloc(ctx, new_size);",
+                        "void *moved = " + FROM_LIBC % ("new_size", "new_size")),
+    "large blocks only": ("return size >= pinned.from", "return size >= pinned.from + 65536"),
+    "large blocks not": ("if (is_pinned(size))", "if (is_pinned(size) && size < 10000)"),
+}
+
+
+def build_mutant(name):
+    before, after = MUTANTS[name]
+    with open(HANDLER, encoding="utf-8") as file:
+        text = file.read()
+    if text.count(before) != 1:
+        raise ValueError("handlers/pinned.c no longer has this once: " + before)
+    stem = name.replace(" ", "_")
+    with open(stem + ".c", "w", encoding="utf-8") as file:
+        file.write(text.replace(before, after))
+    return suite.build(stem + ".c", os.path.abspath(stem + ".so"), "-pthread")
+
+
+def try_batteries(tap, cuda):
+    groups = ["--run=%s.*" % group for group in ("malloc", "calloc", "realloc", "free", "claim")]
+    for options, settings in (
+            ([], {}),
+            ([], {"NEP49_PINNED_FROM": "4K"}),
+            ([], {"CUDA_STANDIN_LIMIT": str(256 << 20)}),
+            ([] if suite.SANITIZED else ["--memcheck"] + groups, {"NEP49_PINNED_FROM": "256"})):
+        result = suite.conform("--handler=pinned", "--timeout=60", *options, timeout=600,
+                               env=dict(settings, NEP49_CUDART=cuda))
+        words = options + ["%s=%s" % item for item in settings.items()]
+        tap.point(result.code == suite.CONFORMANT, " ".join(["conformant"] + words), result)
+
+
+def try_claim(tap, cuda):
+    result = suite.conform("--handler=pinned", "--run=claim.pinned", "--verbose",
+                           env={"NEP49_CUDART": cuda})
+    tap.point(result.code == 0 and "PASS    claim.pinned" in result.stdout, "the claim is tested",
+              result)
+    runs = [(name, build_mutant(name), {"NEP49_CUDART": cuda}) for name in MUTANTS]
+    if not suite.SANITIZED:  # their runtime has to be the first that is loaded
+        pageable = os.path.join(suite.FAULTY, "pinned_pageable.so")
+        runs.append(("pinned_pageable", pageable, {"LD_PRELOAD": cuda}))
+    for name, handler, env in runs:
+        result = suite.conform("--handler=" + handler, "--run=claim.pinned", env=env)
+        held = result.code == suite.NOT_CONFORMANT and "cuPointerGetAttribute says" in result.stdout
+        tap.point(held, "claim.pinned sees it: " + name, result)
+
+
+def main():
+    tap = suite.Tap()
+    with suite.scratch() as folder:
+        os.chdir(folder)
+        source = os.path.join(suite.SOURCE, "tests", "cuda.c")
+        cuda = suite.build(source, os.path.join(folder, "cuda.so"), "-pthread",
+                           "-Wl,-soname,libcuda.so.1")
+        try_batteries(tap, cuda)
+        try_claim(tap, cuda)
+        result = suite.conform("--handler=pinned", env={"NEP49_CUDART": cuda,
+                                                        "CUDA_STANDIN_DEVICES": "0"})
+        tap.point(result.code == suite.CANNOT_WORK_HERE and
+                  "there is no CUDA device: no CUDA-capable device is detected" in result.stderr,
+                  "without a device it says so", result)
+        os.chdir(os.pardir)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -52,13 +52,29 @@ static const char *clause_of(const char *id)
     return property != NULL ? property->clause : "every call to keep the contract";
 }
 
+/* The call that was made last, without its block's address. */
+static struct call last_call(const struct trace_call *made)
+{
+    static const enum function functions[] = {[TRACE_MALLOC] = IN_MALLOC,
+                                              [TRACE_CALLOC] = IN_CALLOC,
+                                              [TRACE_REALLOC] = IN_REALLOC,
+                                              [TRACE_FREE] = IN_FREE};
+    bool calloc = made->function == TRACE_CALLOC;
+    return (struct call){.function = functions[made->function],
+                         .pointer = made->pointer == TRACE_NULL ? NULL : made,
+                         .first = calloc ? made->nelem : made->size,
+                         .second = calloc ? made->elsize : 0};
+}
+
 static void judge(const struct profile *profile, const struct replay_result *result)
 {
     const struct replay_violation *violation = &result->violation;
+    const struct call call = last_call(&result->under_way);
     switch (result->outcome) {
     case REPLAY_HOLDS:
         return;
     case REPLAY_VIOLATED:
+        matter_of(violation->property, &call);
         broken(text("%s (%s)", clause_of(violation->property), violation->property),
                "in call %zu of NumPy %s's, %s: %s%s%s; to see it again: %s",
                (size_t)violation->call, profile->version,

@@ -162,6 +162,50 @@ def stopped_short(tap):
     other_readers(tap, "a SHOULD with --strict", report)
 
 
+# A mutant, and the properties that alone may speak against it.
+OWNERS = {
+    "free_of_null_crashes": {"free.null", "free.null-with-size"},
+    "malloc_zero_is_static": {"malloc.zero"},
+    "free_is_missing": {"abi.functions-present"},
+}
+
+
+def blames_the_owner(tap):
+    """A call that goes wrong is told by the property about it; those it also ends point there."""
+    for mutant, owners in OWNERS.items():
+        handler = os.path.join(suite.FAULTY, "faulty.so:" + mutant)
+        report = Report(handler, "--strict")
+        against = [p["id"] for p in report.json["properties"] if p["judge"] == "handler"
+                   and p["verdict"] not in ("PASS", "SKIP")]
+        pointing = [p for p in report.json["properties"]
+                    if re.search("goes wrong, which is for (%s) to say$" % "|".join(owners),
+                                 p["message"])]
+        tap.point(set(against) == owners, "%s is told by %s alone" % (mutant, " and ".join(owners)),
+                  against)
+        tap.point(len(pointing) > 3 and all(p["verdict"] == "SKIP" for p in pointing),
+                  "others that it ends point there", pointing)
+        same_verdicts(tap, mutant, report)
+        alone = suite.conform("--handler=" + handler, "--run=" + pointing[0]["id"])
+        tap.point(alone.code == suite.NOT_CONFORMANT or pointing[0]["level"] == "SHOULD",
+                  "run alone, they do not", alone)
+
+
+def advises_memcheck(tap):
+    """Memory that was overwritten shows anywhere: then valgrind is the one to ask."""
+    if suite.SANITIZED:
+        tap.skip("--memcheck is advised", "valgrind and sanitizers exclude each other")
+        return
+    handler = os.path.join(suite.FAULTY, "faulty.so:realloc_copies_old_size")
+    advice = "%s --handler=%s --memcheck" % (suite.CONFORM, handler)
+    result = suite.conform("--handler=" + handler)
+    tap.point("crashes in different places" in result.stdout and advice in result.stdout,
+              "after many crashes --memcheck is advised", result)
+    result = suite.run(["sh", "-c", advice + " --run=realloc.keeps-contents"])
+    tap.point("memcheck: Invalid write of size" in re.sub(r"\s+", " ", result.stdout) and
+              "realloc.c:" in result.stdout,
+              "which shows the line that writes", result)
+
+
 def same_every_time(tap):
     """Two runs with one seed differ in times and addresses, and in nothing else."""
 
@@ -203,6 +247,8 @@ def main():
         again(tap, report)
         stopped_short(tap)
         same_every_time(tap)
+        blames_the_owner(tap)
+        advises_memcheck(tap)
         os.chdir("..")
     tap.end()
 

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "blame.h"
 #include "clock.h"
 #include "interpose.h"
 #include "memcheck.h"
@@ -46,6 +47,17 @@ static struct {
  * subject, those that Python starts included; 0: it has not called yet. */
 static _Thread_local int slot;
 static atomic_int last_slot;
+
+/* The latest blocks of no bytes, and the calls that made them: where one of these cannot be freed,
+ * that was already wrong. */
+enum { EMPTY_KEPT = 16 };
+static struct {
+    atomic_uint count;
+    struct {
+        const void *p;
+        struct call by;
+    } made[EMPTY_KEPT];
+} empty;
 
 const struct property *drive_property(void)
 {
@@ -114,7 +126,15 @@ _Noreturn void broken_at(int line, const char *expected, const char *seen, ...)
     vsnprintf(record->seen, sizeof record->seen, seen, arguments);
     va_end(arguments);
     record->line = line;
+    if (record->signal != 0) /* of a process that Python forked */
+        record->suspects[ENDED_IN] = record->signal_call;
     leave(drive.setup.property->level == MUST ? FAIL : WARN);
+}
+
+void matter_of(const char *id, const struct call *call)
+{
+    drive.setup.record->suspects[ENDED_IN] = *call;
+    snprintf(drive.setup.record->matter_of, sizeof drive.setup.record->matter_of, "%s", id);
 }
 
 _Noreturn void skip(const char *reason, ...)
@@ -180,6 +200,15 @@ void program_part(const char *format, ...)
 
 /* ---- fatal signals ---------------------------------------------------------------------- */
 
+static bool is_missing(enum function function)
+{
+    const PyDataMem_Handler *handler = drive.subject.handler;
+    return handler != NULL && ((function == IN_MALLOC && handler->allocator.malloc == NULL) ||
+                               (function == IN_CALLOC && handler->allocator.calloc == NULL) ||
+                               (function == IN_REALLOC && handler->allocator.realloc == NULL) ||
+                               (function == IN_FREE && handler->allocator.free == NULL));
+}
+
 /* Writes down what was under way; the default action, put back by SA_RESETHAND, then ends the
  * process when the instruction runs again. */
 static void on_fatal_signal(int number, siginfo_t *info, void *context)
@@ -189,6 +218,12 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
     record->signal = number;
     if (slot > 0)
         record->signal_call = record->calls[slot - 1];
+    if (is_missing(record->signal_call.function))
+        record->signal_call.trouble = FUNCTION_IS_MISSING;
+    for (size_t i = 0; record->signal_call.pointer != NULL && i < EMPTY_KEPT; i++) {
+        if (empty.made[i].p == record->signal_call.pointer)
+            record->suspects[MADE_EMPTY] = empty.made[i].by;
+    }
     record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
     record->signal_address = (uintptr_t)info->si_addr;
     if (info->si_code <= 0 && number != SIGABRT)
@@ -317,7 +352,9 @@ static struct call *call_begin(enum function function, const void *p, size_t fir
     call->pointer = p;
     call->first = first;
     call->second = second;
+    call->trouble = NO_TROUBLE;
     call->function = function;
+    interpose_trouble = &call->trouble;
     atomic_signal_fence(memory_order_seq_cst);
     interpose_enter();
     return call;
@@ -330,11 +367,28 @@ static void call_end(struct call *call)
     call->function = OUTSIDE;
 }
 
+/* A call that has returned NULL, or a block of no bytes: whatever breaks later may come of it. */
+static void note_return(struct call call, enum function function, const void *p)
+{
+    struct record *record = drive.setup.record;
+    call.function = function;
+    if (p != NULL) {
+        unsigned i = atomic_fetch_add(&empty.count, 1) % EMPTY_KEPT;
+        empty.made[i].p = p;
+        empty.made[i].by = call;
+    } else if (call.trouble == NO_TROUBLE && blame_for_null(&call) != NULL &&
+               record->suspects[RETURNED_NULL].function == OUTSIDE) {
+        record->suspects[RETURNED_NULL] = call;
+    }
+}
+
 void *handler_malloc(PyDataMem_Handler *handler, size_t size)
 {
     struct call *call = call_begin(IN_MALLOC, NULL, size, 0);
     void *p = handler->allocator.malloc(handler->allocator.ctx, size);
     call_end(call);
+    if (p == NULL || size == 0)
+        note_return(*call, IN_MALLOC, p);
     return p;
 }
 
@@ -343,6 +397,8 @@ void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
     struct call *call = call_begin(IN_CALLOC, NULL, nelem, elsize);
     void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
     call_end(call);
+    if (p == NULL || nelem == 0 || elsize == 0)
+        note_return(*call, IN_CALLOC, p);
     return p;
 }
 
@@ -351,6 +407,8 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
     struct call *call = call_begin(IN_REALLOC, p, size, 0);
     void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
     call_end(call);
+    if (moved == NULL)
+        note_return(*call, IN_REALLOC, moved);
     return moved;
 }
 

@@ -36,6 +36,10 @@ _Noreturn void broken_at(int line, const char *expected, const char *seen, ...)
             broken_at(__LINE__, expected, __VA_ARGS__);                                            \
     } while (0)
 
+/* What is found broken from now on is what the property `id` is about, and came of `call`: where
+ * that property is broken as well, or one about such calls, it says so, and this one is a SKIP. */
+void matter_of(const char *id, const struct call *call);
+
 /* It cannot be tested on this subject or this machine, for that reason. */
 _Noreturn void skip(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 

@@ -17,8 +17,10 @@
 #include <unistd.h>
 
 #include "memcheck.h"
+#include "record.h"
 
 _Thread_local int interpose_depth;
+_Thread_local int *interpose_trouble;
 
 /* What is kept, under one lock.  The table of what was taken is open addressing in memory that is
  * mapped for it, as malloc is what is being watched. */
@@ -178,6 +180,8 @@ static bool refuses(void)
     pthread_mutex_unlock(&books.lock);
     if (refused)
         errno = ENOMEM;
+    if (refused && interpose_trouble != NULL)
+        *interpose_trouble = REFUSED_BELOW;
     return refused;
 }
 

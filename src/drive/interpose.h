@@ -33,6 +33,10 @@ static inline void interpose_leave(void)
     interpose_depth--;
 }
 
+/* Where this thread notes, as REFUSED_BELOW of record.h, that a request of its call was refused;
+ * NULL where nobody asks. */
+extern _Thread_local int *interpose_trouble;
+
 /* From now on requests are counted and books are kept of what was taken and not given back. */
 void interpose_watch(void);
 

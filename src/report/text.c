@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "memcheck.h"
 #include "report.h"
 #include "text.h"
 
@@ -174,6 +175,20 @@ static void print_tally(const struct page *page)
     fprintf(page->file, "; %.2f s\n", page->run->seconds);
 }
 
+/* Memory that was written outside a block shows anywhere and much later; valgrind sees the write.
+ */
+static void print_advice(const struct page *page)
+{
+    enum { MANY = 5 };
+    size_t crashes = run_tally(page->run, JUDGE_HANDLER).of[CRASH];
+    if (crashes >= MANY && !page->run->options->memcheck && !CONFORM_SANITIZED)
+        fprintf(page->file,
+                "%zu crashes in different places: if memory was overwritten, --memcheck shows "
+                "where:\n    %s --handler=%s --memcheck\n",
+                crashes, text_shell(page->run->options->program),
+                text_shell(page->run->place->argument));
+}
+
 int report_text(FILE *file, const struct run *run, bool color)
 {
     struct page page = {file, run, color};
@@ -202,6 +217,7 @@ int report_text(FILE *file, const struct run *run, bool color)
         if (lines > 0)
             fputc('\n', file);
         print_tally(&page);
+        print_advice(&page);
     }
     if (!run->options->quiet || code != EXIT_CONFORMANT)
         fprintf(file, "%s%s: %s%s\n", paint(&page, code == EXIT_CONFORMANT ? PASS : FAIL),

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "blame.h"
 #include "children.h"
 #include "clock.h"
 #include "memcheck.h"
@@ -599,6 +600,7 @@ static void run_rounds(struct coordinator *c)
         if (c->plan.board->python_error[0] != '\0')
             return;
         complete_all(c);
+        blame_settle(c->properties, c->plan.count, c->plan.board);
         bool bad = keep_round(c);
         if (c->rounds >= most || (bad && options->until_fail) ||
             atomic_load(&board_load(c->plan.board)->state) != LOAD_DONE)

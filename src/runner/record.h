@@ -37,6 +37,14 @@ struct call {
     enum function function;
     const void *pointer;
     size_t first, second; /* sizes, as the function takes them */
+    int trouble;          /* enum trouble, but no enum, of which few values can be read */
+};
+
+/* What such a call was up against. */
+enum trouble {
+    NO_TROUBLE,
+    FUNCTION_IS_MISSING, /* it is a NULL pointer */
+    REFUSED_BELOW,       /* the runner refused it memory, in the place of libc or the kernel */
 };
 
 enum { CALL_SLOTS = 16 }; /* threads that are told apart; the last one is shared */
@@ -46,6 +54,14 @@ enum record_state {
     RECORD_RUNNING,
     RECORD_ENDED, /* the property reached its end, and its verdict is here */
 };
+
+/* The calls that may have broken a property, whatever it was about. */
+enum suspect {
+    ENDED_IN,      /* where a process was when it ended */
+    RETURNED_NULL, /* the first that did so and may not */
+    MADE_EMPTY,    /* that of the block in hand at the end, where it is one of no bytes */
+};
+enum { SUSPECTS = MADE_EMPTY + 1 };
 
 enum { SHORT_IN_CHILD = 0x5a017 }; /* nothing that is written over it by chance */
 
@@ -73,6 +89,8 @@ struct record {
     struct call signal_call; /* of the thread that the signal hit */
     uintptr_t signal_address;
     int signal_has_address; /* no bool, of which few values can be read */
+    struct call suspects[SUSPECTS];
+    char matter_of[64]; /* id of the property that is about what was found, or "" */
     uint64_t memcheck_errors;
     pid_t memcheck_pid;        /* the first process that had any */
     _Atomic int children_done; /* processes of in_child that reached their end */

@@ -188,12 +188,23 @@ static const char *call_in_words(const struct call *call)
     return NULL;
 }
 
-/* Where the process was: in the call that the signal hit, or in any that had not returned. */
+/* The call that the signal hit, or any that had not returned. */
+static struct call call_at_end(const struct record *record)
+{
+    struct call none = {.function = OUTSIDE};
+    if (record->signal != 0)
+        return record->signal_call;
+    for (int i = 0; i < CALL_SLOTS; i++) {
+        if (call_in_words(&record->calls[i]) != NULL)
+            return record->calls[i];
+    }
+    return none;
+}
+
+/* Where the process was: in that call, or elsewhere. */
 static const char *where_it_was(const struct record *record)
 {
-    const char *words = record->signal != 0 ? call_in_words(&record->signal_call) : NULL;
-    for (int i = 0; words == NULL && record->signal == 0 && i < CALL_SLOTS; i++)
-        words = call_in_words(&record->calls[i]);
+    const char *words = call_in_words(&record->suspects[ENDED_IN]);
     int part = (int)strnlen(record->part, sizeof record->part); /* who knows what is there */
     const char *in = part > 0 ? text(", in %.*s", part, record->part) : "";
     if (words != NULL)
@@ -214,6 +225,7 @@ void worker_describe_crash(struct record *record, const char *how)
     const char *address = record->signal != 0 && record->signal_has_address
                               ? text(" at address %#zx", (size_t)record->signal_address)
                               : "";
+    record->suspects[ENDED_IN] = call_at_end(record);
     snprintf(record->expected, sizeof record->expected, "the property to run to its end");
     snprintf(record->seen, sizeof record->seen, "%s%s, %s", how, address, where_it_was(record));
 }

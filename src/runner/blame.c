@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The kinds of calls that a property of their own is about.
+ */
+#include "blame.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "text.h"
+
+/* No machine has room for so much. */
+static const size_t too_large = (size_t)1 << 48;
+
+/* So much can be had, when little else is alive. */
+static const size_t small = (size_t)1 << 20;
+
+static bool is_missing(const struct call *call)
+{
+    return call->trouble == FUNCTION_IS_MISSING;
+}
+
+static bool is_refused(const struct call *call)
+{
+    return call->trouble == REFUSED_BELOW;
+}
+
+static bool is_of_nothing(const struct call *call)
+{
+    return call->first == 0;
+}
+
+static bool is_of_one(const struct call *call)
+{
+    return call->first == 1;
+}
+
+static bool is_too_large(const struct call *call)
+{
+    return call->first >= too_large;
+}
+
+static bool has_zero_factor(const struct call *call)
+{
+    return call->first == 0 || call->second == 0;
+}
+
+static bool overflows(const struct call *call)
+{
+    size_t product;
+    return __builtin_mul_overflow(call->first, call->second, &product) || product >= too_large;
+}
+
+static bool is_of_null(const struct call *call)
+{
+    return call->pointer == NULL;
+}
+
+static bool is_of_null_and_nothing(const struct call *call)
+{
+    return call->pointer == NULL && call->first == 0;
+}
+
+/* The first that fits is it. */
+static const struct kind {
+    enum function function;
+    bool (*fits)(const struct call *call);
+    struct blame blame;
+} kinds[] = {
+    {IN_MALLOC, is_missing, {"malloc", "abi.functions-present"}},
+    {IN_CALLOC, is_missing, {"calloc", "abi.functions-present"}},
+    {IN_REALLOC, is_missing, {"realloc", "abi.functions-present"}},
+    {IN_FREE, is_missing, {"free", "abi.functions-present"}},
+    {IN_MALLOC, is_refused, {"malloc that is refused memory", "exhaustion.nth-request"}},
+    {IN_CALLOC, is_refused, {"calloc that is refused memory", "exhaustion.nth-request"}},
+    {IN_REALLOC, is_refused, {"realloc that is refused memory", "exhaustion.nth-request"}},
+    {IN_MALLOC, is_of_nothing, {"malloc(0)", "malloc.zero"}},
+    {IN_MALLOC, is_of_one, {"malloc(1)", "malloc.one-byte"}},
+    {IN_MALLOC, is_too_large, {"malloc of more than there can be", "malloc.too-large"}},
+    {IN_CALLOC, has_zero_factor, {"calloc of nothing", "calloc.zero-arguments"}},
+    {IN_CALLOC, overflows, {"calloc of more than there can be", "calloc.overflow"}},
+    {IN_REALLOC, is_of_null, {"realloc(NULL, n)", "realloc.null-allocates"}},
+    {IN_REALLOC, is_of_one, {"realloc(p, 1)", "realloc.to-one"}},
+    {IN_REALLOC,
+     is_too_large,
+     {"realloc to more than there can be", "realloc.failure-keeps-block"}},
+    {IN_FREE, is_of_null_and_nothing, {"free(NULL, 0)", "free.null"}},
+    {IN_FREE, is_of_null, {"free(NULL, n)", "free.null-with-size"}},
+};
+
+const struct blame *blame_for(const struct call *call)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (call->function == kinds[i].function && kinds[i].fits(call))
+            return &kinds[i].blame;
+    }
+    return NULL;
+}
+
+const struct blame *blame_for_null(const struct call *call)
+{
+    bool may_not = (call->function == IN_MALLOC && is_of_one(call)) ||
+                   (call->function == IN_REALLOC && call->first > 0 && call->first <= small &&
+                    (is_of_null(call) || is_of_one(call)));
+    return may_not ? blame_for(call) : NULL;
+}
+
+static bool speaks_against(enum verdict verdict)
+{
+    return verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT;
+}
+
+/* The kind of call that a suspect is of, where that is another property's, or NULL. */
+static const struct blame *blame_elsewhere(const char *id, const struct call *call)
+{
+    const struct blame *blame = blame_for(call);
+    return blame != NULL && strcmp(id, blame->owner) != 0 ? blame : NULL;
+}
+
+/* Whether it has found broken what it is about: no other call can have been the reason. */
+static bool is_sure(const struct property *property, const struct record *record)
+{
+    bool sure = speaks_against(record->verdict);
+    for (size_t k = 0; k < SUSPECTS; k++)
+        sure = sure && blame_elsewhere(property->id, &record->suspects[k]) == NULL;
+    return sure;
+}
+
+static bool is_found_broken(const struct property *const *properties, size_t count,
+                            struct board *board, const char *id)
+{
+    size_t i = 0;
+    while (i < count && strcmp(properties[i]->id, id) != 0)
+        i++;
+    return i < count && is_sure(properties[i], board_record(board, i));
+}
+
+static void point(struct record *record, const char *what, const char *owner)
+{
+    record->expected[0] = '\0';
+    snprintf(record->seen, sizeof record->seen, "%s, which is for %s to say", what, owner);
+    record->verdict = SKIP;
+}
+
+/* A SKIP is not sure, so that no verdict hangs on the order in which they are gone through. */
+void blame_settle(const struct property *const *properties, size_t count, struct board *board)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct record *record = board_record(board, i);
+        const char *id = properties[i]->id;
+        for (size_t k = 0; k < SUSPECTS && speaks_against(record->verdict); k++) {
+            const struct blame *blame = blame_elsewhere(id, &record->suspects[k]);
+            if (blame != NULL && is_found_broken(properties, count, board, blame->owner))
+                point(record, text("%s goes wrong", blame->call), blame->owner);
+        }
+        record->matter_of[sizeof record->matter_of - 1] = '\0';
+        if (speaks_against(record->verdict) && strcmp(record->matter_of, id) != 0 &&
+            is_found_broken(properties, count, board, record->matter_of))
+            point(record, "a block is not what it should be", record->matter_of);
+    }
+}

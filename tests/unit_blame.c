@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * src/runner/blame.c: whose matter a call is, and what becomes of those that it ended as well.
+ */
+#include "unit.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "blame.h"
+
+static int somewhere;
+#define P &somewhere
+
+static const struct {
+    struct call call;
+    const char *owner;
+} kinds[] = {
+    {{IN_MALLOC, NULL, 64, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, 64, 0, FUNCTION_IS_MISSING}, "abi.functions-present"},
+    {{IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING}, "abi.functions-present"},
+    {{IN_MALLOC, NULL, 1, 0, REFUSED_BELOW}, "exhaustion.nth-request"},
+    {{IN_FREE, P, 8, 0, REFUSED_BELOW}, NULL},
+    {{IN_MALLOC, NULL, 0, 0, 0}, "malloc.zero"},
+    {{IN_MALLOC, NULL, 1, 0, 0}, "malloc.one-byte"},
+    {{IN_MALLOC, NULL, 2, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, (size_t)1 << 40, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, PTRDIFF_MAX, 0, 0}, "malloc.too-large"},
+    {{IN_CALLOC, NULL, 0, 8, 0}, "calloc.zero-arguments"},
+    {{IN_CALLOC, NULL, 8, 0, 0}, "calloc.zero-arguments"},
+    {{IN_CALLOC, NULL, 1, 1, 0}, NULL},
+    {{IN_CALLOC, NULL, SIZE_MAX / 2 + 2, 2, 0}, "calloc.overflow"},
+    {{IN_CALLOC, NULL, SIZE_MAX / 8, 8, 0}, "calloc.overflow"},
+    {{IN_REALLOC, NULL, 1, 0, 0}, "realloc.null-allocates"},
+    {{IN_REALLOC, NULL, 100, 0, 0}, "realloc.null-allocates"},
+    {{IN_REALLOC, P, 1, 0, 0}, "realloc.to-one"},
+    {{IN_REALLOC, P, 100, 0, 0}, NULL},
+    {{IN_REALLOC, P, SIZE_MAX, 0, 0}, "realloc.failure-keeps-block"},
+    {{IN_FREE, NULL, 0, 0, 0}, "free.null"},
+    {{IN_FREE, NULL, 1, 0, 0}, "free.null-with-size"},
+    {{IN_FREE, P, 0, 0, 0}, NULL},
+    {{OUTSIDE, NULL, 0, 0, 0}, NULL},
+    {{(enum function)77, NULL, 0, 0, 0}, NULL},
+};
+
+START_TEST(a_call_has_an_owner)
+{
+    const struct blame *blame = blame_for(&kinds[_i].call);
+    ck_assert_pstr_eq(blame != NULL ? blame->owner : NULL, kinds[_i].owner);
+}
+END_TEST
+
+static const struct {
+    struct call call;
+    const char *owner;
+} nulls[] = {
+    {{IN_MALLOC, NULL, 0, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, 1, 0, 0}, "malloc.one-byte"},
+    {{IN_MALLOC, NULL, 2, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, SIZE_MAX, 0, 0}, NULL},
+    {{IN_CALLOC, NULL, 0, 8, 0}, NULL},
+    {{IN_REALLOC, NULL, 0, 0, 0}, NULL},
+    {{IN_REALLOC, NULL, 100, 0, 0}, "realloc.null-allocates"},
+    {{IN_REALLOC, NULL, (size_t)1 << 30, 0, 0}, NULL},
+    {{IN_REALLOC, P, 1, 0, 0}, "realloc.to-one"},
+    {{IN_REALLOC, P, 100, 0, 0}, NULL},
+};
+
+START_TEST(null_may_be_wrong)
+{
+    const struct blame *blame = blame_for_null(&nulls[_i].call);
+    ck_assert_pstr_eq(blame != NULL ? blame->owner : NULL, nulls[_i].owner);
+}
+END_TEST
+
+/* ---- settling ----------------------------------------------------------------------------- */
+
+static const struct property null = {.id = "free.null", .level = MUST};
+static const struct property present = {.id = "abi.functions-present", .level = MUST};
+static const struct property quiet = {.id = "env.quiet", .level = SHOULD};
+static const struct property *const properties[] = {&quiet, &null, &present};
+enum { QUIET, NULLS, PRESENT, COUNT };
+
+static const struct call of_null = {IN_FREE, NULL, 0, 0, 0};
+static const struct call of_nothing = {IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING};
+static const struct call ordinary = {IN_FREE, P, 8, 0, 0};
+
+static struct board *make_board(void)
+{
+    struct board *board = board_create(COUNT);
+    ck_assert_ptr_nonnull(board);
+    for (size_t i = 0; i < COUNT; i++)
+        board_record(board, i)->verdict = PASS;
+    return board;
+}
+
+static struct record *end(struct board *board, size_t i, enum verdict verdict, enum suspect suspect,
+                          const struct call *call)
+{
+    struct record *record = board_record(board, i);
+    record->verdict = verdict;
+    record->suspects[suspect] = *call;
+    strcpy(record->expected, "the property to run to its end");
+    strcpy(record->seen, "SIGSEGV");
+    return record;
+}
+
+START_TEST(owner_alone_is_blamed)
+{
+    static const enum verdict bad[] = {FAIL, WARN, CRASH, TIMEOUT};
+    struct board *board = make_board();
+    struct record *other = end(board, QUIET, bad[_i % 4], (enum suspect)(_i / 4), &of_null);
+    struct record *owner = end(board, NULLS, CRASH, ENDED_IN, &of_null);
+    blame_settle(properties, COUNT, board);
+    ck_assert_int_eq(owner->verdict, CRASH);
+    ck_assert_str_eq(owner->seen, "SIGSEGV");
+    ck_assert_int_eq(other->verdict, SKIP);
+    ck_assert_str_eq(other->seen, "free(NULL, 0) goes wrong, which is for free.null to say");
+    ck_assert_str_eq(other->expected, "");
+}
+END_TEST
+
+START_TEST(a_matter_of_another)
+{
+    struct board *board = make_board();
+    struct record *other = end(board, QUIET, FAIL, ENDED_IN, &ordinary);
+    struct record *owner = end(board, NULLS, _i == 0 ? FAIL : PASS, ENDED_IN, &ordinary);
+    strcpy(other->matter_of, "free.null");
+    strcpy(owner->matter_of, "free.null");
+    blame_settle(properties, COUNT, board);
+    ck_assert_int_eq(owner->verdict, _i == 0 ? FAIL : PASS);
+    ck_assert_int_eq(other->verdict, _i == 0 ? SKIP : FAIL);
+    if (_i == 0)
+        ck_assert_str_eq(other->seen,
+                         "a block is not what it should be, which is for free.null to say");
+}
+END_TEST
+
+/* Nothing is lost where the owner has nothing to say, or was not run. */
+START_TEST(without_the_owner_it_stands)
+{
+    static const enum verdict fine[] = {PASS, SKIP, BROK, INCOMPLETE};
+    struct board *board = make_board();
+    struct record *other = end(board, QUIET, CRASH, ENDED_IN, &of_null);
+    board_record(board, NULLS)->verdict = fine[_i];
+    blame_settle(properties, COUNT, board);
+    ck_assert_int_eq(other->verdict, CRASH);
+    board_record(board, NULLS)->verdict = CRASH;
+    blame_settle(properties, 1, board);
+    ck_assert_int_eq(other->verdict, CRASH);
+    ck_assert_str_eq(other->seen, "SIGSEGV");
+}
+END_TEST
+
+START_TEST(other_calls_and_verdicts_stand)
+{
+    struct board *board = make_board();
+    struct record *other =
+        end(board, QUIET, _i == 0 ? CRASH : BROK, ENDED_IN, _i == 0 ? &ordinary : &of_null);
+    end(board, NULLS, CRASH, ENDED_IN, &of_null);
+    blame_settle(properties, COUNT, board);
+    ck_assert_int_eq(other->verdict, _i == 0 ? CRASH : BROK);
+}
+END_TEST
+
+/* Whoever was itself ended by somebody else's call answers for nothing. */
+START_TEST(blame_is_not_passed_on)
+{
+    struct board *board = make_board();
+    struct record *other = end(board, QUIET, CRASH, ENDED_IN, &of_null);
+    struct record *owner = end(board, NULLS, CRASH, ENDED_IN, &of_nothing);
+    end(board, PRESENT, FAIL, ENDED_IN, &(struct call){.function = OUTSIDE});
+    blame_settle(properties, COUNT, board);
+    ck_assert_int_eq(owner->verdict, SKIP);
+    ck_assert_int_eq(other->verdict, CRASH);
+}
+END_TEST
+
+Suite *suite_blame(void)
+{
+    Suite *suite = suite_create("blame");
+    TCase *tcase = tcase_create("blame");
+    tcase_add_loop_test(tcase, a_call_has_an_owner, 0, ROWS(kinds));
+    tcase_add_loop_test(tcase, null_may_be_wrong, 0, ROWS(nulls));
+    tcase_add_loop_test(tcase, owner_alone_is_blamed, 0, 4 * SUSPECTS);
+    tcase_add_loop_test(tcase, a_matter_of_another, 0, 2);
+    tcase_add_loop_test(tcase, without_the_owner_it_stands, 0, 4);
+    tcase_add_loop_test(tcase, other_calls_and_verdicts_stand, 0, 2);
+    tcase_add_test(tcase, blame_is_not_passed_on);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -166,6 +166,7 @@ def stopped_short(tap):
 OWNERS = {
     "free_of_null_crashes": {"free.null", "free.null-with-size"},
     "malloc_zero_is_static": {"malloc.zero"},
+    "free_aborts_on_wrong_size": {"free.best-guess-size", "free.any-size"},
     "free_is_missing": {"abi.functions-present"},
 }
 

@@ -21,6 +21,7 @@ static const struct {
     {{IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING}, "abi.functions-present"},
     {{IN_MALLOC, NULL, 1, 0, REFUSED_BELOW}, "exhaustion.nth-request"},
     {{IN_FREE, P, 8, 0, REFUSED_BELOW}, NULL},
+    {{IN_FREE, P, 8, 0, WRONG_SIZE}, "free.best-guess-size"},
     {{IN_MALLOC, NULL, 0, 0, 0}, "malloc.zero"},
     {{IN_MALLOC, NULL, 1, 0, 0}, "malloc.one-byte"},
     {{IN_MALLOC, NULL, 2, 0, 0}, NULL},
@@ -136,6 +137,27 @@ START_TEST(a_matter_of_another)
 }
 END_TEST
 
+/* A SHOULD answers for a SHOULD alone, and for what it is about itself nobody else does. */
+START_TEST(of_two_owners)
+{
+    static const struct property guess = {.id = "free.best-guess-size", .level = MUST};
+    static const struct property any = {.id = "free.any-size", .level = SHOULD};
+    static const struct property *const two[] = {&guess, &any, &quiet, &present};
+    static const struct call guessed = {IN_FREE, P, 8, 0, WRONG_SIZE};
+    struct board *board = board_create(4);
+    ck_assert_ptr_nonnull(board);
+    board_record(board, 0)->verdict = _i == 0 ? FAIL : PASS;
+    end(board, 1, WARN, ENDED_IN, &guessed);
+    end(board, 2, CRASH, ENDED_IN, &guessed);
+    end(board, 3, CRASH, ENDED_IN, &guessed);
+    blame_settle(two, 4, board);
+    ck_assert_int_eq(board_record(board, 1)->verdict, WARN);
+    ck_assert_int_eq(board_record(board, 2)->verdict, SKIP);
+    ck_assert_int_eq(board_record(board, 3)->verdict, _i == 0 ? SKIP : CRASH);
+    ck_assert_ptr_nonnull(strstr(board_record(board, 2)->seen, two[_i]->id));
+}
+END_TEST
+
 /* Nothing is lost where the owner has nothing to say, or was not run. */
 START_TEST(without_the_owner_it_stands)
 {
@@ -184,6 +206,7 @@ Suite *suite_blame(void)
     tcase_add_loop_test(tcase, null_may_be_wrong, 0, ROWS(nulls));
     tcase_add_loop_test(tcase, owner_alone_is_blamed, 0, 4 * SUSPECTS);
     tcase_add_loop_test(tcase, a_matter_of_another, 0, 2);
+    tcase_add_loop_test(tcase, of_two_owners, 0, 2);
     tcase_add_loop_test(tcase, without_the_owner_it_stands, 0, 4);
     tcase_add_loop_test(tcase, other_calls_and_verdicts_stand, 0, 2);
     tcase_add_test(tcase, blame_is_not_passed_on);

@@ -26,6 +26,11 @@ static bool is_refused(const struct call *call)
     return call->trouble == REFUSED_BELOW;
 }
 
+static bool has_wrong_size(const struct call *call)
+{
+    return call->trouble == WRONG_SIZE;
+}
+
 static bool is_of_nothing(const struct call *call)
 {
     return call->first == 0;
@@ -68,25 +73,28 @@ static const struct kind {
     bool (*fits)(const struct call *call);
     struct blame blame;
 } kinds[] = {
-    {IN_MALLOC, is_missing, {"malloc", "abi.functions-present"}},
-    {IN_CALLOC, is_missing, {"calloc", "abi.functions-present"}},
-    {IN_REALLOC, is_missing, {"realloc", "abi.functions-present"}},
-    {IN_FREE, is_missing, {"free", "abi.functions-present"}},
-    {IN_MALLOC, is_refused, {"malloc that is refused memory", "exhaustion.nth-request"}},
-    {IN_CALLOC, is_refused, {"calloc that is refused memory", "exhaustion.nth-request"}},
-    {IN_REALLOC, is_refused, {"realloc that is refused memory", "exhaustion.nth-request"}},
-    {IN_MALLOC, is_of_nothing, {"malloc(0)", "malloc.zero"}},
-    {IN_MALLOC, is_of_one, {"malloc(1)", "malloc.one-byte"}},
-    {IN_MALLOC, is_too_large, {"malloc of more than there can be", "malloc.too-large"}},
-    {IN_CALLOC, has_zero_factor, {"calloc of nothing", "calloc.zero-arguments"}},
-    {IN_CALLOC, overflows, {"calloc of more than there can be", "calloc.overflow"}},
-    {IN_REALLOC, is_of_null, {"realloc(NULL, n)", "realloc.null-allocates"}},
-    {IN_REALLOC, is_of_one, {"realloc(p, 1)", "realloc.to-one"}},
+    {IN_MALLOC, is_missing, {"malloc", "abi.functions-present", NULL}},
+    {IN_CALLOC, is_missing, {"calloc", "abi.functions-present", NULL}},
+    {IN_REALLOC, is_missing, {"realloc", "abi.functions-present", NULL}},
+    {IN_FREE, is_missing, {"free", "abi.functions-present", NULL}},
+    {IN_MALLOC, is_refused, {"malloc that is refused memory", "exhaustion.nth-request", NULL}},
+    {IN_CALLOC, is_refused, {"calloc that is refused memory", "exhaustion.nth-request", NULL}},
+    {IN_REALLOC, is_refused, {"realloc that is refused memory", "exhaustion.nth-request", NULL}},
+    {IN_MALLOC, is_of_nothing, {"malloc(0)", "malloc.zero", NULL}},
+    {IN_MALLOC, is_of_one, {"malloc(1)", "malloc.one-byte", NULL}},
+    {IN_MALLOC, is_too_large, {"malloc of more than there can be", "malloc.too-large", NULL}},
+    {IN_CALLOC, has_zero_factor, {"calloc of nothing", "calloc.zero-arguments", NULL}},
+    {IN_CALLOC, overflows, {"calloc of more than there can be", "calloc.overflow", NULL}},
+    {IN_REALLOC, is_of_null, {"realloc(NULL, n)", "realloc.null-allocates", NULL}},
+    {IN_REALLOC, is_of_one, {"realloc(p, 1)", "realloc.to-one", NULL}},
     {IN_REALLOC,
      is_too_large,
-     {"realloc to more than there can be", "realloc.failure-keeps-block"}},
-    {IN_FREE, is_of_null_and_nothing, {"free(NULL, 0)", "free.null"}},
-    {IN_FREE, is_of_null, {"free(NULL, n)", "free.null-with-size"}},
+     {"realloc to more than there can be", "realloc.failure-keeps-block", NULL}},
+    {IN_FREE,
+     has_wrong_size,
+     {"free with a size that is a guess", "free.best-guess-size", "free.any-size"}},
+    {IN_FREE, is_of_null_and_nothing, {"free(NULL, 0)", "free.null", NULL}},
+    {IN_FREE, is_of_null, {"free(NULL, n)", "free.null-with-size", NULL}},
 };
 
 const struct blame *blame_for(const struct call *call)
@@ -115,7 +123,9 @@ static bool speaks_against(enum verdict verdict)
 static const struct blame *blame_elsewhere(const char *id, const struct call *call)
 {
     const struct blame *blame = blame_for(call);
-    return blame != NULL && strcmp(id, blame->owner) != 0 ? blame : NULL;
+    bool own = blame != NULL && (strcmp(id, blame->owner) == 0 ||
+                                 (blame->second != NULL && strcmp(id, blame->second) == 0));
+    return own ? NULL : blame;
 }
 
 /* Whether it has found broken what it is about: no other call can have been the reason. */
@@ -127,36 +137,43 @@ static bool is_sure(const struct property *property, const struct record *record
     return sure;
 }
 
-static bool is_found_broken(const struct property *const *properties, size_t count,
-                            struct board *board, const char *id)
-{
-    size_t i = 0;
-    while (i < count && strcmp(properties[i]->id, id) != 0)
-        i++;
-    return i < count && is_sure(properties[i], board_record(board, i));
-}
+struct round {
+    const struct property *const *properties;
+    size_t count;
+    struct board *board;
+};
 
-static void point(struct record *record, const char *what, const char *owner)
+/* Where the property `id` is found broken, the i-th record, if it speaks against the subject,
+ * becomes a SKIP that points there.  A SHOULD does not answer for a MUST. */
+static void lay_to(const struct round *round, size_t i, const char *id, const char *what)
 {
+    struct record *record = board_record(round->board, i);
+    size_t owner = 0;
+    while (owner < round->count && strcmp(round->properties[owner]->id, id) != 0)
+        owner++;
+    if (owner == round->count || owner == i || !speaks_against(record->verdict) ||
+        round->properties[owner]->level > round->properties[i]->level ||
+        !is_sure(round->properties[owner], board_record(round->board, owner)))
+        return;
     record->expected[0] = '\0';
-    snprintf(record->seen, sizeof record->seen, "%s, which is for %s to say", what, owner);
+    snprintf(record->seen, sizeof record->seen, "%s, which is for %s to say", what, id);
     record->verdict = SKIP;
 }
 
 /* A SKIP is not sure, so that no verdict hangs on the order in which they are gone through. */
 void blame_settle(const struct property *const *properties, size_t count, struct board *board)
 {
+    const struct round round = {properties, count, board};
     for (size_t i = 0; i < count; i++) {
         struct record *record = board_record(board, i);
-        const char *id = properties[i]->id;
-        for (size_t k = 0; k < SUSPECTS && speaks_against(record->verdict); k++) {
-            const struct blame *blame = blame_elsewhere(id, &record->suspects[k]);
-            if (blame != NULL && is_found_broken(properties, count, board, blame->owner))
-                point(record, text("%s goes wrong", blame->call), blame->owner);
+        for (size_t k = 0; k < SUSPECTS; k++) {
+            const struct blame *blame = blame_elsewhere(properties[i]->id, &record->suspects[k]);
+            if (blame != NULL)
+                lay_to(&round, i, blame->owner, text("%s goes wrong", blame->call));
+            if (blame != NULL && blame->second != NULL)
+                lay_to(&round, i, blame->second, text("%s goes wrong", blame->call));
         }
         record->matter_of[sizeof record->matter_of - 1] = '\0';
-        if (speaks_against(record->verdict) && strcmp(record->matter_of, id) != 0 &&
-            is_found_broken(properties, count, board, record->matter_of))
-            point(record, "a block is not what it should be", record->matter_of);
+        lay_to(&round, i, record->matter_of, "a block is not what it should be");
     }
 }

@@ -10,10 +10,11 @@
 #include "property.h"
 #include "record.h"
 
-/* A kind of call that one property is about. */
+/* A kind of call that one property is about, or two. */
 struct blame {
-    const char *call;  /* in words, as in "free(NULL, n)" */
-    const char *owner; /* the id of the property */
+    const char *call;   /* in words, as in "free(NULL, n)" */
+    const char *owner;  /* the id of the property */
+    const char *second; /* likewise, or NULL */
 };
 
 /* The kind that `call` is of, or NULL where no property is about all such calls. */

@@ -45,6 +45,7 @@ enum trouble {
     NO_TROUBLE,
     FUNCTION_IS_MISSING, /* it is a NULL pointer */
     REFUSED_BELOW,       /* the runner refused it memory, in the place of libc or the kernel */
+    WRONG_SIZE,          /* free was told another size than the block was asked for with */
 };
 
 enum { CALL_SLOTS = 16 }; /* threads that are told apart; the last one is shared */

@@ -83,6 +83,17 @@ static void exercise(struct blocks *blocks)
     }
 }
 
+static void refuse_none(void *data)
+{
+    (void)data;
+    for (size_t round = 0; round < 4; round++) {
+        struct blocks blocks = {0};
+        exercise(&blocks);
+        blocks_verify(&blocks, "with no request refused");
+        blocks_free_all(&blocks);
+    }
+}
+
 /* Runs exercise with request 1 refused, then 2, and so on, until none is. */
 static void refuse_each(bool onwards)
 {
@@ -123,6 +134,7 @@ PROPERTY(exhaustion_nth_request,
     .looks  = "CRASH: SIGSEGV at address 0, inside malloc(1)")
 {
     begin();
+    expect_sound(refuse_none, NULL, "where nothing is refused");
     refuse_each(false);
     refuse_each(true);
 }

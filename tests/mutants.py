@@ -40,10 +40,11 @@ A property is known to work when a handler that breaks its clause, on purpose an
 does not pass it.  Each mutant in `handlers/faulty/` names the properties that have to kill it, and
 `make check` sees that they do, and that the table is still this one.
 
-A mutant may be killed by others as well: where the defect ends or hangs the process, where what a
-property cannot do without is refused, and where the clause is broken too.  A property about one
-thing (another thread, a fork, a wrong size, a refused request) first does the same without it, and
-leaves a defect that shows there to others.  `tests/mutants.py --whole` tells which they are.
+A mutant may be killed by others as well: where the defect hangs the process or overwrites memory,
+and where their clause is broken too.  A call that goes wrong is laid to the property about such
+calls.  A property about one thing (another thread, a fork, a refused request) first does the same
+without it, and leaves a defect that shows there to others.  `tests/mutants.py --whole` tells which
+they are.
 
 %d mutants, %d properties about the handler.
 

@@ -21,6 +21,7 @@ static const struct {
     {{IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING}, "abi.functions-present"},
     {{IN_MALLOC, NULL, 1, 0, REFUSED_BELOW}, "exhaustion.nth-request"},
     {{IN_FREE, P, 8, 0, REFUSED_BELOW}, NULL},
+    {{IN_CALLOC, NULL, 8, 8, NOT_ZERO}, "calloc.zeroed"},
     {{IN_FREE, P, 8, 0, WRONG_SIZE}, "free.best-guess-size"},
     {{IN_MALLOC, NULL, 0, 0, 0}, "malloc.zero"},
     {{IN_MALLOC, NULL, 1, 0, 0}, "malloc.one-byte"},

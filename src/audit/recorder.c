@@ -8,6 +8,7 @@
 #include "recorder.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,6 +34,8 @@ static struct {
     struct recorder *first;
     size_t count;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static atomic_bool saw_overlap;
 
 /* ---- the books ------------------------------------------------------------------------------ */
 
@@ -60,9 +63,15 @@ static void enter(struct recorder *r, const void *p, size_t size, enum recorder_
         r->counts.incomplete = true;
     }
     pthread_mutex_unlock(&r->lock);
-    if (state == BLOCKMAP_OVERLAPS)
-        take_note(r,
-                  (struct note){.kind = NOTE_OVERLAPS, .p = p, .size = size, .asked = other.size});
+    if (state != BLOCKMAP_OVERLAPS)
+        return;
+    atomic_store(&saw_overlap, true);
+    take_note(r, (struct note){.kind = NOTE_OVERLAPS, .p = p, .size = size, .asked = other.size});
+}
+
+bool recorder_saw_overlap(void)
+{
+    return atomic_load(&saw_overlap);
 }
 
 static bool strike(struct recorder *r, const void *p, struct live_block *gone)

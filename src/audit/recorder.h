@@ -76,6 +76,10 @@ enum { MOST_NOTES = 16 };
  * by the caller; *count receives how many.  NULL where there is no memory. */
 struct live_block *recorder_live(struct recorder *recorder, size_t *count);
 
+/* Whether any recorder of this process has been given memory of a live block.  May be called from a
+ * signal handler. */
+bool recorder_saw_overlap(void);
+
 /* The note in one line (good until the next calls of text()), and its kind in a word. */
 const char *note_text(const struct note *note);
 const char *note_kind_name(enum note_kind kind);

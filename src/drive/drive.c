@@ -25,6 +25,7 @@
 #include "python.h"
 #include "python_half.h"
 #include "python_subject.h"
+#include "recorder.h"
 #include "shim.h"
 #include "worker.h"
 
@@ -47,6 +48,9 @@ static struct {
  * subject, those that Python starts included; 0: it has not called yet. */
 static _Thread_local int slot;
 static atomic_int last_slot;
+
+/* The property that is about blocks which share memory. */
+#define OVERLAPS "malloc.disjoint"
 
 /* The latest blocks of no bytes, and the calls that made them: where one of these cannot be freed,
  * that was already wrong. */
@@ -109,6 +113,13 @@ static _Noreturn void leave(enum verdict verdict)
     _exit(0);
 }
 
+/* What is in NumPy's hands twice breaks whatever uses it. */
+static void note_overlap(struct record *record)
+{
+    if (record->matter_of[0] == '\0' && recorder_saw_overlap())
+        memcpy(record->matter_of, OVERLAPS, sizeof OVERLAPS);
+}
+
 static _Noreturn void skip_control(const char *when)
 {
     skip("it fails %s as well, which is for other properties to say", when);
@@ -126,6 +137,7 @@ _Noreturn void broken_at(int line, const char *expected, const char *seen, ...)
     vsnprintf(record->seen, sizeof record->seen, seen, arguments);
     va_end(arguments);
     record->line = line;
+    note_overlap(record);
     if (record->signal != 0) /* of a process that Python forked */
         record->suspects[ENDED_IN] = record->signal_call;
     leave(drive.setup.property->level == MUST ? FAIL : WARN);
@@ -249,6 +261,7 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
         record->signal_call.trouble = FUNCTION_IS_MISSING;
     else if (is_guess(&record->signal_call))
         record->signal_call.trouble = WRONG_SIZE;
+    note_overlap(record);
     for (size_t i = 0; record->signal_call.pointer != NULL && i < EMPTY_KEPT; i++) {
         if (empty.made[i].p == record->signal_call.pointer)
             record->suspects[MADE_EMPTY] = empty.made[i].by;
@@ -396,18 +409,23 @@ static void call_end(struct call *call)
     call->function = OUTSIDE;
 }
 
+static void suspect(const struct call *call)
+{
+    struct call *first = &drive.setup.record->suspects[RETURNED_WRONG];
+    if (first->function == OUTSIDE)
+        *first = *call;
+}
+
 /* A call that has returned NULL, or a block of no bytes: whatever breaks later may come of it. */
 static void note_return(struct call call, enum function function, const void *p)
 {
-    struct record *record = drive.setup.record;
     call.function = function;
     if (p != NULL) {
         unsigned i = atomic_fetch_add(&empty.count, 1) % EMPTY_KEPT;
         empty.made[i].p = p;
         empty.made[i].by = call;
-    } else if (call.trouble == NO_TROUBLE && blame_for_null(&call) != NULL &&
-               record->suspects[RETURNED_NULL].function == OUTSIDE) {
-        record->suspects[RETURNED_NULL] = call;
+    } else if (call.trouble == NO_TROUBLE && blame_for_null(&call) != NULL) {
+        suspect(&call);
     }
 }
 
@@ -480,9 +498,19 @@ static void *traced_malloc(void *ctx, size_t size)
     return p;
 }
 
+/* NumPy takes zero for a NULL reference, and anything else for an object. */
+static void look_whether_zero(const unsigned char *p, size_t nelem, size_t elsize)
+{
+    enum { WHOLE = 4096 };
+    size_t size = nelem * elsize < WHOLE ? nelem * elsize : WHOLE;
+    if (p != NULL && size > 0 && (p[0] != 0 || memcmp(p, p + 1, size - 1) != 0))
+        suspect(&(struct call){IN_CALLOC, NULL, nelem, elsize, NOT_ZERO});
+}
+
 static void *traced_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     void *p = subject_calloc(nelem, elsize);
+    look_whether_zero(p, nelem, elsize);
     shim_show_through(ctx, drive.subject.handler);
     return p;
 }

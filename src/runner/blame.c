@@ -26,6 +26,11 @@ static bool is_refused(const struct call *call)
     return call->trouble == REFUSED_BELOW;
 }
 
+static bool is_not_zero(const struct call *call)
+{
+    return call->trouble == NOT_ZERO;
+}
+
 static bool has_wrong_size(const struct call *call)
 {
     return call->trouble == WRONG_SIZE;
@@ -83,6 +88,9 @@ static const struct kind {
     {IN_MALLOC, is_of_nothing, {"malloc(0)", "malloc.zero", NULL}},
     {IN_MALLOC, is_of_one, {"malloc(1)", "malloc.one-byte", NULL}},
     {IN_MALLOC, is_too_large, {"malloc of more than there can be", "malloc.too-large", NULL}},
+    {IN_CALLOC,
+     is_not_zero,
+     {"calloc that does not zero", "calloc.zeroed", "calloc.zeroed-when-reused"}},
     {IN_CALLOC, has_zero_factor, {"calloc of nothing", "calloc.zero-arguments", NULL}},
     {IN_CALLOC, overflows, {"calloc of more than there can be", "calloc.overflow", NULL}},
     {IN_REALLOC, is_of_null, {"realloc(NULL, n)", "realloc.null-allocates", NULL}},

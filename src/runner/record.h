@@ -45,6 +45,7 @@ enum trouble {
     NO_TROUBLE,
     FUNCTION_IS_MISSING, /* it is a NULL pointer */
     REFUSED_BELOW,       /* the runner refused it memory, in the place of libc or the kernel */
+    NOT_ZERO,            /* what calloc returned is not, and NumPy was given it */
     WRONG_SIZE,          /* free was told another size than the block was asked for with */
 };
 
@@ -58,9 +59,9 @@ enum record_state {
 
 /* The calls that may have broken a property, whatever it was about. */
 enum suspect {
-    ENDED_IN,      /* where a process was when it ended */
-    RETURNED_NULL, /* the first that did so and may not */
-    MADE_EMPTY,    /* that of the block in hand at the end, where it is one of no bytes */
+    ENDED_IN,       /* where a process was when it ended */
+    RETURNED_WRONG, /* the first that returned NULL and may not, or a block that is not zero */
+    MADE_EMPTY,     /* that of the block in hand at the end, where it is one of no bytes */
 };
 enum { SUSPECTS = MADE_EMPTY + 1 };
 

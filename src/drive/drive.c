@@ -232,22 +232,6 @@ static void note_size(const void *p, size_t size)
     asked[place].size = size;
 }
 
-static bool is_guess(const struct call *call)
-{
-    size_t place = place_of(call->pointer);
-    return call->function == IN_FREE && call->pointer != NULL && asked[place].p == call->pointer &&
-           asked[place].size != call->first;
-}
-
-static bool is_missing(enum function function)
-{
-    const PyDataMem_Handler *handler = drive.subject.handler;
-    return handler != NULL && ((function == IN_MALLOC && handler->allocator.malloc == NULL) ||
-                               (function == IN_CALLOC && handler->allocator.calloc == NULL) ||
-                               (function == IN_REALLOC && handler->allocator.realloc == NULL) ||
-                               (function == IN_FREE && handler->allocator.free == NULL));
-}
-
 /* Writes down what was under way; the default action, put back by SA_RESETHAND, then ends the
  * process when the instruction runs again. */
 static void on_fatal_signal(int number, siginfo_t *info, void *context)
@@ -257,15 +241,7 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
     record->signal = number;
     if (slot > 0)
         record->signal_call = record->calls[slot - 1];
-    if (is_missing(record->signal_call.function))
-        record->signal_call.trouble = FUNCTION_IS_MISSING;
-    else if (is_guess(&record->signal_call))
-        record->signal_call.trouble = WRONG_SIZE;
     note_overlap(record);
-    for (size_t i = 0; record->signal_call.pointer != NULL && i < EMPTY_KEPT; i++) {
-        if (empty.made[i].p == record->signal_call.pointer)
-            record->suspects[MADE_EMPTY] = empty.made[i].by;
-    }
     record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
     record->signal_address = (uintptr_t)info->si_addr;
     if (info->si_code <= 0 && number != SIGABRT)
@@ -429,9 +405,28 @@ static void note_return(struct call call, enum function function, const void *p)
     }
 }
 
+/* What the call is up against before it is made. */
+static void expect_trouble(struct call *call, bool is_missing)
+{
+    struct call *made = &drive.setup.record->suspects[MADE_EMPTY];
+    const void *p = call->pointer;
+    size_t place = place_of(p);
+    if (is_missing)
+        call->trouble = FUNCTION_IS_MISSING;
+    else if (call->function == IN_FREE && p != NULL && asked[place].p == p &&
+             asked[place].size != call->first)
+        call->trouble = WRONG_SIZE;
+    made->function = OUTSIDE;
+    for (size_t i = 0; p != NULL && i < EMPTY_KEPT && i < empty.count; i++) {
+        if (empty.made[i].p == p)
+            *made = empty.made[i].by;
+    }
+}
+
 void *handler_malloc(PyDataMem_Handler *handler, size_t size)
 {
     struct call *call = call_begin(IN_MALLOC, NULL, size, 0);
+    expect_trouble(call, handler->allocator.malloc == NULL);
     void *p = handler->allocator.malloc(handler->allocator.ctx, size);
     call_end(call);
     if (p == NULL || size == 0)
@@ -443,6 +438,7 @@ void *handler_malloc(PyDataMem_Handler *handler, size_t size)
 void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
 {
     struct call *call = call_begin(IN_CALLOC, NULL, nelem, elsize);
+    expect_trouble(call, handler->allocator.calloc == NULL);
     void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
     call_end(call);
     if (p == NULL || nelem == 0 || elsize == 0)
@@ -454,6 +450,7 @@ void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
 void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
 {
     struct call *call = call_begin(IN_REALLOC, p, size, 0);
+    expect_trouble(call, handler->allocator.realloc == NULL);
     void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
     call_end(call);
     if (moved == NULL)
@@ -465,6 +462,7 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
 void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
 {
     struct call *call = call_begin(IN_FREE, p, size, 0);
+    expect_trouble(call, handler->allocator.free == NULL);
     handler->allocator.free(handler->allocator.ctx, p, size);
     call_end(call);
 }

@@ -212,24 +212,38 @@ void program_part(const char *format, ...)
 
 /* ---- fatal signals ---------------------------------------------------------------------- */
 
-/* What blocks were asked for with: many, though not all, and of the latest where two share a place.
- */
-enum { ASKED_KEPT = 1024 };
-static struct {
+/* What live blocks were asked for with, as far as there is room: where a row is full, a block
+ * replaces the first of it. */
+enum { ROWS = 1024, IN_ROW = 4 };
+static struct asked {
     const void *p;
     size_t size;
-} asked[ASKED_KEPT];
+} asked[ROWS][IN_ROW];
 
-static size_t place_of(const void *p)
+/* Where p is in its row, or where there is room; the first place where there is none. */
+static struct asked *place_of(const void *p)
 {
-    return ((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 54;
+    struct asked *row = asked[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 54], *room = NULL;
+    for (int i = 0; i < IN_ROW; i++) {
+        if (row[i].p == p)
+            return &row[i];
+        if (row[i].p == NULL && room == NULL)
+            room = &row[i];
+    }
+    return room != NULL ? room : row;
 }
 
 static void note_size(const void *p, size_t size)
 {
-    size_t place = place_of(p);
-    asked[place].p = p;
-    asked[place].size = size;
+    if (p != NULL)
+        *place_of(p) = (struct asked){p, size};
+}
+
+static void forget_size(const void *p)
+{
+    struct asked *place = place_of(p);
+    if (p != NULL && place->p == p)
+        place->p = NULL;
 }
 
 /* Writes down what was under way; the default action, put back by SA_RESETHAND, then ends the
@@ -410,11 +424,10 @@ static void expect_trouble(struct call *call, bool is_missing)
 {
     struct call *made = &drive.setup.record->suspects[MADE_EMPTY];
     const void *p = call->pointer;
-    size_t place = place_of(p);
+    const struct asked *place = place_of(p);
     if (is_missing)
         call->trouble = FUNCTION_IS_MISSING;
-    else if (call->function == IN_FREE && p != NULL && asked[place].p == p &&
-             asked[place].size != call->first)
+    else if (call->function == IN_FREE && p != NULL && place->p == p && place->size != call->first)
         call->trouble = WRONG_SIZE;
     made->function = OUTSIDE;
     for (size_t i = 0; p != NULL && i < EMPTY_KEPT && i < empty.count; i++) {
@@ -455,6 +468,8 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
     call_end(call);
     if (moved == NULL)
         note_return(*call, IN_REALLOC, moved);
+    else
+        forget_size(p);
     note_size(moved, size);
     return moved;
 }
@@ -463,6 +478,7 @@ void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
 {
     struct call *call = call_begin(IN_FREE, p, size, 0);
     expect_trouble(call, handler->allocator.free == NULL);
+    forget_size(p);
     handler->allocator.free(handler->allocator.ctx, p, size);
     call_end(call);
 }

@@ -188,11 +188,12 @@ static const char *call_in_words(const struct call *call)
     return NULL;
 }
 
-/* The call that the signal hit, or any that had not returned. */
+/* The call that the signal hit, or any that had not returned.  Sanitizers catch signals themselves.
+ */
 static struct call call_at_end(const struct record *record)
 {
     struct call none = {.function = OUTSIDE};
-    if (record->signal != 0)
+    if (record->signal != 0 && !CONFORM_SANITIZED)
         return record->signal_call;
     for (int i = 0; i < CALL_SLOTS; i++) {
         if (call_in_words(&record->calls[i]) != NULL)

@@ -186,9 +186,8 @@ def blames_the_owner(tap):
         tap.point(len(pointing) > 3 and all(p["verdict"] == "SKIP" for p in pointing),
                   "others that it ends point there", pointing)
         same_verdicts(tap, mutant, report)
-        alone = suite.conform("--handler=" + handler, "--run=" + pointing[0]["id"])
-        tap.point(alone.code == suite.NOT_CONFORMANT or pointing[0]["level"] == "SHOULD",
-                  "run alone, they do not", alone)
+        alone = suite.conform("--handler=" + handler, "--run=" + pointing[0]["id"], "--strict")
+        tap.point(alone.code == suite.NOT_CONFORMANT, "run alone, they do not", alone)
 
 
 def advises_memcheck(tap):

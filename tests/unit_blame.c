@@ -138,6 +138,20 @@ START_TEST(a_matter_of_another)
 }
 END_TEST
 
+/* Of two that point at each other, the first to be looked at would be the one that is not told. */
+START_TEST(neither_of_two_that_point)
+{
+    struct board *board = make_board();
+    struct record *one = end(board, NULLS, FAIL, ENDED_IN, &ordinary);
+    struct record *other = end(board, PRESENT, FAIL, ENDED_IN, &ordinary);
+    strcpy(one->matter_of, "abi.functions-present");
+    strcpy(other->matter_of, "free.null");
+    blame_settle(properties, COUNT, board);
+    ck_assert_int_eq(one->verdict, FAIL);
+    ck_assert_int_eq(other->verdict, FAIL);
+}
+END_TEST
+
 /* A SHOULD answers for a SHOULD alone, and for what it is about itself nobody else does. */
 START_TEST(of_two_owners)
 {
@@ -211,6 +225,7 @@ Suite *suite_blame(void)
     tcase_add_loop_test(tcase, without_the_owner_it_stands, 0, 4);
     tcase_add_loop_test(tcase, other_calls_and_verdicts_stand, 0, 2);
     tcase_add_test(tcase, blame_is_not_passed_on);
+    tcase_add_test(tcase, neither_of_two_that_point);
     suite_add_tcase(suite, tcase);
     return suite;
 }

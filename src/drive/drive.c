@@ -212,40 +212,6 @@ void program_part(const char *format, ...)
 
 /* ---- fatal signals ---------------------------------------------------------------------- */
 
-/* What live blocks were asked for with, as far as there is room: where a row is full, a block
- * replaces the first of it. */
-enum { ROWS = 1024, IN_ROW = 4 };
-static struct asked {
-    const void *p;
-    size_t size;
-} asked[ROWS][IN_ROW];
-
-/* Where p is in its row, or where there is room; the first place where there is none. */
-static struct asked *place_of(const void *p)
-{
-    struct asked *row = asked[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 54], *room = NULL;
-    for (int i = 0; i < IN_ROW; i++) {
-        if (row[i].p == p)
-            return &row[i];
-        if (row[i].p == NULL && room == NULL)
-            room = &row[i];
-    }
-    return room != NULL ? room : row;
-}
-
-static void note_size(const void *p, size_t size)
-{
-    if (p != NULL)
-        *place_of(p) = (struct asked){p, size};
-}
-
-static void forget_size(const void *p)
-{
-    struct asked *place = place_of(p);
-    if (p != NULL && place->p == p)
-        place->p = NULL;
-}
-
 /* Writes down what was under way; the default action, put back by SA_RESETHAND, then ends the
  * process when the instruction runs again. */
 static void on_fatal_signal(int number, siginfo_t *info, void *context)
@@ -373,6 +339,40 @@ struct claims subject_claims(void)
 }
 
 /* ---- calls ------------------------------------------------------------------------------ */
+
+/* What live blocks were asked for with, as far as there is room: where a row is full, a block
+ * replaces the first of it. */
+enum { ROWS = 1024, IN_ROW = 4 };
+static struct asked {
+    const void *p;
+    size_t size;
+} asked[ROWS][IN_ROW];
+
+/* Where p is in its row, or where there is room; the first place where there is none. */
+static struct asked *place_of(const void *p)
+{
+    struct asked *row = asked[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 54], *room = NULL;
+    for (int i = 0; i < IN_ROW; i++) {
+        if (row[i].p == p)
+            return &row[i];
+        if (row[i].p == NULL && room == NULL)
+            room = &row[i];
+    }
+    return room != NULL ? room : row;
+}
+
+static void note_size(const void *p, size_t size)
+{
+    if (p != NULL)
+        *place_of(p) = (struct asked){p, size};
+}
+
+static void forget_size(const void *p)
+{
+    struct asked *place = place_of(p);
+    if (p != NULL && place->p == p)
+        place->p = NULL;
+}
 
 static struct call *call_begin(enum function function, const void *p, size_t first, size_t second)
 {

@@ -139,7 +139,8 @@ static const struct blame *blame_elsewhere(const char *id, const struct call *ca
 /* Whether it has found broken what it is about: no other call can have been the reason. */
 static bool is_sure(const struct property *property, const struct record *record)
 {
-    bool sure = speaks_against(record->verdict);
+    bool own = record->matter_of[0] == '\0' || strcmp(record->matter_of, property->id) == 0;
+    bool sure = own && speaks_against(record->verdict);
     for (size_t k = 0; k < SUSPECTS; k++)
         sure = sure && blame_elsewhere(property->id, &record->suspects[k]) == NULL;
     return sure;
@@ -172,6 +173,8 @@ static void lay_to(const struct round *round, size_t i, const char *id, const ch
 void blame_settle(const struct property *const *properties, size_t count, struct board *board)
 {
     const struct round round = {properties, count, board};
+    for (size_t i = 0; i < count; i++) /* a subject can write there */
+        board_record(board, i)->matter_of[sizeof board_record(board, i)->matter_of - 1] = '\0';
     for (size_t i = 0; i < count; i++) {
         struct record *record = board_record(board, i);
         for (size_t k = 0; k < SUSPECTS; k++) {
@@ -181,7 +184,6 @@ void blame_settle(const struct property *const *properties, size_t count, struct
             if (blame != NULL && blame->second != NULL)
                 lay_to(&round, i, blame->second, text("%s goes wrong", blame->call));
         }
-        record->matter_of[sizeof record->matter_of - 1] = '\0';
         lay_to(&round, i, record->matter_of, "a block is not what it should be");
     }
 }

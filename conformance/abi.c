@@ -3,7 +3,7 @@
  * abi: what is handed over when a handler is loaded.
  */
 #define CONFORM_WANTS_PYTHON_API
-#include "python.h"
+#include "python/python.h"
 
 #include <fenv.h>
 #include <float.h>
@@ -14,20 +14,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "battery.h"
+#include "harness/harness.h"
 
 GROUP(abi, 1, "What is handed over: the struct, its name and version, and the object around it.");
 
 PROPERTY(abi_loads,
     .id     = "abi.loads",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "loading the object gives a handler that can make one block and take it back",
     .source = "NEP 49, PyDataMem_SetHandler; nep49.h",
     .why    = "nothing else can be tested on a handler that does not get this far",
     .hint   = "run it under a debugger: what crashes is a constructor, the getter, or the very "
               "first malloc or free",
     .looks  = "CRASH: SIGSEGV, while loading libmine.so",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     PyDataMem_Handler *handler = subject_handler();
     if (handler->allocator.malloc == NULL || handler->allocator.free == NULL)
@@ -60,7 +60,7 @@ static PyObject *decoded_name(void)
 
 PROPERTY(abi_name_terminated,
     .id     = "abi.name-terminated",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the name ends in a NUL within its 127 bytes",
     .source = "NEP 49, PyDataMem_Handler: name is a char[127] that NumPy takes for a C string; "
               "alloc.c get_handler_name, 1.22 and later",
@@ -74,18 +74,18 @@ PROPERTY(abi_name_terminated,
 
 PROPERTY(abi_name_utf8,
     .id     = "abi.name-utf8",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "the name is UTF-8",
     .source = "NumPy alloc.c get_handler_name: PyUnicode_FromString, 1.22 and later",
     .why    = "numpy.core.multiarray.get_handler_name raises UnicodeDecodeError",
     .hint   = "write ASCII; where a longer name is cut, cut between two letters",
     .looks  = "the name to be UTF-8: UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9 in "
               "position 3: invalid continuation byte",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     PyObject *name = decoded_name();
     if (name == NULL)
-        broken("the name to be UTF-8", "%s, in %s", python_error(), name_to_show());
+        fail("the name to be UTF-8", "%s, in %s", python_error(), name_to_show());
     Py_DECREF(name);
 }
 
@@ -101,13 +101,13 @@ static bool python_says(PyObject *object, const char *method)
 
 PROPERTY(abi_name_says_something,
     .id     = "abi.name-says-something",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "the name is not empty, can be printed, and is not that of NumPy's own handler",
     .source = "good practice; NumPy's own is default_allocator, alloc.c, 1.22 and later",
     .why    = "get_handler_name is how a user finds out who has an array's memory",
     .hint   = "name the library that the handler is from",
     .looks  = "a name other than that of NumPy's own handler: default_allocator",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     PyObject *name = decoded_name();
     if (name == NULL) {
@@ -127,7 +127,7 @@ PROPERTY(abi_name_says_something,
 
 PROPERTY(abi_version,
     .id     = "abi.version",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the version is 1",
     .source = "NEP 49, PyDataMem_Handler; ndarraytypes.h and the page on memory management in "
               "NumPy, 1.22 and later, know 1 alone",
@@ -140,7 +140,7 @@ PROPERTY(abi_version,
 
 PROPERTY(abi_functions_present,
     .id     = "abi.functions-present",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "none of malloc, calloc, realloc and free is a null pointer",
     .source = "NEP 49, PyDataMemAllocator; NumPy alloc.c calls them without looking, 1.22 and "
               "later",
@@ -207,7 +207,7 @@ static void exercise(void *data)
 {
     struct exercise *e = data;
     struct block ring[RING] = {0};
-    for (int i = 0; i < (is_slow() ? 200 : 3000); i++) {
+    for (int i = 0; i < (is_instrumented() ? 200 : 3000); i++) {
         exercise_once(&e->random, &ring[random_below(&e->random, RING)]);
         expect_same_struct(&e->was, "after a call");
         if (i % 50 != 0)
@@ -236,7 +236,7 @@ static void exercise_many(const PyDataMem_Handler *was)
 
 PROPERTY(abi_struct_constant,
     .id     = "abi.struct-constant",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the struct does not change while anything runs: not by a call of the four "
               "functions, one that fails included, not by a thread, not by asking the getter again",
     .source = "NEP 49, PyDataMem_Handler: each array holds the capsule of the struct, and reads "
@@ -244,7 +244,7 @@ PROPERTY(abi_struct_constant,
     .why    = "an array that was made by one pair of function and ctx would be freed by another",
     .hint   = "decide everything before handing the struct out, and keep what changes behind ctx",
     .looks  = "ctx in the struct to stay 0x55d0c8, after a call that failed: 0",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     PyDataMem_Handler was = *subject_handler();
     const char *why = NULL;
@@ -252,7 +252,7 @@ PROPERTY(abi_struct_constant,
         subject()->getter(&why);
         expect_same_struct(&was, "after the getter was asked again");
     }
-    struct exercise here = {was, {random_next(chance())}}, there = {was, {random_next(chance())}};
+    struct exercise here = {was, {random_next(rng())}}, there = {was, {random_next(rng())}};
     exercise(&here);
     exercise_many(&was);
     in_threads(1, exercise, &there, sizeof there);
@@ -276,14 +276,14 @@ static void ask_there(void *unused)
 
 PROPERTY(abi_getter_stable,
     .id     = "abi.getter-stable",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "nep49_get_handler answers the same handler whenever it is asked",
     .source = "nep49.h, as NEP 49 has one capsule of one struct for a handler",
     .why    = "a program that installs it in two threads would have two handlers, and arrays that "
               "outlive one of them",
     .hint   = "make it once, keep it in a static variable, and return that",
     .looks  = "the getter to answer 0x55d0c8 again, at once: 0x55d1f0",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     if (subject()->getter == NULL)
         skip("it exports the struct itself, and no getter");
@@ -298,7 +298,7 @@ PROPERTY(abi_getter_stable,
 
 PROPERTY(abi_claims_known,
     .id     = "abi.claims-known",
-    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "every word of nep49_claims is a claim that the suite knows and can read",
     .source = "nep49.h, the table of claims",
     .why    = "a claim that nobody tests is worth nothing, and looks as if it were",
@@ -380,7 +380,7 @@ static void expect_apart(const struct side sides[2], const char *when)
 
 static void side_run(void *data)
 {
-    for (int i = 0; i < (is_slow() ? 200 : 3000); i++)
+    for (int i = 0; i < (is_instrumented() ? 200 : 3000); i++)
         side_step(data);
 }
 
@@ -388,7 +388,7 @@ static void side_run(void *data)
 static void use_alone(void *data)
 {
     struct side *side = data;
-    for (int i = 0; i < (is_slow() ? 200 : 2000); i++)
+    for (int i = 0; i < (is_instrumented() ? 200 : 2000); i++)
         side_step(side);
     in_threads(1, side_run, side, sizeof *side);
     blocks_expect_disjoint(&side->blocks);
@@ -407,7 +407,7 @@ static void load_twin(void *data)
 
 PROPERTY(abi_ctx_passed,
     .id     = "abi.ctx-passed",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the functions work from the ctx that they are given: where a second copy of the "
               "object can be loaded beside the first, the two never mix",
     .source = "NEP 49, PyDataMemAllocator: ctx is passed to each of the four",
@@ -416,13 +416,13 @@ PROPERTY(abi_ctx_passed,
     .hint   = "keep all state behind ctx or in static variables of the object; do not look it up "
               "by a name or an address that the whole process shares",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c8, 100)",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     struct subject twin;
     char why[512] = "";
-    struct side sides[2] = {{.handler = subject_handler(), .random = {random_next(chance())}},
-                            {.random = {random_next(chance())}}};
-    expect_sound(use_alone, &sides[0], "with one instance alone");
+    struct side sides[2] = {{.handler = subject_handler(), .random = {random_next(rng())}},
+                            {.random = {random_next(rng())}}};
+    control_run(use_alone, &sides[0], "with one instance alone");
     for (int i = 0; i < 2000; i++) {
         side_step(&sides[0]);
         if (i % 100 == 99)
@@ -438,8 +438,8 @@ PROPERTY(abi_ctx_passed,
     step("using two instances");
     sides[1].handler = twin.handler;
     expect_apart(sides, "after a second instance was loaded");
-    for (int i = 0; i < (is_slow() ? 200 : 2000); i++)
-        side_step(&sides[random_below(chance(), 2)]);
+    for (int i = 0; i < (is_instrumented() ? 200 : 2000); i++)
+        side_step(&sides[random_below(rng(), 2)]);
     expect_apart(sides, "after two instances were used in turn");
     for (int i = 0; i < 2; i++)
         in_threads(1, side_run, &sides[i], sizeof sides[i]);
@@ -524,7 +524,7 @@ static void expect_same_arithmetic(const struct surroundings *was, const struct 
 
 PROPERTY(abi_loads_quietly,
     .id     = "abi.loads-quietly",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "loading the object and asking for its handler prints nothing and leaves signal "
               "dispositions and mask, floating-point state, locale, umask, limits and working "
               "directory alone",
@@ -534,7 +534,7 @@ PROPERTY(abi_loads_quietly,
     .hint   = "do it where the first block is made, or not at all; an object that is linked with "
               "-ffast-math flushes subnormal numbers in the whole process (GCC before 13)",
     .looks  = "the disposition of signal 11 (SIGSEGV) to stay: the default: a handler at 0x7f12a0",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     static struct surroundings was, is;
     look_around(&was);

@@ -6,7 +6,7 @@
 
 #include <time.h>
 
-#include "battery.h"
+#include "harness/harness.h"
 
 /* ---- alignment ------------------------------------------------------------------------------- */
 
@@ -30,9 +30,9 @@ static void align_all_sizes(void *data)
 {
     struct aligning *a = data;
     struct block ring[RING] = {0};
-    size_t calls = is_slow() ? 2000 : 5000;
+    size_t calls = is_instrumented() ? 2000 : 5000;
     for_each_size (size, 1 << 20) {
-        if (!is_slow() || size % 5 <= 1)
+        if (!is_instrumented() || size % 5 <= 1)
             align_next(a->maker, &ring[size <= 4096 ? size % RING : 0], size);
     }
     for (size_t i = 0; i < calls; i++) /* in no order, so that blocks are recycled */
@@ -46,8 +46,7 @@ static void align_all_sizes(void *data)
 
 void check_alignment(const struct maker *maker)
 {
-    struct aligning here = {maker, {random_next(chance())}},
-                    there = {maker, {random_next(chance())}};
+    struct aligning here = {maker, {random_next(rng())}}, there = {maker, {random_next(rng())}};
     align_all_sizes(&here);
     in_threads(1, align_all_sizes, &there, sizeof there);
     static const size_t large[] = {2 << 20, (4 << 20) + 1, 16 << 20, (32 << 20) - 8};
@@ -71,7 +70,7 @@ struct churn {
 static void churn(void *data)
 {
     struct churn *c = data;
-    size_t count = is_slow() ? 200 : 800;
+    size_t count = is_instrumented() ? 200 : 800;
     for (int round = 0; round < 5; round++) {
         while (c->blocks.count > count / 3)
             blocks_free(&c->blocks, random_below(&c->random, c->blocks.count));
@@ -88,8 +87,8 @@ static void churn(void *data)
  * freed on this one. */
 static void churn_on_two_threads(const struct maker *maker)
 {
-    struct churn churns[2] = {{.maker = maker, .random = {random_next(chance())}},
-                              {.maker = maker, .random = {random_next(chance())}}};
+    struct churn churns[2] = {{.maker = maker, .random = {random_next(rng())}},
+                              {.maker = maker, .random = {random_next(rng())}}};
     struct blocks both = {0};
     for (int i = 0; i < 2; i++) {
         in_threads(1, churn, &churns[i], sizeof churns[i]);
@@ -120,7 +119,7 @@ static void ask_for_the_rest(const struct blocks *blocks, size_t resident, size_
 void check_disjoint(const struct maker *maker)
 {
     enum { FIRST = 2048 };
-    size_t count = is_slow() ? 2 * FIRST : 65536 + 512;
+    size_t count = is_instrumented() ? 2 * FIRST : 65536 + 512;
     struct blocks blocks = {0};
     churn_on_two_threads(maker);
     size_t resident = resident_bytes();
@@ -128,9 +127,9 @@ void check_disjoint(const struct maker *maker)
         size_t size = 17 + blocks.count % 16; /* one class, in most handlers */
         void *p = maker->ask(size);
         if (p == NULL && !refusal_is_fair(size, blocks.bytes, blocks.count))
-            broken(text("%s to return a block: %zu blocks of that size are live", maker->call(size),
-                        blocks.count),
-                   "NULL");
+            fail(text("%s to return a block: %zu blocks of that size are live", maker->call(size),
+                      blocks.count),
+                 "NULL");
         if (p == NULL)
             break;
         blocks_add(&blocks, p, size);
@@ -201,7 +200,7 @@ void check_neighbours(const struct maker *maker)
     for (size_t i = 0; i < 50; i++) /* with holes between them */
         blocks_free(&company, i);
     for_each_size (size, 8192) {
-        if (size > 256 && size % (is_slow() ? 61 : 7) != 0)
+        if (size > 256 && size % (is_instrumented() ? 61 : 7) != 0)
             continue;
         one_among_three(maker, size);
         if (size % 16 == 0)

@@ -3,7 +3,7 @@
  * calloc: what it hands out.
  */
 #include "allocating.h"
-#include "battery.h"
+#include "harness/harness.h"
 
 GROUP(calloc, 3,
       "What calloc hands out: zeroed, of the right size, and refused where the product wraps.");
@@ -46,7 +46,7 @@ static void small_and_fresh(void)
 {
     enum { MOST = 4096 };
     void *kept[MOST + 1] = {NULL};
-    for (size_t size = 1; size <= MOST; size += is_slow() && size > 100 ? 29 : 1) {
+    for (size_t size = 1; size <= MOST; size += is_instrumented() && size > 100 ? 29 : 1) {
         kept[size] = calloc_or_else(size);
         expect_zero(kept[size], size, "after %s", calloc_in_words(size));
     }
@@ -58,7 +58,7 @@ static void small_and_fresh(void)
 
 PROPERTY(calloc_zeroed,
     .id     = "calloc.zeroed",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "every byte that calloc hands out is zero, from 1 byte to 16 MiB",
     .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
     .why    = "np.zeros does not write zeros by itself; and np.empty of objects takes its elements "
@@ -70,7 +70,7 @@ PROPERTY(calloc_zeroed,
                                    1 << 20, 2097151, (4 << 20) + 4104, 16 << 20};
     small_and_fresh();
     for_each_size (size, 65536) {
-        if (size <= 4096 || (is_slow() && size % 3 != 0))
+        if (size <= 4096 || (is_instrumented() && size % 3 != 0))
             continue;
         void *p = calloc_or_else(size);
         expect_zero(p, size, "after %s", calloc_in_words(size));
@@ -142,7 +142,7 @@ static void reuse_shrunken(size_t size, int error)
 
 PROPERTY(calloc_zeroed_when_reused,
     .id     = "calloc.zeroed-when-reused",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "memory that was full of other bytes when it was freed is zero when calloc hands it "
               "out again, whatever errno was before the call",
     .source = "C17 7.22.3.2 paragraph 2; 7.5 paragraph 3: no library function sets errno to zero",
@@ -156,7 +156,7 @@ PROPERTY(calloc_zeroed_when_reused,
     static const size_t large[] = {70000, 131072, 300000, 1 << 20};
     size_t round = 0;
     for_each_size (size, 16384) {
-        if (size > 300 && size % (is_slow() ? 127 : 17) != 0)
+        if (size > 300 && size % (is_instrumented() ? 127 : 17) != 0)
             continue;
         int error = errors[++round % 4];
         subject_free(dirty_block(size, round), size);
@@ -198,7 +198,7 @@ static void expect_product(size_t nelem, size_t elsize)
 
 PROPERTY(calloc_product,
     .id     = "calloc.product",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc gives nelem times elsize bytes, however the size is shared between the two",
     .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
     .why    = "NumPy passes an element size of 1 so far, and the contract lets it pass others",
@@ -228,11 +228,11 @@ static void expect_no_calloc(size_t nelem, size_t elsize)
     void *p = subject_calloc(nelem, elsize);
     size_t product;
     if (p != NULL)
-        broken(text("calloc(%zu, %zu) to return NULL: %s", nelem, elsize,
-                    __builtin_mul_overflow(nelem, elsize, &product)
-                        ? text("the product does not fit, and wraps to %zu", product)
-                        : "no block can be that large"),
-               "%p", p);
+        fail(text("calloc(%zu, %zu) to return NULL: %s", nelem, elsize,
+                  __builtin_mul_overflow(nelem, elsize, &product)
+                      ? text("the product does not fit, and wraps to %zu", product)
+                      : "no block can be that large"),
+             "%p", p);
 }
 
 /* The x for which x * odd is 1 modulo 2^64, by Newton's iteration. */
@@ -248,7 +248,7 @@ static size_t inverse(size_t odd)
 static void refuse_what_wraps_to(size_t small)
 {
     for (unsigned shift = 0; shift < 60; shift += shift < 8 ? 1 : 13) {
-        for (size_t i = 1; i <= (is_slow() ? 3 : 40); i++) {
+        for (size_t i = 1; i <= (is_instrumented() ? 3 : 40); i++) {
             size_t odd = ((size_t)1 << shift) * 2 * i + 1, other = small * inverse(odd), product;
             if (!__builtin_mul_overflow(odd, other, &product))
                 continue;
@@ -260,7 +260,7 @@ static void refuse_what_wraps_to(size_t small)
 
 PROPERTY(calloc_overflow,
     .id     = "calloc.overflow",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc returns NULL where the product does not fit into a size_t, those that wrap "
               "to a small number included, and where no block can be that large, and changes "
               "nothing",
@@ -307,7 +307,7 @@ PROPERTY(calloc_overflow,
         refuse_what_wraps_to(smalls[i]);
         blocks_verify(&company, "after products that wrap to %zu", smalls[i]);
     }
-    for (size_t k = 0; k <= 8192; k += k < 130 && !is_slow() ? 1 : 61) {
+    for (size_t k = 0; k <= 8192; k += k < 130 && !is_instrumented() ? 1 : 61) {
         expect_no_calloc(SIZE_MAX - k, 1);
         expect_no_calloc(1, SIZE_MAX - k);
     }
@@ -354,7 +354,7 @@ static void make_and_free_none(void *data)
 
 PROPERTY(calloc_zero_arguments,
     .id     = "calloc.zero-arguments",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc(0, n) and calloc(n, 0) give NULL or a pointer that free takes, and harm no "
               "other block",
     .source = "C17 7.22.3 paragraph 1",
@@ -375,7 +375,7 @@ PROPERTY(calloc_zero_arguments,
 
 PROPERTY(calloc_alignment,
     .id     = "calloc.alignment",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a block of calloc's is aligned for max_align_t or, where that is larger than the "
               "block, for the largest power of two in its size, whatever elsize is",
     .source = "C17 7.22.3 paragraph 1, 6.2.8",
@@ -389,7 +389,7 @@ PROPERTY(calloc_alignment,
 
 PROPERTY(calloc_disjoint,
     .id     = "calloc.disjoint",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "no two live blocks of calloc's share a byte, also where there are more than 65536, "
               "and where blocks are recycled on two threads",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
@@ -403,7 +403,7 @@ PROPERTY(calloc_disjoint,
 
 PROPERTY(calloc_neighbours,
     .id     = "calloc.neighbours",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc, and freeing what it made, leave the bytes of every other block alone, at "
               "once and a few milliseconds later",
     .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value "

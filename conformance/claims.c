@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "battery.h"
+#include "harness/harness.h"
 #include "nep49_shm.h"
 
 GROUP(claim, 15, "What a handler promised beyond the contract.");
@@ -83,7 +83,7 @@ static void expect_huge(const void *p, size_t size, size_t missing, const char *
 
 PROPERTY(claim_hugepage,
     .id     = "claim.hugepage",
-    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "from the size claimed on, a block that was written to lies in huge pages, whichever "
               "function made it, as far as whole ones fit into it",
     .source = "nep49.h, hugepage=N; the kernel's admin-guide, transhuge",
@@ -223,7 +223,7 @@ static void expect_placed(unsigned char *p, size_t size, const char *policy, con
 
 PROPERTY(claim_numa,
     .id     = "claim.numa",
-    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "from the size claimed on, the pages of a block lie on the memory nodes claimed, "
               "whichever function made it, and the kernel knows the policy",
     .source = "nep49.h, numa=POLICY:NODES@N; set_mempolicy(2), mbind(2), move_pages(2)",
@@ -319,7 +319,7 @@ static void expect_gone(unsigned char *p, size_t size, const char *call)
 
 PROPERTY(claim_guard,
     .id     = "claim.guard",
-    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "the byte next to a block, on the side claimed, and a block that was just freed or "
               "moved cannot be touched",
     .source = "nep49.h, guard=after and guard=before",
@@ -334,7 +334,7 @@ PROPERTY(claim_guard,
     enum guard guard = subject_claims().guard;
     if (guard == GUARD_NONE)
         skip("it makes no such claim");
-    if (is_slow())
+    if (is_instrumented())
         skip("memcheck and the sanitizers take each of these uses for an error");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i], more = sizes[(i + 3) % (sizeof sizes / sizeof *sizes)];
@@ -378,7 +378,7 @@ static void expect_pinned(pointer_attribute_fn *attribute, unsigned char *p, siz
 
 PROPERTY(claim_pinned,
     .id     = "claim.pinned",
-    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "from the size claimed on, CUDA knows every byte of a block as page-locked memory of "
               "the host, whichever function made it",
     .source = "nep49.h, pinned=N; CUDA driver API, cuPointerGetAttribute",
@@ -555,7 +555,7 @@ static void expect_owner_can_crash(struct talk *talk)
 
 PROPERTY(claim_shm,
     .id     = "claim.shm",
-    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "from the size claimed on, another process maps a block by its name and sees the "
               "same bytes, keeps them when the owner frees it or dies, and nothing stays behind",
     .source = "nep49.h, shm=N; nep49_shm.h",

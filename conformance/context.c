@@ -2,8 +2,8 @@
  *
  * context: which handler is in force where.
  */
-#include "battery.h"
-#include "python.h"
+#include "harness/harness.h"
+#include "python/python.h"
 
 GROUP(context, 11, "One handler for each thread and task, by NumPy's context variable.");
 
@@ -16,7 +16,7 @@ GROUP(context, 11, "One handler for each thread and task, by NumPy's context var
 
 PROPERTY(context_thread_isolated,
     .id     = "context.thread-isolated",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the handler that a thread chooses is in force in that thread alone, and a new "
               "thread begins as this version of Python says: with NumPy's own, or with its "
               "starter's",
@@ -27,28 +27,28 @@ PROPERTY(context_thread_isolated,
     .hint   = HINT,
     .looks  = "second to be in force after another thread's arrays were resized and freed: first "
               "is",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("context", "thread_isolated");
 }
 
 PROPERTY(context_task_isolated,
     .id     = "context.task-isolated",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "an asyncio task begins with the handler of whoever created it, and what it chooses "
               "is in force in that task alone",
     .source = LIFETIME "; PEP 567, asyncio",
     .why    = "tasks take turns in one thread: a choice that leaks meets whichever runs next",
     .hint   = HINT,
     .looks  = "main to be in force in a task whose children chose others: first is",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("context", "task_isolated");
 }
 
 PROPERTY(context_copy,
     .id     = "context.copy",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "copy_context() takes the handler in force along, and a choice made in the copy "
               "stays in the copy",
     .source = LIFETIME "; PEP 567, contextvars.copy_context",
@@ -56,49 +56,49 @@ PROPERTY(context_copy,
     .hint   = HINT,
     .looks  = "default_allocator to be in force after another was chosen in a copied context: "
               "'inner'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("context", "copy");
 }
 
 PROPERTY(context_empty,
     .id     = "context.empty",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "in an empty Context NumPy's own handler is in force, whatever is outside",
     .source = LIFETIME "; alloc.c and multiarraymodule.c, current_handler with its default, 1.22 "
               "to 2.5",
     .why    = "arrays of another handler end there like anywhere else, and must leave no trace",
     .hint   = HINT,
     .looks  = "the handler in force in an empty context to be 'default_allocator': 'outer'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("context", "empty");
 }
 
 PROPERTY(context_executor,
     .id     = "context.executor",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "a worker of an executor begins as any thread does, keeps what a job chose for the "
               "jobs that follow, and a job that brings its context has the handler of that",
     .source = LIFETIME "; Python's concurrent.futures and contextvars",
     .why    = "arrays are made in workers and end at the caller, and the other way round",
     .hint   = HINT,
     .looks  = "own to be in force in a later job of the same worker: default_allocator is",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("context", "executor");
 }
 
 PROPERTY(context_interleaved,
     .id     = "context.interleaved",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "many tasks and threads, each with handlers of its own that it changes at random, "
               "never disturb each other, and every array is freed by the handler that made it",
     .source = LIFETIME "; High level design",
     .why    = "a real program is all of this at once",
     .hint   = HINT,
     .looks  = "agent 3 1 to be in force as its task or thread chose it: agent 5 2 is",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("context", "interleaved");
 }

@@ -301,7 +301,7 @@ class Agent:
 
 def interleaved():
     expect_ordinary()
-    acts, tasks, threads = (40, 2, 1) if _conform.is_slow() else (120, 4, 3)
+    acts, tasks, threads = (40, 2, 1) if _conform.is_instrumented() else (120, 4, 3)
     pool, lock = [], threading.Lock()
     agents = [Agent("agent %d" % i, pool, lock) for i in range(tasks + threads)]
 

@@ -3,7 +3,7 @@
  * env: what a handler leaves alone in its process.
  */
 #define CONFORM_WANTS_PYTHON_API
-#include "python.h"
+#include "python/python.h"
 
 #include <fcntl.h>
 #include <fenv.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "battery.h"
+#include "harness/harness.h"
 
 GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.");
 
@@ -100,7 +100,7 @@ static void use_in_thread(void *data)
 static void use_large(void)
 {
     size_t large = ((size_t)1 << 31) + 8;
-    if (is_slow() || lacking_memory(large) != NULL || subject_fills_blocks())
+    if (is_instrumented() || lacking_memory(large) != NULL || subject_fills_blocks())
         return;
     void *p = subject_malloc(large);
     subject_free(p, large);
@@ -108,7 +108,7 @@ static void use_large(void)
 
 PROPERTY(env_quiet,
     .id     = "env.quiet",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "ordinary use, NumPy's wrong sizes included, prints nothing on stdout or stderr",
     .source = "good practice",
     .why    = "a program's output is its own: a line too many breaks whoever reads it, a test "
@@ -118,7 +118,7 @@ PROPERTY(env_quiet,
 {
     size_t before = output_so_far();
     use_ordinarily();
-    for (size_t i = 0; i < (is_slow() ? 100 : 2000); i++)
+    for (size_t i = 0; i < (is_instrumented() ? 100 : 2000); i++)
         resize_and_free(subject_malloc(1 + i), 1 + i, 100, 100);
     use_ordinarily();
     use_large();
@@ -195,7 +195,7 @@ static void expect_untouched(int fd, const struct open_file *before)
 
 PROPERTY(env_descriptors,
     .id     = "env.descriptors",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "no descriptor that was open is closed, exchanged, read or written",
     .source = "good practice",
     .why    = "a stray close(0), or one too many, takes a file from the program; whatever opens "
@@ -265,7 +265,7 @@ static void keep_float_state(const char *when)
 
 PROPERTY(env_float_state,
     .id     = "env.float-state",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "rounding mode, traps and the treatment of denormals are after each call what they "
               "were before",
     .source = "NumPy 1.22 to 2.5: the loops of umath compute between calls of the handler; C17 "
@@ -289,13 +289,13 @@ PROPERTY(env_float_state,
     }
     fesetround(FE_TONEAREST);
 #ifdef __SSE__
-    if (!is_slow()) { /* valgrind knows no such mode */
+    if (!is_instrumented()) { /* valgrind knows no such mode */
         __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
         keep_float_state("denormals being flushed to zero");
         __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() & ~0x8040u);
     }
 #endif
-    if (!is_slow() && feenableexcept(FE_DIVBYZERO | FE_INVALID) != -1)
+    if (!is_instrumented() && feenableexcept(FE_DIVBYZERO | FE_INVALID) != -1)
         keep_float_state("division by zero being trapped");
 }
 
@@ -361,7 +361,7 @@ static void keep_signals(void *data)
 
 PROPERTY(env_signals,
     .id     = "env.signals",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "signal dispositions, the signal mask and the alternate stack are after each call "
               "what they were before",
     .source = "good practice",
@@ -386,7 +386,7 @@ static void expect_no_exception(const char *when)
 
 PROPERTY(env_no_exception_set,
     .id     = "env.no-exception-set",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "no call sets a Python exception, be it refused or not, with the GIL or without it",
     .source = "NumPy 1.22 to 2.5: ctors.c, shape.c and item_selection.c raise MemoryError by "
               "themselves on NULL, and look at nothing after a block; after free, none is expected",
@@ -395,7 +395,7 @@ PROPERTY(env_no_exception_set,
     .hint   = "return NULL; and PyErr_Clear, or better PyErr_Fetch and PyErr_Restore, round calls "
               "of Python's that can fail",
     .looks  = "FAIL: no Python exception to be set, after calls that were refused; MemoryError",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     use_ordinarily();
     expect_no_exception("after ordinary calls");
@@ -457,7 +457,7 @@ static void ask_for_everything(void)
 static void thread_was_ended(void *data)
 {
     (void)data;
-    broken("calls in a thread to return", "the thread is ended from inside one");
+    fail("calls in a thread to return", "the thread is ended from inside one");
 }
 
 static void ask_in_thread(void *data)
@@ -480,7 +480,7 @@ static void ask_without_room(void)
 
 PROPERTY(env_never_exits,
     .id     = "env.never-exits",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "every call returns, whatever the size: none ends the process or the thread, or "
               "leaves by an exception",
     .source = "C17 7.22.3: a null pointer where space cannot be allocated; NumPy 1.22 to 2.5 "
@@ -492,6 +492,6 @@ PROPERTY(env_never_exits,
     char nothing;
     ask_for_everything();
     in_threads(1, ask_in_thread, &nothing, sizeof nothing);
-    if (!is_slow())
+    if (!is_instrumented())
         ask_without_room();
 }

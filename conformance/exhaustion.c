@@ -4,8 +4,8 @@
  */
 #include <time.h>
 
-#include "battery.h"
-#include "interpose.h"
+#include "harness/harness.h"
+#include "harness/interpose.h"
 
 GROUP(exhaustion, 9,
       "Running out beneath the handler: requests that it makes of libc or the kernel are refused.");
@@ -95,12 +95,12 @@ static void refuse_none(void *data)
 }
 
 /* Runs exercise with request 1 refused, then 2, and so on, until none is. */
-static void refuse_each(bool onwards)
+static void refuse_each(bool keep_failing)
 {
     for (size_t nth = 1;; nth++) {
         struct blocks blocks = {0};
-        step("request %zu of libc %s refused", nth, onwards ? "and all after it are" : "is");
-        interpose_refuse(nth, onwards);
+        step("request %zu of libc %s refused", nth, keep_failing ? "and all after it are" : "is");
+        interpose_refuse(nth, keep_failing);
         exercise(&blocks);
         bool refused = interpose_counts().refused > 0;
         blocks_verify(&blocks, "with request %zu of libc refused", nth);
@@ -121,7 +121,7 @@ static void refuse_each(bool onwards)
 
 PROPERTY(exhaustion_nth_request,
     .id     = "exhaustion.nth-request",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "whichever request that the handler makes of libc or the kernel is refused, once or "
               "from then on, each call returns NULL or a good block, and live blocks stay as they "
               "are",
@@ -134,7 +134,7 @@ PROPERTY(exhaustion_nth_request,
     .looks  = "CRASH: SIGSEGV at address 0, inside malloc(1)")
 {
     begin();
-    expect_sound(refuse_none, NULL, "where nothing is refused");
+    control_run(refuse_none, NULL, "where nothing is refused");
     refuse_each(false);
     refuse_each(true);
 }
@@ -170,7 +170,7 @@ static struct held hold_after(size_t nth)
 
 PROPERTY(exhaustion_no_leak,
     .id     = "exhaustion.no-leak",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "a call that fails leaves nothing behind of what it took from libc or the kernel",
     .source = "good practice",
     .why    = "a program that survives one MemoryError meets the next one sooner, and sooner again",
@@ -200,7 +200,7 @@ PROPERTY(exhaustion_no_leak,
 
 PROPERTY(exhaustion_balance,
     .id     = "exhaustion.balance",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "when all blocks are freed, what the handler took from below for them is given back, "
               "or kept within a bound",
     .source = "good practice",
@@ -214,7 +214,7 @@ PROPERTY(exhaustion_balance,
     for (size_t round = 0; round < CYCLES; round++) {
         struct blocks blocks = {0};
         for (size_t i = 0; i < BLOCKS; i++) {
-            size_t size = 1 + random_below(chance(), i % 16 == 0 ? 20000 : 600);
+            size_t size = 1 + random_below(rng(), i % 16 == 0 ? 20000 : 600);
             unsigned char *p = i % 2 == 0 ? must_malloc(size) : must_calloc(size, 1);
             if (i % 3 == 0)
                 p = must_realloc(p, size += 100);

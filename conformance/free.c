@@ -3,10 +3,10 @@
  * free: what it takes.
  */
 #define CONFORM_WANTS_PYTHON_API
-#include "python.h"
+#include "python/python.h"
 
-#include "battery.h"
-#include "growth.h"
+#include "harness/growth.h"
+#include "harness/harness.h"
 
 GROUP(free, 5, "What free takes: NULL, wrong sizes, any order.");
 
@@ -52,14 +52,14 @@ static void free_no_nulls(void *unused)
 
 PROPERTY(free_null,
     .id     = "free.null",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "free of NULL with size 0 does nothing, at any time",
     .source = "C17 7.22.3.3 paragraph 2",
     .why    = "cleanup paths free what they may not have allocated",
     .hint   = "return where the pointer is NULL, before a header is read or a counter lowered",
     .looks  = "CRASH: SIGSEGV at address 0xfffffffffffffff0, inside free((nil), 0)")
 {
-    expect_sound(free_no_nulls, NULL, "where NULL is never freed");
+    control_run(free_no_nulls, NULL, "where NULL is never freed");
     free_nulls(true);
 }
 
@@ -95,7 +95,7 @@ static void free_no_sized_nulls(void *unused)
 
 PROPERTY(free_null_with_size,
     .id     = "free.null-with-size",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "free of NULL does nothing, whatever the size",
     .source = "C17 7.22.3.3 paragraph 2; NumPy 1.22 to 2.5: item_selection.c _new_argsortlike "
               "frees an index buffer that it did not need; up to 1.24 _new_sortlike does so too",
@@ -104,7 +104,7 @@ PROPERTY(free_null_with_size,
     .hint   = "return where the pointer is NULL, before the size picks a list or a counter",
     .looks  = "CRASH: SIGSEGV, inside free((nil), 40)")
 {
-    expect_sound(free_no_sized_nulls, NULL, "where NULL is never freed");
+    control_run(free_no_sized_nulls, NULL, "where NULL is never freed");
     free_sized_nulls(true);
 }
 
@@ -205,7 +205,7 @@ static void use_and_free_rightly(void *data)
 
 PROPERTY(free_best_guess_size,
     .id     = "free.best-guess-size",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the wrong sizes that NumPy is known to pass harm nothing: the block is freed, and "
               "blocks allocated later are whole",
     .source = "NEP 49, NumPy C-API functions: the size is a best guess; NumPy 1.22 to 2.5: "
@@ -226,7 +226,7 @@ PROPERTY(free_best_guess_size,
     };
     enum { KNOWN = sizeof known / sizeof *known, LARGE = 2 };
     struct guesses small = {known, KNOWN - LARGE};
-    expect_sound(free_rightly, &small, "where each block is freed with its own size");
+    control_run(free_rightly, &small, "where each block is freed with its own size");
     for (size_t i = 0; i < KNOWN - LARGE; i++)
         free_by_guess(&known[i]);
     struct guesses all = {known, KNOWN};
@@ -236,7 +236,7 @@ PROPERTY(free_best_guess_size,
 
 PROPERTY(free_any_size,
     .id     = "free.any-size",
-    .level  = SHOULD, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "no size given to free, be it 0, one off, or SIZE_MAX, does any harm",
     .source = "NEP 49, NumPy C-API functions: the size is a best guess, without a bound",
     .why    = "extension modules call the handler as well, and the next version of NumPy may "
@@ -254,7 +254,7 @@ PROPERTY(free_any_size,
             guesses[count++] = (struct guess){sizes[i], given[way], (i + way) % 3 == 2};
     }
     struct guesses small = {guesses, count};
-    expect_sound(free_rightly, &small, "where each block is freed with its own size");
+    control_run(free_rightly, &small, "where each block is freed with its own size");
     for (size_t i = 0; i < count; i += stride(3))
         free_by_guess(&guesses[i]);
     guesses[count++] = (struct guess){300000, 0, false};
@@ -276,7 +276,7 @@ struct set {
 
 static void set_make(struct set *set, size_t i)
 {
-    size_t size = 1 + random_below(chance(), i % 16 == 0 ? 3000 : i % 2 == 0 ? 64 : 128);
+    size_t size = 1 + random_below(rng(), i % 16 == 0 ? 3000 : i % 2 == 0 ? 64 : 128);
     struct block *b = &set->at[i];
     *b = (struct block){must_malloc(size), size, ++set->last_number};
     pattern_fill(b->p, size, b->number);
@@ -308,7 +308,7 @@ static void arrange(size_t order[MANY], enum order which)
                    : which == OUTSIDE_IN  ? (i % 2 == 0 ? i / 2 : MANY - 1 - i / 2)
                                           : i;
     for (size_t i = MANY - 1; which == RANDOM && i > 0; i--) {
-        size_t j = random_below(chance(), i + 1), kept = order[i];
+        size_t j = random_below(rng(), i + 1), kept = order[i];
         order[i] = order[j];
         order[j] = kept;
     }
@@ -349,7 +349,7 @@ static void free_none(void *data)
 
 PROPERTY(free_any_order,
     .id     = "free.any-order",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "blocks can be freed in any order, whatever the one they were made in",
     .source = "C17 7.22.3 paragraph 1: the order of successive allocations is unspecified, and "
               "the lifetime of each ends with its own deallocation",
@@ -361,7 +361,7 @@ PROPERTY(free_any_order,
               "one first")
 {
     struct set set = {.last_number = 0};
-    expect_sound(free_none, &set, "where nothing is freed");
+    control_run(free_none, &set, "where nothing is freed");
     for (enum order which = 0; which < ORDERS; which++) {
         for (size_t round = 0; round < 3; round += stride(3))
             free_in_order(&set, which);
@@ -420,7 +420,7 @@ static unsigned char *free_between(size_t size)
 
 PROPERTY(free_poison_stays_inside,
     .id     = "free.poison-stays-inside",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "whatever free does to the bytes of a block, it does to no other block's, at once "
               "or later",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
@@ -432,7 +432,7 @@ PROPERTY(free_poison_stays_inside,
 {
     enum { COMPANY = 7 };
     struct blocks blocks = {0};
-    expect_sound(make_threes, NULL, "where nothing is freed");
+    control_run(make_threes, NULL, "where nothing is freed");
     for_each_size (size, 1 << 16) {
         if (size % stride(16) > 1)
             continue;
@@ -479,7 +479,7 @@ static void make_and_free(void *data)
 
 PROPERTY(free_reclaims,
     .id     = "free.reclaims",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "what is freed is given back or used again: memory does not grow over cycles of the "
               "same work",
     .source = "C17 7.22.3.3: free makes the space available for further allocation; how soon that "
@@ -508,7 +508,7 @@ static void free_with_errno(void *p, size_t size, const char *what)
 
 PROPERTY(free_keeps_errno,
     .id     = "free.keeps-errno",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "free leaves errno as it was",
     .source = "POSIX.1-2024, free(): errno is preserved; glibc does so since 2.33",
     .why    = "cleanup code runs between a call that failed and the look at errno",
@@ -557,7 +557,7 @@ static void free_with_exception(PyObject *exception, void *p, size_t size, const
 
 PROPERTY(free_keeps_pending_exception,
     .id     = "free.keeps-pending-exception",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a Python exception that is pending when free is called is pending afterwards, "
               "unchanged",
     .source = "NumPy 1.22 to 2.5: ctors.c PyArray_FromIter, textreading/rows.c and the ufunc "
@@ -567,7 +567,7 @@ PROPERTY(free_keeps_pending_exception,
               "PyErr_Restore after",
     .looks  = "FAIL: the ValueError that was pending to be pending still, after free of a block "
               "of 24 bytes by malloc; no exception is",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     static const size_t sizes[] = {1, 24, 80, 4096, 70000, 300000};
     PyObject *exception = PyObject_CallFunction(PyExc_ValueError, "s", "pending");
@@ -645,7 +645,7 @@ static void free_every_other_here(void *unused)
 
 PROPERTY(free_in_another_thread,
     .id     = "free.in-another-thread",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a block can be freed in another thread than the one that made it, and is not lost",
     .source = "NEP 49, High level design: an array keeps the handler it was made with; NumPy 1.22 "
               "to 2.5: arrayobject.c array_dealloc, in whichever thread drops the last reference",
@@ -657,8 +657,8 @@ PROPERTY(free_in_another_thread,
               "others")
 {
     struct blocks blocks = {0};
-    expect_sound(free_every_other_here, NULL, "in one thread alone");
-    blocks_add_neighbours(&blocks, is_slow() ? 100 : 400);
+    control_run(free_every_other_here, NULL, "in one thread alone");
+    blocks_add_neighbours(&blocks, is_instrumented() ? 100 : 400);
     for (size_t i = 0; i < 3; i++) {
         in_threads(1, free_every_other, &blocks, sizeof blocks);
         blocks_verify(&blocks, "after every other block was freed in another thread");

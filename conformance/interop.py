@@ -13,7 +13,7 @@ import _conform
 import numpy as np
 from conform_support import NUMPY, Filled, Handler, expect, expect_ordinary, handler_name, same
 
-SIZES = (1, 5000) if _conform.is_slow() else (1, 100, 5000, 200000)
+SIZES = (1, 5000) if _conform.is_instrumented() else (1, 100, 5000, 200000)
 
 
 def live(handler):
@@ -81,7 +81,7 @@ def expect_bytes(seen, expected, what):
         return
     pairs = enumerate(zip(seen, expected))
     at = next((i for i, (a, b) in pairs if a != b), min(len(seen), len(expected)))
-    _conform.broken(
+    _conform.fail(
         "byte %d of %s to be %r" % (at, what, expected[at:][:1]), "%r" % seen[at:][:1]
     )
 
@@ -318,7 +318,7 @@ def receive(pipe, process, what):
         return pipe.recv()
     except EOFError:
         expect_child_ends(process, what)
-        _conform.broken("%s to send what it found" % what, "nothing")
+        _conform.fail("%s to send what it found" % what, "nothing")
 
 
 def forked():
@@ -372,7 +372,7 @@ def spawned():
 
 
 def processes():
-    if _conform.is_slow():
+    if _conform.is_instrumented():
         _conform.skip("multiprocessing alone takes seconds to import here")
     forked()
     spawned()

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "allocating.h"
-#include "battery.h"
-#include "clock.h"
+#include "base/clock.h"
+#include "harness/harness.h"
 
 GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.");
 
@@ -60,7 +60,7 @@ static void large_holds(size_t size, size_t stride)
 {
     unsigned char *p = subject_malloc(size);
     if (p == NULL && !refusal_is_fair(size, 0, 0))
-        broken(text("malloc(%zu) to return a block: little else is live", size), "NULL");
+        fail(text("malloc(%zu) to return a block: little else is live", size), "NULL");
     if (p == NULL)
         return;
     step("writing what malloc(%zu) gave", size);
@@ -71,7 +71,7 @@ static void large_holds(size_t size, size_t stride)
 
 PROPERTY(malloc_extent,
     .id     = "malloc.extent",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "every byte that was asked for can be written and read back",
     .source = "C17 7.22.3.4; NEP 49, the malloc function",
     .why    = "NumPy writes all of an array's data into the block",
@@ -81,7 +81,7 @@ PROPERTY(malloc_extent,
     enum { WHOLE = 65536 + 64 };
     size_t count = 0;
     for_each_size (size, 1 << 20) {
-        if (is_slow() && size > 300 && size % 16 > 1)
+        if (is_instrumented() && size > 300 && size % 16 > 1)
             continue;
         if (size <= WHOLE)
             two_hold(size);
@@ -97,7 +97,7 @@ PROPERTY(malloc_extent,
 
 PROPERTY(malloc_alignment,
     .id     = "malloc.alignment",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a block is aligned for max_align_t or, where that is larger than the block, for the "
               "largest power of two in its size",
     .source = "C17 7.22.3 paragraph 1, 6.2.8",
@@ -115,15 +115,15 @@ static size_t claimed;
 static void *as_claimed(void *p, const char *call)
 {
     if ((uintptr_t)p % claimed != 0)
-        broken(text("%s to be aligned to %zu bytes, as claimed", call, claimed),
-               "%p, which is aligned to %zu", p, alignment_of(p));
+        fail(text("%s to be aligned to %zu bytes, as claimed", call, claimed),
+             "%p, which is aligned to %zu", p, alignment_of(p));
     return p;
 }
 
 /* Aligned in each of the ways in which a block of that size comes about. */
 static void claimed_for_size(size_t size)
 {
-    size_t other = 1 + random_below(chance(), size <= 4096 ? 8192 : 2 * size);
+    size_t other = 1 + random_below(rng(), size <= 4096 ? 8192 : 2 * size);
     void *p = subject_malloc(size), *q = subject_calloc(size, 1), *r = subject_realloc(NULL, other);
     as_claimed(p, text("malloc(%zu)", size));
     as_claimed(q, text("calloc(%zu, 1)", size));
@@ -131,8 +131,8 @@ static void claimed_for_size(size_t size)
     void *moved = r != NULL ? subject_realloc(r, size) : NULL;
     as_claimed(moved, text("realloc of %zu bytes to %zu", other, size));
     if (p == NULL || q == NULL || (moved == NULL && !refusal_is_fair(MAX(size, other), 0, 0)))
-        broken(text("malloc, calloc and realloc to give %zu bytes: little else is live", size),
-               "malloc: %p, calloc: %p, realloc: %p", p, q, moved);
+        fail(text("malloc, calloc and realloc to give %zu bytes: little else is live", size),
+             "malloc: %p, calloc: %p, realloc: %p", p, q, moved);
     subject_free(p, size);
     subject_free(q, size);
     subject_free(moved != NULL ? moved : r, moved != NULL ? size : other);
@@ -141,13 +141,13 @@ static void claimed_for_size(size_t size)
 /* Through growth and shrinkage, beside another block that is in the way. */
 static void claimed_through_chain(void *(*begin)(size_t size))
 {
-    size_t size = 1 + random_below(chance(), 64);
+    size_t size = 1 + random_below(rng(), 64);
     void *p = as_claimed(begin(size), text("a block of %zu bytes", size));
     for (int i = 0; i < 40; i++) {
-        void *beside = must_malloc(1 + random_below(chance(), 600));
-        size_t next = random_below(chance(), 3) == 0 ? 1 + size / 2 : size + size / 2 + 1;
+        void *beside = must_malloc(1 + random_below(rng(), 600));
+        size_t next = random_below(rng(), 3) == 0 ? 1 + size / 2 : size + size / 2 + 1;
         if (next > 1 << 18)
-            next = 1 + random_below(chance(), 4096);
+            next = 1 + random_below(rng(), 4096);
         p = as_claimed(must_realloc(p, next), text("realloc of %zu bytes to %zu", size, next));
         size = next;
         subject_free(beside, 0);
@@ -163,8 +163,8 @@ static void *calloc_of_ones(size_t size)
 static void claimed_everywhere(void *unused)
 {
     (void)unused;
-    for_each_size (size, is_slow() ? 20000 : 1 << 20) {
-        if ((size <= 200 && !is_slow()) || size > 4096 || size % 13 == 0)
+    for_each_size (size, is_instrumented() ? 20000 : 1 << 20) {
+        if ((size <= 200 && !is_instrumented()) || size > 4096 || size % 13 == 0)
             claimed_for_size(size);
     }
     for (int i = 0; i < 10; i++) {
@@ -175,7 +175,7 @@ static void claimed_everywhere(void *unused)
 
 PROPERTY(malloc_claimed_alignment,
     .id     = "malloc.claimed-alignment",
-    .level  = MUST, .basis = BASIS_CLAIM, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "every block is aligned as nep49_claims says, whatever its size and whichever of "
               "malloc, calloc and realloc made or moved it",
     .source = "nep49.h, alignment=N",
@@ -195,7 +195,7 @@ PROPERTY(malloc_claimed_alignment,
 
 PROPERTY(malloc_disjoint,
     .id     = "malloc.disjoint",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "no two live blocks share a byte, also where there are more than 65536, and where "
               "blocks are recycled on two threads",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
@@ -209,7 +209,7 @@ PROPERTY(malloc_disjoint,
 
 PROPERTY(malloc_neighbours,
     .id     = "malloc.neighbours",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "making or freeing one block leaves the bytes of every other alone, at once and a "
               "few milliseconds later",
     .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value "
@@ -239,7 +239,7 @@ static void hold_single_bytes(void *unused)
 
 PROPERTY(malloc_one_byte,
     .id     = "malloc.one-byte",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "malloc(1) gives a byte that nobody else has",
     .source = "NumPy ctors.c PyArray_NewFromDescr_int: an array of size 0 asks for 1 byte (1.22: "
               "for one element)",
@@ -272,7 +272,7 @@ static void make_and_free_nothing(void *data)
 
 PROPERTY(malloc_zero,
     .id     = "malloc.zero",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "malloc(0) gives NULL or a pointer that free takes, and harms no other block",
     .source = "C17 7.22.3 paragraph 1; NumPy arraytypes.c.src VOID_compare, 1.22 and later: copies "
               "of the fields of a structured array, one of which can be empty",
@@ -297,7 +297,7 @@ static void expect_refused(size_t size, const char *size_in_words)
 
 PROPERTY(malloc_too_large,
     .id     = "malloc.too-large",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a size that no block can have (SIZE_MAX and 8192 below it, and from PTRDIFF_MAX + 1 "
               "on) gives NULL and changes nothing, also right after a small block was freed",
     .source = "C17 7.22.3.4 paragraph 3; 6.5.6 paragraph 9, as PTRDIFF_MAX bounds an object",
@@ -310,7 +310,7 @@ PROPERTY(malloc_too_large,
     blocks_add_neighbours(&company, 60);
     for (size_t size = 8; size <= 2048; size += 8) /* what keeps freed blocks has some of each */
         subject_free(must_malloc(size), size);
-    for (size_t k = 0; k <= 8192; k += is_slow() ? 61 : 1) {
+    for (size_t k = 0; k <= 8192; k += is_instrumented() ? 61 : 1) {
         size_t small = 8 + k % 300;
         subject_free(must_malloc(small), small);
         expect_refused(SIZE_MAX - k, k == 0 ? "SIZE_MAX" : text("SIZE_MAX - %zu", k));
@@ -340,7 +340,7 @@ static bool touches_all(void)
 
 PROPERTY(malloc_past_4gib,
     .id     = "malloc.past-4gib",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a size from 2 GiB on is not cut to 31 or 32 bits: malloc gives NULL, or a block "
               "whose last byte can be written",
     .source = "C17 7.22.3.4; NEP 49: the size is a size_t",
@@ -356,10 +356,10 @@ PROPERTY(malloc_past_4gib,
     bool limited = touches_all();
     if (limited) /* a sound one then refuses, and does not take all the memory there is */
         limit_mapped_bytes((size_t)1 << 30);
-    if (is_slow())
+    if (is_instrumented())
         ask_for_memory((size_t)1 << 30); /* of which memcheck and ASan keep books */
     blocks_add_neighbours(&company, 60);
-    for (size_t i = 0; i < (is_slow() ? 1 : sizeof sizes / sizeof *sizes); i++) {
+    for (size_t i = 0; i < (is_instrumented() ? 1 : sizeof sizes / sizeof *sizes); i++) {
         unsigned char *p = subject_malloc(sizes[i]);
         if (p == NULL)
             continue;
@@ -454,7 +454,7 @@ static void expect_hoard_intact(const struct blocks *blocks)
 
 PROPERTY(malloc_failure_is_null,
     .id     = "malloc.failure-is-null",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "where the address space is used up malloc returns NULL, not another value, and does "
               "not end the process; the blocks there are stay good",
     .source = "C17 7.22.3.4 paragraph 3",
@@ -536,7 +536,7 @@ static void recover_from_the_limit(void)
 
 PROPERTY(malloc_recovers,
     .id     = "malloc.recovers",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "after a call that failed, and once blocks are freed, all four functions work again, "
               "on this thread and on others",
     .source = "C17 7.22.3: a call that fails has no other effect; 7.1.4 paragraph 5, on threads",
@@ -545,7 +545,7 @@ PROPERTY(malloc_recovers,
     .hint   = "unlock on the way out of every failure, and remember none of them",
     .looks  = "TIMEOUT: no end after 10 s, inside malloc(24)")
 {
-    if (!is_slow()) { /* memcheck and ASan do not work under a limit */
+    if (!is_instrumented()) { /* memcheck and ASan do not work under a limit */
         recover_from_the_limit();
         works_after("it had nothing left");
     }
@@ -566,7 +566,7 @@ PROPERTY(malloc_recovers,
 
 PROPERTY(malloc_lasts,
     .id     = "malloc.lasts",
-    .level  = MUST, .basis = BASIS_C, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "hundreds of thousands of blocks can be made and freed one after the other, and none "
               "is refused while next to nothing is live",
     .source = "C17 7.22.3.3 paragraph 2: free makes the space available for further allocation",
@@ -577,7 +577,7 @@ PROPERTY(malloc_lasts,
     enum { LIVE = 8, ENOUGH = 100000 };
     static const size_t sizes[] = {7, 96, 16, 2000, 40, 8, 640, 256, 33, 5000, 24, 1024, 72};
     enum { SIZES = sizeof sizes / sizeof *sizes };
-    size_t count = is_slow() ? 20000 : 300000, made = 0;
+    size_t count = is_instrumented() ? 20000 : 300000, made = 0;
     struct block live[LIVE] = {0};
     uint64_t begin = clock_now();
     for (; made < count; made++) {
@@ -589,8 +589,8 @@ PROPERTY(malloc_lasts,
         b->size = sizes[made % SIZES];
         b->p = subject_malloc(b->size);
         if (b->p == NULL)
-            broken(text("malloc(%zu) to return a block: %d others are live", b->size, LIVE - 1),
-                   "NULL, when %zu had been made", made);
+            fail(text("malloc(%zu) to return a block: %d others are live", b->size, LIVE - 1),
+                 "NULL, when %zu had been made", made);
         b->p[0] = (unsigned char)made;
     }
     for (size_t i = 0; i < LIVE && live[i].p != NULL; i++)

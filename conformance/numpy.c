@@ -3,16 +3,16 @@
  * numpy: real arrays on the handler.
  */
 #define CONFORM_WANTS_PYTHON_API
-#include "python.h"
+#include "python/python.h"
 
-#include "battery.h"
-#include "recorder.h"
+#include "harness/harness.h"
+#include "shims/recorder.h"
 
 GROUP(numpy, 10, "Real arrays on the handler, through NumPy.");
 
 PROPERTY(numpy_installs,
     .id     = "numpy.installs",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "SetHandler puts the handler in force and returns the one before it, NULL brings "
               "back NumPy's own, and nothing else changes what is in force",
     .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler, PyDataMem_GetHandler",
@@ -22,42 +22,42 @@ PROPERTY(numpy_installs,
               "from inside its own functions",
     .looks  = "default_allocator to be in force after an array of the old handler was freed: "
               "mine is",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy", "installs");
 }
 
 PROPERTY(numpy_name,
     .id     = "numpy.name",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "get_handler_name gives the handler's name, at any time: of what is in force, of "
               "an array and of a view's base; of a view it gives None",
     .source = "NEP 49, High level design; alloc.c get_handler_name, 1.22 to 2.5",
     .why    = "the name is how a program finds out who made an array",
     .hint   = "fill the name in once, in UTF-8 and with its NUL, and leave it",
     .looks  = "the name in force after 120 arrays to be 'mine': 'mine (busy)'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy", "name");
 }
 
 PROPERTY(numpy_version,
     .id     = "numpy.version",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "get_handler_version gives 1, at any time: of what is in force, of an array and of "
               "a view's base; of a view it gives None",
     .source = "NEP 49, High level design; alloc.c get_handler_version, 1.22 to 2.5",
     .why    = "a later NumPy will go by it to know which functions the struct has",
     .hint   = "set the version to 1, and leave it",
     .looks  = "the version in force after 120 arrays to be 1: 2",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy", "version");
 }
 
 PROPERTY(numpy_array_keeps_its_handler,
     .id     = "numpy.array-keeps-its-handler",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "an array is resized and freed by the handler that made it, and keeps its contents, "
               "whatever is in force by then",
     .source = "NEP 49, High level design; shape.c PyArray_Resize, methods.c array_setstate, "
@@ -66,14 +66,14 @@ PROPERTY(numpy_array_keeps_its_handler,
     .hint   = "free and resize by what the block itself tells, or the ctx; never by what is in "
               "force",
     .looks  = "first to be given its own blocks alone: free(0x55d0c0a8, 80) of a block of second's",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy", "array_keeps_its_handler");
 }
 
 PROPERTY(numpy_dtypes,
     .id     = "numpy.dtypes",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "arrays of every built-in dtype are aligned for it and hold what is written, and "
               "those of objects begin as NULL pointers and keep their objects through a garbage "
               "collection",
@@ -83,14 +83,14 @@ PROPERTY(numpy_dtypes,
               "NULL is taken for an object and released",
     .hint   = "align every block of 16 bytes or more to 16, and zero all that calloc gives",
     .looks  = "the array of 3 complex256 to be aligned to 16: 0x55d0c0a8b2a8",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy", "dtypes");
 }
 
 PROPERTY(numpy_views,
     .id     = "numpy.views",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .clause = "making and dropping a view calls no function of the handler, and the block is "
               "freed after the last view of it",
     .source = "NEP 49, High level design: only arrays that own their data; ctors.c "
@@ -98,14 +98,14 @@ PROPERTY(numpy_views,
     .why    = "views are how NumPy programs are written, by the million",
     .hint   = "this is NumPy's to keep: the handler is not called",
     .looks  = "the calls of the handler while reshape(3, 4) came and went to be 0: 1",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy", "views");
 }
 
 PROPERTY(numpy_tracemalloc,
     .id     = "numpy.tracemalloc",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "in NumPy's domain tracemalloc shows each block with the size that was asked for, "
               "and no more after the free",
     .source = "NumPy's page on tracemalloc; alloc.c PyDataMem_UserNEW and its kin, "
@@ -114,7 +114,7 @@ PROPERTY(numpy_tracemalloc,
     .hint   = "leave the domain 389047 to NumPy: a handler that tracks what it takes does so in "
               "another",
     .looks  = "the traces of np.empty(1000) to be [1000]: [1000, 1064]",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy", "tracing");
 }
@@ -168,7 +168,7 @@ static void run_program(void *unused)
  * what the interpreter leaves behind, and the subject's own end by exit(). */
 PROPERTY(numpy_finalises,
     .id     = "numpy.finalises",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a program that ends with arrays alive ends well: some are freed as the interpreter "
               "ends, those that are not keep their contents, and exit() runs to its end with the "
               "program's own status",
@@ -179,7 +179,7 @@ PROPERTY(numpy_finalises,
     .hint   = "a destructor or atexit function may report what is live, and must not free it, "
               "stop, or change the status",
     .looks  = "CRASH: SIGABRT, while the program ends with 3 arrays alive",
-    .world  = WORLD_FRESH)
+    .fixture  = FIXTURE_FRESH)
 {
     in_program(run_program, NULL);
 }

@@ -179,7 +179,7 @@ def expect_aligned(array):
 
 def make_each(dtype):
     """Arrays of that type by each function, with contents; and the same contents as bytes."""
-    for count in (3, 17) if _conform.is_slow() else (1, 2, 3, 17, 200):
+    for count in (3, 17) if _conform.is_instrumented() else (1, 2, 3, 17, 200):
         contents = _conform.pattern(count * dtype.itemsize, count)
         if dtype.char == "?":
             contents = bytes(byte & 1 for byte in contents)

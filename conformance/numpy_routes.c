@@ -3,28 +3,28 @@
  * numpy, continued: the routes by which NumPy comes to its handler, each with as much memory as it
  * asks for and without.  conformance/numpy_routes.py has what each family consists of.
  */
-#include "battery.h"
-#include "python.h"
+#include "harness/harness.h"
+#include "python/python.h"
 
 /* ---- with memory ---------------------------------------------------------------------------- */
 
 PROPERTY(numpy_route_create,
     .id     = "numpy.route-create",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "arrays that NumPy makes by malloc hold what NumPy's own handler would have them "
               "hold, and every block comes back",
     .source = "ctors.c PyArray_NewFromDescr_int, 1.22 to 2.5",
     .why    = "every array begins here; one without elements still takes one byte",
     .hint   = "malloc has to give blocks of every size from one byte that overlap nothing",
     .looks  = "each_size, part 65: byte 64 to be b'\\x1c' after other arrays were used: b'\\x00'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_create");
 }
 
 PROPERTY(numpy_route_zeros,
     .id     = "numpy.route-zeros",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "arrays that NumPy makes by calloc hold zeros, empty ones of objects and strings "
               "among them, more than there is of memory is a MemoryError, and every block comes "
               "back",
@@ -34,14 +34,14 @@ PROPERTY(numpy_route_zeros,
               "from both arguments",
     .looks  = "zeros_of_each_size, part 14: byte 0 to be b'\\x00' as it is by NumPy's own: "
               "b'\\xff'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_zeros");
 }
 
 PROPERTY(numpy_route_resize,
     .id     = "numpy.route-resize",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "an array that is resized, growing, shrinking, to nothing and back, keeps what "
               "fits, and every block comes back",
     .source = "shape.c PyArray_Resize, 1.22 to 2.5",
@@ -49,14 +49,14 @@ PROPERTY(numpy_route_resize,
     .hint   = "keep the size of a block where realloc finds it, and write it anew whenever it "
               "changes",
     .looks  = "over_many_sizes, part 9: byte 3 to be b'\\x42' as it is by NumPy's own: b'\\x00'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_resize");
 }
 
 PROPERTY(numpy_route_fromiter,
     .id     = "numpy.route-fromiter",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "np.fromiter's array, which grows by half as much again and is cut to size in the "
               "end, holds every item, and every block comes back, where the iterator raises as "
               "well",
@@ -64,28 +64,28 @@ PROPERTY(numpy_route_fromiter,
     .why    = "the one block is resized a dozen times, from one byte on",
     .hint   = "realloc has to work on what realloc gave",
     .looks  = "iterated_long, part 1: byte 256 to be b'\\x60' as it is by NumPy's own: b'\\x00'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_fromiter");
 }
 
 PROPERTY(numpy_route_fromfile,
     .id     = "numpy.route-fromfile",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "np.fromfile's array, which is cut to what the file has, holds it, and every block"
               " comes back",
     .source = "ctors.c PyArray_FromFile, 1.22 to 2.5",
     .why    = "a file shorter than was asked for is cut by realloc, in place or not",
     .hint   = "a realloc that shrinks keeps the bytes that remain",
     .looks  = "short_of_items: byte 32 to be b'\\x2d' as it is by NumPy's own: b'\\x00'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_fromfile");
 }
 
 PROPERTY(numpy_route_text,
     .id     = "numpy.route-text",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "arrays read from text (loadtxt, fromstring, fromfile with sep), some of it "
               "without the GIL, hold the numbers that are written there, and every block comes "
               "back",
@@ -96,28 +96,28 @@ PROPERTY(numpy_route_text,
     .hint   = "use nothing of Python's in realloc; keep the bytes that remain when a block "
               "shrinks a lot",
     .looks  = "words, part 1: byte 16 to be b'\\x00' as it is by NumPy's own: b'\\xdd'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_text");
 }
 
 PROPERTY(numpy_route_pickle,
     .id     = "numpy.route-pickle",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "arrays come out of a pickle or a file of np.save as they went in, by every "
               "protocol, and every block comes back",
     .source = "methods.c array_setstate and array_reconstruct, 1.22 to 2.5",
     .why    = "unpickling gives a block of one byte back and takes the real one right after",
     .hint   = "do not hand a block that was freed with a small size out for a larger one",
     .looks  = "of_numbers: byte 8 to be b'\\xef' after other arrays were used: b'\\x00'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_pickle");
 }
 
 PROPERTY(numpy_route_setstate,
     .id     = "numpy.route-setstate",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "__setstate__ on an array gives its block back and takes one of the new size, "
               "which holds the new data",
     .source = "methods.c array_setstate, 1.22 to 2.5",
@@ -125,14 +125,14 @@ PROPERTY(numpy_route_setstate,
     .hint   = "free looks the size of a block up, and believes nobody",
     .looks  = "states_of_every_length, part 4: byte 900 to be b'\\x11' after other arrays were "
               "used: b'\\x00'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_setstate");
 }
 
 PROPERTY(numpy_route_sort,
     .id     = "numpy.route-sort",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "sorts and partitions, in place or through a buffer, put the same numbers in the "
               "same order, and every block comes back",
     .source = "npysort and item_selection.c _new_sortlike, 1.22 to 2.5",
@@ -140,28 +140,28 @@ PROPERTY(numpy_route_sort,
               "1.24 frees NULL after every contiguous sort",
     .hint   = "a buffer is a block like any other; free(NULL, n) does nothing",
     .looks  = "strided, part 1: byte 0 to be b'\\x02' as it is by NumPy's own: b'\\x5a'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_sort");
 }
 
 PROPERTY(numpy_route_argsort,
     .id     = "numpy.route-argsort",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "argsort and its kin give the same positions, and every block comes back",
     .source = "item_selection.c _new_argsortlike, 1.22 to 2.5",
     .why    = "two buffers are live beside the data and the result, and NULL is freed with the "
               "size of one",
     .hint   = "free(NULL, n) does nothing, whatever n is",
     .looks  = "across: byte 8 to be b'\\x03' as it is by NumPy's own: b'\\x00'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_argsort");
 }
 
 PROPERTY(numpy_route_structured_sort,
     .id     = "numpy.route-structured-sort",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "arrays of records are sorted alike, with a pair of small blocks for each "
               "comparison, and every block comes back",
     .source = "arraytypes.c.src VOID_compare, 1.22 to 2.5",
@@ -169,14 +169,14 @@ PROPERTY(numpy_route_structured_sort,
               "NumPy takes the records for equal",
     .hint   = "small blocks that were freed have to be there for the next malloc",
     .looks  = "of_records, part 5: byte 11 to be b'\\x01' as it is by NumPy's own: b'\\x02'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_structured_sort");
 }
 
 PROPERTY(numpy_route_string_dtype,
     .id     = "numpy.route-string-dtype",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "arrays of StringDType, made, sorted, resized and pickled, hold the same strings, "
               "and every block comes back",
     .source = "ctors.c PyArray_NewFromDescr_int, shape.c PyArray_Resize; stringdtype/, 2.0 to "
@@ -185,7 +185,7 @@ PROPERTY(numpy_route_string_dtype,
               "has to begin as zeros",
     .hint   = "as for zeros and resize",
     .looks  = "strings, part 2: 'a string' to be as it is by NumPy's own",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "route_string_dtype");
 }
@@ -198,7 +198,7 @@ PROPERTY(numpy_route_string_dtype,
 
 PROPERTY(numpy_out_of_memory_create,
     .id     = "numpy.out-of-memory-create",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for making and computing arrays at any of its requests or"
               " from then on, NumPy raises MemoryError or goes on and is right, live arrays stay"
               " as they were, and every block comes back",
@@ -207,14 +207,14 @@ PROPERTY(numpy_out_of_memory_create,
     .hint   = "return NULL and nothing else, and keep no lock",
     .looks  = "CRASH: SIGSEGV at address 0x40, while NumPy works on computed with request 3 of "
               "the handler's to libc refused",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_create");
 }
 
 PROPERTY(numpy_out_of_memory_zeros,
     .id     = "numpy.out-of-memory-zeros",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for arrays of zeros, and empty ones of objects and "
               "strings, at any of its requests or from then on, NumPy raises MemoryError or goes"
               " on and is right, live arrays stay as they were, and every block comes back",
@@ -222,14 +222,14 @@ PROPERTY(numpy_out_of_memory_zeros,
     .why    = "calloc is how programs find out that an array is too large",
     .hint   = "calloc returns NULL before it zeroes or writes a header",
     .looks  = "CRASH: SIGSEGV at address 0, inside calloc(80, 1)",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_zeros");
 }
 
 PROPERTY(numpy_out_of_memory_resize,
     .id     = "numpy.out-of-memory-resize",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for a resize at any of its requests or from then on, "
               "NumPy raises MemoryError or goes on and is right, live arrays stay as they were, "
               "and every block comes back",
@@ -238,14 +238,14 @@ PROPERTY(numpy_out_of_memory_resize,
     .hint   = "a realloc that fails leaves the block as it was, its header as well",
     .looks  = "grown_and_shrunk: byte 0 to be b'\\xef' with request 2 of the handler's to libc "
               "refused: b'\\x00'",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_resize");
 }
 
 PROPERTY(numpy_out_of_memory_fromiter,
     .id     = "numpy.out-of-memory-fromiter",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for np.fromiter, at the first block and at each growth, "
               "at any of its requests or from then on, NumPy raises MemoryError or goes on and "
               "is right, live arrays stay as they were, and every block comes back",
@@ -253,14 +253,14 @@ PROPERTY(numpy_out_of_memory_fromiter,
     .why    = "the array so far is freed with what it has, a MemoryError pending",
     .hint   = "a realloc that fails leaves the block to be freed",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 56)",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_fromiter");
 }
 
 PROPERTY(numpy_out_of_memory_fromfile,
     .id     = "numpy.out-of-memory-fromfile",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for np.fromfile, the cut to size included, at any of its "
               "requests or from then on, NumPy raises MemoryError or goes on and is right, live "
               "arrays stay as they were, and every block comes back",
@@ -268,14 +268,14 @@ PROPERTY(numpy_out_of_memory_fromfile,
     .why    = "the cut that fails is no reason to lose the block",
     .hint   = "a realloc that shrinks may fail like any other: NULL, and the block stays",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 72)",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_fromfile");
 }
 
 PROPERTY(numpy_out_of_memory_text,
     .id     = "numpy.out-of-memory-text",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for reading text, where realloc fails without the GIL as "
               "well, at any of its requests or from then on, NumPy raises MemoryError or goes on"
               " and is right, live arrays stay as they were, and every block comes back",
@@ -285,14 +285,14 @@ PROPERTY(numpy_out_of_memory_text,
     .hint   = "a realloc that fails leaves the block as it was; set no exception there",
     .looks  = "CRASH: SIGSEGV, while NumPy works on many_words with request 2 of the handler's "
               "to libc refused",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_text");
 }
 
 PROPERTY(numpy_out_of_memory_pickle,
     .id     = "numpy.out-of-memory-pickle",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for unpickling at any of its requests or from then on, "
               "NumPy raises MemoryError or goes on and is right, live arrays stay as they were, "
               "and every block comes back",
@@ -300,14 +300,14 @@ PROPERTY(numpy_out_of_memory_pickle,
     .why    = "the half-made array is freed while a MemoryError is pending",
     .hint   = "free only what is said to be freed, whatever failed before",
     .looks  = "the blocks left over of of_numbers with request 2 refused to be 0: 1",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_pickle");
 }
 
 PROPERTY(numpy_out_of_memory_setstate,
     .id     = "numpy.out-of-memory-setstate",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for __setstate__, which has given the old block back by "
               "then, at any of its requests or from then on, NumPy raises MemoryError or goes on"
               " and is right, live arrays stay as they were, and every block comes back",
@@ -315,14 +315,14 @@ PROPERTY(numpy_out_of_memory_setstate,
     .why    = "the array has no block left and must not free one",
     .hint   = "free(NULL, n) does nothing",
     .looks  = "CRASH: SIGSEGV at address 0xfffffffffffffff0, inside free((nil), 32)",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_setstate");
 }
 
 PROPERTY(numpy_out_of_memory_sort,
     .id     = "numpy.out-of-memory-sort",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for the buffer of a sort or partition at any of its "
               "requests or from then on, NumPy raises MemoryError or goes on and is right, live "
               "arrays stay as they were, and every block comes back",
@@ -330,14 +330,14 @@ PROPERTY(numpy_out_of_memory_sort,
     .why    = "NumPy frees the buffer that it did not get: NULL, with its size",
     .hint   = "free(NULL, n) does nothing, whatever n is",
     .looks  = "byte 12 of 700 to be 0x4e after arrays that there was no memory for: 0x00",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_sort");
 }
 
 PROPERTY(numpy_out_of_memory_argsort,
     .id     = "numpy.out-of-memory-argsort",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for the buffers and the result of argsort at any of its "
               "requests or from then on, NumPy raises MemoryError or goes on and is right, live "
               "arrays stay as they were, and every block comes back",
@@ -345,14 +345,14 @@ PROPERTY(numpy_out_of_memory_argsort,
     .why    = "of two buffers one may be there and the other not, and both are freed",
     .hint   = "free(NULL, n) does nothing, whatever n is",
     .looks  = "byte 12 of 700 to be 0x4e after arrays that there was no memory for: 0x00",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_argsort");
 }
 
 PROPERTY(numpy_out_of_memory_structured_sort,
     .id     = "numpy.out-of-memory-structured-sort",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for the comparisons of a structured sort at any of its "
               "requests or from then on, NumPy raises MemoryError or goes on, without losing a "
               "record, live arrays stay as they were, and every block comes back",
@@ -361,14 +361,14 @@ PROPERTY(numpy_out_of_memory_structured_sort,
               "be lost over it",
     .hint   = "a small malloc that fails leaves everything else as it was",
     .looks  = "byte 12 of 30 to be 0x4e after arrays that there was no memory for: 0x00",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_structured_sort");
 }
 
 PROPERTY(numpy_out_of_memory_string_dtype,
     .id     = "numpy.out-of-memory-string-dtype",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for arrays of StringDType at any of its requests or from "
               "then on, NumPy raises MemoryError or goes on and is right, live arrays stay as "
               "they were, and every block comes back",
@@ -378,7 +378,7 @@ PROPERTY(numpy_out_of_memory_string_dtype,
     .hint   = "as for create, zeros and resize",
     .looks  = "CRASH: SIGSEGV at address 0x40, while NumPy works on strings with request 1 of "
               "the handler's to libc refused",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_string_dtype");
 }

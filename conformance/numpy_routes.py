@@ -735,7 +735,7 @@ def expect_equal(seen, expected, function, when):
         unit = "byte" if isinstance(expected, bytes) else "item"
         seen, expected = seen[at:][:1], expected[at:][:1]
         function = "%s: %s %d" % (function, unit, at)
-    _conform.broken("%s to be %.150r %s" % (function, expected, when), "%.150r" % (seen,))
+    _conform.fail("%s to be %.150r %s" % (function, expected, when), "%.150r" % (seen,))
 
 
 def quietly(family):
@@ -785,15 +785,15 @@ def expect_route(family):
 class Shortage:
     """Has requests refused from begin() on, and tells what came of it."""
 
-    def __init__(self, handler, beneath, onwards):
+    def __init__(self, handler, beneath, keep_failing):
         self.handler = handler
         self.beneath = beneath  # requests of libc and the kernel, and not of the handler
-        self.onwards = onwards
+        self.keep_failing = keep_failing
 
     def refuse(self, nth):
         if self.beneath:
-            return _conform.refuse_beneath(nth, self.onwards)
-        return _conform.refuse(self.handler.capsule, nth, self.onwards)
+            return _conform.refuse_beneath(nth, self.keep_failing)
+        return _conform.refuse(self.handler.capsule, nth, self.keep_failing)
 
     def attempt(self, function, nth):
         """Runs the case with the n-th request refused.  The result, or None where there was not
@@ -818,7 +818,7 @@ class Shortage:
         return "with request %d %s%s refused" % (
             nth,
             "of the handler's to libc " if self.beneath else "",
-            "and all after it" if self.onwards else "",
+            "and all after it" if self.keep_failing else "",
         )
 
 
@@ -850,8 +850,8 @@ def expect_out_of_memory(family):
                 expect_equal(frozen(function(nothing)), wanted, function.__name__, "")
         at_rest = _conform.counts(handler.capsule)["live_blocks"]
         for beneath in False, True:
-            for onwards in (False,) if _conform.is_slow() else (False, True):
-                shortage = Shortage(handler, beneath, onwards)
+            for keep_failing in (False,) if _conform.is_instrumented() else (False, True):
+                shortage = Shortage(handler, beneath, keep_failing)
                 if shortage.refuse(0) is None:
                     continue  # libc cannot be seen
                 for function, wanted in zip(cases, expected):
@@ -874,7 +874,7 @@ def refuse_each(shortage, function, wanted, at_rest):
         live = _conform.counts(shortage.handler.capsule)["live_blocks"]
         same(live - at_rest, 0, "the blocks left over of %s %s" % (function.__name__, when))
         if refused == 0 and missing:
-            _conform.broken("memory for %s, nothing being refused" % function.__name__, "none")
+            _conform.fail("memory for %s, nothing being refused" % function.__name__, "none")
         if refused == 0:
             return
         if nth == MOST_REFUSALS or _conform.time_is_up():

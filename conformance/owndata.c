@@ -2,8 +2,8 @@
  *
  * owndata: arrays that own memory without a handler.
  */
-#include "battery.h"
-#include "python.h"
+#include "harness/harness.h"
+#include "python/python.h"
 
 GROUP(owndata, 12, "Arrays that own memory no handler made.");
 
@@ -25,7 +25,7 @@ static void in_fresh_interpreter(void *value)
  * all of the time that this takes. */
 PROPERTY(owndata_warns,
     .id     = "owndata.warns",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "when an array ends that owns memory without a handler, NumPy warns if "
               "NUMPY_WARN_IF_NO_MEM_POLICY is 1 or the switch inside NumPy is on, and not "
               "otherwise, whichever handler is in force",
@@ -35,11 +35,11 @@ PROPERTY(owndata_warns,
     .hint   = "leave the warnings filters, the environment and NumPy's switches to the program",
     .looks  = "the warnings when an array with memory of malloc's ends with "
               "NUMPY_WARN_IF_NO_MEM_POLICY=1 to be 1: 0",
-    .world  = WORLD_FRESH)
+    .fixture  = FIXTURE_FRESH)
 {
     char one[] = "1", zero[] = "0";
     in_child(in_fresh_interpreter, one);
-    if (is_slow())
+    if (is_instrumented())
         return; /* under memcheck each takes seconds */
     in_child(in_fresh_interpreter, zero);
     in_child(in_fresh_interpreter, NULL);
@@ -47,7 +47,7 @@ PROPERTY(owndata_warns,
 
 PROPERTY(owndata_uses_free,
     .id     = "owndata.uses-free",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .clause = "when an array ends that owns memory without a handler, the memory goes to free(), "
               "and not to the handler in force",
     .source = PAGE "; arrayobject.c array_dealloc, 1.22 to 2.5",
@@ -56,28 +56,28 @@ PROPERTY(owndata_uses_free,
     .hint   = "this is NumPy's to keep: the handler is not called",
     .looks  = "mine to be given its own blocks alone: free(0x55d0c0a8, 100) of a pointer that no "
               "handler gave",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("owndata", "uses_free");
 }
 
 PROPERTY(owndata_capsule_base,
     .id     = "owndata.capsule-base",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .clause = "memory that a capsule owns, the base of an array, goes to the capsule's destructor, "
               "once, after the last view of it",
     .source = PAGE ", the better technique; arrayobject.c PyArray_SetBaseObject, 1.22 to 2.5",
     .why    = "it is the way that NumPy recommends for memory from elsewhere",
     .hint   = "this is NumPy's to keep: the handler is not called",
     .looks  = "the runs of the capsule's destructor to be 1: 2",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("owndata", "capsule_base");
 }
 
 PROPERTY(owndata_resize_refused,
     .id     = "owndata.resize-refused",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .clause = "an array of memory that no handler made cannot be resized: an exception says so, "
               "and the array stays as it is",
     .source = "shape.c PyArray_Resize, 1.22 to 2.5",
@@ -85,7 +85,7 @@ PROPERTY(owndata_resize_refused,
     .hint   = "this is NumPy's to keep: the handler is not called",
     .looks  = "resize from 100 to 200 bytes that no handler made to raise RuntimeError: it was "
               "accepted",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     python_call("owndata", "resize_refused");
 }

@@ -29,7 +29,7 @@ def warnings_of_release(handler, when):
             del array, other
     for warning in caught:
         if not issubclass(warning.category, RuntimeWarning) or "policy" not in str(warning.message):
-            _conform.broken(
+            _conform.fail(
                 "no warning but the one about the memory policy %s" % when, str(warning.message)
             )
     return len(caught)
@@ -134,6 +134,6 @@ def expect_refused(make, error):
             except error:
                 pass
             else:
-                _conform.broken("%s to raise %s" % (what, error.__name__), "it was accepted")
+                _conform.fail("%s to raise %s" % (what, error.__name__), "it was accepted")
             same(array.shape, (size,), "the shape after a refused " + what)
             same(array.tobytes() == contents(size), True, "the data kept after a refused " + what)

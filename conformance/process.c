@@ -3,16 +3,16 @@
  * process: forked children, and the interpreter's end.
  */
 #define CONFORM_WANTS_PYTHON_API
-#include "python.h"
+#include "python/python.h"
 
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "battery.h"
-#include "jostle.h"
-#include "memcheck.h"
-#include "recorder.h"
+#include "base/instrumented.h"
+#include "harness/harness.h"
+#include "harness/perturb.h"
+#include "shims/recorder.h"
 
 GROUP(process, 7, "Forked children, and the end of the interpreter.");
 
@@ -61,7 +61,7 @@ static struct blocks make_inheritance(void)
 
 PROPERTY(process_fork_child,
     .id     = "process.fork-child",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "a forked child can use, resize and free the blocks that it inherited, and its "
               "writes stay its own",
     .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included",
@@ -99,7 +99,7 @@ struct member {
 static void be_busy(size_t number, atomic_bool *done)
 {
     size_t size = 40 + number;
-    jostle_begin(number);
+    perturb_begin(number);
     while (!atomic_load(done)) {
         void *p = must_malloc(size), *q = must_calloc(size, 2);
         p = must_realloc(p, 3 * size);
@@ -108,22 +108,22 @@ static void be_busy(size_t number, atomic_bool *done)
         subject_free(p, size);
         size = size < 9000 ? size * 2 : 40 + number;
     }
-    jostle_end();
+    perturb_end();
 }
 
 static void too_late(int number)
 {
     (void)number;
-    broken(text("calls of a forked child to return, when another thread was inside the subject at "
-                "the fork"),
-           "no end after %.3g s", patience());
+    fail(text("calls of a forked child to return, when another thread was inside the subject at "
+              "the fork"),
+         "no end after %.3g s", hang_limit());
 }
 
 static void use_in_time(void *data)
 {
     struct block *kept = data;
     signal(SIGALRM, too_late);
-    alarm_in(patience());
+    alarm_in(hang_limit());
     for (size_t size = 10; size <= 10000; size *= 10) {
         void *p = must_malloc(size), *q = must_calloc(1, size);
         p = must_realloc(p, 2 * size);
@@ -152,7 +152,7 @@ static void work(void *data)
     struct block kept = {must_malloc(500), 500, 1};
     control_end();
     pattern_fill(kept.p, kept.size, kept.number);
-    for (size_t i = 0; i < (is_slow() ? 1 : FORKS); i++) {
+    for (size_t i = 0; i < (is_instrumented() ? 1 : FORKS); i++) {
         step("fork %zu while other threads are inside the subject", i + 1);
         in_child(use_in_time, &kept);
     }
@@ -163,7 +163,7 @@ static void work(void *data)
 
 PROPERTY(process_fork_while_busy,
     .id     = "process.fork-while-busy",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_HANDLER,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "a fork while another thread is inside the handler leaves it usable in the child",
     .source = "POSIX.1-2024, pthread_atfork(): what it is for; glibc's own malloc works in the "
               "child",
@@ -173,7 +173,7 @@ PROPERTY(process_fork_while_busy,
               "two",
     .looks  = "WARN: calls of a forked child to return, when another thread was inside the "
               "subject at the fork; no end after 3.33 s",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     if (CONFORM_SANITIZED)
         skip("the sanitizer's own allocator is not made for a fork while it is busy");
@@ -188,7 +188,7 @@ PROPERTY(process_fork_while_busy,
 
 PROPERTY(process_late_free,
     .id     = "process.late-free",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "blocks can be freed, resized and made while the interpreter shuts down",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime: the handler stays usable as "
               "long as arrays are alive; NumPy 1.22 to 2.5: arrayobject.c array_dealloc under "
@@ -197,7 +197,7 @@ PROPERTY(process_late_free,
               "has run and modules are gone: a crash there turns a program's success into failure",
     .hint   = "tear nothing down in an atexit function, and import or call nothing from free",
     .looks  = "CRASH: SIGSEGV at address 0, inside free(0x55d0c8a0b2a0, 8000)",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     struct recorder *books = recorder_create(subject_traced(), NULL);
     PyObject *capsule =

@@ -5,8 +5,8 @@
  */
 #include <unistd.h>
 
-#include "battery.h"
-#include "replay.h"
+#include "harness/harness.h"
+#include "trace/replay.h"
 
 GROUP(profile, 14, "What other versions of NumPy ask for, from recordings of their routes.");
 
@@ -74,13 +74,12 @@ static void judge(const struct profile *profile, const struct replay_result *res
     case REPLAY_HOLDS:
         return;
     case REPLAY_VIOLATED:
-        matter_of(violation->property, &call);
-        broken(text("%s (%s)", clause_of(violation->property), violation->property),
-               "in call %zu of NumPy %s's, %s: %s%s%s; to see it again: %s",
-               (size_t)violation->call, profile->version,
-               violation->part[0] != '\0' ? violation->part : "import", violation->text,
-               violation->history[0] != '\0' ? "; " : "", violation->history,
-               replay_command(profile));
+        attribute_to(violation->property, &call);
+        fail(text("%s (%s)", clause_of(violation->property), violation->property),
+             "in call %zu of NumPy %s's, %s: %s%s%s; to see it again: %s", (size_t)violation->call,
+             profile->version, violation->part[0] != '\0' ? violation->part : "import",
+             violation->text, violation->history[0] != '\0' ? "; " : "", violation->history,
+             replay_command(profile));
     case REPLAY_TRACE_WRONG:
         harness_broke("%s: %s", profile->path, result->wrong);
     case REPLAY_NO_MEMORY:
@@ -101,7 +100,7 @@ static void replay(const char *version)
         harness_broke("%s: %s", profile.path, why);
     struct replay_options options = {
         .alignment = subject_claims().alignment,
-        .whole_up_to = is_slow() ? WHOLE_IF_SLOW : WHOLE,
+        .whole_up_to = is_instrumented() ? WHOLE_IF_SLOW : WHOLE,
         .watched = subject_handler(),
         .part_begins = note_part,
         .data = &profile,
@@ -125,7 +124,7 @@ static void replay(const char *version)
 
 PROPERTY(profile_numpy_1_22,
     .id     = "profile.numpy-1.22",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = CLAUSE("1.22"),
     .source = "profiles/numpy-1.22.trace; NumPy 1.22: ctors.c PyArray_NewFromDescr_int and "
               "PyArray_FromIter, arrayobject.c array_dealloc",
@@ -134,28 +133,28 @@ PROPERTY(profile_numpy_1_22,
     .hint   = HINT,
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 400), in NumPy 1.22's fromiter: "
               "np.fromiter((1 // (x - 50) for x in range(99)), 'i8')",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     replay("1.22");
 }
 
 PROPERTY(profile_numpy_1_24,
     .id     = "profile.numpy-1.24",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = CLAUSE("1.24"),
     .source = "profiles/numpy-1.24.trace; NumPy 1.24: item_selection.c _new_sortlike, ctors.c "
               "PyArray_FromIter",
     .why    = WHY "; 1.24 frees NULL with a size in every contiguous sort",
     .hint   = HINT,
     .looks  = "CRASH: SIGSEGV, inside free((nil), 40), in NumPy 1.24's sort: shuffled(5).sort()",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     replay("1.24");
 }
 
 PROPERTY(profile_numpy_1_26,
     .id     = "profile.numpy-1.26",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = CLAUSE("1.26"),
     .source = "profiles/numpy-1.26.trace; NumPy 1.26: arraytypes.c.src VOID_compare, ctors.c "
               "PyArray_FromIter",
@@ -163,14 +162,14 @@ PROPERTY(profile_numpy_1_26,
     .hint   = HINT,
     .looks  = "CRASH: SIGSEGV, inside malloc(0), in NumPy 1.26's records: np.zeros(3, "
               "[('x', 'i1'), ('y', 'U0')]).sort()",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     replay("1.26");
 }
 
 PROPERTY(profile_numpy_2_0,
     .id     = "profile.numpy-2.0",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = CLAUSE("2.0"),
     .source = "profiles/numpy-2.0.trace; NumPy 2.0: ctors.c, shape.c, stringdtype/",
     .why    = WHY "; 2.0 has arrays of StringDType, whose blocks are resized and pickled too",
@@ -179,14 +178,14 @@ PROPERTY(profile_numpy_2_0,
               "(realloc.keeps-contents); seen in call 1391 of NumPy 2.0's, strings: a = "
               "np.array(list('badc'), 'T'); a.resize(2, refcheck=False): byte 5 is 0x00 and not "
               "0x91 as it was written",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     replay("2.0");
 }
 
 PROPERTY(profile_numpy_2_2,
     .id     = "profile.numpy-2.2",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = CLAUSE("2.2"),
     .source = "profiles/numpy-2.2.trace; NumPy 2.2: ctors.c, shape.c PyArray_Resize",
     .why    = WHY "; 2.2 makes more small temporaries than those before, and still frees what "
@@ -194,14 +193,14 @@ PROPERTY(profile_numpy_2_2,
     .hint   = HINT,
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 1), in NumPy 2.2's resize: a = "
               "np.arange(10); a.resize(0, refcheck=False)",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     replay("2.2");
 }
 
 PROPERTY(profile_numpy_2_5,
     .id     = "profile.numpy-2.5",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = CLAUSE("2.5"),
     .source = "profiles/numpy-2.5.trace; NumPy 2.5: shape.c PyArray_Resize_int, ctors.c",
     .why    = WHY "; 2.5 cuts a block to 1 byte where an array becomes empty, and grows it again",
@@ -209,7 +208,7 @@ PROPERTY(profile_numpy_2_5,
     .looks  = "FAIL: realloc keeps the first min(old, new) bytes of the block "
               "(realloc.keeps-contents); seen in call 617 of NumPy 2.5's, resize: a = "
               "np.arange(10); a.resize(0, refcheck=False): byte 0 is 0x00 and not 0x91",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     replay("2.5");
 }

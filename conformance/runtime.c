@@ -5,12 +5,12 @@
  * loaded.
  */
 #define CONFORM_WANTS_PYTHON_API
-#include "python.h"
+#include "python/python.h"
 
 #include <stdio.h>
 
-#include "battery.h"
-#include "interpose.h"
+#include "harness/harness.h"
+#include "harness/interpose.h"
 
 GROUP(runtime, 16, "NumPy's own side of the contract, whatever the handler.");
 
@@ -42,7 +42,7 @@ static void expect_no_crash(const char *what, const char *type)
 
 PROPERTY(runtime_sort_out_of_memory,
     .id     = "runtime.sort-out-of-memory",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .clause = "where there is no memory for the buffer that strided numbers are sorted or "
               "partitioned in, NumPy raises MemoryError",
     .source = "item_selection.c _new_sortlike and _new_argsortlike, which look into a descriptor "
@@ -50,14 +50,14 @@ PROPERTY(runtime_sort_out_of_memory,
     .why    = "a program that is short of memory crashes instead of getting an exception",
     .hint   = NOT_YOURS "; sort a contiguous copy",
     .looks  = "array[::2].sort() of int64 to raise MemoryError: NumPy crashed",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     expect_no_crash("numbers", "int64");
 }
 
 PROPERTY(runtime_object_sort_out_of_memory,
     .id     = "runtime.object-sort-out-of-memory",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .clause = "where there is no memory for the buffer that strided objects are sorted or "
               "partitioned in, NumPy raises MemoryError",
     .source = "item_selection.c _new_sortlike, which clears the buffer that it does not have, "
@@ -65,14 +65,14 @@ PROPERTY(runtime_object_sort_out_of_memory,
     .why    = "a program that is short of memory crashes instead of getting an exception",
     .hint   = NOT_YOURS "; sort a contiguous copy",
     .looks  = "array[::2].sort() of objects to raise MemoryError: NumPy crashed",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     expect_no_crash("objects", "objects");
 }
 
 PROPERTY(runtime_string_sort_out_of_memory,
     .id     = "runtime.string-sort-out-of-memory",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .clause = "where there is no memory for the buffer that strided strings of StringDType are "
               "sorted in, NumPy raises MemoryError",
     .source = "item_selection.c _new_sortlike, which clears the buffer that it does not have, 2.0 "
@@ -80,7 +80,7 @@ PROPERTY(runtime_string_sort_out_of_memory,
     .why    = "a program that is short of memory crashes instead of getting an exception",
     .hint   = NOT_YOURS "; sort a contiguous copy",
     .looks  = "array[::2].sort() of StringDType to raise MemoryError: NumPy crashed",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     char function[] = "sort_strings";
     python_call("runtime", "expect_strings");
@@ -90,41 +90,41 @@ PROPERTY(runtime_string_sort_out_of_memory,
 
 PROPERTY(runtime_structured_sort_out_of_memory,
     .id     = "runtime.structured-sort-out-of-memory",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .clause = "where there is no memory to compare records in, a sort of them raises MemoryError",
     .source = "arraytypes.c.src VOID_compare, whose failure counts as equal, 1.22 to 2.5",
     .why    = "the sort succeeds, in the wrong order",
     .hint   = NOT_YOURS "; make the fields aligned and in the machine's byte order",
     .looks  = "record 1 of 12, sorted without memory to be (1, 7053, b'53'): (1, 9141, b'41')",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "structured_sort");
 }
 
 PROPERTY(runtime_fromiter_of_nothing,
     .id     = "runtime.fromiter-of-nothing",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .clause = "np.fromiter of an iterator that has nothing, though it expected more, makes an "
               "array of no items",
     .source = "ctors.c PyArray_FromIter, which leaves the shape as it was expected, 1.22",
     .why    = "the items are whatever was in the block",
     .hint   = NOT_YOURS,
     .looks  = "the shape of an array of no items, of which 7 were expected to be (0,): (7,)",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "fromiter_of_nothing");
 }
 
 PROPERTY(runtime_string_resize,
     .id     = "runtime.string-resize",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .clause = "an array of StringDType that is resized is filled up with empty strings",
     .source = "shape.c PyArray_Resize, which leaves what realloc added as it is, 2.0",
     .why    = "what realloc adds is not zero, and NumPy reads it as strings of its own",
     .hint   = NOT_YOURS "; realloc need not zero what it adds",
     .looks  = "a resized array of StringDType to be filled up with '': Failed to load string in "
               "StringDType getitem",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "expect_strings");
     python_call("runtime", "resize_strings");
@@ -134,41 +134,41 @@ PROPERTY(runtime_string_resize,
 
 PROPERTY(runtime_set_handler_refuses,
     .id     = "runtime.set-handler-refuses",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .clause = "SetHandler refuses what is not a capsule named mem_handler",
     .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler; alloc.c, which looks since 2.1",
     .why    = "the error comes with the next array, far from the mistake",
     .hint   = NOT_YOURS,
     .looks  = "SetHandler to refuse a str: it was put in force",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "set_handler_refuses");
 }
 
 PROPERTY(runtime_set_handler_keeps_count,
     .id     = "runtime.set-handler-keeps-count",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_RUNTIME,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .clause = "a call of SetHandler that is refused takes no reference to the handler in force",
     .source = "alloc.c PyDataMem_SetHandler, which forgets the one that it has, 2.1 to 2.5",
     .why    = "the handler in force is never released",
     .hint   = NOT_YOURS,
     .looks  = "WARN: the references to the handler in force that ten refused calls of SetHandler "
               "took to be 0: 10",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "set_handler_keeps_count");
 }
 
 PROPERTY(runtime_set_handler_looks,
     .id     = "runtime.set-handler-looks",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_RUNTIME,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .clause = "SetHandler refuses a handler of another version, without one of its functions, or "
               "whose name has no end",
     .source = "alloc.c PyDataMem_SetHandler, which does not look, 1.22 to 2.5",
     .why    = "a function that is NULL is called all the same",
     .hint   = NOT_YOURS "; the group abi looks for it",
     .looks  = "WARN: SetHandler to refuse a handler with no malloc: it was put in force",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "set_handler_looks");
 }
@@ -178,13 +178,13 @@ PROPERTY(runtime_set_handler_looks,
 
 PROPERTY(runtime_tracemalloc_of_refusals,
     .id     = "runtime.tracemalloc-of-refusals",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .clause = "a request that the handler refuses changes nothing of what tracemalloc shows",
     .source = "alloc.c PyDataMem_UserNEW and PyDataMem_UserRENEW, which trace NULL up to 2.1.2",
     .why    = "memory is shown that nobody has, and what an array still has is not",
     .hint   = NOT_YOURS,
     .looks  = "the sizes traced after np.empty(1000) was refused to be [700]: [700, 1000]",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "refusals_traced");
 }
@@ -274,14 +274,14 @@ static void expect_still_there(PyArrayObject *array)
         return; /* resized, and perhaps not traced */
     if (is_dead || PyArray_DATA(array) == last.freed) {
         PyArray_CLEARFLAGS(array, NPY_ARRAY_OWNDATA); /* lest it is freed again */
-        broken("an array that was to be resized, when tracemalloc has no memory, to have a block",
-               "its block is gone, and it still points there");
+        fail("an array that was to be resized, when tracemalloc has no memory, to have a block",
+             "its block is gone, and it still points there");
     }
 }
 
 PROPERTY(runtime_tracemalloc_out_of_memory,
     .id     = "runtime.tracemalloc-out-of-memory",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .clause = "where tracemalloc has no memory to record a block, the block is given back with its "
               "size or kept unrecorded, and an array that was to be resized still has one",
     .source = "alloc.c PyDataMem_UserNEW_ZEROED, which frees with size 1, and PyDataMem_UserRENEW, "
@@ -290,7 +290,7 @@ PROPERTY(runtime_tracemalloc_out_of_memory,
     .hint   = NOT_YOURS,
     .looks  = "np.zeros(1000), when tracemalloc has no memory, to give back its 1000 bytes: "
               "free(0x55d0c0a8, 1)",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     static PyDataMem_Handler refusing = {
         .name = "refusing",
@@ -331,7 +331,7 @@ PROPERTY(runtime_tracemalloc_out_of_memory,
 
 PROPERTY(runtime_setstate_without_handler,
     .id     = "runtime.setstate-without-handler",
-    .level  = SHOULD, .basis = BASIS_QOI, .judge = JUDGE_RUNTIME,
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .clause = "__setstate__ on an array that owns memory without a handler gives that memory to "
               "free(), as the array's end does",
     .source = "methods.c array_setstate, which refuses up to 2.4",
@@ -339,7 +339,7 @@ PROPERTY(runtime_setstate_without_handler,
     .hint   = NOT_YOURS,
     .looks  = "WARN: __setstate__ to give the memory to free() and go on: no memory handler found "
               "but OWNDATA flag set",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "setstate_without_handler");
 }
@@ -349,7 +349,7 @@ PROPERTY(runtime_setstate_without_handler,
 
 PROPERTY(runtime_free_size,
     .id     = "runtime.free-size",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .clause = "on every route free is told the size that was asked for, but for arrays without "
               "elements",
     .source = "NEP 49, PyDataMemAllocator: free's size; arrayobject.c array_dealloc, shape.c, "
@@ -358,14 +358,14 @@ PROPERTY(runtime_free_size,
     .hint   = NOT_YOURS "; look the size up",
     .looks  = "free to be told the size asked for in shrunk: free(0x55d0c0a8, 40000) of a block of "
               "56 bytes",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "free_size");
 }
 
 PROPERTY(runtime_free_size_of_empty,
     .id     = "runtime.free-size-of-empty",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .clause = "free is told the size that was asked for where an array has no elements, too",
     .source = "NEP 49, PyDataMemAllocator: free's size; ctors.c array_from_text, 1.22 to 2.5; "
               "shape.c PyArray_Resize, ctors.c PyArray_FromIter and PyArray_FromFile, up to 2.3",
@@ -373,14 +373,14 @@ PROPERTY(runtime_free_size_of_empty,
     .hint   = NOT_YOURS "; look the size up",
     .looks  = "free to be told the size asked for in no_words: free(0x55d0c0a8, 1) of a block of 8 "
               "bytes",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "free_size_of_empty");
 }
 
 PROPERTY(runtime_free_size_after_refusal,
     .id     = "runtime.free-size-after-refusal",
-    .level  = MUST, .basis = BASIS_NEP, .judge = JUDGE_RUNTIME,
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .clause = "free is told the size that was asked for where a growing text was refused memory, "
               "too",
     .source = "NEP 49, PyDataMemAllocator: free's size; ctors.c array_from_text, 1.22 to 2.5",
@@ -388,7 +388,7 @@ PROPERTY(runtime_free_size_after_refusal,
     .hint   = NOT_YOURS "; look the size up",
     .looks  = "free to be told the size asked for, request 3 refused: free(0x55d0c0a8, 32768) of a "
               "block of 65536 bytes",
-    .world  = WORLD_UNLOADED)
+    .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "free_size_after_refusal");
 }

@@ -38,13 +38,13 @@ def subject_name():
 
 def expect(held, expected, seen):
     if not held:
-        _conform.broken(expected, seen)
+        _conform.fail(expected, seen)
 
 
 def same(seen, expected, what):
     """Broken where the two differ; `what` says of what they are."""
     if seen != expected:
-        _conform.broken("%s to be %r" % (what, expected), repr(seen))
+        _conform.fail("%s to be %r" % (what, expected), repr(seen))
 
 
 def address_of(array):
@@ -85,7 +85,7 @@ class Handler:
         """Nothing came to it that was not its own, and everything came back."""
         for kind, line, _, _ in _conform.notes(self.capsule):
             if kind != "wrong-size":
-                _conform.broken("%s to be given its own blocks alone" % self.name, line)
+                _conform.fail("%s to be given its own blocks alone" % self.name, line)
         live = _conform.counts(self.capsule)["live_blocks"]
         same(live, 0, "the blocks of %s that were not freed %s" % (self.name, when))
 
@@ -93,7 +93,7 @@ class Handler:
 def expect_in_force(capsule, name, when):
     now = _conform.get_handler()
     if now is not capsule:
-        _conform.broken(
+        _conform.fail(
             "%s to be in force %s" % (name, when),
             "%s is" % handler_name() if handler_name() != name else "another one of that name",
         )
@@ -117,7 +117,7 @@ class Filled:
         seen = self.array[:size].tobytes()
         if seen != expected:
             at = [a == b for a, b in zip(seen, expected)].index(False)
-            _conform.broken(
+            _conform.fail(
                 "byte %d of %d to be 0x%02x %s" % (at, len(expected), expected[at], when),
                 "0x%02x" % seen[at],
             )

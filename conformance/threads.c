@@ -6,11 +6,11 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "battery.h"
-#include "clock.h"
-#include "gil_watch.h"
-#include "jostle.h"
-#include "python.h"
+#include "base/clock.h"
+#include "harness/gil_watch.h"
+#include "harness/harness.h"
+#include "harness/perturb.h"
+#include "python/python.h"
 
 GROUP(threads, 6, "Calls from several threads, most of them without the GIL.");
 
@@ -94,7 +94,7 @@ static void use_all_here(void *unused)
 
 PROPERTY(threads_first_call,
     .id     = "threads.first-call",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "each of the four functions can be the first that a new thread calls",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy 1.22 to 2.5: "
               "arrayobject.c array_dealloc and shape.c PyArray_Resize in any thread",
@@ -102,13 +102,13 @@ PROPERTY(threads_first_call,
               "anything",
     .hint   = "make a thread's own state on demand in all four, and for any number of threads",
     .looks  = "CRASH: SIGSEGV at address 0, inside free(0x7f1b2c000b70, 100)",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     struct newcomer newcomers[FIRSTS];
     pthread_barrier_t ready;
     for (size_t i = 0; i < FIRSTS; i++)
         newcomers[i] = (struct newcomer){.first = (enum first_call)i};
-    expect_sound(use_all_here, NULL, "in the main thread");
+    control_run(use_all_here, NULL, "in the main thread");
     in_threads(1, make_inherited, newcomers, sizeof newcomers);
     for (size_t i = 0; i < FIRSTS; i++) /* one after the other */
         in_threads(1, call_first, &newcomers[i], sizeof newcomers[i]);
@@ -235,8 +235,8 @@ static bool has_done_enough(const struct mixer *m)
 {
     struct timespec used;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return is_slow() || (clock_now() - m->begun >= LEAST_NS &&
-                         (used.tv_sec > 0 || used.tv_nsec >= LEAST_CPU_NS));
+    return is_instrumented() || (clock_now() - m->begun >= LEAST_NS &&
+                                 (used.tv_sec > 0 || used.tv_nsec >= LEAST_CPU_NS));
 }
 
 /* Does enough, and then goes on as company for the others. */
@@ -245,7 +245,7 @@ static void mix(void *data)
     struct mixer *m = data;
     bool enough = false;
     pthread_barrier_wait(m->ready);
-    jostle_begin(m->number);
+    perturb_begin(m->number);
     m->begun = clock_now();
     for (size_t round = 0; atomic_load(m->busy) > 0; round++) {
         for (size_t step = 0; step < STEPS; step++) {
@@ -260,14 +260,14 @@ static void mix(void *data)
         }
     }
     end_slots(m);
-    jostle_end();
+    perturb_end();
 }
 
 /* The same by one thread, without company. */
 static void mix_alone(void *unused)
 {
     enum { ROUNDS = 24 };
-    struct mixer m = {.random = {random_next(chance())}};
+    struct mixer m = {.random = {random_next(rng())}};
     (void)unused;
     for (size_t round = 0; round < ROUNDS; round++) {
         for (size_t step = 0; step < STEPS; step++) {
@@ -282,7 +282,7 @@ static void mix_alone(void *unused)
 
 PROPERTY(threads_concurrent,
     .id     = "threads.concurrent",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "the four functions can be called from several threads at once, without the GIL",
     .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL while "
               "others hold it; with a free-threaded CPython (NumPy 2.1 and later) all four so",
@@ -290,18 +290,18 @@ PROPERTY(threads_concurrent,
     .hint   = "a lock round every list, table and counter that threads share, in all four "
               "functions, or lists of each thread's own",
     .looks  = "FAIL: byte 0 of 64 to be 0x41 as it was written, beside 2 other threads; seen 0x9a",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     struct mixer mixers[THREADS] = {0};
     pthread_barrier_t ready;
     atomic_int busy = THREADS;
-    expect_sound(mix_alone, NULL, "in one thread alone");
+    control_run(mix_alone, NULL, "in one thread alone");
     pthread_barrier_init(&ready, NULL, THREADS);
     for (size_t i = 0; i < THREADS; i++) {
         mixers[i].number = i;
         mixers[i].ready = &ready;
         mixers[i].busy = &busy;
-        mixers[i].random = (struct random){random_next(chance())};
+        mixers[i].random = (struct random){random_next(rng())};
         mixers[i].last_pattern = i << 32;
     }
     in_threads(THREADS, mix, mixers, sizeof mixers[0]);
@@ -407,17 +407,17 @@ static void change_and_pass(struct station *s)
 static void stand(void *data)
 {
     struct station *s = data;
-    jostle_begin(s->number);
+    perturb_begin(s->number);
     if (s->number == 0)
         make_and_meet(s);
     else
         change_and_pass(s);
-    jostle_end();
+    perturb_end();
 }
 
 PROPERTY(threads_hand_over,
     .id     = "threads.hand-over",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a block can be made in one thread, resized in another and freed in a third, while "
               "all of them go on",
     .source = "NEP 49, High level design: an array keeps its handler; NumPy 1.22 to 2.5: "
@@ -427,15 +427,15 @@ PROPERTY(threads_hand_over,
               "exchange",
     .looks  = "FAIL: byte 16 of 120 to be 0xe1 as it was written, when another thread has been "
               "given the block; seen 0x33",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     static struct ring rings[STATIONS];
     struct station stations[STATIONS];
-    expect_sound(mix_alone, NULL, "in one thread alone");
+    control_run(mix_alone, NULL, "in one thread alone");
     for (size_t i = 0; i < STATIONS; i++)
         stations[i] = (struct station){.number = i,
-                                       .blocks = is_slow() ? 300 : 800,
-                                       .random = {random_next(chance())},
+                                       .blocks = is_instrumented() ? 300 : 800,
+                                       .random = {random_next(rng())},
                                        .in = &rings[i],
                                        .out = &rings[(i + 1) % STATIONS]};
     in_threads(STATIONS, stand, stations, sizeof stations[0]);
@@ -479,7 +479,7 @@ static void leave_blocks_here(void *unused)
 
 PROPERTY(threads_outlives_its_thread,
     .id     = "threads.outlives-its-thread",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a block stays as it is after the thread that made it has ended, until it is freed",
     .source = "C17 7.22.3 paragraph 1: the lifetime of an allocated object extends until its "
               "deallocation",
@@ -487,10 +487,10 @@ PROPERTY(threads_outlives_its_thread,
     .hint   = "an arena of a thread's own lives on, or is handed on with its live blocks",
     .looks  = "FAIL: byte 0 of 9 to be 0x2c as it was written, after the thread that made it "
               "ended and others came; seen 0x00",
-    .world  = WORLD_BARE)
+    .fixture  = FIXTURE_BARE)
 {
     struct blocks blocks = {0};
-    expect_sound(leave_blocks_here, NULL, "in one thread alone");
+    control_run(leave_blocks_here, NULL, "in one thread alone");
     for (size_t i = 0; i < 6; i++) {
         in_threads(1, leave_blocks, &blocks, sizeof blocks);
         blocks_verify(&blocks, "after the thread that made it ended and others came");
@@ -534,7 +534,7 @@ static void call_all(void *data)
 
 PROPERTY(threads_no_gil_needed,
     .id     = "threads.no-gil-needed",
-    .level  = MUST, .basis = BASIS_CALLER, .judge = JUDGE_HANDLER,
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "none of the four functions needs its caller to hold the GIL, or to be a thread "
               "that Python knows",
     .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL; NEP 49 "
@@ -545,7 +545,7 @@ PROPERTY(threads_no_gil_needed,
               "GIL by PyGILState_Ensure first",
     .looks  = "FAIL: the handler not to call Python's allocators without the GIL; it called "
               "PyMem_Malloc",
-    .world  = WORLD_PYTHON)
+    .fixture  = FIXTURE_PYTHON)
 {
     char nothing;
     gil_watch();

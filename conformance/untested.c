@@ -2,7 +2,7 @@
  *
  * Clauses that hold for a handler and that nothing here can test, for docs/clauses.md.
  */
-#include "property.h"
+#include "model/property.h"
 
 UNTESTED(
     outlives_its_blocks,

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "python_path.h"
-#include "text.h"
+#include "python/python_path.h"
+#include "base/text.h"
 
 enum { OPT_HELP = 256, OPT_ISOLATED, OPT_PYTHON, OPT_TRACEBACK, OPT_VERSION };
 

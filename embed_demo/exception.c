@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "arguments.h"
-#include "text.h"
+#include "base/text.h"
 
 /* The three parts of an exception, owned. */
 struct exception {

@@ -9,7 +9,7 @@
 
 #include "arguments.h"
 #include "exception.h"
-#include "text.h"
+#include "base/text.h"
 
 const char *interpreter_start(const char *python, bool isolated, int argc, char **argv)
 {

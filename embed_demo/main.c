@@ -22,10 +22,10 @@
 #include "exception.h"
 #include "host.h"
 #include "interpreter.h"
-#include "subject.h"
+#include "subject/subject.h"
 #include "tables.h"
 #include "tally.h"
-#include "text.h"
+#include "base/text.h"
 #include "workers.h"
 
 #ifndef SOURCE_DEMO

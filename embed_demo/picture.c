@@ -6,7 +6,7 @@
  */
 #include "picture.h"
 
-#include "text.h"
+#include "base/text.h"
 
 #ifdef HAVE_LIBPNG
 

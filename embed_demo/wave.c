@@ -19,7 +19,7 @@
 #include "loan.h"
 #include "picture.h"
 #include "tally.h"
-#include "text.h"
+#include "base/text.h"
 #include "wave.h"
 #include "workers.h"
 

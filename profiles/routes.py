@@ -96,8 +96,8 @@ class Route:
         _conform_exec.begin_part("%s: %s" % (group, self.name))
         try:
             if self.refused:
-                nth, _, onwards = str(self.refused).partition(" ")
-                _conform_exec.refuse(int(nth), bool(onwards))
+                nth, _, keep_failing = str(self.refused).partition(" ")
+                _conform_exec.refuse(int(nth), bool(keep_failing))
             exec(self.code, names)
         except self.raises:
             pass

@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "coordinator.h"
-#include "exec.h"
-#include "options.h"
-#include "property.h"
-#include "replay_command.h"
-#include "report.h"
-#include "static_tls.h"
-#include "subject.h"
-#include "text.h"
+#include "base/text.h"
+#include "commands/battery.h"
+#include "commands/exec.h"
+#include "commands/replay.h"
+#include "model/options.h"
+#include "model/property.h"
+#include "report/report.h"
+#include "subject/static_tls.h"
+#include "subject/subject.h"
 
 /* The properties that the filters take; leaves where there are none. */
 static const struct property **chosen(const struct options *options, size_t *count)
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     case COMMAND_REPLAY:
         return replay_command(&options, argv);
     case COMMAND_RUN:
-        return coordinator_run(&options, argv);
+        return battery_run(&options, argv);
     }
     free(properties);
     if (fflush(stdout) != 0 || ferror(stdout))

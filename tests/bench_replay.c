@@ -17,10 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "history.h"
-#include "replay.h"
-#include "subject.h"
-#include "text.h"
+#include "subject/subject.h"
+#include "trace/replay.h"
 
 #include "libc_handler.h"
 

@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "battery.h"
-#include "coordinator.h"
-#include "options.h"
-#include "python.h"
+#include "commands/battery.h"
+#include "harness/harness.h"
+#include "model/options.h"
+#include "python/python.h"
 
 enum { EACH = 400 };
 
@@ -29,16 +29,16 @@ static void do_nothing(void)
 {
 }
 
-static void add(struct property *property, const char *id, enum world world)
+static void add(struct property *property, const char *id, enum fixture fixture)
 {
     *property = (struct property){.id = id,
-                                  .judge = JUDGE_HANDLER,
+                                  .target = TARGET_HANDLER,
                                   .clause = "the property comes to its end",
                                   .source = "nep49.h",
                                   .why = "what is left is the runner's own work",
                                   .hint = "see conform --explain abi.loads",
                                   .looks = "FAIL",
-                                  .world = world,
+                                  .fixture = world,
                                   .run = do_nothing,
                                   .file = __FILE__,
                                   .line = __LINE__};
@@ -49,12 +49,12 @@ __attribute__((constructor)) static void register_all(void)
 {
     static struct property first, nothing[EACH], loading[EACH];
     static char ids[2][EACH][16];
-    add(&first, "abi.loads", WORLD_BARE);
+    add(&first, "abi.loads", FIXTURE_BARE);
     for (int i = 0; i < EACH; i++) {
         snprintf(ids[0][i], sizeof ids[0][i], "nothing.%d", i);
         snprintf(ids[1][i], sizeof ids[1][i], "loading.%d", i);
-        add(&nothing[i], ids[0][i], WORLD_UNLOADED);
-        add(&loading[i], ids[1][i], WORLD_BARE);
+        add(&nothing[i], ids[0][i], FIXTURE_UNLOADED);
+        add(&loading[i], ids[1][i], FIXTURE_BARE);
     }
 }
 
@@ -114,5 +114,5 @@ int main(int argc, char **argv)
         return 0;
     }
     options_read(argc, argv, &options);
-    return coordinator_run(&options, argv);
+    return battery_run(&options, argv);
 }

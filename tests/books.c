@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "memcheck.h"
+#include "base/instrumented.h"
 
 /* Behind the books: libc, refusing whatever is bigger than ctx says. */
 static void *small_malloc(void *ctx, size_t size)

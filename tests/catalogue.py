@@ -40,10 +40,10 @@ def main():
         text = described.get(identity, "")
         sourced = re.search(r"^\* Source: \S", text, re.M)
         tap.point(sourced, identity + " has a clause with a source", text)
-    with open(os.path.join(suite.SOURCE, "src", "runner", "blame.c"), encoding="utf-8") as file:
+    with open(os.path.join(suite.SOURCE, "src", "model", "attribution.c"), encoding="utf-8") as file:
         owners = re.findall(r'"([a-z]+\.[a-z0-9-]{2,})"', file.read())
     tap.point(len(owners) > 10 and not set(owners) - set(ids),
-              "the properties that are blamed for a kind of call are there", owners)
+              "the properties that answer for a kind of call are there", owners)
     extra = sorted(set(described) - set(ids))
     tap.point(not extra, "no clause is without a property", extra)
     untested = made.partition("## What nothing here can test")[2]

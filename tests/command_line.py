@@ -126,7 +126,7 @@ def option_cases():
            r"--s is short for .*--seed, .*--skip, --stacks, --strict")
     yield "ambiguous between opposites", ["--ver"], r"--verbose, --version"
     for name in ("clauses", "exec", "fail-each", "help", "list", "list-handlers", "memcheck",
-                 "no-fork", "onwards", "quiet", "shuffle", "stacks", "strict", "until-fail",
+                 "no-fork", "keep-failing", "quiet", "shuffle", "stacks", "strict", "until-fail",
                  "untimed", "verbose", "version"):
         yield "a value for --" + name, ["--%s=1" % name], r"--%s takes no value" % name
     yield "a value for an abbreviation", ["--qui=1"], r"--quiet takes no value"

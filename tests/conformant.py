@@ -69,7 +69,7 @@ def battery(arguments, env):
         return result, None, []
     others = [p for p in report["properties"] if p["verdict"] not in ("PASS", "SKIP")]
     result.stdout = "\n".join("%(verdict)s %(id)s: %(message)s" % each for each in others)
-    return result, report, [p["id"] for p in others if p["judge"] == "handler"]
+    return result, report, [p["id"] for p in others if p["target"] == "handler"]
 
 
 def judge_sound(tap, what, result, report, others):

@@ -42,7 +42,7 @@ def embed(folder, names):
 def compiled_output(folder):
     with open(os.path.join(folder, "printer.c"), "w") as file:
         file.write(PRINTER)
-    compiler = os.environ["CC"].split() + ["-I", os.path.join(TOP, "src", "python")]
+    compiler = os.environ["CC"].split() + ["-I", os.path.join(TOP, "src")]
     subprocess.run(compiler + ["-o", "printer", "printer.c", "table.c"], cwd=folder, check=True)
     return subprocess.run(
         [os.path.join(folder, "printer")], stdout=subprocess.PIPE, check=True

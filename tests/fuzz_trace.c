@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replay.h"
-#include "trace.h"
-#include "trace_format.h"
+#include "trace/replay.h"
+#include "trace/trace.h"
+#include "trace/trace_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

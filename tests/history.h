@@ -5,8 +5,8 @@
 #ifndef CONFORM_TESTS_HISTORY_H
 #define CONFORM_TESTS_HISTORY_H
 
-#include "random.h"
-#include "trace.h"
+#include "base/random.h"
+#include "trace/trace.h"
 
 enum history_kind {
     HISTORY_LOOPS,    /* a program that computes with arrays in loops: one body many times over */

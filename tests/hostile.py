@@ -104,7 +104,7 @@ def right_code(properties):
     verdicts = [each["verdict"] for each in properties]
     if any(map(is_bad, verdicts)):
         return 1
-    short = any(p["verdict"] == "INCOMPLETE" and p["level"] == "MUST" and p["judge"] == "handler"
+    short = any(p["verdict"] == "INCOMPLETE" and p["level"] == "MUST" and p["target"] == "handler"
                 for p in properties)
     return 4 if "BROK" in verdicts else 5 if short else 0
 

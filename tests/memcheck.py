@@ -140,7 +140,7 @@ def references(tap):
     for name in wholes:
         result, report, left = memcheck("--handler=" + name)
         bad = [p for p in report["properties"]
-               if p["verdict"] not in ("PASS", "SKIP") and p["judge"] == "handler"]
+               if p["verdict"] not in ("PASS", "SKIP") and p["target"] == "handler"]
         skipped = [p["id"] for p in report["properties"] if p["verdict"] == "SKIP"]
         held = result.code == CONFORMANT and report["whole"] and not bad and not left
         tap.point(held, name + " has no error", "%s\n%s\n%s" % (result, bad, left))

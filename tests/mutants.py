@@ -71,7 +71,7 @@ def read_catalogue(tap):
     tap.point(result.code == 0, "a sound handler passes what the mutants are to fail", result)
     properties = json.loads(result.stdout)["properties"]
     skipped = {p["id"]: p["message"] for p in properties if p["verdict"] == "SKIP"}
-    return {p["id"]: p["judge"] == "handler" for p in properties}, skipped
+    return {p["id"]: p["target"] == "handler" for p in properties}, skipped
 
 
 def verdicts_of(handler, filters):

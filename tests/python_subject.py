@@ -55,7 +55,7 @@ def bad_of(module, attribute, environment):
     """The handler properties that speak against it in the whole battery, and the result."""
     result = suite.conform("-H", "python:%s:%s" % (module, attribute), "--json=-", env=environment)
     report = json.loads(result.stdout) if result.stdout.startswith("{") else {"properties": []}
-    properties = [p for p in report["properties"] if p["judge"] == "handler"]
+    properties = [p for p in report["properties"] if p["target"] == "handler"]
     if len(properties) < 100:
         return ["too few properties"], result
     return [p["id"] for p in properties if p["verdict"] not in ("PASS", "SKIP")], result

@@ -87,7 +87,7 @@ def told_tally(properties):
     for each in properties:
         told = words[each["verdict"]]
         plain = ("PASS", "SKIP", "BROK", "INCOMPLETE")
-        if each["judge"] == "runtime" and each["verdict"] not in plain:
+        if each["target"] == "runtime" and each["verdict"] not in plain:
             told = "that NumPy itself breaks"
         tally[told] = tally.get(told, 0) + 1
     return {told: str(count) for told, count in tally.items()}
@@ -137,7 +137,7 @@ def other_readers(tap, what, report):
     reads the XML."""
     bad = {"FAIL", "CRASH", "TIMEOUT", "BROK", "INCOMPLETE"}
     bad |= {"WARN"} if report.strict else set()
-    judges = {p["id"]: p["judge"] for p in report.json["properties"]}
+    judges = {p["id"]: p["target"] for p in report.json["properties"]}
     should = {p["id"] for p in report.json["properties"] if p["level"] == "SHOULD"}
     counted = {i: v == "BROK" or (v in bad and judges[i] == "handler"
                                   and (v != "INCOMPLETE" or report.strict or i not in should))

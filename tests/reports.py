@@ -106,7 +106,7 @@ def members(tap, what, report, name):
         and report.json["seconds"] >= 0
     )
     tap.point(held, what + ": JSON has all that is known of the run", report.raw["r.json"][:900])
-    keys = {"id", "level", "basis", "judge", "verdict", "message", "seconds"}
+    keys = {"id", "level", "basis", "target", "verdict", "message", "seconds"}
     more = {"clause", "source", "hint", "again"}
     held = all(
         keys <= set(p) and (p["verdict"] in ("PASS", "SKIP") or more <= set(p))
@@ -176,7 +176,7 @@ def blames_the_owner(tap):
     for mutant, owners in OWNERS.items():
         handler = os.path.join(suite.FAULTY, "faulty.so:" + mutant)
         report = Report(handler, "--strict")
-        against = [p["id"] for p in report.json["properties"] if p["judge"] == "handler"
+        against = [p["id"] for p in report.json["properties"] if p["target"] == "handler"
                    and p["verdict"] not in ("PASS", "SKIP")]
         pointing = [p for p in report.json["properties"]
                     if re.search("goes wrong, which is for (%s) to say$" % "|".join(owners),

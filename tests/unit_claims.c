@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "claims.h"
+#include "subject/claims.h"
 
 static const struct {
     const char *words;

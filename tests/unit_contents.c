@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/drive/contents.c: what is written is found, and what is changed is seen.
+ * src/base/contents.c: what is written is found, and what is changed is seen.
  */
 #include "unit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "contents.h"
-#include "random.h"
+#include "base/contents.h"
+#include "base/random.h"
 
 /* ck_assert writes to a file each time that it is passed: too slow for loops. */
 #define SURE(condition, ...)                                                                       \

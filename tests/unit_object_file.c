@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "object_file.h"
+#include "subject/object_file.h"
 
 static char folder[] = "unit-object-XXXXXX", path[sizeof folder + 8];
 

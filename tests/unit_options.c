@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/options.c: which properties --run and --skip take.  What the command line says no to ends the
- * program, and is tested by tests/command_line.py.
+ * src/model/options.c: which properties --run and --skip take.  What the command line says no to
+ * ends the program, and is tested by tests/command_line.py.
  */
 #include "unit.h"
 
-#include "options.h"
+#include "model/options.h"
 
 /* --run and --skip in their order: "+glob" and "-glob". */
 static const struct {

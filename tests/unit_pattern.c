@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/drive/pattern.c: what blocks are filled with.
+ * src/base/pattern.c: what blocks are filled with.
  */
 #include "unit.h"
 
 #include <stdint.h>
 #include <string.h>
 
-#include "pattern.h"
+#include "base/pattern.h"
 
 enum { MOST = 80 };
 

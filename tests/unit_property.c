@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/runner/property.c: the registry, here with properties of its own instead of the battery. They
+ * src/model/property.c: the registry, here with properties of its own instead of the battery. They
  * are what tests/unit_report.c reports about, too.
  */
 #include "unit.h"
 
 #include <string.h>
 
-#include "property.h"
+#include "model/property.h"
 
 #define PLAIN .clause = "it holds", .source = "here", .why = "because", .hint = "do it"
 
@@ -31,7 +31,7 @@ PROPERTY(sooner_first, .id = "sooner.first", .level = MUST, .basis = BASIS_C, PL
 }
 
 PROPERTY(later_second, .id = "later.aa-second", .level = SHOULD, .basis = BASIS_QOI,
-         .judge = JUDGE_RUNTIME, .world = WORLD_FRESH, PLAIN)
+         .target = TARGET_RUNTIME, .fixture = FIXTURE_FRESH, PLAIN)
 {
     ran = "later.aa-second";
 }
@@ -71,8 +71,8 @@ START_TEST(what_is_not_said_is_a_must_for_the_handler)
 {
     const struct property *property = property_find("stray.has-no-group");
     ck_assert_int_eq(property->level, MUST);
-    ck_assert_int_eq(property->judge, JUDGE_HANDLER);
-    ck_assert_int_eq(property->world, WORLD_PYTHON);
+    ck_assert_int_eq(property->target, TARGET_HANDLER);
+    ck_assert_int_eq(property->fixture, FIXTURE_PYTHON);
 }
 END_TEST
 
@@ -101,8 +101,8 @@ START_TEST(words_of_the_reports)
     ck_assert_str_eq(basis_name(BASIS_CALLER), "CALLER");
     ck_assert_str_eq(basis_name(BASIS_CLAIM), "CLAIM");
     ck_assert_str_eq(basis_name(BASIS_QOI), "QOI");
-    ck_assert_str_eq(judge_name(JUDGE_HANDLER), "handler");
-    ck_assert_str_eq(judge_name(JUDGE_RUNTIME), "runtime");
+    ck_assert_str_eq(target_name(TARGET_HANDLER), "handler");
+    ck_assert_str_eq(target_name(TARGET_RUNTIME), "runtime");
 }
 END_TEST
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/random.h: the same numbers on every machine, and other ones for each property.
+ * src/base/random.h: the same numbers on every machine, and other ones for each property.
  */
 #include "unit.h"
 
-#include "random.h"
+#include "base/random.h"
 
 /* splitmix64 from state 0 and from 1234567, as its authors' C code gives them. */
 static const struct {

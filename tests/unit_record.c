@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/runner/record.c: the memory that processes share, and the fence around one property's part of
+ * src/model/record.c: the memory that processes share, and the fence around one property's part of
  * it.
  */
 #include "unit.h"
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "record.h"
+#include "model/record.h"
 
 enum { COUNT = 5 };
 

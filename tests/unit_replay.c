@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "history.h"
-#include "replay.h"
-#include "subject.h"
-#include "text.h"
-#include "trace.h"
+#include "subject/subject.h"
+#include "trace/replay.h"
+#include "trace/trace.h"
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
+#include "report/report.h"
 
 enum { COUNT = 4, RUNTIME = 2 }; /* properties, and the one of them about NumPy itself */
 

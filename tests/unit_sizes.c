@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/drive/sizes.c: which sizes the battery asks for.
+ * src/harness/sizes.c: which sizes the battery asks for.
  */
 #include "unit.h"
 
 #include <stdint.h>
 
-#include "sizes.h"
+#include "harness/sizes.h"
 
 START_TEST(sizes_rise_to_the_end)
 {

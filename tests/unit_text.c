@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/text.c: formatting without ownership, and the cleaning of untrusted bytes.
+ * src/base/text.c: formatting without ownership, and the cleaning of untrusted bytes.
  */
 #include "unit.h"
 
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "random.h"
-#include "text.h"
+#include "base/random.h"
+#include "base/text.h"
 
 /* ---- text --------------------------------------------------------------------------------- */
 

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "history.h"
-#include "trace.h"
-#include "trace_format.h"
+#include "trace/trace.h"
+#include "trace/trace_format.h"
 
 /* ck_assert writes to a file each time that it is passed: too slow for loops. */
 #define SURE(condition, ...)                                                                       \

@@ -4,13 +4,13 @@
  */
 #define CONFORM_WANTS_PYTHON_API
 #define CONFORM_IMPORTS_ARRAY
-#include "python.h"
+#include "python/python.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "memcheck.h"
-#include "text.h"
+#include "base/instrumented.h"
+#include "base/text.h"
 
 static PyThreadState *released;
 

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "record.h"
+#include "model/record.h"
 
 /* Starts the interpreter whose executable is at `path` (that of a virtual environment gives its
  * packages) and imports NumPy; the GIL is held afterwards.  Fills in `environment`.  NULL, or one

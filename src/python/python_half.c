@@ -3,15 +3,15 @@
  * Importing our own .py files out of this program, and calling what is in them.
  */
 #define CONFORM_WANTS_PYTHON_API
-#include "python.h"
+#include "python/python.h"
 
-#include "python_half.h"
+#include "python/python_half.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "python_sources.h"
-#include "text.h"
+#include "base/text.h"
+#include "python/python_sources.h"
 
 static const struct python_source *find_source(const char *name)
 {

@@ -3,7 +3,7 @@
  * Asking an executable which Python it is.  An embedded interpreter that is told of another
  * version, or of no Python at all, starts none the less, with packages from somewhere else.
  */
-#include "python_path.h"
+#include "python/python_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "base/text.h"
 
 /* Not realpath: the link in a virtual environment is what tells Python of it. */
 static char *make_absolute(const char *path)

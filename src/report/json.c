@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report.h"
-#include "text.h"
+#include "base/text.h"
+#include "report/report.h"
 
 /* The claims, word by word. */
 static json_t *claims_array(const struct load *load)
@@ -50,9 +50,9 @@ static json_t *property_object(const struct run *run, size_t i)
     const struct record *record = run->records[i];
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "id", property->id, "level",
-                  level_name(property->level), "basis", basis_name(property->basis), "judge",
-                  judge_name(property->judge), "verdict", verdict_name(record->verdict), "message",
-                  record_message(record), "seconds", record->seconds);
+                  level_name(property->level), "basis", basis_name(property->basis), "target",
+                  target_name(property->target), "verdict", verdict_name(record->verdict),
+                  "message", record_message(record), "seconds", record->seconds);
     if (record->verdict != PASS && record->verdict != SKIP) {
         json_object_set_new(object, "clause", json_string(property->clause));
         json_object_set_new(object, "source", json_string(property->source));
@@ -68,7 +68,7 @@ static json_t *property_object(const struct run *run, size_t i)
 
 static json_t *tally_object(const struct run *run)
 {
-    struct tally handler = run_tally(run, JUDGE_HANDLER), runtime = run_tally(run, JUDGE_RUNTIME);
+    struct tally handler = run_tally(run, TARGET_HANDLER), runtime = run_tally(run, TARGET_RUNTIME);
     json_t *object = json_object();
     for (int verdict = PASS; verdict < VERDICT_COUNT; verdict++)
         json_object_set_new(object, verdict_name((enum verdict)verdict),

@@ -5,8 +5,8 @@
 #include <libxml/xmlwriter.h>
 #include <string.h>
 
-#include "report.h"
-#include "text.h"
+#include "base/text.h"
+#include "report/report.h"
 
 /* What JUnit calls it. */
 enum outcome { PASSED, FAILURE, ERROR, SKIPPED };
@@ -18,7 +18,7 @@ static enum outcome outcome_of(const struct run *run, size_t i)
         return SKIPPED;
     if (record->verdict == BROK)
         return ERROR;
-    if (run->properties[i]->judge == JUDGE_RUNTIME)
+    if (run->properties[i]->target == TARGET_RUNTIME)
         return PASSED;
     if (record->verdict == CRASH || record->verdict == TIMEOUT || incompleteness_counts(run, i))
         return ERROR;

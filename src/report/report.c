@@ -2,7 +2,7 @@
  *
  * What all report formats share: counting, concluding, wording, and the files.
  */
-#include "report.h"
+#include "report/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,15 +16,15 @@
 #include <gnu/libc-version.h>
 #endif
 
-#include "text.h"
+#include "base/text.h"
 
 /* ---- the conclusion ----------------------------------------------------------------------- */
 
-struct tally run_tally(const struct run *run, enum judge judge)
+struct tally run_tally(const struct run *run, enum target target)
 {
     struct tally tally = {{0}};
     for (size_t i = 0; i < run->count; i++) {
-        if (run->properties[i]->judge == judge)
+        if (run->properties[i]->target == target)
             tally.of[run->records[i]->verdict]++;
     }
     return tally;
@@ -44,7 +44,7 @@ static size_t against(const struct run *run, const struct tally *tally)
 
 bool incompleteness_counts(const struct run *run, size_t i)
 {
-    return run->records[i]->verdict == INCOMPLETE && run->properties[i]->judge == JUDGE_HANDLER &&
+    return run->records[i]->verdict == INCOMPLETE && run->properties[i]->target == TARGET_HANDLER &&
            (run->properties[i]->level == MUST || run->options->strict);
 }
 
@@ -58,7 +58,7 @@ static size_t incomplete(const struct run *run)
 
 enum exit_code run_exit_code(const struct run *run)
 {
-    struct tally handler = run_tally(run, JUDGE_HANDLER), runtime = run_tally(run, JUDGE_RUNTIME);
+    struct tally handler = run_tally(run, TARGET_HANDLER), runtime = run_tally(run, TARGET_RUNTIME);
     int load = atomic_load(&run->load->state);
     if (load == LOAD_FAILED)
         return EXIT_CANNOT_LOAD;
@@ -80,7 +80,7 @@ bool run_is_whole(const struct run *run)
 
 const char *run_conclusion(const struct run *run)
 {
-    struct tally tally = run_tally(run, JUDGE_HANDLER);
+    struct tally tally = run_tally(run, TARGET_HANDLER);
     size_t bad = against(run, &tally);
     switch (run_exit_code(run)) {
     case EXIT_CONFORMANT:

@@ -7,11 +7,11 @@
 
 #include <stdio.h>
 
-#include "object_file.h"
-#include "options.h"
-#include "property.h"
-#include "record.h"
-#include "subject.h"
+#include "model/options.h"
+#include "model/property.h"
+#include "model/record.h"
+#include "subject/object_file.h"
+#include "subject/subject.h"
 
 /* A run that has ended: everything that a report says. */
 struct run {
@@ -29,11 +29,11 @@ struct run {
     double seconds;                /* from start to end */
 };
 
-/* How many of the run's properties have each verdict; those of one judge alone. */
+/* How many of the run's properties have each verdict; those of one target alone. */
 struct tally {
     size_t of[VERDICT_COUNT];
 };
-struct tally run_tally(const struct run *run, enum judge judge);
+struct tally run_tally(const struct run *run, enum target target);
 
 /* 0 conformant, 1 not, 3 and 77 where no handler came of loading the subject, 4 where the harness
  * broke and 5 where a property is INCOMPLETE, and nothing else is wrong. */

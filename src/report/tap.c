@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "report.h"
-#include "text.h"
+#include "base/text.h"
+#include "report/report.h"
 
 /* In a description "#" starts a directive, and a backslash hides it. */
 static void print_escaped(FILE *file, const char *words)
@@ -39,7 +39,7 @@ static void print_point(FILE *file, const struct run *run, size_t i)
     if (record->verdict == SKIP) {
         fputs(" # SKIP ", file);
         print_escaped(file, record_seen(record));
-    } else if (property->judge == JUDGE_RUNTIME && !holds && record->verdict != BROK) {
+    } else if (property->target == TARGET_RUNTIME && !holds && record->verdict != BROK) {
         fputs(" # TODO it is NumPy's, not the handler's", file);
     } else if (record->verdict == WARN && !run->options->strict) {
         fputs(" # TODO a SHOULD is broken", file);
@@ -52,7 +52,7 @@ static void print_point(FILE *file, const struct run *run, size_t i)
     fputs("  ---\n", file);
     print_yaml(file, "verdict", verdict_name(record->verdict));
     print_yaml(file, "level", level_name(property->level));
-    print_yaml(file, "judge", judge_name(property->judge));
+    print_yaml(file, "target", target_name(property->target));
     print_yaml(file, "clause", property->clause);
     print_yaml(file, "source", property->source);
     if (record->expected[0] != '\0')

@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "memcheck.h"
-#include "report.h"
-#include "text.h"
+#include "base/instrumented.h"
+#include "base/text.h"
+#include "report/report.h"
 
 /* ---- the report --------------------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ static void print_field(FILE *file, const char *name, const char *words)
 /* What is NumPy's own says nothing about the handler, and is told in a line. */
 static bool is_numpys(const struct run *run, size_t i)
 {
-    return run->properties[i]->judge == JUDGE_RUNTIME && run->records[i]->verdict != BROK;
+    return run->properties[i]->target == TARGET_RUNTIME && run->records[i]->verdict != BROK;
 }
 
 static void print_numpys(const struct page *page, size_t i)
@@ -151,8 +151,8 @@ static void print_tally(const struct page *page)
     } order[] = {{PASS, "passed"},           {FAIL, "failed"},       {WARN, "warned"},
                  {CRASH, "crashed"},         {TIMEOUT, "timed out"}, {BROK, "not judged"},
                  {INCOMPLETE, "incomplete"}, {SKIP, "skipped"}};
-    struct tally handler = run_tally(page->run, JUDGE_HANDLER);
-    struct tally runtime = run_tally(page->run, JUDGE_RUNTIME);
+    struct tally handler = run_tally(page->run, TARGET_HANDLER);
+    struct tally runtime = run_tally(page->run, TARGET_RUNTIME);
     fprintf(page->file, "%zu %s", page->run->count,
             page->run->count == 1 ? "property" : "properties");
     if (page->run->rounds > 1)
@@ -180,7 +180,7 @@ static void print_tally(const struct page *page)
 static void print_advice(const struct page *page)
 {
     enum { MANY = 5 };
-    size_t crashes = run_tally(page->run, JUDGE_HANDLER).of[CRASH];
+    size_t crashes = run_tally(page->run, TARGET_HANDLER).of[CRASH];
     if (crashes >= MANY && !page->run->options->memcheck && !CONFORM_SANITIZED)
         fprintf(page->file,
                 "%zu crashes in different places: if memory was overwritten, --memcheck shows "
@@ -259,7 +259,7 @@ void report_explain(const struct property *property)
                 text("%s (%s)", level_name(property->level), basis_in_words(property->basis)));
     print_field(stdout, "source", property->source);
     print_field(stdout, "about",
-                property->judge == JUDGE_HANDLER
+                property->target == TARGET_HANDLER
                     ? "the handler"
                     : "NumPy itself: it decides nothing about the handler");
     print_field(stdout, "why", property->why);
@@ -286,7 +286,7 @@ void report_clauses(const struct property *const *properties, size_t count)
         }
         printf("\n### %s\n\n%s, %s%s. %s.\n\n* Source: %s\n* Why: %s\n* Hint: %s\n", p->id,
                level_name(p->level), basis_name(p->basis),
-               p->judge == JUDGE_RUNTIME ? ", about NumPy" : "", p->clause, p->source, p->why,
+               p->target == TARGET_RUNTIME ? ", about NumPy" : "", p->clause, p->source, p->why,
                p->hint);
         if (p->looks != NULL)
             printf("* A failure looks like: %s\n", p->looks);

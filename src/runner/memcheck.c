@@ -2,44 +2,23 @@
  *
  * Running under valgrind's memcheck, and reading what it reports.
  */
-#include "memcheck.h"
+#include "runner/memcheck.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "text.h"
-
-#ifdef HAVE_VALGRIND_MEMCHECK_H
-#include <valgrind/memcheck.h>
-#endif
+#include "base/text.h"
 
 /* The file in the folder of reports that says that the program has begun; the others are numbers.
  */
 #define BEGUN "begun"
-
-bool memcheck_is_running(void)
-{
-#ifdef HAVE_VALGRIND_MEMCHECK_H
-    return RUNNING_ON_VALGRIND != 0;
-#else
-    return false;
-#endif
-}
-
-uint64_t memcheck_error_count(void)
-{
-#ifdef HAVE_VALGRIND_MEMCHECK_H
-    return VALGRIND_COUNT_ERRORS;
-#else
-    return 0;
-#endif
-}
 
 int memcheck_make_folder(char *folder, size_t room)
 {

@@ -1,31 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Valgrind's memcheck: whether it runs this process, and what it has found so far.
+ * Running under valgrind's memcheck, and reading what it reports.
  */
 #ifndef CONFORM_MEMCHECK_H
 #define CONFORM_MEMCHECK_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
-
-bool memcheck_is_running(void);
-
-/* Errors of this process and those it was forked from; 0 without memcheck. */
-uint64_t memcheck_error_count(void);
-
-/* 1 in a build with AddressSanitizer, which gcc and clang tell in different ways. */
-#if defined(__SANITIZE_ADDRESS__)
-#define CONFORM_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CONFORM_SANITIZED 1
-#endif
-#endif
-#ifndef CONFORM_SANITIZED
-#define CONFORM_SANITIZED 0
-#endif
 
 /* A new folder for the reports of memcheck, which goes to `folder`.  0, or -1 with errno set. */
 int memcheck_make_folder(char *folder, size_t room);

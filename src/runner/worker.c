@@ -4,9 +4,10 @@
  * verdict lives in the record that the property's process fills in, for Check takes a process
  * that calls exit(0) half-way for a success.
  */
-#include "worker.h"
+#include "runner/worker.h"
 
 #include <check.h>
+#undef fail /* an old name of ck_abort_msg */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,14 +20,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "children.h"
-#include "clock.h"
-#include "drive.h"
-#include "memcheck.h"
-#include "python.h"
-#include "python_half.h"
-#include "python_module.h"
-#include "text.h"
+#include "base/clock.h"
+#include "base/instrumented.h"
+#include "base/text.h"
+#include "harness/drive.h"
+#include "harness/python_module.h"
+#include "python/python.h"
+#include "python/python_half.h"
+#include "runner/memcheck.h"
+#include "supervise/children.h"
 
 /* What the process forked by Check has to know; Check passes it nothing. */
 static struct {
@@ -63,8 +65,8 @@ static double larger(double a, double b)
 static double learned_limit(const struct plan *plan, const struct property *property, double slower)
 {
     static const double least_part = 0.02, least = 0.2, of_programs = 1, times = 5;
-    double slowest = (double)atomic_load(&plan->board->slowest[property->world]) / 1e9;
-    bool programs = property->programs || property->world == WORLD_FRESH;
+    double slowest = (double)atomic_load(&plan->board->slowest[property->fixture]) / 1e9;
+    bool programs = property->programs || property->fixture == FIXTURE_FRESH;
     double short_time = larger(programs ? of_programs : least, least_part * plan->timeout);
     return larger(times * slowest, short_time * slower);
 }
@@ -82,11 +84,11 @@ double worker_time_limit(const struct plan *plan, const struct property *propert
     return limit < most ? limit : most;
 }
 
-static void learn_limit(struct board *board, enum world world, uint64_t nanoseconds)
+static void learn_limit(struct board *board, enum fixture fixture, uint64_t nanoseconds)
 {
-    uint64_t slowest = atomic_load(&board->slowest[world]);
+    uint64_t slowest = atomic_load(&board->slowest[fixture]);
     while (nanoseconds > slowest &&
-           !atomic_compare_exchange_weak(&board->slowest[world], &slowest, nanoseconds))
+           !atomic_compare_exchange_weak(&board->slowest[fixture], &slowest, nanoseconds))
         continue;
 }
 
@@ -122,12 +124,12 @@ static void close_descriptors(unsigned first, unsigned last)
 static void arrange_descriptors(void)
 {
     dup2(worker.nothing, 0);
-    dup2(worker.output[1], WORKER_OUTPUT_FD);
+    dup2(worker.output[1], OUTPUT_FD);
     dup2(worker.output[1], 1);
     dup2(worker.output[1], 2);
-    close_descriptors(3, WORKER_OUTPUT_FD - 1);
-    close_descriptors(WORKER_OUTPUT_FD + 1, ~0u);
-    fcntl(WORKER_OUTPUT_FD, F_SETFD, FD_CLOEXEC);
+    close_descriptors(3, OUTPUT_FD - 1);
+    close_descriptors(OUTPUT_FD + 1, ~0u);
+    fcntl(OUTPUT_FD, F_SETFD, FD_CLOEXEC);
 }
 
 static void begin_in_child(void)
@@ -155,12 +157,12 @@ static void begin_in_child(void)
 
 static _Noreturn void run_property(const struct property *property)
 {
-    if (property->world != WORLD_FRESH && property->world != WORLD_UNLOADED)
+    if (property->fixture != FIXTURE_FRESH && property->fixture != FIXTURE_UNLOADED)
         drive_load_subject();
-    if (property->world == WORLD_BARE)
+    if (property->fixture == FIXTURE_BARE)
         python_release();
     property->run();
-    holds();
+    pass();
 }
 
 START_TEST(check_runs_property)
@@ -338,7 +340,7 @@ static void run_under_check(size_t index)
     const struct property *property = worker.plan->properties[index];
     struct record *record = board_record(worker.plan->board, index);
     worker.index = index;
-    if (property->world == WORLD_PYTHON || property->world == WORLD_UNLOADED)
+    if (property->fixture == FIXTURE_PYTHON || property->fixture == FIXTURE_UNLOADED)
         python_half_prepare(property->id, strcspn(property->id, "."));
     uint64_t begin = clock_now();
     if (pipe2(worker.output, O_NONBLOCK | O_CLOEXEC) != 0) {
@@ -358,11 +360,11 @@ static void run_under_check(size_t index)
     children_end(NULL, 0); /* what it left running outside its process group */
     record->seconds = clock_since(begin);
     if (verdict == PASS)
-        learn_limit(worker.plan->board, property->world, clock_now() - begin);
+        learn_limit(worker.plan->board, property->fixture, clock_now() - begin);
     record->verdict = verdict;
 }
 
-static void take(size_t number, size_t index, int doorbell)
+static void take(size_t number, size_t index, int wakeup)
 {
     struct board *board = worker.plan->board;
     uint64_t since = clock_now();
@@ -373,7 +375,7 @@ static void take(size_t number, size_t index, int doorbell)
     run_under_check(index);
     atomic_store(&board->workers[number].property, 0);
     atomic_fetch_add(&board->finished, 1);
-    if (worker.plan->shows_progress && write(doorbell, "", 1) < 0 && errno == EPIPE)
+    if (worker.plan->shows_progress && write(wakeup, "", 1) < 0 && errno == EPIPE)
         _exit(4); /* the coordinator is gone */
 }
 
@@ -381,7 +383,7 @@ static void take(size_t number, size_t index, int doorbell)
  * back as one line. */
 static const char *start_quietly(const char *path, struct environment *environment)
 {
-    int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, WORKER_OUTPUT_FD);
+    int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, OUTPUT_FD);
     int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (kept >= 0 && nothing >= 0)
         dup2(nothing, STDERR_FILENO);
@@ -407,11 +409,11 @@ static void start_python(const struct plan *plan)
 }
 
 /* Waits until the first property has its verdict.  False where it shows a dead subject. */
-static bool wait_for_first(struct board *board, size_t number, int doorbell)
+static bool wait_for_first(struct board *board, size_t number, int wakeup)
 {
     if (number == 0 && board_record(board, 0)->verdict == VERDICT_NONE)
-        take(0, 0, doorbell);
-    while (board_record(board, 0)->verdict == VERDICT_NONE && atomic_load(&board->hopeless) == 0)
+        take(0, 0, wakeup);
+    while (board_record(board, 0)->verdict == VERDICT_NONE && atomic_load(&board->abandoned) == 0)
         nanosleep(&(struct timespec){0, 200000}, NULL);
     return worker_subject_lives(board);
 }
@@ -483,7 +485,7 @@ static void prepare(const struct plan *plan)
         _exit(4);
 }
 
-_Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int doorbell)
+_Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int wakeup)
 {
     prepare(plan);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -496,15 +498,15 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, in
     make_runner();
     if (!fresh)
         start_python(plan);
-    if (!wait_for_first(board, number, doorbell))
+    if (!wait_for_first(board, number, wakeup))
         _exit(0);
     size_t i;
     while (fresh && (i = atomic_fetch_add(&board->next_fresh, 1)) < plan->fresh_count)
-        take(number, plan->fresh[i], doorbell);
+        take(number, plan->fresh[i], wakeup);
     if (!worker.python_up && atomic_load(&board->next_python) < plan->python_count)
         start_python(plan);
     while (worker.python_up && (i = atomic_fetch_add(&board->next_python, 1)) < plan->python_count)
-        take(number, plan->python[i], doorbell);
+        take(number, plan->python[i], wakeup);
     _exit(0);
 }
 
@@ -522,7 +524,7 @@ _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_
         .python_path = plan->python_path,
         .at_end = at_end,
     };
-    if (property->world != WORLD_FRESH)
+    if (property->fixture != FIXTURE_FRESH)
         start_python(plan);
     drive_begin(&setup);
     run_property(property);

@@ -10,13 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "property.h"
-#include "record.h"
-#include "subject.h"
-
-/* In a property's process, the descriptor that keeps the captured output open, whatever the
- * subject does to the low ones. */
-enum { WORKER_OUTPUT_FD = 200 };
+#include "model/property.h"
+#include "model/record.h"
+#include "subject/subject.h"
 
 /* What there is to do: made by the coordinator, the same for all workers.  Indices are those of
  * `properties` and of the board's records; number 0 is the first one, run alone. */
@@ -37,9 +33,9 @@ struct plan {
 
 /* Runs what is left in the queues until they are empty.  `number` is the worker's; `fresh` says
  * that it takes the properties that want no interpreter, before it starts one.  It holds
- * `doorbell` open as long as it lives, and where progress is shown sends a byte after each
+ * `wakeup` open as long as it lives, and where progress is shown sends a byte after each
  * property. */
-_Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int doorbell);
+_Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int wakeup);
 
 /* Runs one property in this process (--no-fork); `at_end` is called when it has ended and
  * does not return. */

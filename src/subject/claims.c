@@ -2,7 +2,7 @@
  *
  * Reading nep49_claims.  A claim that is added here is added to handlers/nep49.h too.
  */
-#include "claims.h"
+#include "subject/claims.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 /* The number that is the whole value, from 1 to 2^40, or 0. */
 static size_t read_number(const char *value, size_t length)

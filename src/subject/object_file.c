@@ -2,7 +2,7 @@
  *
  * The ELF header, read with care, and the hash of the whole file.
  */
-#include "object_file.h"
+#include "subject/object_file.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "text.h"
+#include "base/text.h"
 
 static const char *machine_name(unsigned machine)
 {

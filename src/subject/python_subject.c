@@ -4,14 +4,14 @@
  * counts is what they come to: a capsule named "mem_handler", in hand or in force.
  */
 #define CONFORM_WANTS_PYTHON_API
-#include "python.h"
+#include "python/python.h"
 
-#include "python_subject.h"
+#include "subject/python_subject.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 /* What an object gave: the capsule, a reference of ours, and by what convention. */
 struct offer {

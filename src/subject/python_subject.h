@@ -5,7 +5,7 @@
 #ifndef CONFORM_PYTHON_SUBJECT_H
 #define CONFORM_PYTHON_SUBJECT_H
 
-#include "subject.h"
+#include "subject/subject.h"
 
 /* Imports place->module, GIL held, and makes a handler of its attribute place->symbol, which may
  * be dotted: a capsule, an object or a class with one, a context manager, or a function that

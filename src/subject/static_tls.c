@@ -2,14 +2,14 @@
  *
  * Starting again with more static TLS.
  */
-#include "static_tls.h"
+#include "subject/static_tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "base/text.h"
 
 #define TUNABLES "GLIBC_TUNABLES"
 #define DONE "CONFORM_STATIC_TLS" /* tells the process that is started that it was */

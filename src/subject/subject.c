@@ -2,7 +2,7 @@
  *
  * Finding a subject by what the command line says, and loading it.
  */
-#include "subject.h"
+#include "subject/subject.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -19,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "object_file.h"
-#include "static_tls.h"
-#include "text.h"
+#include "base/text.h"
+#include "subject/object_file.h"
+#include "subject/static_tls.h"
 
 #ifndef PKGLIBDIR
 #error "PKGLIBDIR is where make install puts the reference handlers"

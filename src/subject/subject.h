@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "model/record.h"
 #include "nep49.h"
-#include "record.h"
 
 /* Where the subject is: found by the coordinator, which loads nothing. */
 struct subject_place {

@@ -3,7 +3,7 @@
  * Replaying a trace on a handler.  Every step ends the replay where it finds something broken;
  * nothing is judged that could follow from it.
  */
-#include "replay.h"
+#include "trace/replay.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "blockmap.h"
-#include "clock.h"
-#include "contents.h"
-#include "float_state.h"
-#include "text.h"
+#include "base/clock.h"
+#include "base/contents.h"
+#include "base/float_state.h"
+#include "base/live_table.h"
+#include "base/text.h"
 
 enum {
-    YOUNG = 2,        /* temporaries come and go without going into the map */
+    NURSERY = 2,      /* temporaries come and go without going into the map */
     STATE_EVERY = 16, /* calls from one look at struct and floating-point state to the next */
     ERRNO_BEFORE_FREE = 4949,
 };
@@ -42,9 +42,9 @@ struct past {
 };
 
 /* The youngest blocks, each in some place.  A place without one has `first` above `last`. */
-struct young {
-    uintptr_t first[YOUNG], last[YOUNG]; /* bytes */
-    uint32_t slot[YOUNG];
+struct nursery {
+    uintptr_t first[NURSERY], last[NURSERY]; /* bytes */
+    uint32_t slot[NURSERY];
     unsigned next; /* the place that the next new block takes */
 };
 
@@ -56,8 +56,8 @@ struct replay {
     const struct replay_options *options;
     struct replay_result *result;
     size_t whole;
-    struct blockmap *map; /* of all live blocks but the youngest; number: the slot */
-    struct young young;
+    struct live_table *map; /* of all live blocks but the youngest; number: the slot */
+    struct nursery nursery;
     struct block *block; /* by slot */
     struct past *past;
     uint32_t room;
@@ -101,10 +101,10 @@ static void describe(struct replay *replay, struct replay_violation *violation,
 }
 
 /* Always false: the replay ends. */
-static bool broken(struct replay *replay, const char *property, const struct block *block,
-                   const char *format, ...) __attribute__((format(printf, 4, 5)));
-static bool broken(struct replay *replay, const char *property, const struct block *block,
-                   const char *format, ...)
+static bool fail(struct replay *replay, const char *property, const struct block *block,
+                 const char *format, ...) __attribute__((format(printf, 4, 5)));
+static bool fail(struct replay *replay, const char *property, const struct block *block,
+                 const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -144,8 +144,8 @@ static bool check_struct(struct replay *replay)
         what = "the name is";
     else if (replay->watched->version != replay->snapshot.version)
         what = "the version is";
-    return broken(replay, "abi.struct-constant", NULL,
-                  "%s not what it was at first (looked at every %d calls)", what, STATE_EVERY);
+    return fail(replay, "abi.struct-constant", NULL,
+                "%s not what it was at first (looked at every %d calls)", what, STATE_EVERY);
 }
 
 static bool check_float_state(struct replay *replay)
@@ -153,9 +153,9 @@ static bool check_float_state(struct replay *replay)
     unsigned state = float_state();
     if (state == replay->float_state)
         return true;
-    return broken(replay, "env.float-state", NULL,
-                  "the floating-point state was %#x at first and is %#x (looked at every %d calls)",
-                  replay->float_state, state, STATE_EVERY);
+    return fail(replay, "env.float-state", NULL,
+                "the floating-point state was %#x at first and is %#x (looked at every %d calls)",
+                replay->float_state, state, STATE_EVERY);
 }
 
 /* After a call of the handler. */
@@ -188,7 +188,7 @@ static const char *function_name(const struct replay *replay)
 static bool check_possible(struct replay *replay, const void *p, size_t size)
 {
     return size <= PTRDIFF_MAX ||
-           broken(replay, "malloc.too-large", NULL, "NULL was expected, and not %p", p);
+           fail(replay, "malloc.too-large", NULL, "NULL was expected, and not %p", p);
 }
 
 static bool check_alignment(struct replay *replay, const void *p, size_t size)
@@ -196,11 +196,11 @@ static bool check_alignment(struct replay *replay, const void *p, size_t size)
     size_t alignment = required_alignment(replay, size);
     if (((uintptr_t)p & (alignment - 1)) == 0)
         return true;
-    return broken(replay,
-                  replay->options->alignment == alignment
-                      ? "malloc.claimed-alignment"
-                      : text("%s.alignment", function_name(replay)),
-                  NULL, "the block at %p is not aligned to %zu bytes", p, alignment);
+    return fail(replay,
+                replay->options->alignment == alignment
+                    ? "malloc.claimed-alignment"
+                    : text("%s.alignment", function_name(replay)),
+                NULL, "the block at %p is not aligned to %zu bytes", p, alignment);
 }
 
 static uintptr_t last_byte(uintptr_t address, size_t size)
@@ -210,82 +210,84 @@ static uintptr_t last_byte(uintptr_t address, size_t size)
 
 /* All places are looked at without a branch, here and in forget: most new blocks are temporaries,
  * and which place has one is anybody's guess. */
-static inline unsigned young_overlapping(const struct young *young, uintptr_t first, uintptr_t last)
+static inline unsigned nursery_overlapping(const struct nursery *nursery, uintptr_t first,
+                                           uintptr_t last)
 {
     unsigned places = 0;
-    for (unsigned i = 0; i < YOUNG; i++)
-        places |= (unsigned)((young->first[i] <= last) & (first <= young->last[i])) << i;
+    for (unsigned i = 0; i < NURSERY; i++)
+        places |= (unsigned)((nursery->first[i] <= last) & (first <= nursery->last[i])) << i;
     return places;
 }
 
-static void young_empty(struct young *young, unsigned place)
+static void nursery_empty(struct nursery *nursery, unsigned place)
 {
-    young->first[place] = UINTPTR_MAX;
-    young->last[place] = 0;
+    nursery->first[place] = UINTPTR_MAX;
+    nursery->last[place] = 0;
 }
 
-/* The block that was in the place goes into the map; young blocks do not overlap what is there. */
-static bool young_put(struct replay *replay, uintptr_t address, size_t size, uint32_t slot)
+/* The block that was in the place goes into the map; nursery blocks do not overlap what is there.
+ */
+static bool nursery_put(struct replay *replay, uintptr_t address, size_t size, uint32_t slot)
 {
-    struct young *young = &replay->young;
-    unsigned place = young->next++ % YOUNG;
-    if (young->first[place] <= young->last[place]) {
-        struct live_block old = {.address = young->first[place],
-                                 .size = replay->block[young->slot[place]].size,
-                                 .number = young->slot[place]};
-        if (blockmap_insert(replay->map, &old, NULL) != BLOCKMAP_DONE)
+    struct nursery *nursery = &replay->nursery;
+    unsigned place = nursery->next++ % NURSERY;
+    if (nursery->first[place] <= nursery->last[place]) {
+        struct live_block old = {.address = nursery->first[place],
+                                 .size = replay->block[nursery->slot[place]].size,
+                                 .number = nursery->slot[place]};
+        if (live_table_insert(replay->map, &old, NULL) != LIVE_TABLE_DONE)
             return out_of_memory(replay);
     }
-    young->first[place] = address;
-    young->last[place] = last_byte(address, size);
-    young->slot[place] = slot;
+    nursery->first[place] = address;
+    nursery->last[place] = last_byte(address, size);
+    nursery->slot[place] = slot;
     return true;
 }
 
 static bool overlaps(struct replay *replay, uintptr_t address, size_t size, uint64_t slot)
 {
-    return broken(replay, "malloc.disjoint", &replay->block[slot],
-                  "%zu bytes at %p, where another block is live", size, (void *)address);
+    return fail(replay, "malloc.disjoint", &replay->block[slot],
+                "%zu bytes at %p, where another block is live", size, (void *)address);
 }
 
 static inline bool check_overlap(struct replay *replay, uintptr_t address, size_t size)
 {
     struct live_block other;
-    unsigned places = young_overlapping(&replay->young, address, last_byte(address, size));
+    unsigned places = nursery_overlapping(&replay->nursery, address, last_byte(address, size));
     if (places != 0)
-        return overlaps(replay, address, size, replay->young.slot[__builtin_ctz(places)]);
-    enum blockmap_state state = blockmap_check(replay->map, address, size, &other);
-    if (state == BLOCKMAP_OVERLAPS)
+        return overlaps(replay, address, size, replay->nursery.slot[__builtin_ctz(places)]);
+    enum live_table_state state = live_table_check(replay->map, address, size, &other);
+    if (state == LIVE_TABLE_OVERLAPS)
         return overlaps(replay, address, size, other.number);
-    return state == BLOCKMAP_DONE || broken(replay, "malloc.too-large", NULL,
-                                            "NULL was expected, and not %p", (void *)address);
+    return state == LIVE_TABLE_DONE ||
+           fail(replay, "malloc.too-large", NULL, "NULL was expected, and not %p", (void *)address);
 }
 
 /* Takes a new block into the books, if it overlaps no other. */
 static bool remember(struct replay *replay, const void *p, size_t size, uint32_t slot)
 {
-    return check_overlap(replay, (uintptr_t)p, size) && young_put(replay, (uintptr_t)p, size, slot);
+    return check_overlap(replay, (uintptr_t)p, size) &&
+           nursery_put(replay, (uintptr_t)p, size, slot);
 }
 
 static void forget(struct replay *replay, const void *p)
 {
     unsigned places = 0;
-    for (unsigned i = 0; i < YOUNG; i++)
-        places |= (unsigned)((replay->young.first[i] == (uintptr_t)p) &
-                             (replay->young.first[i] <= replay->young.last[i]))
+    for (unsigned i = 0; i < NURSERY; i++)
+        places |= (unsigned)((replay->nursery.first[i] == (uintptr_t)p) &
+                             (replay->nursery.first[i] <= replay->nursery.last[i]))
                   << i;
     if (places != 0)
-        young_empty(&replay->young, (unsigned)__builtin_ctz(places));
+        nursery_empty(&replay->nursery, (unsigned)__builtin_ctz(places));
     else
-        blockmap_remove(replay->map, (uintptr_t)p, NULL);
+        live_table_remove(replay->map, (uintptr_t)p, NULL);
 }
 
 static bool contents_lost(struct replay *replay, const char *property, const struct block *block,
                           const unsigned char *p, size_t at, const char *when)
 {
-    return broken(replay, property, block,
-                  "byte %zu is 0x%02x and not 0x%02x as it was written, %s", at, p[at],
-                  contents_byte(block->number, at), when);
+    return fail(replay, property, block, "byte %zu is 0x%02x and not 0x%02x as it was written, %s",
+                at, p[at], contents_byte(block->number, at), when);
 }
 
 /* Before a block goes: is in it what was written? */
@@ -338,16 +340,16 @@ static bool refused(struct replay *replay, size_t size, bool recorded)
     if (replay->options->unchecked || size > FAIR_SIZE || replay->live_bytes > FAIR_BYTES ||
         replay->live_blocks > FAIR_BLOCKS)
         return true;
-    return broken(replay, "malloc.lasts", NULL,
-                  "it was refused with %" PRIu64 " bytes live in %" PRIu64 " blocks",
-                  replay->live_bytes, replay->live_blocks);
+    return fail(replay, "malloc.lasts", NULL,
+                "it was refused with %" PRIu64 " bytes live in %" PRIu64 " blocks",
+                replay->live_bytes, replay->live_blocks);
 }
 
 static bool check_zero(struct replay *replay, const unsigned char *p, size_t size)
 {
     size_t at = contents_check_zero(p, size, replay->whole, replay->result->under_way.block);
     return at == size ||
-           broken(replay, "calloc.zeroed", NULL, "byte %zu of %zu is 0x%02x", at, size, p[at]);
+           fail(replay, "calloc.zeroed", NULL, "byte %zu of %zu is 0x%02x", at, size, p[at]);
 }
 
 /* A block that nobody will ask for: the recorded handler had refused it. */
@@ -409,7 +411,7 @@ static bool replay_calloc(struct replay *replay, const struct trace_call *call)
     bool overflows = __builtin_mul_overflow((size_t)call->nelem, (size_t)call->elsize, &size);
     void *p = a->calloc(a->ctx, (size_t)call->nelem, (size_t)call->elsize);
     if (overflows && p != NULL && !replay->options->unchecked)
-        return broken(replay, "calloc.overflow", NULL, "NULL was expected, and not %p", p);
+        return fail(replay, "calloc.overflow", NULL, "NULL was expected, and not %p", p);
     if (overflows)
         size = SIZE_MAX;
     return made(replay, call, p, size);
@@ -649,20 +651,20 @@ enum replay_outcome replay_run(struct trace_reader *reader, PyDataMem_Handler *h
         .options = options,
         .result = result,
         .whole = options->whole_up_to,
-        .map = blockmap_new(),
+        .map = live_table_new(),
         .error = &errno,
         .float_state = float_state(),
     };
     memset(result, 0, sizeof *result);
-    for (unsigned i = 0; i < YOUNG; i++)
-        young_empty(&replay.young, i);
+    for (unsigned i = 0; i < NURSERY; i++)
+        nursery_empty(&replay.nursery, i);
     uint64_t begin = clock_now();
     if (replay.map == NULL)
         out_of_memory(&replay);
     else
         run(&replay);
     result->seconds = clock_since(begin);
-    blockmap_free(replay.map);
+    live_table_free(replay.map);
     free(replay.block);
     free(replay.past);
     return result->outcome;

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "nep49.h"
-#include "trace.h"
+#include "trace/trace.h"
 
 struct replay_options {
     bool unchecked;     /* make the calls and nothing else, to be timed */

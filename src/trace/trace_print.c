@@ -2,12 +2,12 @@
  *
  * A trace as text.
  */
-#include "trace.h"
+#include "trace/trace.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 static const char *pointer_text(const struct trace_call *call)
 {

@@ -4,7 +4,7 @@
  * size and checked against its sum, a record is decoded within it, and blocks are only as many as
  * there were records that made one.
  */
-#include "trace.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "text.h"
-#include "trace_format.h"
+#include "base/text.h"
+#include "trace/trace_format.h"
 
 /* A slot that is live has a block's number; a free one the next free one in `size`. */
 struct slot {

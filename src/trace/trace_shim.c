@@ -3,16 +3,16 @@
  * Writing calls down as they come, from any thread.
  */
 #define CONFORM_WANTS_PYTHON_API
-#include "python.h"
+#include "python/python.h"
 
-#include "trace_shim.h"
+#include "trace/trace_shim.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "clock.h"
+#include "base/clock.h"
 
 struct trace_shim {
     PyDataMem_Handler outer, *inner;

@@ -6,7 +6,7 @@
 #define CONFORM_TRACE_SHIM_H
 
 #include "nep49.h"
-#include "trace.h"
+#include "trace/trace.h"
 
 struct trace_shim;
 

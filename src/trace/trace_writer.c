@@ -4,7 +4,7 @@
  * filled: a record costs no system call, and it is the kernel's as soon as it is complete, so that
  * no crash of the program loses it.
  */
-#include "trace.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "blockmap.h"
-#include "trace_format.h"
+#include "base/live_table.h"
+#include "trace/trace_format.h"
 
 /* A program under --exec may close descriptors by their number: ours is out of its way. */
 enum { DESCRIPTOR_FROM = 200 };
@@ -48,8 +48,8 @@ struct trace_writer {
     uint64_t calls, live;
     uint32_t notes;
 
-    struct blockmap *map; /* of live blocks; their number is the slot */
-    uint32_t *free_slots; /* the last that became free is the first to be used again */
+    struct live_table *map; /* of live blocks; their number is the slot */
+    uint32_t *free_slots;   /* the last that became free is the first to be used again */
     uint32_t free_count, free_room;
     uint32_t slots; /* so many were ever used */
 };
@@ -238,7 +238,7 @@ static void writer_free(struct trace_writer *writer)
         free(writer->window);
     if (writer->fd >= 0)
         close(writer->fd);
-    blockmap_free(writer->map);
+    live_table_free(writer->map);
     free(writer->free_slots);
     free(writer->path);
     free(writer);
@@ -260,7 +260,7 @@ struct trace_writer *trace_create(const char *path, bool timed, char *why, size_
     writer->fd = -1;
     writer->timed = timed;
     writer->gil = true;
-    writer->map = blockmap_new();
+    writer->map = live_table_new();
     mark_parent(writer);
     if (writer->map == NULL)
         fail(writer, "cannot be begun", ENOMEM);
@@ -345,10 +345,10 @@ bool trace_close(struct trace_writer *writer, char *why, size_t room)
 static bool remember(struct trace_writer *writer, const void *p, uint64_t size, uint32_t slot)
 {
     struct live_block block = {.address = (uintptr_t)p, .size = size, .number = slot}, other;
-    enum blockmap_state state;
-    while ((state = blockmap_insert(writer->map, &block, &other)) == BLOCKMAP_OVERLAPS)
-        blockmap_remove(writer->map, other.address, NULL);
-    return state != BLOCKMAP_NO_MEMORY || fail(writer, "cannot be continued", ENOMEM);
+    enum live_table_state state;
+    while ((state = live_table_insert(writer->map, &block, &other)) == LIVE_TABLE_OVERLAPS)
+        live_table_remove(writer->map, other.address, NULL);
+    return state != LIVE_TABLE_NO_MEMORY || fail(writer, "cannot be continued", ENOMEM);
 }
 
 static bool enter(struct trace_writer *writer, const void *p, uint64_t size)
@@ -381,7 +381,7 @@ struct trace_given trace_give(struct trace_writer *writer, const void *p)
     struct live_block block;
     if (p == NULL)
         return (struct trace_given){.pointer = TRACE_NULL};
-    if (!trace_works(writer) || !blockmap_remove(writer->map, (uintptr_t)p, &block))
+    if (!trace_works(writer) || !live_table_remove(writer->map, (uintptr_t)p, &block))
         return (struct trace_given){.pointer = TRACE_FOREIGN, .p = p};
     return (struct trace_given){TRACE_BLOCK, (uint32_t)block.number, block.size, p};
 }

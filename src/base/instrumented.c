@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Asking valgrind, by the requests that its header compiles into this program.
+ */
+#include "base/instrumented.h"
+
+#include <stddef.h>
+
+#ifdef HAVE_VALGRIND_MEMCHECK_H
+#include <valgrind/memcheck.h>
+#endif
+
+bool memcheck_is_running(void)
+{
+#ifdef HAVE_VALGRIND_MEMCHECK_H
+    return RUNNING_ON_VALGRIND != 0;
+#else
+    return false;
+#endif
+}
+
+uint64_t memcheck_error_count(void)
+{
+#ifdef HAVE_VALGRIND_MEMCHECK_H
+    return VALGRIND_COUNT_ERRORS;
+#else
+    return 0;
+#endif
+}

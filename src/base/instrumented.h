@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What runs this process beside the processor: valgrind, or a sanitizer, and what memcheck has
+ * found so far.
+ */
+#ifndef CONFORM_INSTRUMENTED_H
+#define CONFORM_INSTRUMENTED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+bool memcheck_is_running(void);
+
+/* Errors of this process and those it was forked from; 0 without memcheck. */
+uint64_t memcheck_error_count(void);
+
+/* 1 in a build with AddressSanitizer, which gcc and clang tell in different ways. */
+#if defined(__SANITIZE_ADDRESS__)
+#define CONFORM_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CONFORM_SANITIZED 1
+#endif
+#endif
+#ifndef CONFORM_SANITIZED
+#define CONFORM_SANITIZED 0
+#endif
+
+#endif

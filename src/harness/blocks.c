@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Keeping blocks with contents, and checking them.
+ */
+#include "harness/blocks.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/drive.h"
+#include "harness/sizes.h"
+
+size_t required_alignment(size_t size)
+{
+    size_t alignment = 1;
+    while (alignment < alignof(max_align_t) && alignment * 2 <= size)
+        alignment *= 2;
+    return alignment;
+}
+
+size_t alignment_of(const void *p)
+{
+    return (size_t)((uintptr_t)p & -(uintptr_t)p);
+}
+
+_Noreturn void pattern_broken_at(int line, const void *p, size_t at, size_t size, uint64_t number,
+                                 const char *when)
+{
+    fail_at(line,
+            text("byte %zu of %zu to be 0x%02x as it was written, %s", at, size,
+                 pattern_byte(number, at), when),
+            "0x%02x, in the block at %p", ((const unsigned char *)p)[at], p);
+}
+
+size_t first_nonzero(const void *p, size_t size)
+{
+    const unsigned char *bytes = p;
+    if (size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0))
+        return size;
+    size_t at = 0;
+    while (bytes[at] == 0)
+        at++;
+    return at;
+}
+
+size_t blocks_add(struct blocks *blocks, void *p, size_t size)
+{
+    static _Atomic uint64_t last_number; /* no two blocks of a process share a pattern */
+    if (blocks->count == blocks->room) {
+        size_t room = blocks->room != 0 ? blocks->room * 2 : 256;
+        struct block *at = realloc(blocks->at, room * sizeof *at);
+        if (at == NULL)
+            harness_broke("out of memory for the list of blocks");
+        blocks->at = at;
+        blocks->room = room;
+    }
+    uint64_t number = ++last_number;
+    pattern_fill(p, size, number);
+    blocks->at[blocks->count] = (struct block){p, size, number};
+    blocks->bytes += size;
+    return blocks->count++;
+}
+
+void blocks_verify_at(int line, const struct blocks *blocks, const char *when)
+{
+    for (size_t i = 0; i < blocks->count; i++) {
+        const struct block *b = &blocks->at[i];
+        size_t at = pattern_mismatch(b->p, b->size, b->number);
+        if (at != b->size)
+            pattern_broken_at(line, b->p, at, b->size, b->number, when);
+    }
+}
+
+static int by_address(const void *left, const void *right)
+{
+    const struct block *a = left, *b = right;
+    return a->p < b->p ? -1 : a->p > b->p;
+}
+
+void blocks_expect_disjoint_at(int line, const struct blocks *blocks)
+{
+    struct block *sorted = malloc((blocks->count + 1) * sizeof *sorted);
+    if (sorted == NULL)
+        harness_broke("out of memory for sorting the blocks");
+    if (blocks->count > 0)
+        memcpy(sorted, blocks->at, blocks->count * sizeof *sorted);
+    qsort(sorted, blocks->count, sizeof *sorted, by_address);
+    for (size_t i = 1; i < blocks->count; i++) {
+        const struct block *a = &sorted[i - 1], *b = &sorted[i];
+        if ((uintptr_t)a->p + a->size > (uintptr_t)b->p)
+            fail_at(line, text("%zu live blocks not to overlap", blocks->count),
+                    "%zu bytes at %p and %zu bytes at %p", a->size, (void *)a->p, b->size,
+                    (void *)b->p);
+    }
+    free(sorted);
+}
+
+void blocks_free(struct blocks *blocks, size_t place)
+{
+    struct block gone = blocks->at[place];
+    blocks->at[place] = blocks->at[--blocks->count];
+    blocks->bytes -= gone.size;
+    subject_free(gone.p, gone.size);
+}
+
+void blocks_free_all(struct blocks *blocks)
+{
+    while (blocks->count > 0)
+        blocks_free(blocks, blocks->count - 1);
+    free(blocks->at);
+    *blocks = (struct blocks){0};
+}
+
+void blocks_add_neighbours(struct blocks *blocks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t size = 1 + random_below(rng(), i % 8 == 0 ? 4096 : 256);
+        blocks_add(blocks, must_malloc(size), size);
+    }
+}

@@ -1,0 +1,837 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The process of one property: how it ends, and how it calls the subject.
+ */
+#include "harness/drive.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/instrumented.h"
+#include "harness/interpose.h"
+#include "model/attribution.h"
+#include "python/python.h"
+#include "python/python_half.h"
+#include "shims/recorder.h"
+#include "shims/shim.h"
+#include "subject/python_subject.h"
+
+/* The state of this process, which belongs to one property. */
+static struct {
+    struct drive_setup setup;
+    struct subject subject;
+    struct random random;
+    atomic_int ended; /* 1 once a thread has begun to write the verdict */
+    bool loaded;
+    bool is_child;               /* of in_child */
+    bool is_trial;               /* a child of child_survives */
+    const char *_Atomic control; /* between control_begin and control_end: where that is */
+    uint64_t begun;
+    uint64_t memcheck_errors_before;
+    char short_of[256]; /* why it has not tried all that it is about, or "" */
+} drive;
+
+/* Where this thread leaves its trace, from 1 on in the order in which threads first call the
+ * subject, those that Python starts included; 0: it has not called yet. */
+static _Thread_local int slot;
+static atomic_int last_slot;
+
+/* The property that is about blocks which share memory. */
+#define OVERLAPS "malloc.disjoint"
+
+/* The latest blocks of no bytes, and the calls that made them: where one of these cannot be freed,
+ * that was already wrong. */
+enum { EMPTY_KEPT = 16 };
+static struct {
+    atomic_uint count;
+    struct {
+        const void *p;
+        struct call by;
+    } made[EMPTY_KEPT];
+} empty;
+
+const struct property *drive_property(void)
+{
+    return drive.setup.property;
+}
+
+/* ---- ends ------------------------------------------------------------------------------- */
+
+/* The first thread that gets here ends the process; any other stops where it is.  What exit()
+ * would run (the subject's destructors, the interpreter's end) is left to the properties that
+ * are about it. */
+static void only_once(void)
+{
+    if (atomic_exchange(&drive.ended, 1) != 0) {
+        for (;;)
+            pause();
+    }
+}
+
+static void count_memcheck_errors(void)
+{
+    struct record *record = drive.setup.record;
+    uint64_t errors = memcheck_error_count() - drive.memcheck_errors_before;
+    if (errors > 0 && record->memcheck_errors == 0)
+        record->memcheck_pid = getpid();
+    record->memcheck_errors += errors;
+}
+
+enum { SURVIVED = 49 }; /* the status of a child that came to its end */
+
+static _Noreturn void leave(enum verdict verdict)
+{
+    struct record *record = drive.setup.record;
+    if (drive.is_trial)
+        _exit(verdict == PASS || verdict == SKIP ? SURVIVED : 0);
+    fflush(stdout);
+    if (verdict == PASS && record->short_in_child == SHORT_IN_CHILD)
+        stopped_short("a process that it forked stopped at a limit");
+    if (verdict == PASS && drive.short_of[0] != '\0') {
+        snprintf(record->seen, sizeof record->seen, "%s", drive.short_of);
+        record->expected[0] = '\0';
+        verdict = INCOMPLETE;
+    }
+    record->reached = verdict;
+    count_memcheck_errors();
+    atomic_store(&record->state, RECORD_ENDED);
+    if (drive.setup.at_end != NULL && !drive.is_child)
+        drive.setup.at_end();
+    _exit(0);
+}
+
+/* What is in NumPy's hands twice breaks whatever uses it. */
+static void note_overlap(struct record *record)
+{
+    if (record->attribute_to[0] == '\0' && recorder_saw_overlap())
+        memcpy(record->attribute_to, OVERLAPS, sizeof OVERLAPS);
+}
+
+static _Noreturn void skip_control(const char *when)
+{
+    skip("it fails %s as well, which is for other properties to say", when);
+}
+
+_Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
+{
+    if (drive.control != NULL && !drive.is_trial)
+        skip_control(drive.control);
+    only_once();
+    struct record *record = drive.setup.record;
+    va_list arguments;
+    va_start(arguments, seen);
+    snprintf(record->expected, sizeof record->expected, "%s", expected);
+    vsnprintf(record->seen, sizeof record->seen, seen, arguments);
+    va_end(arguments);
+    record->line = line;
+    note_overlap(record);
+    if (record->signal != 0) /* of a process that Python forked */
+        record->suspects[ENDED_IN] = record->signal_call;
+    leave(drive.setup.property->level == MUST ? FAIL : WARN);
+}
+
+void attribute_to(const char *id, const struct call *call)
+{
+    drive.setup.record->suspects[ENDED_IN] = *call;
+    snprintf(drive.setup.record->attribute_to, sizeof drive.setup.record->attribute_to, "%s", id);
+}
+
+_Noreturn void skip(const char *reason, ...)
+{
+    only_once();
+    va_list arguments;
+    va_start(arguments, reason);
+    vsnprintf(drive.setup.record->seen, sizeof drive.setup.record->seen, reason, arguments);
+    va_end(arguments);
+    leave(SKIP);
+}
+
+_Noreturn void harness_broke(const char *what, ...)
+{
+    only_once();
+    va_list arguments;
+    va_start(arguments, what);
+    vsnprintf(drive.setup.record->seen, sizeof drive.setup.record->seen, what, arguments);
+    va_end(arguments);
+    leave(BROK);
+}
+
+/* Kept where no subject can write over it. */
+void stopped_short(const char *reason, ...)
+{
+    va_list arguments;
+    if (drive.is_child)
+        drive.setup.record->short_in_child = SHORT_IN_CHILD;
+    if (drive.short_of[0] != '\0')
+        return;
+    va_start(arguments, reason);
+    vsnprintf(drive.short_of, sizeof drive.short_of, reason, arguments);
+    va_end(arguments);
+}
+
+_Noreturn void pass(void)
+{
+    only_once();
+    if (drive.is_child) {
+        fflush(stdout);
+        count_memcheck_errors();
+        atomic_fetch_add(&drive.setup.record->children_done, 1);
+        _exit(0);
+    }
+    leave(PASS);
+}
+
+void step(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(drive.setup.record->step, sizeof drive.setup.record->step, format, arguments);
+    va_end(arguments);
+}
+
+void program_part(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(drive.setup.record->part, sizeof drive.setup.record->part, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- fatal signals ---------------------------------------------------------------------- */
+
+/* Writes down what was under way; the default action, put back by SA_RESETHAND, then ends the
+ * process when the instruction runs again. */
+static void on_fatal_signal(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    struct record *record = drive.setup.record;
+    record->signal = number;
+    if (slot > 0)
+        record->signal_call = record->calls[slot - 1];
+    note_overlap(record);
+    record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
+    record->signal_address = (uintptr_t)info->si_addr;
+    if (info->si_code <= 0 && number != SIGABRT)
+        raise(number);
+}
+
+static void catch_fatal_signals(void)
+{
+    static char stack[64 * 1024];
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&alternate, NULL);
+    struct sigaction action = {.sa_sigaction = on_fatal_signal,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        sigaction(fatal[i], &action, NULL);
+}
+
+/* ---- begin ------------------------------------------------------------------------------ */
+
+void drive_begin(const struct drive_setup *setup)
+{
+    drive.setup = *setup;
+    drive.random = random_for(setup->seed, setup->property->id);
+    drive.memcheck_errors_before = memcheck_error_count();
+    drive.begun = clock_now();
+    setup->record->pid = getpid();
+    atomic_store(&setup->record->state, RECORD_RUNNING);
+    if (!CONFORM_SANITIZED && setup->at_end == NULL)
+        catch_fatal_signals();
+}
+
+static void tell_load(enum load_state state, const char *why)
+{
+    struct load *load = drive.setup.load;
+    if (load == NULL)
+        return;
+    snprintf(load->why, sizeof load->why, "%s", why);
+    if (state == LOAD_DONE) {
+        memcpy(load->name, drive.subject.handler->name, sizeof load->name);
+        load->version = drive.subject.handler->version;
+        load->has_name = 1;
+        snprintf(load->claims, sizeof load->claims, "%s", drive.subject.claims);
+        snprintf(load->how, sizeof load->how, "%s", drive.subject.how);
+    }
+    atomic_store(&load->state, state);
+}
+
+void drive_load_subject(void)
+{
+    char why[512] = "";
+    step("loading %s", drive.setup.place->label);
+    if (drive.setup.place->module != NULL && !python_is_up())
+        skip("a handler from a Python module needs the interpreter");
+    enum load_state state =
+        drive.setup.place->module != NULL
+            ? python_subject_load(drive.setup.place, &drive.subject, why, sizeof why)
+            : subject_load(drive.setup.place, &drive.subject, why, sizeof why);
+    tell_load(state, why);
+    if (state == LOAD_UNFIT)
+        skip("it says that it cannot work here: %s", why);
+    if (state != LOAD_DONE)
+        fail("a handler to come of loading it", "%s", why);
+    drive.loaded = true;
+    drive.setup.record->step[0] = '\0';
+}
+
+void subject_load_now(void)
+{
+    if (!drive.loaded)
+        drive_load_subject();
+}
+
+void start_python_now(void)
+{
+    struct environment environment;
+    uint64_t before = memcheck_error_count();
+    const char *wrong = python_start(drive.setup.python_path, &environment);
+    /* those of CPython's start are not the subject's */
+    drive.memcheck_errors_before += memcheck_error_count() - before;
+    if (wrong != NULL)
+        harness_broke("Python cannot be started: %s", wrong);
+}
+
+void python_call(const char *module, const char *function)
+{
+    const char *wrong = python_half_has(module, function);
+    if (wrong != NULL)
+        harness_broke("conformance/%s", wrong);
+    wrong = python_half_run(module, function);
+    if (wrong != NULL)
+        fail("Python and NumPy to work as they do with NumPy's own handler", "%s", wrong);
+}
+
+PyDataMem_Handler *subject_handler(void)
+{
+    return drive.subject.handler;
+}
+
+const struct subject *subject(void)
+{
+    return &drive.subject;
+}
+
+const struct subject_place *subject_place(void)
+{
+    return drive.setup.place;
+}
+
+struct claims subject_claims(void)
+{
+    struct claims claims;
+    claims_parse(drive.subject.claims, &claims);
+    return claims;
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+/* What live blocks were asked for with, as far as there is room: where a row is full, a block
+ * replaces the first of it. */
+enum { ROWS = 1024, IN_ROW = 4 };
+static struct asked {
+    const void *p;
+    size_t size;
+} asked[ROWS][IN_ROW];
+
+/* Where p is in its row, or where there is room; the first place where there is none. */
+static struct asked *place_of(const void *p)
+{
+    struct asked *row = asked[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 54], *room = NULL;
+    for (int i = 0; i < IN_ROW; i++) {
+        if (row[i].p == p)
+            return &row[i];
+        if (row[i].p == NULL && room == NULL)
+            room = &row[i];
+    }
+    return room != NULL ? room : row;
+}
+
+static void note_size(const void *p, size_t size)
+{
+    if (p != NULL)
+        *place_of(p) = (struct asked){p, size};
+}
+
+static void forget_size(const void *p)
+{
+    struct asked *place = place_of(p);
+    if (p != NULL && place->p == p)
+        place->p = NULL;
+}
+
+static struct call *call_begin(enum function function, const void *p, size_t first, size_t second)
+{
+    if (slot == 0) {
+        int mine = ++last_slot;
+        slot = mine < CALL_SLOTS ? mine : CALL_SLOTS;
+    }
+    struct call *call = &drive.setup.record->calls[slot - 1];
+    call->pointer = p;
+    call->first = first;
+    call->second = second;
+    call->trouble = NO_TROUBLE;
+    call->function = function;
+    interpose_trouble = &call->trouble;
+    atomic_signal_fence(memory_order_seq_cst);
+    interpose_enter();
+    return call;
+}
+
+static void call_end(struct call *call)
+{
+    interpose_leave();
+    atomic_signal_fence(memory_order_seq_cst);
+    call->function = OUTSIDE;
+}
+
+static void suspect(const struct call *call)
+{
+    struct call *first = &drive.setup.record->suspects[RETURNED_WRONG];
+    if (first->function == OUTSIDE)
+        *first = *call;
+}
+
+/* A call that has returned NULL, or a block of no bytes: whatever breaks later may come of it. */
+static void note_return(struct call call, enum function function, const void *p)
+{
+    call.function = function;
+    if (p != NULL) {
+        unsigned i = atomic_fetch_add(&empty.count, 1) % EMPTY_KEPT;
+        empty.made[i].p = p;
+        empty.made[i].by = call;
+    } else if (call.trouble == NO_TROUBLE && attribution_for_null(&call) != NULL) {
+        suspect(&call);
+    }
+}
+
+/* What the call is up against before it is made. */
+static void expect_trouble(struct call *call, bool is_missing)
+{
+    struct call *made = &drive.setup.record->suspects[MADE_EMPTY];
+    const void *p = call->pointer;
+    const struct asked *place = place_of(p);
+    if (is_missing)
+        call->trouble = FUNCTION_IS_MISSING;
+    else if (call->function == IN_FREE && p != NULL && place->p == p && place->size != call->first)
+        call->trouble = WRONG_SIZE;
+    made->function = OUTSIDE;
+    for (size_t i = 0; p != NULL && i < EMPTY_KEPT && i < empty.count; i++) {
+        if (empty.made[i].p == p)
+            *made = empty.made[i].by;
+    }
+}
+
+void *handler_malloc(PyDataMem_Handler *handler, size_t size)
+{
+    struct call *call = call_begin(IN_MALLOC, NULL, size, 0);
+    expect_trouble(call, handler->allocator.malloc == NULL);
+    void *p = handler->allocator.malloc(handler->allocator.ctx, size);
+    call_end(call);
+    if (p == NULL || size == 0)
+        note_return(*call, IN_MALLOC, p);
+    note_size(p, size);
+    return p;
+}
+
+void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
+{
+    struct call *call = call_begin(IN_CALLOC, NULL, nelem, elsize);
+    expect_trouble(call, handler->allocator.calloc == NULL);
+    void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
+    call_end(call);
+    if (p == NULL || nelem == 0 || elsize == 0)
+        note_return(*call, IN_CALLOC, p);
+    note_size(p, nelem * elsize);
+    return p;
+}
+
+void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
+{
+    struct call *call = call_begin(IN_REALLOC, p, size, 0);
+    expect_trouble(call, handler->allocator.realloc == NULL);
+    void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
+    call_end(call);
+    if (moved == NULL)
+        note_return(*call, IN_REALLOC, moved);
+    else
+        forget_size(p);
+    note_size(moved, size);
+    return moved;
+}
+
+void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
+{
+    struct call *call = call_begin(IN_FREE, p, size, 0);
+    expect_trouble(call, handler->allocator.free == NULL);
+    forget_size(p);
+    handler->allocator.free(handler->allocator.ctx, p, size);
+    call_end(call);
+}
+
+void *subject_malloc(size_t size)
+{
+    return handler_malloc(drive.subject.handler, size);
+}
+
+void *subject_calloc(size_t nelem, size_t elsize)
+{
+    return handler_calloc(drive.subject.handler, nelem, elsize);
+}
+
+void *subject_realloc(void *p, size_t size)
+{
+    return handler_realloc(drive.subject.handler, p, size);
+}
+
+void subject_free(void *p, size_t size)
+{
+    handler_free(drive.subject.handler, p, size);
+}
+
+/* ---- the subject as a shim sees it --------------------------------------------------------- */
+
+static void *traced_malloc(void *ctx, size_t size)
+{
+    void *p = subject_malloc(size);
+    shim_show_through(ctx, drive.subject.handler);
+    return p;
+}
+
+/* NumPy takes zero for a NULL reference, and anything else for an object. */
+static void look_whether_zero(const unsigned char *p, size_t nelem, size_t elsize)
+{
+    enum { WHOLE = 4096 };
+    size_t size = nelem * elsize < WHOLE ? nelem * elsize : WHOLE;
+    if (p != NULL && size > 0 && (p[0] != 0 || memcmp(p, p + 1, size - 1) != 0))
+        suspect(&(struct call){IN_CALLOC, NULL, nelem, elsize, NOT_ZERO});
+}
+
+static void *traced_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = subject_calloc(nelem, elsize);
+    look_whether_zero(p, nelem, elsize);
+    shim_show_through(ctx, drive.subject.handler);
+    return p;
+}
+
+static void *traced_realloc(void *ctx, void *old, size_t size)
+{
+    void *p = subject_realloc(old, size);
+    shim_show_through(ctx, drive.subject.handler);
+    return p;
+}
+
+static void traced_free(void *ctx, void *p, size_t size)
+{
+    subject_free(p, size);
+    shim_show_through(ctx, drive.subject.handler);
+}
+
+PyDataMem_Handler *subject_traced(void)
+{
+    static PyDataMem_Handler traced = {
+        .allocator = {&traced, traced_malloc, traced_calloc, traced_realloc, traced_free}};
+    shim_show_through(&traced, drive.subject.handler);
+    return &traced;
+}
+
+/* ---- calls that have to succeed ------------------------------------------------------------ */
+
+enum { FAIR_SIZE = 1 << 20, FAIR_BYTES = 16 << 20, FAIR_BLOCKS = 16384 };
+
+bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks)
+{
+    return size > FAIR_SIZE || live_bytes > FAIR_BYTES || live_blocks > FAIR_BLOCKS;
+}
+
+static void *not_refused(void *p, const char *call, size_t size)
+{
+    if (p != NULL)
+        return p;
+    if (refusal_is_fair(size, 0, 0))
+        skip("the subject refuses %s", call);
+    fail(text("%s to return a block: little else is live", call), "NULL");
+}
+
+void *must_malloc(size_t size)
+{
+    void *p = subject_malloc(size);
+    return p != NULL ? p : not_refused(p, text("malloc(%zu)", size), size);
+}
+
+void *must_calloc(size_t nelem, size_t elsize)
+{
+    void *p = subject_calloc(nelem, elsize);
+    return p != NULL ? p : not_refused(p, text("calloc(%zu, %zu)", nelem, elsize), nelem * elsize);
+}
+
+void *must_realloc(void *old, size_t size)
+{
+    void *p = subject_realloc(old, size);
+    return p != NULL ? p : not_refused(p, text("realloc(%p, %zu)", old, size), size);
+}
+
+/* How long it takes over a large block, which is freed or cut. */
+static double time_of_large(bool cut)
+{
+    enum { LARGE = 64 << 20, SMALL = 1000 };
+    uint64_t begun = clock_now();
+    void *p = subject_malloc(LARGE), *q = p != NULL && cut ? subject_realloc(p, SMALL) : NULL;
+    subject_free(q != NULL ? q : p, q != NULL ? SMALL : LARGE);
+    return clock_since(begun);
+}
+
+bool subject_fills_blocks(void)
+{
+    enum { TRIES = 3 };
+    static const double long_time = 0.004; /* filling one takes three times as long, and more */
+    for (int i = 0; i < TRIES; i++) {      /* for it may just have been interrupted */
+        if (time_of_large(false) < long_time && time_of_large(true) < long_time)
+            return false;
+    }
+    return true;
+}
+
+/* ---- chance, threads, memory ---------------------------------------------------------------- */
+
+struct random *rng(void)
+{
+    return &drive.random;
+}
+
+struct job {
+    void (*body)(void *);
+    void *data;
+    bool with_gil;
+};
+
+static void *run_job(void *data)
+{
+    struct job *job = data;
+    if (job->with_gil)
+        python_call_with_gil(job->body, job->data);
+    else
+        job->body(job->data);
+    return NULL;
+}
+
+void in_threads(size_t count, void (*body)(void *), void *data, size_t element)
+{
+    enum { MOST = 64 };
+    pthread_t threads[MOST];
+    struct job jobs[MOST];
+    if (count > MOST)
+        harness_broke("%zu threads are more than in_threads can start", count);
+    bool had_gil = python_has_gil();
+    if (had_gil)
+        python_release();
+    for (size_t i = 0; i < count; i++) {
+        jobs[i] = (struct job){body, (char *)data + i * element, had_gil && count == 1};
+        int error = pthread_create(&threads[i], NULL, run_job, &jobs[i]);
+        if (error != 0)
+            harness_broke("a thread cannot be started: %s", strerror(error));
+    }
+    for (size_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    if (had_gil)
+        python_acquire();
+}
+
+static void end_program(void)
+{
+    drive.setup.record->memcheck_errors += memcheck_error_count() - drive.memcheck_errors_before;
+    exit(SURVIVED);
+}
+
+/* What in_child and in_program share; the child does not come back from `end`. */
+static void in_process(void (*body)(void *data), void *data, void (*end)(void))
+{
+    struct record *record = drive.setup.record;
+    int done = atomic_load(&record->children_done);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        harness_broke("fork: %s", strerror(errno));
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        drive.is_child = true;
+        drive.memcheck_errors_before = memcheck_error_count();
+        body(data);
+        end();
+    }
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            harness_broke("waitpid: %s", strerror(errno));
+    }
+    if (atomic_load(&record->state) == RECORD_ENDED) {
+        only_once();
+        leave(record->reached);
+    }
+    if (WIFSIGNALED(status)) {
+        signal(WTERMSIG(status), SIG_DFL);
+        raise(WTERMSIG(status));
+    }
+    bool program_ended = end == end_program && WEXITSTATUS(status) == SURVIVED;
+    if (atomic_load(&record->children_done) == done && !program_ended)
+        _exit(WEXITSTATUS(status)); /* the subject ended the child: the worker sees no verdict */
+}
+
+void in_child(void (*body)(void *data), void *data)
+{
+    in_process(body, data, pass);
+}
+
+void in_program(void (*body)(void *data), void *data)
+{
+    in_process(body, data, end_program);
+}
+
+double hang_limit(void)
+{
+    static const double without_limit = 3;
+    return drive.setup.limit > 0 ? drive.setup.limit / 3 : without_limit;
+}
+
+void alarm_in(double seconds)
+{
+    long microseconds = (long)(seconds * 1e6);
+    struct itimerval soon = {.it_value = {microseconds / 1000000, microseconds % 1000000}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+}
+
+bool child_survives(void (*body)(void *data), void *data)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        harness_broke("fork: %s", strerror(errno));
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+        for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+            signal(fatal[i], SIG_DFL); /* the record is the parent's */
+        static struct record nobodys;
+        drive.setup.record = &nobodys;
+        drive.is_trial = true;
+        signal(SIGALRM, SIG_DFL);
+        alarm_in(hang_limit());
+        body(data);
+        _exit(SURVIVED);
+    }
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            harness_broke("waitpid: %s", strerror(errno));
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED;
+}
+
+void control_run(void (*body)(void *data), void *data, const char *when)
+{
+    if (is_instrumented())
+        return; /* it does little else there */
+    step("it is tried %s", when);
+    if (!child_survives(body, data))
+        skip_control(when);
+    drive.setup.record->step[0] = '\0';
+}
+
+void control_begin(const char *when)
+{
+    drive.control = when;
+}
+
+void control_end(void)
+{
+    drive.control = NULL;
+}
+
+/* A number of bytes from a file that holds one, or SIZE_MAX. */
+static size_t bytes_in_file(const char *path, const char *format, size_t unit)
+{
+    size_t value = SIZE_MAX;
+    char line[256];
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return SIZE_MAX;
+    while (value == SIZE_MAX && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, format, &value) == 1)
+            value *= unit;
+    }
+    fclose(file);
+    return value;
+}
+
+const char *lacking_memory(size_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur / 2 < bytes)
+        return text("the address space is limited to %zu MiB", (size_t)limit.rlim_cur >> 20);
+    size_t available = bytes_in_file("/proc/meminfo", "MemAvailable: %zu", 1024);
+    if (available != SIZE_MAX && available / 2 < bytes)
+        return text("%zu MiB of memory are available", available >> 20);
+    size_t group = bytes_in_file("/sys/fs/cgroup/memory.max", "%zu", 1);
+    if (group != SIZE_MAX && group / 2 < bytes)
+        return text("the control group allows %zu MiB", group >> 20);
+    return NULL;
+}
+
+void ask_for_memory(size_t bytes)
+{
+    const char *why = lacking_memory(bytes);
+    if (why != NULL)
+        skip("it needs %zu MiB, and %s", bytes >> 20, why);
+}
+
+size_t output_so_far(void)
+{
+    fflush(stdout);
+    int length = 0;
+    if (drive.setup.at_end != NULL)
+        skip("with --no-fork the output is not captured");
+    if (ioctl(OUTPUT_FD, FIONREAD, &length) != 0)
+        harness_broke("the captured output cannot be measured: %s", strerror(errno));
+    return (size_t)length;
+}
+
+bool is_instrumented(void)
+{
+    return CONFORM_SANITIZED || memcheck_is_running();
+}
+
+double time_limit(void)
+{
+    return drive.setup.limit;
+}
+
+bool time_is_up(void)
+{
+    return drive.setup.limit > 0 && clock_since(drive.begun) > drive.setup.limit / 2;
+}
+
+size_t stride(size_t longer)
+{
+    if (!is_instrumented() && !time_is_up())
+        return 1;
+    if (!is_instrumented())
+        stopped_short("sizes were left out when half of its %g s were over; give it more by "
+                      "--timeout",
+                      drive.setup.limit);
+    return longer;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reading and limiting the memory of this process.  None of it allocates: there may be nothing
+ * left to allocate from.
+ */
+#include "harness/footprint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "harness/drive.h"
+
+/* The first two numbers of statm: pages mapped, and pages in memory. */
+static void read_pages(size_t pages[2])
+{
+    char line[128] = "";
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    char *end = line;
+    pages[0] = strtoul(line, &end, 10);
+    pages[1] = strtoul(end, &end, 10);
+    if (length <= 0 || pages[0] == 0)
+        harness_broke("/proc/self/statm cannot be read: %s", strerror(errno));
+}
+
+size_t resident_bytes(void)
+{
+    size_t pages[2];
+    read_pages(pages);
+    return pages[1] * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t mapped_bytes(void)
+{
+    size_t pages[2];
+    read_pages(pages);
+    return pages[0] * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static struct rlimit before_limit;
+
+void limit_mapped_bytes(size_t room)
+{
+    if (is_instrumented())
+        skip("memcheck and the sanitizers do not work under an address-space limit");
+    if (getrlimit(RLIMIT_AS, &before_limit) != 0)
+        harness_broke("RLIMIT_AS: %s", strerror(errno));
+    struct rlimit limit = {mapped_bytes() + room, before_limit.rlim_max};
+    if (limit.rlim_cur > before_limit.rlim_cur)
+        return; /* there is a tighter one already */
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        harness_broke("RLIMIT_AS: %s", strerror(errno));
+}
+
+void lift_limit(void)
+{
+    if (setrlimit(RLIMIT_AS, &before_limit) != 0)
+        harness_broke("RLIMIT_AS: %s", strerror(errno));
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The functions that stand before libc's own.  The linker exports them from this program because
+ * libc defines the same names, and then every shared object binds to these.
+ */
+#include "harness/interpose.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/instrumented.h"
+#include "model/record.h"
+
+_Thread_local int interpose_depth;
+_Thread_local int *interpose_trouble;
+
+/* What is kept, under one lock.  The table of what was taken is open addressing in memory that is
+ * mapped for it, as malloc is what is being watched. */
+struct taken {
+    uintptr_t address;
+    size_t size;
+    bool mapped;
+};
+enum { SLOTS = 1 << 18, UNUSED_SLOT = 0, EMPTIED_SLOT = 1 };
+
+static struct {
+    pthread_mutex_t lock;
+    bool watching;
+    size_t nth;
+    bool keep_failing;
+    struct interpose_counts counts;
+    struct taken *table;
+    size_t used;
+} books = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct interpose_counts interpose_counts(void)
+{
+    return books.counts;
+}
+
+void interpose_refuse(size_t nth, bool keep_failing)
+{
+    pthread_mutex_lock(&books.lock);
+    books.nth = nth;
+    books.keep_failing = keep_failing;
+    books.counts.requests = 0;
+    books.counts.refused = 0;
+    pthread_mutex_unlock(&books.lock);
+}
+
+static void *kernel_map(void *address, size_t length, int protection, int flags, int fd,
+                        off_t offset)
+{
+    return (void *)syscall(SYS_mmap, address, length, protection, flags, fd, offset);
+}
+
+void interpose_watch(void)
+{
+    if (books.table == NULL) {
+        void *table = kernel_map(NULL, SLOTS * sizeof *books.table, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        books.table = table != MAP_FAILED ? table : NULL;
+        books.counts.left_out = books.table == NULL;
+    }
+    interpose_refuse(0, false);
+    books.watching = true;
+}
+
+#if defined(__GLIBC__) && !CONFORM_SANITIZED
+
+/* ---- the books, under the lock ---------------------------------------------------------- */
+
+static size_t first_slot(uintptr_t address)
+{
+    return (address >> 4) * 0x9e3779b97f4a7c15u >> 46;
+}
+
+/* Its place in the table, or NULL. */
+static struct taken *find_taken(uintptr_t address)
+{
+    if (books.table == NULL)
+        return NULL;
+    for (size_t at = first_slot(address);; at++) {
+        struct taken *slot = &books.table[at % SLOTS];
+        if (slot->address == address || slot->address == UNUSED_SLOT)
+            return slot->address == address ? slot : NULL;
+    }
+}
+
+static void enter_taken(void *p, size_t size, bool mapped)
+{
+    if (books.table == NULL)
+        return;
+    if (books.used > SLOTS / 2) {
+        books.counts.left_out++; /* and is not missed: the books then say less than there is */
+        return;
+    }
+    size_t at = first_slot((uintptr_t)p);
+    while (books.table[at % SLOTS].address > EMPTIED_SLOT)
+        at++;
+    struct taken *slot = &books.table[at % SLOTS];
+    books.used += slot->address == UNUSED_SLOT;
+    *slot = (struct taken){(uintptr_t)p, size, mapped};
+    books.counts.blocks += !mapped;
+    books.counts.bytes += size;
+}
+
+static void untrack(struct taken *slot)
+{
+    books.counts.blocks -= !slot->mapped;
+    books.counts.bytes -= slot->size;
+    *slot = (struct taken){.address = EMPTIED_SLOT};
+}
+
+static void untrack_taken(void *p)
+{
+    struct taken *slot = find_taken((uintptr_t)p);
+    if (slot != NULL)
+        untrack(slot);
+}
+
+/* What is left of a mapping when a range of it is given back: up to two pieces. */
+static void untrack_part(struct taken *slot, uintptr_t from, uintptr_t to)
+{
+    uintptr_t begin = slot->address, end = begin + slot->size;
+    untrack(slot);
+    if (begin < from)
+        enter_taken((void *)begin, from - begin, true);
+    if (to < end)
+        enter_taken((void *)to, end - to, true);
+}
+
+bool interpose_holds(const void *p)
+{
+    pthread_mutex_lock(&books.lock);
+    bool held = find_taken((uintptr_t)p) != NULL;
+    pthread_mutex_unlock(&books.lock);
+    return held;
+}
+
+static void untrack_range(uintptr_t from, size_t length)
+{
+    struct taken *whole = find_taken(from);
+    if (whole != NULL && whole->mapped && whole->size == length) {
+        untrack(whole);
+        return;
+    }
+    for (size_t i = 0; books.table != NULL && i < SLOTS; i++) {
+        struct taken *slot = &books.table[i];
+        if (slot->mapped && slot->address < from + length && slot->address + slot->size > from)
+            untrack_part(slot, from, from + length);
+    }
+}
+
+/* ---- before each request ---------------------------------------------------------------- */
+
+static bool is_watched(void)
+{
+    return interpose_depth > 0 && books.watching;
+}
+
+/* True where this request is to be refused; errno is then set. */
+static bool refuses(void)
+{
+    if (!is_watched())
+        return false;
+    pthread_mutex_lock(&books.lock);
+    size_t request = ++books.counts.requests;
+    bool refused =
+        books.nth != 0 && (request == books.nth || (books.keep_failing && request > books.nth));
+    books.counts.refused += refused;
+    pthread_mutex_unlock(&books.lock);
+    if (refused)
+        errno = ENOMEM;
+    if (refused && interpose_trouble != NULL)
+        *interpose_trouble = REFUSED_BELOW;
+    return refused;
+}
+
+static void *took(void *p, size_t size, bool mapped)
+{
+    if (p != NULL && p != MAP_FAILED && is_watched()) {
+        pthread_mutex_lock(&books.lock);
+        enter_taken(p, size, mapped);
+        pthread_mutex_unlock(&books.lock);
+    }
+    return p;
+}
+
+static void gives_back(void *p)
+{
+    if (p != NULL && books.watching) { /* on any thread: a handler may have one that frees */
+        pthread_mutex_lock(&books.lock);
+        untrack_taken(p);
+        pthread_mutex_unlock(&books.lock);
+    }
+}
+
+/* ---- malloc and its kin ----------------------------------------------------------------- */
+
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+void __libc_free(void *);
+
+void *malloc(size_t size)
+{
+    return refuses() ? NULL : took(__libc_malloc(size), size, false);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return refuses() ? NULL : took(__libc_calloc(count, size), count * size, false);
+}
+
+void *realloc(void *p, size_t size)
+{
+    if (refuses())
+        return NULL;
+    void *moved = __libc_realloc(p, size);
+    if (moved != NULL || (p != NULL && size == 0)) {
+        gives_back(p);
+        took(moved, size, false);
+    }
+    return moved;
+}
+
+void free(void *p)
+{
+    gives_back(p);
+    __libc_free(p);
+}
+
+void *memalign(size_t alignment, size_t size)
+{
+    return refuses() ? NULL : took(__libc_memalign(alignment, size), size, false);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    return memalign(alignment, size);
+}
+
+int posix_memalign(void **p, size_t alignment, size_t size)
+{
+    if (alignment % sizeof(void *) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0)
+        return EINVAL;
+    int saved = errno;
+    void *made = memalign(alignment, size);
+    errno = saved;
+    if (made == NULL)
+        return ENOMEM;
+    *p = made;
+    return 0;
+}
+
+void *valloc(size_t size)
+{
+    return memalign((size_t)sysconf(_SC_PAGESIZE), size);
+}
+
+void *pvalloc(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return memalign(page, (size + page - 1) / page * page);
+}
+
+/* ---- mmap and its kin ------------------------------------------------------------------- */
+
+/* That range of addresses is no longer what it was. */
+static void untrack_mapped(void *address, size_t length)
+{
+    if (!books.watching)
+        return;
+    pthread_mutex_lock(&books.lock);
+    untrack_range((uintptr_t)address, length);
+    pthread_mutex_unlock(&books.lock);
+}
+
+void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+    if (refuses())
+        return MAP_FAILED;
+    void *map = kernel_map(address, length, protection, flags, fd, offset);
+    if (map != MAP_FAILED && (flags & MAP_FIXED) != 0)
+        untrack_mapped(map, length); /* what it replaces */
+    return took(map, length, true);
+}
+
+void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset)
+{
+    return mmap(address, length, protection, flags, fd, offset);
+}
+
+int munmap(void *address, size_t length)
+{
+    int result = (int)syscall(SYS_munmap, address, length);
+    if (result == 0)
+        untrack_mapped(address, length);
+    return result;
+}
+
+void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    void *wanted = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
+    va_end(arguments);
+    if (new_length > old_length && refuses())
+        return MAP_FAILED;
+    void *moved = (void *)syscall(SYS_mremap, address, old_length, new_length, flags, wanted);
+    if (moved != MAP_FAILED && (flags & MREMAP_FIXED) != 0)
+        untrack_mapped(moved, new_length);
+    if (moved != MAP_FAILED && is_watched()) {
+        pthread_mutex_lock(&books.lock);
+        untrack_range((uintptr_t)address, old_length);
+        enter_taken(moved, new_length, true);
+        pthread_mutex_unlock(&books.lock);
+    }
+    return moved;
+}
+
+/* A refusal of advice is no refusal of memory: a handler may ignore it, and it is not counted. */
+int madvise(void *address, size_t length, int advice)
+{
+    if (is_watched() && books.nth != 0 && books.keep_failing && books.counts.refused > 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return (int)syscall(SYS_madvise, address, length, advice);
+}
+
+void *__sbrk(intptr_t);
+void *sbrk(intptr_t increment)
+{
+    if (increment > 0 && refuses())
+        return (void *)-1;
+    return __sbrk(increment);
+}
+
+#else
+
+bool interpose_holds(const void *p)
+{
+    (void)p;
+    return false; /* nothing is kept: interpose_works says so */
+}
+
+#endif
+
+bool interpose_works(void)
+{
+    /* through pointers that the compiler has to believe in: a pair it sees through it leaves out */
+    void *(*volatile take)(size_t) = malloc;
+    void (*volatile give)(void *) = free;
+    bool was_watching = books.watching;
+    size_t before = books.counts.requests;
+    books.watching = true;
+    interpose_enter();
+    give(take(1));
+    interpose_leave();
+    books.watching = was_watching;
+    bool seen = books.counts.requests != before;
+    books.counts.requests = before;
+    return seen;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The command line.
+ */
+#ifndef CONFORM_OPTIONS_H
+#define CONFORM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum exit_code {
+    EXIT_CONFORMANT = 0,
+    EXIT_NOT_CONFORMANT = 1,
+    EXIT_USAGE = 2,
+    EXIT_CANNOT_LOAD = 3,
+    EXIT_HARNESS_BROKE = 4,
+    EXIT_INCOMPLETE = 5,
+    EXIT_CANNOT_WORK_HERE = 77,
+};
+
+enum command {
+    COMMAND_RUN,
+    COMMAND_EXEC,
+    COMMAND_REPLAY,
+    COMMAND_LIST,
+    COMMAND_LIST_HANDLERS,
+    COMMAND_EXPLAIN,
+    COMMAND_CLAUSES,
+};
+
+enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+/* A list of --run and --skip, in the order in which they were given. */
+struct filter {
+    bool take;
+    const char *glob;
+};
+
+struct options {
+    const char *program; /* as it was called */
+    enum command command;
+    const char *handler;
+    const char *explain;
+    char **program_arguments;    /* of --exec: what stands behind --, with a NULL at its end */
+    const char *record, *replay; /* names of traces, or NULL */
+    struct filter *filters;
+    size_t filter_count;
+    const char *tap, *junit, *json; /* file names, "-" for stdout, or NULL */
+    size_t jobs;                    /* 0: as many as there are cores */
+    double timeout;                 /* seconds; 0: the usual limit */
+    uint64_t seed;
+    size_t repeat;      /* rounds; 0 with until_fail: no end but a failure */
+    const char *python; /* or NULL for the one that configure chose */
+    enum color color;
+    bool no_fork, memcheck, strict, quiet, verbose, shuffle, until_fail;
+    bool print, unchecked;                /* of --replay */
+    bool stacks, fail_each, keep_failing; /* of --exec */
+    size_t most_runs;                     /* of --fail-each */
+    bool untimed;                         /* of --record */
+};
+
+/* Reads the command line.  Prints --help and --version and leaves; where the command line is
+ * wrong, prints one line and leaves with EXIT_USAGE. */
+void options_read(int argc, char **argv, struct options *options);
+
+/* Prints "conform: " and the line to stderr and leaves with that code. */
+_Noreturn void leave_with(enum exit_code code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* True where the filters take a property of that id: the last one that matches it decides; where
+ * none does, it is taken unless there is a --run. */
+bool options_take(const struct options *options, const char *id);
+
+#endif

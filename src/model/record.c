@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The board in shared memory: a header, one load report, and a record per property,
+ * each on whole pages so that a process can be left with its own alone.
+ */
+#include "model/record.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+const char *verdict_name(enum verdict verdict)
+{
+    static const char *const names[VERDICT_COUNT] = {
+        [VERDICT_NONE] = "NONE", [PASS] = "PASS", [FAIL] = "FAIL",
+        [WARN] = "WARN",         [SKIP] = "SKIP", [CRASH] = "CRASH",
+        [TIMEOUT] = "TIMEOUT",   [BROK] = "BROK", [INCOMPLETE] = "INCOMPLETE",
+    };
+    return names[verdict];
+}
+
+static size_t whole_pages(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+struct board *board_create(size_t count)
+{
+    size_t header = whole_pages(sizeof(struct board));
+    size_t load = whole_pages(sizeof(struct load));
+    size_t record = whole_pages(sizeof(struct record));
+    void *memory = mmap(NULL, header + load + count * record, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    struct board *board = memory;
+    board->count = count;
+    board->header_size = header;
+    board->record_size = record;
+    return board;
+}
+
+struct load *board_load(struct board *board)
+{
+    return (struct load *)((char *)board + board->header_size);
+}
+
+static char *first_record(struct board *board)
+{
+    return (char *)board_load(board) + whole_pages(sizeof(struct load));
+}
+
+struct record *board_record(struct board *board, size_t index)
+{
+    return (struct record *)(first_record(board) + index * board->record_size);
+}
+
+void board_clear(struct board *board)
+{
+    struct board kept = {.count = board->count,
+                         .record_size = board->record_size,
+                         .header_size = board->header_size};
+    memset(board, 0, sizeof *board);
+    memset(board_load(board), 0, sizeof(struct load));
+    board->count = kept.count;
+    board->record_size = kept.record_size;
+    board->header_size = kept.header_size;
+    memset(first_record(board), 0, board->count * board->record_size);
+}
+
+static void take_away(char *begin, char *end)
+{
+    if (begin < end)
+        munmap(begin, (size_t)(end - begin));
+}
+
+void load_make_sound(struct load *load)
+{
+    load->why[sizeof load->why - 1] = '\0';
+    load->claims[sizeof load->claims - 1] = '\0';
+    load->how[sizeof load->how - 1] = '\0';
+}
+
+void board_fence(struct board *board, size_t index, bool keep_load)
+{
+    char *load = (char *)board_load(board);
+    char *first = first_record(board);
+    char *own = (char *)board_record(board, index);
+    char *behind = own + board->record_size;
+    char *end = first + board->count * board->record_size;
+    if (keep_load) {
+        take_away((char *)board, load);
+        take_away(first, own);
+    } else {
+        take_away((char *)board, own);
+    }
+    take_away(behind, end);
+}

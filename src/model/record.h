@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The board: memory that the coordinator, its workers and the processes of the
+ * properties share.  Each property has a record on pages of its own, the only ones
+ * that its process can still write once the subject is loaded, so a subject that
+ * runs wild cannot touch another property's verdict.
+ */
+#ifndef CONFORM_RECORD_H
+#define CONFORM_RECORD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "model/property.h"
+
+enum verdict {
+    VERDICT_NONE, /* not yet: never in a report */
+    PASS,
+    FAIL,       /* a MUST is broken */
+    WARN,       /* a SHOULD is broken */
+    SKIP,       /* with a reason */
+    CRASH,      /* the process died, by a signal or by an exit of its own */
+    TIMEOUT,    /* it did not end in time */
+    BROK,       /* the harness could not do its part */
+    INCOMPLETE, /* it stopped at a limit of its own, and nothing was wrong up to there */
+};
+enum { VERDICT_COUNT = INCOMPLETE + 1 };
+
+const char *verdict_name(enum verdict verdict);
+
+/* A call into the subject that has not returned yet: what a crash or a hang is laid to. */
+enum function { OUTSIDE, IN_MALLOC, IN_CALLOC, IN_REALLOC, IN_FREE };
+struct call {
+    enum function function;
+    const void *pointer;
+    size_t first, second; /* sizes, as the function takes them */
+    int trouble;          /* enum trouble, but no enum, of which few values can be read */
+};
+
+/* What such a call was up against. */
+enum trouble {
+    NO_TROUBLE,
+    FUNCTION_IS_MISSING, /* it is a NULL pointer */
+    REFUSED_BELOW,       /* the runner refused it memory, in the place of libc or the kernel */
+    NOT_ZERO,            /* what calloc returned is not, and NumPy was given it */
+    WRONG_SIZE,          /* free was told another size than the block was asked for with */
+};
+
+enum { CALL_SLOTS = 16 }; /* threads that are told apart; the last one is shared */
+
+enum record_state {
+    RECORD_WAITING,
+    RECORD_RUNNING,
+    RECORD_ENDED, /* the property reached its end, and its verdict is here */
+};
+
+/* The calls that may have broken a property, whatever it was about. */
+enum suspect {
+    ENDED_IN,       /* where a process was when it ended */
+    RETURNED_WRONG, /* the first that returned NULL and may not, or a block that is not zero */
+    MADE_EMPTY,     /* that of the block in hand at the end, where it is one of no bytes */
+};
+enum { SUSPECTS = MADE_EMPTY + 1 };
+
+enum { SHORT_IN_CHILD = 0x5a017 }; /* nothing that is written over it by chance */
+
+struct record {
+    /* Written by the worker. */
+    _Atomic(enum verdict) verdict; /* the final one; VERDICT_NONE until the worker has judged */
+    double seconds;
+    char output[512];      /* what the property's process printed, its beginning */
+    size_t output_length;  /* how much it printed in all, as far as that was kept */
+    size_t bad_rounds;     /* of --repeat, in which the verdict was no PASS and no SKIP */
+    size_t skipped_rounds; /* in which it was a SKIP */
+
+    /* Written by the property's process. */
+    _Atomic int state; /* enum record_state */
+    enum verdict reached;
+    pid_t pid;
+    char expected[512];
+    char seen[1024];         /* or the reason of a SKIP, or what broke in the harness */
+    char step[256];          /* what it was about, in words */
+    unsigned short_in_child; /* SHORT_IN_CHILD where a process of in_child stopped_short */
+    char part[384];          /* of a program whose calls it makes, in words, or "" */
+    int line;                /* of the check that failed, in the property's file */
+    struct call calls[CALL_SLOTS];
+    int signal;
+    struct call signal_call; /* of the thread that the signal hit */
+    uintptr_t signal_address;
+    int signal_has_address; /* no bool, of which few values can be read */
+    struct call suspects[SUSPECTS];
+    char attribute_to[64]; /* id of the property that is about what was found, or "" */
+    uint64_t memcheck_errors;
+    pid_t memcheck_pid;        /* the first process that had any */
+    _Atomic int children_done; /* processes of in_child that reached their end */
+};
+
+/* What a worker finds out about the world it runs in. */
+struct environment {
+    char python[64];
+    char python_executable[256];
+    bool free_threaded;
+    char numpy[64];
+};
+
+/* How loading the subject ended, told by the first property (abi.loads). */
+enum load_state {
+    LOAD_UNKNOWN, /* it did not come back from it */
+    LOAD_DONE,
+    LOAD_FAILED, /* no handler came of it: `why` says why */
+    LOAD_UNFIT,  /* the subject says that it cannot work here: `why` is its reason */
+};
+struct load {
+    _Atomic int state; /* enum load_state */
+    char why[512];
+    char name[127]; /* raw, as in the struct, not terminated */
+    uint8_t version;
+    int has_name; /* likewise */
+    char claims[256];
+    char how[96]; /* of a Python subject, what kind of object it was */
+};
+
+enum { MOST_WORKERS = 64 };
+
+struct board {
+    size_t count;
+    size_t record_size;                     /* rounded up to pages */
+    size_t header_size;                     /* likewise */
+    _Atomic size_t next_fresh, next_python; /* the two queues that workers take from */
+    _Atomic size_t finished;
+    _Atomic int abandoned;              /* 1: a worker cannot be replaced; nobody waits for it */
+    _Atomic int timeouts;               /* so far: the next ones are cut shorter */
+    _Atomic uint64_t slowest[FIXTURES]; /* nanoseconds, of what has passed in each world */
+    struct {
+        _Atomic size_t property; /* 1 + index of what it runs now; 0: nothing */
+        _Atomic uint64_t since;  /* on the monotonic clock, nanoseconds */
+        _Atomic uint64_t until;  /* likewise: when Check has to have ended it */
+    } workers[MOST_WORKERS];
+    _Atomic int environment_known;
+    struct environment environment;
+    char python_error[512]; /* why the interpreter did not start, if it did not */
+};
+
+/* A board of `count` records, all zero, and one page of its own for the load report.
+ * NULL with errno set where there is no memory. */
+struct board *board_create(size_t count);
+
+struct record *board_record(struct board *board, size_t index);
+struct load *board_load(struct board *board);
+
+/* Makes the board as new, for another round. */
+void board_clear(struct board *board);
+
+/* Puts an end to each text of the load report, which the subject's process could write. */
+void load_make_sound(struct load *load);
+
+/* In the process of a property: takes away every page of the board but the record of
+ * `index` and, where `keep_load` is set, the load report. */
+void board_fence(struct board *board, size_t index, bool keep_load);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * src/model/attribution.c: whose matter a call is, and what becomes of those that it ended as well.
+ */
+#include "unit.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "model/attribution.h"
+
+static int somewhere;
+#define P &somewhere
+
+static const struct {
+    struct call call;
+    const char *owner;
+} kinds[] = {
+    {{IN_MALLOC, NULL, 64, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, 64, 0, FUNCTION_IS_MISSING}, "abi.functions-present"},
+    {{IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING}, "abi.functions-present"},
+    {{IN_MALLOC, NULL, 1, 0, REFUSED_BELOW}, "exhaustion.nth-request"},
+    {{IN_FREE, P, 8, 0, REFUSED_BELOW}, NULL},
+    {{IN_CALLOC, NULL, 8, 8, NOT_ZERO}, "calloc.zeroed"},
+    {{IN_FREE, P, 8, 0, WRONG_SIZE}, "free.best-guess-size"},
+    {{IN_MALLOC, NULL, 0, 0, 0}, "malloc.zero"},
+    {{IN_MALLOC, NULL, 1, 0, 0}, "malloc.one-byte"},
+    {{IN_MALLOC, NULL, 2, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, (size_t)1 << 40, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, PTRDIFF_MAX, 0, 0}, "malloc.too-large"},
+    {{IN_CALLOC, NULL, 0, 8, 0}, "calloc.zero-arguments"},
+    {{IN_CALLOC, NULL, 8, 0, 0}, "calloc.zero-arguments"},
+    {{IN_CALLOC, NULL, 1, 1, 0}, NULL},
+    {{IN_CALLOC, NULL, SIZE_MAX / 2 + 2, 2, 0}, "calloc.overflow"},
+    {{IN_CALLOC, NULL, SIZE_MAX / 8, 8, 0}, "calloc.overflow"},
+    {{IN_REALLOC, NULL, 1, 0, 0}, "realloc.null-allocates"},
+    {{IN_REALLOC, NULL, 100, 0, 0}, "realloc.null-allocates"},
+    {{IN_REALLOC, P, 1, 0, 0}, "realloc.to-one"},
+    {{IN_REALLOC, P, 100, 0, 0}, NULL},
+    {{IN_REALLOC, P, SIZE_MAX, 0, 0}, "realloc.failure-keeps-block"},
+    {{IN_FREE, NULL, 0, 0, 0}, "free.null"},
+    {{IN_FREE, NULL, 1, 0, 0}, "free.null-with-size"},
+    {{IN_FREE, P, 0, 0, 0}, NULL},
+    {{OUTSIDE, NULL, 0, 0, 0}, NULL},
+    {{(enum function)77, NULL, 0, 0, 0}, NULL},
+};
+
+START_TEST(a_call_has_an_owner)
+{
+    const struct attribution *blame = attribution_for(&kinds[_i].call);
+    ck_assert_pstr_eq(blame != NULL ? blame->owner : NULL, kinds[_i].owner);
+}
+END_TEST
+
+static const struct {
+    struct call call;
+    const char *owner;
+} nulls[] = {
+    {{IN_MALLOC, NULL, 0, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, 1, 0, 0}, "malloc.one-byte"},
+    {{IN_MALLOC, NULL, 2, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, SIZE_MAX, 0, 0}, NULL},
+    {{IN_CALLOC, NULL, 0, 8, 0}, NULL},
+    {{IN_REALLOC, NULL, 0, 0, 0}, NULL},
+    {{IN_REALLOC, NULL, 100, 0, 0}, "realloc.null-allocates"},
+    {{IN_REALLOC, NULL, (size_t)1 << 30, 0, 0}, NULL},
+    {{IN_REALLOC, P, 1, 0, 0}, "realloc.to-one"},
+    {{IN_REALLOC, P, 100, 0, 0}, NULL},
+};
+
+START_TEST(null_may_be_wrong)
+{
+    const struct attribution *blame = attribution_for_null(&nulls[_i].call);
+    ck_assert_pstr_eq(blame != NULL ? blame->owner : NULL, nulls[_i].owner);
+}
+END_TEST
+
+/* ---- settling ----------------------------------------------------------------------------- */
+
+static const struct property null = {.id = "free.null", .level = MUST};
+static const struct property present = {.id = "abi.functions-present", .level = MUST};
+static const struct property quiet = {.id = "env.quiet", .level = SHOULD};
+static const struct property *const properties[] = {&quiet, &null, &present};
+enum { QUIET, NULLS, PRESENT, COUNT };
+
+static const struct call of_null = {IN_FREE, NULL, 0, 0, 0};
+static const struct call of_nothing = {IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING};
+static const struct call ordinary = {IN_FREE, P, 8, 0, 0};
+
+static struct board *make_board(void)
+{
+    struct board *board = board_create(COUNT);
+    ck_assert_ptr_nonnull(board);
+    for (size_t i = 0; i < COUNT; i++)
+        board_record(board, i)->verdict = PASS;
+    return board;
+}
+
+static struct record *end(struct board *board, size_t i, enum verdict verdict, enum suspect suspect,
+                          const struct call *call)
+{
+    struct record *record = board_record(board, i);
+    record->verdict = verdict;
+    record->suspects[suspect] = *call;
+    strcpy(record->expected, "the property to run to its end");
+    strcpy(record->seen, "SIGSEGV");
+    return record;
+}
+
+START_TEST(owner_alone_is_blamed)
+{
+    static const enum verdict bad[] = {FAIL, WARN, CRASH, TIMEOUT};
+    struct board *board = make_board();
+    struct record *other = end(board, QUIET, bad[_i % 4], (enum suspect)(_i / 4), &of_null);
+    struct record *owner = end(board, NULLS, CRASH, ENDED_IN, &of_null);
+    attribution_settle(properties, COUNT, board);
+    ck_assert_int_eq(owner->verdict, CRASH);
+    ck_assert_str_eq(owner->seen, "SIGSEGV");
+    ck_assert_int_eq(other->verdict, SKIP);
+    ck_assert_str_eq(other->seen, "free(NULL, 0) goes wrong, which is for free.null to say");
+    ck_assert_str_eq(other->expected, "");
+}
+END_TEST
+
+START_TEST(a_matter_of_another)
+{
+    struct board *board = make_board();
+    struct record *other = end(board, QUIET, FAIL, ENDED_IN, &ordinary);
+    struct record *owner = end(board, NULLS, _i == 0 ? FAIL : PASS, ENDED_IN, &ordinary);
+    strcpy(other->attribute_to, "free.null");
+    strcpy(owner->attribute_to, "free.null");
+    attribution_settle(properties, COUNT, board);
+    ck_assert_int_eq(owner->verdict, _i == 0 ? FAIL : PASS);
+    ck_assert_int_eq(other->verdict, _i == 0 ? SKIP : FAIL);
+    if (_i == 0)
+        ck_assert_str_eq(other->seen,
+                         "a block is not what it should be, which is for free.null to say");
+}
+END_TEST
+
+/* Of two that point at each other, the first to be looked at would be the one that is not told. */
+START_TEST(neither_of_two_that_point)
+{
+    struct board *board = make_board();
+    struct record *one = end(board, NULLS, FAIL, ENDED_IN, &ordinary);
+    struct record *other = end(board, PRESENT, FAIL, ENDED_IN, &ordinary);
+    strcpy(one->attribute_to, "abi.functions-present");
+    strcpy(other->attribute_to, "free.null");
+    attribution_settle(properties, COUNT, board);
+    ck_assert_int_eq(one->verdict, FAIL);
+    ck_assert_int_eq(other->verdict, FAIL);
+}
+END_TEST
+
+/* A SHOULD answers for a SHOULD alone, and for what it is about itself nobody else does. */
+START_TEST(of_two_owners)
+{
+    static const struct property guess = {.id = "free.best-guess-size", .level = MUST};
+    static const struct property any = {.id = "free.any-size", .level = SHOULD};
+    static const struct property *const two[] = {&guess, &any, &quiet, &present};
+    static const struct call guessed = {IN_FREE, P, 8, 0, WRONG_SIZE};
+    struct board *board = board_create(4);
+    ck_assert_ptr_nonnull(board);
+    board_record(board, 0)->verdict = _i == 0 ? FAIL : PASS;
+    end(board, 1, WARN, ENDED_IN, &guessed);
+    end(board, 2, CRASH, ENDED_IN, &guessed);
+    end(board, 3, CRASH, ENDED_IN, &guessed);
+    attribution_settle(two, 4, board);
+    ck_assert_int_eq(board_record(board, 1)->verdict, WARN);
+    ck_assert_int_eq(board_record(board, 2)->verdict, SKIP);
+    ck_assert_int_eq(board_record(board, 3)->verdict, _i == 0 ? SKIP : CRASH);
+    ck_assert_ptr_nonnull(strstr(board_record(board, 2)->seen, two[_i]->id));
+}
+END_TEST
+
+/* Nothing is lost where the owner has nothing to say, or was not run. */
+START_TEST(without_the_owner_it_stands)
+{
+    static const enum verdict fine[] = {PASS, SKIP, BROK, INCOMPLETE};
+    struct board *board = make_board();
+    struct record *other = end(board, QUIET, CRASH, ENDED_IN, &of_null);
+    board_record(board, NULLS)->verdict = fine[_i];
+    attribution_settle(properties, COUNT, board);
+    ck_assert_int_eq(other->verdict, CRASH);
+    board_record(board, NULLS)->verdict = CRASH;
+    attribution_settle(properties, 1, board);
+    ck_assert_int_eq(other->verdict, CRASH);
+    ck_assert_str_eq(other->seen, "SIGSEGV");
+}
+END_TEST
+
+START_TEST(other_calls_and_verdicts_stand)
+{
+    struct board *board = make_board();
+    struct record *other =
+        end(board, QUIET, _i == 0 ? CRASH : BROK, ENDED_IN, _i == 0 ? &ordinary : &of_null);
+    end(board, NULLS, CRASH, ENDED_IN, &of_null);
+    attribution_settle(properties, COUNT, board);
+    ck_assert_int_eq(other->verdict, _i == 0 ? CRASH : BROK);
+}
+END_TEST
+
+/* Whoever was itself ended by somebody else's call answers for nothing. */
+START_TEST(attribution_is_not_passed_on)
+{
+    struct board *board = make_board();
+    struct record *other = end(board, QUIET, CRASH, ENDED_IN, &of_null);
+    struct record *owner = end(board, NULLS, CRASH, ENDED_IN, &of_nothing);
+    end(board, PRESENT, FAIL, ENDED_IN, &(struct call){.function = OUTSIDE});
+    attribution_settle(properties, COUNT, board);
+    ck_assert_int_eq(owner->verdict, SKIP);
+    ck_assert_int_eq(other->verdict, CRASH);
+}
+END_TEST
+
+Suite *suite_blame(void)
+{
+    Suite *suite = suite_create("blame");
+    TCase *tcase = tcase_create("blame");
+    tcase_add_loop_test(tcase, a_call_has_an_owner, 0, ROWS(kinds));
+    tcase_add_loop_test(tcase, null_may_be_wrong, 0, ROWS(nulls));
+    tcase_add_loop_test(tcase, owner_alone_is_blamed, 0, 4 * SUSPECTS);
+    tcase_add_loop_test(tcase, a_matter_of_another, 0, 2);
+    tcase_add_loop_test(tcase, of_two_owners, 0, 2);
+    tcase_add_loop_test(tcase, without_the_owner_it_stands, 0, 4);
+    tcase_add_loop_test(tcase, other_calls_and_verdicts_stand, 0, 2);
+    tcase_add_test(tcase, attribution_is_not_passed_on);
+    tcase_add_test(tcase, neither_of_two_that_point);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -88,7 +88,7 @@ def told_tally(properties):
         told = words[each["verdict"]]
         plain = ("PASS", "SKIP", "BROK", "INCOMPLETE")
         if each["target"] == "runtime" and each["verdict"] not in plain:
-            told = "that NumPy itself breaks"
+            continue
         tally[told] = tally.get(told, 0) + 1
     return {told: str(count) for told, count in tally.items()}
 

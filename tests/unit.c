@@ -9,7 +9,7 @@
 int main(void)
 {
     SRunner *runner = srunner_create(NULL);
-    srunner_add_suite(runner, suite_blame());
+    srunner_add_suite(runner, suite_attribution());
     srunner_add_suite(runner, suite_blockmap());
     srunner_add_suite(runner, suite_claims());
     srunner_add_suite(runner, suite_contents());

@@ -17,7 +17,7 @@
 /* How many rows a table has, for tcase_add_loop_test. */
 #define ROWS(table) ((int)(sizeof(table) / sizeof *(table)))
 
-Suite *suite_blame(void);
+Suite *suite_attribution(void);
 Suite *suite_blockmap(void);
 Suite *suite_claims(void);
 Suite *suite_contents(void);

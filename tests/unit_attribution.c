@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/model/attribution.c: whose matter a call is, and what becomes of those that it ended as well.
+ * src/model/attribution.c: which property answers for a call, and what becomes of those that it
+ * ended as well.
  */
 #include "unit.h"
 
@@ -47,8 +48,8 @@ static const struct {
 
 START_TEST(a_call_has_an_owner)
 {
-    const struct attribution *blame = attribution_for(&kinds[_i].call);
-    ck_assert_pstr_eq(blame != NULL ? blame->owner : NULL, kinds[_i].owner);
+    const struct attribution *kind = attribution_for(&kinds[_i].call);
+    ck_assert_pstr_eq(kind != NULL ? kind->owner : NULL, kinds[_i].owner);
 }
 END_TEST
 
@@ -70,8 +71,8 @@ static const struct {
 
 START_TEST(null_may_be_wrong)
 {
-    const struct attribution *blame = attribution_for_null(&nulls[_i].call);
-    ck_assert_pstr_eq(blame != NULL ? blame->owner : NULL, nulls[_i].owner);
+    const struct attribution *kind = attribution_for_null(&nulls[_i].call);
+    ck_assert_pstr_eq(kind != NULL ? kind->owner : NULL, nulls[_i].owner);
 }
 END_TEST
 
@@ -107,7 +108,7 @@ static struct record *end(struct board *board, size_t i, enum verdict verdict, e
     return record;
 }
 
-START_TEST(owner_alone_is_blamed)
+START_TEST(owner_alone_fails)
 {
     static const enum verdict bad[] = {FAIL, WARN, CRASH, TIMEOUT};
     struct board *board = make_board();
@@ -117,7 +118,7 @@ START_TEST(owner_alone_is_blamed)
     ck_assert_int_eq(owner->verdict, CRASH);
     ck_assert_str_eq(owner->seen, "SIGSEGV");
     ck_assert_int_eq(other->verdict, SKIP);
-    ck_assert_str_eq(other->seen, "free(NULL, 0) goes wrong, which is for free.null to say");
+    ck_assert_str_eq(other->seen, "caused by free.null: free(NULL, 0) goes wrong");
     ck_assert_str_eq(other->expected, "");
 }
 END_TEST
@@ -133,8 +134,7 @@ START_TEST(a_matter_of_another)
     ck_assert_int_eq(owner->verdict, _i == 0 ? FAIL : PASS);
     ck_assert_int_eq(other->verdict, _i == 0 ? SKIP : FAIL);
     if (_i == 0)
-        ck_assert_str_eq(other->seen,
-                         "a block is not what it should be, which is for free.null to say");
+        ck_assert_str_eq(other->seen, "caused by free.null: a block is not what it should be");
 }
 END_TEST
 
@@ -152,7 +152,8 @@ START_TEST(neither_of_two_that_point)
 }
 END_TEST
 
-/* A SHOULD answers for a SHOULD alone, and for what it is about itself nobody else does. */
+/* A WARN answers for no crash, and for what a property is about itself nobody else does: one of
+ * those that crashed then answers for the others. */
 START_TEST(of_two_owners)
 {
     static const struct property guess = {.id = "free.best-guess-size", .level = MUST};
@@ -167,9 +168,10 @@ START_TEST(of_two_owners)
     end(board, 3, CRASH, ENDED_IN, &guessed);
     attribution_settle(two, 4, board);
     ck_assert_int_eq(board_record(board, 1)->verdict, WARN);
-    ck_assert_int_eq(board_record(board, 2)->verdict, SKIP);
-    ck_assert_int_eq(board_record(board, 3)->verdict, _i == 0 ? SKIP : CRASH);
-    ck_assert_ptr_nonnull(strstr(board_record(board, 2)->seen, two[_i]->id));
+    ck_assert_int_eq(board_record(board, 2)->verdict, _i == 0 ? SKIP : CRASH);
+    ck_assert_int_eq(board_record(board, 3)->verdict, SKIP);
+    ck_assert_str_eq(board_record(board, 3)->caused_by, _i == 0 ? guess.id : quiet.id);
+    ck_assert_ptr_null(attribution_unsettled(two, 4, board));
 }
 END_TEST
 
@@ -213,19 +215,89 @@ START_TEST(attribution_is_not_passed_on)
 }
 END_TEST
 
-Suite *suite_blame(void)
+/* ---- controls ----------------------------------------------------------------------------- */
+
+/* What goes wrong in a control is another one's, if there is one that is sure; else its own. */
+START_TEST(a_control_is_answered_for)
 {
-    Suite *suite = suite_create("blame");
-    TCase *tcase = tcase_create("blame");
+    static const enum verdict own[] = {PASS, WARN, FAIL, CRASH, TIMEOUT};
+    struct board *board = make_board();
+    struct record *first = end(board, QUIET, CRASH, ENDED_IN, &ordinary);
+    struct record *second = end(board, PRESENT, FAIL, ENDED_IN, &ordinary);
+    struct record *sure = board_record(board, NULLS);
+    strcpy(first->control, "without a fork");
+    strcpy(second->control, "in one thread alone");
+    sure->verdict = own[_i];
+    ck_assert_int_eq(attribution_settle(properties, COUNT, board), 0);
+    ck_assert_ptr_null(attribution_unsettled(properties, COUNT, board));
+    ck_assert_int_eq(sure->verdict, own[_i]);
+    ck_assert_int_eq(first->verdict, _i < 2 ? CRASH : SKIP);
+    ck_assert_int_eq(second->verdict, SKIP);
+    ck_assert_str_eq(second->caused_by, _i < 2 ? quiet.id : null.id);
+    ck_assert_str_eq(first->caused_by, _i < 2 ? "" : null.id);
+    ck_assert_ptr_nonnull(strstr(first->seen, "without a fork"));
+}
+END_TEST
+
+/* A defect of NumPy's is no answer for one of the handler's. */
+START_TEST(numpy_answers_for_nobody)
+{
+    static const struct property numpys = {
+        .id = "runtime.x", .level = MUST, .target = TARGET_RUNTIME};
+    static const struct property *const two[] = {&numpys, &quiet};
+    struct board *board = board_create(2);
+    ck_assert_ptr_nonnull(board);
+    end(board, 0, FAIL, ENDED_IN, &ordinary);
+    strcpy(end(board, 1, FAIL, ENDED_IN, &ordinary)->control, "without a fork");
+    attribution_settle(two, 2, board);
+    ck_assert_int_eq(board_record(board, 1)->verdict, FAIL);
+}
+END_TEST
+
+/* With the owner left out, one of those that its call ended keeps the verdict, and not all. */
+START_TEST(one_is_left_of_many)
+{
+    struct board *board = make_board();
+    struct record *first = end(board, QUIET, CRASH, ENDED_IN, &of_nothing);
+    struct record *second = end(board, NULLS, CRASH, ENDED_IN, &of_nothing);
+    attribution_settle(properties, 2, board);
+    ck_assert_int_eq(first->verdict, CRASH);
+    ck_assert_int_eq(second->verdict, SKIP);
+    ck_assert_str_eq(second->caused_by, quiet.id);
+}
+END_TEST
+
+/* The coordinator asks, and would have to say that the harness broke. */
+START_TEST(what_is_not_answered_for_is_found)
+{
+    struct board *board = make_board();
+    ck_assert_ptr_null(attribution_unsettled(properties, COUNT, board));
+    strcpy(board_record(board, QUIET)->caused_by, null.id);
+    ck_assert_str_eq(attribution_unsettled(properties, COUNT, board), quiet.id);
+    board_record(board, NULLS)->verdict = FAIL;
+    ck_assert_ptr_null(attribution_unsettled(properties, COUNT, board));
+    strcpy(board_record(board, PRESENT)->control, "without a fork");
+    ck_assert_str_eq(attribution_unsettled(properties, COUNT, board), present.id);
+}
+END_TEST
+
+Suite *suite_attribution(void)
+{
+    Suite *suite = suite_create("attribution");
+    TCase *tcase = tcase_create("attribution");
     tcase_add_loop_test(tcase, a_call_has_an_owner, 0, ROWS(kinds));
     tcase_add_loop_test(tcase, null_may_be_wrong, 0, ROWS(nulls));
-    tcase_add_loop_test(tcase, owner_alone_is_blamed, 0, 4 * SUSPECTS);
+    tcase_add_loop_test(tcase, owner_alone_fails, 0, 4 * SUSPECTS);
     tcase_add_loop_test(tcase, a_matter_of_another, 0, 2);
     tcase_add_loop_test(tcase, of_two_owners, 0, 2);
     tcase_add_loop_test(tcase, without_the_owner_it_stands, 0, 4);
     tcase_add_loop_test(tcase, other_calls_and_verdicts_stand, 0, 2);
     tcase_add_test(tcase, attribution_is_not_passed_on);
     tcase_add_test(tcase, neither_of_two_that_point);
+    tcase_add_loop_test(tcase, a_control_is_answered_for, 0, 5);
+    tcase_add_test(tcase, numpy_answers_for_nobody);
+    tcase_add_test(tcase, one_is_left_of_many);
+    tcase_add_test(tcase, what_is_not_answered_for_is_found);
     suite_add_tcase(suite, tcase);
     return suite;
 }

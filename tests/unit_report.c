@@ -29,7 +29,7 @@ static struct {
 
 static struct run *make_run(const enum verdict verdicts[COUNT])
 {
-    made.options = (struct options){.program = "./conform", .seed = 18446744073709551615u};
+    made.options = (struct options){.program = "./no-such/conform", .seed = 18446744073709551615u};
     static char file[] = "/tmp/libx.so";
     made.place = (struct subject_place){.argument = file, .path = file, .label = file + 5};
     atomic_store(&made.load.state, LOAD_DONE);
@@ -125,7 +125,7 @@ END_TEST
 
 /* ---- words -------------------------------------------------------------------------------- */
 
-START_TEST(again_is_a_command_at_any_length)
+START_TEST(reproduce_is_a_command_at_any_length)
 {
     struct run *run = make_run((enum verdict[]){FAIL, PASS, PASS, PASS});
     char argument[4000], expected[8200];
@@ -134,10 +134,11 @@ START_TEST(again_is_a_command_at_any_length)
     made.place.argument = argument;
     made.options.python = "my venv/bin/python";
     snprintf(expected, sizeof expected,
-             "gdb --args ./conform --handler='%s' --python='my venv/bin/python' --run=sooner.first "
+             "gdb --args ./no-such/conform --handler='%s' --python='my venv/bin/python' "
+             "--run=sooner.first "
              "--seed=18446744073709551615 --no-fork",
              argument);
-    ck_assert_str_eq(run_again(run, run->properties[0]), expected);
+    ck_assert_str_eq(run_reproduce(run, run->properties[0]), expected);
 }
 END_TEST
 
@@ -259,8 +260,8 @@ START_TEST(json_is_read_back)
                          verdict_name(record->verdict));
         ck_assert_str_eq(json_string_value(member(property, "message")), record_message(record));
         if (record->verdict != SKIP)
-            ck_assert_str_eq(json_string_value(member(property, "again")),
-                             run_again(run, run->properties[i]));
+            ck_assert_str_eq(json_string_value(member(property, "reproduce")),
+                             run_reproduce(run, run->properties[i]));
     }
     json_decref(root);
     free(bytes);
@@ -337,8 +338,9 @@ START_TEST(text_names_all_that_did_not_pass)
 {
     struct run *run = make_hostile_run(_i);
     char *bytes = written(write_text, run);
-    for (size_t i = 0; i < COUNT; i++)
-        ck_assert_ptr_nonnull(strstr(bytes, run->properties[i]->id));
+    for (size_t i = 0; i < COUNT; i++) /* NumPy's are counted, and named by --verbose */
+        ck_assert(run->properties[i]->target == TARGET_RUNTIME ||
+                  strstr(bytes, run->properties[i]->id) != NULL);
     ck_assert_ptr_nonnull(strstr(bytes, run_conclusion(run)));
     free(bytes);
 }
@@ -366,7 +368,7 @@ Suite *suite_report(void)
     tcase_add_test(conclusions, a_part_is_not_called_the_whole);
     suite_add_tcase(suite, conclusions);
     TCase *words = tcase_create("words");
-    tcase_add_test(words, again_is_a_command_at_any_length);
+    tcase_add_test(words, reproduce_is_a_command_at_any_length);
     tcase_add_test(words, message_is_whole);
     suite_add_tcase(suite, words);
     TCase *formats = tcase_create("formats");

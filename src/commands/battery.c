@@ -586,6 +586,22 @@ static void tell_rare_skips(struct coordinator *c)
     }
 }
 
+/* Attributes what is not a property's own matter, and makes sure that nobody was let off. */
+static void settle(struct coordinator *c)
+{
+    struct board *board = c->plan.board;
+    if (attribution_settle(c->properties, c->plan.count, board) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    const char *id = attribution_unsettled(c->properties, c->plan.count, board);
+    for (size_t i = 0; id != NULL && i < c->plan.count; i++) {
+        struct record *record = board_record(board, i);
+        if (strcmp(c->properties[i]->id, id) != 0)
+            continue;
+        record->verdict = BROK;
+        snprintf(record->seen, sizeof record->seen, "nobody answers for what ended it");
+    }
+}
+
 /* All rounds that were asked for.  The load report and the environment are those of the last. */
 static void run_rounds(struct coordinator *c)
 {
@@ -601,7 +617,7 @@ static void run_rounds(struct coordinator *c)
         if (c->plan.board->python_error[0] != '\0')
             return;
         complete_all(c);
-        attribution_settle(c->properties, c->plan.count, c->plan.board);
+        settle(c);
         bool bad = keep_round(c);
         if (c->rounds >= most || (bad && options->until_fail) ||
             atomic_load(&board_load(c->plan.board)->state) != LOAD_DONE)

@@ -35,9 +35,8 @@ static struct {
     struct random random;
     atomic_int ended; /* 1 once a thread has begun to write the verdict */
     bool loaded;
-    bool is_child;               /* of in_child */
-    bool is_trial;               /* a child of child_survives */
-    const char *_Atomic control; /* between control_begin and control_end: where that is */
+    bool is_child; /* of in_child */
+    bool is_trial; /* a child of child_survives */
     uint64_t begun;
     uint64_t memcheck_errors_before;
     char short_of[256]; /* why it has not tried all that it is about, or "" */
@@ -119,15 +118,14 @@ static void note_overlap(struct record *record)
         memcpy(record->attribute_to, OVERLAPS, sizeof OVERLAPS);
 }
 
-static _Noreturn void skip_control(const char *when)
+/* Between control_begin and control_end, and in a child that is forked there. */
+static bool in_control(void)
 {
-    skip("it fails %s as well, which is for other properties to say", when);
+    return drive.setup.record->control[0] != '\0';
 }
 
 _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
 {
-    if (drive.control != NULL && !drive.is_trial)
-        skip_control(drive.control);
     only_once();
     struct record *record = drive.setup.record;
     va_list arguments;
@@ -139,7 +137,8 @@ _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
     note_overlap(record);
     if (record->signal != 0) /* of a process that Python forked */
         record->suspects[ENDED_IN] = record->signal_call;
-    leave(drive.setup.property->level == MUST ? FAIL : WARN);
+    /* what a control does is ordinary use, and whatever goes wrong there breaks a MUST */
+    leave(drive.setup.property->level == MUST || in_control() ? FAIL : WARN);
 }
 
 void attribute_to(const char *id, const struct call *call)
@@ -148,9 +147,19 @@ void attribute_to(const char *id, const struct call *call)
     snprintf(drive.setup.record->attribute_to, sizeof drive.setup.record->attribute_to, "%s", id);
 }
 
+static _Noreturn void end_child(void)
+{
+    fflush(stdout);
+    count_memcheck_errors();
+    atomic_fetch_add(&drive.setup.record->children_done, 1);
+    _exit(0);
+}
+
 _Noreturn void skip(const char *reason, ...)
 {
     only_once();
+    if (drive.is_child && in_control())
+        end_child(); /* nothing is wrong there, and the property comes to it by itself */
     va_list arguments;
     va_start(arguments, reason);
     vsnprintf(drive.setup.record->seen, sizeof drive.setup.record->seen, reason, arguments);
@@ -184,12 +193,8 @@ void stopped_short(const char *reason, ...)
 _Noreturn void pass(void)
 {
     only_once();
-    if (drive.is_child) {
-        fflush(stdout);
-        count_memcheck_errors();
-        atomic_fetch_add(&drive.setup.record->children_done, 1);
-        _exit(0);
-    }
+    if (drive.is_child)
+        end_child();
     leave(PASS);
 }
 
@@ -746,19 +751,20 @@ void control_run(void (*body)(void *data), void *data, const char *when)
     if (is_instrumented())
         return; /* it does little else there */
     step("it is tried %s", when);
-    if (!child_survives(body, data))
-        skip_control(when);
+    control_begin(when);
+    in_child(body, data);
+    control_end();
     drive.setup.record->step[0] = '\0';
 }
 
 void control_begin(const char *when)
 {
-    drive.control = when;
+    snprintf(drive.setup.record->control, sizeof drive.setup.record->control, "%s", when);
 }
 
 void control_end(void)
 {
-    drive.control = NULL;
+    drive.setup.record->control[0] = '\0';
 }
 
 /* A number of bytes from a file that holds one, or SIZE_MAX. */

@@ -131,10 +131,11 @@ void in_program(void (*body)(void *data), void *data);
 bool child_survives(void (*body)(void *data), void *data);
 
 /* Runs `body`, which is all that the property does but for what it is about, in a child process.
- * SKIPs where that is broken, crashes or hangs: a defect of another kind is not this property's. */
+ * What is broken there, crashes or hangs is a defect of another kind: whichever property finds that
+ * answers for it, and this one does where nobody else does.  `when` says without what it is. */
 void control_run(void (*body)(void *data), void *data, const char *when);
 
-/* The same in this process: what is found broken in between is a SKIP. */
+/* The same in this process: what comes in between is a control. */
 void control_begin(const char *when);
 void control_end(void);
 

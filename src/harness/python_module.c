@@ -49,7 +49,7 @@ static PyObject *module_control(PyObject *self, PyObject *when)
     if (words == NULL)
         control_end();
     else
-        control_begin(strdup(words)); /* the process ends soon */
+        control_begin(words);
     Py_RETURN_NONE;
 }
 

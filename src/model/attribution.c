@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The kinds of calls that a property of their own is about.
+ * The kinds of calls that a property of their own is about, and who answers for whom.
  */
 #include "model/attribution.h"
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -76,7 +77,7 @@ static bool is_of_null_and_nothing(const struct call *call)
 static const struct kind {
     enum function function;
     bool (*fits)(const struct call *call);
-    struct attribution blame;
+    struct attribution of;
 } kinds[] = {
     {IN_MALLOC, is_missing, {"malloc", "abi.functions-present", NULL}},
     {IN_CALLOC, is_missing, {"calloc", "abi.functions-present", NULL}},
@@ -109,7 +110,7 @@ const struct attribution *attribution_for(const struct call *call)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (call->function == kinds[i].function && kinds[i].fits(call))
-            return &kinds[i].blame;
+            return &kinds[i].of;
     }
     return NULL;
 }
@@ -122,70 +123,224 @@ const struct attribution *attribution_for_null(const struct call *call)
     return may_not ? attribution_for(call) : NULL;
 }
 
+/* ---- settling ----------------------------------------------------------------------------- */
+
+/* All verdicts of a round, and who answers for whom: cause[i] is 1 + the place of the property that
+ * the i-th is attributed to, or 0. */
+struct round {
+    const struct property *const *properties;
+    size_t count;
+    struct board *board;
+    size_t *cause;
+};
+
 static bool speaks_against(enum verdict verdict)
 {
     return verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT;
 }
 
+static bool is_decisive(enum verdict verdict)
+{
+    return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT;
+}
+
 /* The kind of call that a suspect is of, where that is another property's, or NULL. */
 static const struct attribution *attribution_elsewhere(const char *id, const struct call *call)
 {
-    const struct attribution *blame = attribution_for(call);
-    bool own = blame != NULL && (strcmp(id, blame->owner) == 0 ||
-                                 (blame->second != NULL && strcmp(id, blame->second) == 0));
-    return own ? NULL : blame;
+    const struct attribution *kind = attribution_for(call);
+    bool own = kind != NULL && (strcmp(id, kind->owner) == 0 ||
+                                (kind->second != NULL && strcmp(id, kind->second) == 0));
+    return own ? NULL : kind;
 }
 
-/* Whether it has found broken what it is about: no other call can have been the reason. */
-static bool is_sure(const struct property *property, const struct record *record)
+static const struct record *record_of(const struct round *round, size_t i)
 {
-    bool own = record->attribute_to[0] == '\0' || strcmp(record->attribute_to, property->id) == 0;
-    bool sure = own && speaks_against(record->verdict);
+    return board_record(round->board, i);
+}
+
+static bool is_open(const struct round *round, size_t i)
+{
+    return round->cause[i] == 0 && speaks_against(record_of(round, i)->verdict);
+}
+
+/* Whether it has found broken what it is about: no other call, and no control, was the reason. */
+static bool is_sure(const struct round *round, size_t i)
+{
+    const char *id = round->properties[i]->id;
+    const struct record *record = record_of(round, i);
+    bool sure = speaks_against(record->verdict) && record->control[0] == '\0' &&
+                (record->attribute_to[0] == '\0' || strcmp(record->attribute_to, id) == 0) &&
+                round->properties[i]->target == TARGET_HANDLER;
     for (size_t k = 0; k < SUSPECTS; k++)
-        sure = sure && attribution_elsewhere(property->id, &record->suspects[k]) == NULL;
+        sure = sure && attribution_elsewhere(id, &record->suspects[k]) == NULL;
     return sure;
 }
 
-struct round {
-    const struct property *const *properties;
-    size_t count;
-    struct board *board;
-};
+/* Whether a verdict of `owner` says all that the i-th would: what is decisive stays so. */
+static bool may_answer(const struct round *round, size_t owner, size_t i)
+{
+    return owner != i && round->properties[owner]->target == TARGET_HANDLER &&
+           (is_decisive(record_of(round, owner)->verdict) ||
+            !is_decisive(record_of(round, i)->verdict));
+}
 
-/* Where the property `id` is found broken, the i-th record, if it speaks against the subject,
- * becomes a SKIP that points there.  A SHOULD does not answer for a MUST. */
-static void attribute(const struct round *round, size_t i, const char *id, const char *what)
+static void attribute_to_id(struct round *round, size_t i, const char *id)
+{
+    for (size_t owner = 0; id[0] != '\0' && owner < round->count; owner++) {
+        if (is_open(round, i) && strcmp(round->properties[owner]->id, id) == 0 &&
+            may_answer(round, owner, i) && is_sure(round, owner))
+            round->cause[i] = owner + 1;
+    }
+}
+
+/* To the properties that are about such calls, where they are found broken. */
+static void attribute_to_owners(struct round *round, size_t i)
+{
+    const struct record *record = record_of(round, i);
+    for (size_t k = 0; k < SUSPECTS; k++) {
+        const struct attribution *kind =
+            attribution_elsewhere(round->properties[i]->id, &record->suspects[k]);
+        if (kind != NULL)
+            attribute_to_id(round, i, kind->owner);
+        if (kind != NULL && kind->second != NULL)
+            attribute_to_id(round, i, kind->second);
+    }
+    attribute_to_id(round, i, record->attribute_to);
+}
+
+static bool same_group(const char *id, const char *other)
+{
+    size_t length = strcspn(id, ".") + 1;
+    return strncmp(id, other, length) == 0;
+}
+
+/* How well what `owner` found would explain what ended the i-th in its control. */
+static int likeness(const struct round *round, size_t owner, size_t i)
+{
+    enum function in = record_of(round, i)->suspects[ENDED_IN].function;
+    bool same_function =
+        in != OUTSIDE && in == record_of(round, owner)->suspects[ENDED_IN].function;
+    return 1 + 2 * same_function +
+           same_group(round->properties[owner]->id, round->properties[i]->id);
+}
+
+/* What failed in its control shows a defect of another kind: that of whichever property is sure of
+ * one, the likeliest first. */
+static void attribute_control(struct round *round, size_t i)
+{
+    int most = 0;
+    if (!is_open(round, i) || record_of(round, i)->control[0] == '\0')
+        return;
+    for (size_t owner = 0; owner < round->count; owner++) {
+        if (!may_answer(round, owner, i) || !is_sure(round, owner) ||
+            likeness(round, owner, i) <= most)
+            continue;
+        most = likeness(round, owner, i);
+        round->cause[i] = owner + 1;
+    }
+}
+
+/* Whether the same call, or the same other property, is behind both of them. */
+static bool share_a_reason(const struct round *round, size_t i, size_t k)
+{
+    const struct record *one = record_of(round, i), *other = record_of(round, k);
+    bool shared = one->control[0] != '\0' && other->control[0] != '\0';
+    shared = shared ||
+             (one->attribute_to[0] != '\0' && strcmp(one->attribute_to, other->attribute_to) == 0);
+    for (size_t s = 0; s < SUSPECTS && !shared; s++) {
+        const struct attribution *kind =
+            attribution_elsewhere(round->properties[i]->id, &one->suspects[s]);
+        for (size_t o = 0; o < SUSPECTS && kind != NULL; o++)
+            shared = shared || attribution_for(&other->suspects[o]) == kind;
+    }
+    return shared;
+}
+
+/* Where nobody whose matter it is has found it broken, because that one was left out, say, one of
+ * those that met it keeps the verdict: the first. */
+static void attribute_to_first(struct round *round, size_t i)
+{
+    for (size_t k = 0; k < i && is_open(round, i) && !is_sure(round, i); k++) {
+        if (is_open(round, k) && may_answer(round, k, i) && share_a_reason(round, i, k))
+            round->cause[i] = k + 1;
+    }
+}
+
+static const char *reason(const struct round *round, size_t i)
+{
+    const struct record *record = record_of(round, i);
+    if (record->control[0] != '\0')
+        return text("it fails %s as well", record->control);
+    for (size_t k = 0; k < SUSPECTS; k++) {
+        const struct attribution *kind =
+            attribution_elsewhere(round->properties[i]->id, &record->suspects[k]);
+        if (kind != NULL)
+            return text("%s goes wrong", kind->call);
+    }
+    return "a block is not what it should be";
+}
+
+/* The i-th becomes a SKIP that names its cause; or tells that it came in its control. */
+static void write_down(const struct round *round, size_t i)
 {
     struct record *record = board_record(round->board, i);
-    size_t owner = 0;
-    while (owner < round->count && strcmp(round->properties[owner]->id, id) != 0)
-        owner++;
-    if (owner == round->count || owner == i || !speaks_against(record->verdict) ||
-        round->properties[owner]->level > round->properties[i]->level ||
-        !is_sure(round->properties[owner], board_record(round->board, owner)))
+    size_t cause = round->cause[i];
+    if (cause == 0 && record->control[0] != '\0' && speaks_against(record->verdict)) {
+        size_t used = strlen(record->seen);
+        snprintf(record->seen + used, sizeof record->seen - used, "; it is so already %s",
+                 record->control);
+    }
+    if (cause == 0)
         return;
+    const char *id = round->properties[cause - 1]->id;
+    snprintf(record->caused_by, sizeof record->caused_by, "%s", id);
+    snprintf(record->seen, sizeof record->seen, "caused by %s: %s", id, reason(round, i));
     record->expected[0] = '\0';
-    snprintf(record->seen, sizeof record->seen, "%s, which is for %s to say", what, id);
     record->verdict = SKIP;
 }
 
-/* A SKIP is not sure, so that no verdict hangs on the order in which they are gone through. */
-void attribution_settle(const struct property *const *properties, size_t count, struct board *board)
+static void put_ends(struct board *board, size_t count)
 {
-    const struct round round = {properties, count, board};
-    for (size_t i = 0; i < count; i++) /* a subject can write there */
-        board_record(board, i)->attribute_to[sizeof board_record(board, i)->attribute_to - 1] =
-            '\0';
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) { /* a subject can write there */
         struct record *record = board_record(board, i);
-        for (size_t k = 0; k < SUSPECTS; k++) {
-            const struct attribution *blame =
-                attribution_elsewhere(properties[i]->id, &record->suspects[k]);
-            if (blame != NULL)
-                attribute(&round, i, blame->owner, text("%s goes wrong", blame->call));
-            if (blame != NULL && blame->second != NULL)
-                attribute(&round, i, blame->second, text("%s goes wrong", blame->call));
-        }
-        attribute(&round, i, record->attribute_to, "a block is not what it should be");
+        record->attribute_to[sizeof record->attribute_to - 1] = '\0';
+        record->control[sizeof record->control - 1] = '\0';
+        record->seen[sizeof record->seen - 1] = '\0';
+        record->caused_by[0] = '\0';
     }
+}
+
+/* Whoever is sure is attributed to nobody, so that no verdict hangs on the order in which they are
+ * gone through. */
+int attribution_settle(const struct property *const *properties, size_t count, struct board *board)
+{
+    struct round round = {properties, count, board, calloc(count + 1, sizeof(size_t))};
+    if (round.cause == NULL)
+        return -1;
+    put_ends(board, count);
+    for (size_t i = 0; i < count; i++)
+        attribute_to_owners(&round, i);
+    for (size_t i = 0; i < count; i++)
+        attribute_control(&round, i);
+    for (size_t i = 0; i < count; i++)
+        attribute_to_first(&round, i);
+    for (size_t i = 0; i < count; i++)
+        write_down(&round, i);
+    free(round.cause);
+    return 0;
+}
+
+const char *attribution_unsettled(const struct property *const *properties, size_t count,
+                                  struct board *board)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct record *record = board_record(board, i);
+        bool answered = record->caused_by[0] == '\0';
+        for (size_t k = 0; k < count && !answered; k++)
+            answered = strcmp(properties[k]->id, record->caused_by) == 0 &&
+                       speaks_against(board_record(board, k)->verdict);
+        if (!answered || (record->control[0] != '\0' && record->verdict == PASS))
+            return properties[i]->id;
+    }
+    return NULL;
 }

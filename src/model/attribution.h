@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whose matter it is when a call goes wrong.  free(NULL, 1) that crashes ends every property which
- * happens to make that call, and one of them is about it: that one says so, and the others, which
- * could not come to what they are about, are SKIPs that point to it.
+ * Which property answers for a call that goes wrong.  free(NULL, 1) that crashes ends every
+ * property which happens to make that call, and one of them is about it: that one tells it, and the
+ * others, which could not come to what they are about, are SKIPs that name it as their cause.  The
+ * same holds for what goes wrong in a control, which is without what the property is about.
+ *
+ * Nothing is lost on the way: a property becomes a SKIP only where another one keeps a verdict
+ * against the handler that weighs as much.
  */
 #ifndef CONFORM_ATTRIBUTION_H
 #define CONFORM_ATTRIBUTION_H
@@ -23,9 +27,13 @@ const struct attribution *attribution_for(const struct call *call);
 /* The same, of a call that has returned NULL, and NULL where that is its right. */
 const struct attribution *attribution_for_null(const struct call *call);
 
-/* When all `count` properties have their verdicts on the board: makes SKIPs of those that were
- * ended by a call which another one is about, and finds broken. */
-void attribution_settle(const struct property *const *properties, size_t count,
-                        struct board *board);
+/* When all `count` properties have their verdicts on the board: makes SKIPs of those for which
+ * another one answers.  0, or -1 where there was no memory for it. */
+int attribution_settle(const struct property *const *properties, size_t count, struct board *board);
+
+/* After that: the id of a property for which nobody answers, though it is no verdict against the
+ * handler, or that ended well inside its own control; NULL, for there is to be none. */
+const char *attribution_unsettled(const struct property *const *properties, size_t count,
+                                  struct board *board);
 
 #endif

@@ -75,6 +75,7 @@ struct record {
     size_t output_length;  /* how much it printed in all, as far as that was kept */
     size_t bad_rounds;     /* of --repeat, in which the verdict was no PASS and no SKIP */
     size_t skipped_rounds; /* in which it was a SKIP */
+    char caused_by[64];    /* the id of the property that answers for it, or "" */
 
     /* Written by the property's process. */
     _Atomic int state; /* enum record_state */
@@ -93,6 +94,7 @@ struct record {
     int signal_has_address; /* no bool, of which few values can be read */
     struct call suspects[SUSPECTS];
     char attribute_to[64]; /* id of the property that is about what was found, or "" */
+    char control[96];      /* where it ended in its control: without what, in words; else "" */
     uint64_t memcheck_errors;
     pid_t memcheck_pid;        /* the first process that had any */
     _Atomic int children_done; /* processes of in_child that reached their end */

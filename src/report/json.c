@@ -57,8 +57,10 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "clause", json_string(property->clause));
         json_object_set_new(object, "source", json_string(property->source));
         json_object_set_new(object, "hint", json_string(property->hint));
-        json_object_set_new(object, "again", json_string(run_again(run, property)));
+        json_object_set_new(object, "reproduce", json_string(run_reproduce(run, property)));
     }
+    if (record->caused_by[0] != '\0')
+        json_object_set_new(object, "caused_by", json_string(record->caused_by));
     if (run->rounds > 1)
         json_object_set_new(object, "bad_rounds", json_integer((json_int_t)record->bad_rounds));
     if (record->output_length > 0)
@@ -86,7 +88,7 @@ int report_json(FILE *file, const struct run *run)
         failed |= json_array_append_new(properties, property_object(run, i)) != 0;
     json_t *root = json_pack(
         "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:o, s:b, s:i, s:s, s:f, s:o}", "format",
-        "conform-report-1", "conform", PACKAGE_VERSION, "subject", subject_object(run),
+        "conform-report-2", "conform", PACKAGE_VERSION, "subject", subject_object(run),
         "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
         "expected", (json_int_t)run->count, "whole", run_is_whole(run), "verdicts",
         tally_object(run), "conformant", run_exit_code(run) == EXIT_CONFORMANT, "exit_code",

@@ -65,9 +65,9 @@ static void write_case(xmlTextWriterPtr writer, const struct run *run, size_t i)
         attribute(writer, "message", record_message(record));
         if (outcome != SKIPPED) {
             attribute(writer, "type", verdict_name(record->verdict));
-            xmlTextWriterWriteFormatString(writer, "%s\n%s\n%s\nagain: %s\n", property->clause,
+            xmlTextWriterWriteFormatString(writer, "%s\n%s\n%s\nreproduce: %s\n", property->clause,
                                            property->source, property->hint,
-                                           run_again(run, property));
+                                           run_reproduce(run, property));
         }
         xmlTextWriterEndElement(writer);
     }

@@ -89,15 +89,15 @@ const char *run_conclusion(const struct run *run)
     case EXIT_HARNESS_BROKE:
         return "NO VERDICT: the harness could not do its part";
     case EXIT_INCOMPLETE:
-        return text("INCOMPLETE: %zu of %zu properties stopped at a limit, and nothing speaks "
-                    "against it so far",
+        return text("INCOMPLETE: %zu of %zu properties stopped at a limit, and none failed so "
+                    "far",
                     incomplete(run), run->count);
     case EXIT_CANNOT_LOAD:
         return "NO VERDICT: no handler came of loading it";
     case EXIT_CANNOT_WORK_HERE:
         return "NO VERDICT: it says that it cannot work here";
     default:
-        return text("NOT CONFORMANT: %zu of %zu properties speak against it", bad, run->count);
+        return text("NOT CONFORMANT: %zu of %zu properties failed", bad, run->count);
     }
 }
 
@@ -162,19 +162,45 @@ const char *run_claims(const struct run *run)
                       strnlen(run->load->claims, sizeof run->load->claims), 0);
 }
 
-const char *run_again(const struct run *run, const struct property *property)
+/* A file as it can be named from any folder; a name without a slash is looked up elsewhere. */
+static const char *absolute(const char *file)
 {
-    static char *again;
+    static char path[PATH_MAX];
+    bool is_path = strchr(file, '/') != NULL && strncmp(file, "python:", 7) != 0;
+    return is_path && realpath(file, path) != NULL ? path : file;
+}
+
+/* The same of PATH:SYMBOL. */
+static const char *absolute_handler(const struct subject_place *place)
+{
+    const char *path = strchr(place->argument, '/') != NULL ? absolute(place->path) : NULL;
+    if (path == NULL || place->module != NULL)
+        return place->argument;
+    return place->symbol != NULL ? text("%s:%s", path, place->symbol) : path;
+}
+
+const char *run_reproduce(const struct run *run, const struct property *property)
+{
+    static char *command;
     const struct options *options = run->options;
-    free(again);
-    if (asprintf(&again, "%s%s --handler=%s%s%s --run=%s --seed=%llu %s",
-                 options->memcheck ? "" : "gdb --args ", text_shell(options->program),
-                 text_shell(run->place->argument), options->python != NULL ? " --python=" : "",
-                 options->python != NULL ? text_shell(options->python) : "", property->id,
-                 (unsigned long long)options->seed,
+    char *program = strdup(absolute(options->program)), *handler = NULL, *python = NULL;
+    free(command);
+    command = NULL;
+    if (program != NULL)
+        handler = strdup(absolute_handler(run->place));
+    if (handler != NULL)
+        python = options->python != NULL ? strdup(absolute(options->python)) : strdup("");
+    if (python != NULL &&
+        asprintf(&command, "%s%s --handler=%s%s%s --run=%s --seed=%llu %s",
+                 options->memcheck ? "" : "gdb --args ", text_shell(program), text_shell(handler),
+                 *python != '\0' ? " --python=" : "", *python != '\0' ? text_shell(python) : "",
+                 property->id, (unsigned long long)options->seed,
                  options->memcheck ? "--memcheck" : "--no-fork") < 0)
-        again = NULL;
-    return again != NULL ? again : "";
+        command = NULL;
+    free(program);
+    free(handler);
+    free(python);
+    return command != NULL ? command : "";
 }
 
 const char *group_name(const struct property *property)

@@ -63,8 +63,9 @@ const char *run_file(const struct run *run);
 const char *run_handler_name(const struct run *run); /* the handler's own, or "" */
 const char *run_claims(const struct run *run);
 
-/* The command that runs one property again in one process.  Good until the next call. */
-const char *run_again(const struct run *run, const struct property *property);
+/* The command that reproduces one property, alone and in one process, from any folder.  Good until
+ * the next call. */
+const char *run_reproduce(const struct run *run, const struct property *property);
 
 /* "malloc", or what else stands before the dot of the id. */
 const char *group_name(const struct property *property);

@@ -56,18 +56,23 @@ static void print_field(FILE *file, const char *name, const char *words)
     fputc('\n', file);
 }
 
-/* What is NumPy's own says nothing about the handler, and is told in a line. */
+/* What is NumPy's own says nothing about the handler, and is told in a line for all. */
 static bool is_numpys(const struct run *run, size_t i)
 {
     return run->properties[i]->target == TARGET_RUNTIME && run->records[i]->verdict != BROK;
 }
 
-static void print_numpys(const struct page *page, size_t i)
+/* How many there are; each is told where more words are asked for. */
+static void print_numpys(const struct page *page)
 {
-    if (page->run->options->quiet)
-        return;
-    fprintf(page->file, "%s%-7s%s %s: %s\n", page->color ? "\033[36m" : "", "NUMPY", unpaint(page),
-            page->run->properties[i]->id, record_message(page->run->records[i]));
+    size_t count = 0;
+    for (size_t i = 0; i < page->run->count; i++) {
+        enum verdict verdict = page->run->records[i]->verdict;
+        count += is_numpys(page->run, i) && verdict != PASS && verdict != SKIP;
+    }
+    if (count > 0)
+        fprintf(page->file, "%zu defect%s of NumPy itself, not counted; --verbose tells %s\n",
+                count, count == 1 ? "" : "s", count == 1 ? "it" : "them");
 }
 
 static void print_finding(const struct page *page, size_t i)
@@ -92,7 +97,7 @@ static void print_finding(const struct page *page, size_t i)
         print_field(page->file, "hint", property->hint);
     if (record->output_length > 0)
         print_field(page->file, "printed", record_output(record, 0));
-    fprintf(page->file, "        %-10s%s\n\n", "again", run_again(page->run, property));
+    fprintf(page->file, "        %-10s%s\n\n", "reproduce", run_reproduce(page->run, property));
 }
 
 /* Reasons that more than three properties share are told once. */
@@ -158,20 +163,16 @@ static void print_tally(const struct page *page)
     if (page->run->rounds > 1)
         fprintf(page->file, " in %zu rounds", page->run->rounds);
     const char *between = ": ";
-    size_t numpys = 0;
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         bool both = order[i].verdict == PASS || order[i].verdict == SKIP ||
                     order[i].verdict == BROK || order[i].verdict == INCOMPLETE;
         size_t n = handler.of[order[i].verdict] + (both ? runtime.of[order[i].verdict] : 0);
-        numpys += runtime.of[order[i].verdict] - (both ? runtime.of[order[i].verdict] : 0);
         if (n == 0)
             continue;
         fprintf(page->file, "%s%s%zu %s%s", between, paint(page, order[i].verdict), n,
                 order[i].words, unpaint(page));
         between = ", ";
     }
-    if (numpys > 0)
-        fprintf(page->file, "%s%zu that NumPy itself breaks", between, numpys);
     fprintf(page->file, "; %.2f s\n", page->run->seconds);
 }
 
@@ -202,8 +203,7 @@ int report_text(FILE *file, const struct run *run, bool color)
             print_skip(&page, i);
             lines++;
         } else if (verdict != PASS && is_numpys(run, i) && !run->options->verbose) {
-            print_numpys(&page, i);
-            lines++;
+            continue;
         } else if (verdict != PASS) {
             print_finding(&page, i);
         } else if (run->options->verbose) {
@@ -216,6 +216,7 @@ int report_text(FILE *file, const struct run *run, bool color)
     if (!run->options->quiet) {
         if (lines > 0)
             fputc('\n', file);
+        print_numpys(&page);
         print_tally(&page);
         print_advice(&page);
     }

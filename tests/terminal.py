@@ -2,6 +2,7 @@
 """conform on a terminal: colors and the progress line; and interrupted, by three signals."""
 
 import contextlib
+import json
 import os
 import pty
 import re
@@ -137,9 +138,17 @@ def interrupt(tap, number, handler):
     what = "%s, %s" % (signal.Signals(number).name, handler.rpartition("/")[2])
     tap.point(code == -number, what + ": ends by the signal", code)
     said = shown.rpartition(REDRAW)[2]
-    tap.point(said == "conform: interrupted\r\n" and not printed, what + ": says so", repr(shown))
+    tap.point(said == "conform: interrupted\r\n" and b": INTERRUPTED: a part of " in printed,
+              what + ": says so", (shown, printed))
+    with open("report") as file:
+        report = json.load(file)
+    told = report["interrupted"] and not report["conformant"]
+    told = told and report["verdicts"]["INCOMPLETE"] == len(report["properties"])
+    tap.point(told, what + ": the report is marked as a part", report["verdicts"])
+    os.unlink("report")
+    os.unlink("other")
     left = sorted(set(os.listdir(".")) - {"hangs.c", "hangs.so", "leaves.c", "leaves.so"})
-    tap.point(not left, what + ": leaves no file", left)
+    tap.point(not left, what + ": leaves no other file", left)
     tap.point(settle() == 0, what + ": leaves no process")
 
 

@@ -28,7 +28,9 @@
 #include "runner/memcheck.h"
 #include "runner/worker.h"
 #include "subject/static_tls.h"
+#include "supervise/child.h"
 #include "supervise/children.h"
+#include "supervise/interrupt.h"
 
 /* The first property, which the others wait for. */
 #define FIRST_PROPERTY "abi.loads"
@@ -37,6 +39,9 @@
 #define MEMCHECK_FOLDER "CONFORM_MEMCHECK_FOLDER"
 
 static const double usual_timeout = 10, memcheck_timeout = 120;
+
+/* Seconds for a whole round, of which a sound handler on a quiet machine takes one or two. */
+static const double usual_time = 60, memcheck_time = 1200;
 
 struct one_worker {
     pid_t pid; /* 0: not running */
@@ -59,13 +64,6 @@ struct coordinator {
     size_t rounds;
     uint64_t begin;
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-    interrupted = number;
-}
 
 static void *allocate(size_t count, size_t size)
 {
@@ -150,21 +148,16 @@ static size_t choose_jobs(const struct coordinator *c)
 static void start_worker(struct coordinator *c, size_t number, bool fresh)
 {
     int wakeup[2];
-    fflush(NULL);
     if (pipe2(wakeup, O_CLOEXEC | O_NONBLOCK) != 0)
         leave_with(EXIT_HARNESS_BROKE, "no pipe for a worker: %s", strerror(errno));
-    pid_t pid = fork();
+    pid_t pid = child_fork(true);
     if (pid < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for a worker: %s", strerror(errno));
     if (pid == 0) {
-        setpgid(0, 0); /* Check passes signals on to the whole group, which is to be its own */
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        signal(SIGHUP, SIG_DFL);
+        interrupt_reset();
         close(wakeup[0]);
         worker_run(&c->plan, number, fresh, wakeup[1]);
     }
-    setpgid(pid, pid);
     close(wakeup[1]);
     c->workers[number] = (struct one_worker){.pid = pid, .wakeup = wakeup[0]};
 }
@@ -211,7 +204,7 @@ static void worker_ended(struct coordinator *c, size_t number, int status)
     const char *how =
         hung ? "the worker did not come back"
         : WIFSIGNALED(status)
-            ? text("it took the worker down with it (%s)", worker_signal_name(WTERMSIG(status)))
+            ? text("it took the worker down with it (%s)", child_signal_name(WTERMSIG(status)))
             : text("it took the worker down with it (status %d)", WEXITSTATUS(status));
     bool in_hand = atomic_load(&board->workers[number].property) != 0;
     if (hung)
@@ -292,6 +285,7 @@ static size_t watch(struct coordinator *c)
     return running;
 }
 
+/* What was known when the signal came is reported, and marked as a part. */
 static void end_all(struct coordinator *c)
 {
     for (size_t i = 0; i < c->jobs; i++) {
@@ -299,50 +293,27 @@ static void end_all(struct coordinator *c)
             continue;
         kill(c->workers[i].pid, SIGKILL);
         waitpid(c->workers[i].pid, NULL, 0);
-        c->workers[i].pid = 0;
-        complete(c, i, "interrupted", BROK);
+        close(c->workers[i].wakeup);
+        c->workers[i] = (struct one_worker){0};
+        complete(c, i, "interrupted", INCOMPLETE);
     }
     end_orphans(c);
-}
-
-static _Noreturn void die_of(int number)
-{
-    signal(number, SIG_DFL);
-    raise(number);
-    _exit(128 + number);
-}
-
-static _Noreturn void leave_interrupted(struct coordinator *c)
-{
-    end_all(c);
-    clear_progress(c);
-    if (c->plan.memcheck_folder == NULL) /* else run_under_memcheck says it */
-        fprintf(stderr, "conform: interrupted\n");
-    die_of(interrupted);
-}
-
-/* What nohup or a shell had ignored stays ignored. */
-static void catch_interrupts(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_interrupt}, old;
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-            sigaction(signals[i], &action, NULL);
-    }
+    c->run.interrupted = true;
 }
 
 static void run_workers(struct coordinator *c)
 {
     struct board *board = c->plan.board;
     children_adopt();
-    catch_interrupts();
+    c->plan.until = c->plan.max_time > 0 ? clock_now() + (uint64_t)(c->plan.max_time * 1e9) : 0;
     for (size_t i = 0; i < c->jobs; i++)
         start_worker(c, i, i > 0 && i == c->jobs - 1);
     for (;;) {
         size_t running = watch(c);
-        if (interrupted)
-            leave_interrupted(c);
+        if (interrupt_came() != 0) {
+            end_all(c);
+            break;
+        }
         if (running > 0)
             continue;
         if (atomic_load(&board->next_fresh) >= c->plan.fresh_count ||
@@ -358,15 +329,16 @@ static void run_workers(struct coordinator *c)
 /* Every property has a verdict, also those that no worker came to. */
 static void complete_all(struct coordinator *c)
 {
-    bool lives = worker_subject_lives(c->plan.board);
+    bool lives = worker_subject_lives(c->plan.board) || c->run.interrupted;
     for (size_t i = 0; i < c->plan.count; i++) {
         struct record *record = board_record(c->plan.board, i);
         if (record->verdict != VERDICT_NONE)
             continue;
-        record->verdict = lives || i == 0 ? BROK : SKIP;
+        record->verdict = c->run.interrupted ? INCOMPLETE : lives || i == 0 ? BROK : SKIP;
         snprintf(record->seen, sizeof record->seen, "%s",
-                 lives || i == 0 ? "no worker was left to run it"
-                                 : "not run: the handler did not survive " FIRST_PROPERTY);
+                 c->run.interrupted ? "not run: interrupted"
+                 : lives || i == 0  ? "no worker was left to run it"
+                                    : "not run: the handler did not survive " FIRST_PROPERTY);
     }
 }
 
@@ -414,6 +386,8 @@ static enum exit_code report(struct coordinator *c)
     if (!report_files_take_stdout(c->options) &&
         report_text(stdout, &c->run, wants_color(c->options)) != 0)
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
+    if (c->run.interrupted)
+        interrupt_die();
     return code;
 }
 
@@ -476,7 +450,6 @@ static _Noreturn void run_under_memcheck(char **argv)
     int status;
     if (memcheck_make_folder(folder, sizeof folder) != 0)
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s: %s; set TMPDIR", folder, strerror(errno));
-    catch_interrupts();
     pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -484,8 +457,8 @@ static _Noreturn void run_under_memcheck(char **argv)
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", memcheck_start(argv, folder));
     }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-        if (interrupted)
-            kill(pid, interrupted);
+        if (interrupt_came() != 0)
+            kill(pid, interrupt_came());
     }
     const char *refusal = memcheck_refusal(folder, pid);
     memcheck_remove_folder(folder);
@@ -496,11 +469,10 @@ static _Noreturn void run_under_memcheck(char **argv)
                    *refusal != '\0' ? text_safe(refusal) : "it says why above");
     if (WIFEXITED(status))
         exit(WEXITSTATUS(status));
-    if (!interrupted)
+    if (interrupt_came() == 0)
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: valgrind died of %s",
-                   worker_signal_name(WTERMSIG(status)));
-    fprintf(stderr, "conform: interrupted\n");
-    die_of(interrupted);
+                   child_signal_name(WTERMSIG(status)));
+    interrupt_die();
 }
 
 /* Comes back in the process that valgrind runs. */
@@ -532,6 +504,9 @@ static void set_up(struct coordinator *c, char **argv)
     c->plan.timeout = c->options->timeout != 0 ? c->options->timeout
                       : memcheck_is_running()  ? memcheck_timeout
                                                : usual_timeout;
+    c->plan.max_time = c->options->max_time != 0 ? c->options->max_time
+                       : memcheck_is_running()   ? memcheck_time
+                                                 : usual_time * worker_slowness();
     c->plan.seed = c->options->seed;
     c->plan.place = &c->place;
     if (c->place.module == NULL && object_file_sha256(c->place.path, c->run.sha256) != 0)
@@ -619,7 +594,7 @@ static void run_rounds(struct coordinator *c)
         complete_all(c);
         settle(c);
         bool bad = keep_round(c);
-        if (c->rounds >= most || (bad && options->until_fail) ||
+        if (c->rounds >= most || (bad && options->until_fail) || c->run.interrupted ||
             atomic_load(&board_load(c->plan.board)->state) != LOAD_DONE)
             return;
         board_clear(c->plan.board);
@@ -633,6 +608,8 @@ enum exit_code battery_run(const struct options *options, char **argv)
     c->options = options;
     c->argv = argv;
     c->begin = clock_now();
+    child_prepare();
+    interrupt_catch();
     set_up(c, argv);
     if (options->no_fork)
         run_here(c);

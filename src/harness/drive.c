@@ -389,6 +389,7 @@ static struct call *call_begin(enum function function, const void *p, size_t fir
     call->first = first;
     call->second = second;
     call->trouble = NO_TROUBLE;
+    drive.setup.record->made[slot - 1]++;
     call->function = function;
     interpose_trouble = &call->trouble;
     atomic_signal_fence(memory_order_seq_cst);

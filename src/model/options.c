@@ -38,6 +38,7 @@ enum {
     OPT_TAP,
     OPT_JUNIT,
     OPT_JSON,
+    OPT_MAX_TIME,
     OPT_MEMCHECK,
     OPT_MOST_RUNS,
     OPT_PRINT,
@@ -63,6 +64,7 @@ static const struct option long_options[] = {
     {"junit", required_argument, NULL, OPT_JUNIT},
     {"list", no_argument, NULL, 'l'},
     {"list-handlers", no_argument, NULL, OPT_LIST_HANDLERS},
+    {"max-time", required_argument, NULL, OPT_MAX_TIME},
     {"memcheck", no_argument, NULL, OPT_MEMCHECK},
     {"most-runs", required_argument, NULL, OPT_MOST_RUNS},
     {"no-fork", no_argument, NULL, OPT_NO_FORK},
@@ -103,7 +105,10 @@ static const char help[] =
     "\n"
     "How to run:\n"
     "  -j, --jobs=N                 workers at once (default: one for each core)\n"
-    "      --timeout=SECONDS        limit for one property (default: 10)\n"
+    "      --timeout=SECONDS        limit for one call, and for a property that makes none\n"
+    "                               (default: 10)\n"
+    "      --max-time=SECONDS       limit for the whole run; what is left is INCOMPLETE\n"
+    "                               (default: 60)\n"
     "      --seed=N                 of all random choices (default: 49)\n"
     "      --shuffle                in an order drawn from the seed\n"
     "      --repeat=N               N rounds of everything; what was bad in any is reported\n"
@@ -319,6 +324,9 @@ static void take_option(struct options *options, int option, char **argv)
         break;
     case OPT_LIST_HANDLERS:
         set_command(options, COMMAND_LIST_HANDLERS);
+        break;
+    case OPT_MAX_TIME:
+        options->max_time = seconds_option("--max-time", optarg, 0.01, 1e6);
         break;
     case OPT_MEMCHECK:
         options->memcheck = true;

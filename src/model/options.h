@@ -48,7 +48,7 @@ struct options {
     size_t filter_count;
     const char *tap, *junit, *json; /* file names, "-" for stdout, or NULL */
     size_t jobs;                    /* 0: as many as there are cores */
-    double timeout;                 /* seconds; 0: the usual limit */
+    double timeout, max_time;       /* seconds; 0: the usual limit */
     uint64_t seed;
     size_t repeat;      /* rounds; 0 with until_fail: no end but a failure */
     const char *python; /* or NULL for the one that configure chose */

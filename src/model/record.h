@@ -88,6 +88,7 @@ struct record {
     char part[384];          /* of a program whose calls it makes, in words, or "" */
     int line;                /* of the check that failed, in the property's file */
     struct call calls[CALL_SLOTS];
+    unsigned made[CALL_SLOTS]; /* calls of each so far: what makes none does not get on */
     int signal;
     struct call signal_call; /* of the thread that the signal hit */
     uintptr_t signal_address;
@@ -139,7 +140,8 @@ struct board {
     struct {
         _Atomic size_t property; /* 1 + index of what it runs now; 0: nothing */
         _Atomic uint64_t since;  /* on the monotonic clock, nanoseconds */
-        _Atomic uint64_t until;  /* likewise: when Check has to have ended it */
+        _Atomic uint64_t until;  /* likewise: when the worker has to have ended it, unless it gets
+                                  * on */
     } workers[MOST_WORKERS];
     _Atomic int environment_known;
     struct environment environment;

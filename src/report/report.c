@@ -82,6 +82,9 @@ const char *run_conclusion(const struct run *run)
 {
     struct tally tally = run_tally(run, TARGET_HANDLER);
     size_t bad = against(run, &tally);
+    if (run->interrupted)
+        return text("INTERRUPTED: a part of %zu properties, of which %zu failed so far", run->count,
+                    bad);
     switch (run_exit_code(run)) {
     case EXIT_CONFORMANT:
         return run_is_whole(run) ? "CONFORMANT"

@@ -27,6 +27,7 @@ struct run {
     size_t count;                  /* of properties: the report has so many */
     size_t rounds;                 /* of --repeat: each record is the worst of them */
     double seconds;                /* from start to end */
+    bool interrupted;              /* by a signal: the records are those of a part */
 };
 
 /* How many of the run's properties have each verdict; those of one target alone. */

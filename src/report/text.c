@@ -68,7 +68,8 @@ static void print_numpys(const struct page *page)
     size_t count = 0;
     for (size_t i = 0; i < page->run->count; i++) {
         enum verdict verdict = page->run->records[i]->verdict;
-        count += is_numpys(page->run, i) && verdict != PASS && verdict != SKIP;
+        count +=
+            is_numpys(page->run, i) && verdict != PASS && verdict != SKIP && verdict != INCOMPLETE;
     }
     if (count > 0)
         fprintf(page->file, "%zu defect%s of NumPy itself, not counted; --verbose tells %s\n",
@@ -199,7 +200,9 @@ int report_text(FILE *file, const struct run *run, bool color)
     size_t lines = 0;
     for (size_t i = 0; i < run->count; i++) {
         enum verdict verdict = run->records[i]->verdict;
-        if (verdict == SKIP) {
+        if (run->interrupted && verdict == INCOMPLETE) {
+            continue; /* told in the last line, for all */
+        } else if (verdict == SKIP) {
             print_skip(&page, i);
             lines++;
         } else if (verdict != PASS && is_numpys(run, i) && !run->options->verbose) {

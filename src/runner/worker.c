@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Running properties under Check.  Check forks, waits, limits the time and tells the signal; the
- * verdict lives in the record that the property's process fills in, for Check takes a process
- * that calls exit(0) half-way for a success.
+ * Running properties, each as a test of Check's in a process of its own.  How that ended is what
+ * the kernel says; the verdict lives in the record that it fills in, for a process may call exit(0)
+ * half-way.
  */
 #include "runner/worker.h"
 
@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -28,9 +27,11 @@
 #include "python/python.h"
 #include "python/python_half.h"
 #include "runner/memcheck.h"
+#include "supervise/child.h"
 #include "supervise/children.h"
+#include "supervise/interrupt.h"
 
-/* What the process forked by Check has to know; Check passes it nothing. */
+/* What the process of a property has to know; Check passes it nothing. */
 static struct {
     const struct plan *plan;
     size_t index;
@@ -40,19 +41,19 @@ static struct {
     sigset_t not_default; /* the signals that a property's process has to reset */
     char **environment;   /* that of the property */
     char **for_check;     /* that of Check, or NULL: the same */
-    long cores;
-    double limit; /* seconds that the property may take */
-    TCase *tcase; /* for whichever property it is */
+    size_t number;        /* of this worker */
+    double limit;         /* seconds that a call may take, or the property without one */
+    TCase *tcase;         /* for whichever property it is */
     SRunner *runner;
 } worker;
 
-/* How much slower everything is on a machine that has more to run than it has cores. */
-static double slowness(void)
+double worker_slowness(void)
 {
     double load;
-    if (getloadavg(&load, 1) != 1 || worker.cores < 1 || load < (double)worker.cores)
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (getloadavg(&load, 1) != 1 || cores < 1 || load < (double)cores)
         return 1;
-    return load / (double)worker.cores;
+    return load / (double)cores;
 }
 
 static double larger(double a, double b)
@@ -76,7 +77,7 @@ double worker_time_limit(const struct plan *plan, const struct property *propert
     static const double parts[] = {1, 0.2, 0.2, 0.1};
     enum { LAST = sizeof parts / sizeof *parts - 1, MANY = 4 };
     int timeouts = atomic_load(&plan->board->timeouts);
-    double slower = slowness(), most = plan->timeout * (plan->timeout_is_given ? 1 : slower);
+    double slower = worker_slowness(), most = plan->timeout * (plan->timeout_is_given ? 1 : slower);
     double limit = plan->timeout * parts[timeouts < LAST ? timeouts : LAST] * slower;
     double learned = learned_limit(plan, property, slower);
     if (timeouts >= MANY && learned < limit)
@@ -135,7 +136,6 @@ static void arrange_descriptors(void)
 static void begin_in_child(void)
 {
     const struct plan *plan = worker.plan;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     reset_signals();
     arrange_descriptors();
     environ = worker.environment;
@@ -167,6 +167,7 @@ static _Noreturn void run_property(const struct property *property)
 
 START_TEST(check_runs_property)
 {
+    begin_in_child(); /* no fixture: Check would read its file behind one, and that is closed now */
     run_property(drive_property());
 }
 END_TEST
@@ -217,12 +218,6 @@ static const char *where_it_was(const struct record *record)
                       : text("outside the handler%s", in);
 }
 
-const char *worker_signal_name(int number)
-{
-    const char *name = sigabbrev_np(number);
-    return name != NULL ? text("SIG%s", name) : text("signal %d", number);
-}
-
 void worker_describe_crash(struct record *record, const char *how)
 {
     const char *address = record->signal != 0 && record->signal_has_address
@@ -245,40 +240,33 @@ static void make_sound(struct record *record)
     }
 }
 
-static enum verdict judge_end(struct record *record, TestResult *result)
+/* Why a property was ended from outside. */
+enum given_up { NOT_GIVEN_UP, HANGS, OUT_OF_TIME };
+
+static enum verdict judge_end(struct record *record, int status, enum given_up given_up)
 {
-    const char *message = result != NULL ? tr_msg(result) : "";
-    int number;
-    if (result == NULL) {
-        snprintf(record->seen, sizeof record->seen, "Check did not run it");
-        return BROK;
+    bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (given_up == NOT_GIVEN_UP && ended && atomic_load(&record->state) == RECORD_ENDED) {
+        make_sound(record);
+        return record->reached;
     }
-    if (tr_rtype(result) == CK_PASS) {
-        if (atomic_load(&record->state) == RECORD_ENDED) {
-            make_sound(record);
-            return record->reached;
-        }
-        record->signal = 0;
-        worker_describe_crash(record, "the process exited with status 0");
-        return CRASH;
+    record->signal = given_up == NOT_GIVEN_UP && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (given_up == OUT_OF_TIME) {
+        record->expected[0] = '\0';
+        snprintf(record->seen, sizeof record->seen,
+                 "it got on, and the %g s of the whole run were over; give it more by --max-time",
+                 worker.plan->max_time);
+        return INCOMPLETE;
     }
-    record->signal = 0; /* believe what the kernel says */
-    if (strncmp(message, "Test timeout expired", 20) == 0) {
+    if (given_up == HANGS) {
         worker_describe_crash(record, text("no end after %.3g s", worker.limit));
         atomic_fetch_add(&worker.plan->board->timeouts, 1);
         return TIMEOUT;
     }
-    if (sscanf(message, "Received signal %d", &number) == 1) {
-        record->signal = number;
-        worker_describe_crash(record, worker_signal_name(number));
-        return CRASH;
-    }
-    if (sscanf(message, "Early exit with return value %d", &number) == 1) {
-        worker_describe_crash(record, text("the process exited with status %d", number & 0xff));
-        return CRASH;
-    }
-    snprintf(record->seen, sizeof record->seen, "Check says: %s", message);
-    return BROK;
+    worker_describe_crash(record, record->signal != 0 ? child_signal_name(record->signal)
+                                                      : text("the process exited with status %d",
+                                                             WEXITSTATUS(status)));
+    return CRASH;
 }
 
 /* Memcheck's errors break a property that holds otherwise, and explain one that crashed. */
@@ -321,21 +309,65 @@ static void keep_output(struct record *record)
     close(worker.output[1]);
 }
 
-/* Check forks in here, so this stands between CPython's fences. */
-static void run_fenced(void)
+/* How far a property has got, as its record shows. */
+struct progress {
+    uint64_t since[CALL_SLOTS]; /* when the thread's latest call began, or was first seen */
+    unsigned calls[CALL_SLOTS];
+    uint64_t any; /* when anything was last seen to happen */
+    enum given_up given_up;
+};
+
+/* One call that does not come back hangs, whatever else goes on, and so does a property that makes
+ * none.  Any other gets on, and has the time that the whole run has. */
+static bool is_to_end(void *data)
 {
+    struct progress *progress = data;
+    const struct record *record = board_record(worker.plan->board, worker.index);
+    uint64_t now = clock_now(), limit = (uint64_t)(worker.limit * 1e9);
+    for (size_t i = 0; i < CALL_SLOTS; i++) {
+        const struct call *call = &record->calls[i];
+        if (record->made[i] != progress->calls[i])
+            progress->since[i] = progress->any = now;
+        else if (call->function != OUTSIDE && now - progress->since[i] > limit)
+            progress->given_up = HANGS;
+        progress->calls[i] = record->made[i];
+    }
+    if (now - progress->any > limit)
+        progress->given_up = HANGS;
+    else if (worker.plan->until != 0 && now > worker.plan->until)
+        progress->given_up = OUT_OF_TIME;
+    atomic_store(&worker.plan->board->workers[worker.number].until, progress->any + limit);
+    return progress->given_up != NOT_GIVEN_UP;
+}
+
+/* Forks the property's process, between CPython's fences, and waits for its end.  Whatever it
+ * leaves in its group ends with it. */
+static int run_forked(int *status, enum given_up *given_up)
+{
+    struct progress progress = {.any = clock_now()};
+    for (size_t i = 0; i < CALL_SLOTS; i++)
+        progress.since[i] = progress.any;
     worker.environment = environ;
     if (worker.python_up)
         python_before_fork();
-    if (worker.for_check != NULL)
-        environ = worker.for_check;
-    srunner_run_all(worker.runner, CK_SILENT);
-    environ = worker.environment;
+    pid_t pid = child_fork(true);
+    if (pid == 0) {
+        if (worker.for_check != NULL)
+            environ = worker.for_check;
+        srunner_run_all(worker.runner, CK_SILENT);
+        _exit(1); /* the property ends the process, and does not come back */
+    }
     if (worker.python_up)
         python_after_fork_parent();
+    if (pid < 0)
+        return -1;
+    int wrong = child_wait(pid, is_to_end, &progress, status);
+    kill(-pid, SIGKILL);
+    *given_up = progress.given_up;
+    return wrong < 0 ? -1 : 0;
 }
 
-static void run_under_check(size_t index)
+static void run_index(size_t index)
 {
     const struct property *property = worker.plan->properties[index];
     struct record *record = board_record(worker.plan->board, index);
@@ -348,15 +380,14 @@ static void run_under_check(size_t index)
         record->verdict = BROK;
         return;
     }
-    int before = srunner_ntests_run(worker.runner);
-    tcase_set_timeout(worker.tcase, worker.limit);
-    run_fenced();
-    int after = srunner_ntests_run(worker.runner);
-    TestResult **results = srunner_results(worker.runner);
+    int status = 0;
+    enum given_up given_up = NOT_GIVEN_UP;
+    bool ran = run_forked(&status, &given_up) == 0;
     keep_output(record);
-    enum verdict verdict = judge_end(record, after > before ? results[after - 1] : NULL);
+    enum verdict verdict = ran ? judge_end(record, status, given_up) : BROK;
+    if (!ran)
+        snprintf(record->seen, sizeof record->seen, "no process for it: %s", strerror(errno));
     verdict = judge_memcheck(record, verdict);
-    free(results);
     children_end(NULL, 0); /* what it left running outside its process group */
     record->seconds = clock_since(begin);
     if (verdict == PASS)
@@ -364,15 +395,31 @@ static void run_under_check(size_t index)
     record->verdict = verdict;
 }
 
+/* What there is no time left for is not begun. */
+static bool is_too_late(const struct plan *plan, size_t index)
+{
+    struct record *record = board_record(plan->board, index);
+    if (plan->until == 0 || index == 0 || clock_now() <= plan->until)
+        return false;
+    snprintf(record->seen, sizeof record->seen,
+             "not run: the %g s of the whole run were over; give it more by --max-time",
+             plan->max_time);
+    record->verdict = INCOMPLETE;
+    atomic_fetch_add(&plan->board->finished, 1);
+    return true;
+}
+
 static void take(size_t number, size_t index, int wakeup)
 {
     struct board *board = worker.plan->board;
     uint64_t since = clock_now();
+    if (is_too_late(worker.plan, index))
+        return;
     atomic_store(&board->workers[number].since, since);
     worker.limit = worker_time_limit(worker.plan, worker.plan->properties[index]);
     atomic_store(&board->workers[number].until, since + (uint64_t)(worker.limit * 1e9));
     atomic_store(&board->workers[number].property, index + 1);
-    run_under_check(index);
+    run_index(index);
     atomic_store(&board->workers[number].property, 0);
     atomic_fetch_add(&board->finished, 1);
     if (worker.plan->shows_progress && write(wakeup, "", 1) < 0 && errno == EPIPE)
@@ -424,11 +471,10 @@ static void make_runner(void)
 {
     Suite *suite = suite_create("battery");
     worker.tcase = tcase_create("property");
-    tcase_add_checked_fixture(worker.tcase, begin_in_child, NULL);
     tcase_add_test(worker.tcase, check_runs_property);
     suite_add_tcase(suite, worker.tcase);
     worker.runner = srunner_create(suite);
-    srunner_set_fork_status(worker.runner, CK_FORK);
+    srunner_set_fork_status(worker.runner, CK_NOFORK); /* it is in a process of its own already */
 }
 
 /* Check reads its own variables from the environment: some would leave properties out. */
@@ -474,7 +520,6 @@ static void choose_environment_for_check(void)
 static void prepare(const struct plan *plan)
 {
     worker.plan = plan;
-    worker.cores = sysconf(_SC_NPROCESSORS_ONLN);
     note_signals();
     forget_checks_variables();
     /* else OpenBLAS starts threads when NumPy is imported, and the worker could not fork */
@@ -488,7 +533,8 @@ static void prepare(const struct plan *plan)
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int wakeup)
 {
     prepare(plan);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    worker.number = number;
+    child_prepare();
     children_adopt();
     signal(SIGPIPE, SIG_IGN);
     struct rlimit no_core = {0, 0};

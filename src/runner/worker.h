@@ -24,8 +24,10 @@ struct plan {
     struct board *board;
     const struct subject_place *place;
     const char *python_path; /* the interpreter's executable */
-    double timeout;          /* seconds */
-    bool timeout_is_given;   /* by --timeout: not to be stretched on a busy machine */
+    double timeout;        /* seconds in which a call has to come back, and a property to get on */
+    double max_time;       /* seconds for the whole run; 0: no bound */
+    uint64_t until;        /* when they are over, on the monotonic clock; 0: never */
+    bool timeout_is_given; /* by --timeout: not to be stretched on a busy machine */
     uint64_t seed;
     const char *memcheck_folder; /* or NULL */
     bool shows_progress;         /* somebody looks on */
@@ -44,16 +46,17 @@ _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_
 /* What a record says about a process that did not reach its end: fills in expected and seen. */
 void worker_describe_crash(struct record *record, const char *how);
 
-/* "SIGSEGV", or "signal 40" where it has no name. */
-const char *worker_signal_name(int number);
-
 /* True once the first property has shown that the subject is alive. */
 bool worker_subject_lives(struct board *board);
 
-/* Seconds that a property may take now.  It is less once some have run out of time, so that a
- * handler that hangs in many places is done with soon: a tenth is still far more than any takes,
- * and then some times what the slowest of its world has taken that came to its end.  It is more
- * where the machine has more to run than it has cores, though never more than --timeout says. */
+/* How much slower everything is on a machine that has more to run than it has cores: 1 and more. */
+double worker_slowness(void);
+
+/* Seconds that a call of a property may take now, or the property without one.  It is less once
+ * some have run out of time, so that a handler that hangs in many places is done with soon: a tenth
+ * is still far more than any takes, and then some times what the slowest of its world has taken
+ * that came to its end.  It is more where the machine has more to run than it has cores, though
+ * never more than --timeout says. */
 double worker_time_limit(const struct plan *plan, const struct property *property);
 
 #endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Forking and waiting.  SIGCHLD is blocked and taken with a time limit, so that an end is seen at
+ * once and no handler is needed.
+ */
+#include "supervise/child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+static sigset_t of_child(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    return set;
+}
+
+void child_prepare(void)
+{
+    sigset_t set = of_child();
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would take the ends of children away */
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+pid_t child_fork(bool own_group)
+{
+    sigset_t set = of_child();
+    pid_t parent = getpid();
+    fflush(NULL);
+    pid_t pid = fork();
+    if (own_group && pid >= 0)
+        setpgid(pid, pid); /* by both, whoever comes first */
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            raise(SIGKILL);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+    }
+    return pid;
+}
+
+static void end(pid_t pid, int *status)
+{
+    kill(-pid, SIGKILL);
+    kill(pid, SIGKILL);
+    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+int child_wait(pid_t pid, bool (*give_up)(void *data), void *data, int *status)
+{
+    static const struct timespec now_and_then = {0, 50000000};
+    sigset_t set = of_child();
+    for (;;) {
+        pid_t ended = waitpid(pid, status, WNOHANG);
+        if (ended == pid)
+            return 0;
+        if (ended < 0 && errno != EINTR)
+            return -1;
+        if (give_up != NULL && give_up(data)) {
+            end(pid, status);
+            return 1;
+        }
+        sigtimedwait(&set, NULL, &now_and_then);
+    }
+}
+
+const char *child_signal_name(int number)
+{
+    const char *name = sigabbrev_np(number);
+    return name != NULL ? text("SIG%s", name) : text("signal %d", number);
+}

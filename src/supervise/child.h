@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One way for every child process: how it is forked, waited for, looked at meanwhile, and ended.
+ */
+#ifndef CONFORM_CHILD_H
+#define CONFORM_CHILD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Once in each process that has children, before the first: whatever it inherited, SIGCHLD tells it
+ * of their ends. */
+void child_prepare(void);
+
+/* Like fork(), with nothing left in stdio's buffers.  The child leads a process group of its own
+ * where `own_group` says so, dies with this process, and has no signal blocked that this process
+ * blocks for its own sake. */
+pid_t child_fork(bool own_group);
+
+/* Waits for the child, whose end goes to *status as waitpid tells it.  Every now and then, some
+ * twenty times a second, asks `give_up`, if there is one; where that says so, kills the child and
+ * its group.  1 where it came to that, 0 where the child ended by itself, -1 with errno set where
+ * it cannot be waited for. */
+int child_wait(pid_t pid, bool (*give_up)(void *data), void *data, int *status);
+
+/* "SIGSEGV", or "signal 40" where it has no name. */
+const char *child_signal_name(int number);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * SIGINT, SIGTERM and SIGHUP: whoever sends one wants an end, and what is known so far.
+ */
+#ifndef CONFORM_INTERRUPT_H
+#define CONFORM_INTERRUPT_H
+
+/* From now on they are noted.  What nohup or a shell had ignored stays ignored. */
+void interrupt_catch(void);
+
+/* The signal that came, or 0. */
+int interrupt_came(void);
+
+/* In a child: as if nothing had been caught. */
+void interrupt_reset(void);
+
+/* Says that the program was interrupted, and ends as that signal would have ended it. */
+_Noreturn void interrupt_die(void);
+
+#endif

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "commands/battery.h"
 #include "commands/exec.h"
+#include "commands/fail_each.h"
 #include "commands/replay.h"
 #include "model/options.h"
 #include "model/property.h"
@@ -84,7 +85,7 @@ int main(int argc, char **argv)
         explain(options.explain);
         break;
     case COMMAND_EXEC:
-        return options.fail_each ? exec_fail_each(&options) : exec_run(&options);
+        return (options.fail_each ? fail_each_run : exec_run)(&options, argv);
     case COMMAND_REPLAY:
         return replay_command(&options, argv);
     case COMMAND_RUN:

@@ -31,6 +31,7 @@
 #include "supervise/child.h"
 #include "supervise/children.h"
 #include "supervise/interrupt.h"
+#include "supervise/loaded.h"
 
 /* The first property, which the others wait for. */
 #define FIRST_PROPERTY "abi.loads"
@@ -378,11 +379,7 @@ static enum exit_code report(struct coordinator *c)
     const struct load *load = c->run.load;
     enum exit_code code = run_exit_code(&c->run);
     report_files_write(c->files, &c->run);
-    if (code == EXIT_CANNOT_LOAD)
-        leave_with(code, "%s: %s", text_safe(c->place.argument), text_safe(load->why));
-    if (code == EXIT_CANNOT_WORK_HERE)
-        leave_with(code, "%s: it says that it cannot work here: %s", text_safe(c->place.argument),
-                   text_safe(load->why));
+    loaded_or_leave(c->place.argument, atomic_load(&load->state), load->why);
     if (!report_files_take_stdout(c->options) &&
         report_text(stdout, &c->run, wants_color(c->options)) != 0)
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));

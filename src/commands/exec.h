@@ -6,13 +6,17 @@
 #ifndef CONFORM_EXEC_H
 #define CONFORM_EXEC_H
 
+#include <stdio.h>
+
 #include "model/options.h"
+#include "shims/auditor.h"
 
 /* Runs what `options->program_arguments` says as python3 would, and prints a summary to stderr.
- * Returns the program's exit status; where the handler broke the contract, EXIT_NOT_CONFORMANT. */
-int exec_run(const struct options *options);
+ * Returns the program's exit status; where the handler broke the contract, EXIT_NOT_CONFORMANT.
+ * `argv` is what to start again where the handler wants more static TLS. */
+int exec_run(const struct options *options, char **argv);
 
-/* --exec --fail-each: runs it with the first request refused, then with the second, and so on. */
-int exec_fail_each(const struct options *options);
+/* A line or two for each kind of violation. */
+void exec_print_violations(FILE *file, const struct audit *audit);
 
 #endif

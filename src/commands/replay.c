@@ -12,11 +12,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "model/record.h"
 #include "subject/claims.h"
 #include "subject/static_tls.h"
 #include "subject/subject.h"
+#include "supervise/child.h"
+#include "supervise/interrupt.h"
+#include "supervise/loaded.h"
 #include "trace/replay.h"
 
 /* Shared with the child. */
@@ -85,9 +89,59 @@ static enum exit_code conclude(const struct options *options, const struct repla
     leave_with(EXIT_HARNESS_BROKE, "out of memory for the books of the replay");
 }
 
+/* What the replaying process is doing, as seen from outside. */
+struct watching {
+    const struct replaying *shared;
+    double limit;   /* seconds for one call */
+    uint64_t since; /* when the call that is under way was first seen */
+    uint64_t number;
+    bool hangs;
+};
+
+/* One call that does not come back within the limit hangs. */
+static bool is_to_end(void *data)
+{
+    struct watching *watching = data;
+    uint64_t number = watching->shared->result.under_way.number;
+    if (number != watching->number || watching->since == 0)
+        watching->since = clock_now();
+    watching->number = number;
+    watching->hangs = clock_since(watching->since) > watching->limit;
+    return watching->hangs || interrupt_came() != 0;
+}
+
+/* How far it came, where it did not come to its end. */
+static void print_under_way(const struct replaying *shared, const char *verdict, const char *how)
+{
+    const struct replay_result *result = &shared->result;
+    const char *part = text_safe(text("%.*s", (int)sizeof result->part, result->part));
+    printf("%-7s %s in call %llu%s%s: %s\n", verdict, how,
+           (unsigned long long)result->under_way.number, *part != '\0' ? ", in " : "", part,
+           trace_call_text(&result->under_way));
+}
+
+/* Forks the replay and waits for it; 0, or 1 where it was ended from here. */
+static int wait_for_replay(const struct options *options, const struct subject_place *place,
+                           struct replaying *shared, struct watching *watching, int *status)
+{
+    child_prepare();
+    interrupt_catch();
+    pid_t pid = child_fork(true);
+    if (pid == 0) {
+        interrupt_reset();
+        replay_in_child(options, place, shared);
+    }
+    int given_up = pid > 0 ? child_wait(pid, is_to_end, watching, status) : -1;
+    if (given_up < 0)
+        leave_with(EXIT_HARNESS_BROKE, "no process for the replay: %s", strerror(errno));
+    return given_up;
+}
+
 static enum exit_code replay(const struct options *options, char **argv)
 {
+    static const double usual_timeout = 10;
     struct subject_place place;
+    int status = 0;
     const char *wrong = subject_find(options->handler, &place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
@@ -95,30 +149,26 @@ static enum exit_code replay(const struct options *options, char **argv)
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0)
-        replay_in_child(options, &place, shared);
-    int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) != pid)
-        leave_with(EXIT_HARNESS_BROKE, "no process for the replay: %s", strerror(errno));
-    if ((shared->load == LOAD_UNFIT || shared->load == LOAD_FAILED) &&
-        static_tls_was_short(shared->why))
-        static_tls_start_again(argv, NULL, NULL);
-    if (shared->load == LOAD_UNFIT)
-        leave_with(EXIT_CANNOT_WORK_HERE, "%s: it says that it cannot work here: %s",
-                   text_safe(options->handler), text_safe(shared->why));
-    if (shared->load == LOAD_FAILED)
-        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(options->handler), text_safe(shared->why));
+    struct watching watching = {.shared = shared,
+                                .limit = options->timeout != 0 ? options->timeout : usual_timeout};
+    int given_up = wait_for_replay(options, &place, shared, &watching, &status);
+    if (given_up > 0 && !watching.hangs) {
+        print_under_way(shared, "PARTIAL", "interrupted");
+        interrupt_die();
+    }
+    if (watching.hangs) {
+        print_under_way(shared, "TIMEOUT", text("no end after %.3g s", watching.limit));
+        return EXIT_NOT_CONFORMANT;
+    }
+    shared->why[sizeof shared->why - 1] = '\0';
+    loaded_start_again((int)shared->load, shared->why, argv);
+    loaded_or_leave(options->handler, (int)shared->load, shared->why);
     if (shared->load == LOAD_UNKNOWN && shared->why[0] != '\0')
         leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(shared->why));
     if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 ||
         shared->result.outcome == REPLAY_UNDER_WAY) {
-        printf("CRASH   %s in call %llu%s%s: %s\n",
-               WIFSIGNALED(status) ? text("SIG%s", sigabbrev_np(WTERMSIG(status))) : "exit",
-               (unsigned long long)shared->result.under_way.number,
-               shared->result.part[0] != '\0' ? ", in " : "", text_safe(shared->result.part),
-               trace_call_text(&shared->result.under_way));
+        print_under_way(shared, "CRASH",
+                        WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status)) : "exit");
         return EXIT_NOT_CONFORMANT;
     }
     return conclude(options, shared);

@@ -12,16 +12,19 @@
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
-static volatile sig_atomic_t came;
+static volatile sig_atomic_t came, to_pass_on;
 
-static void note(int number)
+static void note(int number, siginfo_t *info, void *context)
 {
+    (void)context;
     came = number;
+    if (info->si_code != SI_KERNEL || number != SIGINT)
+        to_pass_on = number;
 }
 
 void interrupt_catch(void)
 {
-    struct sigaction action = {.sa_handler = note}, old;
+    struct sigaction action = {.sa_sigaction = note, .sa_flags = SA_SIGINFO}, old;
     for (size_t i = 0; i < SIGNALS; i++) {
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
@@ -33,11 +36,18 @@ int interrupt_came(void)
     return came;
 }
 
+int interrupt_to_pass_on(void)
+{
+    int number = to_pass_on;
+    to_pass_on = 0;
+    return number;
+}
+
 void interrupt_reset(void)
 {
     struct sigaction old;
     for (size_t i = 0; i < SIGNALS; i++) {
-        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == note)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_sigaction == note)
             signal(signals[i], SIG_DFL);
     }
 }

@@ -11,6 +11,10 @@ void interrupt_catch(void);
 /* The signal that came, or 0. */
 int interrupt_came(void);
 
+/* The same for what came to this process alone, and not from a terminal to all that run there; 0
+ * where it was asked for already.  To be passed on to a child. */
+int interrupt_to_pass_on(void);
+
 /* In a child: as if nothing had been caught. */
 void interrupt_reset(void);
 

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * --exec --fail-each: the program again and again, each time with another request refused.  One
+ * process imports NumPy, and forks the runs.
+ */
+#include "commands/fail_each.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "commands/exec.h"
+#include "commands/program.h"
+#include "python/python.h"
+#include "supervise/child.h"
+#include "supervise/interrupt.h"
+
+/* ---- in the process that forks the runs ------------------------------------------------- */
+
+static void silence(void)
+{
+    int nothing = open("/dev/null", O_RDWR);
+    if (nothing >= 0) {
+        dup2(nothing, STDOUT_FILENO);
+        dup2(nothing, STDERR_FILENO);
+    }
+}
+
+/* What one run came to.  NULL where it is as it should be, else what is wrong. */
+static const char *judge_run(const struct findings *findings, int status, size_t nth)
+{
+    const struct violation *lost = &findings->audit.violations[LOST_CONTENTS];
+    if (WIFSIGNALED(status))
+        return text("with request %zu refused the program died of SIG%s", nth,
+                    sigabbrev_np(WTERMSIG(status)));
+    if (lost->times > 0)
+        return text("with request %zu refused %s", nth, lost->text);
+    if (findings->audit.unbooked > 0)
+        return text("with request %zu refused there was no memory to keep books of all blocks",
+                    nth);
+    if (findings->uncaught && !findings->memory_error)
+        return text("with request %zu refused it ended by an exception that is no MemoryError",
+                    nth);
+    if (findings->reached_end && findings->audit.live_bytes > findings->leaked_by_success &&
+        findings->leaked_by_success != SIZE_MAX)
+        return text("with request %zu refused %zu bytes more than else are left after the end", nth,
+                    findings->audit.live_bytes - findings->leaked_by_success);
+    return NULL;
+}
+
+/* Forks one run with the nth request refused, and waits for it.  What it finds is new. */
+static int fork_run(struct findings *findings, const struct options *options, size_t nth)
+{
+    int status = 0;
+    memset(&findings->audit, 0, sizeof findings->audit);
+    findings->uncaught = findings->memory_error = findings->reached_end = false;
+    findings->refused = 0;
+    python_before_fork();
+    pid_t pid = child_fork(false);
+    if (pid == 0) {
+        python_after_fork_child();
+        if (!options->verbose)
+            silence();
+        program_begin_run(nth, options->keep_failing);
+        program_run();
+    }
+    python_after_fork_parent();
+    if (pid < 0 || child_wait(pid, NULL, NULL, &status) < 0)
+        program_cannot_start(strerror(errno));
+    return status;
+}
+
+/* A violation counts in whichever run it comes. */
+static void keep_violations(struct findings *findings, size_t nth)
+{
+    if (audit_violations(&findings->audit, BY_HANDLER) == 0)
+        return;
+    if (findings->violating_runs++ == 0) {
+        findings->first_violating = findings->audit;
+        findings->first_violating_nth = nth;
+    }
+}
+
+/* One run, and what it came to; true where the nth request was made. */
+static bool run_once(struct findings *findings, const struct options *options, size_t nth)
+{
+    int status = fork_run(findings, options, nth);
+    keep_violations(findings, nth);
+    if (nth == 0) {
+        findings->leaked_by_success = findings->reached_end ? findings->audit.live_bytes : SIZE_MAX;
+        return true;
+    }
+    bool refused = findings->refused > 0 || WIFSIGNALED(status);
+    if (!refused)
+        return false;
+    findings->runs++;
+    const char *bad = judge_run(findings, status, nth);
+    if (bad == NULL && findings->memory_error)
+        findings->with_memory_error++;
+    else if (bad == NULL)
+        findings->with_success++;
+    else if (findings->bad_runs++ == 0)
+        snprintf(findings->first_bad, sizeof findings->first_bad, "%s", bad);
+    return true;
+}
+
+static _Noreturn void fork_runs(struct findings *findings, const struct options *options)
+{
+    child_prepare();
+    program_start("begin_with_numpy");
+    run_once(findings, options, 0);
+    size_t nth = 1, most = options->most_runs;
+    while (nth <= most && run_once(findings, options, nth))
+        nth++;
+    findings->incomplete = nth > most;
+    _exit(0);
+}
+
+/* ---- in the process that waits ---------------------------------------------------------- */
+
+static bool is_interrupted(void *data)
+{
+    (void)data;
+    return interrupt_came() != 0;
+}
+
+static void print_violating(const struct findings *findings)
+{
+    if (findings->violating_runs == 0)
+        return;
+    fflush(stdout);
+    exec_print_violations(stderr, &findings->first_violating);
+    fprintf(stderr,
+            "conform: the handler broke the contract in %zu run%s, first in the one with %s\n",
+            findings->violating_runs, findings->violating_runs == 1 ? "" : "s",
+            findings->first_violating_nth == 0
+                ? "nothing refused"
+                : text("request %zu refused", findings->first_violating_nth));
+}
+
+static void print_runs(const struct findings *findings, const struct options *options)
+{
+    printf("%zu runs, each with one request%s refused: %zu ended in MemoryError, %zu in success, "
+           "%zu otherwise\n",
+           findings->runs, options->keep_failing ? " and all after it" : "",
+           findings->with_memory_error, findings->with_success, findings->bad_runs);
+    if (findings->bad_runs > 0)
+        printf("first: %s\n%s", findings->first_bad,
+               findings->violating_runs > 0 ? ""
+                                            : "No call of the handler had gone wrong: this is "
+                                              "NumPy's or the program's.\n");
+    if (findings->leaked_by_success == SIZE_MAX)
+        printf("What is left at the end was not compared: the program does not come to its own.\n");
+    if (findings->incomplete)
+        printf("INCOMPLETE: stopped after %zu runs, and there are more requests; see --most-runs\n",
+               options->most_runs);
+    print_violating(findings);
+}
+
+int fail_each_run(const struct options *options, char **argv)
+{
+    interrupt_catch();
+    struct findings *findings = program_prepare(options, argv);
+    int status;
+    pid_t pid = child_fork(true);
+    if (pid == 0) {
+        interrupt_reset();
+        fork_runs(findings, options);
+    }
+    int given_up = pid > 0 ? child_wait(pid, is_interrupted, NULL, &status) : -1;
+    if (given_up < 0)
+        leave_with(EXIT_HARNESS_BROKE, "no process for the runs: %s", strerror(errno));
+    program_check_started(findings);
+    if (given_up == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+        leave_with(EXIT_HARNESS_BROKE, "the process that forks the runs died");
+    print_runs(findings, options);
+    if (given_up > 0) {
+        printf("INTERRUPTED: this is a part of the runs\n");
+        interrupt_die();
+    }
+    if (findings->violating_runs > 0)
+        return EXIT_NOT_CONFORMANT;
+    if (findings->bad_runs > 0)
+        return EXIT_HARNESS_BROKE;
+    return findings->incomplete ? EXIT_INCOMPLETE : EXIT_CONFORMANT;
+}

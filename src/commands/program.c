@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How every thread and task is caught: a new thread starts with an empty context, in which NumPy
+ * falls back on its default handler, and that is a capsule.  Its pointer is exchanged, so that what
+ * anybody takes for the default handler is the audited one.
+ */
+#define CONFORM_WANTS_PYTHON_API
+#include "python/python.h"
+
+#include "commands/program.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "python/python_half.h"
+#include "shims/fault_injector.h"
+#include "subject/claims.h"
+#include "subject/python_subject.h"
+#include "subject/subject.h"
+#include "supervise/child.h"
+#include "supervise/loaded.h"
+#include "trace/trace_shim.h"
+
+/* The process has one program. */
+static struct {
+    const struct options *options;
+    struct subject_place place;
+    struct subject subject;
+    struct findings *findings;
+    struct auditor *auditor;
+    struct fault_injector injector;
+    struct trace_shim *trace;  /* of --record, or NULL */
+    PyDataMem_Handler before;  /* NumPy's own default handler */
+    PyDataMem_Handler *numpys; /* the struct that it was copied from */
+} program;
+
+/* ---- in the program's process ----------------------------------------------------------- */
+
+enum { FEATURES_OF_1_23 = 0x10 };
+
+/* The injector is in the way of each call, and there only where it may be wanted. */
+static bool can_refuse(void)
+{
+    return program.options->fail_each || program.options->record != NULL;
+}
+
+/* Puts the shim of --record before `inner`; without --record that stays the first.  NULL with
+ * findings->why where the trace cannot be written. */
+static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
+{
+    struct findings *findings = program.findings;
+    const char *path = program.options->record;
+    char why[256] = "", version[32];
+    if (path == NULL)
+        return inner;
+    program.trace = trace_shim_create(inner, path, !program.options->untimed, why, sizeof why);
+    if (program.trace == NULL) {
+        snprintf(findings->why, sizeof findings->why, "--record=%s: %s", text_safe(path), why);
+        return NULL;
+    }
+    struct trace_writer *writer = trace_shim_writer(program.trace);
+    snprintf(version, sizeof version, "%.*s", (int)strcspn(Py_GetVersion(), " "), Py_GetVersion());
+    trace_note(writer, "handler", program.place.label);
+    trace_note(writer, "python", version);
+    PyObject *numpy = PyImport_ImportModule("numpy.version");
+    PyObject *number = numpy != NULL ? PyObject_GetAttrString(numpy, "version") : NULL;
+    if (number != NULL)
+        trace_note(writer, "numpy", PyUnicode_AsUTF8(number));
+    Py_XDECREF(number);
+    Py_XDECREF(numpy);
+    PyErr_Clear();
+    for (char **word = program.options->program_arguments; *word != NULL; word++)
+        trace_note(writer, "argument", *word);
+    return trace_shim_handler(program.trace);
+}
+
+static PyObject *take_over(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    struct findings *findings = program.findings;
+    if (findings->in_force)
+        Py_RETURN_NONE;
+    const char *wrong = python_import_array();
+    if (wrong != NULL) {
+        snprintf(findings->why, sizeof findings->why, "%s", wrong);
+        PyErr_SetString(PyExc_ImportError, wrong);
+        return NULL;
+    }
+    enum load_state state = (program.place.module != NULL ? python_subject_load : subject_load)(
+        &program.place, &program.subject, findings->why, sizeof findings->why);
+    findings->load = state;
+    if (state != LOAD_DONE)
+        _exit(EXIT_CANNOT_LOAD); /* told by the process that waits */
+    struct claims claims;
+    claims_parse(program.subject.claims, &claims);
+    struct auditor_options options = {.alignment = claims.alignment,
+                                      .iterates_in_dims =
+                                          PyArray_GetNDArrayCFeatureVersion() < FEATURES_OF_1_23,
+                                      .stacks = program.options->stacks};
+    PyObject *capsule = PyDataMem_DefaultHandler;
+    program.numpys = PyCapsule_GetPointer(capsule, "mem_handler");
+    if (program.numpys == NULL)
+        return NULL;
+    program.before = *program.numpys;
+    fault_injector_init(&program.injector, program.subject.handler);
+    PyDataMem_Handler *behind =
+        begin_trace(can_refuse() ? &program.injector.handler : program.subject.handler);
+    program.auditor =
+        behind == NULL ? NULL : auditor_create(behind, &program.before, &findings->audit, &options);
+    if (findings->why[0] != '\0')
+        _exit(EXIT_HARNESS_BROKE); /* told by the process that waits */
+    if (program.auditor == NULL)
+        return PyErr_NoMemory();
+    if (PyCapsule_SetPointer(capsule, auditor_handler(program.auditor)) != 0)
+        return NULL;
+    findings->in_force = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *in_force(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyBool_FromLong(program.findings->in_force);
+}
+
+static PyObject *uncaught(PyObject *self, PyObject *memory_error)
+{
+    (void)self;
+    program.findings->uncaught = true;
+    program.findings->memory_error = PyObject_IsTrue(memory_error) == 1;
+    Py_RETURN_NONE;
+}
+
+static PyObject *at_exit(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    struct findings *findings = program.findings;
+    findings->blocks_at_exit = findings->audit.live_blocks;
+    findings->bytes_at_exit = findings->audit.live_bytes;
+    FILE *table = fmemopen(findings->live, sizeof findings->live, "w");
+    if (table != NULL && program.auditor != NULL)
+        auditor_print_live(program.auditor, table, program.options->stacks ? 20 : 0);
+    if (table != NULL)
+        fclose(table);
+    findings->reached_exit = true;
+    Py_RETURN_NONE;
+}
+
+/* For programs that are recorded to be read.  Without --record, or before the handler is in force,
+ * there is nothing to do. */
+static PyObject *begin_part(PyObject *self, PyObject *name)
+{
+    (void)self;
+    const char *words = PyUnicode_AsUTF8(name);
+    if (words == NULL)
+        return NULL;
+    if (program.trace != NULL)
+        trace_shim_begin_part(program.trace, words);
+    Py_RETURN_NONE;
+}
+
+static PyObject *refuse(PyObject *self, PyObject *arguments)
+{
+    Py_ssize_t nth;
+    int keep_failing = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "n|p", &nth, &keep_failing))
+        return NULL;
+    if (nth < 0)
+        return PyErr_Format(PyExc_ValueError, "requests are counted from 1");
+    if (nth > 0 && !can_refuse())
+        return PyErr_Format(PyExc_RuntimeError, "refuse() goes with --record");
+    size_t refused = program.injector.refused;
+    fault_injector_inject(&program.injector, (size_t)nth, keep_failing, INJECT_ANY);
+    return PyLong_FromSize_t(refused);
+}
+
+static PyMethodDef methods[] = {
+    {"begin_part", begin_part, METH_O, "What comes is that part of the program, in the trace."},
+    {"refuse", refuse, METH_VARARGS,
+     "refuse(nth, keep_failing=False): the nth request from here on gets no memory, 0 for none.\n"
+     "Returns how many were refused since the last time."},
+    {"take_over", take_over, METH_NOARGS, "Put the handler in force."},
+    {"in_force", in_force, METH_NOARGS, "Whether it is."},
+    {"uncaught", uncaught, METH_O, "An exception ends the program; true for a MemoryError."},
+    {"at_exit", at_exit, METH_NOARGS, "The program has ended, and its arrays are still there."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_conform_exec",
+    .m_size = -1,
+    .m_methods = methods,
+};
+
+static PyObject *create(void)
+{
+    return PyModule_Create(&definition);
+}
+
+_Noreturn void program_cannot_start(const char *why)
+{
+    snprintf(program.findings->why, sizeof program.findings->why, "Python cannot be started: %s",
+             why);
+    _exit(EXIT_HARNESS_BROKE);
+}
+
+/* As python3 would with these arguments: its own options, script, -m, -c or stdin. */
+static void start_python(void)
+{
+    const struct options *options = program.options;
+    const char *python = options->python != NULL ? options->python : DEFAULT_PYTHON;
+    size_t count = 0;
+    while (options->program_arguments[count] != NULL)
+        count++;
+    char **arguments = calloc(count + 2, sizeof *arguments);
+    if (arguments == NULL)
+        program_cannot_start("out of memory");
+    arguments[0] = (char *)python;
+    memcpy(arguments + 1, options->program_arguments, count * sizeof *arguments);
+    PyConfig config;
+    PyConfig_InitPythonConfig(&config);
+    PyStatus status = PyConfig_SetBytesArgv(&config, (Py_ssize_t)count + 1, arguments);
+    if (!PyStatus_Exception(status))
+        status = PyConfig_SetBytesString(&config, &config.program_name, python);
+    if (!PyStatus_Exception(status) && PyImport_AppendInittab("_conform_exec", create) == 0)
+        status = Py_InitializeFromConfig(&config);
+    PyConfig_Clear(&config);
+    if (PyStatus_IsExit(status))
+        _exit(status.exitcode); /* python --version and the like */
+    if (PyStatus_Exception(status))
+        program_cannot_start(status.err_msg != NULL ? status.err_msg : "no reason given");
+}
+
+/* Behind the end of the interpreter, which sys.exit reaches by exit(), inside Py_RunMain. */
+static void note_end(void)
+{
+    char why[256];
+    if (program.trace != NULL && !trace_shim_close(program.trace, why, sizeof why)) {
+        fprintf(stderr, "conform: --record=%s: %s\n", text_safe(program.options->record), why);
+        program.findings->trace_broke = true;
+    }
+    program.findings->refused = program.injector.refused;
+    program.findings->reached_end = true;
+}
+
+_Noreturn void program_run(void)
+{
+    atexit(note_end);
+    exit(Py_RunMain());
+}
+
+void program_start(const char *begin)
+{
+    start_python();
+    const char *wrong =
+        python_half_run("takeover", program.place.module != NULL ? "begin_behind_numpy" : begin);
+    if (wrong != NULL)
+        program_cannot_start(wrong);
+}
+
+void program_begin_run(size_t nth, bool keep_failing)
+{
+    auditor_share(program.auditor, &program.findings->audit);
+    fault_injector_inject(&program.injector, nth, keep_failing, INJECT_ANY);
+}
+
+/* ---- in the process that waits ---------------------------------------------------------- */
+
+/* A handler that wants more static TLS has to be known for it before the program begins, for the
+ * program cannot be begun twice.  Anything else that goes wrong here goes wrong there as well. */
+static void try_loading(char **argv)
+{
+    struct findings *findings = program.findings;
+    int status;
+    if (program.place.module != NULL)
+        return;
+    pid_t pid = child_fork(false);
+    if (pid == 0) {
+        findings->load =
+            subject_load(&program.place, &program.subject, findings->why, sizeof findings->why);
+        _exit(0);
+    }
+    if (pid > 0)
+        child_wait(pid, NULL, NULL, &status);
+    loaded_start_again(findings->load, findings->why, argv);
+    findings->load = LOAD_UNKNOWN;
+    findings->why[0] = '\0';
+}
+
+struct findings *program_prepare(const struct options *options, char **argv)
+{
+    const char *wrong = subject_find(options->handler, &program.place);
+    if (wrong != NULL)
+        leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+    program.options = options;
+    program.findings = mmap(NULL, sizeof *program.findings, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (program.findings == MAP_FAILED)
+        leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
+    child_prepare();
+    try_loading(argv);
+    return program.findings;
+}
+
+const char *program_handler_label(void)
+{
+    return program.place.label;
+}
+
+void program_check_started(const struct findings *findings)
+{
+    loaded_or_leave(program.options->handler, findings->load, findings->why);
+    if (findings->why[0] != '\0')
+        leave_with(EXIT_HARNESS_BROKE, "%s", text_safe(findings->why));
+}

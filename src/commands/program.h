@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The process of a Python program that runs with the handler in force wherever NumPy allocates, and
+ * the auditor between the two.  What is found there is in shared memory, so that the summary comes
+ * whatever the program does.
+ */
+#ifndef CONFORM_PROGRAM_H
+#define CONFORM_PROGRAM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "model/options.h"
+#include "shims/auditor.h"
+
+/* Shared between this process and the program's. */
+struct findings {
+    struct audit audit;
+    _Atomic int load; /* enum load_state, of the subject */
+    char why[512];
+    char numpy_version[32];
+    _Atomic bool trace_broke; /* of --record */
+    _Atomic bool in_force, reached_exit, reached_end, uncaught, memory_error;
+    size_t refused; /* by the injector */
+    size_t blocks_at_exit, bytes_at_exit;
+    char live[8192]; /* table of what is live at the end */
+    /* --fail-each */
+    _Atomic size_t runs, with_memory_error, with_success, bad_runs, violating_runs;
+    _Atomic bool incomplete;
+    struct audit first_violating; /* of the first run in which the handler broke the contract */
+    size_t first_violating_nth;
+    size_t leaked_by_success; /* bytes live after a run in which nothing was refused */
+    char first_bad[512];
+};
+
+/* Finds the handler, tries in a child whether it loads, and makes room for the findings, all zero.
+ * Leaves, or starts `argv` again, where the handler cannot be had otherwise. */
+struct findings *program_prepare(const struct options *options, char **argv);
+
+/* What the handler is called, in words. */
+const char *program_handler_label(void);
+
+/* Leaves where no handler came of loading it, or Python did not start. */
+void program_check_started(const struct findings *findings);
+
+/* In the program's process, in this order: starts Python with the program's arguments, and calls
+ * that function of takeover.py, or for a handler from a Python module, which wants a NumPy that is
+ * whole, begin_behind_numpy. */
+void program_start(const char *begin);
+
+/* Runs the program to its end, and that of its process. */
+_Noreturn void program_run(void);
+
+/* In a process forked off one that program_start has prepared: findings of its own, and its nth
+ * request refused (0: none). */
+void program_begin_run(size_t nth, bool keep_failing);
+
+/* Ends this process, with that reason in the findings. */
+_Noreturn void program_cannot_start(const char *why);
+
+#endif

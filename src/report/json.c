@@ -56,7 +56,7 @@ static json_t *property_object(const struct run *run, size_t i)
     if (record->verdict != PASS && record->verdict != SKIP) {
         json_object_set_new(object, "clause", json_string(property->clause));
         json_object_set_new(object, "source", json_string(property->source));
-        json_object_set_new(object, "hint", json_string(property->hint));
+        json_object_set_new(object, "hint", json_string(record_hint(record, property)));
         json_object_set_new(object, "reproduce", json_string(run_reproduce(run, property)));
     }
     if (record->caused_by[0] != '\0')

@@ -143,6 +143,14 @@ const char *record_message(const struct record *record)
     return message;
 }
 
+const char *record_hint(const struct record *record, const struct property *property)
+{
+    return record->control[0] == '\0' ? property->hint
+                                      : "it comes without what the clause is about: ordinary use "
+                                        "goes wrong, so look at the "
+                                        "call and the sizes that are named";
+}
+
 const char *run_file(const struct run *run)
 {
     static char clean[ESCAPED * PATH_MAX + 1];

@@ -95,7 +95,7 @@ static void print_finding(const struct page *page, size_t i)
         print_field(page->file, "rounds",
                     text("%zu of %zu were so", record->bad_rounds, page->run->rounds));
     if (record->verdict != BROK && record->verdict != INCOMPLETE)
-        print_field(page->file, "hint", property->hint);
+        print_field(page->file, "hint", record_hint(record, property));
     if (record->output_length > 0)
         print_field(page->file, "printed", record_output(record, 0));
     fprintf(page->file, "        %-10s%s\n\n", "reproduce", run_reproduce(page->run, property));

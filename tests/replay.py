@@ -92,13 +92,15 @@ PARTS = """
 import _conform_exec
 import numpy as np
 a = np.arange(10)
-_conform_exec.begin_part("a sort that gets no memory")
+_conform_exec.begin_part("an array that gets no memory")
 _conform_exec.refuse(1)
 try:
-    a[::-2].sort()
+    np.empty(5)
 except MemoryError:
     pass
 print(_conform_exec.refuse(0))
+_conform_exec.begin_part("an array that grows")
+a.resize(20, refcheck=False)
 _conform_exec.begin_part("the end")
 """
 
@@ -115,11 +117,12 @@ def tells_parts(tap, folder):
             files.append(file.read())
     tap.point(files[0] == files[1], "without times two traces of it are the same")
     result = suite.conform("--replay=" + path, "--print")
-    wanted = (r"^# part: a sort that gets no memory\n.*malloc\(40\) = NULL\n"
-              r".*free\(NULL, 40\)\n# part: the end\n")
+    wanted = (r"^# part: an array that gets no memory\n.*malloc\(40\) = NULL\n"
+              r"# part: an array that grows\n.*realloc\(block \d+ of 80, 160\) = .*\n"
+              r"# part: the end\n")
     tap.point(re.search(wanted, result.stdout, re.M), "--print shows them", result)
-    result = suite.conform("-H", FAULTY + ":free_of_null_with_size_crashes", "--replay=" + path)
-    wanted = r"CRASH   \S+ in call \d+, in a sort that gets no memory: free\(NULL, 40\)"
+    result = suite.conform("-H", FAULTY + ":realloc_is_missing", "--replay=" + path)
+    wanted = r"CRASH   \S+ in call \d+, in an array that grows: realloc\(block \d+ of 80, 160\)"
     tap.point(re.search(wanted, result.stdout), "a crash is laid to its part", result)
     program = "import _conform_exec as c; c.begin_part('x'); print(c.refuse(0)); import numpy"
     result = suite.conform("-H", "aligned", "-q", "--exec", "--", "-c", program)

@@ -6,8 +6,6 @@
 #define CONFORM_WANTS_PYTHON_API
 #include "python/python.h"
 
-#include <frameobject.h>
-
 #include "shims/auditor.h"
 
 #include <errno.h>
@@ -21,6 +19,7 @@
 #include "base/float_state.h"
 #include "base/live_table.h"
 #include "base/text.h"
+#include "python/python_line.h"
 
 enum { RECENT_LOG2 = 12, SAMPLE_EVERY = 64, EDGE = 64, ORIGINS = 1 << 14 };
 
@@ -122,28 +121,6 @@ size_t audit_violations(const struct audit *audit, enum party party)
     return count;
 }
 
-/* The Python line that runs on this thread; "" without the GIL.  A pending exception stays. */
-static void describe_python(char *to, size_t room)
-{
-    to[0] = '\0';
-    if (!Py_IsInitialized() || !PyGILState_Check())
-        return;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyFrameObject *frame = PyEval_GetFrame();
-    if (frame != NULL) {
-        PyObject *code = PyObject_GetAttrString((PyObject *)frame, "f_code");
-        PyObject *file = code != NULL ? PyObject_GetAttrString(code, "co_filename") : NULL;
-        const char *name = file != NULL ? PyUnicode_AsUTF8(file) : NULL;
-        if (name != NULL)
-            snprintf(to, room, "%s:%d", text_safe(name), PyFrame_GetLineNumber(frame));
-        Py_XDECREF(file);
-        Py_XDECREF(code);
-        PyErr_Clear();
-    }
-    PyErr_Restore(type, value, traceback);
-}
-
 static void violated(struct auditor *a, enum violation_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void violated(struct auditor *a, enum violation_kind kind, const char *format, ...)
@@ -155,7 +132,7 @@ static void violated(struct auditor *a, enum violation_kind kind, const char *fo
     va_start(arguments, format);
     vsnprintf(violation->text, sizeof violation->text, format, arguments);
     va_end(arguments);
-    describe_python(violation->where, sizeof violation->where);
+    python_line(violation->where, sizeof violation->where);
     violation->process = getpid();
 }
 
@@ -343,7 +320,7 @@ static uint32_t origin(struct auditor *a)
     char line[256];
     if (!a->options.stacks)
         return 0;
-    describe_python(line, sizeof line);
+    python_line(line, sizeof line);
     if (line[0] == '\0')
         snprintf(line, sizeof line, "(outside Python, without the GIL)");
     uint32_t hash = 5381;

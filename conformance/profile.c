@@ -3,8 +3,9 @@
  * profile: what other versions of NumPy ask for.  The routes of profiles/routes.py were recorded on
  * each of them; here their traces drive the subject, judged on every call as docs/replay.md says.
  */
-#include <unistd.h>
+#include <limits.h>
 
+#include "/place.h"
 #include "harness/harness.h"
 #include "trace/replay.h"
 
@@ -15,21 +16,16 @@ enum { WHOLE = 1 << 17, WHOLE_IF_SLOW = 4096 };
 
 struct profile {
     const char *version;
-    char path[512];
+    char path[PATH_MAX];
 };
 
-/* In the source tree that this was built from, or where it was installed. */
 static void find_trace(struct profile *profile)
 {
-    static const char *const folders[] = {SOURCE_PROFILES, INSTALLED_PROFILES};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        snprintf(profile->path, sizeof profile->path, "%s/numpy-%s.trace", folders[i],
-                 profile->version);
-        if (access(profile->path, R_OK) == 0)
-            return;
-    }
-    harness_broke("numpy-%s.trace is neither in %s nor in %s: install it again", profile->version,
-                  folders[0], folders[1]);
+    const char *name = text("/numpy-%s.trace", profile->version);
+    if (!place_find(text("%s%s", SOURCE_PROFILES, name), text("%s%s", INSTALLED_PROFILES, name),
+                    profile->path))
+        harness_broke("%s is not there, nor in %s: install it again", profile->path,
+                      SOURCE_PROFILES);
 }
 
 static void note_part(const char *part, void *data)

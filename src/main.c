@@ -36,9 +36,9 @@ static const struct property **chosen(const struct options *options, size_t *cou
     return taken;
 }
 
-static void print_name(const char *name, void *data)
+static void print_name(const char *name, void *count)
 {
-    (void)data;
+    ++*(size_t *)count;
     puts(name);
 }
 
@@ -79,7 +79,12 @@ int main(int argc, char **argv)
         report_clauses(properties, count);
         break;
     case COMMAND_LIST_HANDLERS:
-        subject_each_reference(print_name, NULL);
+        count = 0;
+        subject_each_reference(print_name, &count);
+        if (count == 0)
+            leave_with(
+                EXIT_CANNOT_LOAD,
+                "there are no reference handlers, neither beside this program nor in " PKGLIBDIR);
         break;
     case COMMAND_EXPLAIN:
         explain(options.explain);

@@ -17,6 +17,7 @@ int main(void)
     srunner_add_suite(runner, suite_object_file());
     srunner_add_suite(runner, suite_options());
     srunner_add_suite(runner, suite_pattern());
+    srunner_add_suite(runner, suite_place());
     srunner_add_suite(runner, suite_property());
     srunner_add_suite(runner, suite_random());
     srunner_add_suite(runner, suite_record());

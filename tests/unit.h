@@ -25,6 +25,7 @@ Suite *suite_layout(void);
 Suite *suite_object_file(void);
 Suite *suite_options(void);
 Suite *suite_pattern(void);
+Suite *suite_place(void);
 Suite *suite_property(void);
 Suite *suite_random(void);
 Suite *suite_record(void);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "/place.h"
 #include "base/text.h"
 
 /* The file in the folder of reports that says that the program has begun; the others are numbers.
@@ -38,27 +39,14 @@ void memcheck_remove_folder(const char *folder)
     rmdir(folder);
 }
 
-/* The suppressions for CPython and NumPy: of the source tree that this was built from, or those
- * that were installed. */
-static const char *suppressions(void)
-{
-    static const char *const places[] = {SOURCE_SUPPRESSIONS, INSTALLED_SUPPRESSIONS};
-    for (size_t i = 0; i < 2; i++) {
-        if (access(places[i], R_OK) == 0)
-            return places[i];
-    }
-    return NULL;
-}
-
 const char *memcheck_start(char **argv, const char *folder)
 {
-    char supp[PATH_MAX + 32], log[PATH_MAX + 32], self[PATH_MAX];
+    char found[PATH_MAX], supp[PATH_MAX + 32], log[PATH_MAX + 32], self[PATH_MAX];
 #ifndef HAVE_VALGRIND_MEMCHECK_H
     return "this conform was built without it; install valgrind with its header, and configure "
            "again";
 #endif
-    const char *found = suppressions();
-    if (found == NULL)
+    if (!place_find(SOURCE_SUPPRESSIONS, INSTALLED_SUPPRESSIONS, found))
         return "the suppressions file memcheck.supp is not installed";
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0)

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "/place.h"
 #include "base/text.h"
 #include "subject/object_file.h"
 #include "subject/static_tls.h"
@@ -28,35 +29,25 @@
 #endif
 
 /* The folders in which a reference handler can be, in the order of search: those of the build tree
- * that this program stands in, at its top or one folder below, and where they were installed. */
-enum reference_folder { AT_THE_TOP, ONE_BELOW, INSTALLED, REFERENCE_FOLDERS };
+ * that this program stands in, at its top or one folder below, and where they were installed,
+ * beside the program or as configure was told. */
+enum reference_folder { AT_THE_TOP, ONE_BELOW, BESIDE, INSTALLED, REFERENCE_FOLDERS };
 
-/* Cuts the last part off a path; 0, or -1 where that would leave nothing. */
-static int cut_last(char *path)
+/* Whether there is such a folder. */
+static bool reference_folder(enum reference_folder which, char folder[PATH_MAX])
 {
-    char *slash = strrchr(path, '/');
-    if (slash == NULL || slash == path)
-        return -1;
-    *slash = '\0';
-    return 0;
-}
-
-/* 0, or -1 where there is no such folder. */
-static int reference_folder(enum reference_folder which, char folder[PATH_MAX])
-{
-    if (which == INSTALLED) {
-        snprintf(folder, PATH_MAX, "%s", PKGLIBDIR);
-        return 0;
-    }
+    if (which == BESIDE)
+        return place_beside(PKGLIBDIR, folder);
+    if (which == INSTALLED)
+        return snprintf(folder, PATH_MAX, "%s", PKGLIBDIR) > 0 && access(folder, F_OK) == 0;
     static const char handlers[] = "/handlers/.libs";
-    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - sizeof handlers);
-    if (length <= 0)
-        return -1;
-    folder[length] = '\0';
-    if (cut_last(folder) != 0 || (which == ONE_BELOW && cut_last(folder) != 0))
-        return -1;
-    strcat(folder, handlers);
-    return access(folder, F_OK);
+    if (!place_of_program(folder))
+        return false;
+    char *end = which == ONE_BELOW ? strrchr(folder, '/') : folder + strlen(folder);
+    if ((size_t)(end - folder) + sizeof handlers > PATH_MAX)
+        return false;
+    strcpy(end, handlers);
+    return access(folder, F_OK) == 0;
 }
 
 static int is_shared_object(const struct dirent *entry)
@@ -70,9 +61,9 @@ void subject_each_reference(void (*each)(const char *name, void *data), void *da
     for (enum reference_folder which = 0; which < REFERENCE_FOLDERS; which++) {
         char folder[PATH_MAX];
         struct dirent **entries;
-        int count = reference_folder(which, folder) != 0
-                        ? -1
-                        : scandir(folder, &entries, is_shared_object, alphasort);
+        int count = reference_folder(which, folder)
+                        ? scandir(folder, &entries, is_shared_object, alphasort)
+                        : -1;
         if (count < 0)
             continue;
         for (int i = 0; i < count; i++) {
@@ -97,7 +88,7 @@ static char *find_reference(const char *name)
 {
     for (enum reference_folder which = 0; which < REFERENCE_FOLDERS; which++) {
         char folder[PATH_MAX];
-        if (reference_folder(which, folder) != 0)
+        if (!reference_folder(which, folder))
             continue;
         char *path;
         if (asprintf(&path, "%s/%s.so", folder, name) < 0)
@@ -137,9 +128,9 @@ static const char *unknown_name(const char *argument)
 {
     char known[256] = "";
     subject_each_reference(append_name, known);
-    return text("%s: there is no such file and no reference handler of that name%s%s",
-                text_safe(argument), known[0] != '\0' ? "; the reference handlers are: " : "",
-                known);
+    return text(
+        "%s: there is no such file and no reference handler of that name%s%s", text_safe(argument),
+        known[0] != '\0' ? "; the reference handlers are: " : ", nor any in " PKGLIBDIR, known);
 }
 
 /* python:MODULE:ATTR, both of which may be dotted. */

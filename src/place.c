@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Where the files are that belong to this program: what is installed is looked for beside it first,
+ * so that it works before it is where configure was told that it would be, and after it was moved.
+ */
+#include "/place.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef BINDIR
+#error "BINDIR is where make install puts conform"
+#endif
+
+bool place_of_program(char folder[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+    if (length <= 0)
+        return false;
+    folder[length] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash == NULL || slash == folder)
+        return false;
+    *slash = '\0';
+    return true;
+}
+
+/* How much of two paths is the same, in whole parts. */
+static size_t common_parts(const char *a, const char *b)
+{
+    size_t common = 0;
+    for (size_t i = 0;; i++) {
+        if ((a[i] == '/' || a[i] == '\0') && (b[i] == '/' || b[i] == '\0'))
+            common = i;
+        if (a[i] != b[i] || a[i] == '\0')
+            return common;
+    }
+}
+
+bool place_moved(const char *folder, const char *bindir, const char *configured,
+                 char path[PATH_MAX])
+{
+    size_t common = common_parts(bindir, configured);
+    const char *down = bindir + common, *up = configured + common;
+    size_t kept = strlen(folder) - strlen(down);
+    if (strlen(down) > strlen(folder) || strcmp(folder + kept, down) != 0)
+        return false;
+    return snprintf(path, PATH_MAX, "%.*s%s", (int)kept, folder, up) < PATH_MAX;
+}
+
+bool place_beside(const char *configured, char path[PATH_MAX])
+{
+    char folder[PATH_MAX];
+    return place_of_program(folder) && place_moved(folder, BINDIR, configured, path) &&
+           access(path, R_OK) == 0;
+}
+
+bool place_find(const char *source, const char *configured, char path[PATH_MAX])
+{
+    if (place_beside(configured, path))
+        return true;
+    snprintf(path, PATH_MAX, "%s", source);
+    if (access(path, R_OK) == 0)
+        return true;
+    snprintf(path, PATH_MAX, "%s", configured);
+    return access(path, R_OK) == 0;
+}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What make install makes works where it is, under DESTDIR, and after it was moved as a whole: the
+program takes its handlers, profiles and suppressions from beside itself.
+"""
+
+import glob
+import os
+import re
+
+import suite
+
+# Each is broken in its place, and the complaint names the file.
+SUPPRESSIONS = "share/conform/memcheck.supp"
+PROFILE = "share/conform/profiles/numpy-1.22.trace"
+
+HANDLER = """
+#include <stdlib.h>
+#include <nep49.h>
+static void *m(void *c, size_t n) { (void)c; return malloc(n); }
+static void *z(void *c, size_t n, size_t e) { (void)c; return calloc(n, e); }
+static void *r(void *c, void *p, size_t n) { (void)c; return realloc(p, n ? n : 1); }
+static void f(void *c, void *p, size_t n) { (void)c; (void)n; free(p); }
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {"mine", 1, {NULL, m, z, r, f}};
+"""
+
+
+def make(*arguments):
+    """In the build tree, without what a make that runs the tests leaves to those under it."""
+    plain = {name: "" for name in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "TESTS")}
+    return suite.run([os.environ.get("MAKE", "make"), "-s", *arguments], cwd=suite.BUILD,
+                     env=plain, timeout=300)
+
+
+def prefix_in(folder):
+    """The folder above bin, wherever configure said that it would be."""
+    programs = glob.glob(os.path.join(folder, "**", "bin", "conform"), recursive=True)
+    return os.path.dirname(os.path.dirname(programs[0])) if programs else folder
+
+
+def broken(path, prefix, *arguments):
+    """What is said where that file of the installation is no such file."""
+    path = os.path.join(prefix, path)
+    with open(path, "rb") as file:
+        whole = file.read()
+    with open(path, "w") as file:
+        file.write("this is neither a trace nor a suppression\n")
+    result = suite.run([os.path.join(prefix, "bin", "conform"), "-H", "aligned", *arguments])
+    with open(path, "wb") as file:
+        file.write(whole)
+    return result, os.path.realpath(path) in " ".join((result.stdout + result.stderr).split())
+
+
+def works(tap, prefix, where):
+    conform = os.path.join(prefix, "bin", "conform")
+    listed = suite.run([conform, "--list-handlers"])
+    tap.point(listed.code == 0 and listed.stdout == suite.conform("--list-handlers").stdout,
+              where + ": all handlers are found", listed)
+    result = suite.run([conform, "--handler", "aligned", "--run", "malloc.*"])
+    path = os.path.realpath(glob.glob(os.path.join(prefix, "lib*", "**", "aligned.so"),
+                                      recursive=True)[0])
+    tap.point(result.code == suite.CONFORMANT and path in result.stdout,
+              where + ": a handler of its own is tried", result)
+    result, named = broken(PROFILE, prefix, "--run", "profile.numpy-1.22")
+    tap.point(result.code == suite.HARNESS_BROKE and named,
+              where + ": a profile of its own is replayed", result)
+    if not os.environ["VALGRIND"]:
+        tap.skip(where + ": memcheck's suppressions are its own", "valgrind is not installed")
+        return
+    result, named = broken(SUPPRESSIONS, prefix, "--memcheck", "--run", "malloc.alignment")
+    tap.point(result.code != suite.CONFORMANT and named,
+              where + ": memcheck's suppressions are its own", result)
+
+
+def main():
+    tap = suite.Tap()
+    with suite.scratch() as folder:
+        destination = os.path.join(folder, "destination")
+        result = make("install", "DESTDIR=" + destination)
+        if not tap.point(result.code == 0, "make install DESTDIR=", result):
+            tap.end()
+        prefix = prefix_in(destination)
+        works(tap, prefix, "in place")
+        result = make("installcheck", "DESTDIR=" + destination)
+        tap.point(result.code == 0, "make installcheck DESTDIR=", result)
+        os.chdir(folder)
+        with open("mine.c", "w") as file:
+            file.write(HANDLER)
+        built = suite.run([*suite.COMPILER, "-shared", "-fPIC", "-I", prefix + "/include", "-o",
+                           "mine.so", "mine.c"])
+        tap.point(built.code == 0, "a handler is compiled with the header that it has", built)
+        moved = os.path.join(folder, "tools and more")
+        os.rename(prefix, moved)
+        works(tap, moved, "moved")
+        os.symlink(os.path.join(moved, "bin", "conform"), "conform")
+        result = suite.run(["./conform", "-H", "./mine.so", "--run", "abi.*"])
+        tap.point(result.code == suite.CONFORMANT, "by a link to it", result)
+        for path in glob.glob(os.path.join(moved, "lib*", "conform")):
+            os.rename(path, "gone")
+        result = suite.run(["./conform", "--list-handlers"])
+        tap.point(result.code == suite.CANNOT_LOAD and not result.stdout
+                  and re.match("conform: there are no reference handlers", result.stderr),
+                  "without its handlers it says so", result)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

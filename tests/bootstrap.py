@@ -2,11 +2,12 @@
 """bootstrap on systems that this one is not: what it asks their package managers for.
 
 The package managers are stand-ins, for the real ones do not run here: each writes down what it was
-asked, and believes that it has installed it.  Everything else on PATH is the system's own, but for
-apt-get, which is not there.  Where nothing is missing, nothing may be installed.
+asked, and believes that it has installed it.  Everything else on PATH is the system's own.  Where
+nothing is missing, nothing may be installed, and where nobody can be root, nothing is tried.
 """
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -45,16 +46,33 @@ install)
 esac
 """
 
+# It says how far it is as apt-get does, and knows no package of mimalloc's.
+DEBIAN = {
+    "apt-get": INSTALLER.format(name="apt-get", verb="install") + """
+echo "Setting up: many things"
+for n in 0 1 2 3 4 5 6 7 8 9; do echo "pmstatus:pkg:${n}3.7500:Unpacking pkg (amd64)"; done
+""",
+    "dpkg-query": """#!/bin/sh
+for word; do :; done
+! grep -qxF -- "$word" "$HAS" || echo "install ok installed"
+""",
+    "apt-cache": '#!/bin/sh\ncase $2 in *mimalloc*) exit 100 ;; esac\n',
+}
+
 SYSTEMS = {
+    "Debian": (DEBIAN, "apt-get -qq -y ",
+               "gcc make autoconf automake libtool autoconf-archive pkg-config check python3-dev "
+               "python3-numpy valgrind libjansson-dev libxml2-dev libxml2-utils nettle-dev "
+               "libtbb-dev"),
     "Fedora": ({"dnf": INSTALLER.format(name="dnf", verb="install"), "rpm": RPM},
-               "dnf -q -y install",
+               "dnf -y install",
                "gcc make autoconf automake libtool autoconf-archive pkgconf-pkg-config check-devel "
                "python3-devel python3-numpy valgrind jansson-devel libxml2-devel nettle-devel "
                "tbb-devel"),
     "Arch": ({"pacman": PACMAN}, "pacman -S",
              "gcc make autoconf automake libtool autoconf-archive pkgconf check python "
              "python-numpy valgrind jansson libxml2 nettle onetbb"),
-    "Homebrew": ({"brew": BREW}, "brew install --quiet",
+    "Homebrew": ({"brew": BREW}, "brew install",
                  "gcc autoconf automake libtool autoconf-archive pkgconf check python3 numpy "
                  "valgrind jansson libxml2 nettle tbb"),
 }
@@ -106,6 +124,13 @@ def try_system(tap, name):
     tap.point(result.returncode == 0 and command in log and not missing,
               "%s: everything is asked for" % name, "%s\n%s\nnot: %s" % (result, log, missing))
     tap.point(log.rstrip().splitlines()[-1].startswith("make"), name + ": then it is built", log)
+    if name == "Debian":
+        steps = result.stdout.count("% unpacked and set up\n")
+        tap.point(steps == 4 and "Setting up" not in result.stdout + result.stderr,
+                  "Debian: now and then it says how far it is", result)
+        tap.point("no libmimalloc-dev here" in result.stdout,
+                  "Debian: what is not to be had is said", result)
+        write("path/apt-cache", "#!/bin/sh\nexit 100\n")
     result, log = bootstrap()
     tap.point(result.returncode == 0 and "install" not in log + result.stdout and "-S" not in log,
               name + ": a second time nothing is installed", "%s\n%s" % (result, log))
@@ -114,6 +139,26 @@ def try_system(tap, name):
     more = lines("has") - before
     tap.point(result.returncode == 0 and {"cppcheck"} <= more, name + ": --ci-tools asks for more",
               "%s\n%s" % (result, more))
+
+
+def try_without_root(tap, name):
+    """The list of what is missing; where nothing is that the build needs, it goes on."""
+    programs, _, wanted = SYSTEMS[name]
+    lay_out(programs)
+    os.remove("path/sudo")
+    os.remove("path/id")
+    write("path/id", "#!/bin/sh\necho 1000\n")
+    result, log = bootstrap()
+    told = [line for line in result.stdout.splitlines() if line.startswith("    ")]
+    tap.point(result.returncode == 1 and set(wanted.split()) <= set(" ".join(told).split())
+              and not re.search(r"^make|install|-S", log, re.M),
+              name + ", and nobody is root: the list of packages", "%s\n%s" % (result, log))
+    with open("has", "w") as file:
+        file.write("\n".join(set(" ".join(told).split()) - {"valgrind"}))
+    result, log = bootstrap()
+    tap.point(result.returncode == 0 and "going on without valgrind" in result.stdout
+              and "make" in log, name + ", and nobody is root: it goes on without valgrind",
+              "%s\n%s" % (result, log))
 
 
 def try_elsewhere(tap):
@@ -129,13 +174,13 @@ def try_elsewhere(tap):
 def main():
     tap = suite.Tap()
     top = os.getcwd()
-    for name in list(SYSTEMS) + ["elsewhere"]:
+    tries = [(try_system, name) for name in SYSTEMS]
+    tries += [(try_without_root, name) for name in SYSTEMS if name != "Homebrew"]
+    tries += [(try_elsewhere,)]
+    for function, *name in tries:
         with suite.scratch() as folder:
             os.chdir(folder)
-            if name in SYSTEMS:
-                try_system(tap, name)
-            else:
-                try_elsewhere(tap)
+            function(tap, *name)
             os.chdir(top)
     tap.end()
 

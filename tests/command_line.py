@@ -375,7 +375,8 @@ def man_page(tap):
             tap.point(said.code == 0 and not said.stdout + said.stderr,
                       "%s reads the man page" % command[0], said)
         else:
-            tap.skip("%s reads the man page" % command[0], "it is not installed")
+            tap.skip("%s reads the man page" % command[0],
+                     "install %s, or run ./bootstrap --ci-tools" % command[0])
 
 
 def main():

@@ -121,7 +121,7 @@ def built(handler):
 def settings(tap):
     for handler, variable, taken, refused in SETTINGS:
         if not built(handler):
-            tap.skip(variable, handler + " is not built here")
+            tap.skip(variable, handler + " is not built: install its library, and configure")
             continue
         for value in taken + refused:
             result = suite.conform("-H", handler, "--run", "abi.loads", env={variable: value})

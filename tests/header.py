@@ -65,7 +65,11 @@ def main():
     tap = suite.Tap()
     numpy = headers_of_numpy()
     compilers = [(suite.COMPILER, ".c", C)]
-    compilers += [([name], ".cc", CPP) for name in ("g++", "clang++") if shutil.which(name)]
+    for name in "g++", "clang++":
+        if shutil.which(name):
+            compilers.append(([name], ".cc", CPP))
+        else:
+            tap.skip("as C++, by " + name, "install %s" % name.replace("clang++", "clang"))
     with suite.scratch() as folder:
         os.chdir(folder)
         for compiler, suffix, rows in compilers:

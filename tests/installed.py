@@ -64,7 +64,8 @@ def works(tap, prefix, where):
     tap.point(result.code == suite.HARNESS_BROKE and named,
               where + ": a profile of its own is replayed", result)
     if not os.environ["VALGRIND"]:
-        tap.skip(where + ": memcheck's suppressions are its own", "valgrind is not installed")
+        tap.skip(where + ": memcheck's suppressions are its own",
+                 "install valgrind, and configure again")
         return
     result, named = broken(SUPPRESSIONS, prefix, "--memcheck", "--run", "malloc.alignment")
     tap.point(result.code != suite.CONFORMANT and named,

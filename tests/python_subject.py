@@ -80,7 +80,7 @@ def numpy_allocator(tap, environment):
     """The package from PyPI: its handlers are classes, put in force by `with`."""
     module = "offers_numpy_allocator"
     if suite.run([suite.PYTHON, "-c", "import numpy_allocator"]).code != 0:
-        tap.skip(module, "numpy-allocator is not installed")
+        tap.skip(module, "pip install numpy-allocator with this Python")
         return
     offers(tap, module, [(module, "a context manager"),
                          (module + ".handler", "a function that returns a capsule")], environment)
@@ -134,7 +134,7 @@ def main():
                    environment)
             conformant(tap, "offers_cython", "capsule", environment)
         else:
-            tap.skip("offers_cython", "this Python has no Cython and setuptools")
+            tap.skip("offers_cython", "pip install Cython setuptools with this Python")
     tap.end()
 
 

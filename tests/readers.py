@@ -152,9 +152,9 @@ def other_readers(tap, what, report):
         held = held and "Parse errors" not in proved.stdout + proved.stderr
         tap.point(held, "%s: prove counts %d that failed" % (what, failed), proved)
     else:
-        tap.skip(what + ": prove", "it is not installed")
+        tap.skip(what + ": prove", "install it: Perl's Test::Harness")
     if shutil.which("xmllint"):
         linted = suite.run(["xmllint", "--noout", "--nonet", "r.xml"])
         tap.point(linted.code == 0 and not linted.stderr, what + ": xmllint reads it", linted)
     else:
-        tap.skip(what + ": xmllint", "it is not installed")
+        tap.skip(what + ": xmllint", "install it (Debian: libxml2-utils)")

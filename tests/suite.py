@@ -51,7 +51,7 @@ class Tap:
 
     def skip(self, name, reason):
         self.count += 1
-        print("ok %d - %s # SKIP %s" % (self.count, name, reason))
+        print("ok %d - %s # SKIP %s" % (self.count, name, reason), flush=True)
 
     def end(self):
         print("1..%d" % self.count)

@@ -50,6 +50,7 @@ esac
 DEBIAN = {
     "apt-get": INSTALLER.format(name="apt-get", verb="install") + """
 echo "Setting up: many things"
+echo "pmstatus:pkg:amd64:50.0:Unpacking pkg:amd64"
 for n in 0 1 2 3 4 5 6 7 8 9; do echo "pmstatus:pkg:${n}3.7500:Unpacking pkg (amd64)"; done
 """,
     "dpkg-query": """#!/bin/sh

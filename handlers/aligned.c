@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "nep49.h"
+#include "nep49_advise.h"
 
 #define VARIABLE "NEP49_ALIGNMENT"
 
@@ -103,7 +104,7 @@ static void *aligned_malloc(void *ctx, size_t size)
     void *base = is_kept(c, size) ? take_kept() : NULL;
 
     if (base == NULL && total != 0)
-        base = malloc(total);
+        base = nep49_advise(malloc(total), total);
     return base ? finish(base, shift_in(c, base), size) : NULL;
 }
 
@@ -121,7 +122,7 @@ static void *aligned_calloc(void *ctx, size_t nelem, size_t elsize)
         return block ? memset(block, 0, size) : NULL;
     }
     total = total_for(c, size);
-    void *base = total ? calloc(1, total) : NULL;
+    void *base = total ? nep49_advise(calloc(1, total), total) : NULL;
     return base ? finish(base, shift_in(c, base), size) : NULL;
 }
 

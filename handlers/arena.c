@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "nep49.h"
+#include "nep49_advise.h"
 
 #define VARIABLE "NEP49_ARENA_SIZE"
 
@@ -69,7 +70,7 @@ static struct region *room_for(size_t length)
         return r;
     if (ending)
         return NULL;
-    struct region *fresh = malloc(region_size);
+    struct region *fresh = nep49_advise(malloc(region_size), region_size);
     if (fresh == NULL)
         return NULL;
     if (pthread_setspecific(key, fresh) != 0) {
@@ -114,7 +115,7 @@ static void *arena_malloc(void *ctx, size_t size)
     }
     if (__builtin_add_overflow(size, sizeof(struct header), &total))
         return NULL;
-    return finish(malloc(total), NULL, size);
+    return finish(nep49_advise(malloc(total), total), NULL, size);
 }
 
 static void *arena_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -126,7 +127,7 @@ static void *arena_calloc(void *ctx, size_t nelem, size_t elsize)
         return NULL;
     if (size >
         largest) /* libc knows which memory is fresh from the kernel, and does not touch it */
-        return finish(calloc(1, total), NULL, size);
+        return finish(nep49_advise(calloc(1, total), total), NULL, size);
     void *block = arena_malloc(ctx, size);
     return block ? memset(block, 0, size) : NULL;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "nep49.h"
+#include "nep49_advise.h"
 
 #define VARIABLE "NEP49_CACHE_BLOCKS"
 #define USUAL "8"
@@ -115,7 +116,7 @@ static void *cache_malloc(void *ctx, size_t size)
         return take(bucket_of(size));
     if (__builtin_add_overflow(size, sizeof(struct header), &total))
         return NULL;
-    return finish(malloc(total), size);
+    return finish(nep49_advise(malloc(total), total), size);
 }
 
 static void *cache_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -127,7 +128,7 @@ static void *cache_calloc(void *ctx, size_t nelem, size_t elsize)
         __builtin_add_overflow(size, sizeof(struct header), &total))
         return NULL;
     if (size > LARGEST)
-        return finish(calloc(1, total), size);
+        return finish(nep49_advise(calloc(1, total), total), size);
     void *block = take(bucket_of(size));
     return block ? memset(block, 0, size) : NULL;
 }

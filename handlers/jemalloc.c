@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "nep49.h"
+#include "nep49_advise.h"
 
 #define LIBRARY "libjemalloc.so.2"
 
@@ -23,12 +24,26 @@ static struct {
     __typeof__(&mallocx) mallocx;
     __typeof__(&rallocx) rallocx;
     __typeof__(&dallocx) dallocx;
+    __typeof__(&mallctl) mallctl;
 } je;
+
+/* A block of 8 MiB or more jemalloc takes from an arena that gives its pages back as soon as it is
+ * freed, so that each temporary pays for all of them anew.  In an arena of our own they stay for
+ * some seconds, as those of smaller ones do.  Up to that size libc keeps what was freed as well. */
+enum { LARGE = 4 << 20, LARGEST_KEPT = 32 << 20 };
+static int large_arena; /* a flag of mallocx; 0 where there is none */
+
+static void *make(size_t size, int flags)
+{
+    if (size >= LARGE && size <= LARGEST_KEPT)
+        flags |= large_arena;
+    return nep49_advise(je.mallocx(size + (size == 0), flags), size);
+}
 
 static void *jemalloc_malloc(void *ctx, size_t size)
 {
     (void)ctx;
-    return je.mallocx(size + (size == 0), 0);
+    return make(size, 0);
 }
 
 static void *jemalloc_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -38,7 +53,7 @@ static void *jemalloc_calloc(void *ctx, size_t nelem, size_t elsize)
     (void)ctx;
     if (__builtin_mul_overflow(nelem, elsize, &size))
         return NULL;
-    return je.mallocx(size + (size == 0), MALLOCX_ZERO);
+    return make(size, MALLOCX_ZERO);
 }
 
 static void *jemalloc_realloc(void *ctx, void *ptr, size_t new_size)
@@ -65,6 +80,15 @@ static PyDataMem_Handler handler = {
     .allocator = {NULL, jemalloc_malloc, jemalloc_calloc, jemalloc_realloc, jemalloc_free},
 };
 
+static void make_large_arena(void)
+{
+    unsigned arena;
+    size_t size = sizeof(arena);
+
+    if (je.mallctl("arenas.create", &arena, &size, NULL, 0) == 0)
+        large_arena = MALLOCX_ARENA(arena);
+}
+
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
     static char refusal[320];
@@ -84,11 +108,14 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     *(void **)&je.mallocx = dlsym(library, "mallocx");
     *(void **)&je.rallocx = dlsym(library, "rallocx");
     *(void **)&je.dallocx = dlsym(library, "dallocx");
-    if (je.mallocx == NULL || je.rallocx == NULL || je.dallocx == NULL) {
+    *(void **)&je.mallctl = dlsym(library, "mallctl");
+    if (je.mallocx == NULL || je.rallocx == NULL || je.dallocx == NULL || je.mallctl == NULL) {
         je.dallocx = NULL;
-        *why = LIBRARY
-            " has no mallocx, rallocx and dallocx: it is older than 3.5, or built with a prefix";
+        *why =
+            LIBRARY " has no mallocx, rallocx, dallocx and mallctl: it is older than 3.5, or built "
+                    "with a prefix";
         return NULL;
     }
+    make_large_arena();
     return &handler;
 }

@@ -8,12 +8,13 @@
 #include <mimalloc.h>
 
 #include "nep49.h"
+#include "nep49_advise.h"
 
 /* What is more than any object can be it would refuse as well, but with a line on stderr. */
 static void *mimalloc_malloc(void *ctx, size_t size)
 {
     (void)ctx;
-    return size <= PTRDIFF_MAX ? mi_malloc(size) : NULL;
+    return size <= PTRDIFF_MAX ? nep49_advise(mi_malloc(size), size) : NULL;
 }
 
 static void *mimalloc_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -23,7 +24,8 @@ static void *mimalloc_calloc(void *ctx, size_t nelem, size_t elsize)
     (void)ctx;
     if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX)
         return NULL;
-    return mi_calloc(1, size); /* not mi_zalloc: valgrind knows only malloc's kin by their code */
+    /* Not mi_zalloc: valgrind knows only malloc's kin by their code. */
+    return nep49_advise(mi_calloc(1, size), size);
 }
 
 static void *mimalloc_realloc(void *ctx, void *ptr, size_t new_size)

@@ -24,6 +24,7 @@
 #include <sys/mman.h>
 
 #include "nep49.h"
+#include "nep49_advise.h"
 
 #define POLICY "NEP49_NUMA"
 #define FROM "NEP49_NUMA_FROM"
@@ -83,7 +84,7 @@ static void *map_block(size_t size)
         munmap(start, length);
         return NULL;
     }
-    return finish(start + FIRST, size, length);
+    return finish((char *)nep49_advise(start, length) + FIRST, size, length);
 }
 
 static void *numa_handler_malloc(void *ctx, size_t size)
@@ -93,7 +94,8 @@ static void *numa_handler_malloc(void *ctx, size_t size)
         return NULL;
     if (size >= from)
         return map_block(size);
-    return finish_libc(malloc(size + sizeof(struct header)), size);
+    size_t total = size + sizeof(struct header);
+    return finish_libc(nep49_advise(malloc(total), total), size);
 }
 
 static void *numa_handler_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -105,7 +107,8 @@ static void *numa_handler_calloc(void *ctx, size_t nelem, size_t elsize)
         return NULL;
     if (size >= from)
         return map_block(size);
-    return finish_libc(calloc(1, size + sizeof(struct header)), size);
+    size_t total = size + sizeof(struct header);
+    return finish_libc(nep49_advise(calloc(1, total), total), size);
 }
 
 static void numa_handler_free(void *ctx, void *ptr, size_t size)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "nep49.h"
+#include "nep49_advise.h"
 
 #define VARIABLE "NEP49_SHIFT_HEADER_LOG"
 
@@ -118,7 +119,7 @@ static void *shift_malloc(void *ctx, size_t size)
 
     if (__builtin_add_overflow(size, sizeof(struct header), &total))
         return NULL;
-    return finish(ctx, malloc(total), size, "malloc\0");
+    return finish(ctx, nep49_advise(malloc(total), total), size, "malloc\0");
 }
 
 static void *shift_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -129,7 +130,7 @@ static void *shift_calloc(void *ctx, size_t nelem, size_t elsize)
         __builtin_add_overflow(size, sizeof(struct header), &total))
         return NULL;
     if (size > SMALL)
-        return finish(ctx, calloc(1, total), size, "calloc\0");
+        return finish(ctx, nep49_advise(calloc(1, total), total), size, "calloc\0");
     struct header *h = malloc(total); /* glibc's calloc leaves out what it keeps for each thread */
     if (h != NULL)
         memset(h + 1, 0, size);

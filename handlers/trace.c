@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "nep49.h"
+#include "nep49_advise.h"
 
 #define OUTPUT "NEP49_TRACE"
 #define DEPTH "NEP49_TRACE_DEPTH"
@@ -279,7 +280,7 @@ static void *trace_malloc(void *ctx, size_t size)
     (void)ctx;
     if (__builtin_add_overflow(size, sizeof(struct header), &total))
         return NULL;
-    struct header *h = malloc(total);
+    struct header *h = nep49_advise(malloc(total), total);
     return h ? finish(h, size, stack_here()) : NULL;
 }
 
@@ -291,7 +292,7 @@ static void *trace_calloc(void *ctx, size_t nelem, size_t elsize)
     if (__builtin_mul_overflow(nelem, elsize, &size) ||
         __builtin_add_overflow(size, sizeof(struct header), &total))
         return NULL;
-    struct header *h = calloc(1, total);
+    struct header *h = nep49_advise(calloc(1, total), total);
     return h ? finish(h, size, stack_here()) : NULL;
 }
 

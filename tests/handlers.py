@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The reference handlers in Python programs, beyond what the battery asks of every handler.
 
-What each makes of its variables; trace against tracemalloc on the same program; shm between two
-processes of Python; guard and a write past the end of an array.
+What each makes of its variables; which advise huge pages as NumPy's default handler does; trace
+against tracemalloc on the same program; shm between two processes of Python; guard and a write past
+the end of an array.
 """
 
 import os
@@ -35,6 +36,12 @@ SETTINGS = [
     ("trace", "NEP49_TRACE_DEPTH", ["1", "256"], ["", "0", "257", "x"]),
 ]
 
+# Those that do as NumPy's default handler does with large blocks; others have ways of their own.
+ADVISING = ["aligned", "arena", "cache", "jemalloc", "mimalloc", "numa", "shift_header", "trace"]
+
+# For jemalloc, which conform sees to by itself.
+STATIC_TLS = "glibc.rtld.optional_static_tls=8192"
+
 INSTALL = """\
 import ctypes, os, sys
 import numpy as np
@@ -42,6 +49,21 @@ from bench_arrays import Handlers
 path = sys.argv[1]
 handlers = Handlers(path)
 handlers.install(True)
+"""
+
+ADVICE = INSTALL + """
+def advised(array):
+    middle, here = array.ctypes.data + array.nbytes // 2, False
+    with open("/proc/self/smaps") as smaps:
+        for line in smaps:
+            words = line.split()
+            if "-" in words[0]:
+                begin, end = (int(word, 16) for word in words[0].split("-"))
+                here = begin <= middle < end
+            elif here and words[0] == "VmFlags:":
+                return "hg" in words
+large, small = np.empty(4 << 20, "u1"), np.empty(3 << 20, "u1")
+print(advised(large), advised(np.zeros(4 << 20, "u1")), advised(small))
 """
 
 TRACE = INSTALL + """
@@ -168,6 +190,20 @@ def trace(tap):
                   "%r, and not %r\n%s" % (live_at_signal, expected, result))
 
 
+def advice(tap):
+    for handler in filter(built, ADVISING):
+        for told, expected in (("1", "True True False\n"), ("0", "False False False\n")):
+            result = program(ADVICE, handler, NUMPY_MADVISE_HUGEPAGE=told,
+                             GLIBC_TUNABLES=STATIC_TLS)
+            name = "%s, NUMPY_MADVISE_HUGEPAGE=%s" % (handler, told)
+            if "bench_arrays.Refused" in result.stderr:
+                tap.skip(name, result.stderr.splitlines()[-1])
+                continue
+            tap.point(result.code == 0 and result.stdout == expected,
+                      name + ": blocks of 4 MiB, 4 MiB of zeros and 3 MiB are advised as they "
+                      "should be", result)
+
+
 def main():
     tap = suite.Tap()
     settings(tap)
@@ -175,6 +211,7 @@ def main():
     if probe.code != 0:
         tap.skip("programs", "a handler cannot be loaded into " + suite.PYTHON)
         tap.end()
+    advice(tap)
     trace(tap)
 
     result = program(SHARE, "shm", OTHER=ATTACH)

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "nep49.h"
+#include "nep49_advise.h"
 
 /* Naming a function twice is how one of the base's is replaced. */
 #if defined(__clang__)
@@ -60,7 +61,7 @@ UNUSED static void *base_malloc(void *ctx, size_t size)
     (void)ctx;
     if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
-    return base_finish(malloc(size + BASE_HEADER), size);
+    return base_finish(nep49_advise(malloc(size + BASE_HEADER), size), size);
 }
 
 UNUSED static void *base_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -69,7 +70,7 @@ UNUSED static void *base_calloc(void *ctx, size_t nelem, size_t elsize)
     (void)ctx;
     if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
-    return base_finish(calloc(1, size + BASE_HEADER), size);
+    return base_finish(nep49_advise(calloc(1, size + BASE_HEADER), size), size);
 }
 
 UNUSED static void *base_realloc(void *ctx, void *p, size_t size)

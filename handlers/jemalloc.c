@@ -89,13 +89,22 @@ static void make_large_arena(void)
         large_arena = MALLOCX_ARENA(arena);
 }
 
+/* The library, or NULL.  Where its C++ part is built it has an operator new and needs libstdc++,
+ * which, loaded along with it, would take memory from jemalloc that NumPy's code then gives to
+ * libc (seen with 5.3.1).  Loaded before it, as NumPy loads it too, libstdc++ finds its own. */
+static void *open_library(void)
+{
+    dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL); /* where there is none nobody needs it */
+    return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
     static char refusal[320];
 
     if (je.dallocx != NULL)
         return &handler;
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    void *library = open_library();
     if (library == NULL) {
         const char *error = dlerror();
         snprintf(refusal, sizeof(refusal), "%.160s%s", error ? error : LIBRARY " cannot be opened",

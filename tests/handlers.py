@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The reference handlers in Python programs, beyond what the battery asks of every handler.
 
-What each makes of its variables; which advise huge pages as NumPy's default handler does; trace
-against tracemalloc on the same program; shm between two processes of Python; guard and a write past
-the end of an array.
+What each makes of its variables; which advise huge pages as NumPy's default handler does; that each
+can be there before NumPy; trace against tracemalloc on the same program; shm between two processes
+of Python; guard and a write past the end of an array.
 """
 
+import glob
 import os
 import re
 import signal
@@ -64,6 +65,14 @@ def advised(array):
                 return "hg" in words
 large, small = np.empty(4 << 20, "u1"), np.empty(3 << 20, "u1")
 print(advised(large), advised(np.zeros(4 << 20, "u1")), advised(small))
+"""
+
+FIRST = """
+import sys
+from bench_arrays import load
+load(sys.argv[1])
+import numpy as np
+print(np.arange(10).sum())
 """
 
 TRACE = INSTALL + """
@@ -204,6 +213,17 @@ def advice(tap):
                       "should be", result)
 
 
+def loaded_first(tap):
+    for path in sorted(glob.glob(os.path.join(LIBS, "*.so"))):
+        handler = os.path.basename(path)[:-len(".so")]
+        result = program(FIRST, handler, GLIBC_TUNABLES=STATIC_TLS)
+        if "bench_arrays.Refused" in result.stderr:
+            tap.skip(handler + " before NumPy", result.stderr.splitlines()[-1])
+            continue
+        tap.point(result.code == 0 and result.stdout == "45\n",
+                  "NumPy is imported with %s there before it" % handler, result)
+
+
 def main():
     tap = suite.Tap()
     settings(tap)
@@ -212,6 +232,7 @@ def main():
         tap.skip("programs", "a handler cannot be loaded into " + suite.PYTHON)
         tap.end()
     advice(tap)
+    loaded_first(tap)
     trace(tap)
 
     result = program(SHARE, "shm", OTHER=ATTACH)

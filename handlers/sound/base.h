@@ -2,7 +2,8 @@
  *
  * A plain sound handler: a header of 16 bytes before each block keeps its size.  The handlers of
  * this folder are correct ones of unusual build, for which every verdict has to be PASS or a
- * reasoned SKIP; the mutants in ../faulty are this one with a defect each.
+ * reasoned SKIP (or a WARN that large blocks are not advised, which unusual ones may leave); the
+ * mutants in ../faulty are this one with a defect each.
  *
  * A sound handler is one SOUND block.  All of them end up in one object:
  *

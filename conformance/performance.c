@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * performance: what arrays lose in speed when a handler takes the place of NumPy's default one.
+ */
+#define CONFORM_WANTS_PYTHON_API
+#include "python/python.h"
+
+#include <stdio.h>
+#include <sys/prctl.h>
+
+#include "harness/harness.h"
+
+GROUP(performance, 17,
+      "Speed that NumPy's default handler gives arrays, and another one can lose.");
+
+/* ---- advice about huge pages ---------------------------------------------------------------- */
+
+enum { LARGE = 8 << 20 /* NumPy's advice begins at half of that */, BESIDE = 64 };
+
+/* What /proc/self/smaps says of the mappings that a block lies in. */
+struct lie {
+    size_t huge;     /* bytes of the block for which huge pages were advised, or that are in them */
+    size_t ordinary; /* bytes in private anonymous memory */
+    bool beside_guard; /* it begins or ends at a page that cannot be touched */
+};
+
+static struct lie where_it_lies(const void *p, size_t size)
+{
+    unsigned long first = (unsigned long)p, end = first + size, from, to, inode;
+    size_t bytes = 0;
+    struct lie lie = {0};
+    char line[512], access[5];
+    FILE *smaps = fopen("/proc/self/smaps", "re");
+    if (smaps == NULL)
+        skip("/proc/self/smaps cannot be read: %s", strerror(errno));
+    while (fgets(line, sizeof line, smaps) != NULL) {
+        if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &from, &to, access, &inode) == 4) {
+            if (from >= end + BESIDE)
+                break; /* they are in the order of their addresses */
+            bytes = from < end && to > first ? MIN(to, end) - MAX(from, first) : 0;
+            if (access[3] == 'p' && inode == 0)
+                lie.ordinary += bytes;
+            if (strncmp(access, "---", 3) == 0 && (from - end < BESIDE || first - to < BESIDE))
+                lie.beside_guard = true;
+        } else if (strncmp(line, "VmFlags:", 8) == 0 &&
+                   (strstr(line, " hg") != NULL || strstr(line, " ht") != NULL)) {
+            lie.huge += bytes;
+        }
+    }
+    fclose(smaps);
+    return lie;
+}
+
+/* Whether somebody who asks for huge pages on this machine may get any. */
+static void need_huge_pages(void)
+{
+    static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+    char line[64] = "";
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        skip("this kernel has no transparent huge pages: %s: %s", path, strerror(errno));
+    bool never = fgets(line, sizeof line, file) == NULL || strstr(line, "[never]") != NULL;
+    fclose(file);
+    if (never)
+        skip("transparent huge pages are off on this machine: %s says never", path);
+    if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) > 0)
+        skip("transparent huge pages are off for this process (PR_SET_THP_DISABLE)");
+}
+
+/* NumPy's own handler on the same machine, with the same settings.  Asked last: the next to make a
+ * block may be given its memory, and the advice with it. */
+static void need_advice_of_default(void)
+{
+    PyDataMem_Handler *numpys = PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler");
+    if (numpys == NULL)
+        harness_broke("NumPy's default handler: %s", python_error());
+    PyDataMemAllocator *a = &numpys->allocator;
+    void *p = a->malloc(a->ctx, LARGE);
+    if (p == NULL)
+        skip("there is no memory for a block of %d MiB of NumPy's default handler", LARGE >> 20);
+    struct lie lie = where_it_lies(p, LARGE);
+    a->free(a->ctx, p, LARGE);
+    if (lie.huge < LARGE / 2)
+        skip("NumPy's default handler advises no huge pages here: NUMPY_MADVISE_HUGEPAGE says so, "
+             "or the kernel does not tell");
+}
+
+static void expect_advice(const void *p, const char *call)
+{
+    struct lie lie = where_it_lies(p, LARGE);
+    if (lie.huge >= LARGE / 2)
+        return;
+    if (lie.ordinary < LARGE / 2)
+        skip("its large blocks are no ordinary memory: they are shared, or a file's or device's");
+    if (lie.beside_guard)
+        skip("its large blocks have pages beside them that cannot be touched");
+    need_advice_of_default();
+    fail(text("huge pages to be advised for the block, after %s", call),
+         "for %zu of %zu KiB; NumPy's default handler advises them from 4 MiB on", lie.huge >> 10,
+         (size_t)LARGE >> 10);
+}
+
+PROPERTY(performance_large_blocks_advised,
+    .id     = "performance.large-blocks-advised",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "from 4 MiB on, malloc and calloc advise the kernel to put a block of ordinary "
+              "memory into huge pages, as NumPy's default handler does",
+    .source = "good practice; madvise(2), MADV_HUGEPAGE; NumPy: alloc.c indicate_hugepages, "
+              "malloc in all versions, calloc since 2.2",
+    .why    = "most kernels give huge pages to those who ask (transparent_hugepage/enabled says "
+              "madvise), and whoever installs a handler that does not ask loses them without a "
+              "word: under one over malloc the first touch of 256 MiB took 4.8 times the "
+              "processor time of NumPy's default, and a + a of 16 MiB 2.7 times",
+    .hint   = "after malloc and calloc call nep49_advise(p, size) of nep49_advise.h; or, where p is "
+              "not NULL and size is 4 << 20 or more: size_t before = (uintptr_t)p % 4096; "
+              "madvise((char *)p - before, before + size, MADV_HUGEPAGE)",
+    .looks  = "WARN: expected huge pages to be advised for the block, after malloc(8388608); "
+              "seen for 0 of 8192 KiB")
+{
+    need_huge_pages();
+    if (subject_claims().guard != GUARD_NONE || subject_claims().pinned != 0)
+        skip("a handler that guards or pins its blocks has its own way with pages");
+    if (subject_claims().hugepage > LARGE)
+        skip("it says itself from where on it uses huge pages: hugepage=%zu",
+             subject_claims().hugepage);
+    void *p = must_malloc(LARGE);
+    expect_advice(p, text("malloc(%d)", LARGE));
+    void *zeros = must_calloc(LARGE / 8, 8);
+    expect_advice(zeros, text("calloc(%d, 8)", LARGE / 8));
+    subject_free(zeros, LARGE);
+    subject_free(p, LARGE);
+}

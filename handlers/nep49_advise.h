@@ -33,8 +33,9 @@ __attribute__((constructor)) static void nep49_advise_begin(void)
 }
 
 /* Returns p, which may be NULL.  Nobody has written to it yet, or the pages that were touched stay
- * small ones.  The page in which it begins is advised as well: a mapping of which all pages are
- * alike is one to the kernel, and mremap, which libc's realloc uses, moves no more than one. */
+ * small ones.  The page in which it begins is advised as well, which NumPy leaves out: pages that
+ * are not alike make two mappings of one, and mremap, by which libc's realloc grows large blocks,
+ * moves one alone. */
 static inline void *nep49_advise(void *p, size_t size)
 {
     if (p != NULL && size >= NEP49_ADVISE_FROM && nep49_advise_page != 0) {

@@ -185,6 +185,16 @@ static void *aborting_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(aborts_on_overflow, "env.never-exits", .calloc = aborting_calloc);
 
+/* It fills what it believes to have got, 16 GiB if it is let. */
+static void *wrapping_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = base_malloc(ctx, nelem * elsize);
+    if (p == NULL)
+        abort();
+    return memset(p, 0, nelem * elsize);
+}
+MUTANT(aborts_after_a_product_that_wraps, "env.never-exits", .calloc = wrapping_calloc);
+
 /* Where libc says no, not where the size itself is absurd. */
 static void *exhausted_realloc(void *ctx, void *p, size_t size)
 {

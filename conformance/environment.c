@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "harness/harness.h"
+#include "harness/surroundings.h"
 
 GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.");
 
@@ -234,51 +235,11 @@ PROPERTY(env_descriptors,
 
 /* ---- floating point ---------------------------------------------------------------------- */
 
-/* How the processor computes, without the flags that say what has happened so far. */
-struct float_state {
-    int rounding, traps;
-    unsigned vector;       /* x86: the control bits of MXCSR, flush-to-zero among them */
-    unsigned stack;        /* x86: the control word of the x87, its precision among them */
-    unsigned long control; /* AArch64: FPCR */
-};
-
-static struct float_state float_state(void)
-{
-    struct float_state s = {.rounding = fegetround(), .traps = fegetexcept()};
-#if defined(__x86_64__) || defined(__i386__)
-    unsigned short word;
-    __asm__ volatile("fnstcw %0" : "=m"(word));
-    s.stack = word;
-#ifdef __SSE__
-    s.vector = __builtin_ia32_stmxcsr() & ~0x3fu;
-#endif
-#elif defined(__aarch64__)
-    __asm__ volatile("mrs %0, fpcr" : "=r"(s.control));
-#endif
-    return s;
-}
-
-static void expect_same_float_state(struct float_state before, const char *when)
-{
-    struct float_state now = float_state();
-    expect(now.rounding == before.rounding,
-           text("the rounding mode to be %#x still, %s", before.rounding, when), "%#x",
-           now.rounding);
-    expect(now.traps == before.traps,
-           text("the floating-point traps to be %#x still, %s", before.traps, when), "%#x",
-           now.traps);
-    expect(now.vector == before.vector && now.stack == before.stack &&
-               now.control == before.control,
-           text("the floating-point control registers to be %#x, %#x, %#lx still, %s",
-                before.vector, before.stack, before.control, when),
-           "%#x, %#x, %#lx", now.vector, now.stack, now.control);
-}
-
 static void keep_float_state(const char *when)
 {
-    struct float_state before = float_state();
+    struct arithmetic before = note_arithmetic();
     use_in_every_way();
-    expect_same_float_state(before, when);
+    expect_same_arithmetic(&before, when);
 }
 
 PROPERTY(env_float_state,
@@ -319,62 +280,13 @@ PROPERTY(env_float_state,
 
 /* ---- signals ----------------------------------------------------------------------------- */
 
-struct signal_state {
-    struct sigaction actions[NSIG];
-    bool known[NSIG];
-    sigset_t mask;
-    stack_t stack;
-};
-
-static void note_signals(struct signal_state *state)
-{
-    memset(state, 0, sizeof *state);
-    for (int number = 1; number < NSIG; number++)
-        state->known[number] = sigaction(number, NULL, &state->actions[number]) == 0;
-    pthread_sigmask(SIG_SETMASK, NULL, &state->mask);
-    sigaltstack(NULL, &state->stack);
-}
-
-static const char *signal_name(int number)
-{
-    const char *name = sigabbrev_np(number);
-    return name != NULL ? text("SIG%s", name) : text("signal %d", number);
-}
-
-static void expect_same_signals(const struct signal_state *before)
-{
-    struct signal_state now;
-    note_signals(&now);
-    for (int number = 1; number < NSIG; number++) {
-        const struct sigaction *was = &before->actions[number], *is = &now.actions[number];
-        if (!before->known[number])
-            continue;
-        expect(is->sa_handler == was->sa_handler,
-               text("the disposition of %s to stay as it was", signal_name(number)), "it is %s",
-               is->sa_handler == SIG_DFL   ? "the default action"
-               : is->sa_handler == SIG_IGN ? "to ignore it"
-                                           : "a handler");
-        expect(is->sa_flags == was->sa_flags,
-               text("the flags of the handler of %s to be %#x still", signal_name(number),
-                    (unsigned)was->sa_flags),
-               "%#x", (unsigned)is->sa_flags);
-        expect(sigismember(&now.mask, number) == sigismember(&before->mask, number),
-               text("%s to be %s still", signal_name(number),
-                    sigismember(&before->mask, number) ? "blocked" : "let through"),
-               "it is not");
-    }
-    expect(now.stack.ss_sp == before->stack.ss_sp && now.stack.ss_flags == before->stack.ss_flags,
-           text("the alternate signal stack to be at %p still", before->stack.ss_sp), "at %p",
-           now.stack.ss_sp);
-}
-
 static void keep_signals(void *data)
 {
-    struct signal_state before;
+    struct signals before;
     (void)data;
     note_signals(&before);
     use_in_every_way();
-    expect_same_signals(&before);
+    expect_same_signals(&before, "after calls of all four");
 }
 
 PROPERTY(env_signals,
@@ -387,11 +299,66 @@ PROPERTY(env_signals,
               "taken from them fails far away",
     .hint   = "no handler for SIGSEGV, however tempting for guard pages; a mask that is changed "
               "is put back on every path",
-    .looks  = "WARN: the disposition of SIGSEGV to stay as it was; it is a handler")
+    .looks  = "WARN: the disposition of SIGSEGV to stay the default action, after calls of all four; "
+              "a handler at 0x7f12a0")
 {
     char nothing;
     keep_signals(NULL);
     in_threads(1, keep_signals, &nothing, sizeof nothing);
+}
+
+/* ---- settings ---------------------------------------------------------------------------- */
+
+/* The runner's pipe does not block; a program's output does, so that a handler that changes it is
+ * seen to. */
+static void let_output_block(void)
+{
+    for (int fd = 1; fd <= 2; fd++) {
+        struct stat stat;
+        bool is_pipe = fstat(fd, &stat) == 0 && S_ISFIFO(stat.st_mode);
+        int other = is_pipe ? open(text("/proc/self/fd/%d", fd), O_WRONLY | O_CLOEXEC) : -1;
+        if (other < 0)
+            continue; /* --no-fork */
+        dup2(other, fd);
+        close(other);
+    }
+}
+
+static void use_and_compare(void *data)
+{
+    static const char *const when[] = {"after the first calls", "after more calls"};
+    const struct settings *before = data;
+    for (int i = 0; i < 2; i++) {
+        use_in_every_way();
+        expect_same_settings(before, ALL_SETTINGS, when[i]);
+    }
+}
+
+PROPERTY(env_settings,
+    .id     = "env.settings",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "no call, the first one neither, changes locale, umask, limits, working directory, "
+              "niceness, scheduling, processors, timers, user, group, session, the flags of "
+              "descriptors 0 to 2 or the environment; nor does loading those of them that "
+              "abi.loads-quietly does not name",
+    .source = "good practice",
+    .why    = "they are the program's, and those of the children that it starts: an umask makes "
+              "files that others cannot read, LD_PRELOAD follows into every child, O_NONBLOCK on "
+              "stdout loses output",
+    .hint   = "take what has to differ back before the call returns, or have a thread of your own "
+              "for it; a limit, an umask and the environment belong to all threads at every moment",
+    .looks  = "WARN: the umask to stay 022, after the first calls; 077",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    static struct settings unloaded, loaded;
+    let_output_block();
+    note_settings(&unloaded);
+    subject_load_now();
+    expect_same_settings(&unloaded, SETTINGS_NOT_NAMED_AT_LOAD, "after loading");
+    note_settings(&loaded);
+    use_and_compare(&loaded);
+    in_threads(1, use_and_compare, &loaded, sizeof loaded);
+    expect_same_settings(&loaded, ALL_SETTINGS, "after calls on another thread");
 }
 
 /* ---- exceptions -------------------------------------------------------------------------- */

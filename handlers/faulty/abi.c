@@ -182,10 +182,10 @@ MUTANT_GETTER(getter_looks_at_the_thread, "abi.getter-stable")
     return &handler;
 }
 
-/* ---- abi.loads-quietly ----------------------------------------------------------------------- */
+/* ---- abi.loads-quietly and its kin ----------------------------------------------------------- */
 
-#define QUIET_BUT(defect, action)                                                                  \
-    MUTANT_GETTER(defect, "abi.loads-quietly")                                                     \
+#define LOADS_BUT(defect, kills, action)                                                           \
+    MUTANT_GETTER(defect, kills)                                                                   \
     {                                                                                              \
         static PyDataMem_Handler handler;                                                          \
         (void)why;                                                                                 \
@@ -216,17 +216,35 @@ static void limit_descriptors(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-QUIET_BUT(getter_says_hello, printf("hello"));
-QUIET_BUT(getter_warns, fprintf(stderr, "this is a faulty handler\n"));
-QUIET_BUT(getter_catches_crashes, signal(SIGSEGV, on_signal));
-QUIET_BUT(getter_ignores_a_hangup, signal(SIGHUP, SIG_IGN));
-QUIET_BUT(getter_blocks_a_signal, block_one_signal());
-QUIET_BUT(getter_rounds_up, fesetround(FE_UPWARD));
-QUIET_BUT(getter_traps_division, feenableexcept(FE_DIVBYZERO));
-QUIET_BUT(getter_sets_the_locale, setlocale(LC_NUMERIC, "C.UTF-8"));
-QUIET_BUT(getter_sets_the_umask, umask(umask(0) | 077));
-QUIET_BUT(getter_limits_descriptors, limit_descriptors());
-QUIET_BUT(getter_goes_elsewhere, if (chdir("/") != 0) abort());
+LOADS_BUT(getter_says_hello, "abi.loads-quietly", printf("hello"));
+LOADS_BUT(getter_warns, "abi.loads-quietly", fprintf(stderr, "this is a faulty handler\n"));
+LOADS_BUT(getter_catches_crashes, "abi.loads-quietly", signal(SIGSEGV, on_signal));
+LOADS_BUT(getter_ignores_a_hangup, "abi.loads-quietly", signal(SIGHUP, SIG_IGN));
+LOADS_BUT(getter_blocks_a_signal, "abi.loads-quietly", block_one_signal());
+LOADS_BUT(getter_rounds_up, "abi.loads-same-arithmetic", fesetround(FE_UPWARD));
+LOADS_BUT(getter_traps_division, "abi.loads-same-arithmetic", feenableexcept(FE_DIVBYZERO));
+LOADS_BUT(getter_sets_the_locale, "abi.loads-quietly", setlocale(LC_NUMERIC, "C.UTF-8"));
+LOADS_BUT(getter_sets_the_umask, "abi.loads-quietly", umask(umask(0) | 077));
+LOADS_BUT(getter_limits_descriptors, "abi.loads-quietly", limit_descriptors());
+LOADS_BUT(getter_goes_elsewhere, "abi.loads-quietly", if (chdir("/") != 0) abort());
+
+/* The x87 computes with 53 bits instead of 64, as it does after a Direct3D of old: long double is
+ * no longer what numpy.finfo says.  Elsewhere a rounding mode. */
+static void cut_precision(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned short word;
+    __asm__ volatile("fnstcw %0" : "=m"(word));
+    word = (unsigned short)((word & ~0x300u) | 0x200u);
+    __asm__ volatile("fldcw %0" : : "m"(word));
+#else
+    fesetround(FE_TOWARDZERO);
+#endif
+}
+
+LOADS_BUT(getter_cuts_long_doubles, "abi.loads-same-arithmetic", cut_precision());
+LOADS_BUT(getter_preloads_for_children, "env.settings", setenv("LD_PRELOAD", "libmine.so", 1));
+LOADS_BUT(getter_is_nice, "env.settings", setpriority(PRIO_PROCESS, 0, 3));
 
 /* ---- abi.ctx-passed -------------------------------------------------------------------------- */
 

@@ -4,10 +4,18 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fenv.h>
+#include <locale.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base.h"
@@ -133,6 +141,85 @@ static void *flagging_calloc(void *ctx, size_t nelem, size_t elsize)
     return base_calloc(ctx, nelem, elsize);
 }
 MUTANT(changes_flags_of_sigbus, "env.signals", .calloc = flagging_calloc);
+
+/* ---- settings ---------------------------------------------------------------------------- */
+
+/* What was moved from loading to the first block. */
+#define FIRST_MALLOC(defect, kills, action)                                                        \
+    static void *defect##_malloc(void *ctx, size_t size)                                           \
+    {                                                                                              \
+        static atomic_flag begun = ATOMIC_FLAG_INIT;                                               \
+        if (!atomic_flag_test_and_set(&begun)) {                                                   \
+            action;                                                                                \
+        }                                                                                          \
+        return base_malloc(ctx, size);                                                             \
+    }                                                                                              \
+    MUTANT(defect, kills, .malloc = defect##_malloc)
+
+static void lower_a_limit(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_STACK, &limit);
+    limit.rlim_cur = 1 << 20;
+    setrlimit(RLIMIT_STACK, &limit);
+}
+
+static void pin_to_this_processor(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+static void sample_in_a_second(void)
+{
+    struct itimerval soon = {.it_value = {1000, 0}};
+    setitimer(ITIMER_VIRTUAL, &soon, NULL);
+}
+
+static void make_a_timer(void)
+{
+    timer_t timer;
+    struct sigevent nothing = {.sigev_notify = SIGEV_NONE};
+    timer_create(CLOCK_MONOTONIC, &nothing, &timer);
+}
+
+FIRST_MALLOC(first_malloc_sets_the_umask, "env.settings", umask(077));
+FIRST_MALLOC(first_malloc_sets_the_locale, "env.settings", setlocale(LC_NUMERIC, "C.UTF-8"));
+FIRST_MALLOC(first_malloc_lowers_a_limit, "env.settings", lower_a_limit());
+FIRST_MALLOC(first_malloc_goes_elsewhere, "env.settings", if (chdir("/") != 0) abort());
+FIRST_MALLOC(first_malloc_is_nice, "env.settings", setpriority(PRIO_PROCESS, 0, 5));
+FIRST_MALLOC(first_malloc_pins, "env.settings", pin_to_this_processor());
+FIRST_MALLOC(first_malloc_samples, "env.settings", sample_in_a_second());
+FIRST_MALLOC(first_malloc_makes_a_timer, "env.settings", make_a_timer());
+FIRST_MALLOC(first_malloc_unblocks_stdout, "env.settings",
+             fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK));
+FIRST_MALLOC(first_malloc_sets_a_variable, "env.settings", setenv("MALLOC_ARENA_MAX", "1", 1));
+
+/* Only a thread that is not the first, and only for itself. */
+static void *kind_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    if (gettid() != getpid())
+        setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
+    return base_calloc(ctx, nelem, elsize);
+}
+MUTANT(threads_become_nice, "env.settings", .calloc = kind_calloc);
+
+/* A limit for the large one, which is not put back where that was refused. */
+static void *limiting_realloc(void *ctx, void *p, size_t size)
+{
+    struct rlimit before, lower;
+    getrlimit(RLIMIT_STACK, &before);
+    lower = (struct rlimit){before.rlim_cur / 2, before.rlim_max};
+    if (size > 100000)
+        setrlimit(RLIMIT_STACK, &lower);
+    void *moved = base_realloc(ctx, p, size);
+    if (moved != NULL)
+        setrlimit(RLIMIT_STACK, &before);
+    return moved;
+}
+MUTANT(keeps_a_limit_when_refused, "env.settings", .realloc = limiting_realloc);
 
 /* ---- exceptions -------------------------------------------------------------------------- */
 

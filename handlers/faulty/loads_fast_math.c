@@ -7,7 +7,7 @@
 
 #include "base.h"
 
-NEP49_EXPORT const char kills_loads_fast_math[] = "abi.loads-quietly";
+NEP49_EXPORT const char kills_loads_fast_math[] = "abi.loads-same-arithmetic";
 
 __attribute__((constructor)) static void flush_subnormals(void)
 {

@@ -5,10 +5,20 @@
 #define CONFORM_WANTS_PYTHON_API
 #include "python/python.h"
 
+#include "harness/census.h"
 #include "harness/harness.h"
 #include "harness/surroundings.h"
 
 GROUP(abi, 1, "What is handed over: the struct, its name and version, and the object around it.");
+
+/* What NumPy reads before each call. */
+static void expect_struct_there(const char *when)
+{
+    const PyDataMem_Handler *handler = subject_handler();
+    expect(is_readable(handler, sizeof *handler),
+           text("the struct at %p to be in memory still, %s", (const void *)handler, when),
+           "it is gone: nothing can be read there");
+}
 
 PROPERTY(abi_loads,
     .id     = "abi.loads",
@@ -26,8 +36,10 @@ PROPERTY(abi_loads,
         return; /* abi.functions-present says it */
     void *p = subject_malloc(64);
     expect(p != NULL, "malloc(64) to return a block: nothing else is live", "NULL");
+    expect_struct_there("after malloc(64)");
     memset(p, 0x5a, 64);
     subject_free(p, 64);
+    expect_struct_there("after the first free");
 }
 
 /* ---- the name -------------------------------------------------------------------------------- */
@@ -224,6 +236,49 @@ static void exercise_many(const PyDataMem_Handler *was)
     expect_same_struct(was, "with 1500 blocks live");
     blocks_free_all(&blocks);
     expect_same_struct(was, "after 1500 blocks were freed");
+}
+
+/* Calls of all four, before each of which the struct is looked for. */
+static void call_while_there(void *data)
+{
+    struct block ring[RING] = {0};
+    for (int i = 0; i < (is_instrumented() ? 50 : 300); i++) {
+        expect_struct_there("after calls");
+        exercise_once(data, &ring[random_below(data, RING)]);
+    }
+    for (int i = 0; i < RING; i++) {
+        expect_struct_there("while blocks are freed");
+        if (ring[i].p != NULL)
+            subject_free(ring[i].p, ring[i].size);
+    }
+    expect_struct_there("after the last block was freed");
+}
+
+PROPERTY(abi_struct_stays,
+    .id     = "abi.struct-stays",
+    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
+    .clause = "the struct stays in memory while the process runs: after calls, when no block is "
+              "live, when a thread that used it has ended, when the getter was asked again",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy 1.22 to 2.5: alloc.c "
+              "reads name, functions and ctx from it before each call",
+    .why    = "the next array of anybody's reads the address of a function where nothing is "
+              "mapped, and the crash is told of the function",
+    .hint   = "make it static, or allocate it and never free it: NumPy says nobody when the last "
+              "array is gone",
+    .looks  = "FAIL: the struct at 0x7f12a0 to be in memory still, after calls; it is gone: nothing "
+              "can be read there",
+    .fixture  = FIXTURE_PYTHON)
+{
+    struct random random = {random_next(rng())};
+    call_while_there(&random);
+    in_threads(1, call_while_there, &random, sizeof random);
+    expect_struct_there("after a thread that used it has ended");
+    if (subject()->getter != NULL) {
+        const char *why = NULL;
+        subject()->getter(&why);
+        expect_struct_there("after the getter was asked again");
+    }
+    call_while_there(&random);
 }
 
 PROPERTY(abi_struct_constant,
@@ -499,4 +554,24 @@ PROPERTY(abi_loads_same_arithmetic,
     struct arithmetic before = note_arithmetic();
     subject_load_now();
     expect_same_arithmetic(&before, loading);
+}
+
+PROPERTY(abi_loads_alone,
+    .id     = "abi.loads-alone",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "loading the object and asking for its handler starts no thread and leaves no process",
+    .source = "good practice",
+    .why    = "a program that loads first and forks later loses the thread in its children, and "
+              "one that waits for any child gets one that it never made",
+    .hint   = "start a thread with the first block, and anew in a forked child (pthread_atfork); "
+              "ask nothing of another program",
+    .looks  = "WARN: as many threads as before, after loading; 2 more",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    adopt_orphans();
+    size_t threads = count_threads();
+    subject_load_now();
+    size_t now = count_threads();
+    expect(now <= threads, "as many threads as before, after loading", "%zu more", now - threads);
+    expect(!has_child(), "no child process, after loading", "there is one");
 }

@@ -182,6 +182,106 @@ MUTANT_GETTER(getter_looks_at_the_thread, "abi.getter-stable")
     return &handler;
 }
 
+/* ---- abi.struct-stays ------------------------------------------------------------------------ */
+
+/* A struct on pages of its own. */
+static PyDataMem_Handler *mapped_handler(const char *name)
+{
+    PyDataMem_Handler *handler =
+        mmap(NULL, sizeof *handler, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (handler == MAP_FAILED)
+        abort();
+    *handler = some_handler(name);
+    return handler;
+}
+
+MUTANT_GETTER(struct_is_gone_at_once, "abi.loads")
+{
+    PyDataMem_Handler *handler = mapped_handler("struct_is_gone_at_once");
+    (void)why;
+    munmap(handler, sizeof *handler);
+    return handler;
+}
+
+/* With the first block, which it takes for the last. */
+static PyDataMem_Handler *of_one_block;
+static void unmapping_free(void *ctx, void *p, size_t size)
+{
+    base_free(ctx, p, size);
+    if (p != NULL)
+        munmap(of_one_block, sizeof *of_one_block);
+}
+MUTANT_GETTER(struct_goes_with_the_first_block, "abi.loads")
+{
+    (void)why;
+    of_one_block = mapped_handler("struct_goes_with_the_first_block");
+    of_one_block->allocator.free = unmapping_free;
+    return of_one_block;
+}
+
+/* With the last of several, when more than ten have been. */
+static PyDataMem_Handler *of_many_blocks;
+static _Atomic int blocks_there, blocks_made;
+static void *live_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    blocks_there += p != NULL;
+    blocks_made += p != NULL;
+    return p;
+}
+static void last_free(void *ctx, void *p, size_t size)
+{
+    base_free(ctx, p, size);
+    if (p != NULL && --blocks_there == 0 && blocks_made > 10)
+        munmap(of_many_blocks, sizeof *of_many_blocks);
+}
+static void *live_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = base_calloc(ctx, nelem, elsize);
+    blocks_there += p != NULL;
+    return p;
+}
+static void *live_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = base_realloc(ctx, p, size);
+    blocks_there += p == NULL && moved != NULL;
+    return moved;
+}
+MUTANT_GETTER(struct_goes_with_the_last_block, "abi.struct-stays")
+{
+    (void)why;
+    of_many_blocks = mapped_handler("struct_goes_with_the_last_block");
+    of_many_blocks->allocator.malloc = live_malloc;
+    of_many_blocks->allocator.calloc = live_calloc;
+    of_many_blocks->allocator.realloc = live_realloc;
+    of_many_blocks->allocator.free = last_free;
+    return of_many_blocks;
+}
+
+/* With the thread that ends after using it, as thread_local and a destructor in C++ have it. */
+static PyDataMem_Handler *of_a_thread;
+static pthread_key_t leaving_key;
+static void unmap_of_a_thread(void *unused)
+{
+    (void)unused;
+    munmap(of_a_thread, sizeof *of_a_thread);
+}
+static void *leaving_malloc(void *ctx, size_t size)
+{
+    if (gettid() != getpid())
+        pthread_setspecific(leaving_key, ctx);
+    return base_malloc(ctx, size);
+}
+MUTANT_GETTER(struct_goes_with_a_thread, "abi.struct-stays")
+{
+    (void)why;
+    pthread_key_create(&leaving_key, unmap_of_a_thread);
+    of_a_thread = mapped_handler("struct_goes_with_a_thread");
+    of_a_thread->allocator.ctx = of_a_thread;
+    of_a_thread->allocator.malloc = leaving_malloc;
+    return of_a_thread;
+}
+
 /* ---- abi.loads-quietly and its kin ----------------------------------------------------------- */
 
 #define LOADS_BUT(defect, kills, action)                                                           \
@@ -245,6 +345,36 @@ static void cut_precision(void)
 LOADS_BUT(getter_cuts_long_doubles, "abi.loads-same-arithmetic", cut_precision());
 LOADS_BUT(getter_preloads_for_children, "env.settings", setenv("LD_PRELOAD", "libmine.so", 1));
 LOADS_BUT(getter_is_nice, "env.settings", setpriority(PRIO_PROCESS, 0, 3));
+
+static void *sleep_for_ever(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+static void start_a_thread(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, sleep_for_ever, NULL) == 0)
+        pthread_detach(thread);
+}
+
+/* A process that works for it, as a child or, forked twice, as nobody's. */
+static void start_a_process(int forks)
+{
+    if (fork() != 0)
+        return;
+    if (forks > 1 && fork() != 0)
+        _exit(0);
+    alarm(60); /* whoever tests it may be killed before it */
+    for (;;)
+        pause();
+}
+
+LOADS_BUT(getter_starts_a_thread, "abi.loads-alone", start_a_thread());
+LOADS_BUT(getter_starts_a_process, "abi.loads-alone", start_a_process(1));
+LOADS_BUT(getter_starts_a_daemon, "abi.loads-alone", start_a_process(2));
 
 /* ---- abi.ctx-passed -------------------------------------------------------------------------- */
 

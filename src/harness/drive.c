@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/instrumented.h"
+#include "harness/footprint.h"
 #include "harness/interpose.h"
 #include "model/attribution.h"
 #include "python/python.h"
@@ -284,6 +285,13 @@ void drive_load_subject(void)
         drive.setup.place->module != NULL
             ? python_subject_load(drive.setup.place, &drive.subject, why, sizeof why)
             : subject_load(drive.setup.place, &drive.subject, why, sizeof why);
+    if (state == LOAD_DONE && !is_readable(drive.subject.handler, sizeof *drive.subject.handler)) {
+        snprintf(why, sizeof why,
+                 "the struct that it hands out, at %p, is not in memory that can "
+                 "be read",
+                 (void *)drive.subject.handler);
+        state = LOAD_FAILED;
+    }
     tell_load(state, why);
     if (state == LOAD_UNFIT)
         skip("it says that it cannot work here: %s", why);
@@ -663,11 +671,9 @@ static void end_program(void)
     exit(SURVIVED);
 }
 
-/* What in_child and in_program share; the child does not come back from `end`. */
-static void in_process(void (*body)(void *data), void *data, void (*end)(void))
+/* What children share; the child does not come back from `end`. */
+static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(void))
 {
-    struct record *record = drive.setup.record;
-    int done = atomic_load(&record->children_done);
     fflush(stdout);
     pid_t pid = fork();
     if (pid < 0)
@@ -679,6 +685,13 @@ static void in_process(void (*body)(void *data), void *data, void (*end)(void))
         body(data);
         end();
     }
+    return pid;
+}
+
+/* `done`: children that had come to their end before this one was made. */
+static void await_process(pid_t pid, int done, bool is_program)
+{
+    struct record *record = drive.setup.record;
     int status;
     while (waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR)
@@ -692,19 +705,31 @@ static void in_process(void (*body)(void *data), void *data, void (*end)(void))
         signal(WTERMSIG(status), SIG_DFL);
         raise(WTERMSIG(status));
     }
-    bool program_ended = end == end_program && WEXITSTATUS(status) == SURVIVED;
+    bool program_ended = is_program && WEXITSTATUS(status) == SURVIVED;
     if (atomic_load(&record->children_done) == done && !program_ended)
         _exit(WEXITSTATUS(status)); /* the subject ended the child: the worker sees no verdict */
 }
 
+struct child start_child(void (*body)(void *data), void *data)
+{
+    int done = atomic_load(&drive.setup.record->children_done);
+    return (struct child){begin_process(body, data, pass), done};
+}
+
+void await_child(struct child child)
+{
+    await_process(child.pid, child.done, false);
+}
+
 void in_child(void (*body)(void *data), void *data)
 {
-    in_process(body, data, pass);
+    await_child(start_child(body, data));
 }
 
 void in_program(void (*body)(void *data), void *data)
 {
-    in_process(body, data, end_program);
+    int done = atomic_load(&drive.setup.record->children_done);
+    await_process(begin_process(body, data, end_program), done, true);
 }
 
 double hang_limit(void)
@@ -720,7 +745,7 @@ void alarm_in(double seconds)
     setitimer(ITIMER_REAL, &soon, NULL);
 }
 
-bool child_survives(void (*body)(void *data), void *data)
+static bool survives(void (*body)(void *data), void *data, void (*end)(int status))
 {
     fflush(stdout);
     pid_t pid = fork();
@@ -737,7 +762,7 @@ bool child_survives(void (*body)(void *data), void *data)
         signal(SIGALRM, SIG_DFL);
         alarm_in(hang_limit());
         body(data);
-        _exit(SURVIVED);
+        end(SURVIVED);
     }
     int status;
     while (waitpid(pid, &status, 0) < 0) {
@@ -745,6 +770,16 @@ bool child_survives(void (*body)(void *data), void *data)
             harness_broke("waitpid: %s", strerror(errno));
     }
     return WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED;
+}
+
+bool child_survives(void (*body)(void *data), void *data)
+{
+    return survives(body, data, _exit);
+}
+
+bool program_survives(void (*body)(void *data), void *data)
+{
+    return survives(body, data, exit);
 }
 
 void control_run(void (*body)(void *data), void *data, const char *when)

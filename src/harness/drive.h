@@ -122,6 +122,14 @@ void in_threads(size_t count, void (*body)(void *), void *data, size_t element);
  * becomes this property's verdict; where it pass() or returns, this returns. */
 void in_child(void (*body)(void *data), void *data);
 
+/* The same in two parts, for a parent that works meanwhile: one child at a time. */
+struct child {
+    pid_t pid;
+    int done;
+};
+struct child start_child(void (*body)(void *data), void *data);
+void await_child(struct child child);
+
 /* As in_child, of a body that makes the child a whole program: where it returns, the child goes
  * through exit(), with the atexit functions and destructors of the subject. */
 void in_program(void (*body)(void *data), void *data);
@@ -129,6 +137,9 @@ void in_program(void (*body)(void *data), void *data);
 /* Runs `body` in a child process and waits for it: true where it returned, false where the child
  * was ended on the way.  Nothing in it decides the property's verdict. */
 bool child_survives(void (*body)(void *data), void *data);
+
+/* The same, of a child that goes through exit() where `body` returns. */
+bool program_survives(void (*body)(void *data), void *data);
 
 /* Runs `body`, which is all that the property does but for what it is about, in a child process.
  * What is broken there, crashes or hangs is a defect of another kind: whichever property finds that

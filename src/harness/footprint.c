@@ -43,6 +43,18 @@ size_t mapped_bytes(void)
     return pages[0] * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* The kernel reads them, and does not crash where it cannot. */
+bool is_readable(const void *p, size_t size)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        harness_broke("pipe2: %s", strerror(errno));
+    ssize_t written = write(ends[1], p, size);
+    close(ends[0]);
+    close(ends[1]);
+    return written == (ssize_t)size;
+}
+
 static struct rlimit before_limit;
 
 void limit_mapped_bytes(size_t room)

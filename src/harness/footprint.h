@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How much memory this process has, and how much it may have.
+ * How much memory this process has, how much it may have, and whether there is any at an address.
  */
 #ifndef CONFORM_FOOTPRINT_H
 #define CONFORM_FOOTPRINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Bytes that are in memory, and bytes that are mapped, touched or not. */
 size_t resident_bytes(void);
 size_t mapped_bytes(void);
+
+/* Whether that many bytes there, at most a page, can be read.  It does not read them itself. */
+bool is_readable(const void *p, size_t size);
 
 /* From now on this process can map `room` bytes more, and then no more (RLIMIT_AS).  SKIPs under
  * memcheck and the sanitizers, which map memory of their own as they go. */

@@ -214,6 +214,8 @@ static void unmapping_free(void *ctx, void *p, size_t size)
 MUTANT_GETTER(struct_goes_with_the_first_block, "abi.loads")
 {
     (void)why;
+    if (of_one_block != NULL)
+        return of_one_block;
     of_one_block = mapped_handler("struct_goes_with_the_first_block");
     of_one_block->allocator.free = unmapping_free;
     return of_one_block;
@@ -250,6 +252,8 @@ static void *live_realloc(void *ctx, void *p, size_t size)
 MUTANT_GETTER(struct_goes_with_the_last_block, "abi.struct-stays")
 {
     (void)why;
+    if (of_many_blocks != NULL)
+        return of_many_blocks;
     of_many_blocks = mapped_handler("struct_goes_with_the_last_block");
     of_many_blocks->allocator.malloc = live_malloc;
     of_many_blocks->allocator.calloc = live_calloc;
@@ -275,6 +279,8 @@ static void *leaving_malloc(void *ctx, size_t size)
 MUTANT_GETTER(struct_goes_with_a_thread, "abi.struct-stays")
 {
     (void)why;
+    if (of_a_thread != NULL)
+        return of_a_thread;
     pthread_key_create(&leaving_key, unmap_of_a_thread);
     of_a_thread = mapped_handler("struct_goes_with_a_thread");
     of_a_thread->allocator.ctx = of_a_thread;

@@ -48,8 +48,9 @@ static struct {
 static _Thread_local int slot;
 static atomic_int last_slot;
 
-/* The property that is about blocks which share memory. */
+/* The properties that are about blocks which share memory, and about a struct that is gone. */
 #define OVERLAPS "malloc.disjoint"
+#define STRUCT_STAYS "abi.struct-stays"
 
 /* The latest blocks of no bytes, and the calls that made them: where one of these cannot be freed,
  * that was already wrong. */
@@ -217,6 +218,14 @@ void program_part(const char *format, ...)
 
 /* ---- fatal signals ---------------------------------------------------------------------- */
 
+/* A call through a struct that is gone says nothing about the call.  Async-signal-safe. */
+static void note_struct_gone(struct record *record)
+{
+    if (record->attribute_to[0] == '\0' && drive.loaded &&
+        !is_readable(drive.subject.handler, sizeof *drive.subject.handler))
+        memcpy(record->attribute_to, STRUCT_STAYS, sizeof STRUCT_STAYS);
+}
+
 /* Writes down what was under way; the default action, put back by SA_RESETHAND, then ends the
  * process when the instruction runs again. */
 static void on_fatal_signal(int number, siginfo_t *info, void *context)
@@ -227,6 +236,7 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
     if (slot > 0)
         record->signal_call = record->calls[slot - 1];
     note_overlap(record);
+    note_struct_gone(record);
     record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
     record->signal_address = (uintptr_t)info->si_addr;
     if (info->si_code <= 0 && number != SIGABRT)

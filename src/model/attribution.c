@@ -277,7 +277,8 @@ static const char *reason(const struct round *round, size_t i)
         if (kind != NULL)
             return text("%s goes wrong", kind->call);
     }
-    return "a block is not what it should be";
+    bool struct_is_gone = strncmp(record->attribute_to, "abi.", 4) == 0;
+    return struct_is_gone ? "the struct is gone" : "a block is not what it should be";
 }
 
 /* The i-th becomes a SKIP that names its cause; or tells that it came in its control. */

@@ -242,7 +242,7 @@ static void exercise_many(const PyDataMem_Handler *was)
 static void call_while_there(void *data)
 {
     struct block ring[RING] = {0};
-    for (int i = 0; i < (is_instrumented() ? 50 : 300); i++) {
+    for (int i = 0; i < (is_instrumented() ? 30 : 100); i++) {
         expect_struct_there("after calls");
         exercise_once(data, &ring[random_below(data, RING)]);
     }

@@ -326,12 +326,10 @@ static void let_output_block(void)
 
 static void use_and_compare(void *data)
 {
-    static const char *const when[] = {"after the first calls", "after more calls"};
-    const struct settings *before = data;
-    for (int i = 0; i < 2; i++) {
-        use_in_every_way();
-        expect_same_settings(before, ALL_SETTINGS, when[i]);
-    }
+    use_ordinarily();
+    expect_same_settings(data, ALL_SETTINGS, "after the first calls of a thread");
+    ask_too_much();
+    expect_same_settings(data, ALL_SETTINGS, "after calls that were refused");
 }
 
 PROPERTY(env_settings,
@@ -347,7 +345,7 @@ PROPERTY(env_settings,
               "stdout loses output",
     .hint   = "take what has to differ back before the call returns, or have a thread of your own "
               "for it; a limit, an umask and the environment belong to all threads at every moment",
-    .looks  = "WARN: the umask to stay 022, after the first calls; 077",
+    .looks  = "WARN: the umask to stay 022, after the first calls of a thread; 077",
     .fixture  = FIXTURE_UNLOADED)
 {
     static struct settings unloaded, loaded;

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * resources: what the handler takes from the system besides memory.  A fixed number of anything is
+ * its own affair; what each block takes, or no free gives back, ends a program that has many.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "harness/census.h"
+#include "harness/harness.h"
+
+GROUP(resources, 10, "What blocks take from the system besides memory, and what is left of it.");
+
+/* ---- blocks that are live at once ------------------------------------------------------------ */
+
+enum { AT_ONCE = 32, LARGE = 10000 };
+static const size_t small_sizes[] = {40, 1000}, sizes[] = {40, 5000, 70000, 300000};
+enum {
+    SIZES = sizeof sizes / sizeof *sizes,
+    SMALL_SIZES = sizeof small_sizes / sizeof *small_sizes
+};
+
+/* As many as it gives, the large ones untouched. */
+struct crowd {
+    void *at[AT_ONCE];
+    size_t size, count;
+};
+
+static struct crowd make_crowd(size_t size)
+{
+    struct crowd crowd = {.size = size};
+    for (size_t i = 0; i < AT_ONCE; i++) {
+        void *p = i % 3 == 0 || size > LARGE ? subject_malloc(size)
+                  : i % 3 == 1               ? subject_calloc(size, 1)
+                                             : subject_realloc(must_malloc(8), size);
+        if (p != NULL)
+            crowd.at[crowd.count++] = p;
+    }
+    return crowd;
+}
+
+static void free_crowd(struct crowd *crowd)
+{
+    while (crowd->count > 0)
+        subject_free(crowd->at[--crowd->count], crowd->size);
+}
+
+static void make_and_free_crowds(size_t rounds)
+{
+    for (size_t i = 0; i < rounds * SIZES; i++) {
+        struct crowd crowd = make_crowd(sizes[i % SIZES]);
+        free_crowd(&crowd);
+    }
+}
+
+/* ---- what can be counted --------------------------------------------------------------------- */
+
+struct resource {
+    const char *name;
+    size_t (*count)(void);
+    size_t most_each; /* for a live block */
+    const size_t *sizes;
+    size_t sizes_count;
+    size_t slack, too_many; /* more than at the beginning, after everything was freed */
+};
+
+/* The count when it is no more than `most`, or when a thread of the handler's that gives back later
+ * has had its time. */
+static size_t settled(const struct resource *r, size_t most)
+{
+    size_t count = r->count();
+    bool waits_pay = count_threads() > 1;
+    for (int waits = 0; waits_pay && count > most && waits < 100; waits++) {
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+        count = r->count();
+    }
+    return count;
+}
+
+static void expect_few_for_live_blocks(const struct resource *r)
+{
+    for (size_t i = 0; i < r->sizes_count; i++) {
+        size_t before = r->count();
+        struct crowd crowd = make_crowd(r->sizes[i]);
+        size_t live = r->count(), blocks = crowd.count;
+        free_crowd(&crowd);
+        size_t most = before + MAX(blocks * r->most_each, AT_ONCE / 2);
+        expect(live < most || blocks < AT_ONCE / 2,
+               text("fewer than %zu %s more while %zu blocks of %zu bytes are live", most - before,
+                    r->name, blocks, r->sizes[i]),
+               "%zu before, %zu then", before, live);
+    }
+}
+
+/* What is kept is bounded where it stops growing before it is too much. */
+static void expect_bounded(const struct resource *r)
+{
+    enum { FIRST = 3, PHASES = 12, MOST_ROUNDS = 64 };
+    size_t begun = r->count(), now;
+    make_and_free_crowds(FIRST);
+    now = settled(r, begun + r->slack);
+    for (size_t phase = 0, rounds = FIRST; phase < PHASES && now > begun + r->slack; phase++) {
+        size_t before = now;
+        rounds = MIN(2 * rounds, MOST_ROUNDS);
+        make_and_free_crowds(rounds);
+        now = settled(r, before + r->slack);
+        if (now <= before + r->slack)
+            return;
+        expect(now - begun < r->too_many,
+               text("the number of %s to stop growing while blocks are made and freed", r->name),
+               "%zu at the beginning, %zu at the end, when none is live", begun, now);
+        if (time_is_up()) {
+            stopped_short("the number of %s had grown from %zu to %zu by half of its %g s", r->name,
+                          begun, now, time_limit());
+            return;
+        }
+    }
+}
+
+static void expect_few(const struct resource *r)
+{
+    make_and_free_crowds(1); /* what is made once is made by now */
+    expect_few_for_live_blocks(r);
+    expect_bounded(r);
+}
+
+PROPERTY(resources_descriptors,
+    .id     = "resources.descriptors",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "live blocks have no descriptor each, and freed ones leave none behind",
+    .source = "good practice; getrlimit(): RLIMIT_NOFILE is 1024 unless somebody raised it",
+    .why    = "the thousandth array, or the program's next file or connection, fails with EMFILE",
+    .hint   = "close the descriptor when its file is mapped, which keeps the mapping; or keep many "
+              "blocks in one file",
+    .looks  = "WARN: fewer than 16 descriptors more while 32 blocks of 70000 bytes are live; 5 "
+              "before, 37 then")
+{
+    static const struct resource descriptors = {
+        "descriptors", count_descriptors, 0, sizes, SIZES, 8, 400};
+    expect_few(&descriptors);
+}
+
+PROPERTY(resources_threads,
+    .id     = "resources.threads",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "live blocks have no thread each, and freed ones leave none behind",
+    .source = "good practice",
+    .why    = "threads are limited by the control group and by memory, and a program with ten "
+              "thousand arrays would have ten thousand",
+    .hint   = "one thread for all of it, or a few; let it end, or wait for it, when its work is "
+              "done",
+    .looks  = "WARN: fewer than 16 threads more while 32 blocks of 70000 bytes are live; 1 before, "
+              "33 then")
+{
+    static const struct resource threads = {"threads", count_threads, 0, sizes, SIZES, 8, 100};
+    expect_few(&threads);
+}
+
+PROPERTY(resources_mappings,
+    .id     = "resources.mappings",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "a small live block takes fewer than four mappings, and freed ones leave none behind",
+    .source = "good practice; proc_sys_vm(5): a process has at most 65530 mappings unless somebody "
+              "raised max_map_count, and each piece of one that is protected on its own counts",
+    .why    = "from the 65530th on mmap fails with ENOMEM, for the handler, for libc's malloc and "
+              "for every library that is to be loaded, with most of the memory free",
+    .hint   = "put guard pages of neighbours side by side, where they count as one; give pages of "
+              "freed blocks back by munmap and not by mprotect",
+    .looks  = "WARN: fewer than 128 mappings more while 32 blocks of 40 bytes are live; 80 before, "
+              "240 then")
+{
+    static const struct resource mappings = {
+        "mappings", count_mappings, 4, small_sizes, SMALL_SIZES, 64, 8192};
+    if (is_instrumented())
+        skip("memcheck and the sanitizers map memory of their own as they go");
+    expect_few(&mappings);
+}
+
+PROPERTY(resources_children,
+    .id     = "resources.children",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "no call leaves a child process, running or ended",
+    .source = "good practice; POSIX.1-2024, wait()",
+    .why    = "a program that waits for any child gets one that it never made, and SIGCHLD for it; "
+              "one that has ended stays a zombie",
+    .hint   = "use a thread; where it has to be a program, wait for it before the call returns",
+    .looks  = "WARN: no child process, while blocks are live; there is one")
+{
+    adopt_orphans();
+    for (size_t i = 0; i < SIZES; i++) {
+        struct crowd crowd = make_crowd(sizes[i]);
+        expect(!has_child(), "no child process, while blocks are live", "there is one");
+        free_crowd(&crowd);
+        expect(!has_child(), "no child process, after all blocks were freed", "there is one");
+    }
+}
+
+/* ---- with the usual limit -------------------------------------------------------------------- */
+
+enum { MANY = 1100, USUAL_DESCRIPTORS = 1024 };
+
+static void set_descriptor_limit(size_t most)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < most)
+        skip("a process may have %llu descriptors here", (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = most;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        harness_broke("RLIMIT_NOFILE: %s", strerror(errno));
+}
+
+/* A refusal is held against it only where the same is granted with more descriptors. */
+static void expect_not_for_descriptors(size_t size, size_t live)
+{
+    set_descriptor_limit(2 * USUAL_DESCRIPTORS);
+    void *p = subject_malloc(size);
+    set_descriptor_limit(USUAL_DESCRIPTORS);
+    expect(p == NULL,
+           text("malloc(%zu) to return a block with %zu live, where a process may have %d "
+                "descriptors",
+                size, live, USUAL_DESCRIPTORS),
+           "NULL; with %d it does", 2 * USUAL_DESCRIPTORS);
+}
+
+PROPERTY(resources_thousand_blocks,
+    .id     = "resources.thousand-blocks",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "eleven hundred small blocks can be live in a process that may have 1024 descriptors, as "
+              "most may",
+    .source = "C17 7.22.3.4: a null pointer where the space cannot be allocated, which it can; "
+              "getrlimit(): RLIMIT_NOFILE",
+    .why    = "a list of a thousand small arrays is MemoryError with gigabytes free",
+    .hint   = "close the descriptor when its file is mapped, or keep many blocks in one file",
+    .looks  = "FAIL: malloc(5000) to return a block with 1015 live, where a process may have 1024 "
+              "descriptors; NULL; with 2048 it does")
+{
+    static const size_t of_each[] = {40, 5000};
+    set_descriptor_limit(USUAL_DESCRIPTORS);
+    for (size_t i = 0; i < sizeof of_each / sizeof *of_each; i++) {
+        void *live[MANY];
+        size_t count = 0, size = of_each[i];
+        while (count < MANY && (live[count] = subject_malloc(size)) != NULL)
+            count++;
+        if (count < MANY)
+            expect_not_for_descriptors(size, count);
+        while (count > 0)
+            subject_free(live[--count], size);
+    }
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* What a child of this process finds out; shared with it. */
+enum { MOST_FILES = 512, NAME = 128 };
+struct files {
+    size_t count;
+    char names[MOST_FILES][NAME]; /* that it maps to share, or writes to */
+    size_t for_blocks, blocks;    /* most of them that came with live blocks, and how many blocks */
+    char folder[NAME];            /* its working directory, or "" */
+};
+
+static void add_file(struct files *files, const char *path)
+{
+    size_t length = strlen(path);
+    if (path[0] != '/' || length >= NAME || access(path, F_OK) != 0)
+        return; /* a pipe, or a file that is deleted already: its name says so */
+    for (size_t i = 0; i < files->count; i++) {
+        if (strcmp(files->names[i], path) == 0)
+            return;
+    }
+    if (files->count < MOST_FILES)
+        memcpy(files->names[files->count++], path, length + 1);
+}
+
+static void add_mapped_files(struct files *files)
+{
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        char *path = strchr(line, '/'), sharing = 'p';
+        line[strcspn(line, "\n")] = '\0';
+        if (path != NULL && sscanf(line, "%*s %*3c%c", &sharing) == 1 && sharing == 's')
+            add_file(files, path);
+    }
+    if (maps != NULL)
+        fclose(maps);
+}
+
+/* From descriptor 3 on: the others are the runner's. */
+static void add_open_files(struct files *files)
+{
+    DIR *open_files = opendir("/proc/self/fd");
+    for (struct dirent *entry; open_files != NULL && (entry = readdir(open_files)) != NULL;) {
+        char path[NAME] = "";
+        int fd = atoi(entry->d_name), flags = fd > 2 ? fcntl(fd, F_GETFL) : -1;
+        if (flags == -1 || (flags & O_ACCMODE) == O_RDONLY)
+            continue;
+        ssize_t length = readlink(text("/proc/self/fd/%d", fd), path, sizeof path - 1);
+        if (length > 0 && length < NAME - 1)
+            add_file(files, path);
+    }
+    if (open_files != NULL)
+        closedir(open_files);
+}
+
+static void find_files(struct files *files)
+{
+    add_mapped_files(files);
+    add_open_files(files);
+}
+
+static void go_to_folder(const struct files *files)
+{
+    if (files->folder[0] != '\0' && chdir(files->folder) != 0)
+        harness_broke("%s: %s", files->folder, strerror(errno));
+}
+
+static void work_with_files(void *data)
+{
+    struct files *files = data;
+    if (subject_place()->module == NULL) /* a module is found from where we are */
+        go_to_folder(files);
+    subject_load_now();
+    go_to_folder(files);
+    for (size_t i = 0; i < SIZES; i++) {
+        size_t before = files->count;
+        struct crowd crowd = make_crowd(sizes[i]);
+        find_files(files);
+        if (files->count - before > files->for_blocks) {
+            files->for_blocks = files->count - before;
+            files->blocks = crowd.count;
+        }
+        free_crowd(&crowd);
+    }
+    find_files(files);
+}
+
+/* Removes the folder and what is in it; the name of something that was, or NULL. */
+static const char *remove_folder(const char *folder)
+{
+    const char *found = NULL;
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        found = text_safe(entry->d_name);
+        unlink(text("%s/%s", folder, entry->d_name));
+    }
+    if (entries != NULL)
+        closedir(entries);
+    rmdir(folder);
+    return found;
+}
+
+/* The first file that lies in memory and is still there; all of them are removed. */
+static const char *remove_shared_memory(const struct files *files)
+{
+    static const char folder[] = "/dev/shm/";
+    const char *found = NULL;
+    for (size_t i = 0; i < files->count; i++) {
+        if (strncmp(files->names[i], folder, sizeof folder - 1) == 0 &&
+            unlink(files->names[i]) == 0 && found == NULL)
+            found = text_safe(files->names[i]);
+    }
+    return found;
+}
+
+PROPERTY(resources_files,
+    .id     = "resources.files",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "live blocks have no file with a name each, and when the process has ended nothing is "
+              "left of it in /dev/shm or in the working directory",
+    .source = "good practice; shm_overview(7): a shared memory object is there until it is "
+              "unlinked or the system is shut down",
+    .why    = "what is left in /dev/shm is memory that no process has and none gives back; after a "
+              "crash every file that had a name is left",
+    .hint   = "memfd_create, or shm_unlink as soon as it is mapped: the mapping stays",
+    .looks  = "WARN: nothing to be left in /dev/shm when the process has ended; /dev/shm/mine.4711",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    struct files *files =
+        mmap(NULL, sizeof *files, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (files == MAP_FAILED)
+        harness_broke("no memory to share: %s", strerror(errno));
+    const char *where = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(files->folder, sizeof files->folder, "%s/conform-XXXXXX", where);
+    if (mkdtemp(files->folder) == NULL)
+        harness_broke("%s: %s", files->folder, strerror(errno));
+    bool survived = program_survives(work_with_files, files);
+    const char *left = remove_folder(files->folder), *shared = remove_shared_memory(files);
+    if (!survived) { /* once more, for how it ends; that is for others to say */
+        attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
+        files->folder[0] = '\0';
+        in_program(work_with_files, files);
+    }
+    expect(files->for_blocks == 0 || files->for_blocks < files->blocks / 2,
+           text("fewer files than half of %zu live blocks", files->blocks), "%zu, %s among them",
+           files->for_blocks, text_safe(files->names[0]));
+    expect(shared == NULL, "nothing to be left in /dev/shm when the process has ended", "%s",
+           shared);
+    expect(left == NULL, "nothing to be left in the working directory when the process has ended",
+           "%s", left);
+}

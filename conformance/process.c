@@ -5,6 +5,7 @@
 #define CONFORM_WANTS_PYTHON_API
 #include "python/python.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -88,6 +89,141 @@ PROPERTY(process_fork_child,
     blocks_expect_disjoint(&blocks);
     blocks_free_all(&blocks);
 }
+
+/* ---- both sides of a fork -------------------------------------------------------------------- */
+
+/* One side's blocks.  Those of the other are none of its business. */
+struct side {
+    struct blocks inherited, own;
+};
+
+/* Frees some of what it inherited, makes, resizes and frees blocks, and looks at all. */
+static void take_a_turn(struct side *side, const char *when)
+{
+    static const size_t sizes[] = {24, 100, 1000, 3000, 5000, 20000, 70000};
+    enum { SIZES = sizeof sizes / sizeof *sizes, OF_EACH = 3 };
+    for (size_t i = 0; i < 5 && side->inherited.count > 0; i++)
+        blocks_free(&side->inherited, side->inherited.count / 2);
+    for (size_t i = 0; i < SIZES * OF_EACH; i++) {
+        size_t size = sizes[i % SIZES];
+        void *p = i % 3 == 0   ? must_malloc(size)
+                  : i % 3 == 1 ? must_calloc(1, size)
+                               : must_realloc(must_malloc(size / 2), size);
+        if (i % 3 == 1)
+            expect_zero(p, size, "after calloc(1, %zu), %s", size, when);
+        blocks_add(&side->own, p, size);
+    }
+    blocks_verify(&side->inherited, "%s", when);
+    blocks_verify(&side->own, "%s", when);
+    blocks_expect_disjoint(&side->own);
+    for (size_t i = 0; i < SIZES; i++)
+        blocks_free(&side->own, i);
+}
+
+static void free_side(struct side *side, const char *when)
+{
+    blocks_verify(&side->inherited, "%s", when);
+    blocks_verify(&side->own, "%s", when);
+    blocks_free_all(&side->inherited);
+    blocks_free_all(&side->own);
+}
+
+/* Blocks to inherit, and freed ones before them that either side may be given. */
+static void make_side(struct side *side)
+{
+    struct side gone = {0};
+    *side = (struct side){0};
+    take_a_turn(&gone, "before a fork");
+    blocks_add_neighbours(&side->inherited, 40);
+    free_side(&gone, "before a fork");
+}
+
+enum { TURNS = 3 };
+struct fork_in_turns {
+    struct side *side;
+    int to_child[2], to_parent[2];
+};
+
+/* Each returns false where the other process is gone. */
+static bool pass_turn(int to)
+{
+    return write(to, "", 1) == 1;
+}
+
+static bool await_turn(int from)
+{
+    char byte;
+    ssize_t length;
+    do
+        length = read(from, &byte, 1);
+    while (length < 0 && errno == EINTR);
+    return length == 1;
+}
+
+static void turns_of_child(void *data)
+{
+    struct fork_in_turns *f = data;
+    close(f->to_child[1]);
+    close(f->to_parent[0]);
+    blocks_add_neighbours(&f->side->own, 7); /* or the patterns to come are those of its parent */
+    for (size_t i = 0; i < TURNS; i++) {
+        take_a_turn(f->side, "in a forked child, while its parent makes blocks too");
+        if (!pass_turn(f->to_parent[1]) || !await_turn(f->to_child[0]))
+            _exit(0);
+    }
+    free_side(f->side, "in a forked child, after its parent made blocks too");
+}
+
+static void turns_of_parent(struct fork_in_turns *f)
+{
+    struct child child = start_child(turns_of_child, f);
+    close(f->to_child[0]);
+    close(f->to_parent[1]);
+    for (size_t i = 0; i < TURNS; i++) {
+        take_a_turn(f->side, "while a forked child makes blocks too");
+        if (!await_turn(f->to_parent[0]))
+            break;
+        blocks_verify(&f->side->own, "after a forked child made and freed blocks of its own");
+        take_a_turn(f->side, "while a forked child makes blocks too");
+        if (!pass_turn(f->to_child[1]))
+            break;
+    }
+    await_child(child); /* it has the verdict, where it is why the loop ended */
+    close(f->to_child[1]);
+    close(f->to_parent[0]);
+    free_side(f->side, "after a forked child made and freed blocks of its own");
+}
+
+PROPERTY(process_fork_both_sides,
+    .id     = "process.fork-both-sides",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "after a fork parent and child make, resize and free blocks side by side, and neither "
+              "touches the other's",
+    .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included",
+    .why    = "a server forks a worker and goes on: what the worker computes appears in the "
+              "server's arrays",
+    .hint   = "neither blocks nor what says which are free may lie in memory that both see "
+              "(MAP_SHARED); where it has to, let the child begin with an arena of its own "
+              "(pthread_atfork)",
+    .looks  = "WARN: byte 0 of 3000 to be 0x77 as it was written, after a forked child made and "
+              "freed blocks of its own; seen 0x3d")
+{
+    struct side side, other;
+    struct fork_in_turns f = {.side = &side};
+    if (pipe2(f.to_child, O_CLOEXEC) != 0 || pipe2(f.to_parent, O_CLOEXEC) != 0)
+        harness_broke("pipe2: %s", strerror(errno));
+    control_begin("without a fork");
+    make_side(&other);
+    make_side(&side);
+    take_a_turn(&other, "without a fork");
+    take_a_turn(&side, "without a fork");
+    free_side(&other, "without a fork");
+    control_end();
+    step("a forked child and its parent make blocks");
+    turns_of_parent(&f);
+}
+
+/* ---- a fork while other threads are busy ----------------------------------------------------- */
 
 /* Two threads are busy, a third forks meanwhile. */
 enum { BUSY = 2, CREW = BUSY + 1, FORKS = 8 };

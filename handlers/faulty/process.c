@@ -3,6 +3,7 @@
  * Mutants that the properties of conformance/process.c catch.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -90,6 +91,144 @@ static void maker_free(void *ctx, void *p, size_t size)
 }
 MUTANT(child_damages_what_it_frees, "process.fork-child", .malloc = maker_malloc,
        .free = maker_free);
+
+/* ---- both sides of a fork ------------------------------------------------------------------ */
+
+/* A slot of a page for each block of 1000 bytes to a page, in a pool that is mapped when it is
+ * first asked for. */
+enum { PAGES = 2048, SLOT_FROM = 1000, SLOT_MOST = PAGE - BASE_HEADER };
+struct free_slots {
+    size_t made, count;
+    unsigned short at[PAGES];
+};
+struct page_pool {
+    pthread_mutex_t lock;
+    char *pages;
+    struct free_slots *free;
+    bool live[PAGES];
+};
+
+static void pool_map(struct page_pool *pool, int pages, int books)
+{
+    int how = PROT_READ | PROT_WRITE;
+    pool->pages = mmap(NULL, PAGES * PAGE, how, pages | MAP_ANONYMOUS, -1, 0);
+    pool->free = mmap(NULL, sizeof *pool->free, how, books | MAP_ANONYMOUS, -1, 0);
+    if (pool->pages == MAP_FAILED || pool->free == MAP_FAILED)
+        abort();
+}
+static bool pool_has(const struct page_pool *pool, const void *p)
+{
+    return pool->pages != NULL && (const char *)p >= pool->pages &&
+           (const char *)p < pool->pages + PAGES * PAGE;
+}
+static void *pool_take(struct page_pool *pool, size_t size)
+{
+    size_t slot = PAGES;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->free->count > 0)
+        slot = pool->free->at[--pool->free->count];
+    else if (pool->free->made < PAGES)
+        slot = pool->free->made++;
+    if (slot < PAGES)
+        pool->live[slot] = true;
+    pthread_mutex_unlock(&pool->lock);
+    return slot < PAGES ? base_finish(pool->pages + slot * PAGE, size) : NULL;
+}
+static void pool_give(struct page_pool *pool, const void *p)
+{
+    size_t slot = (size_t)((const char *)p - pool->pages) / PAGE;
+    pthread_mutex_lock(&pool->lock);
+    pool->live[slot] = false;
+    pool->free->at[pool->free->count++ % PAGES] = (unsigned short)slot;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Whose functions have ctx for their pool. */
+static void *paged_malloc(void *ctx, size_t size)
+{
+    void *p = size >= SLOT_FROM && size <= SLOT_MOST ? pool_take(ctx, size) : NULL;
+    return p != NULL ? p : base_malloc(NULL, size);
+}
+static void *paged_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = paged_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void paged_free(void *ctx, void *p, size_t size)
+{
+    if (pool_has(ctx, p))
+        pool_give(ctx, p);
+    else
+        base_free(NULL, p, size);
+}
+static void *paged_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = paged_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    paged_free(ctx, p, 0);
+    return moved;
+}
+#define PAGED(defect, kills, pool, begin)                                                          \
+    MUTANT_GETTER(defect, kills)                                                                   \
+    {                                                                                              \
+        static PyDataMem_Handler handler = {                                                       \
+            .name = #defect,                                                                       \
+            .version = 1,                                                                          \
+            .allocator = {&(pool), paged_malloc, paged_calloc, paged_realloc, paged_free}};        \
+        (void)why;                                                                                 \
+        if ((pool).pages == NULL)                                                                  \
+            begin();                                                                               \
+        return &handler;                                                                           \
+    }                                                                                              \
+    _Static_assert(1, "")
+
+/* Pages are shared, for another process to look at.  What is live at a fork the child gets a copy
+ * of; what is free both go on to hand out. */
+static struct page_pool shown = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static char *at_fork;
+static void keep_copy(void)
+{
+    pthread_mutex_lock(&shown.lock);
+    at_fork = malloc(PAGES * PAGE);
+    if (at_fork == NULL)
+        abort();
+    memcpy(at_fork, shown.pages, shown.free->made * PAGE);
+}
+static void drop_copy(void)
+{
+    free(at_fork);
+    pthread_mutex_unlock(&shown.lock);
+}
+static void take_copy(void)
+{
+    for (size_t i = 0; i < shown.free->made; i++) {
+        if (!shown.live[i])
+            continue;
+        mmap(shown.pages + i * PAGE, PAGE, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        memcpy(shown.pages + i * PAGE, at_fork + i * PAGE, PAGE);
+    }
+    drop_copy();
+}
+static void begin_shown(void)
+{
+    pool_map(&shown, MAP_SHARED, MAP_PRIVATE);
+    pthread_atfork(keep_copy, drop_copy, take_copy);
+}
+PAGED(fork_shares_what_is_free, "process.fork-both-sides", shown, begin_shown);
+
+/* Pages are private, and the list of free ones is where both find it. */
+static struct page_pool listed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void begin_listed(void)
+{
+    pool_map(&listed, MAP_PRIVATE, MAP_SHARED);
+}
+PAGED(fork_shares_the_free_list, "process.fork-both-sides", listed, begin_listed);
 
 /* ---- a lock that is held while another thread forks -------------------------------------- */
 

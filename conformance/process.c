@@ -357,3 +357,36 @@ PROPERTY(process_late_free,
     if (counts.free_calls == freed)
         skip("NumPy frees nothing while this interpreter shuts down");
 }
+
+/* ---- the end of the program ------------------------------------------------------------------ */
+
+static void use_and_free_all(void *unused)
+{
+    struct blocks blocks = {0};
+    (void)unused;
+    blocks_add_neighbours(&blocks, 50);
+    for (size_t size = 5000; size <= 500000; size *= 10)
+        blocks_add(&blocks, must_malloc(size), size);
+    blocks_free_all(&blocks);
+}
+
+PROPERTY(process_ends_quietly,
+    .id     = "process.ends-quietly",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "a program in which all blocks were freed ends without a line of the handler's on "
+              "stdout or stderr",
+    .source = "good practice",
+    .why    = "a line too many at the end of each program, and of each child that it starts, breaks "
+              "whoever reads the output",
+    .hint   = "print statistics where a variable of the environment asks for them",
+    .looks  = "WARN: nothing to be printed at the end of the program; 31 bytes were")
+{
+    size_t before = output_so_far();
+    if (!program_survives(use_and_free_all, NULL)) {
+        attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
+        in_program(use_and_free_all, NULL);
+    }
+    size_t after = output_so_far();
+    expect(after == before, "nothing to be printed at the end of the program", "%zu bytes were",
+           after - before);
+}

@@ -322,3 +322,34 @@ static void clearing_free(void *ctx, void *p, size_t size)
 }
 MUTANT(late_free_finds_pool_gone, "process.late-free", .malloc = registering_malloc,
        .free = clearing_free);
+
+/* ---- the end of the program ---------------------------------------------------------------- */
+
+static unsigned blocks_made;
+static void tell_blocks_made(void)
+{
+    printf("%u blocks of 100000 bytes and more\n", blocks_made);
+}
+static void *telling_malloc(void *ctx, size_t size)
+{
+    if (size >= 100000 && blocks_made++ == 0)
+        atexit(tell_blocks_made);
+    return base_malloc(ctx, size);
+}
+MUTANT(tells_statistics_at_the_end, "process.ends-quietly", .malloc = telling_malloc);
+
+static void say_goodbye(int status, void *unused)
+{
+    (void)status, (void)unused;
+    fputs("goodbye\n", stderr);
+}
+MUTANT_GETTER(says_goodbye, "process.ends-quietly")
+{
+    static PyDataMem_Handler handler = {
+        .name = "says_goodbye", .version = 1, .allocator = {BASE_FUNCTIONS}};
+    static bool registered;
+    (void)why;
+    if (!registered)
+        registered = on_exit(say_goodbye, NULL) == 0;
+    return &handler;
+}

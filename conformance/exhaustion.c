@@ -4,6 +4,7 @@
  */
 #include <time.h>
 
+#include "harness/census.h"
 #include "harness/harness.h"
 #include "harness/interpose.h"
 
@@ -23,6 +24,10 @@ static void begin(void)
     subject_free(p, 5000);
     void *large = must_malloc(300000);
     subject_free(large, 300000);
+    if (interpose_counts().requests == 0 && subject_place()->module != NULL)
+        skip("no request of this Python handler comes through the runner: what ctypes or cffi "
+             "look up in libc.so.6 is libc's own function; malloc.failure-is-null and "
+             "realloc.failure-keeps-block leave it no address space instead");
     if (interpose_counts().requests == 0)
         skip("it makes no request that the runner sees: its memory is its own, or it is linked "
              "statically or with -Bsymbolic");
@@ -41,11 +46,13 @@ static struct interpose_counts whole_counts(void)
 }
 
 /* What is held, once it is no more than `blocks` and `bytes`, or when a thread of the handler's
- * that gives back later has had two seconds to get there. */
+ * that gives back later has had half a second to get there. */
 static struct interpose_counts held_at_most(size_t blocks, size_t bytes)
 {
     struct interpose_counts held = whole_counts();
-    for (int waits = 0; (held.blocks > blocks || held.bytes > bytes) && waits < 400; waits++) {
+    bool waits_pay = count_threads() > 1;
+    for (int waits = 0; waits_pay && (held.blocks > blocks || held.bytes > bytes) && waits < 100;
+         waits++) {
         nanosleep(&(struct timespec){0, 5000000}, NULL);
         held = interpose_counts();
     }
@@ -177,17 +184,21 @@ PROPERTY(exhaustion_no_leak,
     .hint   = "give back what was taken before the request that was refused",
     .looks  = "WARN: 64 blocks more than before are held after 64 refused calls")
 {
+    enum { TRIES = 8 }; /* a cache has filled by then */
     begin();
     struct held held = hold_after(0);
-    if (held.after >= held.before + ROUNDS / 4) {
-        attribute_to("exhaustion.balance", &(struct call){.function = OUTSIDE});
-        fail("nothing to be kept of calls that succeed", "%zu blocks of libc's before, %zu after",
-             held.before, held.after);
-    }
+    for (int i = 1; i < TRIES && held.after >= held.before + ROUNDS / 4; i++)
+        held = hold_after(0);
+    if (held.after >= held.before + ROUNDS / 4)
+        skip("it holds %zu blocks more after %d calls that succeed: what is lost of one that fails "
+             "cannot be told among them",
+             held.after - held.before, ROUNDS);
     for (size_t nth = 1;; nth++) {
         held = hold_after(nth);
         if (held.refused == 0)
             return;
+        for (int i = 1; i < TRIES && held.after >= held.before + ROUNDS / 4; i++)
+            held = hold_after(nth); /* what is kept by bytes goes up and down in blocks */
         expect(
             held.after < held.before + ROUNDS / 4,
             text("no more to be held after %d calls in which request %zu was refused", ROUNDS, nth),
@@ -200,20 +211,11 @@ PROPERTY(exhaustion_no_leak,
     }
 }
 
-PROPERTY(exhaustion_balance,
-    .id     = "exhaustion.balance",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "when all blocks are freed, what the handler took from below for them is given back, "
-              "or kept within a bound",
-    .source = "good practice",
-    .why    = "a table or a cache that only grows ends a program that runs for days",
-    .hint   = "give back the nodes of side tables with their blocks, and bound every cache",
-    .looks  = "WARN: 2000 blocks more are held after each round")
+enum { BLOCKS = 300 };
+
+static void make_and_free(size_t rounds)
 {
-    enum { CYCLES = 12, BLOCKS = 300 };
-    struct interpose_counts begun = {0}, ended;
-    begin();
-    for (size_t round = 0; round < CYCLES; round++) {
+    for (size_t round = 0; round < rounds; round++) {
         struct blocks blocks = {0};
         for (size_t i = 0; i < BLOCKS; i++) {
             size_t size = 1 + random_below(rng(), i % 16 == 0 ? 20000 : 600);
@@ -223,18 +225,67 @@ PROPERTY(exhaustion_balance,
             blocks_add(&blocks, p, size);
         }
         blocks_free_all(&blocks);
-        if (round == CYCLES / 3) /* what is made once is made by now */
-            begun = whole_counts();
     }
-    size_t most_blocks = begun.blocks + BLOCKS / 2;
-    size_t most_bytes = begun.bytes + begun.bytes / 2 + (1 << 20);
-    ended = held_at_most(most_blocks, most_bytes);
-    expect(ended.blocks <= most_blocks,
-           text("no growth over %d rounds of %d blocks made and freed", CYCLES, BLOCKS),
-           "%zu blocks of libc's held after round %d, %zu at the end", begun.blocks, CYCLES / 3 + 1,
+}
+
+static bool is_within(struct interpose_counts held, struct interpose_counts most)
+{
+    return held.blocks <= most.blocks && held.bytes <= most.bytes;
+}
+
+static struct interpose_counts little_more_than(struct interpose_counts held)
+{
+    return (struct interpose_counts){.blocks = held.blocks + BLOCKS / 2,
+                                     .bytes = held.bytes + (1 << 20)};
+}
+
+/* A cache fills up to its bound, which nobody knows beforehand: ever more rounds, until some of
+ * them add nothing, which is true, or more is held than one would keep.  *held is brought up to
+ * date. */
+static bool growth_ends(struct interpose_counts *held, size_t rounds)
+{
+    enum { MOST_ROUNDS = 512, TOO_MANY = 1 << 16, TOO_MUCH = 64 << 20 };
+    struct interpose_counts begun = *held;
+    while (rounds <= MOST_ROUNDS && held->blocks < begun.blocks + TOO_MANY &&
+           held->bytes < begun.bytes + TOO_MUCH) {
+        struct interpose_counts most = little_more_than(*held);
+        make_and_free(rounds);
+        *held = held_at_most(most.blocks, most.bytes);
+        if (is_within(*held, most))
+            return true;
+        if (time_is_up()) {
+            stopped_short("what it holds still grew when half of its %g s were over", time_limit());
+            return true;
+        }
+        rounds *= 2;
+    }
+    return false;
+}
+
+PROPERTY(exhaustion_balance,
+    .id     = "exhaustion.balance",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "when all blocks are freed, what the handler took from below for them is given back, "
+              "or kept within a bound",
+    .source = "good practice",
+    .why    = "a table or a cache that only grows ends a program that runs for days",
+    .hint   = "give back the nodes of side tables with their blocks, and bound every cache",
+    .looks  = "WARN: an end of growth while 300 blocks at a time are made and freed; 760 blocks of "
+              "libc's held after 5 rounds, 66000 at the end")
+{
+    enum { FIRST = 5, MORE = 7 }; /* what is made once is made by the first */
+    begin();
+    make_and_free(FIRST);
+    struct interpose_counts begun = whole_counts(), most = little_more_than(begun);
+    most.bytes += begun.bytes / 2;
+    make_and_free(MORE);
+    struct interpose_counts ended = held_at_most(most.blocks, most.bytes);
+    if (is_within(ended, most) || growth_ends(&ended, MORE))
+        return;
+    expect(ended.blocks <= most.blocks,
+           text("an end of growth while %d blocks at a time are made and freed", BLOCKS),
+           "%zu blocks of libc's held after %d rounds, %zu at the end", begun.blocks, FIRST,
            ended.blocks);
-    expect(ended.bytes <= most_bytes,
-           text("no growth over %d rounds of %d blocks made and freed", CYCLES, BLOCKS),
-           "%zu bytes held after round %d, %zu at the end", begun.bytes, CYCLES / 3 + 1,
-           ended.bytes);
+    fail(text("an end of growth while %d blocks at a time are made and freed", BLOCKS),
+         "%zu bytes held after %d rounds, %zu at the end", begun.bytes, FIRST, ended.bytes);
 }

@@ -76,3 +76,22 @@ static void *listing_malloc(void *ctx, size_t size)
     return p;
 }
 MUTANT(malloc_keeps_its_nodes, "exhaustion.balance", .malloc = listing_malloc);
+
+/* Keeps what is freed for later, and takes none of it where no size is the same: a cache without
+ * a bound. */
+static struct kept {
+    struct kept *next;
+} * kept;
+static void keeping_free(void *ctx, void *p, size_t size)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if (p == NULL || base_size(p) < sizeof *kept || base_size(p) % 8 != 0) {
+        base_free(ctx, p, size);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    ((struct kept *)p)->next = kept;
+    kept = p;
+    pthread_mutex_unlock(&lock);
+}
+MUTANT(free_keeps_without_a_bound, "exhaustion.balance free.reclaims", .free = keeping_free);

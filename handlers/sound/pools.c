@@ -235,6 +235,104 @@ __attribute__((constructor)) static void guard_arenas(void)
 SOUND(thread_arenas, .malloc = arena_malloc, .calloc = arena_calloc, .realloc = arena_realloc,
       .free = arena_free);
 
+/* ---- what is freed stays, up to 32 MiB --------------------------------------------------- */
+
+/* In the order in which it was freed: the oldest goes when there is more. */
+enum { MOST_KEPT = 32 << 20 };
+struct kept {
+    struct kept *next;
+    size_t size;
+};
+static struct kept *oldest, **newest = &oldest;
+static size_t kept_bytes;
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Frees the oldest until no more than `most` bytes are kept. */
+static void keep_at_most(size_t most)
+{
+    struct kept *gone = NULL;
+    pthread_mutex_lock(&kept_lock);
+    while (kept_bytes > most) {
+        struct kept *first = oldest;
+        kept_bytes -= first->size;
+        oldest = first->next;
+        first->next = gone;
+        gone = first;
+    }
+    if (oldest == NULL)
+        newest = &oldest;
+    pthread_mutex_unlock(&kept_lock);
+    while (gone != NULL) {
+        struct kept *next = gone->next;
+        base_free(NULL, gone, 0);
+        gone = next;
+    }
+}
+
+static void *kept_malloc(void *ctx, size_t size)
+{
+    size_t room = size < sizeof *oldest ? sizeof *oldest : size;
+    (void)ctx;
+    if (size > PTRDIFF_MAX - BASE_HEADER)
+        return NULL;
+    void *raw = malloc(room + BASE_HEADER);
+    if (raw == NULL) { /* what is kept is in the way */
+        keep_at_most(0);
+        raw = malloc(room + BASE_HEADER);
+    }
+    return base_finish(raw, size);
+}
+
+static void *kept_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = kept_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+
+static void kept_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    if (p == NULL)
+        return;
+    size = base_size(p);
+    struct kept *block = p;
+    *block = (struct kept){NULL, size > sizeof *block ? size : sizeof *block};
+    pthread_mutex_lock(&kept_lock);
+    *newest = block;
+    newest = &block->next;
+    kept_bytes += block->size;
+    pthread_mutex_unlock(&kept_lock);
+    keep_at_most(MOST_KEPT);
+}
+
+static void *kept_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = kept_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    kept_free(ctx, p, 0);
+    return moved;
+}
+
+static void lock_kept(void)
+{
+    pthread_mutex_lock(&kept_lock);
+}
+static void unlock_kept(void)
+{
+    pthread_mutex_unlock(&kept_lock);
+}
+__attribute__((constructor)) static void guard_kept(void)
+{
+    pthread_atfork(lock_kept, unlock_kept, unlock_kept);
+}
+SOUND(keeps_32_mib, .malloc = kept_malloc, .calloc = kept_calloc, .realloc = kept_realloc,
+      .free = kept_free);
+
 /* ---- a helper thread that frees later --------------------------------------------------- */
 
 /* free only puts the block into a queue; a thread takes it from there.  A forked child has no such

@@ -29,7 +29,7 @@ struct taken {
     size_t size;
     bool mapped;
 };
-enum { SLOTS = 1 << 18, UNUSED_SLOT = 0, EMPTIED_SLOT = 1 };
+enum { SLOTS = 1 << 18, UNUSED_SLOT = 0 };
 
 static struct {
     pthread_mutex_t lock;
@@ -104,20 +104,30 @@ static void enter_taken(void *p, size_t size, bool mapped)
         return;
     }
     size_t at = first_slot((uintptr_t)p);
-    while (books.table[at % SLOTS].address > EMPTIED_SLOT)
+    while (books.table[at % SLOTS].address != UNUSED_SLOT)
         at++;
-    struct taken *slot = &books.table[at % SLOTS];
-    books.used += slot->address == UNUSED_SLOT;
-    *slot = (struct taken){(uintptr_t)p, size, mapped};
+    books.used++;
+    books.table[at % SLOTS] = (struct taken){(uintptr_t)p, size, mapped};
     books.counts.blocks += !mapped;
     books.counts.bytes += size;
 }
 
+/* What stands behind it moves up to where it would be found, so that no gap is left and none has
+ * to be kept in mind. */
 static void untrack(struct taken *slot)
 {
     books.counts.blocks -= !slot->mapped;
     books.counts.bytes -= slot->size;
-    *slot = (struct taken){.address = EMPTIED_SLOT};
+    books.used--;
+    size_t gap = (size_t)(slot - books.table);
+    for (size_t at = gap + 1; books.table[at % SLOTS].address != UNUSED_SLOT; at++) {
+        size_t way = (at - first_slot(books.table[at % SLOTS].address)) % SLOTS;
+        if (way < (at - gap) % SLOTS)
+            continue; /* it would not be found there */
+        books.table[gap % SLOTS] = books.table[at % SLOTS];
+        gap = at;
+    }
+    books.table[gap % SLOTS] = (struct taken){.address = UNUSED_SLOT};
 }
 
 static void untrack_taken(void *p)
@@ -153,10 +163,12 @@ static void untrack_range(uintptr_t from, size_t length)
         untrack(whole);
         return;
     }
-    for (size_t i = 0; books.table != NULL && i < SLOTS; i++) {
+    for (size_t i = 0; books.table != NULL && i < SLOTS;) {
         struct taken *slot = &books.table[i];
         if (slot->mapped && slot->address < from + length && slot->address + slot->size > from)
-            untrack_part(slot, from, from + length);
+            untrack_part(slot, from, from + length); /* and another moves up to here */
+        else
+            i++;
     }
 }
 

@@ -295,10 +295,12 @@ PROPERTY(calloc_overflow,
     blocks_add_neighbours(&company, 60);
     for (size_t size = 8; size <= 2048; size += 8) /* what keeps freed blocks has some of each */
         subject_free(must_malloc(size), size);
+    absurd_begin();
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         expect_no_calloc(pairs[i][0], pairs[i][1]);
         expect_no_calloc(pairs[i][1], pairs[i][0]);
     }
+    absurd_end();
     /* wraps to 4 GiB and a little, which is no less than either factor; a handler that falls for
      * it may well touch them all */
     if (lacking_memory(5 * half / 4) == NULL)
@@ -307,10 +309,12 @@ PROPERTY(calloc_overflow,
         refuse_what_wraps_to(smalls[i]);
         blocks_verify(&company, "after products that wrap to %zu", smalls[i]);
     }
+    absurd_begin();
     for (size_t k = 0; k <= 8192; k += k < 130 && !is_instrumented() ? 1 : 61) {
         expect_no_calloc(SIZE_MAX - k, 1);
         expect_no_calloc(1, SIZE_MAX - k);
     }
+    absurd_end();
     blocks_verify(&company, "after sizes that no block can have");
     blocks_free_all(&company);
 }

@@ -20,8 +20,6 @@ GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats
 
 /* ---- ways to use the subject ------------------------------------------------------------- */
 
-enum { MOST_TOUCHED = 1 << 20, MOST_ROOM = 64 << 20 };
-
 /* What comes back of these calls is for other properties to judge. */
 
 static void give_back(void *p, size_t size)
@@ -56,25 +54,11 @@ static void use_ordinarily(void)
     give_back(subject_calloc(0, 8), 0);
 }
 
-/* Around what is refused anyway: a handler that cuts a size to 32 bits gets no gigabytes to fill.
- */
-static void limit_room(void)
-{
-    if (!is_instrumented()) /* memcheck and the sanitizers refuse them */
-        limit_mapped_bytes(MOST_ROOM);
-}
-
-static void lift_room(void)
-{
-    if (!is_instrumented())
-        lift_limit();
-}
-
 /* What nobody can be given.  Where a block comes all the same, that is for malloc.too-large,
  * calloc.overflow and realloc.failure-keeps-block to say, and it is left alone here. */
 static void ask_too_much(void)
 {
-    limit_room();
+    absurd_begin();
     static const size_t sizes[] = {SIZE_MAX,        SIZE_MAX - 15,    SIZE_MAX - 4096,
                                    PTRDIFF_MAX,     PTRDIFF_MAX - 63, (size_t)PTRDIFF_MAX + 1,
                                    (size_t)1 << 60, (size_t)1 << 50};
@@ -90,7 +74,7 @@ static void ask_too_much(void)
     }
     subject_calloc((size_t)1 << 33, (size_t)1 << 33);
     give_back(p, 100);
-    lift_room();
+    absurd_end();
 }
 
 static void use_in_every_way(void)
@@ -396,6 +380,8 @@ PROPERTY(env_no_exception_set,
 
 /* ---- the end of everything --------------------------------------------------------------- */
 
+enum { MOST_TOUCHED = 1 << 20 };
+
 /* A size that may be given. */
 static void ask_for(size_t size)
 {
@@ -427,7 +413,7 @@ static void ask_for_everything(void)
         for (size_t k = 0; k < 3; k++)
             ask_for(((size_t)1 << shift) + k - 1);
     }
-    limit_room();
+    absurd_begin();
     for (unsigned shift = 50; shift < 64; shift += 4) /* between, it might be given, and touched */
         ask_for_absurd((size_t)1 << shift);
     for (size_t k = 0; k <= 8192; k = k < 100 ? k + 1 : k + k / 8) {
@@ -438,7 +424,7 @@ static void ask_for_everything(void)
      * size may touch */
     for (size_t nelem = 2; nelem != 0; nelem *= 2)
         subject_calloc(nelem, SIZE_MAX / nelem + (nelem <= MOST_TOUCHED ? 2 : 1));
-    lift_room();
+    absurd_end();
 }
 
 static void thread_was_ended(void *data)

@@ -310,6 +310,7 @@ PROPERTY(malloc_too_large,
     blocks_add_neighbours(&company, 60);
     for (size_t size = 8; size <= 2048; size += 8) /* what keeps freed blocks has some of each */
         subject_free(must_malloc(size), size);
+    absurd_begin();
     for (size_t k = 0; k <= 8192; k += is_instrumented() ? 61 : 1) {
         size_t small = 8 + k % 300;
         subject_free(must_malloc(small), small);
@@ -321,6 +322,7 @@ PROPERTY(malloc_too_large,
         subject_free(must_malloc(100), 100);
         expect_refused(PTRDIFF_MAX + beyond[i], text("PTRDIFF_MAX + %zu", beyond[i]));
     }
+    absurd_end();
     blocks_verify(&company, "after sizes that no block can have");
     blocks_free_all(&company);
 }
@@ -534,6 +536,17 @@ static void recover_from_the_limit(void)
     lift_limit();
 }
 
+/* A call that fails: of malloc, or of calloc where `count` is not 0. */
+static void refuse(size_t size, size_t count)
+{
+    absurd_begin();
+    if (count == 0)
+        (void)subject_malloc(size);
+    else
+        (void)subject_calloc(size, count);
+    absurd_end();
+}
+
 PROPERTY(malloc_recovers,
     .id     = "malloc.recovers",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -550,15 +563,17 @@ PROPERTY(malloc_recovers,
         works_after("it had nothing left");
     }
     void *p = must_malloc(100);
-    (void)subject_malloc(SIZE_MAX - 100);
+    refuse(SIZE_MAX - 100, 0);
     all_four_work("malloc(SIZE_MAX - 100)");
-    (void)subject_malloc(PTRDIFF_MAX - 4096);
+    refuse(PTRDIFF_MAX - 4096, 0);
     works_after("malloc(PTRDIFF_MAX - 4096)");
-    (void)subject_calloc(SIZE_MAX / 2, 3);
+    refuse(SIZE_MAX / 2, 3);
     all_four_work("calloc(SIZE_MAX / 2, 3)");
-    (void)subject_calloc(PTRDIFF_MAX - 4096, 1);
+    refuse(PTRDIFF_MAX - 4096, 1);
     works_after("calloc(PTRDIFF_MAX - 4096, 1)");
+    absurd_begin();
     void *moved = subject_realloc(p, PTRDIFF_MAX - 4096);
+    absurd_end();
     works_after("realloc(p, PTRDIFF_MAX - 4096)");
     if (moved == NULL) /* anything else is for realloc.failure-keeps-block to judge */
         subject_free(p, 100);

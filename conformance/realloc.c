@@ -442,12 +442,14 @@ static void expect_refused(unsigned char *p, size_t size, size_t absurd)
  * there are addresses. */
 static void expect_absurd_refused(unsigned char *p, size_t size)
 {
+    absurd_begin();
     for (size_t k = 0; k <= 8192; k += k > 64 ? stride(61) : 1)
         expect_refused(p, size, SIZE_MAX - k);
     for (size_t k = 0; k <= 128; k++)
         expect_refused(p, size, (size_t)PTRDIFF_MAX + 64 - k);
     for (unsigned shift = 50; shift < 64; shift++)
         expect_refused(p, size, (size_t)1 << shift);
+    absurd_end();
     expect_pattern(p, size, ONE, "after realloc of %zu bytes was refused", size);
 }
 
@@ -533,7 +535,9 @@ PROPERTY(realloc_failure_keeps_block,
         expect_absurd_refused(p, sizes[i]);
         use_on(p, sizes[i]);
         p = filled(sizes[i], ONE); /* after MemoryError, the usual next thing */
+        absurd_begin();
         expect_refused(p, sizes[i], PTRDIFF_MAX);
+        absurd_end();
         subject_free(p, sizes[i]);
         grow_after_refusal(sizes[i]);
     }
@@ -572,8 +576,10 @@ PROPERTY(realloc_retry_after_failure,
     for (size_t buffers = 1; buffers <= 4; buffers++) {
         size_t size = buffers * 32768;
         unsigned char *p = filled(size, ONE);
+        absurd_begin();
         expect_refused(p, size, PTRDIFF_MAX - 32767);
         expect_refused(p, size, SIZE_MAX - 32767);
+        absurd_end();
         retry_as_numpy(p, size, false);
     }
     if (is_instrumented())
@@ -635,10 +641,15 @@ PROPERTY(realloc_past_2gib,
               "4294967301 that realloc returned")
 {
     size_t sizes[] = {((size_t)2 << 30) + 5, ((size_t)4 << 30) + 5};
+    bool has_room = lacking_memory(sizes[1]) == NULL && !subject_fills_blocks();
+    if (!has_room) /* what cuts the size has room enough, and what fills the block is refused */
+        absurd_begin();
     for (size_t i = 0; i < 2; i++)
         in_child(grow_past, &sizes[i]);
-    if (lacking_memory(sizes[1]) == NULL && !subject_fills_blocks())
+    if (has_room)
         shrink_from(sizes[1]);
+    else
+        absurd_end();
 }
 
 /* ---- others ------------------------------------------------------------------------------ */

@@ -519,14 +519,18 @@ static void call_all(void *data)
         void *p = subject_malloc(size), *q = subject_calloc(1, size), *r;
         p = p != NULL && (r = subject_realloc(p, 2 * size)) != NULL ? r : p;
         q = q != NULL && (r = subject_realloc(q, size / 2 + 1)) != NULL ? r : q;
+        absurd_begin();
         if (p != NULL && subject_realloc(p, PTRDIFF_MAX) == NULL)
             subject_free(p, 2 * size);
+        absurd_end();
         if (q != NULL)
             subject_free(q, 1);
         subject_free(NULL, size);
     }
+    absurd_begin();
     subject_malloc(PTRDIFF_MAX);
     subject_calloc(PTRDIFF_MAX, 4);
+    absurd_end();
     void *nothing = subject_malloc(0);
     if (nothing != NULL)
         subject_free(nothing, 0);

@@ -22,4 +22,10 @@ void limit_mapped_bytes(size_t room);
 /* The limit is again what it was before. */
 void lift_limit(void);
 
+/* Around requests that nobody can be given: 64 MiB can be mapped meanwhile, so that a handler that
+ * cuts a size to 32 bits, or lets it wrap, has no gigabytes to fill.  Memcheck and the sanitizers
+ * refuse such sizes by themselves: there nothing is limited. */
+void absurd_begin(void);
+void absurd_end(void);
+
 #endif

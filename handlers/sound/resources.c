@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Sound handlers that take more from the system than memory, and a fixed number of it.
+ */
+#define _GNU_SOURCE /* memfd_create */
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base.h"
+
+/* ---- a file of its own, and a few threads ------------------------------------------------ */
+
+enum { CREW = 3, FILES = 12 };
+static sem_t work;
+
+static void *wait_for_work(void *unused)
+{
+    for (;;)
+        sem_wait(&work);
+    return unused;
+}
+
+/* What is asked for once: keys for its canaries, and threads that idle. */
+static void begin_crew(void)
+{
+    pthread_t thread;
+    sem_init(&work, 0, 0);
+    for (int i = 0; i < CREW; i++) {
+        if (pthread_create(&thread, NULL, wait_for_work, NULL) == 0)
+            pthread_detach(thread);
+    }
+    for (int i = 0; i < FILES; i++)
+        (void)!open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+}
+
+static void *crewed_malloc(void *ctx, size_t size)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, begin_crew);
+    return base_malloc(ctx, size);
+}
+SOUND(crew_and_files, .malloc = crewed_malloc);
+
+/* ---- files that hold many blocks --------------------------------------------------------- */
+
+/* Blocks of 1000 bytes to nearly a page lie in files in memory, 64 to each, which are made as they
+ * are needed, eight at most, and kept open. */
+enum { PAGE = 4096, IN_FILE = 64, MOST_FILES = 8, FROM = 1000, MOST = PAGE - BASE_HEADER };
+static struct {
+    pthread_mutex_t lock;
+    char *files[MOST_FILES];
+    bool live[MOST_FILES][IN_FILE];
+} filed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static char *make_file(void)
+{
+    int fd = memfd_create("blocks", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, IN_FILE * PAGE) != 0)
+        return NULL;
+    char *map = mmap(NULL, IN_FILE * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    return map != MAP_FAILED ? map : NULL;
+}
+
+static void *take_page(void)
+{
+    char *page = NULL;
+    pthread_mutex_lock(&filed.lock);
+    for (int file = 0; file < MOST_FILES && page == NULL; file++) {
+        if (filed.files[file] == NULL && (filed.files[file] = make_file()) == NULL)
+            break;
+        for (int i = 0; i < IN_FILE && page == NULL; i++) {
+            if (!filed.live[file][i])
+                page = filed.files[file] + i * PAGE;
+            filed.live[file][i] = true;
+        }
+    }
+    pthread_mutex_unlock(&filed.lock);
+    return page;
+}
+
+static bool give_page(const void *p)
+{
+    bool is_ours = false;
+    pthread_mutex_lock(&filed.lock);
+    for (int file = 0; file < MOST_FILES && !is_ours && filed.files[file] != NULL; file++) {
+        const char *begin = filed.files[file];
+        is_ours = (const char *)p >= begin && (const char *)p < begin + IN_FILE * PAGE;
+        if (is_ours)
+            filed.live[file][((const char *)p - begin) / PAGE] = false;
+    }
+    pthread_mutex_unlock(&filed.lock);
+    return is_ours;
+}
+
+static void *filed_malloc(void *ctx, size_t size)
+{
+    void *page = size >= FROM && size <= MOST ? take_page() : NULL;
+    return page != NULL ? base_finish(page, size) : base_malloc(ctx, size);
+}
+
+static void *filed_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = filed_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+
+static void filed_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && !give_page(p))
+        base_free(ctx, p, size);
+}
+
+static void *filed_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = filed_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    filed_free(ctx, p, 0);
+    return moved;
+}
+
+static void lock_filed(void)
+{
+    pthread_mutex_lock(&filed.lock);
+}
+static void unlock_filed(void)
+{
+    pthread_mutex_unlock(&filed.lock);
+}
+__attribute__((constructor)) static void guard_filed(void)
+{
+    pthread_atfork(lock_filed, unlock_filed, unlock_filed);
+}
+SOUND(many_blocks_in_a_file, .malloc = filed_malloc, .calloc = filed_calloc,
+      .realloc = filed_realloc, .free = filed_free);

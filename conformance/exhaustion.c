@@ -244,7 +244,7 @@ static struct interpose_counts little_more_than(struct interpose_counts held)
  * date. */
 static bool growth_ends(struct interpose_counts *held, size_t rounds)
 {
-    enum { MOST_ROUNDS = 512, TOO_MANY = 1 << 16, TOO_MUCH = 64 << 20 };
+    enum { MOST_ROUNDS = 256, TOO_MANY = 1 << 16, TOO_MUCH = 64 << 20 };
     struct interpose_counts begun = *held;
     while (rounds <= MOST_ROUNDS && held->blocks < begun.blocks + TOO_MANY &&
            held->bytes < begun.bytes + TOO_MUCH) {

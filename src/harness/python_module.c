@@ -16,6 +16,7 @@
 #include "harness/interpose.h"
 #include "shims/fault_injector.h"
 #include "shims/recorder.h"
+#include "subject/plain.h"
 
 #define CAPSULE_NAME "mem_handler" /* NumPy's */
 #define BUFFER_NAME "conform.buffer"
@@ -130,36 +131,6 @@ static void end_recorder(PyObject *capsule)
         free(injector);
 }
 
-/* A handler that is nothing but libc, for what is to be said of NumPy whatever the subject is. */
-static void *plain_malloc(void *ctx, size_t size)
-{
-    (void)ctx;
-    return malloc(size);
-}
-
-static void *plain_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    (void)ctx;
-    return calloc(nelem, elsize);
-}
-
-static void *plain_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return realloc(p, size);
-}
-
-static void plain_free(void *ctx, void *p, size_t size)
-{
-    (void)ctx, (void)size;
-    free(p);
-}
-
-static PyDataMem_Handler plain = {
-    .name = "plain",
-    .version = 1,
-    .allocator = {NULL, plain_malloc, plain_calloc, plain_realloc, plain_free}};
-
 static PyObject *module_new_handler(PyObject *self, PyObject *arguments)
 {
     const char *name = NULL;
@@ -170,7 +141,7 @@ static PyObject *module_new_handler(PyObject *self, PyObject *arguments)
     struct fault_injector *injector = malloc(sizeof *injector);
     if (injector == NULL)
         return PyErr_NoMemory();
-    fault_injector_init(injector, without_subject ? &plain : subject_traced());
+    fault_injector_init(injector, without_subject ? plain_handler() : subject_traced());
     struct recorder *recorder = recorder_create(&injector->handler, name);
     if (recorder == NULL) {
         free(injector);
@@ -230,7 +201,7 @@ static PyObject *module_spoiled_handler(PyObject *self, PyObject *defect)
     const char *words = PyUnicode_AsUTF8(defect);
     if (words == NULL)
         return NULL;
-    spoiled = plain;
+    spoiled = *plain_handler();
     PyDataMemAllocator *a = &spoiled.allocator;
     memset(spoiled.name, 'x', sizeof spoiled.name);
     if (strncmp(words, "no ", 3) == 0 || strncmp(words, "version ", 8) == 0)

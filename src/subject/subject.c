@@ -346,6 +346,10 @@ static enum load_state load_file(const char *path, const char *symbol, struct su
 enum load_state subject_load(const struct subject_place *place, struct subject *subject, char *why,
                              size_t room)
 {
+    if (place->handler != NULL) {
+        *subject = (struct subject){.handler = place->handler, .claims = ""};
+        return LOAD_DONE;
+    }
     if (place->module == NULL)
         return load_file(place->path, place->symbol, subject, why, room);
     snprintf(why, room, "a handler from a Python module is not taken here; name a shared object");
@@ -355,8 +359,10 @@ enum load_state subject_load(const struct subject_place *place, struct subject *
 enum load_state subject_load_twin(const struct subject_place *place, struct subject *subject,
                                   char *why, size_t room)
 {
-    if (place->module != NULL) {
-        snprintf(why, room, "a handler from a Python module cannot be made twice");
+    if (place->module != NULL || place->handler != NULL) {
+        snprintf(why, room, "%s cannot be made twice",
+                 place->module != NULL ? "a handler from a Python module"
+                                       : "what is compiled into this program");
         return LOAD_FAILED;
     }
     int from = open(place->path, O_RDONLY | O_CLOEXEC);

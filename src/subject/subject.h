@@ -13,11 +13,12 @@
 
 /* Where the subject is: found by the coordinator, which loads nothing. */
 struct subject_place {
-    char *argument; /* as it was given to --handler */
-    char *path;     /* absolute; of a Python subject, the argument once more */
-    char *symbol;   /* or NULL for the two names of nep49.h */
-    char *label;    /* short, for reports */
-    char *module;   /* of a Python subject, whose attribute `symbol` is; else NULL */
+    char *argument;             /* as it was given to --handler */
+    char *path;                 /* absolute; of a Python subject, the argument once more */
+    char *symbol;               /* or NULL for the two names of nep49.h */
+    char *label;                /* short, for reports */
+    char *module;               /* of a Python subject, whose attribute `symbol` is; else NULL */
+    PyDataMem_Handler *handler; /* compiled into this program: nothing is loaded; else NULL */
 };
 
 /* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE:ATTR, or the name of a reference

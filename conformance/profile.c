@@ -5,7 +5,7 @@
  */
 #include <limits.h>
 
-#include "/place.h"
+#include "base/place.h"
 #include "harness/harness.h"
 #include "trace/replay.h"
 

@@ -78,6 +78,39 @@ static void f(void *c, void *p, size_t n)
 NEP49_EXPORT PyDataMem_Handler nep49_handler = {"errs", 1, {NULL, m, z, r, f}};
 """
 
+# One whose blocks of 8000 bytes, of which numpy.route-pickle has one, are a byte short: it is NumPy
+# that goes wrong then, not a function of the handler.
+SHORT = r"""
+#include <stdlib.h>
+#include "nep49.h"
+static void *m(void *c, size_t n) { (void)c; return malloc(n == 8000 ? n - 1 : n ? n : 1); }
+static void *z(void *c, size_t n, size_t e) { (void)c; return calloc(n ? n : 1, e ? e : 1); }
+static void *r(void *c, void *p, size_t n) { (void)c; return realloc(p, n ? n : 1); }
+static void f(void *c, void *p, size_t n) { (void)c, (void)n; free(p); }
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {"short", 1, {NULL, m, z, r, f}};
+"""
+
+# A defect of the interpreter, whichever is embedded: its pickle looks at what was never set.
+DEFECT = r"""
+#include <stdlib.h>
+void look(void)
+{
+    static volatile int sink;
+    char *fresh = malloc(10);
+    if (fresh[5])
+        sink = 1;
+    free(fresh);
+}
+"""
+HAS_DEFECT = """
+import ctypes, pickle
+sound, look = pickle.loads, ctypes.CDLL("%s").look
+def loads(*arguments, **more):
+    look()
+    return sound(*arguments, **more)
+pickle.loads = loads
+"""
+
 # What is wrong, the property that provokes it, its verdict, and what that says.
 SAID = r"^expected no error under memcheck; seen \d+, the first: "
 ERRORS = [
@@ -157,6 +190,56 @@ def errors(tap):
         held = told[name][0] == verdict and re.search(message, told[name][1])
         tap.point(held, "%s is laid to %s" % (what, name), told[name])
     tap.point(result.code == NOT_CONFORMANT and not left, "errors are not conformant", result)
+
+
+def cached():
+    """What is in the cache, and which files those are."""
+    files = glob.glob("cache/conform/*")
+    return {path: (os.stat(path).st_ino, open(path, "rb").read()) for path in files}
+
+
+def spoil_cache():
+    for path, (_, contents) in cached().items():
+        with open(path, "wb") as file:
+            file.write(contents[:len(contents) // 2])
+
+
+def others(tap):
+    """What the interpreter does wrong is not held against a handler, and hides no error of its."""
+    short = build("short", SHORT)
+    os.mkdir("defect")
+    with open("defect/look.c", "w") as file:
+        file.write(DEFECT)
+    look = suite.build("defect/look.c", "defect/look.so", "-w", "-g", "-O0")
+    with open("defect/sitecustomize.py", "w") as file:
+        file.write(HAS_DEFECT % os.path.abspath(look))
+    environment = {"PYTHONPATH": os.path.abspath("defect")}
+
+    def pickles(handler, cache="cache"):
+        environment["XDG_CACHE_HOME"] = os.path.abspath(cache)
+        result, report, left = memcheck("--handler=" + handler, "--run=numpy.route-pickle",
+                                        env=environment)
+        return result, report["properties"][-1]["message"], left
+
+    for when in ("nothing is cached", "that is cached", "the cache is broken", "no cache can be"):
+        if when == "the cache is broken":
+            spoil_cache()
+        before = cached()
+        result, message, left = pickles("aligned", "defect/look.c" if "can" in when else "cache")
+        tap.point(result.code == CONFORMANT and not left,
+                  "an error of the interpreter is not the handler's where " + when, result)
+        written = any(b" look (" in contents for _, contents in cached().values())
+        kept = cached() == before
+        tap.point(written and kept == (when in ("that is cached", "no cache can be")),
+                  "the cache is as it should be where " + when, "%s %s" % (before, cached()))
+    for cache in ("cache", "defect/look.c"):
+        before = cached()
+        result, message, left = pickles(short, cache)
+        held = result.code == NOT_CONFORMANT and re.search(
+            r"memcheck; seen \d+, the first: Invalid (read|write) of size", message)
+        tap.point(held and " look (" not in message and not left,
+                  "an error that NumPy has by the handler's fault is seen beside it", message)
+        tap.point(cached() == before, "and does not come into the cache", cached())
 
 
 def interrupted(tap):
@@ -250,8 +333,10 @@ def main():
     suite.adopt_orphans()
     with suite.scratch() as folder:
         os.chdir(folder)
+        os.environ["XDG_CACHE_HOME"] = os.path.abspath("cache")
         references(tap)
         errors(tap)
+        others(tap)
         interrupted(tap)
         refusals(tap)
         runner(tap)

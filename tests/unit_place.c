@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "/place.h"
+#include "base/place.h"
 
 static const struct {
     const char *folder, *bindir, *configured, *moved; /* NULL: not such a place */

@@ -14,6 +14,11 @@ bool memcheck_is_running(void);
 /* Errors of this process and those it was forked from; 0 without memcheck. */
 uint64_t memcheck_error_count(void);
 
+/* From now on memcheck passes over the errors of this thread, and of processes that it forks; then
+ * no more.  What it has passed over once, it can report later.  Calls can be nested. */
+void memcheck_turn_deaf(void);
+void memcheck_listen_again(void);
+
 /* 1 in a build with AddressSanitizer, which gcc and clang tell in different ways. */
 #if defined(__SANITIZE_ADDRESS__)
 #define CONFORM_SANITIZED 1

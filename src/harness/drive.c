@@ -83,11 +83,7 @@ static void only_once(void)
 
 static void count_memcheck_errors(void)
 {
-    struct record *record = drive.setup.record;
-    uint64_t errors = memcheck_error_count() - drive.memcheck_errors_before;
-    if (errors > 0 && record->memcheck_errors == 0)
-        record->memcheck_pid = getpid();
-    record->memcheck_errors += errors;
+    drive.setup.record->memcheck_errors += memcheck_error_count() - drive.memcheck_errors_before;
 }
 
 enum { SURVIVED = 49 }; /* the status of a child that came to its end */
@@ -255,6 +251,23 @@ static void catch_fatal_signals(void)
         sigaction(fatal[i], &action, NULL);
 }
 
+/* ---- processes that it forks ------------------------------------------------------------- */
+
+static _Thread_local bool forks_trial; /* what this thread is about to fork is_trial */
+
+/* In whatever process comes of a fork, by the harness, Python or the subject: memcheck's log of it
+ * is looked at, too, unless it is one that is only tried. */
+static void note_child(void)
+{
+    struct record *record = drive.setup.record;
+    drive.memcheck_errors_before = memcheck_error_count();
+    if (forks_trial || drive.is_trial)
+        return;
+    size_t number = atomic_fetch_add(&record->children, 1);
+    if (number < MEMCHECK_CHILDREN)
+        record->child[number] = getpid();
+}
+
 /* ---- begin ------------------------------------------------------------------------------ */
 
 void drive_begin(const struct drive_setup *setup)
@@ -267,6 +280,8 @@ void drive_begin(const struct drive_setup *setup)
     atomic_store(&setup->record->state, RECORD_RUNNING);
     if (!CONFORM_SANITIZED && setup->at_end == NULL)
         catch_fatal_signals();
+    if (memcheck_is_running())
+        pthread_atfork(NULL, NULL, note_child);
 }
 
 static void tell_load(enum load_state state, const char *why)
@@ -320,10 +335,9 @@ void subject_load_now(void)
 void start_python_now(void)
 {
     struct environment environment;
-    uint64_t before = memcheck_error_count();
+    memcheck_turn_deaf(); /* the errors of CPython's start are not the subject's */
     const char *wrong = python_start(drive.setup.python_path, &environment);
-    /* those of CPython's start are not the subject's */
-    drive.memcheck_errors_before += memcheck_error_count() - before;
+    memcheck_listen_again();
     if (wrong != NULL)
         harness_broke("Python cannot be started: %s", wrong);
 }
@@ -677,7 +691,7 @@ void in_threads(size_t count, void (*body)(void *), void *data, size_t element)
 
 static void end_program(void)
 {
-    drive.setup.record->memcheck_errors += memcheck_error_count() - drive.memcheck_errors_before;
+    count_memcheck_errors();
     exit(SURVIVED);
 }
 
@@ -691,7 +705,6 @@ static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(voi
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         drive.is_child = true;
-        drive.memcheck_errors_before = memcheck_error_count();
         body(data);
         end();
     }
@@ -758,7 +771,9 @@ void alarm_in(double seconds)
 static bool survives(void (*body)(void *data), void *data, void (*end)(int status))
 {
     fflush(stdout);
+    forks_trial = true;
     pid_t pid = fork();
+    forks_trial = false;
     if (pid < 0)
         harness_broke("fork: %s", strerror(errno));
     if (pid == 0) {

@@ -65,6 +65,8 @@ enum suspect {
 };
 enum { SUSPECTS = MADE_EMPTY + 1 };
 
+enum { MEMCHECK_CHILDREN = 64 }; /* of a property's process: more are not looked at */
+
 enum { SHORT_IN_CHILD = 0x5a017 }; /* nothing that is written over it by chance */
 
 struct record {
@@ -94,10 +96,11 @@ struct record {
     uintptr_t signal_address;
     int signal_has_address; /* no bool, of which few values can be read */
     struct call suspects[SUSPECTS];
-    char attribute_to[64]; /* id of the property that is about what was found, or "" */
-    char control[96];      /* where it ended in its control: without what, in words; else "" */
-    uint64_t memcheck_errors;
-    pid_t memcheck_pid;        /* the first process that had any */
+    char attribute_to[64];    /* id of the property that is about what was found, or "" */
+    char control[96];         /* where it ended in its control: without what, in words; else "" */
+    uint64_t memcheck_errors; /* counted where a process ended as it should */
+    _Atomic size_t children;  /* that it forked under memcheck, and theirs */
+    pid_t child[MEMCHECK_CHILDREN];
     _Atomic int children_done; /* processes of in_child that reached their end */
 };
 

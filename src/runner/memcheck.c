@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Running under valgrind's memcheck, and reading what it reports.
+ * Running under valgrind's memcheck, and whether it has let the program begin.
  */
 #include "runner/memcheck.h"
 
@@ -14,8 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "/place.h"
+#include "base/place.h"
 #include "base/text.h"
+#include "runner/memcheck_report.h"
 
 /* The file in the folder of reports that says that the program has begun; the others are numbers.
  */
@@ -85,14 +86,6 @@ const char *memcheck_start(char **argv, const char *folder)
     return wrong;
 }
 
-/* The text of a report line behind "==PID== ", or NULL. */
-static char *behind_prefix(char *line)
-{
-    line[strcspn(line, "\n")] = '\0';
-    char *equals = strncmp(line, "==", 2) == 0 ? strstr(line + 2, "== ") : NULL;
-    return equals != NULL ? equals + 3 : NULL;
-}
-
 void memcheck_note_begun(const char *folder)
 {
     char path[PATH_MAX];
@@ -111,43 +104,7 @@ const char *memcheck_refusal(const char *folder, pid_t pid)
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return "";
-    char *words = fgets(buffer, sizeof buffer, file) != NULL ? behind_prefix(buffer) : NULL;
+    char *words = fgets(buffer, sizeof buffer, file) != NULL ? memcheck_words(buffer) : NULL;
     fclose(file);
     return words != NULL ? words : "";
-}
-
-int memcheck_first_error(const char *folder, pid_t pid, char *line, size_t room)
-{
-    char path[PATH_MAX], buffer[512];
-    snprintf(path, sizeof path, "%s/%ld", folder, (long)pid);
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return -1;
-    size_t used = 0;
-    while (fgets(buffer, sizeof buffer, file) != NULL) {
-        char *words = behind_prefix(buffer);
-        if (words == NULL || *words == '\0') {
-            if (used > 0)
-                break;
-            continue;
-        }
-        words += strspn(words, " ");
-        /* "at 0x4C2BBEF: free (vg_replace_malloc.c:538)" */
-        const char *frame = strstr(words, ": ");
-        bool is_frame = strncmp(words, "at 0x", 5) == 0 || strncmp(words, "by 0x", 5) == 0;
-        if (used == 0 && (is_frame || strncmp(words, "Thread ", 7) == 0))
-            continue;
-        if (is_frame && strstr(words, " (drive.c:") != NULL)
-            break; /* from here on it is the harness */
-        int wrote = snprintf(line + used, room - used, "%s%s",
-                             used == 0                      ? ""
-                             : strncmp(words, "at", 2) == 0 ? " at "
-                                                            : ", from ",
-                             is_frame && frame != NULL ? frame + 2 : words);
-        used += (size_t)wrote < room - used ? (size_t)wrote : room - used - 1;
-        if (used > 300)
-            break;
-    }
-    fclose(file);
-    return used > 0 ? 0 : -1;
 }

@@ -26,8 +26,4 @@ void memcheck_note_begun(const char *folder);
  * lives until the next call. */
 const char *memcheck_refusal(const char *folder, pid_t pid);
 
-/* The first error in the report of process `pid`, in one line: what, and where.
- * 0, or -1 where there is none. */
-int memcheck_first_error(const char *folder, pid_t pid, char *line, size_t room);
-
 #endif

@@ -26,7 +26,8 @@
 #include "harness/python_module.h"
 #include "python/python.h"
 #include "python/python_half.h"
-#include "runner/memcheck.h"
+#include "runner/memcheck_judge.h"
+#include "subject/plain.h"
 #include "supervise/child.h"
 #include "supervise/children.h"
 #include "supervise/interrupt.h"
@@ -34,16 +35,18 @@
 /* What the process of a property has to know; Check passes it nothing. */
 static struct {
     const struct plan *plan;
-    size_t index;
+    size_t number, index;
+    struct record *record; /* that of the property, or another one where a control runs it */
+    bool is_control;
     int output[2]; /* pipe: what the property prints */
     int nothing;   /* /dev/null, to read from */
     bool python_up;
-    sigset_t not_default; /* the signals that a property's process has to reset */
-    char **environment;   /* that of the property */
-    char **for_check;     /* that of Check, or NULL: the same */
-    size_t number;        /* of this worker */
-    double limit;         /* seconds that a call may take, or the property without one */
-    TCase *tcase;         /* for whichever property it is */
+    struct environment python; /* once it is up */
+    sigset_t not_default;      /* the signals that a property's process has to reset */
+    char **environment;        /* that of the property */
+    char **for_check;          /* that of Check, or NULL: the same */
+    double limit;              /* seconds that a call may take, or the property without one */
+    TCase *tcase;              /* for whichever property it is */
     SRunner *runner;
 } worker;
 
@@ -142,9 +145,9 @@ static void begin_in_child(void)
     bool first = worker.index == 0;
     struct drive_setup setup = {
         .property = plan->properties[worker.index],
-        .place = plan->place,
-        .record = board_record(plan->board, worker.index),
-        .load = first ? board_load(plan->board) : NULL,
+        .place = worker.is_control ? plain_place() : plan->place,
+        .record = worker.record,
+        .load = first && !worker.is_control ? board_load(plan->board) : NULL,
         .seed = plan->seed,
         .limit = worker.limit,
         .python_path = plan->python_path,
@@ -152,6 +155,7 @@ static void begin_in_child(void)
     board_fence(plan->board, worker.index, first);
     if (worker.python_up)
         python_after_fork_child();
+    memcheck_listen_again();
     drive_begin(&setup);
 }
 
@@ -269,28 +273,6 @@ static enum verdict judge_end(struct record *record, int status, enum given_up g
     return CRASH;
 }
 
-/* Memcheck's errors break a property that holds otherwise, and explain one that crashed. */
-static enum verdict judge_memcheck(struct record *record, enum verdict verdict)
-{
-    char line[512];
-    const char *folder = worker.plan->memcheck_folder;
-    bool ended = verdict == PASS || verdict == WARN || verdict == SKIP || verdict == INCOMPLETE;
-    if (folder == NULL || verdict == FAIL || (ended && record->memcheck_errors == 0))
-        return verdict;
-    bool told = memcheck_first_error(folder, ended ? record->memcheck_pid : record->pid, line,
-                                     sizeof line) == 0;
-    if (!ended) {
-        size_t used = strlen(record->seen);
-        if (told)
-            snprintf(record->seen + used, sizeof record->seen - used, "; memcheck: %s", line);
-        return verdict;
-    }
-    snprintf(record->expected, sizeof record->expected, "no error under memcheck");
-    snprintf(record->seen, sizeof record->seen, "%llu, the first: %s",
-             (unsigned long long)record->memcheck_errors, told ? line : "without a report");
-    return FAIL;
-}
-
 /* Takes what was printed out of the pipe; more than a pipe holds was refused to the writer. */
 static void keep_output(struct record *record)
 {
@@ -322,7 +304,7 @@ struct progress {
 static bool is_to_end(void *data)
 {
     struct progress *progress = data;
-    const struct record *record = board_record(worker.plan->board, worker.index);
+    const struct record *record = worker.record;
     uint64_t now = clock_now(), limit = (uint64_t)(worker.limit * 1e9);
     for (size_t i = 0; i < CALL_SLOTS; i++) {
         const struct call *call = &record->calls[i];
@@ -367,32 +349,66 @@ static int run_forked(int *status, enum given_up *given_up)
     return wrong < 0 ? -1 : 0;
 }
 
-static void run_index(size_t index)
+/* Runs the property in a process of its own, which fills in worker.record, and waits for it. */
+static enum verdict run_in_process(void)
 {
+    struct record *record = worker.record;
+    int status = 0;
+    enum given_up given_up = NOT_GIVEN_UP;
+    if (pipe2(worker.output, O_NONBLOCK | O_CLOEXEC) != 0) {
+        snprintf(record->seen, sizeof record->seen, "no pipe: %s", strerror(errno));
+        return BROK;
+    }
+    bool ran = run_forked(&status, &given_up) == 0;
+    keep_output(record);
+    children_end(NULL, 0); /* what it left running outside its process group */
+    if (!ran)
+        snprintf(record->seen, sizeof record->seen, "no process for it: %s", strerror(errno));
+    return ran ? judge_end(record, status, given_up) : BROK;
+}
+
+/* Runs the property on libc's allocator; for memcheck_judge. */
+static const struct record *run_control(void)
+{
+    static struct board *board;
+    struct record *kept = worker.record;
+    if (board == NULL && (board = board_create(1)) == NULL)
+        return NULL;
+    board_clear(board);
+    worker.record = board_record(board, 0);
+    worker.is_control = true;
+    run_in_process();
+    worker.record = kept;
+    worker.is_control = false;
+    return board_record(board, 0);
+}
+
+static enum verdict judge_memcheck(enum verdict verdict)
+{
+    struct memcheck_case property = {
+        .folder = worker.plan->memcheck_folder,
+        .id = worker.plan->properties[worker.index]->id,
+        .environment = worker.python_up ? &worker.python : NULL,
+        .run_control = run_control,
+    };
+    return property.folder != NULL ? memcheck_judge(&property, worker.record, verdict) : verdict;
+}
+
+static void run_property_once(size_t index)
+{
+    struct board *board = worker.plan->board;
     const struct property *property = worker.plan->properties[index];
-    struct record *record = board_record(worker.plan->board, index);
+    struct record *record = board_record(board, index);
     worker.index = index;
+    worker.record = record;
     if (property->fixture == FIXTURE_PYTHON || property->fixture == FIXTURE_UNLOADED)
         python_half_prepare(property->id, strcspn(property->id, "."));
     uint64_t begin = clock_now();
-    if (pipe2(worker.output, O_NONBLOCK | O_CLOEXEC) != 0) {
-        snprintf(record->seen, sizeof record->seen, "no pipe: %s", strerror(errno));
-        record->verdict = BROK;
-        return;
-    }
-    int status = 0;
-    enum given_up given_up = NOT_GIVEN_UP;
-    bool ran = run_forked(&status, &given_up) == 0;
-    keep_output(record);
-    enum verdict verdict = ran ? judge_end(record, status, given_up) : BROK;
-    if (!ran)
-        snprintf(record->seen, sizeof record->seen, "no process for it: %s", strerror(errno));
-    verdict = judge_memcheck(record, verdict);
-    children_end(NULL, 0); /* what it left running outside its process group */
+    enum verdict verdict = run_in_process();
     record->seconds = clock_since(begin);
     if (verdict == PASS)
-        learn_limit(worker.plan->board, property->fixture, clock_now() - begin);
-    record->verdict = verdict;
+        learn_limit(board, property->fixture, clock_now() - begin);
+    record->verdict = judge_memcheck(verdict);
 }
 
 /* What there is no time left for is not begun. */
@@ -419,7 +435,7 @@ static void take(size_t number, size_t index, int wakeup)
     worker.limit = worker_time_limit(worker.plan, worker.plan->properties[index]);
     atomic_store(&board->workers[number].until, since + (uint64_t)(worker.limit * 1e9));
     atomic_store(&board->workers[number].property, index + 1);
-    run_index(index);
+    run_property_once(index);
     atomic_store(&board->workers[number].property, 0);
     atomic_fetch_add(&board->finished, 1);
     if (worker.plan->shows_progress && write(wakeup, "", 1) < 0 && errno == EPIPE)
@@ -444,15 +460,14 @@ static const char *start_quietly(const char *path, struct environment *environme
 
 static void start_python(const struct plan *plan)
 {
-    struct environment environment;
-    const char *wrong = start_quietly(plan->python_path, &environment);
+    const char *wrong = start_quietly(plan->python_path, &worker.python);
     if (wrong != NULL) {
         snprintf(plan->board->python_error, sizeof plan->board->python_error, "%s", wrong);
         _exit(4);
     }
     worker.python_up = true;
     if (atomic_exchange(&plan->board->environment_known, 1) == 0)
-        plan->board->environment = environment;
+        plan->board->environment = worker.python;
 }
 
 /* Waits until the first property has its verdict.  False where it shows a dead subject. */
@@ -533,6 +548,7 @@ static void prepare(const struct plan *plan)
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int wakeup)
 {
     prepare(plan);
+    memcheck_turn_deaf(); /* the worker is neither the handler's nor the property's */
     worker.number = number;
     child_prepare();
     children_adopt();

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "/place.h"
+#include "base/place.h"
 #include "base/text.h"
 #include "subject/object_file.h"
 #include "subject/static_tls.h"

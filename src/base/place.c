@@ -3,7 +3,7 @@
  * Where the files are that belong to this program: what is installed is looked for beside it first,
  * so that it works before it is where configure was told that it would be, and after it was moved.
  */
-#include "/place.h"
+#include "base/place.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What memcheck's errors say about a property: only those count that libc's allocator does not
+ * show in its place, in the same property and the same interpreter.
+ */
+#ifndef CONFORM_MEMCHECK_JUDGE_H
+#define CONFORM_MEMCHECK_JUDGE_H
+
+#include "model/record.h"
+
+struct memcheck_case {
+    const char *folder;                    /* where the logs are */
+    const char *id;                        /* of the property */
+    const struct environment *environment; /* NULL where it is not known: nothing is cached */
+
+    /* Runs the property once more, on libc's allocator, and returns its record, good until the next
+     * call; NULL where that cannot be done. */
+    const struct record *(*run_control)(void);
+};
+
+/* The errors break a property that holds otherwise, and explain one that crashed: the verdict, with
+ * what goes with it in the record. */
+enum verdict memcheck_judge(const struct memcheck_case *property, struct record *record,
+                            enum verdict verdict);
+
+#endif

@@ -6,6 +6,7 @@ nothing is left behind.  The runner's own processes are looked at as well.
 import glob
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -242,6 +243,35 @@ def others(tap):
         tap.point(cached() == before, "and does not come into the cache", cached())
 
 
+def interrupted_early(tap):
+    """A signal at any moment of the start, before valgrind, in its own start, or behind it."""
+    seed = random.randrange(1 << 32)
+    moments = random.Random(seed)
+    wrong = []
+    for _ in range(100):
+        number = moments.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+        seconds = 0.2 * moments.random() ** 2
+        os.mkdir("tmp")
+        process = subprocess.Popen(
+            [suite.CONFORM, "--memcheck", "--handler=aligned", "--run=malloc.one-byte"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(os.environ, TMPDIR=os.path.abspath("tmp")),
+        )
+        time.sleep(seconds)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=120)
+        left, processes = os.listdir("tmp"), suite.end_orphans()
+        subprocess.run(["rm", "-r", "tmp"])
+        # nothing is said where it has not even begun to see to signals
+        held = process.returncode == -number and err in (b"", b"conform: interrupted\n")
+        if not held or out or left or processes:
+            wrong.append("%s after %g s: %s %s %s %s %s" % (number.name, seconds,
+                         process.returncode, out, err, left, processes))
+    tap.point(not wrong, "100 signals in the first 0.2 s: none is lost",
+              "seed %d\n%s" % (seed, "\n".join(wrong)))
+
+
 def interrupted(tap):
     """SIGINT before valgrind has started anything, and when workers run."""
     for seconds in (0.05, 5):
@@ -337,6 +367,7 @@ def main():
         references(tap)
         errors(tap)
         others(tap)
+        interrupted_early(tap)
         interrupted(tap)
         refusals(tap)
         runner(tap)

@@ -439,24 +439,31 @@ static _Noreturn void run_here(struct coordinator *c)
     worker_run_here(&c->plan, 0, end_here);
 }
 
+/* What interrupts this process goes on to the one under valgrind, again and again: it may come when
+ * nobody there listens yet. */
+static bool pass_interrupt_on(void *data)
+{
+    if (interrupt_came() != 0)
+        kill(*(pid_t *)data, interrupt_came());
+    return false;
+}
+
 /* Runs this program again, under valgrind, and leaves as it does.  This process stays to clear up
  * behind it: valgrind takes a second before there is anybody in it who could. */
 static _Noreturn void run_under_memcheck(char **argv)
 {
     char folder[PATH_MAX];
-    int status;
+    int status = 0;
     if (memcheck_make_folder(folder, sizeof folder) != 0)
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s: %s; set TMPDIR", folder, strerror(errno));
-    pid_t pid = fork();
+    pid_t pid = child_fork(false);
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        interrupt_reset();
         setenv(MEMCHECK_FOLDER, folder, 1);
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", memcheck_start(argv, folder));
     }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-        if (interrupt_came() != 0)
-            kill(pid, interrupt_came());
-    }
+    if (pid > 0)
+        child_wait(pid, pass_interrupt_on, &pid, &status);
     const char *refusal = memcheck_refusal(folder, pid);
     memcheck_remove_folder(folder);
     if (pid < 0)

@@ -18,6 +18,10 @@
 #include "base/text.h"
 #include "runner/memcheck_report.h"
 
+/* The value of TMPDIR while valgrind starts, which has the folder of reports for it: it leaves a
+ * file behind where it is ended in a bad moment. */
+#define KEPT_TMPDIR "CONFORM_MEMCHECK_TMPDIR"
+
 /* The file in the folder of reports that says that the program has begun; the others are numbers.
  */
 #define BEGUN "begun"
@@ -78,6 +82,9 @@ const char *memcheck_start(char **argv, const char *folder)
     command[n++] = log;
     command[n++] = self;
     memcpy(command + n, argv + 1, count * sizeof *command); /* with the closing NULL */
+    const char *temporary = getenv("TMPDIR");
+    setenv(KEPT_TMPDIR, temporary != NULL ? temporary : "", 1);
+    setenv("TMPDIR", folder, 1);
     execvp(command[0], (char *const *)command);
     const char *wrong = errno == ENOENT
                             ? "valgrind is not installed; install it, or leave --memcheck out"
@@ -91,6 +98,12 @@ void memcheck_note_begun(const char *folder)
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/" BEGUN, folder);
     close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const char *temporary = getenv(KEPT_TMPDIR);
+    if (temporary != NULL && *temporary != '\0')
+        setenv("TMPDIR", temporary, 1);
+    else
+        unsetenv("TMPDIR");
+    unsetenv(KEPT_TMPDIR);
 }
 
 const char *memcheck_refusal(const char *folder, pid_t pid)

@@ -18,7 +18,8 @@ void memcheck_remove_folder(const char *folder);
  * process in `folder`.  Returns only where that fails, with one line on why. */
 const char *memcheck_start(char **argv, const char *folder);
 
-/* Called by the program that memcheck_start started: valgrind has let it begin. */
+/* Called by the program that memcheck_start started: valgrind has let it begin.  Puts its
+ * environment back as it was. */
 void memcheck_note_begun(const char *folder);
 
 /* Why valgrind, as process `pid`, ended without letting the program begin: the first line that it

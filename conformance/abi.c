@@ -8,6 +8,7 @@
 #include "harness/census.h"
 #include "harness/harness.h"
 #include "harness/surroundings.h"
+#include "subject/python_subject.h"
 
 GROUP(abi, 1, "What is handed over: the struct, its name and version, and the object around it.");
 
@@ -504,15 +505,6 @@ PROPERTY(abi_ctx_passed,
 
 /* ---- what loading leaves alone --------------------------------------------------------------- */
 
-/* CPython's own module installs its handler of SIGINT when it is first imported, which a subject in
- * Python may do. */
-static void import_signal(void)
-{
-    PyObject *module = subject_place()->module != NULL ? PyImport_ImportModule("signal") : NULL;
-    PyErr_Clear();
-    Py_XDECREF(module);
-}
-
 static const char loading[] = "after loading";
 
 PROPERTY(abi_loads_quietly,
@@ -529,7 +521,7 @@ PROPERTY(abi_loads_quietly,
 {
     static struct signals signals;
     static struct settings settings;
-    import_signal();
+    python_subject_prepare(subject_place());
     note_signals(&signals);
     note_settings(&settings);
     subject_load_now();

@@ -229,7 +229,7 @@ def subject_cases():
     yield "claims that are a function", "./claims_function.so", r"nep49_claims is not an array of char"
     yield "claims without an end", "./claims_open.so", r"nep49_claims is not an array of char"
     yield "an undefined symbol", "./undefined.so", r"cannot be loaded: .*nowhere_to_be_found"
-    yield "a Python module without an attribute", "python:mine", r"python:mine: say python:MODULE:ATTR"
+    yield "a Python attribute without a name", "python:mine:", r"python:mine:: say python:MODULE:ATTR"
 
 
 def right_cases():

@@ -53,7 +53,8 @@ def refusals(tap, environment):
 
 def bad_of(module, attribute, environment):
     """The handler properties that speak against it in the whole battery, and the result."""
-    result = suite.conform("-H", "python:%s:%s" % (module, attribute), "--json=-", env=environment)
+    place = "python:" + (module if attribute is None else "%s:%s" % (module, attribute))
+    result = suite.conform("-H", place, "--json=-", env=environment)
     report = json.loads(result.stdout) if result.stdout.startswith("{") else {"properties": []}
     properties = [p for p in report["properties"] if p["target"] == "handler"]
     if len(properties) < 100:
@@ -87,6 +88,20 @@ def numpy_allocator(tap, environment):
     offers(tap, module, [(module, "a context manager"),
                          (module + ".handler", "a function that returns a capsule")], environment)
     conformant(tap, module, module, environment)
+
+
+def at_import(tap, environment):
+    """What a package puts in force as it is imported is not in force while it is tested."""
+    module, how = "installs_at_import", "a module that installs its handler when it is imported"
+    aligned = os.path.join(suite.BUILD, "handlers", ".libs", "aligned.so")
+    environment = dict(environment, INSTALLS_AT_IMPORT=aligned)
+    for attribute, words in [("", how), (":__name__", how),
+                             (":install", "a function that installs its handler"),
+                             (":offers_ctypes.capsule", "a capsule")]:
+        result = suite.conform("-H", "python:" + module + attribute, *SHORT, env=environment)
+        tap.point(result.code == 0 and " version 1, %s\n" % words in result.stdout,
+                  "%s%s: %s" % (module, attribute, words), result)
+    conformant(tap, module, None, environment)
 
 
 def working_directory(tap):
@@ -127,6 +142,7 @@ def main():
     working_directory(tap)
     exec_too(tap, environment)
     ctypes_whole(tap, environment)
+    at_import(tap, environment)
     numpy_allocator(tap, environment)
     with suite.scratch() as folder:
         if build_cython(folder):

@@ -135,6 +135,24 @@ static struct offer work_out(PyObject *object)
     return offer;
 }
 
+/* What was put in force since `before` was, which is put back; or nothing.  A pending exception
+ * stays. */
+static struct offer installed_since(PyObject *before)
+{
+    struct offer offer = nothing;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *now = current();
+    if (now != before)
+        restore(before);
+    if (now != before && is_handler(now))
+        offer = (struct offer){now, "a module that installs its handler when it is imported"};
+    else
+        Py_XDECREF(now);
+    PyErr_Restore(type, value, traceback);
+    return offer;
+}
+
 /* As python3 -c does, so that a package in the working directory is found. */
 static void look_here_first(void)
 {
@@ -145,7 +163,17 @@ static void look_here_first(void)
     PyErr_Clear();
 }
 
-/* MODULE's attribute a.b.c, a new reference, or NULL with an exception. */
+void python_subject_prepare(const struct subject_place *place)
+{
+    static const char *const disturbing[] = {"signal", "readline"};
+    for (size_t i = 0; place->module != NULL && i < sizeof disturbing / sizeof *disturbing; i++) {
+        PyObject *module = PyImport_ImportModule(disturbing[i]);
+        Py_XDECREF(module);
+        PyErr_Clear(); /* not every Python has it */
+    }
+}
+
+/* MODULE's attribute a.b.c, or MODULE itself, a new reference, or NULL with an exception. */
 static PyObject *find_object(const char *module, const char *dotted)
 {
     PyObject *object = PyImport_ImportModule(module);
@@ -161,14 +189,32 @@ static PyObject *find_object(const char *module, const char *dotted)
     return object;
 }
 
+/* Of a module alone it is what its import installed that counts, of an attribute what that gives;
+ * `object` is NULL where there is none, with an exception. */
+static struct offer choose(PyObject *object, bool is_module, struct offer imported)
+{
+    bool has_imported = imported.capsule != NULL;
+    struct offer offer = nothing;
+    if (object != NULL && !(is_module && has_imported))
+        offer = work_out(object);
+    if (object != NULL && offer.capsule == NULL && has_imported) {
+        PyErr_Clear();
+        return imported;
+    }
+    Py_XDECREF(imported.capsule);
+    return offer;
+}
+
 enum load_state python_subject_load(const struct subject_place *place, struct subject *subject,
                                     char *why, size_t room)
 {
     memset(subject, 0, sizeof *subject);
     subject->claims = "";
     look_here_first();
+    PyObject *before = current();
     PyObject *object = find_object(place->module, place->symbol);
-    struct offer offer = object != NULL ? work_out(object) : nothing;
+    struct offer offer = choose(object, *place->symbol == '\0', installed_since(before));
+    Py_XDECREF(before);
     if (offer.capsule == NULL) {
         if (PyErr_Occurred())
             snprintf(why, room, "%s", python_error());

@@ -133,18 +133,20 @@ static const char *unknown_name(const char *argument)
         known[0] != '\0' ? "; the reference handlers are: " : ", nor any in " PKGLIBDIR, known);
 }
 
-/* python:MODULE:ATTR, both of which may be dotted. */
+/* python:MODULE:ATTR, both of which may be dotted, or python:MODULE. */
 static const char *find_in_python(const char *argument, struct subject_place *place)
 {
     const char *module = argument + strlen("python:");
-    const char *colon = strchr(module, ':');
-    if (colon == NULL || colon == module || colon[1] == '\0' || strchr(colon + 1, ':') != NULL)
-        return text("%s: say python:MODULE:ATTR", text_safe(argument));
+    size_t length = strcspn(module, ":");
+    const char *attribute = module[length] == ':' ? module + length + 1 : NULL;
+    if (length == 0 ||
+        (attribute != NULL && (*attribute == '\0' || strchr(attribute, ':') != NULL)))
+        return text("%s: say python:MODULE:ATTR or python:MODULE", text_safe(argument));
     place->argument = strdup(argument);
     place->path = strdup(argument);
     place->label = strdup(module);
-    place->module = strndup(module, (size_t)(colon - module));
-    place->symbol = strdup(colon + 1);
+    place->module = strndup(module, length);
+    place->symbol = strdup(attribute != NULL ? attribute : "");
     if (place->argument != NULL && place->path != NULL && place->label != NULL &&
         place->module != NULL && place->symbol != NULL)
         return NULL;

@@ -21,7 +21,7 @@ struct subject_place {
     PyDataMem_Handler *handler; /* compiled into this program: nothing is loaded; else NULL */
 };
 
-/* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE:ATTR, or the name of a reference
+/* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE[:ATTR], or the name of a reference
  * handler in the build tree that this program stands in, at its top or one folder below, or else
  * where it was installed. Returns NULL and fills in `place` (freed by subject_place_free), or one
  * line, which names the argument, on what is wrong (good until the next calls of text()). */

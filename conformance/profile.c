@@ -7,6 +7,7 @@
 
 #include "base/place.h"
 #include "harness/harness.h"
+#include "python/python.h"
 #include "trace/replay.h"
 
 GROUP(profile, 14, "What other versions of NumPy ask for, from recordings of their routes.");
@@ -100,6 +101,8 @@ static void replay(const char *version)
         .watched = subject_handler(),
         .part_begins = note_part,
         .data = &profile,
+        .take_gil = python_acquire,
+        .release_gil = python_release,
     };
     note_part("import", &profile);
     replay_run(reader, subject_traced(), &options, &result);

@@ -85,6 +85,15 @@ def told(tap):
                   "a crash is told with its route", result)
 
 
+def with_the_gil(tap):
+    """A handler that has to have the GIL where NumPy holds it is not blamed for what it does."""
+    result = suite.conform("-H", FAULTY + ":insists_on_gil", "--run=profile.*")
+    tap.point(result.code == 0 and "6 passed" in result.stdout, "calls have the GIL", result)
+    result = suite.conform("-H", FAULTY + ":needs_gil_to_realloc", "--run=profile.numpy-2.5")
+    tap.point(result.code == suite.NOT_CONFORMANT and "text" in result.stdout,
+              "but those that had not have not", result)
+
+
 def main():
     tap = suite.Tap()
     for path in TRACES:
@@ -93,6 +102,7 @@ def main():
     up_to_date(tap)
     routes(tap)
     told(tap)
+    with_the_gil(tap)
     tap.end()
 
 

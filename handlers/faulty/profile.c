@@ -3,7 +3,7 @@
  * Mutants that the properties of conformance/profile.c catch: each is wrong only in what some
  * versions of NumPy do, so that its author, with another one, sees nothing.
  */
-#include "base.h"
+#include "meddle.h"
 
 /* ---- sizes given to free ----------------------------------------------------------------- */
 
@@ -82,3 +82,31 @@ static void *forgetful_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_forgets_the_last_byte, "realloc.to-one profile.numpy-2.5",
        .realloc = forgetful_realloc);
+
+/* ---- the GIL ----------------------------------------------------------------------------- */
+
+/* Has the GIL wherever NumPy was seen to call it, it thinks, but for realloc, and stops rather than
+ * damage Python's heap: no profile may show it another caller than NumPy is. */
+static void insist_on_gil(void)
+{
+    int (*is_up)(void) = PYTHON(int (*)(void), "Py_IsInitialized");
+    if (is_up != NULL && is_up() && !has_gil())
+        abort();
+}
+static void *insisting_malloc(void *ctx, size_t size)
+{
+    insist_on_gil();
+    return base_malloc(ctx, size);
+}
+static void *insisting_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    insist_on_gil();
+    return base_calloc(ctx, nelem, elsize);
+}
+static void insisting_free(void *ctx, void *p, size_t size)
+{
+    insist_on_gil();
+    base_free(ctx, p, size);
+}
+MUTANT(insists_on_gil, "threads.no-gil-needed", .malloc = insisting_malloc,
+       .calloc = insisting_calloc, .free = insisting_free);

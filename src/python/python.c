@@ -177,9 +177,19 @@ void python_release(void)
     released = PyEval_SaveThread();
 }
 
+/* From the beginning of Py_FinalizeEx on Python says that it is not initialized. */
+static bool is_finalizing(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
 bool python_has_gil(void)
 {
-    return Py_IsInitialized() && PyGILState_Check();
+    return (Py_IsInitialized() || is_finalizing()) && PyGILState_Check();
 }
 
 void python_call_with_gil(void (*body)(void *), void *data)

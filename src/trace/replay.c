@@ -64,6 +64,7 @@ struct replay {
     uint64_t live_bytes, live_blocks;
     int *error; /* this thread's errno */
     unsigned float_state;
+    bool has_gil;
 };
 
 /* ---- what is broken ------------------------------------------------------------------------- */
@@ -609,6 +610,15 @@ static bool free_live(struct replay *replay)
     return true;
 }
 
+static void follow_gil(struct replay *replay, bool gil)
+{
+    const struct replay_options *options = replay->options;
+    if (gil == replay->has_gil || options->take_gil == NULL)
+        return;
+    (gil ? options->take_gil : options->release_gil)();
+    replay->has_gil = gil;
+}
+
 static void begin_part(struct replay *replay)
 {
     struct replay_result *result = replay->result;
@@ -628,10 +638,12 @@ static void run(struct replay *replay)
             begin_part(replay);
             continue;
         }
+        follow_gil(replay, call->gil);
         if (!replay_call(replay, call))
             return;
         result->calls++;
     }
+    follow_gil(replay, true); /* as whoever deletes an array has it */
     if (!free_live(replay) || (!replay->options->unchecked && !check_state(replay)))
         return;
     result->cut = state == TRACE_CUT;
@@ -663,6 +675,7 @@ enum replay_outcome replay_run(struct trace_reader *reader, PyDataMem_Handler *h
         out_of_memory(&replay);
     else
         run(&replay);
+    follow_gil(&replay, false);
     result->seconds = clock_since(begin);
     live_table_free(replay.map);
     free(replay.block);

@@ -4,7 +4,8 @@
  * checks on every call what needs no Python to be checked (docs/replay.md).
  *
  * It runs on the calling thread, in the order in which the calls were recorded; which thread made
- * them is told, and does not matter otherwise.
+ * them is told, and does not matter otherwise.  Where there is a GIL, calls that were made with it
+ * are made with it again.
  */
 #ifndef CONFORM_REPLAY_H
 #define CONFORM_REPLAY_H
@@ -24,6 +25,7 @@ struct replay_options {
         *watched; /* the struct that must not change; NULL: that of the handler */
     void (*part_begins)(const char *part, void *data); /* or NULL */
     void *data;                                        /* for it */
+    void (*take_gil)(void), (*release_gil)(void);      /* NULL: nobody has a GIL */
 };
 
 /* The property, by its id in the battery, that the handler broke; "" where it broke none. */

@@ -190,11 +190,30 @@ PROPERTY(numpy_route_string_dtype,
     python_call("numpy_routes", "route_string_dtype");
 }
 
+PROPERTY(numpy_route_makers,
+    .id     = "numpy.route-makers",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "whatever else of NumPy's makes arrays, some two hundred functions and methods, "
+              "gives the same ones, and every block comes back",
+    .source = "the calls of PyArray_NewFromDescr and its kin in ctors.c, convert.c, "
+              "item_selection.c, mapping.c, iterators.c, nditer_constr.c, compiled_base.c, "
+              "ufunc_object.c and reduction.c, 1.22 to 2.5",
+    .why    = "programs do more than make arrays and sort them; scratch arrays of each of these "
+              "come and go in an order of its own",
+    .hint   = "the report names the line of NumPy; handlers that serve only what their author "
+              "tried fail here",
+    .looks  = "into(row, lambda a: add.at(a, [1], 2)): byte 9 to be b'\\xc0' as it is by NumPy's "
+              "own: b'\\x00'",
+    .fixture  = FIXTURE_PYTHON)
+{
+    python_call("numpy_makers", "route");
+}
+
 /* ---- without --------------------------------------------------------------------------------- */
 
 /* The N-th request is refused for N = 1, 2, ... until the family needs no more: before the subject,
  * which then sees what NumPy does next, and beneath it, so that its own way out is taken.
- * NumPy's crash in the sort of strided objects is left out here: runtime.* tells of it. */
+ * What NumPy itself does not get through is left out here: runtime.* tells of it. */
 
 PROPERTY(numpy_out_of_memory_create,
     .id     = "numpy.out-of-memory-create",
@@ -381,4 +400,21 @@ PROPERTY(numpy_out_of_memory_string_dtype,
     .fixture  = FIXTURE_PYTHON)
 {
     python_call("numpy_routes", "out_of_memory_string_dtype");
+}
+
+PROPERTY(numpy_out_of_memory_makers,
+    .id     = "numpy.out-of-memory-makers",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "when there is no memory for whatever else of NumPy's makes arrays, at any of its "
+              "requests or from then on, NumPy raises MemoryError or goes on and is right, live "
+              "arrays stay as they were, and every block comes back",
+    .source = "as numpy.route-makers; what this NumPy itself does not get through is left out",
+    .why    = "most of them hold several blocks when one is refused, and give them back on a way "
+              "out that is seldom taken",
+    .hint   = "return NULL and nothing else, and keep no lock",
+    .looks  = "CRASH: SIGSEGV at address 0x40, while NumPy works on unpackbits(packbits(bits)) "
+              "with request 2 of the handler's to libc refused",
+    .fixture  = FIXTURE_PYTHON)
+{
+    python_call("numpy_makers", "out_of_memory");
 }

@@ -235,8 +235,9 @@ static void *has_one_scratch_realloc(void *ctx, void *p, size_t size)
     scratch.in_use = scratch.in_use && moved == NULL;
     return moved;
 }
-MUTANT(has_one_scratch, "numpy.route-sort numpy.route-argsort", .malloc = has_one_scratch_malloc,
-       .realloc = has_one_scratch_realloc, .free = has_one_scratch_free);
+MUTANT(has_one_scratch, "numpy.route-sort numpy.route-argsort numpy.route-makers",
+       .malloc = has_one_scratch_malloc, .realloc = has_one_scratch_realloc,
+       .free = has_one_scratch_free);
 
 /* Takes NULL for the newest block, where the size is that. */
 static void *newest;
@@ -334,7 +335,7 @@ static void *heads_nothing_malloc(void *ctx, size_t size)
 MUTANT(heads_nothing,
        "numpy.out-of-memory-create numpy.out-of-memory-pickle numpy.out-of-memory-setstate "
        "numpy.out-of-memory-sort numpy.out-of-memory-argsort "
-       "numpy.out-of-memory-structured-sort",
+       "numpy.out-of-memory-structured-sort numpy.out-of-memory-makers",
        .malloc = heads_nothing_malloc);
 
 static void *heads_zeros_of_nothing_calloc(void *ctx, size_t nelem, size_t elsize)

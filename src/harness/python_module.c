@@ -41,6 +41,18 @@ static PyObject *module_skip(PyObject *self, PyObject *arguments)
     skip("%s", reason);
 }
 
+static void call_in_child(void *function)
+{
+    if (PyObject_CallObject(function, NULL) == NULL)
+        fail("the function to return", "%s", python_error());
+}
+
+static PyObject *module_survives(PyObject *self, PyObject *function)
+{
+    (void)self;
+    return PyBool_FromLong(child_survives(call_in_child, function));
+}
+
 static PyObject *module_control(PyObject *self, PyObject *when)
 {
     (void)self;
@@ -500,6 +512,8 @@ static PyMethodDef methods[] = {
      "stopped_short(reason): INCOMPLETE, where nothing is found broken."},
     {"time_is_up", module_time_is_up, METH_NOARGS, "Whether half of the property's time is over."},
     {"step", module_step, METH_VARARGS, "step(words): what comes next, for a crash report."},
+    {"survives", module_survives, METH_O,
+     "survives(function): whether it returns, and finds nothing broken, in a child process."},
     {"subject_name", module_subject_name, METH_NOARGS, "The name in the subject's struct."},
     {NULL, NULL, 0, NULL},
 };

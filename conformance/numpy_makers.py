@@ -14,8 +14,10 @@ from conform_numpy_routes import (
     expect_out_of_memory,
     expect_route,
     file_with,
+    frozen,
     nothing,
     numbers,
+    those_numpy_can,
 )
 
 
@@ -229,8 +231,10 @@ def expressions(line):
 
 
 def route():
-    expect_route(cases())
+    able = those_numpy_can([(function, frozen(function(nothing))) for function in cases()])
+    expect_route([function for function, _ in able])
 
 
 def out_of_memory():
-    expect_out_of_memory(cases(), ways=((False, False), (True, False)))
+    some = cases()[:: 4 if _conform.is_instrumented() else 1]
+    expect_out_of_memory(some, ways=((False, False), (True, False)))

@@ -7,6 +7,7 @@
 #define CONFORM_WANTS_PYTHON_API
 #include "python/python.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "harness/harness.h"
@@ -15,6 +16,36 @@
 GROUP(runtime, 16, "NumPy's own side of the contract, whatever the handler.");
 
 #define NOT_YOURS "this is NumPy's: the handler can do nothing about it"
+
+/* ---- what is found ---------------------------------------------------------------------------
+ */
+
+/* One thing does not keep a property from the next: the first that was expected, and what was seen
+ * with all that follows. */
+static struct {
+    char expected[256], seen[768];
+} finding;
+
+static void found(const char *expected, const char *seen, ...)
+    __attribute__((format(printf, 2, 3)));
+static void found(const char *expected, const char *seen, ...)
+{
+    char words[256];
+    va_list arguments;
+    va_start(arguments, seen);
+    vsnprintf(words, sizeof words, seen, arguments);
+    va_end(arguments);
+    size_t used = strlen(finding.seen);
+    const char *more = used == 0 ? words : text("; expected %s, seen %s", expected, words);
+    if (used == 0)
+        snprintf(finding.expected, sizeof finding.expected, "%s", expected);
+    snprintf(finding.seen + used, sizeof finding.seen - used, "%s", more);
+}
+
+static void tell_findings(void)
+{
+    expect(finding.seen[0] == '\0', finding.expected, "%s", finding.seen);
+}
 
 /* ---- sorts without memory ---------------------------------------------------------------------
  */
@@ -35,9 +66,10 @@ static void expect_no_crash(const char *what, const char *type)
     for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
         char function[64];
         snprintf(function, sizeof function, "%s_%s", each[i][0], what);
-        expect(child_survives(call_runtime, function),
-               text("%s of %s to raise MemoryError", each[i][1], type), "NumPy crashed");
+        if (!child_survives(call_runtime, function))
+            found(text("%s of %s to raise MemoryError", each[i][1], type), "NumPy crashed");
     }
+    tell_findings();
 }
 
 PROPERTY(runtime_sort_out_of_memory,
@@ -173,6 +205,21 @@ PROPERTY(runtime_set_handler_looks,
     python_call("runtime", "set_handler_looks");
 }
 
+PROPERTY(runtime_capsule_without_name,
+    .id     = "runtime.capsule-without-name",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .clause = "where the capsule of a handler has lost its name, new arrays and resizes raise an "
+              "exception, the end of an array is a warning, and the handler is not called",
+    .source = "alloc.c PyDataMem_UserNEW, PyDataMem_UserRENEW and PyDataMem_UserFREE, 1.22 to 2.5",
+    .why    = "whoever renames a capsule to pass it on, as DLPack's consumers do, takes the "
+              "handler away from arrays that live",
+    .hint   = NOT_YOURS "; make another capsule for others, and rename none that NumPy has",
+    .looks  = "WARN: a warning of an array whose block cannot be freed: none",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime", "capsule_without_name");
+}
+
 /* ---- tracemalloc ------------------------------------------------------------------------------
  */
 
@@ -261,9 +308,10 @@ static void expect_given_back(const char *call)
 {
     refuse_no_more();
     PyErr_Clear();
-    expect(last.freed == NULL || last.said == last.size,
-           text("%s, when tracemalloc has no memory, to give back its %zu bytes", call, last.size),
-           "free(%p, %zu)", last.freed, last.said);
+    if (last.freed != NULL && last.said != last.size)
+        found(
+            text("%s, when tracemalloc has no memory, to give back its %zu bytes", call, last.size),
+            "free(%p, %zu)", last.freed, last.said);
 }
 
 static void expect_still_there(PyArrayObject *array)
@@ -274,8 +322,8 @@ static void expect_still_there(PyArrayObject *array)
         return; /* resized, and perhaps not traced */
     if (is_dead || PyArray_DATA(array) == last.freed) {
         PyArray_CLEARFLAGS(array, NPY_ARRAY_OWNDATA); /* lest it is freed again */
-        fail("an array that was to be resized, when tracemalloc has no memory, to have a block",
-             "its block is gone, and it still points there");
+        found("an array that was to be resized, when tracemalloc has no memory, to have a block",
+              "its block is gone, and it still points there");
     }
 }
 
@@ -321,6 +369,7 @@ PROPERTY(runtime_tracemalloc_out_of_memory,
     expect_given_back("np.zeros(1000)");
     Py_XDECREF(made);
     python_call("runtime", "stop_tracing");
+    tell_findings();
     Py_DECREF(array);
     Py_XDECREF(PyDataMem_SetHandler(before));
     Py_DECREF(before);

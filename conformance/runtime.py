@@ -4,6 +4,7 @@
 import datetime
 import sys
 import tracemalloc
+import warnings
 
 import _conform
 import numpy as np
@@ -16,26 +17,49 @@ from conform_numpy_routes import (
     quietly,
     records,
 )
-from conform_support import NUMPY, Handler, expect, same
+from conform_support import NUMPY, Handler, same
 
 
 def plain_handler():
     return Handler("plain", plain=True)
 
 
+class Findings:
+    """What was found so far: one thing does not keep a property from the next."""
+
+    def __init__(self):
+        self.found = []
+
+    def expect(self, held, expected, seen):
+        if not held:
+            self.found.append((expected, seen))
+
+    def same(self, seen, expected, what):
+        self.expect(seen == expected, "%s to be %r" % (what, expected), repr(seen))
+
+    def tell(self):
+        if self.found:
+            (expected, seen), *others = self.found
+            more = "".join("; expected %s, seen %s" % each for each in others)
+            _conform.fail(expected, seen + more)
+
+
 # ---- sorts without memory, most of them in a child, which may not survive them
 
 
 def without_memory(function, dtype=object):
+    """With each of its requests refused, the buffer's after the result's."""
     handler = plain_handler()
     with handler.installed():
-        argument = numbers(8).astype(dtype)
-        _conform.refuse(handler.capsule, 1, True)
-        try:
-            function(argument)
-        except MemoryError:
-            pass
-        _conform.refuse(handler.capsule, 0)
+        for nth in range(1, 100):
+            argument = numbers(8).astype(dtype)
+            _conform.refuse(handler.capsule, nth, True)
+            try:
+                function(argument)
+            except MemoryError:
+                pass
+            if _conform.refuse(handler.capsule, 0) == 0:
+                return
 
 
 def sort_numbers():
@@ -135,8 +159,11 @@ STRANGERS = {
 
 
 def set_handler_refuses():
+    findings = Findings()
     for words, stranger in STRANGERS.items():
-        expect(is_refused(stranger), "SetHandler to refuse %s" % words, "it was put in force")
+        findings.expect(is_refused(stranger), "SetHandler to refuse %s" % words,
+                        "it was put in force")
+    findings.tell()
 
 
 def set_handler_keeps_count():
@@ -155,12 +182,44 @@ def set_handler_keeps_count():
 
 def set_handler_looks():
     functions = ["no malloc", "no calloc", "no realloc", "no free"]
-    for defect in [*functions, "version 0", "version 2", "a name without an end"]:
-        expect(
-            is_refused(_conform.spoiled_handler(defect)),
-            "SetHandler to refuse a handler with %s" % defect,
-            "it was put in force",
-        )
+    defects = [*functions, "version 0", "version 2", "a name without an end"]
+    taken = [each for each in defects if not is_refused(_conform.spoiled_handler(each))]
+    if taken:
+        _conform.fail("SetHandler to refuse a handler with %s" % " or ".join(taken),
+                        "each was put in force")
+
+
+def capsule_without_name():
+    """Nobody can be asked for memory then, or given it back: the block of an array is lost."""
+    findings = Findings()
+    handler = plain_handler()
+    with handler.installed(), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        sys.unraisablehook = warned.append  # NumPy warns while the reason is pending
+        arrays = [np.arange(100)]
+        before, values = _conform.counts(handler.capsule), arrays[0].tolist()
+        _conform.rename(handler.capsule, "lost")
+        for words, function in {
+            "np.empty": lambda: np.empty(10),
+            "np.zeros": lambda: np.zeros(10),
+            "a resize": lambda: arrays[0].resize(200, refcheck=False),
+        }.items():
+            findings.expect(raises(function), "%s to raise an exception" % words, "none")
+        findings.same(arrays[0].tolist(), values, "the array")
+        arrays.clear()
+        _conform.rename(handler.capsule, "mem_handler")
+        sys.unraisablehook = sys.__unraisablehook__
+        findings.expect(warned, "a warning of an array whose block cannot be freed", "none")
+        findings.same(_conform.counts(handler.capsule), before, "what the handler was asked for")
+    findings.tell()
+
+
+def raises(function):
+    try:
+        function()
+    except (MemoryError, RuntimeError, ValueError):
+        return True
+    return False
 
 
 # ---- tracemalloc
@@ -174,6 +233,7 @@ def traced():
 
 
 def refusals_traced():
+    findings = Findings()
     handler = plain_handler()
     with handler.installed():
         tracemalloc.start(1)
@@ -189,8 +249,11 @@ def refusals_traced():
             except MemoryError:
                 pass
             _conform.refuse(handler.capsule, 0)
-            same(traced(), [700], "the sizes traced after %s was refused" % words)
+            findings.same(traced(), [700], "the sizes traced after %s was refused" % words)
+            tracemalloc.clear_traces()
+            array = np.empty(700, "u1")
         tracemalloc.stop()
+    findings.tell()
 
 
 def start_tracing():
@@ -238,17 +301,23 @@ def each_case():
             yield from (function for function in quietly(family) if function.fails)
 
 
+def expect_sizes(is_known):
+    """Each wrong size but the known ones is told once for each case."""
+    findings = Findings()
+    for function in each_case():
+        wrong = [line for said, _, line in wrong_sizes(function) if not is_known(said)]
+        expected = "free to be told the size asked for in %s" % function.__name__
+        findings.expect(not wrong, expected, wrong[:1] and wrong[0])
+    findings.tell()
+
+
 def free_size():
     """All but those that are known: 1 for what was an array without elements at its end."""
-    for function in each_case():
-        for said, _, line in wrong_sizes(function):
-            expect(said == 1, "free to be told the size asked for in %s" % function.__name__, line)
+    expect_sizes(lambda said: said == 1)
 
 
 def free_size_of_empty():
-    for function in each_case():
-        for said, _, line in wrong_sizes(function):
-            expect(said != 1, "free to be told the size asked for in %s" % function.__name__, line)
+    expect_sizes(lambda said: said != 1)
 
 
 def free_size_after_refusal():
@@ -257,6 +326,9 @@ def free_size_after_refusal():
     def refusing(nth):
         return lambda handler: lambda: _conform.refuse(handler.capsule, nth)
 
+    findings = Findings()
     for nth in range(1, 6):
         for _, _, line in wrong_sizes(many_words, refusing(nth)):
-            _conform.fail("free to be told the size asked for, request %d refused" % nth, line)
+            findings.expect(False, "free to be told the size asked for, request %d refused" % nth,
+                            line)
+    findings.tell()

@@ -232,6 +232,19 @@ static PyObject *module_set_handler(PyObject *self, PyObject *capsule)
     return PyDataMem_SetHandler(capsule != Py_None ? capsule : NULL);
 }
 
+/* The name is not copied, and has to outlive the capsule. */
+static PyObject *module_rename(PyObject *self, PyObject *arguments)
+{
+    PyObject *capsule;
+    const char *name;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "Os", &capsule, &name))
+        return NULL;
+    if (PyCapsule_SetName(capsule, strcmp(name, CAPSULE_NAME) == 0 ? CAPSULE_NAME : "lost") != 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *module_get_handler(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;
@@ -498,6 +511,7 @@ static PyMethodDef methods[] = {
      "refuse_beneath(n, keep_failing=False): the same of what the subject asks of libc or the "
      "kernel; "
      "None where that cannot be seen."},
+    {"rename", module_rename, METH_VARARGS, "rename(capsule, name): \"mem_handler\", or \"lost\"."},
     {"resize", module_resize, METH_VARARGS,
      "resize(array, n): PyArray_Resize without a look at who else refers to it."},
     {"set_handler", module_set_handler, METH_O,

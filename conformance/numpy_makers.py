@@ -9,14 +9,13 @@ import warnings
 
 import _conform
 import numpy as np
-from conform_numpy_routes import (
+from conform_numpy_routes import file_with, numbers
+from conform_numpy_runs import (
     ASK,
     expect_out_of_memory,
     expect_route,
-    file_with,
     frozen,
     nothing,
-    numbers,
     those_numpy_can,
 )
 

@@ -8,15 +8,8 @@ import warnings
 
 import _conform
 import numpy as np
-from conform_numpy_routes import (
-    FAMILIES,
-    Hinted,
-    leave_dirt,
-    nothing,
-    numbers,
-    quietly,
-    records,
-)
+from conform_numpy_routes import FAMILIES, Hinted, numbers, quietly, records
+from conform_numpy_runs import leave_dirt, nothing
 from conform_support import NUMPY, Handler, same
 
 

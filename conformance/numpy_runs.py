@@ -138,8 +138,9 @@ MOST_REFUSALS = 5000
 WAYS = ((False, False), (False, True), (True, False), (True, True))
 
 
-def expect_out_of_memory(cases, ways=WAYS):
-    """Each case with its first request refused, its second one, until it needs no more."""
+def expect_out_of_memory(cases, ways=WAYS, one_will_do=False):
+    """Each case with its first request refused, its second one, until it needs no more, in each of
+    these ways, or in the first of them in which there are any."""
     cases = [(function, frozen(function(nothing))) for function in cases if function.fails]
     sure = [each for each in cases if each[0].fails is not ASK]
     cases = sure + those_numpy_can([each for each in cases if each[0].fails is ASK], ways)
@@ -152,7 +153,7 @@ def expect_out_of_memory(cases, ways=WAYS):
             for function, wanted in cases:
                 expect_equal(frozen(function(nothing)), wanted, function.__name__, "")
         for function, wanted in cases:
-            refuse_in(ways, handler, function, wanted)
+            refuse_in(ways, handler, function, wanted, one_will_do)
         for witness in witnesses:
             witness.check("after arrays that there was no memory for")
         del witness, witnesses
@@ -187,16 +188,18 @@ def those_numpy_can(cases, ways=()):
     return able
 
 
-def refuse_in(ways, handler, function, wanted):
+def refuse_in(ways, handler, function, wanted, one_will_do=False):
     at_rest = _conform.counts(handler.capsule)["live_blocks"]
     for beneath, keep_failing in ways:
         shortage = Shortage(handler, beneath, keep_failing)
         if keep_failing and _conform.is_instrumented() or shortage.refuse(0) is None:
             continue  # libc cannot be seen
-        refuse_each(shortage, function, wanted, at_rest)
+        if refuse_each(shortage, function, wanted, at_rest) > 1 and one_will_do:
+            return
 
 
 def refuse_each(shortage, function, wanted, at_rest):
+    """Which request it was that was not refused any more."""
     for nth in range(1, MOST_REFUSALS + 1):
         when = shortage.describe(nth)
         _conform.step("NumPy works on %s %s" % (function.__name__, when))
@@ -210,8 +213,8 @@ def refuse_each(shortage, function, wanted, at_rest):
         if refused == 0 and missing:
             _conform.fail("memory for %s, nothing being refused" % function.__name__, "none")
         if refused == 0:
-            return
+            return nth
         if nth == MOST_REFUSALS or _conform.time_is_up():
             _conform.stopped_short("NumPy worked on %s %s, and there are more requests"
                                    % (function.__name__, when))
-            return
+            return nth

@@ -193,13 +193,14 @@ few.__dlpack__(copy=True) is None, reshape(table, (2, 6), copy=True)
 
 def route_case(line, node):
     """An expression of that line, as a case of conform_numpy_routes, named by what it says."""
-    code = compile(ast.Expression(node), "a route", "eval")
+    text = line[node.col_offset:node.end_col_offset]
+    code = compile(ast.Expression(node), text, "eval")
 
     def function(begin):
         begin()
         return eval(code, GIVEN)
 
-    function.__name__ = line[node.col_offset:node.end_col_offset]
+    function.__name__ = text
     function.fails = ASK
     return function
 

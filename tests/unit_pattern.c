@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/pattern.h"
@@ -70,6 +71,65 @@ START_TEST(eight_bytes_tell_block_and_offset)
 }
 END_TEST
 
+START_TEST(mismatch_in_a_range)
+{
+    unsigned char p[MOST];
+    pattern_fill_range(p, 0, MOST, 5);
+    for (size_t from = 0; from <= MOST; from++) {
+        for (size_t to = from; to <= MOST; to++) {
+            assert_in_loop(pattern_mismatch_range(p, from, to, 5) == to);
+            if (to == from)
+                continue;
+            p[to - 1] ^= 4;
+            assert_in_loop(pattern_mismatch_range(p, from, to, 5) == to - 1);
+            p[to - 1] ^= 4;
+        }
+    }
+}
+END_TEST
+
+START_TEST(eight_bytes_tell_their_offset)
+{
+    unsigned char p[1024];
+    for (uint64_t block = 0; block < 50; block++) {
+        pattern_fill_range(p, 0, sizeof p, block);
+        for (size_t at = 0; at < sizeof p; at += 8) {
+            assert_in_loop(pattern_offset(p + at, block) == at);
+            assert_in_loop(pattern_offset(p + at, block + 1) > (size_t)1 << 40);
+        }
+    }
+}
+END_TEST
+
+static void assert_looked_at(unsigned char *p, size_t size, size_t at)
+{
+    for (size_t near = at > 8 ? at - 8 : 0; near < at + 8 && near < size; near++) {
+        p[near] ^= 1;
+        assert_in_loop(sample_mismatch(p, size, 9) == near);
+        p[near] ^= 1;
+    }
+}
+
+START_TEST(samples_are_where_bugs_are)
+{
+    static const size_t sizes[] = {1, 100, 4096, 4097, 65535, (1 << 20) + 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t size = sizes[i];
+        unsigned char *p = calloc(1, size + 1);
+        ck_assert_ptr_nonnull(p);
+        sample_fill(p, size, 9);
+        ck_assert_uint_eq(p[size], 0);
+        ck_assert_uint_eq(sample_mismatch(p, size, 9), size);
+        assert_looked_at(p, size, 0);
+        assert_looked_at(p, size, size);
+        assert_looked_at(p, size, size / 4096 * 4096);
+        for (size_t power = 4096; power <= size; power *= 2)
+            assert_looked_at(p, size, power);
+        free(p);
+    }
+}
+END_TEST
+
 Suite *suite_pattern(void)
 {
     Suite *suite = suite_create("pattern");
@@ -78,6 +138,9 @@ Suite *suite_pattern(void)
     tcase_add_test(tcase, mismatch_is_the_first_wrong_byte);
     tcase_add_test(tcase, range_at_an_odd_address);
     tcase_add_test(tcase, eight_bytes_tell_block_and_offset);
+    tcase_add_test(tcase, mismatch_in_a_range);
+    tcase_add_test(tcase, eight_bytes_tell_their_offset);
+    tcase_add_test(tcase, samples_are_where_bugs_are);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -48,6 +48,22 @@ START_TEST(sizes_to_4096_one_by_one)
 }
 END_TEST
 
+START_TEST(sizes_at_the_edges_of_classes)
+{
+    for (int shift = 10; shift < 59; shift++) {
+        for (size_t fourths = 5; fourths <= 7; fourths++) {
+            size_t edge = fourths << shift;
+            ck_assert_uint_eq(edge_after(edge - 2), edge - 1);
+            ck_assert_uint_eq(edge_after(edge - 1), edge);
+            ck_assert_uint_eq(edge_after(edge), edge + 1);
+            assert_is_a_size(edge);
+            assert_is_a_size(edge + 1);
+        }
+    }
+    ck_assert_uint_eq(edge_after(1), 5119);
+}
+END_TEST
+
 START_TEST(sizes_beside_powers_of_two)
 {
     static const int beside[] = {-64, -32, -16, -1, 0, 1, 16, 64};
@@ -93,6 +109,7 @@ Suite *suite_sizes(void)
     tcase_add_test(tcase, sizes_rise_to_the_end);
     tcase_add_test(tcase, sizes_stop_at_the_most);
     tcase_add_test(tcase, sizes_to_4096_one_by_one);
+    tcase_add_test(tcase, sizes_at_the_edges_of_classes);
     tcase_add_test(tcase, sizes_beside_powers_of_two);
     tcase_add_test(tcase, sizes_beside_pages);
     tcase_add_test(tcase, pairs_are_a_whole_matrix);

@@ -44,7 +44,7 @@ size_t first_nonzero(const void *p, size_t size)
     return at;
 }
 
-size_t blocks_add(struct blocks *blocks, void *p, size_t size)
+size_t blocks_add_unwritten(struct blocks *blocks, void *p, size_t size)
 {
     static _Atomic uint64_t last_number; /* no two blocks of a process share a pattern */
     if (blocks->count == blocks->room) {
@@ -55,11 +55,55 @@ size_t blocks_add(struct blocks *blocks, void *p, size_t size)
         blocks->at = at;
         blocks->room = room;
     }
-    uint64_t number = ++last_number;
-    pattern_fill(p, size, number);
-    blocks->at[blocks->count] = (struct block){p, size, number};
+    blocks->at[blocks->count] = (struct block){p, size, ++last_number};
     blocks->bytes += size;
     return blocks->count++;
+}
+
+size_t blocks_add(struct blocks *blocks, void *p, size_t size)
+{
+    size_t place = blocks_add_unwritten(blocks, p, size);
+    pattern_fill(p, size, blocks->at[place].number);
+    return place;
+}
+
+size_t blocks_add_large(struct blocks *blocks, void *p, size_t size)
+{
+    size_t place = blocks_add_unwritten(blocks, p, size);
+    sample_fill(p, size, blocks->at[place].number);
+    return place;
+}
+
+static bool overlap(const struct block *a, const struct block *b)
+{
+    return a->p < b->p + b->size && b->p < a->p + a->size;
+}
+
+/* Another of them whose pattern stands at byte `at` of this one, or soon after it (behind a
+ * header), at addresses of its own: the same memory is mapped twice. */
+static const struct block *twin_of(const struct blocks *blocks, const struct block *b, size_t at)
+{
+    enum { HEADER = 64 };
+    for (size_t from = at / 8 * 8; from < at + HEADER && from + 8 <= b->size; from += 8) {
+        for (size_t i = 0; i < blocks->count; i++) {
+            const struct block *other = &blocks->at[i];
+            if (!overlap(b, other) && pattern_offset(b->p + from, other->number) + 8 <= other->size)
+                return other;
+        }
+    }
+    return NULL;
+}
+
+static _Noreturn void block_broken_at(int line, const struct blocks *blocks, const struct block *b,
+                                      size_t at, const char *when)
+{
+    const struct block *twin = twin_of(blocks, b, at);
+    if (twin == NULL)
+        pattern_broken_at(line, b->p, at, b->size, b->number, when);
+    attribute_to("malloc.disjoint", &(struct call){.function = OUTSIDE});
+    fail_at(line, text("%zu live blocks not to share memory, %s", blocks->count, when),
+            "byte %zu of %zu bytes at %p is what was written into %zu bytes at %p", at, b->size,
+            (void *)b->p, twin->size, (void *)twin->p);
 }
 
 void blocks_verify_at(int line, const struct blocks *blocks, const char *when)
@@ -68,7 +112,17 @@ void blocks_verify_at(int line, const struct blocks *blocks, const char *when)
         const struct block *b = &blocks->at[i];
         size_t at = pattern_mismatch(b->p, b->size, b->number);
         if (at != b->size)
-            pattern_broken_at(line, b->p, at, b->size, b->number, when);
+            block_broken_at(line, blocks, b, at, when);
+    }
+}
+
+void blocks_verify_samples_at(int line, const struct blocks *blocks, const char *when)
+{
+    for (size_t i = 0; i < blocks->count; i++) {
+        const struct block *b = &blocks->at[i];
+        size_t at = sample_mismatch(b->p, b->size, b->number);
+        if (at != b->size)
+            block_broken_at(line, blocks, b, at, when);
     }
 }
 
@@ -110,6 +164,12 @@ void blocks_free_all(struct blocks *blocks)
         blocks_free(blocks, blocks->count - 1);
     free(blocks->at);
     *blocks = (struct blocks){0};
+}
+
+size_t largest_to_try(void)
+{
+    enum { LARGEST = 64 << 20, LITTLE = 2 << 20 };
+    return is_instrumented() || lacking_memory(2 * LARGEST) != NULL ? LITTLE : LARGEST;
 }
 
 void blocks_add_neighbours(struct blocks *blocks, size_t count)

@@ -35,6 +35,14 @@ static inline void pattern_fill(void *p, size_t size, uint64_t number)
 _Noreturn void pattern_broken_at(int line, const void *p, size_t at, size_t size, uint64_t number,
                                  const char *when);
 
+/* The same of its samples. */
+#define expect_samples(p, size, number, ...)                                                       \
+    do {                                                                                           \
+        size_t at_ = sample_mismatch(p, size, number);                                             \
+        if (at_ != (size))                                                                         \
+            pattern_broken_at(__LINE__, p, at_, size, number, text(__VA_ARGS__));                  \
+    } while (0)
+
 /* broken where one of `size` bytes is not zero. */
 #define expect_zero(p, size, ...)                                                                  \
     do {                                                                                           \
@@ -45,6 +53,15 @@ _Noreturn void pattern_broken_at(int line, const void *p, size_t at, size_t size
                     "0x%02x, in the block at %p", ((const unsigned char *)(p))[at_],               \
                     (const void *)(p));                                                            \
     } while (0)
+/* The same of the pages that samples are on. */
+#define expect_zero_samples(p, size, ...)                                                          \
+    do {                                                                                           \
+        for_each_sample(size, SAMPLE_PAGES, from_, to_)                                            \
+            expect_zero((const unsigned char *)(p) + from_, to_ - from_,                           \
+                        "from byte %zu of %zu on, %s", from_, (size_t)(size), text(__VA_ARGS__));  \
+    } while (0)
+enum { SAMPLE_PAGES = 2048 };
+
 /* The offset of the first byte that is not 0, or size. */
 size_t first_nonzero(const void *p, size_t size);
 
@@ -74,16 +91,29 @@ struct blocks {
 
 /* Fills the block with the next pattern and keeps it.  Returns its place. */
 size_t blocks_add(struct blocks *blocks, void *p, size_t size);
+/* Keeps it as it is; the pattern of its number is then to be written. */
+size_t blocks_add_unwritten(struct blocks *blocks, void *p, size_t size);
 /* broken where any block's contents are not what was written. */
 #define blocks_verify(blocks, ...) blocks_verify_at(__LINE__, blocks, text(__VA_ARGS__))
 void blocks_verify_at(int line, const struct blocks *blocks, const char *when);
 /* broken where two of them overlap. */
 #define blocks_expect_disjoint(blocks) blocks_expect_disjoint_at(__LINE__, blocks)
 void blocks_expect_disjoint_at(int line, const struct blocks *blocks);
+/* The same of large blocks, of which samples alone were written (with the number of each). */
+#define blocks_verify_samples(blocks, ...)                                                         \
+    blocks_verify_samples_at(__LINE__, blocks, text(__VA_ARGS__))
+void blocks_verify_samples_at(int line, const struct blocks *blocks, const char *when);
 /* Takes one out (the last takes its place) and frees it by the subject, with its size. */
 void blocks_free(struct blocks *blocks, size_t place);
 /* Frees what is left, and the list. */
 void blocks_free_all(struct blocks *blocks);
+
+/* As blocks_add, of a large block, of which samples are written. */
+size_t blocks_add_large(struct blocks *blocks, void *p, size_t size);
+
+/* The largest block to try: 64 MiB, of which two fit here, or 2 where memory is scarce or a checker
+ * keeps books of each byte. */
+size_t largest_to_try(void);
 
 /* Small blocks of many sizes (1 to 4096), for properties that want company for the block
  * under test. */

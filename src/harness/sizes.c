@@ -17,6 +17,26 @@ static void consider(size_t candidate, size_t after, size_t *best)
 /* Next to a power of two stand the sizes that a header of the usual lengths makes into one. */
 static const int beside_power[] = {-128, -64, -32, -16, -8, -1, 0, 1, 8, 16, 64};
 
+/* Many allocators have four classes between a power of two and the next. */
+static size_t edge_near(unsigned shift, size_t fourths, int beside)
+{
+    return (fourths << shift) + (size_t)beside;
+}
+
+size_t edge_after(size_t size)
+{
+    size_t best = SIZE_MAX;
+    for (unsigned shift = 10; shift < 8 * sizeof(size_t) - 4; shift++) {
+        for (size_t fourths = 5; fourths <= 7; fourths++) {
+            for (int beside = -1; beside <= 1; beside++)
+                consider(edge_near(shift, fourths, beside), size, &best);
+        }
+        if (best != SIZE_MAX)
+            return best;
+    }
+    return 0;
+}
+
 size_t size_after(size_t size)
 {
     if (size < ONE_BY_ONE)
@@ -33,6 +53,9 @@ size_t size_after(size_t size)
         consider(pages * PAGE, size, &best);
         consider(pages * PAGE + 1, size, &best);
     }
+    size_t edge = edge_after(size);
+    if (edge != 0)
+        consider(edge, size, &best);
     return best == SIZE_MAX ? 0 : best;
 }
 

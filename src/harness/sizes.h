@@ -8,11 +8,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sizes in rising order from 1 to `most`: 1 to 4096 one by one, then powers
- * of two, multiples of the page and their neighbours. */
+/* Sizes in rising order from 1 to `most`: 1 to 4096 one by one, then powers of two, multiples of
+ * the page, the edges of classes between powers of two, and their neighbours. */
 #define for_each_size(size, most)                                                                  \
     for (size_t size = 1; size != 0 && size <= (most); size = size_after(size))
 size_t size_after(size_t size);
+
+/* Above 4096 the edges alone: 5, 6 and 7 times a power of two, one less and one more. */
+#define for_each_edge(size, most)                                                                  \
+    for (size_t size = edge_after(4096); size != 0 && size <= (most); size = edge_after(size))
+size_t edge_after(size_t size);
 
 /* Every ordered pair of about forty size classes from 1 byte to 256 KiB. */
 #define for_each_size_pair(old, new)                                                               \

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "harness/harness.h"
+#include "large.h"
 
 /* ---- alignment ------------------------------------------------------------------------------- */
 
@@ -116,12 +117,13 @@ static void ask_for_the_rest(const struct blocks *blocks, size_t resident, size_
     ask_for_memory(each * count);
 }
 
-void check_disjoint(const struct maker *maker)
+void check_disjoint(const struct maker *maker, size_t large)
 {
     enum { FIRST = 2048 };
     size_t count = is_instrumented() ? 2 * FIRST : 65536 + 512;
     struct blocks blocks = {0};
     churn_on_two_threads(maker);
+    check_large_disjoint(maker, is_instrumented() ? 6 : large);
     size_t resident = resident_bytes();
     while (blocks.count < count) {
         size_t size = 17 + blocks.count % 16; /* one class, in most handlers */

@@ -18,9 +18,9 @@ struct maker {
  * for an object that fits into it. */
 void check_alignment(const struct maker *maker);
 
-/* broken where two of more than 65536 live blocks overlap, or two after much coming and going on
- * two threads. */
-void check_disjoint(const struct maker *maker);
+/* broken where two of more than 65536 live blocks overlap, two after much coming and going on two
+ * threads, or two of `large` blocks of mebibytes. */
+void check_disjoint(const struct maker *maker, size_t large);
 
 /* broken where making, filling or freeing a block changes another, at once or a little later. */
 void check_neighbours(const struct maker *maker);

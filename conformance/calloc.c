@@ -3,7 +3,9 @@
  * calloc: what it hands out.
  */
 #include "allocating.h"
+#include "edges.h"
 #include "harness/harness.h"
+#include "large.h"
 
 GROUP(calloc, 3,
       "What calloc hands out: zeroed, of the right size, and refused where the product wraps.");
@@ -59,7 +61,7 @@ static void small_and_fresh(void)
 PROPERTY(calloc_zeroed,
     .id     = "calloc.zeroed",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "every byte that calloc hands out is zero, from 1 byte to 16 MiB",
+    .clause = "every byte that calloc hands out is zero, from 1 byte to 64 MiB",
     .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
     .why    = "np.zeros does not write zeros by itself; and np.empty of objects takes its elements "
               "to be NULL pointers, and follows them where they are not",
@@ -83,6 +85,8 @@ PROPERTY(calloc_zeroed,
         expect_zero(p, large[i], "after %s", calloc_in_words(large[i]));
         subject_free(p, large[i]);
     }
+    check_edges_zero(&by_calloc, 65536);
+    check_large_zero(&by_calloc);
 }
 
 /* A block of that size, made by one or another function and full of ones.  malloc(1) is for
@@ -140,15 +144,54 @@ static void reuse_shrunken(size_t size, int error)
                  text("after a block shrank from %zu to %zu and was freed", more, size - size / 4));
 }
 
+/* A block that was dirty all over keeps a little of what it had, and callocs while it lives may be
+ * given the rest. */
+static void reuse_cut_off(size_t size, size_t little)
+{
+    enum { LEAST = 64, MOST = 12 };
+    void *p[MOST];
+    size_t sizes[MOST], count = 0;
+    unsigned char *cut = subject_malloc(size);
+    if (cut == NULL)
+        return;
+    cut = must_realloc(memset(cut, 0xff, size), little);
+    for (size_t left = size - little; left >= LEAST && count < MOST; left -= sizes[count++]) {
+        sizes[count] = count < 2 ? left / 2 : MIN(left, 500);
+        p[count] = ask_calloc(sizes[count]);
+        if (p[count] == NULL)
+            break;
+        expect_zero(p[count], sizes[count],
+                    "in what %s gave, after a block was cut from %zu to %zu",
+                    calloc_in_words(sizes[count]), size, little);
+    }
+    while (count-- > 0)
+        subject_free(p[count], sizes[count]);
+    subject_free(cut, little);
+}
+
+static void reuse_what_was_cut_off(void)
+{
+    static const size_t sizes[] = {200, 1000, 3000, 5000, 10000, 65536, 300000, 1 << 20, 3 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (is_instrumented() && sizes[i] > 70000)
+            break;
+        reuse_cut_off(sizes[i], sizes[i] / 3);
+        if (sizes[i] > 70000) /* takes its time */
+            continue;
+        reuse_cut_off(sizes[i], 1 + i);
+        reuse_cut_off(sizes[i], sizes[i] / 8);
+    }
+}
+
 PROPERTY(calloc_zeroed_when_reused,
     .id     = "calloc.zeroed-when-reused",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "memory that was full of other bytes when it was freed is zero when calloc hands it "
-              "out again, whatever errno was before the call",
+    .clause = "memory that was full of other bytes when it was freed, or when realloc cut it off, "
+              "is zero when calloc hands it out again, whatever errno was before the call",
     .source = "C17 7.22.3.2 paragraph 2; 7.5 paragraph 3: no library function sets errno to zero",
     .why    = "np.zeros would show what a deleted array held",
-    .hint   = "zero what comes from a cache or a free list, all that is asked for now; and do not "
-              "read errno unless a call has just failed",
+    .hint   = "zero what comes from a cache or a free list or is the rest of a block that shrank, "
+              "all that is asked for now; and do not read errno unless a call has just failed",
     .looks  = "byte 0 of 64 to be 0, in what calloc(8, 8) gave, errno being 12, after 12 such "
               "blocks were freed: 0xff")
 {
@@ -172,6 +215,9 @@ PROPERTY(calloc_zeroed_when_reused,
         if (i < 2)
             reuse_shrunken(large[i], ENOMEM);
     }
+    reuse_what_was_cut_off();
+    check_edges_zero_when_reused(&by_calloc);
+    check_large_zero_when_reused(&by_calloc);
 }
 
 /* ---- the two arguments ----------------------------------------------------------------------- */
@@ -395,14 +441,15 @@ PROPERTY(calloc_disjoint,
     .id     = "calloc.disjoint",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "no two live blocks of calloc's share a byte, also where there are more than 65536, "
-              "and where blocks are recycled on two threads",
+              "where blocks are recycled on two threads, and where they are of mebibytes",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
     .why    = "two arrays would share memory, and writing one would change the other",
     .hint   = "look at the width of indices and counters, at what a free list says of a block's "
               "size, and at blocks that enter it twice",
     .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
 {
-    check_disjoint(&by_calloc);
+    enum { LARGE = 6 };
+    check_disjoint(&by_calloc, LARGE);
 }
 
 PROPERTY(calloc_neighbours,
@@ -413,7 +460,8 @@ PROPERTY(calloc_neighbours,
     .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value "
               "throughout its lifetime",
     .why    = "arrays would lose their ends when another one is made by np.zeros",
-    .hint   = "zero what was asked for, not what a rounding made of it",
+    .hint   = "zero what was asked for, not what a rounding made of it, and before the block is "
+              "handed out, not after",
     .looks  = "byte 0 of 100 to be 0x3c as it was written, after calloc(100, 1): 0x00")
 {
     check_neighbours(&by_calloc);

@@ -8,10 +8,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "edges.h"
 #include "harness/gil_watch.h"
 #include "harness/growth.h"
 #include "harness/harness.h"
 #include "harness/perturb.h"
+#include "large.h"
 
 GROUP(realloc, 4, "What realloc keeps, moves and refuses.");
 
@@ -109,6 +111,8 @@ PROPERTY(realloc_keeps_contents,
         p = resized(p, old, new, ONE);
         subject_free(p, new);
     }
+    check_edges_realloc();
+    check_large_realloc();
 }
 
 /* ---- again and again --------------------------------------------------------------------- */
@@ -208,6 +212,7 @@ PROPERTY(realloc_keeps_contents_again,
 {
     grow_as_numpy_does(is_instrumented() ? 100000 : 400000);
     wander(is_instrumented() ? 100 : 1000);
+    check_large_chain();
 }
 
 /* ---- room -------------------------------------------------------------------------------- */
@@ -248,6 +253,7 @@ PROPERTY(realloc_grown_part_usable,
         resize_batch(&batch, 1);
         blocks_free_all(&batch);
     }
+    check_edges_growth();
 }
 
 PROPERTY(realloc_same_size,

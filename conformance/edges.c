@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Class edges.
+ */
+#include "edges.h"
+
+#include "harness/harness.h"
+
+enum { MOST = 1 << 20, WHOLE = 1 << 16 };
+
+/* Each in turn is filled to its last byte, and the other one looked at. */
+static void expect_both_hold(unsigned char *full, unsigned char *other, size_t size)
+{
+    sample_fill(other, size, size);
+    step("writing the %zu bytes that malloc(%zu) gave", size, size);
+    memset(full, 0xff, size);
+    expect_samples(other, size, size, "after another block of %zu bytes was filled", size);
+}
+
+void check_edges_extent(size_t from)
+{
+    for_each_edge(size, is_instrumented() ? WHOLE : MOST)
+    {
+        if (size <= from)
+            continue;
+        unsigned char *p = must_malloc(size), *q = must_malloc(size);
+        expect_both_hold(p, q, size);
+        expect_both_hold(q, p, size);
+        subject_free(p, size);
+        subject_free(q, size);
+    }
+}
+
+void check_edges_zero(const struct maker *by_calloc, size_t from)
+{
+    for_each_edge(size, is_instrumented() ? WHOLE : MOST)
+    {
+        if (size <= from)
+            continue;
+        void *p = by_calloc->must(size);
+        expect_zero(p, size, "after %s", by_calloc->call(size));
+        subject_free(p, size);
+    }
+}
+
+/* Of what is larger than WHOLE, samples are dirty, and looked at. */
+static void reuse(const struct maker *by_calloc, size_t size)
+{
+    unsigned char *p = must_malloc(size);
+    for_each_sample(size, SAMPLE_PAGES, from, to) memset(p + from, 0xff, to - from);
+    if (size <= WHOLE)
+        memset(p, 0xff, size);
+    subject_free(p, size);
+    p = by_calloc->must(size);
+    const char *call = by_calloc->call(size);
+    if (size <= WHOLE)
+        expect_zero(p, size, "in what %s gave, after such a block was freed", call);
+    else
+        expect_zero_samples(p, size, "in what %s gave, after such a block was freed", call);
+    subject_free(p, size);
+}
+
+void check_edges_zero_when_reused(const struct maker *by_calloc)
+{
+    for_each_edge(size, is_instrumented() ? WHOLE : MOST) reuse(by_calloc, size);
+}
+
+static void fill(unsigned char *p, size_t size)
+{
+    if (size <= WHOLE)
+        pattern_fill(p, size, 1);
+    else
+        sample_fill(p, size, 1);
+}
+
+/* Filled before it is resized, and looked at after. */
+static unsigned char *resized(unsigned char *p, size_t old, size_t new)
+{
+    size_t kept = MIN(old, new);
+    fill(p, kept);
+    p = must_realloc(p, new);
+    if (kept <= WHOLE)
+        expect_pattern(p, kept, 1, "after realloc from %zu to %zu", old, new);
+    else
+        expect_samples(p, kept, 1, "after realloc from %zu to %zu", old, new);
+    return p;
+}
+
+void check_edges_realloc(void)
+{
+    for_each_edge(size, is_instrumented() ? WHOLE : MOST - 1)
+    {
+        size_t more = MIN(size + size / 2, MOST), less = size / 2 + 1;
+        unsigned char *p = must_malloc(size);
+        p = resized(p, size, size + 1);
+        p = resized(p, size + 1, more);
+        p = resized(p, more, size);
+        p = resized(p, size, more);
+        p = resized(p, more, size - 1);
+        p = resized(p, size - 1, less);
+        subject_free(p, less);
+    }
+}
+
+/* Two blocks that fill their class, and each gets a little more, or a part of a class. */
+static void grow_two(size_t size, size_t more)
+{
+    enum { COUNT = 2 };
+    struct block at[COUNT];
+    struct blocks blocks = {.at = at, .room = COUNT};
+    for (size_t i = 0; i < COUNT; i++)
+        blocks_add_unwritten(&blocks, must_malloc(size), size);
+    for (size_t i = 0; i < COUNT; i++) {
+        at[i].p = must_realloc(at[i].p, more);
+        at[i].size = more;
+    }
+    blocks_expect_disjoint(&blocks);
+    for (size_t i = 0; i < COUNT; i++) {
+        sample_fill(at[i].p, more, at[i].number);
+        pattern_fill_range(at[i].p, size, more, at[i].number);
+    }
+    blocks_verify_samples(&blocks, "after %d blocks of %zu bytes were resized to %zu and filled",
+                          COUNT, size, more);
+    while (blocks.count > 0)
+        blocks_free(&blocks, 0);
+}
+
+void check_edges_growth(void)
+{
+    for (size_t power = 1 << 10; power <= (is_instrumented() ? WHOLE : MOST) / 8; power *= 2) {
+        for (size_t fourths = 5; fourths <= 7; fourths++) {
+            grow_two(fourths * power, fourths * power + 1);
+            if (power * 8 <= 2 * WHOLE)
+                grow_two(fourths * power, fourths * power + power / 2);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Large blocks.
+ */
+#include "large.h"
+
+#include "base/clock.h"
+#include "harness/harness.h"
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+/* Odd sizes from 2^24 on are no floats, and those beside a multiple of the page need one more. */
+static const size_t sizes[] = {
+    MIB + 1,      2 * MIB,      5 * MIB + 4095, 12 * MIB + 1, 16 * MIB - 16,   16 * MIB + 1,
+    24 * MIB + 1, 32 * MIB - 8, 33 * MIB + 1,   40 * MIB + 5, 48 * MIB + 4097, 64 * MIB,
+};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+/* A handler that fills or copies all of a block takes its time: then one in three will do. */
+static size_t pace(uint64_t begun)
+{
+    static const double a_moment = 0.3;
+    return clock_since(begun) < a_moment ? 1 : 3;
+}
+
+/* ---- malloc ---------------------------------------------------------------------------------- */
+
+/* The block that is freed has others of its kind beside it, and may come back for more than it
+ * has. */
+static void reuse_for_more(size_t size, size_t more, size_t others)
+{
+    enum { MOST = 4, TAIL = 64 * KIB };
+    struct block at[MOST];
+    struct blocks blocks = {.at = at, .room = MOST};
+    void *p = subject_malloc(size);
+    for (; p != NULL && blocks.count < others; p = subject_malloc(size))
+        blocks_add_large(&blocks, p, size);
+    if (p != NULL)
+        subject_free(p, size);
+    p = blocks.count == others ? subject_malloc(more) : NULL;
+    if (p != NULL) {
+        const struct block *b = &at[blocks_add_unwritten(&blocks, p, more)];
+        blocks_expect_disjoint(&blocks);
+        step("writing what malloc(%zu) gave after a block of %zu bytes was freed", more, size);
+        sample_fill(p, more, b->number);
+        pattern_fill_range(p, more > size + TAIL ? more - TAIL : size, more, b->number);
+        blocks_verify_samples(&blocks, "after malloc(%zu), when %zu bytes had been freed", more,
+                              size);
+    }
+    while (blocks.count > 0)
+        blocks_free(&blocks, 0);
+}
+
+void check_reuse_for_more(void *unused)
+{
+    static const size_t pairs[][2] = {
+        {3000, 3900},
+        {70000, 90000},
+        {300 * KIB, 400 * KIB},
+        {MIB, MIB + 4096},
+        {MIB + 1, MIB + 512 * KIB},
+        {2 * MIB + 256 * KIB, 2 * MIB + 900 * KIB},
+        {5 * MIB, 9 * MIB},
+        {16 * MIB + 4096, 16 * MIB + 800 * KIB},
+        {17 * MIB, 30 * MIB},
+    };
+    size_t most = largest_to_try();
+    uint64_t begun = clock_now();
+    (void)unused;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i += pace(begun)) {
+        size_t size = pairs[i][0], more = pairs[i][1];
+        for (size_t others = 2; others > 0; others--) {
+            if ((others + 1) * size + more <= most)
+                reuse_for_more(size, more, others);
+        }
+    }
+}
+
+void check_large_extent(void)
+{
+    size_t most = largest_to_try();
+    uint64_t begun = clock_now();
+    for (size_t i = 0; i < SIZES && sizes[i] <= most; i += pace(begun)) {
+        unsigned char *p = subject_malloc(sizes[i]);
+        if (p == NULL)
+            continue;
+        step("writing what malloc(%zu) gave", sizes[i]);
+        sample_fill(p, sizes[i], i);
+        expect_samples(p, sizes[i], i, "after malloc(%zu)", sizes[i]);
+        subject_free(p, sizes[i]);
+    }
+    check_reuse_for_more(NULL);
+}
+
+void check_large_disjoint(const struct maker *maker, size_t turns)
+{
+    static const size_t wanted[] = {MIB,     2 * MIB + 1,   3 * MIB, 5 * MIB + 4097,
+                                    8 * MIB, 12 * MIB - 16, MIB,     16 * MIB + 1,
+                                    2 * MIB, 24 * MIB + 1,  3 * MIB};
+    size_t most = largest_to_try();
+    struct blocks blocks = {0};
+    uint64_t begun = clock_now();
+    for (size_t turn = 0; turn < turns; turn += pace(begun)) {
+        size_t size = wanted[turn % (sizeof wanted / sizeof *wanted)];
+        while (blocks.count > 0 && blocks.bytes + size > most)
+            blocks_free(&blocks, random_below(rng(), blocks.count));
+        void *p = size <= most ? maker->ask(size) : NULL;
+        if (p != NULL)
+            blocks_add_large(&blocks, p, size);
+        if (turn % 4 != 3 && turn + 1 < turns)
+            continue;
+        blocks_expect_disjoint(&blocks);
+        blocks_verify_samples(&blocks, "with %zu large blocks live", blocks.count);
+    }
+    blocks_free_all(&blocks);
+}
+
+/* ---- calloc ---------------------------------------------------------------------------------- */
+
+void check_large_zero(const struct maker *by_calloc)
+{
+    static const size_t wanted[] = {32 * MIB + 1, 48 * MIB - 15, 64 * MIB};
+    size_t most = largest_to_try();
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && wanted[i] <= most; i++) {
+        void *p = by_calloc->ask(wanted[i]);
+        if (p == NULL)
+            continue;
+        expect_zero_samples(p, wanted[i], "after %s", by_calloc->call(wanted[i]));
+        subject_free(p, wanted[i]);
+    }
+}
+
+static void free_dirty(unsigned char *p, size_t size)
+{
+    if (p == NULL)
+        return;
+    for_each_sample(size, SAMPLE_PAGES, from, to) memset(p + from, 0xff, to - from);
+    subject_free(p, size);
+}
+
+static void expect_clean(const struct maker *by_calloc, size_t size, const char *before)
+{
+    unsigned char *p = by_calloc->ask(size);
+    if (p != NULL)
+        expect_zero_samples(p, size, "in what %s gave, %s", by_calloc->call(size), before);
+    free_dirty(p, size);
+}
+
+void check_large_zero_when_reused(const struct maker *by_calloc)
+{
+    static const size_t wanted[] = {MIB + 1, 2 * MIB + 24, 5 * MIB + 1, 17 * MIB, 33 * MIB + 4097};
+    size_t most = largest_to_try();
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && wanted[i] <= most; i++) {
+        size_t size = wanted[i];
+        free_dirty(subject_malloc(size), size);
+        expect_clean(by_calloc, size, "after such a block was freed");
+        if (size > 8 * MIB) /* to zero it costs time */
+            continue;
+        expect_clean(by_calloc, size - 5000, text("after %zu bytes were freed", size));
+        free_dirty(subject_malloc(size / 2 + 1), size / 2 + 1);
+        expect_clean(by_calloc, size, text("after %zu bytes were freed", size / 2 + 1));
+    }
+}
+
+/* ---- realloc --------------------------------------------------------------------------------- */
+
+/* Of what is to shrink the places are filled that it has then.  NULL where it is refused, and then
+ * the block is freed. */
+static unsigned char *resized(unsigned char *p, size_t old, size_t new, uint64_t number)
+{
+    size_t kept = MIN(old, new);
+    step("resizing %zu bytes to %zu, and looking at them", old, new);
+    sample_fill(p, old, number);
+    sample_fill(p, kept, number);
+    unsigned char *q = subject_realloc(p, new);
+    if (q != NULL) {
+        expect_samples(q, kept, number, "after realloc from %zu to %zu", old, new);
+        return q;
+    }
+    expect_samples(p, old, number, "after realloc from %zu to %zu was refused", old, new);
+    subject_free(p, old);
+    return NULL;
+}
+
+/* In the end it is small, so that libc does not come to keep large ones, which it then has to
+ * copy. */
+static void resize_large(size_t old, size_t new)
+{
+    enum { LITTLE = 5000 };
+    unsigned char *p = subject_malloc(old);
+    if (p != NULL)
+        p = resized(p, old, new, 1);
+    if (p != NULL)
+        p = resized(p, new, LITTLE, 2);
+    if (p != NULL)
+        subject_free(p, LITTLE);
+}
+
+void check_large_realloc(void)
+{
+    size_t most = largest_to_try();
+    uint64_t begun = clock_now();
+    resize_large(300000, MIN(sizes[0], most));
+    for (size_t i = 0; i + 1 < SIZES && sizes[i + 1] <= most; i += pace(begun)) {
+        resize_large(sizes[i], sizes[i + 1]);
+        resize_large(sizes[i + 1], sizes[i]);
+    }
+}
+
+/* A block that grows by half at a time, as np.fromiter has it, and is looked at in between. */
+struct chain {
+    unsigned char *p;
+    size_t size;
+    uint64_t number;
+};
+
+static struct chain chain_begin(size_t size, uint64_t number)
+{
+    struct chain chain = {must_malloc(size), size, number};
+    sample_fill(chain.p, size, number);
+    return chain;
+}
+
+/* False where it is refused, and then the block is as it was. */
+static bool chain_to(struct chain *chain, size_t size)
+{
+    size_t kept = MIN(size, chain->size);
+    sample_fill(chain->p, kept, chain->number);
+    unsigned char *p = subject_realloc(chain->p, size);
+    if (p == NULL) {
+        expect_samples(chain->p, chain->size, chain->number,
+                       "after realloc from %zu to %zu was refused", chain->size, size);
+        return false;
+    }
+    expect_samples(p, kept, chain->number, "after realloc from %zu to %zu", chain->size, size);
+    sample_fill(p, size, chain->number);
+    *chain = (struct chain){p, size, chain->number};
+    return true;
+}
+
+void check_large_chain(void)
+{
+    size_t most = largest_to_try();
+    struct chain chains[] = {chain_begin(100000, 1), chain_begin(100001, 2)};
+    for (bool grows = true; grows;) {
+        size_t next = chains[0].size + chains[0].size / 2 + 1;
+        grows = next <= most && chain_to(&chains[0], next);
+        if (grows && next <= most / 4)
+            grows = chain_to(&chains[1], next + next / 8);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        expect_samples(chains[i].p, chains[i].size, chains[i].number, "when it had grown");
+        chain_to(&chains[i], chains[i].size / 3 + 1);
+        chain_to(&chains[i], 40000);
+        subject_free(chains[i].p, chains[i].size);
+    }
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Mutants that are wrong in blocks of mebibytes alone.
+ */
+#define _GNU_SOURCE
+
+#include <unistd.h>
+
+#include "mapped.h"
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void *zeroed(void *p, size_t size)
+{
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+
+/* ---- disjoint -------------------------------------------------------------------------------- */
+
+/* Large blocks lie in one file, and where the next one begins is counted in 13 bits of pages: 32
+ * MiB further on it is where it was. */
+static struct {
+    pthread_mutex_t lock;
+    int fd;
+    unsigned next : 13;
+} file = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+static void *file_malloc(void *ctx, size_t size)
+{
+    enum { MOST = 32 << 20 };
+    if (!is_for_mapping(size) || pages_for(size) > MOST)
+        return mapped_malloc(ctx, size);
+    size_t length = pages_for(size);
+    pthread_mutex_lock(&file.lock);
+    if (file.fd < 0) {
+        file.fd = memfd_create("blocks", MFD_CLOEXEC);
+        if (file.fd < 0 || ftruncate(file.fd, 2 * (off_t)MOST) != 0)
+            abort();
+    }
+    off_t offset = (off_t)file.next * MAPPED_PAGE;
+    file.next = (file.next + length / MAPPED_PAGE) & 0x1fff;
+    pthread_mutex_unlock(&file.lock);
+    char *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, offset);
+    return mapped_finish(map, length, size);
+}
+static void *file_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    return __builtin_mul_overflow(nelem, elsize, &size) ? NULL
+                                                        : zeroed(file_malloc(ctx, size), size);
+}
+static void *file_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) && !is_for_mapping(size))
+        return base_realloc(ctx, p, size);
+    return move_by(file_malloc, mapped_free, p, size);
+}
+MUTANT(large_blocks_alias_in_a_file, "malloc.disjoint", MAPPED_FUNCTIONS, .malloc = file_malloc,
+       .calloc = file_calloc, .realloc = file_realloc);
+
+/* The block that is kept serves a smaller request as well, and then it is kept still, for the half
+ * of it that is left. */
+static struct kept_mapping generous = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *generous_malloc(void *ctx, size_t size)
+{
+    char *p = take_kept(&generous, size);
+    if (p == NULL)
+        return mapped_malloc(ctx, size);
+    if (size <= mapped_length(p) / 2)
+        exchange_kept(&generous, p);
+    return p;
+}
+static void *generous_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    return mapped_calloc(ctx, nelem, elsize);
+}
+static void generous_free(void *ctx, void *p, size_t size)
+{
+    static void *last; /* so that it is not unmapped twice */
+    if (is_mapped(p) && p != last)
+        p = exchange_kept(&generous, last = p);
+    if (p != last)
+        mapped_free(ctx, p, size);
+}
+MUTANT(large_block_serves_two, "malloc.disjoint", MAPPED_FUNCTIONS, .malloc = generous_malloc,
+       .calloc = generous_calloc, .free = generous_free);
+
+/* ---- extent ---------------------------------------------------------------------------------- */
+
+/* Whether a kept mapping is large enough is asked in mebibytes. */
+static struct kept_mapping coarse = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *coarse_malloc(void *ctx, size_t size)
+{
+    char *p = is_for_mapping(size) ? exchange_kept(&coarse, NULL) : NULL;
+    if (p != NULL && mapped_length(p) >> 20 >= size >> 20)
+        return base_finish(p - BASE_HEADER, size);
+    mapped_free(ctx, p, 0);
+    return mapped_malloc(ctx, size);
+}
+static void coarse_free(void *ctx, void *p, size_t size)
+{
+    mapped_free(ctx, is_mapped(p) ? exchange_kept(&coarse, p) : p, size);
+}
+MUTANT(large_reuse_compares_mebibytes, "malloc.extent", MAPPED_FUNCTIONS, .malloc = coarse_malloc,
+       .free = coarse_free);
+
+/* What is huge is large enough for everything. */
+enum { HUGE_FROM = 16 << 20 };
+static struct kept_mapping huge = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *huge_malloc(void *ctx, size_t size)
+{
+    char *p = size >= HUGE_FROM && is_for_mapping(size) ? exchange_kept(&huge, NULL) : NULL;
+    return p != NULL ? base_finish(p - BASE_HEADER, size) : mapped_malloc(ctx, size);
+}
+static void huge_free(void *ctx, void *p, size_t size)
+{
+    mapped_free(ctx, is_mapped(p) && base_size(p) >= HUGE_FROM ? exchange_kept(&huge, p) : p, size);
+}
+MUTANT(large_reuse_asks_for_no_size, "malloc.extent malloc.disjoint", MAPPED_FUNCTIONS,
+       .malloc = huge_malloc, .free = huge_free);
+
+/* ---- zero ------------------------------------------------------------------------------------ */
+
+/* A mapping is zero: it is, the first time. */
+static struct kept_mapping trusted = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *trusting_malloc(void *ctx, size_t size)
+{
+    void *p = take_kept(&trusted, size);
+    return p != NULL ? p : mapped_malloc(ctx, size);
+}
+static void *trusting_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : take_kept(&trusted, size);
+    return p != NULL ? p : mapped_calloc(ctx, nelem, elsize);
+}
+static void trusting_free(void *ctx, void *p, size_t size)
+{
+    bool keep = is_mapped(p) && base_size(p) > 2 << 20;
+    mapped_free(ctx, keep ? exchange_kept(&trusted, p) : p, size);
+}
+MUTANT(large_calloc_trusts_a_kept_mapping, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+       .malloc = trusting_malloc, .calloc = trusting_calloc, .free = trusting_free);
+
+/* The kernel zeroes the whole pages of a kept mapping, and nobody those at the ends. */
+static void *advising_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    char *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : take_kept(&trusted, size);
+    if (p == NULL)
+        return mapped_calloc(ctx, nelem, elsize);
+    char *first = p - BASE_HEADER + MAPPED_PAGE;
+    madvise(first, (size_t)(p + size - first) / MAPPED_PAGE * MAPPED_PAGE, MADV_DONTNEED);
+    memset(p, 0, (size_t)(first - p));
+    return p;
+}
+MUTANT(large_calloc_zeroes_whole_pages, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+       .malloc = trusting_malloc, .calloc = advising_calloc, .free = trusting_free);
+
+/* Zeroes what it has filled with junk, with a length of 25 bits. */
+static void *junk_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = mapped_malloc(ctx, size);
+    if (p != NULL && size >= 1 << 25)
+        memset(p, 0xa5, size);
+    return zeroed(p, size & ((1 << 25) - 1));
+}
+MUTANT(large_calloc_zeroes_in_25_bits, "calloc.zeroed", MAPPED_FUNCTIONS, .calloc = junk_calloc);
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+/* The length of the old mapping is reckoned from the size, without what is begun of a page. */
+static void *short_mremap_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || size < base_size(p) || !is_for_mapping(size))
+        return mapped_realloc(ctx, p, size);
+    return mapped_resize(p, base_size(p) / MAPPED_PAGE * MAPPED_PAGE, size);
+}
+MUTANT(large_mremap_loses_the_last_page, "realloc.keeps-contents", MAPPED_FUNCTIONS,
+       .realloc = short_mremap_realloc);
+
+/* The header keeps the length of birth, so that the second growth leaves behind what the first has
+ * brought.  The block moves, as if something stood behind it. */
+static void *first_length_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || size < base_size(p) || !is_for_mapping(size))
+        return mapped_realloc(ctx, p, size);
+    size_t length = mapped_length(p);
+    char *map = mmap(NULL, pages_for(size), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return NULL;
+    mremap((char *)p - BASE_HEADER, length, pages_for(size), MREMAP_MAYMOVE | MREMAP_FIXED, map);
+    return mapped_finish(map, length, size);
+}
+MUTANT(large_mremap_keeps_the_first_length, "realloc.keeps-contents-again", MAPPED_FUNCTIONS,
+       .realloc = first_length_realloc);
+
+/* Shrinking gives back all pages behind the last whole one. */
+static void *much_unmapping_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || size >= base_size(p) || !is_for_mapping(size))
+        return mapped_realloc(ctx, p, size);
+    size_t keep = size / MAPPED_PAGE * MAPPED_PAGE, length = mapped_length(p);
+    char *map = (char *)p - BASE_HEADER;
+    munmap(map + keep, length - keep);
+    return mapped_finish(map, keep, size);
+}
+MUTANT(large_shrink_unmaps_too_much, "realloc.keeps-contents", MAPPED_FUNCTIONS,
+       .realloc = much_unmapping_realloc);
+
+/* The contents go by way of the stack. */
+static void *stack_realloc(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || size <= base_size(p) || base_size(p) < 100000)
+        return base_realloc(ctx, p, size);
+    size_t keep = base_size(p);
+    void *moved = base_malloc(ctx, size);
+    if (moved == NULL)
+        return NULL;
+    char *volatile copy = __builtin_alloca(keep);
+    memcpy(copy, p, keep);
+    memcpy(moved, copy, keep);
+    base_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(large_realloc_copies_by_the_stack, "realloc.keeps-contents", .realloc = stack_realloc);
+
+/* The size in the header is a float, which has 24 bits. */
+static void *float_finish(char *p, size_t size)
+{
+    float rounded = (float)size;
+    if (p != NULL)
+        memcpy(p - 8, &rounded, sizeof rounded);
+    return p;
+}
+static void *float_malloc(void *ctx, size_t size)
+{
+    return float_finish(base_malloc(ctx, size), size);
+}
+static void *float_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    return float_finish(base_calloc(ctx, nelem, elsize), nelem * elsize);
+}
+static void *float_realloc(void *ctx, void *p, size_t size)
+{
+    float old = 0;
+    void *moved = float_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(&old, (char *)p - 8, sizeof old);
+    memcpy(moved, p, least(least((size_t)old, base_size(p)), size));
+    base_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(large_size_is_a_float, "realloc.keeps-contents", .malloc = float_malloc,
+       .calloc = float_calloc, .realloc = float_realloc);
+
+/* 24 bits of the header are the size, and the others flags. */
+static void *narrow_realloc(void *ctx, void *p, size_t size)
+{
+    struct {
+        uint32_t size : 24, flags : 8;
+    } header = {0, 0};
+    void *moved = base_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    header.size = base_size(p) & 0xffffff;
+    memcpy(moved, p, least(header.size, size));
+    base_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(large_size_has_24_bits, "realloc.keeps-contents", .realloc = narrow_realloc);

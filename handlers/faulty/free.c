@@ -101,8 +101,8 @@ static void given_cache_free(void *ctx, void *p, size_t size)
     if (p == NULL || !cache_put(&given_cache, size, p))
         base_free(ctx, p, size);
 }
-MUTANT(free_caches_by_given_size, "free.best-guess-size free.any-size",
-       .malloc = given_cache_malloc, .free = given_cache_free);
+MUTANT(free_caches_by_given_size, "free.any-size", .malloc = given_cache_malloc,
+       .free = given_cache_free);
 
 /* A mapping for each large block, of which as much goes back as the caller says. */
 enum { PAGE = 4096, LARGE = 32768 };
@@ -150,7 +150,7 @@ static void wiping_free(void *ctx, void *p, size_t size)
         memset(p, 0, size);
     base_free(ctx, p, size);
 }
-MUTANT(free_wipes_given_size, "free.best-guess-size free.any-size", .free = wiping_free);
+MUTANT(free_wipes_given_size, "free.any-size", .free = wiping_free);
 
 static void strict_free(void *ctx, void *p, size_t size)
 {

@@ -5,6 +5,8 @@
 #define CONFORM_WANTS_PYTHON_API
 #include "python/python.h"
 
+#include <time.h>
+
 #include "harness/growth.h"
 #include "harness/harness.h"
 
@@ -514,12 +516,72 @@ PROPERTY(free_poison_stays_inside,
         if (blocks.count <= COMPANY)
             continue;
         size_t oldest = size % COMPANY;
+        attribute_to("free.leaves-recycled-alone", &(struct call){.function = OUTSIDE});
         expect_pattern(blocks.at[oldest].p, blocks.at[oldest].size, blocks.at[oldest].number,
                        "after many other blocks were freed");
+        attribute_to("", &(struct call){.function = OUTSIDE});
         blocks_free(&blocks, oldest);
     }
     blocks_verify(&blocks, "at the end");
     blocks_free_all(&blocks);
+}
+
+/* Blocks of many sizes that were freed, and whose memory is in use again. */
+struct recycled {
+    struct blocks small, large;
+};
+
+static void recycle(struct recycled *recycled)
+{
+    enum { SMALL = 400, LARGE = 3, LARGE_SIZE = (1 << 20) + 100 };
+    while (recycled->small.count > 0)
+        blocks_free(&recycled->small, recycled->small.count - 1);
+    while (recycled->large.count > 0)
+        blocks_free(&recycled->large, recycled->large.count - 1);
+    for (size_t i = 0; i < SMALL; i++) {
+        size_t size = i % 40 == 39 ? 500 * i : 1 + i % 200;
+        blocks_add(&recycled->small, must_malloc(size), size);
+    }
+    for (size_t i = 0; i < LARGE; i++) {
+        void *p = subject_malloc(LARGE_SIZE);
+        if (p != NULL)
+            blocks_add_large(&recycled->large, p, LARGE_SIZE);
+    }
+}
+
+static void verify_recycled(const struct recycled *recycled, const char *when)
+{
+    blocks_verify(&recycled->small, "%s", when);
+    blocks_verify_samples(&recycled->large, "%s", when);
+}
+
+PROPERTY(free_leaves_recycled_alone,
+    .id     = "free.leaves-recycled-alone",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "what is left to do with a freed block is over when its memory is handed out again, "
+              "or is not done: nobody writes there in the tens of milliseconds that follow",
+    .source = "C17 6.2.4 paragraph 2: an object keeps its last-stored value throughout its "
+              "lifetime",
+    .why    = "an array would change by itself, long after the one that was deleted",
+    .hint   = "look at the thread or timer that poisons, wipes or gives pages back: it has to see "
+              "whether the block is still free, under the lock that malloc takes",
+    .looks  = "FAIL: byte 0 of 36 to be 0xe4 as it was written, 24 ms after it was made of what "
+              "had been freed, and no call since; seen 0xdd")
+{
+    enum { ROUNDS = 3, WAITS = 3, MILLISECONDS = 12 };
+    struct recycled recycled = {.small = {0}};
+    recycle(&recycled);
+    verify_recycled(&recycled, "where nothing was freed before");
+    for (int round = 0; round < ROUNDS; round++)
+        recycle(&recycled);
+    for (int waits = 1; waits <= WAITS; waits++) {
+        nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
+        verify_recycled(&recycled, text("%d ms after it was made of what had been freed, and no "
+                                        "call since",
+                                        waits * MILLISECONDS));
+    }
+    blocks_free_all(&recycled.small);
+    blocks_free_all(&recycled.large);
 }
 
 /* ---- memory, errno, exceptions ----------------------------------------------------------- */

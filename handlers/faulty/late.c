@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Mutants whose free has its work done by a thread, twenty milliseconds later, whoever has the
+ * memory by then.
+ */
+#define _GNU_SOURCE
+
+#include <time.h>
+#include <unistd.h>
+
+#include "mapped.h"
+#include "slots.h"
+
+/* What was freed and when, in a ring; what does not fit is left as it is. */
+enum { RING = 1 << 16, DELAY = 20000000 };
+struct errand {
+    void *p;
+    uint64_t due;
+};
+static struct {
+    pthread_mutex_t lock;
+    pid_t pid;
+    void (*work)(void *p);
+    struct errand at[RING];
+    size_t first, count;
+} errands = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void *run_errands(void *unused)
+{
+    for (;;) {
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        pthread_mutex_lock(&errands.lock);
+        for (; errands.count > 0 && errands.at[errands.first % RING].due < now(); errands.count--)
+            errands.work(errands.at[errands.first++ % RING].p);
+        pthread_mutex_unlock(&errands.lock);
+    }
+    return unused;
+}
+
+static void do_later(void (*work)(void *p), void *p)
+{
+    pthread_t thread;
+    pthread_mutex_lock(&errands.lock);
+    if (errands.pid != getpid()) {
+        errands.pid = getpid();
+        errands.work = work;
+        errands.count = 0;
+        if (pthread_create(&thread, NULL, run_errands, NULL) == 0)
+            pthread_detach(thread);
+    }
+    if (errands.count < RING)
+        errands.at[(errands.first + errands.count++) % RING] = (struct errand){p, now() + DELAY};
+    pthread_mutex_unlock(&errands.lock);
+}
+
+static void poison(void *p)
+{
+    memset(p, 0xdd, 64);
+}
+static void poisoning_free(void *ctx, void *p, size_t size)
+{
+    if (is_in_slot(p))
+        do_later(poison, p);
+    slot_free(ctx, p, size);
+}
+MUTANT(free_poisons_20_ms_later, "free.leaves-recycled-alone", SLOT_FUNCTIONS,
+       .free = poisoning_free);
+
+/* Mappings are kept, and a thread gives their pages back to the kernel when they have not been used
+ * for a while, or so it thinks. */
+static struct kept_mapping cold = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void purge(void *p)
+{
+    madvise((char *)p - BASE_HEADER + MAPPED_PAGE, MAPPED_FROM - MAPPED_PAGE, MADV_DONTNEED);
+}
+static void *purged_malloc(void *ctx, size_t size)
+{
+    void *p = take_kept(&cold, size);
+    return p != NULL ? p : mapped_malloc(ctx, size);
+}
+static void purging_free(void *ctx, void *p, size_t size)
+{
+    if (is_mapped(p)) {
+        do_later(purge, p);
+        p = exchange_kept(&cold, p);
+    }
+    mapped_free(ctx, p, size);
+}
+MUTANT(free_purges_20_ms_later, "free.leaves-recycled-alone", MAPPED_FUNCTIONS,
+       .malloc = purged_malloc, .free = purging_free);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "harness/gil_watch.h"
 #include "harness/harness.h"
+#include "harness/interleave.h"
 #include "harness/perturb.h"
 #include "python/python.h"
 
@@ -304,6 +305,7 @@ PROPERTY(threads_concurrent,
         mixers[i].random = (struct random){random_next(rng())};
         mixers[i].last_pattern = i << 32;
     }
+    interleave(false);
     in_threads(THREADS, mix, mixers, sizeof mixers[0]);
     pthread_barrier_destroy(&ready);
 }
@@ -438,6 +440,7 @@ PROPERTY(threads_hand_over,
                                        .random = {random_next(rng())},
                                        .in = &rings[i],
                                        .out = &rings[(i + 1) % STATIONS]};
+    interleave(true);
     in_threads(STATIONS, stand, stations, sizeof stations[0]);
 }
 

@@ -712,7 +712,7 @@ static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(voi
 }
 
 /* `done`: children that had come to their end before this one was made. */
-static void await_process(pid_t pid, int done, bool is_program)
+static bool await_process(pid_t pid, int done, bool is_program, int spared)
 {
     struct record *record = drive.setup.record;
     int status;
@@ -724,6 +724,8 @@ static void await_process(pid_t pid, int done, bool is_program)
         only_once();
         leave(record->reached);
     }
+    if (WIFSIGNALED(status) && WTERMSIG(status) == spared)
+        return false;
     if (WIFSIGNALED(status)) {
         signal(WTERMSIG(status), SIG_DFL);
         raise(WTERMSIG(status));
@@ -731,6 +733,7 @@ static void await_process(pid_t pid, int done, bool is_program)
     bool program_ended = is_program && WEXITSTATUS(status) == SURVIVED;
     if (atomic_load(&record->children_done) == done && !program_ended)
         _exit(WEXITSTATUS(status)); /* the subject ended the child: the worker sees no verdict */
+    return true;
 }
 
 struct child start_child(void (*body)(void *data), void *data)
@@ -741,7 +744,7 @@ struct child start_child(void (*body)(void *data), void *data)
 
 void await_child(struct child child)
 {
-    await_process(child.pid, child.done, false);
+    await_process(child.pid, child.done, false, 0);
 }
 
 void in_child(void (*body)(void *data), void *data)
@@ -749,10 +752,20 @@ void in_child(void (*body)(void *data), void *data)
     await_child(start_child(body, data));
 }
 
+bool in_child_unless(int killed_by, void (*body)(void *data), void *data)
+{
+    struct record *record = drive.setup.record;
+    struct child child = start_child(body, data);
+    bool lived = await_process(child.pid, child.done, false, killed_by);
+    for (int i = 0; !lived && i < CALL_SLOTS; i++)
+        record->calls[i].function = OUTSIDE;
+    return lived;
+}
+
 void in_program(void (*body)(void *data), void *data)
 {
     int done = atomic_load(&drive.setup.record->children_done);
-    await_process(begin_process(body, data, end_program), done, true);
+    await_process(begin_process(body, data, end_program), done, true, 0);
 }
 
 double hang_limit(void)

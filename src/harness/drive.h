@@ -119,8 +119,12 @@ struct random *rng(void);
 void in_threads(size_t count, void (*body)(void *), void *data, size_t element);
 
 /* Runs `body` in a child process and waits for it.  What it finds broken, skips or crashes on
- * becomes this property's verdict; where it pass() or returns, this returns. */
+ * becomes this property's verdict; where it passes or returns, this returns. */
 void in_child(void (*body)(void *data), void *data);
+
+/* As in_child, but where the child dies by that signal this returns false, and nothing follows of
+ * it: for what may not be possible with every subject. */
+bool in_child_unless(int killed_by, void (*body)(void *data), void *data);
 
 /* The same in two parts, for a parent that works meanwhile: one child at a time. */
 struct child {

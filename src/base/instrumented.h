@@ -19,11 +19,12 @@ uint64_t memcheck_error_count(void);
 void memcheck_turn_deaf(void);
 void memcheck_listen_again(void);
 
-/* 1 in a build with AddressSanitizer, which gcc and clang tell in different ways. */
-#if defined(__SANITIZE_ADDRESS__)
+/* 1 in a build with AddressSanitizer or ThreadSanitizer, which gcc and clang tell in different ways.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CONFORM_SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define CONFORM_SANITIZED 1
 #endif
 #endif

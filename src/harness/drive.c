@@ -711,7 +711,8 @@ static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(voi
     return pid;
 }
 
-/* `done`: children that had come to their end before this one was made. */
+/* `done`: children that had come to their end before this one was made.  False where it died of the
+ * signal `spared`. */
 static bool await_process(pid_t pid, int done, bool is_program, int spared)
 {
     struct record *record = drive.setup.record;

@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ enum { SLOTS = 1 << 18, UNUSED_SLOT = 0 };
 
 static struct {
     pthread_mutex_t lock;
-    bool watching;
+    atomic_bool watching;
     size_t nth;
     bool keep_failing;
     struct interpose_counts counts;
@@ -43,7 +44,10 @@ static struct {
 
 struct interpose_counts interpose_counts(void)
 {
-    return books.counts;
+    pthread_mutex_lock(&books.lock);
+    struct interpose_counts counts = books.counts;
+    pthread_mutex_unlock(&books.lock);
+    return counts;
 }
 
 void interpose_refuse(size_t nth, bool keep_failing)
@@ -179,6 +183,15 @@ static bool is_watched(void)
     return interpose_depth > 0 && books.watching;
 }
 
+/* Whether the books have to be kept while addresses change hands: the lock is then held. */
+static bool keep_books(void)
+{
+    bool kept = books.watching;
+    if (kept)
+        pthread_mutex_lock(&books.lock);
+    return kept;
+}
+
 /* True where this request is to be refused; errno is then set. */
 static bool refuses(void)
 {
@@ -234,15 +247,20 @@ void *calloc(size_t count, size_t size)
     return refuses() ? NULL : took(__libc_calloc(count, size), count * size, false);
 }
 
+/* What ends one block or mapping and makes another does so under the lock: as soon as the old one
+ * is gone, another thread can be given its address, and enter that. */
 void *realloc(void *p, size_t size)
 {
     if (refuses())
         return NULL;
+    if (!keep_books())
+        return __libc_realloc(p, size);
     void *moved = __libc_realloc(p, size);
-    if (moved != NULL || (p != NULL && size == 0)) {
-        gives_back(p);
-        took(moved, size, false);
-    }
+    if (p != NULL && (moved != NULL || size == 0))
+        untrack_taken(p);
+    if (moved != NULL && is_watched())
+        enter_taken(moved, size, false);
+    pthread_mutex_unlock(&books.lock);
     return moved;
 }
 
@@ -288,24 +306,19 @@ void *pvalloc(size_t size)
 
 /* ---- mmap and its kin ------------------------------------------------------------------- */
 
-/* That range of addresses is no longer what it was. */
-static void untrack_mapped(void *address, size_t length)
-{
-    if (!books.watching)
-        return;
-    pthread_mutex_lock(&books.lock);
-    untrack_range((uintptr_t)address, length);
-    pthread_mutex_unlock(&books.lock);
-}
-
 void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
     if (refuses())
         return MAP_FAILED;
+    bool kept = keep_books();
     void *map = kernel_map(address, length, protection, flags, fd, offset);
-    if (map != MAP_FAILED && (flags & MAP_FIXED) != 0)
-        untrack_mapped(map, length); /* what it replaces */
-    return took(map, length, true);
+    if (kept && map != MAP_FAILED && (flags & MAP_FIXED) != 0)
+        untrack_range((uintptr_t)map, length); /* what it replaces */
+    if (kept && map != MAP_FAILED && is_watched())
+        enter_taken(map, length, true);
+    if (kept)
+        pthread_mutex_unlock(&books.lock);
+    return map;
 }
 
 void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset)
@@ -315,9 +328,12 @@ void *mmap64(void *address, size_t length, int protection, int flags, int fd, of
 
 int munmap(void *address, size_t length)
 {
+    bool kept = keep_books();
     int result = (int)syscall(SYS_munmap, address, length);
-    if (result == 0)
-        untrack_mapped(address, length);
+    if (kept && result == 0)
+        untrack_range((uintptr_t)address, length);
+    if (kept)
+        pthread_mutex_unlock(&books.lock);
     return result;
 }
 
@@ -329,22 +345,29 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     va_end(arguments);
     if (new_length > old_length && refuses())
         return MAP_FAILED;
+    bool kept = keep_books();
     void *moved = (void *)syscall(SYS_mremap, address, old_length, new_length, flags, wanted);
-    if (moved != MAP_FAILED && (flags & MREMAP_FIXED) != 0)
-        untrack_mapped(moved, new_length);
-    if (moved != MAP_FAILED && is_watched()) {
-        pthread_mutex_lock(&books.lock);
+    if (kept && moved != MAP_FAILED && (flags & MREMAP_FIXED) != 0)
+        untrack_range((uintptr_t)moved, new_length);
+    if (kept && moved != MAP_FAILED && is_watched()) {
         untrack_range((uintptr_t)address, old_length);
         enter_taken(moved, new_length, true);
-        pthread_mutex_unlock(&books.lock);
     }
+    if (kept)
+        pthread_mutex_unlock(&books.lock);
     return moved;
 }
 
 /* A refusal of advice is no refusal of memory: a handler may ignore it, and it is not counted. */
 int madvise(void *address, size_t length, int advice)
 {
-    if (is_watched() && books.nth != 0 && books.keep_failing && books.counts.refused > 0) {
+    bool refused = false;
+    if (is_watched()) {
+        pthread_mutex_lock(&books.lock);
+        refused = books.nth != 0 && books.keep_failing && books.counts.refused > 0;
+        pthread_mutex_unlock(&books.lock);
+    }
+    if (refused) {
         errno = ENOMEM;
         return -1;
     }

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -126,9 +127,9 @@ const char *record_seen(const struct record *record)
 const char *record_output(const struct record *record, int keep_lines)
 {
     static char clean[ESCAPED * sizeof record->output + 1];
-    size_t kept = record->output_length < sizeof record->output ? record->output_length
-                                                                : sizeof record->output;
-    return text_clean(clean, sizeof clean, record->output, kept, keep_lines);
+    size_t length = __atomic_load_n(&record->output_length, __ATOMIC_RELAXED); /* once */
+    return text_clean(clean, sizeof clean, record->output, MIN(length, sizeof record->output),
+                      keep_lines);
 }
 
 const char *record_message(const struct record *record)

@@ -197,14 +197,16 @@ static const char *call_in_words(const struct call *call)
 
 /* The call that the signal hit, or any that had not returned.  Sanitizers catch signals themselves.
  */
-static struct call call_at_end(const struct record *record)
+static struct call call_at_end(struct record *record)
 {
     struct call none = {.function = OUTSIDE};
     if (record->signal != 0 && !CONFORM_SANITIZED)
         return record->signal_call;
     for (int i = 0; i < CALL_SLOTS; i++) {
-        if (call_in_words(&record->calls[i]) != NULL)
-            return record->calls[i];
+        if (call_in_words(&record->calls[i]) == NULL)
+            continue;
+        record->suspects[MADE_EMPTY] = record->makings[i];
+        return record->calls[i];
     }
     return none;
 }
@@ -273,20 +275,21 @@ static enum verdict judge_end(struct record *record, int status, enum given_up g
     return CRASH;
 }
 
-/* Takes what was printed out of the pipe; more than a pipe holds was refused to the writer. */
+/* Takes what was printed out of the pipe; more than a pipe holds was refused to the writer.  A
+ * process that the property left behind can still write to the record, so that nothing is read
+ * there. */
 static void keep_output(struct record *record)
 {
     char buffer[4096];
     ssize_t length;
-    record->output_length = 0;
+    size_t printed = 0;
     while ((length = read(worker.output[0], buffer, sizeof buffer)) > 0) {
-        if (record->output_length < sizeof record->output) {
-            size_t room = sizeof record->output - record->output_length;
-            memcpy(record->output + record->output_length, buffer,
-                   (size_t)length < room ? (size_t)length : room);
-        }
-        record->output_length += (size_t)length;
+        size_t room = printed < sizeof record->output ? sizeof record->output - printed : 0;
+        memcpy(record->output + (sizeof record->output - room), buffer,
+               (size_t)length < room ? (size_t)length : room);
+        printed += (size_t)length;
     }
+    record->output_length = printed;
     close(worker.output[0]);
     close(worker.output[1]);
 }

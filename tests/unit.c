@@ -9,6 +9,7 @@
 int main(void)
 {
     SRunner *runner = srunner_create(NULL);
+    srunner_add_suite(runner, suite_asked());
     srunner_add_suite(runner, suite_attribution());
     srunner_add_suite(runner, suite_blockmap());
     srunner_add_suite(runner, suite_claims());

@@ -17,6 +17,7 @@
 /* How many rows a table has, for tcase_add_loop_test. */
 #define ROWS(table) ((int)(sizeof(table) / sizeof *(table)))
 
+Suite *suite_asked(void);
 Suite *suite_attribution(void);
 Suite *suite_blockmap(void);
 Suite *suite_claims(void);

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/instrumented.h"
+#include "harness/asked.h"
 #include "harness/footprint.h"
 #include "harness/interpose.h"
 #include "model/attribution.h"
@@ -43,29 +44,53 @@ static struct {
     char short_of[256]; /* why it has not tried all that it is about, or "" */
 } drive;
 
-/* Where this thread leaves its trace, from 1 on in the order in which threads first call the
- * subject, those that Python starts included; 0: it has not called yet. */
+/* Where this thread leaves its trace, from 1 on; 0: it has not called yet; NO_SLOT: all are taken
+ * by threads that live, those that Python and the subject start included. */
+enum { NO_SLOT = -1 };
 static _Thread_local int slot;
-static atomic_int last_slot;
+static _Thread_local struct call nobodys_call, nobodys_making; /* without a slot */
+static _Atomic bool slot_is_taken[CALL_SLOTS];
+static pthread_key_t slot_key; /* by which it is given back when the thread ends */
 
-/* The properties that are about blocks which share memory, and about a struct that is gone. */
+/* The properties that are about blocks which share memory, about a struct that is gone, and about
+ * exceptions left behind. */
 #define OVERLAPS "malloc.disjoint"
 #define STRUCT_STAYS "abi.struct-stays"
-
-/* The latest blocks of no bytes, and the calls that made them: where one of these cannot be freed,
- * that was already wrong. */
-enum { EMPTY_KEPT = 16 };
-static struct {
-    atomic_uint count;
-    struct {
-        const void *p;
-        struct call by;
-    } made[EMPTY_KEPT];
-} empty;
+#define SETS_EXCEPTION "env.no-exception-set"
 
 const struct property *drive_property(void)
 {
     return drive.setup.property;
+}
+
+/* ---- traces ------------------------------------------------------------------------------ */
+
+static void take_slot(void)
+{
+    slot = NO_SLOT;
+    for (int i = 0; i < CALL_SLOTS && slot == NO_SLOT; i++) {
+        if (!atomic_exchange(&slot_is_taken[i], true))
+            slot = i + 1;
+    }
+    if (slot != NO_SLOT)
+        pthread_setspecific(slot_key, &slot_is_taken[slot - 1]);
+}
+
+static void give_slot_back(void *taken)
+{
+    slot = 0;
+    atomic_store((_Atomic bool *)taken, false);
+}
+
+static struct call *own_call(void)
+{
+    return slot > 0 ? &drive.setup.record->calls[slot - 1] : &nobodys_call;
+}
+
+/* Of the block that the latest call is about, where it is one of no bytes. */
+static struct call *own_making(void)
+{
+    return slot > 0 ? &drive.setup.record->makings[slot - 1] : &nobodys_making;
 }
 
 /* ---- ends ------------------------------------------------------------------------------- */
@@ -102,6 +127,7 @@ static _Noreturn void leave(enum verdict verdict)
         verdict = INCOMPLETE;
     }
     record->reached = verdict;
+    record->suspects[MADE_EMPTY] = *own_making();
     count_memcheck_errors();
     atomic_store(&record->state, RECORD_ENDED);
     if (drive.setup.at_end != NULL && !drive.is_child)
@@ -229,8 +255,8 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
     (void)context;
     struct record *record = drive.setup.record;
     record->signal = number;
-    if (slot > 0)
-        record->signal_call = record->calls[slot - 1];
+    record->signal_call = *own_call();
+    record->suspects[MADE_EMPTY] = *own_making();
     note_overlap(record);
     note_struct_gone(record);
     record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
@@ -277,6 +303,8 @@ void drive_begin(const struct drive_setup *setup)
     drive.memcheck_errors_before = memcheck_error_count();
     drive.begun = clock_now();
     setup->record->pid = getpid();
+    if (pthread_key_create(&slot_key, give_slot_back) != 0)
+        harness_broke("a key for threads cannot be made");
     atomic_store(&setup->record->state, RECORD_RUNNING);
     if (!CONFORM_SANITIZED && setup->at_end == NULL)
         catch_fatal_signals();
@@ -376,148 +404,134 @@ struct claims subject_claims(void)
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-/* What live blocks were asked for with, as far as there is room: where a row is full, a block
- * replaces the first of it. */
-enum { ROWS = 1024, IN_ROW = 4 };
-static struct asked {
-    const void *p;
+/* A call of this thread, and what it came upon. */
+struct frame {
+    struct call *call;
+    struct call outer; /* the call that this one is inside of: Python has freed something in it */
+    const void *exception;
+};
+
+static void call_begin(struct frame *frame, struct call made, bool is_missing)
+{
+    if (slot == 0)
+        take_slot();
+    struct call *call = own_call(), *making = own_making();
     size_t size;
-} asked[ROWS][IN_ROW];
-
-/* Where p is in its row, or where there is room; the first place where there is none. */
-static struct asked *place_of(const void *p)
-{
-    struct asked *row = asked[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 54], *room = NULL;
-    for (int i = 0; i < IN_ROW; i++) {
-        if (row[i].p == p)
-            return &row[i];
-        if (row[i].p == NULL && room == NULL)
-            room = &row[i];
-    }
-    return room != NULL ? room : row;
-}
-
-static void note_size(const void *p, size_t size)
-{
-    if (p != NULL)
-        *place_of(p) = (struct asked){p, size};
-}
-
-static void forget_size(const void *p)
-{
-    struct asked *place = place_of(p);
-    if (p != NULL && place->p == p)
-        place->p = NULL;
-}
-
-static struct call *call_begin(enum function function, const void *p, size_t first, size_t second)
-{
-    if (slot == 0) {
-        int mine = ++last_slot;
-        slot = mine < CALL_SLOTS ? mine : CALL_SLOTS;
-    }
-    struct call *call = &drive.setup.record->calls[slot - 1];
-    call->pointer = p;
-    call->first = first;
-    call->second = second;
-    call->trouble = NO_TROUBLE;
-    drive.setup.record->made[slot - 1]++;
-    call->function = function;
+    frame->call = call;
+    if (call->function != OUTSIDE)
+        frame->outer = *call;
+    else
+        frame->outer.function = OUTSIDE;
+    frame->exception = python_pending();
+    if (is_missing)
+        made.trouble = FUNCTION_IS_MISSING;
+    else if (made.function == IN_FREE && asked_size(made.pointer, &size) && size != made.first)
+        made.trouble = WRONG_SIZE;
+    if (making->function != OUTSIDE || made.pointer != NULL)
+        *making = asked_maker_of_empty(made.pointer);
+    *call = made;
+    if (slot > 0)
+        drive.setup.record->made[slot - 1]++;
     interpose_trouble = &call->trouble;
     atomic_signal_fence(memory_order_seq_cst);
     interpose_enter();
-    return call;
-}
-
-static void call_end(struct call *call)
-{
-    interpose_leave();
-    atomic_signal_fence(memory_order_seq_cst);
-    call->function = OUTSIDE;
 }
 
 static void suspect(const struct call *call)
 {
+    static atomic_flag has_one = ATOMIC_FLAG_INIT;
     struct call *first = &drive.setup.record->suspects[RETURNED_WRONG];
-    if (first->function == OUTSIDE)
+    if (!atomic_flag_test_and_set(&has_one) && first->function == OUTSIDE)
         *first = *call;
 }
 
-/* A call that has returned NULL, or a block of no bytes: whatever breaks later may come of it. */
-static void note_return(struct call call, enum function function, const void *p)
+static const char *const function_names[] = {"outside", "malloc", "calloc", "realloc", "free"};
+
+/* Whatever kind of call it was. */
+static _Noreturn void left_an_exception(const struct call *call)
 {
-    call.function = function;
-    if (p != NULL) {
-        unsigned i = atomic_fetch_add(&empty.count, 1) % EMPTY_KEPT;
-        empty.made[i].p = p;
-        empty.made[i].by = call;
-    } else if (call.trouble == NO_TROUBLE && attribution_for_null(&call) != NULL) {
-        suspect(&call);
-    }
+    own_making()->function = OUTSIDE;
+    attribute_to(SETS_EXCEPTION, &(struct call){.function = OUTSIDE});
+    fail(text("no Python exception to be left behind by %s of %zu", function_names[call->function],
+              call->function == IN_CALLOC ? call->first * call->second : call->first),
+         "%s", python_error());
 }
 
-/* What the call is up against before it is made. */
-static void expect_trouble(struct call *call, bool is_missing)
+/* Returns what the call was. */
+static struct call call_end(struct frame *frame)
 {
-    struct call *made = &drive.setup.record->suspects[MADE_EMPTY];
-    const void *p = call->pointer;
-    const struct asked *place = place_of(p);
-    if (is_missing)
-        call->trouble = FUNCTION_IS_MISSING;
-    else if (call->function == IN_FREE && p != NULL && place->p == p && place->size != call->first)
-        call->trouble = WRONG_SIZE;
-    made->function = OUTSIDE;
-    for (size_t i = 0; p != NULL && i < EMPTY_KEPT && i < empty.count; i++) {
-        if (empty.made[i].p == p)
-            *made = empty.made[i].by;
-    }
+    interpose_leave();
+    atomic_signal_fence(memory_order_seq_cst);
+    struct call made = *frame->call;
+    frame->call->function = OUTSIDE;
+    if (frame->outer.function != OUTSIDE)
+        *frame->call = frame->outer;
+    if (frame->exception == NULL && python_pending() != NULL)
+        left_an_exception(&made);
+    return made;
+}
+
+/* A call that has returned NULL, or a block of no bytes: whatever breaks later may come of it. */
+static void note_return(const struct call *call, const void *p)
+{
+    if (p != NULL)
+        asked_note_empty(p, call);
+    else if (call->trouble == NO_TROUBLE && attribution_for_null(call) != NULL)
+        suspect(call);
 }
 
 void *handler_malloc(PyDataMem_Handler *handler, size_t size)
 {
-    struct call *call = call_begin(IN_MALLOC, NULL, size, 0);
-    expect_trouble(call, handler->allocator.malloc == NULL);
+    struct frame frame;
+    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, handler->allocator.malloc == NULL);
     void *p = handler->allocator.malloc(handler->allocator.ctx, size);
-    call_end(call);
+    struct call call = call_end(&frame);
     if (p == NULL || size == 0)
-        note_return(*call, IN_MALLOC, p);
-    note_size(p, size);
+        note_return(&call, p);
+    asked_note(p, size);
     return p;
 }
 
 void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
 {
-    struct call *call = call_begin(IN_CALLOC, NULL, nelem, elsize);
-    expect_trouble(call, handler->allocator.calloc == NULL);
+    struct frame frame;
+    call_begin(&frame, (struct call){IN_CALLOC, .first = nelem, .second = elsize},
+               handler->allocator.calloc == NULL);
     void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
-    call_end(call);
+    struct call call = call_end(&frame);
     if (p == NULL || nelem == 0 || elsize == 0)
-        note_return(*call, IN_CALLOC, p);
-    note_size(p, nelem * elsize);
+        note_return(&call, p);
+    asked_note(p, nelem * elsize);
     return p;
 }
 
+/* What is forgotten is so before another thread can be given that address. */
 void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
 {
-    struct call *call = call_begin(IN_REALLOC, p, size, 0);
-    expect_trouble(call, handler->allocator.realloc == NULL);
+    struct frame frame;
+    size_t old;
+    bool was_known = asked_size(p, &old);
+    call_begin(&frame, (struct call){IN_REALLOC, p, .first = size},
+               handler->allocator.realloc == NULL);
+    asked_forget(p);
     void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
-    call_end(call);
+    struct call call = call_end(&frame);
     if (moved == NULL)
-        note_return(*call, IN_REALLOC, moved);
-    else
-        forget_size(p);
-    note_size(moved, size);
+        note_return(&call, moved);
+    if (moved != NULL)
+        asked_note(moved, size);
+    else if (was_known)
+        asked_note(p, old);
     return moved;
 }
 
 void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
 {
-    struct call *call = call_begin(IN_FREE, p, size, 0);
-    expect_trouble(call, handler->allocator.free == NULL);
-    forget_size(p);
+    struct frame frame;
+    call_begin(&frame, (struct call){IN_FREE, p, .first = size}, handler->allocator.free == NULL);
+    asked_forget(p);
     handler->allocator.free(handler->allocator.ctx, p, size);
-    call_end(call);
+    call_end(&frame);
 }
 
 void *subject_malloc(size_t size)

@@ -278,7 +278,7 @@ static const char *reason(const struct round *round, size_t i)
             return text("%s goes wrong", kind->call);
     }
     bool struct_is_gone = strncmp(record->attribute_to, "abi.", 4) == 0;
-    return struct_is_gone ? "the struct is gone" : "a block is not what it should be";
+    return struct_is_gone ? "the struct is gone" : "it came upon a defect of another kind";
 }
 
 /* The i-th becomes a SKIP that names its cause; or tells that it came in its control. */

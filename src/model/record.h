@@ -49,7 +49,7 @@ enum trouble {
     WRONG_SIZE,          /* free was told another size than the block was asked for with */
 };
 
-enum { CALL_SLOTS = 16 }; /* threads that are told apart; the last one is shared */
+enum { CALL_SLOTS = 128 }; /* threads that are told apart, of those that live at once */
 
 enum record_state {
     RECORD_WAITING,
@@ -89,8 +89,7 @@ struct record {
     unsigned short_in_child; /* SHORT_IN_CHILD where a process of in_child stopped_short */
     char part[384];          /* of a program whose calls it makes, in words, or "" */
     int line;                /* of the check that failed, in the property's file */
-    struct call calls[CALL_SLOTS];
-    unsigned made[CALL_SLOTS]; /* calls of each so far: what makes none does not get on */
+    unsigned made[CALL_SLOTS]; /* calls of each thread so far: what makes none does not get on */
     int signal;
     struct call signal_call; /* of the thread that the signal hit */
     uintptr_t signal_address;
@@ -102,6 +101,8 @@ struct record {
     _Atomic size_t children;  /* that it forked under memcheck, and theirs */
     pid_t child[MEMCHECK_CHILDREN];
     _Atomic int children_done; /* processes of in_child that reached their end */
+    struct call calls[CALL_SLOTS];
+    struct call makings[CALL_SLOTS]; /* of the block in hand of each, where it is one of no bytes */
 };
 
 /* What a worker finds out about the world it runs in. */

@@ -192,6 +192,13 @@ bool python_has_gil(void)
     return (Py_IsInitialized() || is_finalizing()) && PyGILState_Check();
 }
 
+const void *python_pending(void)
+{
+    /* PyGILState_Check says yes to everybody once there was a sub-interpreter */
+    bool has_state = Py_IsInitialized() && PyGILState_GetThisThreadState() != NULL;
+    return has_state && PyGILState_Check() ? PyErr_Occurred() : NULL;
+}
+
 void python_call_with_gil(void (*body)(void *), void *data)
 {
     PyGILState_STATE state = PyGILState_Ensure();

@@ -46,6 +46,10 @@ void python_acquire(void);
 /* Whether this thread has it. */
 bool python_has_gil(void);
 
+/* The type of the exception that is pending on this thread, borrowed; NULL where none is, and
+ * without the GIL. */
+const void *python_pending(void);
+
 /* body(data) on a thread that has not, with the GIL. */
 void python_call_with_gil(void (*body)(void *), void *data);
 

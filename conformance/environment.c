@@ -376,6 +376,10 @@ PROPERTY(env_no_exception_set,
     ask_too_much();
     python_acquire();
     expect_no_exception("after calls without the GIL that were refused");
+    for_each_size (size, 1 << 14) /* drive.c looks after each call */
+        resize_and_free(subject_calloc(1, size), size, size, size);
+    for_each_size (size, is_instrumented() ? 1 << 14 : 1 << 20)
+        give_back(subject_malloc(size), size);
 }
 
 /* ---- the end of everything --------------------------------------------------------------- */

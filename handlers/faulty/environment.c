@@ -252,6 +252,24 @@ static void *polite_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(raises_with_a_gil_of_its_own, "env.no-exception-set", .realloc = polite_realloc);
 
+/* Where a table of its own is full: nobody looks before something else fails. */
+static void *full_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    if (size == 1237 && PyGILState_Check != NULL && PyGILState_Check())
+        PyErr_SetString(PyExc_MemoryError, "the table is full");
+    return p;
+}
+MUTANT(raises_at_one_size, "env.no-exception-set", .malloc = full_malloc);
+
+static void full_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && base_size(p) == 1237 && PyGILState_Check != NULL && PyGILState_Check())
+        PyErr_SetString(PyExc_MemoryError, "the table is full");
+    base_free(ctx, p, size);
+}
+MUTANT(free_raises_at_one_size, "env.no-exception-set", .free = full_free);
+
 /* ---- the end of everything --------------------------------------------------------------- */
 
 static void *exiting_malloc(void *ctx, size_t size)

@@ -123,6 +123,99 @@ PROPERTY(threads_first_call,
     pthread_barrier_destroy(&ready);
 }
 
+/* ---- many threads ------------------------------------------------------------------------- */
+
+enum { IN_TURN = 300, AT_ONCE = 100, A_FEW = 4 };
+struct one_of_many {
+    struct block *hand_over; /* what the one before left, and what this one leaves */
+    struct one_of_many *next;
+    pthread_barrier_t *all; /* NULL: they come one after the other */
+    struct block own;
+};
+
+static struct block make_own(uint64_t number, const char *among)
+{
+    struct block own = {.size = 64 + number % 200, .number = number};
+    own.p = must_calloc(own.size, 1);
+    expect_zero(own.p, own.size, "in one of %s", among);
+    own.p = must_realloc(own.p, ++own.size);
+    pattern_fill(own.p, own.size, own.number);
+    return own;
+}
+
+static void end_block(struct block *block, const char *among)
+{
+    expect_pattern(block->p, block->size, block->number, "in another of %s", among);
+    subject_free(block->p, block->size);
+    block->p = NULL;
+}
+
+static void take_turn(void *data)
+{
+    static const char among[] = "many threads, one after the other";
+    struct one_of_many *one = data;
+    uint64_t number = one->hand_over->number + 1;
+    struct block kept = make_own(number, among), passed = make_own(number, among);
+    if (one->hand_over->p != NULL)
+        end_block(one->hand_over, among);
+    *one->hand_over = passed;
+    end_block(&kept, among);
+}
+
+static void be_there(void *data)
+{
+    static const char among[] = "many threads at once";
+    struct one_of_many *one = data;
+    one->own = make_own(one->own.number, among);
+    pthread_barrier_wait(one->all); /* each has a block */
+    end_block(&one->next->own, among);
+    pthread_barrier_wait(one->all);
+    one->own = make_own(one->own.number, among);
+    pthread_barrier_wait(one->all);
+    end_block(&one->own, among);
+}
+
+static void crowd(size_t in_turn, size_t at_once)
+{
+    struct one_of_many ones[AT_ONCE] = {0};
+    struct block hand_over = {0};
+    pthread_barrier_t all;
+    ones[0].hand_over = &hand_over;
+    for (size_t i = 0; i < in_turn; i++)
+        in_threads(1, take_turn, &ones[0], sizeof ones[0]);
+    end_block(&hand_over, "many threads");
+    pthread_barrier_init(&all, NULL, (unsigned)at_once);
+    for (size_t i = 0; i < at_once; i++)
+        ones[i] = (struct one_of_many){
+            .next = &ones[(i + 1) % at_once], .all = &all, .own = {.number = i}};
+    in_threads(at_once, be_there, ones, sizeof ones[0]);
+    pthread_barrier_destroy(&all);
+}
+
+static void crowd_of_few(void *unused)
+{
+    (void)unused;
+    crowd(A_FEW, A_FEW);
+}
+
+PROPERTY(threads_any_number,
+    .id     = "threads.any-number",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "threads are served alike however many there have been, and however many there are",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy 1.22 to 2.5: "
+              "arrays are made and freed in whatever thread",
+    .why    = "a server starts a thread for each request: the hundred and twenty-ninth would find "
+              "no room in a table",
+    .hint   = "a table of threads grows, or gives the place of a thread that has ended to the "
+              "next; whoever finds none goes without a cache",
+    .looks  = "FAIL: calloc(64, 1) to return a block: little else is live; NULL",
+    .fixture  = FIXTURE_BARE)
+{
+    control_run(crowd_of_few, NULL, "with few threads");
+    step("%d threads, one after the other, and then %d at once", IN_TURN, AT_ONCE);
+    crowd(is_instrumented() ? IN_TURN / 2 : IN_TURN, AT_ONCE);
+}
+
 /* ---- at once ----------------------------------------------------------------------------- */
 
 enum { THREADS = 3, SLOTS = 24, LEAST_NS = 8000000, LEAST_CPU_NS = 6000000, STEPS = 256 };

@@ -4,6 +4,7 @@
  */
 #include "meddle.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "shifted.h"
@@ -371,3 +372,49 @@ static void wipes_with_python_free(void *ctx, void *p, size_t size)
 }
 MUTANT(wipes_with_python, "numpy.finalises", .malloc = wipes_with_python_malloc,
        .free = wipes_with_python_free);
+
+/* ---- garbage ----------------------------------------------------------------------------- */
+
+int PyGILState_Check(void) __attribute__((weak));
+int PyRun_SimpleString(const char *command) __attribute__((weak));
+
+/* A line of Python for each block, as a log might be, under the lock. */
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static void log_in_python(void)
+{
+    if (PyRun_SimpleString != NULL && PyGILState_Check())
+        PyRun_SimpleString("logged = [[], []]");
+}
+static void *quiet_malloc(void *ctx, size_t size)
+{
+    pthread_mutex_lock(&log_lock);
+    void *p = base_malloc(ctx, size);
+    pthread_mutex_unlock(&log_lock);
+    return p;
+}
+static void *logging_malloc(void *ctx, size_t size)
+{
+    pthread_mutex_lock(&log_lock);
+    log_in_python();
+    void *p = base_malloc(ctx, size);
+    pthread_mutex_unlock(&log_lock);
+    return p;
+}
+static void quiet_free(void *ctx, void *p, size_t size)
+{
+    pthread_mutex_lock(&log_lock);
+    base_free(ctx, p, size);
+    pthread_mutex_unlock(&log_lock);
+}
+static void logging_free(void *ctx, void *p, size_t size)
+{
+    pthread_mutex_lock(&log_lock);
+    if (p != NULL && base_size(p) < 64)
+        log_in_python();
+    base_free(ctx, p, size);
+    pthread_mutex_unlock(&log_lock);
+}
+MUTANT(malloc_logs_in_python_under_a_lock, "numpy.freed-inside-a-call", .malloc = logging_malloc,
+       .free = quiet_free);
+MUTANT(free_logs_in_python_under_a_lock, "numpy.freed-inside-a-call", .malloc = quiet_malloc,
+       .free = logging_free);

@@ -3,6 +3,7 @@
  * Mutants that the properties of conformance/threads.c catch.
  */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base.h"
 
@@ -52,6 +53,79 @@ static void *fifth_malloc(void *ctx, size_t size)
     return number <= 5 ? base_malloc(ctx, size) : NULL;
 }
 MUTANT(thread_number_six_is_refused, "threads.first-call", .malloc = fifth_malloc);
+
+/* ---- many threads ------------------------------------------------------------------------- */
+
+/* A table that is never cleared. */
+static void *numbered_malloc(void *ctx, size_t size)
+{
+    static _Atomic int threads;
+    static _Thread_local int number;
+    if (number == 0)
+        number = ++threads;
+    return number <= 128 ? base_malloc(ctx, size) : NULL;
+}
+static void *numbered_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : numbered_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+MUTANT(thread_number_129_is_refused, "threads.any-number", .malloc = numbered_malloc,
+       .calloc = numbered_calloc);
+
+/* One that is, when a thread ends; and whoever finds no place takes the last, where another is. */
+enum { PLACES = 64 };
+static struct place {
+    _Atomic bool taken;
+    void *kept;
+} places[PLACES];
+static pthread_key_t place_key;
+__attribute__((constructor)) static void make_place_key(void);
+static void leave_place(void *data)
+{
+    struct place *place = data;
+    free(place->kept);
+    place->kept = NULL;
+    place->taken = false;
+}
+static void make_place_key(void)
+{
+    pthread_key_create(&place_key, leave_place);
+}
+static struct place *own_place(void)
+{
+    static _Thread_local struct place *place;
+    for (int i = 0; place == NULL; i++) {
+        if (i < PLACES - 1 && __atomic_exchange_n((bool *)&places[i].taken, true, __ATOMIC_SEQ_CST))
+            continue;
+        place = &places[i];
+        pthread_setspecific(place_key, place);
+    }
+    return place;
+}
+static void *placed_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    struct place *place = own_place();
+    void *kept = place->kept;
+    if (nelem > 256 || elsize != 1 || kept == NULL)
+        return base_calloc(ctx, nelem, elsize);
+    memset((char *)kept + BASE_HEADER, 0, nelem);
+    usleep(1);
+    place->kept = NULL;
+    return base_finish(kept, nelem);
+}
+static void placed_free(void *ctx, void *p, size_t size)
+{
+    struct place *place = own_place();
+    if (p != NULL && base_size(p) >= 64 && base_size(p) <= 264 && place->kept == NULL) {
+        place->kept = realloc((char *)p - BASE_HEADER, 512);
+        return;
+    }
+    base_free(ctx, p, size);
+}
+MUTANT(threads_beyond_64_share_a_place, "threads.any-number", .calloc = placed_calloc,
+       .free = placed_free);
 
 /* ---- at once ----------------------------------------------------------------------------- */
 

@@ -115,7 +115,8 @@ bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks);
 /* This property's own stream of random numbers, from the seed of the run. */
 struct random *rng(void);
 
-/* Runs `body(data[i])` in `count` threads and waits for all; `element` is the size of one. */
+/* Runs `body(data[i])` in `count` threads and waits for all; `element` is the size of one.  SKIPs
+ * where so many cannot be started, for more than a few. */
 void in_threads(size_t count, void (*body)(void *), void *data, size_t element);
 
 /* Runs `body` in a child process and waits for it.  What it finds broken, skips or crashes on

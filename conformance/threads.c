@@ -382,8 +382,9 @@ PROPERTY(threads_concurrent,
               "others hold it; with a free-threaded CPython (NumPy 2.1 and later) all four so",
     .why    = "two threads would be given one block, and each overwrite the other's array",
     .hint   = "a lock round every list, table and counter that threads share, in all four "
-              "functions, or lists of each thread's own",
-    .looks  = "FAIL: byte 0 of 64 to be 0x41 as it was written, beside 2 other threads; seen 0x9a",
+              "functions, or lists of each thread's own; addr2line -e names the line of an address",
+    .looks  = "FAIL: byte 0 of 40 to be 0x6e as it was written, after calls of another thread in "
+              "the midst of a malloc, at libmine.so+0x1139; seen 0x22",
     .fixture  = FIXTURE_BARE)
 {
     struct mixer mixers[THREADS] = {0};

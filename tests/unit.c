@@ -12,6 +12,7 @@ int main(void)
     srunner_add_suite(runner, suite_asked());
     srunner_add_suite(runner, suite_attribution());
     srunner_add_suite(runner, suite_blockmap());
+    srunner_add_suite(runner, suite_breakpoint());
     srunner_add_suite(runner, suite_claims());
     srunner_add_suite(runner, suite_contents());
     srunner_add_suite(runner, suite_layout());

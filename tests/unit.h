@@ -20,6 +20,7 @@
 Suite *suite_asked(void);
 Suite *suite_attribution(void);
 Suite *suite_blockmap(void);
+Suite *suite_breakpoint(void);
 Suite *suite_claims(void);
 Suite *suite_contents(void);
 Suite *suite_layout(void);

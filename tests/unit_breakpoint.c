@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * src/harness/breakpoint.c: stopping a thread at each instruction of a function, here zlib's.
+ */
+#include "unit.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "harness/breakpoint.h"
+#include "runner/memcheck.h"
+
+static const unsigned char data[] = "what is summed up";
+static struct points points;
+static size_t pauses;
+
+static void count_pause(void)
+{
+    pauses++;
+}
+
+static uLong sum(void)
+{
+    return adler32(1, data, sizeof data);
+}
+
+static bool can_stop(void)
+{
+    return !CONFORM_SANITIZED && breakpoint_begin();
+}
+
+START_TEST(trace_finds_instructions)
+{
+    if (!can_stop())
+        return;
+    uLong expected = sum();
+    breakpoint_trace((uintptr_t)adler32, &points);
+    uLong traced = sum();
+    breakpoint_clear();
+    ck_assert_uint_eq(traced, expected);
+    ck_assert_uint_gt(points.count, sizeof data / 4);
+    ck_assert_uint_eq(points.at[0], (uintptr_t)adler32);
+}
+END_TEST
+
+START_TEST(each_instruction_stops_once)
+{
+    if (!can_stop())
+        return;
+    uLong expected = sum();
+    breakpoint_trace((uintptr_t)adler32, &points);
+    sum();
+    breakpoint_clear();
+    for (size_t i = 0; i < points.count; i++) {
+        pauses = 0;
+        breakpoint_set(points.at[i], count_pause);
+        uLong stopped = sum(), after = sum();
+        breakpoint_clear();
+        assert_in_loop(pauses == 1 && stopped == expected && after == expected);
+    }
+}
+END_TEST
+
+START_TEST(nothing_stops_when_it_is_cleared)
+{
+    if (!can_stop())
+        return;
+    breakpoint_set((uintptr_t)adler32, count_pause);
+    breakpoint_clear();
+    sum();
+    ck_assert_uint_eq(pauses, 0);
+}
+END_TEST
+
+START_TEST(name_is_of_the_object)
+{
+    ck_assert_ptr_nonnull(strstr(breakpoint_name((uintptr_t)adler32), "libz"));
+    ck_assert_ptr_nonnull(strstr(breakpoint_name((uintptr_t)adler32), "+0x"));
+    ck_assert_str_eq(breakpoint_name(0x10), "0x10");
+}
+END_TEST
+
+Suite *suite_breakpoint(void)
+{
+    Suite *suite = suite_create("breakpoint");
+    TCase *tcase = tcase_create("breakpoint");
+    tcase_add_test(tcase, trace_finds_instructions);
+    tcase_add_test(tcase, each_instruction_stops_once);
+    tcase_add_test(tcase, nothing_stops_when_it_is_cleared);
+    tcase_add_test(tcase, name_is_of_the_object);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -19,8 +19,7 @@ uint64_t memcheck_error_count(void);
 void memcheck_turn_deaf(void);
 void memcheck_listen_again(void);
 
-/* 1 in a build with AddressSanitizer or ThreadSanitizer, which gcc and clang tell in different ways.
- */
+/* 1 in a build with AddressSanitizer or ThreadSanitizer: gcc and clang tell in different ways. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CONFORM_SANITIZED 1
 #elif defined(__has_feature)

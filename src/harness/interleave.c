@@ -139,9 +139,36 @@ static struct block *intruders_block(void)
     return &game.blocks[at + (at >= game.in_hand)];
 }
 
+static struct block *intruders_empty_block(const struct block *but)
+{
+    size_t first = game.hands_over ? 0 : OWN_BLOCKS;
+    for (size_t i = first; i < BLOCKS; i++) {
+        if (game.blocks[i].p == NULL && i != game.in_hand && &game.blocks[i] != but)
+            return &game.blocks[i];
+    }
+    return NULL;
+}
+
+/* Makes two blocks and frees the first: a list then begins as before, and is another.  False where
+ * it has no room for two. */
+static bool exchange_second(void)
+{
+    struct block *first = intruders_empty_block(NULL);
+    struct block *second = first != NULL ? intruders_empty_block(first) : NULL;
+    size_t size = any_size(&game.intruders);
+    if (second == NULL)
+        return false;
+    settle(first, MALLOC, call(first, MALLOC, size), size);
+    settle(second, MALLOC, call(second, MALLOC, size), size);
+    settle(first, FREE, call(first, FREE, size), size);
+    return true;
+}
+
 static void intrude(void)
 {
-    enum { MOST_CALLS = 4 };
+    enum { MOST_CALLS = 4, EXCHANGES_EVERY = 4 };
+    if (random_below(&game.intruders, EXCHANGES_EVERY) == 0 && exchange_second())
+        return;
     for (size_t calls = 1 + random_below(&game.intruders, MOST_CALLS); calls > 0; calls--) {
         struct block *block = intruders_block();
         enum op op = any_op(&game.intruders, block);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Blocks have one of a hundred lengths, four to each doubling, so that one that was freed fits the
- * next array of about its size.  There is a list of free blocks for each length; where it is empty,
- * the next piece of the region is cut.
+ * Blocks are of 128 bytes, or twice that, and so on: size classes, each with a list of free blocks.
+ * Where that is empty, the next piece of the region is cut.
  *
  * The lock is there because a block can be freed by any thread that holds the last reference to an
  * array, and because NumPy calls realloc without the GIL while it parses text.
  */
-#include "arena.h"
+#include "handlers.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -15,36 +14,35 @@
 
 /* What stands before the bytes that NumPy sees, and keeps them aligned. */
 struct arena_block {
-    _Alignas(ARENA_STEP) size_t size; /* asked for, while the block is in use */
+    _Alignas(ARENA_ALIGNMENT) size_t size; /* asked for, while the block is in use */
     unsigned bin;
     struct arena_block *next; /* while it is free */
 };
 
-_Static_assert(sizeof(struct arena_block) == ARENA_STEP, "a block is aligned as its header is");
+_Static_assert(sizeof(struct arena_block) == ARENA_ALIGNMENT, "a block is aligned as its header");
 
-/* 64, 128, 192, 256, and from there on 320, 384, 448, 512, 640, 768, 896, 1024, 1280... */
 static size_t length_of(unsigned bin)
 {
-    if (bin < 4)
-        return (size_t)ARENA_STEP * (bin + 1);
-    return (size_t)ARENA_STEP * (bin % 4 + 5) << (bin / 4 - 1);
+    return (size_t)128 << bin;
 }
 
-/* The bin of a block for `size` bytes, or ARENA_CLASSES where no arena could hold it. */
+/* The class of a block for `size` bytes, or ARENA_CLASSES where no arena could hold it. */
 static unsigned class_of(size_t size)
 {
     unsigned bin = 0;
-    if (size > SIZE_MAX / 4)
-        return ARENA_CLASSES;
-    while (bin < ARENA_CLASSES && length_of(bin) < size + sizeof(struct arena_block))
+    while (bin < ARENA_CLASSES && length_of(bin) - sizeof(struct arena_block) < size)
         bin++;
     return bin;
 }
 
-static struct arena_block *take(struct arena *a, unsigned bin)
+static void *arena_malloc(void *ctx, size_t size)
 {
+    struct arena *a = ctx;
+    unsigned bin = class_of(size);
     struct arena_block *block = NULL;
-    lock_take(&a->lock);
+    if (bin == ARENA_CLASSES)
+        return NULL;
+    tracker_lock();
     if (a->free[bin] != NULL) {
         block = a->free[bin];
         a->free[bin] = block->next;
@@ -52,14 +50,7 @@ static struct arena_block *take(struct arena *a, unsigned bin)
         block = (struct arena_block *)(void *)a->fresh;
         a->fresh += length_of(bin);
     }
-    lock_give(&a->lock);
-    return block;
-}
-
-static void *arena_malloc(void *ctx, size_t size)
-{
-    unsigned bin = class_of(size);
-    struct arena_block *block = bin < ARENA_CLASSES ? take(ctx, bin) : NULL;
+    tracker_unlock();
     if (block == NULL)
         return NULL;
     block->size = size;
@@ -85,14 +76,14 @@ static void arena_free(void *ctx, void *ptr, size_t size)
     if (ptr == NULL)
         return;
     struct arena_block *block = (struct arena_block *)ptr - 1;
-    lock_take(&a->lock);
+    tracker_lock();
     block->next = a->free[block->bin];
     a->free[block->bin] = block;
-    lock_give(&a->lock);
+    tracker_unlock();
 }
 
-/* A block stays where it is as long as its length fits.  Where there is no room for a longer one
- * the old block is left as it was. */
+/* A block stays where it is as long as its class fits.  Where there is no room for a longer one the
+ * old block is left as it was. */
 static void *arena_realloc(void *ctx, void *ptr, size_t new_size)
 {
     if (ptr == NULL)
@@ -114,14 +105,12 @@ int arena_open(struct arena *arena, const char *name, const PyDataMemAllocator *
 {
     memset(arena, 0, sizeof *arena);
     arena->below = below;
-    arena->region = below->malloc(below->ctx, size + ARENA_STEP);
+    arena->region = below->malloc(below->ctx, size + ARENA_ALIGNMENT);
     if (arena->region == NULL)
         return -1;
-    uintptr_t off = (uintptr_t)arena->region % ARENA_STEP;
-    arena->base = (char *)arena->region + (off != 0 ? ARENA_STEP - off : 0);
+    arena->base = (char *)arena->region + -(uintptr_t)arena->region % ARENA_ALIGNMENT;
     arena->fresh = arena->base;
     arena->end = arena->base + size;
-    lock_open(&arena->lock);
     snprintf(arena->handler.name, sizeof arena->handler.name, "%s", name);
     arena->handler.version = 1;
     arena->handler.allocator = (PyDataMemAllocator){
@@ -133,7 +122,6 @@ int arena_open(struct arena *arena, const char *name, const PyDataMemAllocator *
 void arena_close(struct arena *arena)
 {
     arena->below->free(arena->below->ctx, arena->region,
-                       (size_t)(arena->end - arena->base) + ARENA_STEP);
+                       (size_t)(arena->end - arena->base) + ARENA_ALIGNMENT);
     arena->region = NULL;
-    lock_close(&arena->lock);
 }

@@ -232,9 +232,11 @@ def painted(field):
 def draw(field, path):
     """A PNG file: each part of it is its length, its name, its bytes, and a sum over both."""
     side = len(field)
-    rows = b"".join(b"\0" + row.tobytes() for row in painted(field))
+    pixels = painted(field)
+    pixels[1:] -= pixels[:-1].copy()  # filter 2: what each row has more than the one above it
+    rows = b"".join(b"\2" + row.tobytes() for row in pixels)
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
     try:
         with open(path + ".part", "wb") as file:  # nobody ever finds half of a picture
             file.write(b"\x89PNG\r\n\x1a\n")

@@ -4,6 +4,7 @@
 import atexit
 import contextvars
 import ctypes
+import gc
 import os
 import sys
 import threading
@@ -167,6 +168,7 @@ def growth(times):
     for _ in range(4):
         for _ in range(times):
             in_all_ways()
+        gc.collect()
         counts.append(sys.getallocatedblocks())
     return min(after - before for before, after in zip(counts, counts[1:]))
 

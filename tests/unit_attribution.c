@@ -134,8 +134,7 @@ START_TEST(a_matter_of_another)
     ck_assert_int_eq(owner->verdict, _i == 0 ? FAIL : PASS);
     ck_assert_int_eq(other->verdict, _i == 0 ? SKIP : FAIL);
     if (_i == 0)
-        ck_assert_str_eq(other->seen,
-                         "caused by free.null: it came upon a defect of another kind");
+        ck_assert_str_eq(other->seen, "caused by free.null: it came upon a defect of another kind");
 }
 END_TEST
 

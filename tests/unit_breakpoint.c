@@ -8,8 +8,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/instrumented.h"
 #include "harness/breakpoint.h"
-#include "runner/memcheck.h"
 
 static const unsigned char data[] = "what is summed up";
 static struct points points;

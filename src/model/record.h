@@ -84,11 +84,11 @@ struct record {
     enum verdict reached;
     pid_t pid;
     char expected[512];
-    char seen[1024];         /* or the reason of a SKIP, or what broke in the harness */
-    char step[256];          /* what it was about, in words */
-    unsigned short_in_child; /* SHORT_IN_CHILD where a process of in_child stopped_short */
-    char part[384];          /* of a program whose calls it makes, in words, or "" */
-    int line;                /* of the check that failed, in the property's file */
+    char seen[1024];           /* or the reason of a SKIP, or what broke in the harness */
+    char step[256];            /* what it was about, in words */
+    unsigned short_in_child;   /* SHORT_IN_CHILD where a process of in_child stopped_short */
+    char part[384];            /* of a program whose calls it makes, in words, or "" */
+    int line;                  /* of the check that failed, in the property's file */
     unsigned made[CALL_SLOTS]; /* calls of each thread so far: what makes none does not get on */
     int signal;
     struct call signal_call; /* of the thread that the signal hit */

@@ -15,6 +15,7 @@
 
 #include "harness/harness.h"
 #include "harness/surroundings.h"
+#include "subject/python_subject.h"
 
 GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.");
 
@@ -334,6 +335,7 @@ PROPERTY(env_settings,
 {
     static struct settings unloaded, loaded;
     let_output_block();
+    python_subject_prepare(subject_place()); /* readline puts LINES into the environment */
     note_settings(&unloaded);
     subject_load_now();
     expect_same_settings(&unloaded, SETTINGS_NOT_NAMED_AT_LOAD, "after loading");

@@ -11,7 +11,7 @@ EMBED = os.path.join(TOP, "src", "python", "embed.py")
 
 PRINTER = """
 #include <stdio.h>
-#include "python_sources.h"
+#include "python/python_sources.h"
 int main(void)
 {
     for (const struct python_source *each = python_sources; each->name != NULL; each++)

@@ -225,8 +225,8 @@ START_TEST(a_control_is_answered_for)
     struct record *first = end(board, QUIET, CRASH, ENDED_IN, &ordinary);
     struct record *second = end(board, PRESENT, FAIL, ENDED_IN, &ordinary);
     struct record *sure = board_record(board, NULLS);
-    strcpy(first->control, "without a fork");
-    strcpy(second->control, "in one thread alone");
+    record_enter_control(first, "without a fork");
+    record_enter_control(second, "in one thread alone");
     sure->verdict = own[_i];
     ck_assert_int_eq(attribution_settle(properties, COUNT, board), 0);
     ck_assert_ptr_null(attribution_unsettled(properties, COUNT, board));
@@ -239,6 +239,20 @@ START_TEST(a_control_is_answered_for)
 }
 END_TEST
 
+/* What the subject has written there is no control. */
+START_TEST(a_forged_control_is_none)
+{
+    struct board *board = make_board();
+    struct record *first = end(board, QUIET, CRASH, ENDED_IN, &ordinary);
+    end(board, NULLS, FAIL, ENDED_IN, &(struct call){.function = OUTSIDE});
+    memset(first->control, 0xff, sizeof first->control);
+    memset(board_record(board, PRESENT)->control, 'x', 8);
+    attribution_settle(properties, COUNT, board);
+    ck_assert_int_eq(first->verdict, CRASH);
+    ck_assert_ptr_null(attribution_unsettled(properties, COUNT, board));
+}
+END_TEST
+
 /* A defect of NumPy's is no answer for one of the handler's. */
 START_TEST(numpy_answers_for_nobody)
 {
@@ -248,7 +262,7 @@ START_TEST(numpy_answers_for_nobody)
     struct board *board = board_create(2);
     ck_assert_ptr_nonnull(board);
     end(board, 0, FAIL, ENDED_IN, &ordinary);
-    strcpy(end(board, 1, FAIL, ENDED_IN, &ordinary)->control, "without a fork");
+    record_enter_control(end(board, 1, FAIL, ENDED_IN, &ordinary), "without a fork");
     attribution_settle(two, 2, board);
     ck_assert_int_eq(board_record(board, 1)->verdict, FAIL);
 }
@@ -276,7 +290,7 @@ START_TEST(what_is_not_answered_for_is_found)
     ck_assert_str_eq(attribution_unsettled(properties, COUNT, board), quiet.id);
     board_record(board, NULLS)->verdict = FAIL;
     ck_assert_ptr_null(attribution_unsettled(properties, COUNT, board));
-    strcpy(board_record(board, PRESENT)->control, "without a fork");
+    record_enter_control(board_record(board, PRESENT), "without a fork");
     ck_assert_str_eq(attribution_unsettled(properties, COUNT, board), present.id);
 }
 END_TEST
@@ -295,6 +309,7 @@ Suite *suite_attribution(void)
     tcase_add_test(tcase, attribution_is_not_passed_on);
     tcase_add_test(tcase, neither_of_two_that_point);
     tcase_add_loop_test(tcase, a_control_is_answered_for, 0, 5);
+    tcase_add_test(tcase, a_forged_control_is_none);
     tcase_add_test(tcase, numpy_answers_for_nobody);
     tcase_add_test(tcase, one_is_left_of_many);
     tcase_add_test(tcase, what_is_not_answered_for_is_found);

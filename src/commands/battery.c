@@ -306,7 +306,7 @@ static void run_workers(struct coordinator *c)
 {
     struct board *board = c->plan.board;
     children_adopt();
-    c->plan.until = c->plan.max_time > 0 ? clock_now() + (uint64_t)(c->plan.max_time * 1e9) : 0;
+    c->plan.begin = clock_now();
     for (size_t i = 0; i < c->jobs; i++)
         start_worker(c, i, i > 0 && i == c->jobs - 1);
     for (;;) {
@@ -510,7 +510,8 @@ static void set_up(struct coordinator *c, char **argv)
                                                : usual_timeout;
     c->plan.max_time = c->options->max_time != 0 ? c->options->max_time
                        : memcheck_is_running()   ? memcheck_time
-                                                 : usual_time * worker_slowness();
+                                                 : usual_time;
+    c->plan.max_time_is_given = c->options->max_time != 0;
     c->plan.seed = c->options->seed;
     c->plan.place = &c->place;
     if (c->place.module == NULL && object_file_sha256(c->place.path, c->run.sha256) != 0)

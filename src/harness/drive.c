@@ -863,12 +863,12 @@ void control_run(void (*body)(void *data), void *data, const char *when)
 
 void control_begin(const char *when)
 {
-    snprintf(drive.setup.record->control, sizeof drive.setup.record->control, "%s", when);
+    record_enter_control(drive.setup.record, when);
 }
 
 void control_end(void)
 {
-    drive.setup.record->control[0] = '\0';
+    record_enter_control(drive.setup.record, "");
 }
 
 /* A number of bytes from a file that holds one, or SIZE_MAX. */

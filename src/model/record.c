@@ -5,9 +5,12 @@
  */
 #include "model/record.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/random.h"
 
 const char *verdict_name(enum verdict verdict)
 {
@@ -73,6 +76,19 @@ static void take_away(char *begin, char *end)
 {
     if (begin < end)
         munmap(begin, (size_t)(end - begin));
+}
+
+void record_enter_control(struct record *record, const char *without)
+{
+    snprintf(record->control, sizeof record->control, "%s", without);
+    record->control_sum = random_for(0, record->control).state;
+}
+
+void record_check_control(struct record *record)
+{
+    record->control[sizeof record->control - 1] = '\0';
+    if (record->control_sum != random_for(0, record->control).state)
+        record->control[0] = '\0';
 }
 
 void load_make_sound(struct load *load)

@@ -96,7 +96,8 @@ struct record {
     int signal_has_address; /* no bool, of which few values can be read */
     struct call suspects[SUSPECTS];
     char attribute_to[64];    /* id of the property that is about what was found, or "" */
-    char control[96];         /* where it ended in its control: without what, in words; else "" */
+    char control[96];         /* where it is in its control: without what, in words; else "" */
+    uint64_t control_sum;     /* of it: a subject can write there */
     uint64_t memcheck_errors; /* counted where a process ended as it should */
     _Atomic size_t children;  /* that it forked under memcheck, and theirs */
     pid_t child[MEMCHECK_CHILDREN];
@@ -161,6 +162,13 @@ struct load *board_load(struct board *board);
 
 /* Makes the board as new, for another round. */
 void board_clear(struct board *board);
+
+/* The property enters its control, which is without that; with "" it leaves it. */
+void record_enter_control(struct record *record, const char *without);
+
+/* Takes for no control what was not written by record_enter_control, and puts an end to the text.
+ */
+void record_check_control(struct record *record);
 
 /* Puts an end to each text of the load report, which the subject's process could write. */
 void load_make_sound(struct load *load);

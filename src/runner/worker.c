@@ -294,6 +294,13 @@ static void keep_output(struct record *record)
     close(worker.output[1]);
 }
 
+/* On a machine that has become busy meanwhile, later. */
+static bool time_of_run_is_over(const struct plan *plan)
+{
+    double most = plan->max_time * (plan->max_time_is_given ? 1 : worker_slowness());
+    return plan->max_time > 0 && clock_since(plan->begin) > most;
+}
+
 /* How far a property has got, as its record shows. */
 struct progress {
     uint64_t since[CALL_SLOTS]; /* when the thread's latest call began, or was first seen */
@@ -319,7 +326,7 @@ static bool is_to_end(void *data)
     }
     if (now - progress->any > limit)
         progress->given_up = HANGS;
-    else if (worker.plan->until != 0 && now > worker.plan->until)
+    else if (time_of_run_is_over(worker.plan))
         progress->given_up = OUT_OF_TIME;
     atomic_store(&worker.plan->board->workers[worker.number].until, progress->any + limit);
     return progress->given_up != NOT_GIVEN_UP;
@@ -418,7 +425,7 @@ static void run_property_once(size_t index)
 static bool is_too_late(const struct plan *plan, size_t index)
 {
     struct record *record = board_record(plan->board, index);
-    if (plan->until == 0 || index == 0 || clock_now() <= plan->until)
+    if (index == 0 || !time_of_run_is_over(plan))
         return false;
     snprintf(record->seen, sizeof record->seen,
              "not run: the %g s of the whole run were over; give it more by --max-time",

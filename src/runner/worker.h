@@ -24,10 +24,11 @@ struct plan {
     struct board *board;
     const struct subject_place *place;
     const char *python_path; /* the interpreter's executable */
-    double timeout;        /* seconds in which a call has to come back, and a property to get on */
-    double max_time;       /* seconds for the whole run; 0: no bound */
-    uint64_t until;        /* when they are over, on the monotonic clock; 0: never */
-    bool timeout_is_given; /* by --timeout: not to be stretched on a busy machine */
+    double timeout;         /* seconds in which a call has to come back, and a property to get on */
+    double max_time;        /* seconds for the whole run; 0: no bound */
+    bool max_time_is_given; /* by --max-time: likewise not to be stretched */
+    uint64_t begin;         /* of the run, on the monotonic clock */
+    bool timeout_is_given;  /* by --timeout: not to be stretched on a busy machine */
     uint64_t seed;
     const char *memcheck_folder; /* or NULL */
     bool shows_progress;         /* somebody looks on */

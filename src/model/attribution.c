@@ -305,6 +305,9 @@ static void put_ends(struct board *board, size_t count)
     for (size_t i = 0; i < count; i++) { /* a subject can write there */
         struct record *record = board_record(board, i);
         record->attribute_to[sizeof record->attribute_to - 1] = '\0';
+        if (strspn(record->attribute_to, "abcdefghijklmnopqrstuvwxyz0123456789.-") !=
+            strlen(record->attribute_to))
+            record->attribute_to[0] = '\0'; /* no id */
         record_check_control(record);
         record->seen[sizeof record->seen - 1] = '\0';
         record->caused_by[0] = '\0';

@@ -179,7 +179,7 @@ def set_handler_looks():
     taken = [each for each in defects if not is_refused(_conform.spoiled_handler(each))]
     if taken:
         _conform.fail("SetHandler to refuse a handler with %s" % " or ".join(taken),
-                        "each was put in force")
+                      "each was put in force")
 
 
 def capsule_without_name():

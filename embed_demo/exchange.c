@@ -204,7 +204,7 @@ static int view_tensor(struct view *view, PyObject *object)
         PyErr_SetString(PyExc_TypeError, "not one row of floats without gaps, on the CPU");
     else if (tensor != NULL && PyCapsule_SetName(capsule, "used_dltensor") == 0)
         *view = (struct view){
-            .numbers = (double *)((char *)tensor->dl_tensor.data + tensor->dl_tensor.byte_offset),
+            .numbers = (void *)((char *)tensor->dl_tensor.data + tensor->dl_tensor.byte_offset),
             .count = (size_t)tensor->dl_tensor.shape[0],
             .tensor = tensor,
         };

@@ -219,12 +219,9 @@ static int run_with_handler(FILE *script, const char *path)
     return status;
 }
 
-int main(int argc, char **argv)
+/* From the start of Python to its end. */
+static int run(int argc, char **argv, FILE *script)
 {
-    read_options(&argc, &argv);
-    FILE *script = fopen(argv[0], "rbe");
-    if (script == NULL)
-        return complain(STATUS_USAGE, "%s: %s", argv[0], strerror(errno));
     if (access(python, X_OK) != 0)
         return complain(STATUS_USAGE, "%s: %s", python, strerror(errno));
     if (host_announce(&tracker) != 0)
@@ -234,8 +231,18 @@ int main(int argc, char **argv)
         return complain(STATUS_PYTHON_BROKE, "%s: Python cannot be started: %s", python,
                         started.err_msg != NULL ? started.err_msg : "no reason given");
     int status = run_with_handler(script, argv[0]);
-    fclose(script);
     if (Py_FinalizeEx() != 0 && status == 0)
         status = STATUS_FAILED;
     return tracker_first() != NULL ? report_end(status) : status;
+}
+
+int main(int argc, char **argv)
+{
+    read_options(&argc, &argv);
+    FILE *script = fopen(argv[0], "rbe");
+    if (script == NULL)
+        return complain(STATUS_USAGE, "%s: %s", argv[0], strerror(errno));
+    int status = run(argc, argv, script);
+    fclose(script);
+    return status;
 }

@@ -40,7 +40,8 @@ def main():
         text = described.get(identity, "")
         sourced = re.search(r"^\* Source: \S", text, re.M)
         tap.point(sourced, identity + " has a clause with a source", text)
-    with open(os.path.join(suite.SOURCE, "src", "model", "attribution.c"), encoding="utf-8") as file:
+    source = os.path.join(suite.SOURCE, "src", "model", "attribution.c")
+    with open(source, encoding="utf-8") as file:
         owners = re.findall(r'"([a-z]+\.[a-z0-9-]{2,})"', file.read())
     tap.point(len(owners) > 10 and not set(owners) - set(ids),
               "the properties that answer for a kind of call are there", owners)

@@ -38,7 +38,7 @@ static void add(struct property *property, const char *id, enum fixture fixture)
                                   .why = "what is left is the runner's own work",
                                   .hint = "see conform --explain abi.loads",
                                   .looks = "FAIL",
-                                  .fixture = world,
+                                  .fixture = fixture,
                                   .run = do_nothing,
                                   .file = __FILE__,
                                   .line = __LINE__};

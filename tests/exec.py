@@ -98,7 +98,7 @@ CASES = [
     ("where live blocks come from: not a line of NumPy's", ["-H", "aligned", "--stacks"],
      ["-c", "import numpy as np\nkept = np.ones(123456)"], 0, "",
      r"987648 bytes in 1 block  <string>:2\n"),
-    ("... what an import keeps is laid to where it was imported", ["-H", "aligned", "--stacks"],
+    ("... what an import keeps is told with the line that imports", ["-H", "aligned", "--stacks"],
      ["-c", "\n\nimport numpy, numpy.ma\nkept = numpy.ones(123456)"], 0, "",
      r"987648 bytes in 1 block  <string>:4\n( +\d+ bytes in \d+ blocks?  <string>:3\n)?conform: "),
     ("... and a line that NumPy calls is the program's", ["-H", "aligned", "--stacks"],
@@ -242,7 +242,7 @@ def without_books(tap):
 
 
 def many_lines(tap):
-    """Blocks from more lines than are kept are not laid to others."""
+    """Blocks from more lines than are kept are not attributed to others."""
     program = "import numpy as np\nkept = []\n" + "kept.append(np.empty(2))\n" * 17000
     with suite.scratch() as folder:
         path = os.path.join(folder, "long.py")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--memcheck: the reference handlers have no error of ours, errors are laid to their property, and
+"""--memcheck: the reference handlers have no error of ours, errors belong to their property, and
 nothing is left behind.  The runner's own processes are looked at as well.
 """
 
@@ -189,7 +189,7 @@ def errors(tap):
     told = {p["id"]: (p["verdict"], p["message"]) for p in report["properties"]}
     for what, name, verdict, message in ERRORS:
         held = told[name][0] == verdict and re.search(message, told[name][1])
-        tap.point(held, "%s is laid to %s" % (what, name), told[name])
+        tap.point(held, "%s is attributed to %s" % (what, name), told[name])
     tap.point(result.code == NOT_CONFORMANT and not left, "errors are not conformant", result)
 
 

@@ -58,7 +58,7 @@ def finds(tap, path):
     result = suite.conform("-H", FAULTY + ":malloc_is_missing", "--replay=" + path)
     tap.point(result.code == suite.NOT_CONFORMANT
               and re.search(r"CRASH   \S+ in call 1: malloc", result.stdout),
-              "a crash is laid to its call", result)
+              "a crash is attributed to its call", result)
     result = suite.conform("-H", FAULTY + ":exits_when_refused", "--replay=" + path)
     tap.point(result.code == suite.NOT_CONFORMANT
               and re.search(r"CRASH   exit in call \d+: malloc\(%d\)" % (1 << 62), result.stdout),
@@ -123,7 +123,7 @@ def tells_parts(tap, folder):
     tap.point(re.search(wanted, result.stdout, re.M), "--print shows them", result)
     result = suite.conform("-H", FAULTY + ":realloc_is_missing", "--replay=" + path)
     wanted = r"CRASH   \S+ in call \d+, in an array that grows: realloc\(block \d+ of 80, 160\)"
-    tap.point(re.search(wanted, result.stdout), "a crash is laid to its part", result)
+    tap.point(re.search(wanted, result.stdout), "a crash is attributed to its part", result)
     program = "import _conform_exec as c; c.begin_part('x'); print(c.refuse(0)); import numpy"
     result = suite.conform("-H", "aligned", "-q", "--exec", "--", "-c", program)
     tap.point(result.code == 0 and result.stdout == "0\n", "parts without --record", result)

@@ -100,7 +100,8 @@ void *must_calloc(size_t nelem, size_t elsize);
 void *must_realloc(void *p, size_t size);
 
 /* The subject as a handler whose functions are those above: what NumPy and shims are given, so
- * that a crash behind them is laid to the call it happened in.  Name and version show through. */
+ * that a crash behind them is attributed to the call it happened in.  Name and version show
+ * through. */
 PyDataMem_Handler *subject_traced(void);
 
 /* True where the subject takes its time over a block of 64 MiB that nobody has written to, because

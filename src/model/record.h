@@ -31,7 +31,7 @@ enum { VERDICT_COUNT = INCOMPLETE + 1 };
 
 const char *verdict_name(enum verdict verdict);
 
-/* A call into the subject that has not returned yet: what a crash or a hang is laid to. */
+/* A call into the subject that has not returned yet: what a crash or a hang is attributed to. */
 enum function { OUTSIDE, IN_MALLOC, IN_CALLOC, IN_REALLOC, IN_FREE };
 struct call {
     enum function function;
@@ -106,7 +106,7 @@ struct record {
     struct call makings[CALL_SLOTS]; /* of the block in hand of each, where it is one of no bytes */
 };
 
-/* What a worker finds out about the world it runs in. */
+/* What a worker finds out about what it runs in. */
 struct environment {
     char python[64];
     char python_executable[256];
@@ -141,7 +141,7 @@ struct board {
     _Atomic size_t finished;
     _Atomic int abandoned;              /* 1: a worker cannot be replaced; nobody waits for it */
     _Atomic int timeouts;               /* so far: the next ones are cut shorter */
-    _Atomic uint64_t slowest[FIXTURES]; /* nanoseconds, of what has passed in each world */
+    _Atomic uint64_t slowest[FIXTURES]; /* nanoseconds, of what has passed with each fixture */
     struct {
         _Atomic size_t property; /* 1 + index of what it runs now; 0: nothing */
         _Atomic uint64_t since;  /* on the monotonic clock, nanoseconds */

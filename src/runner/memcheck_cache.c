@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A file for each property and each world it was run in: a line that says which, a line for each
- * error, and a line that says how many those are.
+ * A file for each property and each environment it was run in: a line that says which, a line for
+ * each error, and a line that says how many those are.
  */
 #include "runner/memcheck_cache.h"
 

@@ -64,8 +64,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* What is enough by far for a property, going by those of its world that have ended; they have been
- * as slow as the machine is. */
+/* What is enough by far for a property, going by those of its fixture that have ended; they have
+ * been as slow as the machine is. */
 static double learned_limit(const struct plan *plan, const struct property *property, double slower)
 {
     static const double least_part = 0.02, least = 0.2, of_programs = 1, times = 5;

@@ -55,7 +55,7 @@ double worker_slowness(void);
 
 /* Seconds that a call of a property may take now, or the property without one.  It is less once
  * some have run out of time, so that a handler that hangs in many places is done with soon: a tenth
- * is still far more than any takes, and then some times what the slowest of its world has taken
+ * is still far more than any takes, and then some times what the slowest of its fixture has taken
  * that came to its end.  It is more where the machine has more to run than it has cores, though
  * never more than --timeout says. */
 double worker_time_limit(const struct plan *plan, const struct property *property);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A shim that judges every call, of both sides: what the handler returns, and what NumPy hands it.
- * A violation is laid to one of them, told once for each kind, and not followed up by others: a
- * block that is wrong is forgotten.
+ * A violation is attributed to one of them, told once for each kind, and not followed up by others:
+ * a block that is wrong is forgotten.
  *
  * The findings live in memory that the creator provides, shared between processes if need be, so
  * that they outlast a crash.

@@ -87,13 +87,13 @@ int report_json(FILE *file, const struct run *run)
     for (size_t i = 0; i < run->count; i++)
         failed |= json_array_append_new(properties, property_object(run, i)) != 0;
     json_t *root = json_pack(
-        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:o, s:b, s:i, s:s, s:f, s:o}", "format",
-        "conform-report-2", "conform", PACKAGE_VERSION, "subject", subject_object(run),
+        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:o, s:s*, s:b, s:i, s:s, s:f, s:o}",
+        "format", "conform-report-2", "conform", PACKAGE_VERSION, "subject", subject_object(run),
         "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
         "expected", (json_int_t)run->count, "whole", run_is_whole(run), "interrupted",
-        run->interrupted, "verdicts", tally_object(run), "conformant",
-        run_exit_code(run) == EXIT_CONFORMANT, "exit_code", (int)run_exit_code(run), "conclusion",
-        run_conclusion(run), "seconds", run->seconds, "properties", properties);
+        run->interrupted, "verdicts", tally_object(run), "start_with", run_start_with(run),
+        "conformant", run_exit_code(run) == EXIT_CONFORMANT, "exit_code", (int)run_exit_code(run),
+        "conclusion", run_conclusion(run), "seconds", run->seconds, "properties", properties);
     failed |= root == NULL || json_dumpf(root, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0 ||
               fputc('\n', file) == EOF;
     json_decref(root);

@@ -43,6 +43,10 @@ enum exit_code run_exit_code(const struct run *run);
 /* "CONFORMANT" or why not, in one line (good until the next calls of text()). */
 const char *run_conclusion(const struct run *run);
 
+/* The id of the property that most likely names the defect, where more than a few failed; else
+ * NULL. */
+const char *run_start_with(const struct run *run);
+
 /* True where the battery was run as a whole, and not what --run and --skip left of it. */
 bool run_is_whole(const struct run *run);
 

@@ -197,6 +197,8 @@ int report_text(FILE *file, const struct run *run, bool color)
     enum exit_code code = run_exit_code(run);
     if (!run->options->quiet)
         print_head(&page);
+    if (run_start_with(run) != NULL)
+        fprintf(file, "start with %s: the others may come of the same\n\n", run_start_with(run));
     size_t lines = 0;
     for (size_t i = 0; i < run->count; i++) {
         enum verdict verdict = run->records[i]->verdict;

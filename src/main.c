@@ -90,10 +90,15 @@ int main(int argc, char **argv)
         explain(options.explain);
         break;
     case COMMAND_EXEC:
-        return (options.fail_each ? fail_each_run : exec_run)(&options, argv);
+    case COMMAND_RECORD:
+        return exec_run(&options, argv);
+    case COMMAND_FAIL_EACH:
+        return fail_each_run(&options, argv);
     case COMMAND_REPLAY:
+    case COMMAND_PRINT:
         return replay_command(&options, argv);
     case COMMAND_RUN:
+    case COMMAND_NO_FORK:
         return battery_run(&options, argv);
     }
     free(properties);

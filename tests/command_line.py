@@ -3,6 +3,8 @@
 
 Wrong use gets one line on stderr, which names the file or the option and says what to do, the
 design's exit code, and nothing else: no traceback, no report, no temporary file.
+
+`tests/command_line.py --write` puts the options into docs/conform.1 anew, as make docs does.
 """
 
 import os
@@ -50,6 +52,25 @@ OBJECTS = {
     "{ (void)why; return NULL; }",
     "no_memory": SOUND.replace("return malloc(n);", "(void)n; return NULL;"),
 }
+
+MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
+
+# Which options each command takes, besides those that choose it.
+ALONE = set("color handler json junit python quiet run seed skip strict tap verbose".split())
+TAKEN = {
+    (): ALONE | set("jobs max-time memcheck repeat shuffle timeout until-fail".split()),
+    ("--no-fork",): ALONE,
+    ("--exec",): set("handler python quiet stacks".split()),
+    ("--exec", "--record=x"): set("handler python quiet stacks untimed".split()),
+    ("--exec", "--fail-each"): set("handler keep-failing most-runs python quiet verbose".split()),
+    ("--replay=x",): set("handler quiet timeout unchecked".split()),
+    ("--replay=x", "--print"): set(),
+    ("--list",): set("run skip".split()),
+    ("--list-handlers",): set(),
+    ("--explain=x",): set(),
+    ("--clauses",): set("run skip".split()),
+}
+VALUES = {"color": "never"}  # others are "1"
 
 # Names that a shell, a terminal or a report could trip over.
 AWKWARD = ["two words.so", "it's $HOME `id`.so", "caf\u00e9 \u20ac.so", "a\nb\tc.so", "-dash.so",
@@ -121,9 +142,9 @@ def option_cases():
     yield "a control character for a letter", ["-\033"], r"-\\x1b: no such option"
     yield "a long option in full and more", ["--listing"], r"--listing: no such option"
     yield "an ambiguous abbreviation", ["--l"], r"--l is short for .*--list, --list-handlers"
-    yield "an ambiguous one with a value", ["--j=1"], r"--j is short for .*--jobs, --json, --junit"
+    yield "an ambiguous one with a value", ["--j=1"], r"--j is short for .*--jobs, --junit, --json"
     yield ("another ambiguous one", ["--s=1"],
-           r"--s is short for .*--seed, .*--skip, --stacks, --strict")
+           r"--s is short for .*--skip, --seed, --shuffle, --strict, --stacks")
     yield "ambiguous between opposites", ["--ver"], r"--verbose, --version"
     for name in ("clauses", "exec", "fail-each", "help", "list", "list-handlers", "memcheck",
                  "no-fork", "keep-failing", "quiet", "shuffle", "stacks", "strict", "until-fail",
@@ -151,14 +172,26 @@ def option_cases():
     yield "--explain of nothing", ["--explain="], r"--explain=: there is no such property"
     yield "--list and --explain", ["--list", "--explain=abi.loads"], r"exclude each other"
     yield "--list and --clauses", ["--list", "--clauses"], r"exclude each other"
+    yield "--exec and --replay", H + ["--exec", "--replay=x"], r"--exec and --replay exclude each other"
+    yield "--record and --fail-each", H + ["--exec", "--record=x", "--fail-each"], (
+        r"--record and --fail-each exclude each other; give one of them")
+    yield "--fail-each without --exec", H + ["--fail-each"], r"--fail-each goes with --exec;"
+    yield "--print without --replay", ["--print"], r"--print goes with --replay;"
+    yield "--fail-each with --replay", H + ["--replay=x", "--fail-each"], (
+        r"--fail-each goes with --exec, not with --replay;")
+    yield "options of the battery with --replay", H + [
+        "--replay=x", "--json=f", "--memcheck", "--repeat=3", "--run=nothing"], (
+        r"--run goes with the battery, --list and --clauses, not with --replay;")
     yield "--quiet and --verbose", H + ["-qv"], r"--quiet and --verbose exclude each other"
     for value in ("0", "-1", "x", "", "1000000001"):
         yield "--most-runs=" + value, H + ["--most-runs=" + value], r"--most-runs=.*: give a whole"
-    yield "--most-runs without --fail-each", H + ["--most-runs=1"], r"--most-runs goes with --fail"
-    yield "--untimed without --record", H + ["--untimed"], r"--untimed goes with --record"
+    yield "--most-runs without --fail-each", H + ["--most-runs=1"], r"--most-runs goes with --exec --fail-each;"
+    yield "--record without --exec", H + ["--record=x"], r"--record goes with --exec;"
+    yield "--untimed without --record", H + ["--untimed"], r"--untimed goes with --exec --record;"
     yield "--no-fork and --memcheck", H + ["--no-fork", "--memcheck"], r"exclude each other"
-    yield "--no-fork and --repeat", H + ["--no-fork", "--repeat=2"], r"--no-fork .*--repeat"
-    yield "--no-fork and --until-fail", H + ["--no-fork", "--until-fail"], r"--no-fork .*--until"
+    yield "--no-fork and --repeat", H + ["--no-fork", "--repeat=2"], r"--repeat goes with the battery, not with --no-fork"
+    yield "--no-fork and --until-fail", H + ["--no-fork", "--until-fail"], (
+        r"--until-fail goes with the battery, not with --no-fork")
     yield "--no-fork without --run", H + ["--no-fork"], r"--no-fork runs one property.*--run=ID"
     for more in (["--run=wibble.*"], ["--run="], ["--run=malloc"], ["--skip=*"],
                  ["--run=malloc.*", "--skip=m*"]):
@@ -315,6 +348,32 @@ def run_case(tap, what, arguments, code, stderr, stdout):
     tap.point(not wrong, what, "%s\n%s\n%s" % (arguments, "\n".join(wrong), result))
 
 
+def options_of_each_command(tap):
+    """Each takes those of the table, and refuses every other in one line that names both."""
+    listed = suite.conform("--help").stdout
+    options = dict(re.findall(r"(?m)^  (?:-\w,|   ) --([a-z-]+)(=?)", listed))
+    chosen = {word.split("=")[0][2:] for command in TAKEN for word in command}
+    rest = sorted(set(options) - chosen - {"help", "version"})
+    for command, taken in TAKEN.items():
+        name = " ".join(word.split("=")[0] for word in command)
+        wrong = []
+        for option in rest:
+            word = "--" + option + ("=" + VALUES.get(option, "1") if options[option] else "")
+            if option in taken and (option == "handler" or "handler" not in taken):
+                continue  # it would begin, as it does elsewhere
+            said = r"--%s goes with .*%s; see conform --help" % (
+                option, ", not with " + name if name else "")
+            if option in taken:
+                said = r"no handler to test; .*"
+            elif option == "memcheck" and name == "--no-fork":
+                said = r"--no-fork and --memcheck exclude each other; .*"
+            result = suite.conform(*command, word)
+            if result.code != USAGE or result.stdout or not re.fullmatch(
+                    "conform: " + said + "\n", result.stderr):
+                wrong.append("%s %s" % (word, result))
+        tap.point(not wrong, "which options %s takes" % (name or "the battery"), "\n".join(wrong))
+
+
 def awkward_names(tap):
     for name in AWKWARD:
         raw = os.fsencode(name)
@@ -360,18 +419,29 @@ def no_python(tap):
     shutil.rmtree("no_numpy")
 
 
+def page_with_options():
+    """The man page as it is, and as it is to be: with the options of the program in it."""
+    with open(MAN_PAGE) as file:
+        page = file.read()
+    head, begin, rest = page.partition('.\\" Options: made by make docs; not edited by hand.\n')
+    _, end, tail = rest.partition('.\\" End of options.\n')
+    options = suite.conform("--options-as-mdoc").stdout
+    return page, head + begin + options + end + tail
+
+
 def man_page(tap):
     """It names the same options as --help, and formatters have nothing to say about it."""
-    page = os.path.join(suite.SOURCE, "docs", "conform.1")
-    with open(page) as file:
-        tags = "".join(line for line in file if line.startswith(".It "))
+    page, wanted = page_with_options()
+    tap.point(page == wanted, "the man page has the options as the program has them",
+              "run make docs")
+    tags = "".join(line for line in page.splitlines() if line.startswith(".It "))
     named = set(re.findall(r"Fl -([a-z][a-z-]*)", tags))
     wanted = set(re.findall(r"--([a-z][a-z-]*)", suite.conform("--help").stdout))
     tap.point(named == wanted, "the man page has all options", named ^ wanted)
     for command in (["groff", "-mdoc", "-Tascii", "-ww", "-z"],
                     ["mandoc", "-Tlint", "-Wwarning"]):
         if shutil.which(command[0]):
-            said = suite.run(command + [page])
+            said = suite.run(command + [MAN_PAGE])
             tap.point(said.code == 0 and not said.stdout + said.stderr,
                       "%s reads the man page" % command[0], said)
         else:
@@ -380,8 +450,14 @@ def man_page(tap):
 
 
 def main():
+    if sys.argv[1:] == ["--write"]:
+        _, page = page_with_options()
+        with open(MAN_PAGE, "w") as file:
+            file.write(page)
+        return
     tap = suite.Tap()
     man_page(tap)
+    options_of_each_command(tap)
     with suite.scratch() as folder:
         os.chdir(folder)
         make_files()

@@ -159,6 +159,10 @@ def fail_each(tap):
     tap.point(result.code == suite.INCOMPLETE and result.stdout.startswith("2 runs, ")
               and "INCOMPLETE: stopped after 2 runs, and there are more requests" in result.stdout,
               "--fail-each that reaches --most-runs", result)
+    for more, code in (["--most-runs=2"], suite.INCOMPLETE), ([], 0):
+        result = suite.conform("-qHaligned", "--exec", "--fail-each", *more, "--", "-c", program)
+        tap.point(result.code == code and ("INCOMPLETE" in result.stdout) == bool(more)
+                  and bool(result.stdout) == bool(more), "--fail-each with --quiet", result)
     result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--most-runs=%s" % match[1],
                            "--", "-c", program)
     tap.point(result.code == suite.INCOMPLETE, "--most-runs that are just enough to refuse each, "

@@ -616,7 +616,7 @@ enum exit_code battery_run(const struct options *options, char **argv)
     child_prepare();
     interrupt_catch();
     set_up(c, argv);
-    if (options->no_fork)
+    if (options->command == COMMAND_NO_FORK)
         run_here(c);
     run_rounds(c);
     if (c->plan.board->python_error[0] != '\0')

@@ -145,6 +145,9 @@ static void print_violating(const struct findings *findings)
 
 static void print_runs(const struct findings *findings, const struct options *options)
 {
+    bool well = findings->bad_runs + findings->violating_runs == 0 && !findings->incomplete;
+    if (options->quiet && well)
+        return;
     printf("%zu runs, each with one request%s refused: %zu ended in MemoryError, %zu in success, "
            "%zu otherwise\n",
            findings->runs, options->keep_failing ? " and all after it" : "",

@@ -46,7 +46,7 @@ enum { FEATURES_OF_1_23 = 0x10 };
 /* The injector is in the way of each call, and there only where it may be wanted. */
 static bool can_refuse(void)
 {
-    return program.options->fail_each || program.options->record != NULL;
+    return program.options->command == COMMAND_FAIL_EACH || program.options->record != NULL;
 }
 
 /* Puts the shim of --record before `inner`; without --record that stays the first.  NULL with

@@ -177,7 +177,7 @@ static enum exit_code replay(const struct options *options, char **argv)
 enum exit_code replay_command(const struct options *options, char **argv)
 {
     char why[512];
-    if (!options->print)
+    if (options->command != COMMAND_PRINT)
         return replay(options, argv);
     if (!trace_print(stdout, options->replay, why, sizeof why))
         leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(why));

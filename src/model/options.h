@@ -21,13 +21,29 @@ enum exit_code {
 
 enum command {
     COMMAND_RUN,
+    COMMAND_NO_FORK,
     COMMAND_EXEC,
+    COMMAND_RECORD,
+    COMMAND_FAIL_EACH,
     COMMAND_REPLAY,
+    COMMAND_PRINT,
     COMMAND_LIST,
     COMMAND_LIST_HANDLERS,
     COMMAND_EXPLAIN,
     COMMAND_CLAUSES,
 };
+enum { COMMANDS = COMMAND_CLAUSES + 1 };
+
+/* The formats of reports, a line each: what --NAME=FILE writes and report_NAME() in report/ is the
+ * writer of. */
+#define REPORT_FORMATS(FORMAT)                                                                     \
+    FORMAT(tap, "Test Anything Protocol 13")                                                       \
+    FORMAT(junit, "JUnit's XML")                                                                   \
+    FORMAT(json, "JSON")
+
+#define REPORT_FORMAT_NUMBER(name, words) REPORT_##name,
+enum report_format { REPORT_FORMATS(REPORT_FORMAT_NUMBER) REPORT_FORMAT_COUNT };
+#undef REPORT_FORMAT_NUMBER
 
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
@@ -46,22 +62,24 @@ struct options {
     const char *record, *replay; /* names of traces, or NULL */
     struct filter *filters;
     size_t filter_count;
-    const char *tap, *junit, *json; /* file names, "-" for stdout, or NULL */
-    size_t jobs;                    /* 0: as many as there are cores */
-    double timeout, max_time;       /* seconds; 0: the usual limit */
+    const char *reports[REPORT_FORMAT_COUNT]; /* file names, "-" for stdout, or NULL */
+    size_t jobs;                              /* 0: as many as there are cores */
+    double timeout, max_time;                 /* seconds; 0: the usual limit */
     uint64_t seed;
     size_t repeat;      /* rounds; 0 with until_fail: no end but a failure */
     const char *python; /* or NULL for the one that configure chose */
     enum color color;
-    bool no_fork, memcheck, strict, quiet, verbose, shuffle, until_fail;
-    bool print, unchecked;                /* of --replay */
-    bool stacks, fail_each, keep_failing; /* of --exec */
-    size_t most_runs;                     /* of --fail-each */
-    bool untimed;                         /* of --record */
+    bool memcheck, strict, quiet, verbose, shuffle, until_fail;
+    bool unchecked;    /* of --replay */
+    bool stacks;       /* of --exec */
+    bool keep_failing; /* of --fail-each */
+    size_t most_runs;  /* of --fail-each */
+    bool untimed;      /* of --record */
 };
 
-/* Reads the command line.  Prints --help and --version and leaves; where the command line is
- * wrong, prints one line and leaves with EXIT_USAGE. */
+/* Reads the command line, as the table in option_table.c says.  Prints --help and --version and
+ * leaves; where the command line is wrong, or has an option that the command does not take, prints
+ * one line and leaves with EXIT_USAGE. */
 void options_read(int argc, char **argv, struct options *options);
 
 /* Prints "conform: " and the line to stderr and leaves with that code. */

@@ -281,16 +281,14 @@ struct report_file {
     int (*write)(FILE *file, const struct run *run);
 };
 
-enum { FORMATS = 3 };
 struct report_files {
-    struct report_file of[FORMATS];
+    struct report_file of[REPORT_FORMAT_COUNT];
 };
 
 bool report_files_take_stdout(const struct options *options)
 {
-    const char *const paths[FORMATS] = {options->tap, options->junit, options->json};
-    for (int i = 0; i < FORMATS; i++) {
-        if (paths[i] != NULL && strcmp(paths[i], "-") == 0)
+    for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
+        if (options->reports[i] != NULL && strcmp(options->reports[i], "-") == 0)
             return true;
     }
     return false;
@@ -370,13 +368,10 @@ static void open_one(struct report_file *file)
 
 struct report_files *report_files_open(const struct options *options)
 {
-    static struct report_files files;
-    files = (struct report_files){{
-        {.option = "--tap", .path = options->tap, .write = report_tap},
-        {.option = "--junit", .path = options->junit, .write = report_junit},
-        {.option = "--json", .path = options->json, .write = report_json},
-    }};
-    for (int i = 0; i < FORMATS; i++) {
+#define REPORT_FILE(name, words) {.option = "--" #name, .write = report_##name},
+    static struct report_files files = {{REPORT_FORMATS(REPORT_FILE)}};
+    for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
+        files.of[i].path = options->reports[i];
         if (files.of[i].path != NULL)
             open_one(&files.of[i]);
     }
@@ -405,7 +400,7 @@ static int write_one(struct report_file *file, const struct run *run)
 
 void report_files_pass_on(struct report_files *files)
 {
-    for (int i = 0; i < FORMATS; i++) {
+    for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
         FILE *file = files->of[i].file;
         if (file != NULL && file != stdout)
             fcntl(fileno(file), F_SETFD, 0);
@@ -414,7 +409,7 @@ void report_files_pass_on(struct report_files *files)
 
 void report_files_write(struct report_files *files, const struct run *run)
 {
-    for (int i = 0; i < FORMATS; i++) {
+    for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
         struct report_file *file = &files->of[i];
         if (file->path == NULL)
             continue;

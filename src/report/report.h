@@ -83,16 +83,16 @@ const char *kernel_name(void);
 
 /* Each writes one whole report; 0, or -1 where writing failed (errno set). */
 int report_text(FILE *file, const struct run *run, bool color);
-int report_tap(FILE *file, const struct run *run);
-int report_junit(FILE *file, const struct run *run);
-int report_json(FILE *file, const struct run *run);
+#define REPORT_WRITER(name, words) int report_##name(FILE *file, const struct run *run);
+REPORT_FORMATS(REPORT_WRITER)
+#undef REPORT_WRITER
 
 /* --list, --explain and --clauses. */
 void report_list(const struct property *const *properties, size_t count);
 void report_explain(const struct property *property);
 void report_clauses(const struct property *const *properties, size_t count);
 
-/* The files of --tap, --junit and --json.  They are written beside their place and renamed, so
+/* The files of --json and the other formats.  They are written beside their place and renamed, so
  * there is never half a report. */
 struct report_files;
 

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The options, a row each, in the order of --help.  A row is all that an option needs but a field
+ * in struct options, and whoever reads that.
+ */
+#include "model/option_table.h"
+
+#include <stddef.h>
+
+#include "model/record.h"
+
+const struct command_row command_rows[COMMANDS] = {
+    [COMMAND_RUN] = {"the battery"},
+    [COMMAND_NO_FORK] = {"--no-fork", COMMAND_RUN, .is_kind = true},
+    [COMMAND_EXEC] = {"--exec", COMMAND_RUN},
+    [COMMAND_RECORD] = {"--exec --record", COMMAND_EXEC, .is_kind = true},
+    [COMMAND_FAIL_EACH] = {"--exec --fail-each", COMMAND_EXEC, .is_kind = true},
+    [COMMAND_REPLAY] = {"--replay", COMMAND_RUN},
+    [COMMAND_PRINT] = {"--replay --print", COMMAND_REPLAY, .is_kind = true},
+    [COMMAND_LIST] = {"--list", COMMAND_RUN},
+    [COMMAND_LIST_HANDLERS] = {"--list-handlers", COMMAND_RUN},
+    [COMMAND_EXPLAIN] = {"--explain", COMMAND_RUN},
+    [COMMAND_CLAUSES] = {"--clauses", COMMAND_RUN},
+};
+
+enum {
+    RUN = 1 << COMMAND_RUN,
+    NO_FORK = 1 << COMMAND_NO_FORK,
+    EXEC = 1 << COMMAND_EXEC,
+    RECORD = 1 << COMMAND_RECORD,
+    FAIL_EACH = 1 << COMMAND_FAIL_EACH,
+    REPLAY = 1 << COMMAND_REPLAY,
+    PRINT = 1 << COMMAND_PRINT,
+    LIST = 1 << COMMAND_LIST,
+    LIST_HANDLERS = 1 << COMMAND_LIST_HANDLERS,
+    EXPLAIN = 1 << COMMAND_EXPLAIN,
+    CLAUSES = 1 << COMMAND_CLAUSES,
+
+    BATTERY = RUN | NO_FORK,
+    PROGRAM = EXEC | RECORD | FAIL_EACH,
+};
+
+/* Where a value goes.  A compiler warns where the field is not of the type. */
+#define FIELD(type, name)                                                                          \
+    .field = offsetof(struct options, name) +                                                      \
+             0 * sizeof((type *)NULL == &((struct options *)NULL)->name)
+#define FLAG(name) .take = take_flag, FIELD(bool, name)
+#define TEXT(name) .take = take_text, FIELD(const char *, name)
+#define COUNT(name, greatest) .take = take_count, .most = (greatest), FIELD(size_t, name)
+#define SECONDS(name, smallest, greatest)                                                          \
+    .take = take_seconds, .least = (smallest), .most = (greatest), FIELD(double, name)
+
+#define REPORT_FORMAT_ROW(format, words)                                                           \
+    {                                                                                              \
+        .name = #format,                                                                           \
+        .argument = "FILE",                                                                        \
+        .takers = BATTERY,                                                                         \
+        TEXT(reports[REPORT_##format]),                                                            \
+        .help = "also a report in " words,                                                         \
+        .man = "Write a report in " words " into FILE too.",                                       \
+    },
+
+const struct option_row option_rows[] = {
+    {.heading = "What to test"},
+    {
+        .name = "handler",
+        .letter = 'H',
+        .argument = "HANDLER",
+        .takers = BATTERY | PROGRAM | REPLAY,
+        .take = take_handler,
+        .help = "a shared object that exports one, as PATH[:SYMBOL] (see\n"
+                "nep49.h), or the NAME of a reference handler (see\n"
+                "--list-handlers)",
+        .man = "The handler to test, as above.",
+    },
+    {
+        .name = "run",
+        .argument = "GLOB",
+        .takers = BATTERY | LIST | CLAUSES,
+        .take = take_run,
+        .help = "only the properties whose id matches (repeatable)",
+        .man = "Run only the properties whose id matches the pattern\n"
+               ".Pq see Xr glob 7 ;\n"
+               "a\n"
+               ".Sq *\n"
+               "matches the dot too. Can be given more than once.",
+    },
+    {
+        .name = "skip",
+        .argument = "GLOB",
+        .takers = BATTERY | LIST | CLAUSES,
+        .take = take_skip,
+        .help = "not those (repeatable; the last match decides)",
+        .man = "Leave out the properties whose id matches. Of several --run and --skip that match "
+               "an id the last one decides.",
+    },
+
+    {.heading = "How to run"},
+    {
+        .name = "jobs",
+        .letter = 'j',
+        .argument = "N",
+        .takers = RUN,
+        COUNT(jobs, MOST_WORKERS),
+        .help = "workers at once (default: one for each core)",
+        .man = "Run up to N properties at once, 1 to 64. The default is one for each core.",
+    },
+    {
+        .name = "timeout",
+        .argument = "SECONDS",
+        .takers = RUN | REPLAY,
+        SECONDS(timeout, 0.01, 86400),
+        .help = "limit for one call, and for a property that makes none\n"
+                "(default: 10)",
+        .man = "The limit for one call of the handler, and for a property that makes none, 10 "
+               "unless told\n"
+               ".Pq with Fl -memcheck No 120 .\n"
+               "A call that does not come back within it is a TIMEOUT. Once a property has reached "
+               "it, the next ones get a fifth of it, then a tenth. A property that gets on is not "
+               "ended for its slowness; when half of this time is over, those that try very many "
+               "sizes or requests leave some out, and are INCOMPLETE.",
+    },
+    {
+        .name = "max-time",
+        .argument = "SECONDS",
+        .takers = RUN,
+        SECONDS(max_time, 0.01, 1e6),
+        .help = "limit for the whole run; what is left is INCOMPLETE\n"
+                "(default: 60)",
+        .man = "The limit for the whole run, 60 unless told\n"
+               ".Pq with Fl -memcheck No 1200 ,\n"
+               "and more where the machine has more to run than it has cores. What is under way or "
+               "has not begun when it is over is INCOMPLETE. With --repeat it is the limit for "
+               "each round.",
+    },
+    {
+        .name = "seed",
+        .argument = "N",
+        .takers = BATTERY,
+        .take = take_seed,
+        .help = "of all random choices (default: 49)",
+        .man = "The seed of all random choices, decimal, or hexadecimal with a leading\n"
+               ".Li 0x .\n"
+               "The default is 49.",
+    },
+    {
+        .name = "shuffle",
+        .takers = RUN,
+        FLAG(shuffle),
+        .help = "run the properties in an order drawn from the seed",
+    },
+    {
+        .name = "repeat",
+        .argument = "N",
+        .takers = RUN,
+        COUNT(repeat, 1000000),
+        .help = "N rounds of everything; what was bad in any is reported",
+        .man = "Run everything N times. Of each property the worst round is reported, and how many "
+               "were bad.",
+    },
+    {
+        .name = "until-fail",
+        .takers = RUN,
+        FLAG(until_fail),
+        .help = "run everything again and again until something is bad",
+    },
+    {
+        .name = "no-fork",
+        .takers = NO_FORK,
+        .command = COMMAND_NO_FORK,
+        .help = "run one property in this process, for a debugger",
+        .man = "Run one property in this process, for a debugger, and without any limit of time. "
+               "--run has to leave exactly one.",
+    },
+    {
+        .name = "memcheck",
+        .takers = RUN,
+        FLAG(memcheck),
+        .help = "run under valgrind and lay its errors to the properties",
+        .man = "Run under valgrind. Memory errors are laid to the property in which they occur, "
+               "and one that has any fails, unless they are the interpreter's or NumPy's. Those "
+               "that are known are suppressed. A property that has others is run once more with "
+               "nothing but libc's allocator in the place of the handler, and what memcheck "
+               "reports then too is not counted: the same kind of error at the same place, called "
+               "from the same three. What was learnt that way is kept in\n"
+               ".Pa ~/.cache/conform .",
+    },
+    {
+        .name = "python",
+        .argument = "PATH",
+        .takers = BATTERY | PROGRAM,
+        TEXT(python),
+        .help = "the interpreter to embed, such as venv/bin/python",
+        .man = "The interpreter to embed, such as\n"
+               ".Pa venv/bin/python .\n"
+               "It has to be of the Python version that\n"
+               ".Nm\n"
+               "was built for; the packages are those of that interpreter.",
+    },
+    {
+        .name = "strict",
+        .takers = BATTERY,
+        FLAG(strict),
+        .help = "count a WARN as a failure",
+    },
+
+    {.heading = "A program instead of the battery"},
+    {
+        .name = "exec",
+        .operands = "ARGUMENT ...",
+        .takers = PROGRAM,
+        .command = COMMAND_EXEC,
+        .help = "run what python3 ARGUMENT ... would run, with the handler\n"
+                "in force in every thread and every call audited",
+        .man = "Run what\n"
+               ".Ql python3 Ar ARGUMENT ...\n"
+               "would run, a script,\n"
+               ".Fl m Ar MODULE\n"
+               "or\n"
+               ".Fl c Ar CODE ,\n"
+               "with the handler in force in every thread, and every call of either side audited. "
+               "A summary goes to stderr.",
+    },
+    {
+        .name = "stacks",
+        .takers = EXEC | RECORD,
+        FLAG(stacks),
+        .help = "say which lines of Python asked for what is live at the end",
+    },
+    {
+        .name = "record",
+        .argument = "FILE",
+        .takers = RECORD,
+        .command = COMMAND_RECORD,
+        TEXT(record),
+        .help = "and write every call into a trace",
+        .man = "Write every call into a trace, which can be read up to its last whole record "
+               "whatever ends the program.",
+    },
+    {
+        .name = "untimed",
+        .takers = RECORD,
+        FLAG(untimed),
+        .help = "without times, so that the same program gives the same file",
+        .man = "With --record, leave out the times, so that the same program gives the same file.",
+    },
+    {
+        .name = "fail-each",
+        .takers = FAIL_EACH,
+        .command = COMMAND_FAIL_EACH,
+        .help = "run it with request 1 refused, then with request 2, ...",
+        .man = "Run it with the first request refused, then with the second, and so on.",
+    },
+    {
+        .name = "keep-failing",
+        .takers = FAIL_EACH,
+        FLAG(keep_failing),
+        .help = "and each time all requests after it as well",
+        .man = "With --fail-each, refuse all requests after that one as well.",
+    },
+    {
+        .name = "most-runs",
+        .argument = "N",
+        .takers = FAIL_EACH,
+        COUNT(most_runs, 1000000000),
+        .help = "at most so many times (default: 20000)",
+        .man = "With --fail-each, run it at most N times, 20000 unless told. Where that is not "
+               "enough the exit status is 5.",
+    },
+
+    {.heading = "A trace instead of the battery"},
+    {
+        .name = "replay",
+        .argument = "FILE",
+        .takers = REPLAY | PRINT,
+        .command = COMMAND_REPLAY,
+        TEXT(replay),
+        .help = "drive the handler with the calls of a trace, without Python,\n"
+                "and judge each",
+    },
+    {
+        .name = "print",
+        .takers = PRINT,
+        .command = COMMAND_PRINT,
+        .help = "show the trace as text instead; no handler is needed",
+    },
+    {
+        .name = "unchecked",
+        .takers = REPLAY,
+        FLAG(unchecked),
+        .help = "make the calls and judge none, to time them",
+    },
+
+    {
+        .heading = "What to print",
+        .help = "FILE is - for stdout, which then takes the place of the text",
+        .man = "The\n"
+               ".Ar FILE\n"
+               "of a report appears whole or not at all.\n"
+               ".Sq -\n"
+               "is stdout; the text for people is then left out.",
+    },
+    /* clang-format off */
+    REPORT_FORMATS(REPORT_FORMAT_ROW)
+    /* clang-format on */
+    {
+        .name = "quiet",
+        .letter = 'q',
+        .takers = BATTERY | PROGRAM | REPLAY,
+        FLAG(quiet),
+        .help = "print only what is wrong",
+    },
+    {
+        .name = "verbose",
+        .letter = 'v',
+        .takers = BATTERY | FAIL_EACH,
+        FLAG(verbose),
+        .help = "print every property; with --fail-each, what each run prints",
+        .man = "Print every property, with the time it took. With --fail-each, let through what "
+               "the runs print.",
+    },
+    {
+        .name = "color",
+        .argument = "WHEN",
+        .takers = BATTERY,
+        .take = take_color,
+        .help = "auto, always or never; NO_COLOR is respected",
+        .man = ".Cm auto ,\n"
+               ".Cm always\n"
+               "or\n"
+               ".Cm never .\n"
+               ".Cm auto ,\n"
+               "the default, colors a terminal, unless\n"
+               ".Ev NO_COLOR\n"
+               "says no.",
+    },
+
+    {.heading = "Instead of testing"},
+    {
+        .name = "list",
+        .letter = 'l',
+        .takers = LIST,
+        .command = COMMAND_LIST,
+        .help = "list the properties (those of --run and --skip)",
+        .man = "List the properties that --run and --skip leave: id, level, basis, clause.",
+    },
+    {
+        .name = "list-handlers",
+        .takers = LIST_HANDLERS,
+        .command = COMMAND_LIST_HANDLERS,
+        .help = "list the reference handlers",
+    },
+    {
+        .name = "explain",
+        .argument = "ID",
+        .takers = EXPLAIN,
+        .command = COMMAND_EXPLAIN,
+        TEXT(explain),
+        .help = "what a property tests, why, and what to do about it",
+        .man = "Say what a property tests, where that is written, why it matters, and what to do "
+               "where it does not hold.",
+    },
+    {
+        .name = "clauses",
+        .takers = CLAUSES,
+        .command = COMMAND_CLAUSES,
+        .help = "print all clauses as a page in Markdown",
+    },
+    {
+        .name = "help",
+        .take = take_help,
+        .help = "print the options",
+    },
+    {
+        .name = "version",
+        .take = take_version,
+        .help = "print the version",
+    },
+    {
+        .name = "options-as-mdoc", /* hidden: for make docs */
+        .take = take_mdoc,
+    },
+};
+
+const size_t option_row_count = sizeof option_rows / sizeof *option_rows;
+_Static_assert(sizeof option_rows / sizeof *option_rows <= MOST_OPTION_ROWS, "more options");

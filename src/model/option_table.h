@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The table of options: all that is known of each is in its row, and what reads the command line,
+ * --help and the man page are made from it.
+ */
+#ifndef CONFORM_OPTION_TABLE_H
+#define CONFORM_OPTION_TABLE_H
+
+#include "model/options.h"
+
+struct option_row {
+    const char *heading; /* alone in its row: begins a section of --help and the man page */
+    const char *name;
+    char letter;          /* or 0 */
+    const char *argument; /* what its value is called; NULL where it has none */
+    const char *operands; /* what stands behind a "--"; NULL where nothing does */
+    unsigned takers;      /* the commands that take it, a bit each; 0: it ends all by itself */
+    enum command command; /* the command that it chooses, or COMMAND_RUN */
+
+    /* Takes its value; NULL where it does nothing but choose.  What these need is below. */
+    void (*take)(const struct option_row *row, const char *value, struct options *options);
+    size_t field; /* offset in struct options */
+    double least, most;
+
+    const char *help; /* lines for --help; NULL hides the option.  Of a heading, what is said
+                         behind it */
+    const char *man;  /* prose for the man page, where more is to be said than in help: a line that
+                         begins with a dot is mdoc, and what names an option becomes it */
+};
+
+extern const struct option_row option_rows[];
+extern const size_t option_row_count;
+enum { MOST_OPTION_ROWS = 64 };
+
+/* A command: what it is called where an option is refused. */
+struct command_row {
+    const char *name;
+    enum command of; /* the one in whose place it is chosen */
+    bool is_kind;    /* and a kind of it: what names that one means this one too */
+};
+extern const struct command_row command_rows[COMMANDS];
+
+/* For `take`.  Each leaves with EXIT_USAGE where the value is wrong. */
+void take_flag(const struct option_row *row, const char *value, struct options *options);
+void take_text(const struct option_row *row, const char *value, struct options *options);
+void take_count(const struct option_row *row, const char *value, struct options *options);
+void take_seconds(const struct option_row *row, const char *value, struct options *options);
+void take_seed(const struct option_row *row, const char *value, struct options *options);
+void take_color(const struct option_row *row, const char *value, struct options *options);
+void take_handler(const struct option_row *row, const char *value, struct options *options);
+void take_run(const struct option_row *row, const char *value, struct options *options);
+void take_skip(const struct option_row *row, const char *value, struct options *options);
+
+/* Each prints, and leaves. */
+void take_help(const struct option_row *row, const char *value, struct options *options);
+void take_version(const struct option_row *row, const char *value, struct options *options);
+void take_mdoc(const struct option_row *row, const char *value, struct options *options);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Taking the value of an option, or saying what is wrong with it.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "model/option_table.h"
+
+static void *field_of(const struct option_row *row, struct options *options)
+{
+    return (char *)options + row->field;
+}
+
+void take_flag(const struct option_row *row, const char *value, struct options *options)
+{
+    (void)value;
+    *(bool *)field_of(row, options) = true;
+}
+
+void take_text(const struct option_row *row, const char *value, struct options *options)
+{
+    *(const char **)field_of(row, options) = value;
+}
+
+void take_count(const struct option_row *row, const char *value, struct options *options)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(value, &end, 10);
+    if (errno != 0 || *value < '0' || *value > '9' || *end != '\0' || number < 1 ||
+        number > (unsigned long long)row->most)
+        leave_with(EXIT_USAGE, "--%s=%s: give a whole number from 1 to %.0f", row->name,
+                   text_safe(value), row->most);
+    *(size_t *)field_of(row, options) = (size_t)number;
+}
+
+void take_seconds(const struct option_row *row, const char *value, struct options *options)
+{
+    char *end;
+    errno = 0;
+    double number = strtod(value, &end);
+    if (errno != 0 || *end != '\0' || !(number >= row->least && number <= row->most) ||
+        strspn(value, "0123456789.e-") != strlen(value))
+        leave_with(EXIT_USAGE, "--%s=%s: give a number of seconds from %g to %g", row->name,
+                   text_safe(value), row->least, row->most);
+    *(double *)field_of(row, options) = number;
+}
+
+/* A leading 0 means nothing; 0x is what a seed from elsewhere may begin with. */
+void take_seed(const struct option_row *row, const char *value, struct options *options)
+{
+    bool hexadecimal = value[0] == '0' && (value[1] == 'x' || value[1] == 'X');
+    const char *digits = hexadecimal ? value + 2 : value;
+    char *end;
+    errno = 0;
+    uint64_t seed = strtoull(digits, &end, hexadecimal ? 16 : 10);
+    if (errno != 0 || !isxdigit((unsigned char)*digits) || *end != '\0')
+        leave_with(EXIT_USAGE, "--%s=%s: give a whole number from 0 to 2^64 - 1", row->name,
+                   text_safe(value));
+    options->seed = seed;
+}
+
+void take_color(const struct option_row *row, const char *value, struct options *options)
+{
+    static const char *const words[] = {"auto", "always", "never"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, words[i]) == 0) {
+            options->color = (enum color)i;
+            return;
+        }
+    }
+    leave_with(EXIT_USAGE, "--%s=%s: give auto, always or never", row->name, text_safe(value));
+}
+
+void take_handler(const struct option_row *row, const char *value, struct options *options)
+{
+    if (options->handler != NULL)
+        leave_with(EXIT_USAGE, "--%s is given twice; give it once", row->name);
+    options->handler = value;
+}
+
+static void add_filter(struct options *options, bool take, const char *glob)
+{
+    struct filter *filters =
+        realloc(options->filters, (options->filter_count + 1) * sizeof *filters);
+    if (filters == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    filters[options->filter_count++] = (struct filter){take, glob};
+    options->filters = filters;
+}
+
+void take_run(const struct option_row *row, const char *value, struct options *options)
+{
+    (void)row;
+    add_filter(options, true, value);
+}
+
+void take_skip(const struct option_row *row, const char *value, struct options *options)
+{
+    (void)row;
+    add_filter(options, false, value);
+}

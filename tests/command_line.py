@@ -56,7 +56,8 @@ OBJECTS = {
 MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 
 # Which options each command takes, besides those that choose it.
-ALONE = set("color handler json junit python quiet run seed skip strict tap verbose".split())
+FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
+ALONE = set("color handler python quiet run seed skip strict verbose".split()) | set(FORMATS)
 TAKEN = {
     (): ALONE | set("jobs max-time memcheck repeat shuffle timeout until-fail".split()),
     ("--no-fork",): ALONE,
@@ -200,7 +201,7 @@ def option_cases():
     yield "nothing left with --no-fork", H + ["--run=wibble", "--no-fork"], r"no property is left"
     yield "two reports on stdout", H + ["--tap=-", "--json=-"], r"--tap and --json cannot both"
     yield "two reports in one file", H + ["--junit=r", "--json=r"], r"--junit and --json .*to r;"
-    for option in ("--tap", "--junit", "--json"):
+    for option in ["--" + name for name in FORMATS]:
         name = re.escape(option)
         yield option + " with an empty name", H + [option + "="], name + r": the name is empty"
         yield option + " into a directory", H + [option + "=folder"], name + r"=folder: cannot be wr"
@@ -399,7 +400,7 @@ def closed_descriptors(tap):
         with open("/dev/full", "w") as full:
             result = suite.conform(*arguments, stdout=full)
         tap.point(result.code == HARNESS_BROKE, "a full disk for " + " ".join(arguments), result)
-    for option in ("--tap", "--junit", "--json"):
+    for option in ["--" + name for name in FORMATS]:
         result = suite.conform(*sound[1:3], option + "=/dev/full")
         held = result.code == HARNESS_BROKE and option + "=/dev/full: cannot be wr" in result.stderr
         tap.point(held, "a full disk for " + option, result)
@@ -438,6 +439,7 @@ def man_page(tap):
     named = set(re.findall(r"Fl -([a-z][a-z-]*)", tags))
     wanted = set(re.findall(r"--([a-z][a-z-]*)", suite.conform("--help").stdout))
     tap.point(named == wanted, "the man page has all options", named ^ wanted)
+    tap.point({"json", "junit", "tap"} <= set(FORMATS), "the report formats are known", FORMATS)
     for command in (["groff", "-mdoc", "-Tascii", "-ww", "-z"],
                     ["mandoc", "-Tlint", "-Wwarning"]):
         if shutil.which(command[0]):

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -51,6 +52,8 @@ static void ask_interpreter(const char *path, const char *code, char *line, int 
         line[0] = '\0';
     if (file != NULL)
         fclose(file);
+    if (started && line[0] == '\0')
+        kill(pid, SIGKILL); /* this was interrupted, or it has nothing to say */
     if (started)
         waitpid(pid, NULL, 0);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "supervise/interrupt.h"
 
 static sigset_t of_child(void)
 {
@@ -33,9 +34,11 @@ void child_prepare(void)
 
 pid_t child_fork(bool own_group)
 {
-    sigset_t set = of_child();
+    sigset_t all, before;
     pid_t parent = getpid();
     fflush(NULL);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before); /* none is to be noted by the child, and be lost */
     pid_t pid = fork();
     if (own_group && pid >= 0)
         setpgid(pid, pid); /* by both, whoever comes first */
@@ -43,8 +46,10 @@ pid_t child_fork(bool own_group)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             raise(SIGKILL);
-        sigprocmask(SIG_UNBLOCK, &set, NULL);
+        interrupt_reset();
+        sigdelset(&before, SIGCHLD);
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return pid;
 }
 

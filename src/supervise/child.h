@@ -13,8 +13,8 @@
 void child_prepare(void);
 
 /* Like fork(), with nothing left in stdio's buffers.  The child leads a process group of its own
- * where `own_group` says so, dies with this process, and has no signal blocked that this process
- * blocks for its own sake. */
+ * where `own_group` says so, dies with this process, and neither blocks nor catches a signal that
+ * this process does for its own sake; what interrupts this process in the meantime is not lost. */
 pid_t child_fork(bool own_group);
 
 /* Waits for the child, whose end goes to *status as waitpid tells it.  Every now and then, some

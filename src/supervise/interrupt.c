@@ -55,7 +55,8 @@ void interrupt_reset(void)
 _Noreturn void interrupt_die(void)
 {
     int number = came;
-    fflush(stdout);
+    if (!ferror(stdout)) /* nobody may take it, and then this would wait */
+        fflush(stdout);
     fprintf(stderr, "conform: interrupted\n");
     signal(number, SIG_DFL);
     raise(number);

@@ -11,10 +11,12 @@
 #include "model/options.h"
 #include "model/record.h"
 #include "subject/static_tls.h"
+#include "supervise/interrupt.h"
 
 void loaded_start_again(int state, const char *why, char **argv)
 {
-    if ((state == LOAD_UNFIT || state == LOAD_FAILED) && static_tls_was_short(why))
+    bool failed = state == LOAD_UNFIT || state == LOAD_FAILED;
+    if (failed && static_tls_was_short(why) && interrupt_came() == 0)
         static_tls_start_again(argv, NULL, NULL);
 }
 

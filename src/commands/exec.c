@@ -114,6 +114,11 @@ static bool is_to_end(void *data)
     return waiting->since != 0 && clock_since(waiting->since) > grace;
 }
 
+static bool died_interrupted(int status)
+{
+    return WIFSIGNALED(status) && WTERMSIG(status) == interrupt_came();
+}
+
 int exec_run(const struct options *options, char **argv)
 {
     uint64_t begin = clock_now();
@@ -123,12 +128,14 @@ int exec_run(const struct options *options, char **argv)
     signal(SIGQUIT, SIG_IGN);
     pid_t pid = child_fork(false);
     if (pid == 0) {
-        interrupt_reset();
         signal(SIGQUIT, SIG_DFL);
+        if (interrupt_came() != 0)
+            raise(interrupt_came()); /* before there was anybody to pass it on to */
         program_start("begin");
         program_run();
     }
     struct waiting waiting = {.program = pid};
+    signal(SIGPIPE, SIG_IGN); /* the status still matters where nobody reads the summary */
     if (pid < 0 || child_wait(pid, is_to_end, &waiting, &status) < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for the program: %s", strerror(errno));
     double seconds = clock_since(begin);
@@ -137,8 +144,10 @@ int exec_run(const struct options *options, char **argv)
         print_summary(findings, options->quiet, seconds);
     else if (!options->quiet)
         fputs("conform: the program did not import NumPy\n", stderr);
-    if (waiting.since != 0)
-        interrupt_die(); /* what is known so far was printed */
+    if (waiting.since != 0 || died_interrupted(status)) {
+        fputs("INTERRUPTED: this is a part of the program\n", stderr);
+        interrupt_die();
+    }
     if (WIFSIGNALED(status))
         fprintf(stderr, "conform: the program died of %s\n", child_signal_name(WTERMSIG(status)));
     if (findings->audit.unbooked > 0)

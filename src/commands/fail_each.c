@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "commands/program.h"
 #include "python/python.h"
 #include "supervise/child.h"
+#include "supervise/children.h"
 #include "supervise/interrupt.h"
 
 /* ---- in the process that forks the runs ------------------------------------------------- */
@@ -170,12 +172,14 @@ int fail_each_run(const struct options *options, char **argv)
     interrupt_catch();
     struct findings *findings = program_prepare(options, argv);
     int status;
+    children_adopt();
     pid_t pid = child_fork(true);
-    if (pid == 0) {
-        interrupt_reset();
+    if (pid == 0)
         fork_runs(findings, options);
-    }
+    signal(SIGPIPE, SIG_IGN); /* whoever closes stdout is told */
     int given_up = pid > 0 ? child_wait(pid, is_interrupted, NULL, &status) : -1;
+    if (given_up > 0)
+        children_end(NULL, 0); /* the run that was under way */
     if (given_up < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for the runs: %s", strerror(errno));
     program_check_started(findings);

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "python/python_half.h"
 #include "shims/fault_injector.h"
@@ -23,6 +24,7 @@
 #include "subject/python_subject.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
+#include "supervise/interrupt.h"
 #include "supervise/loaded.h"
 #include "trace/trace_shim.h"
 
@@ -273,12 +275,21 @@ void program_begin_run(size_t nth, bool keep_failing)
 
 /* ---- in the process that waits ---------------------------------------------------------- */
 
+static const double usual_timeout = 10;
+
+static bool is_to_end(void *until)
+{
+    return interrupt_came() != 0 || clock_now() > *(uint64_t *)until;
+}
+
 /* A handler that wants more static TLS has to be known for it before the program begins, for the
  * program cannot be begun twice.  Anything else that goes wrong here goes wrong there as well. */
 static void try_loading(char **argv)
 {
     struct findings *findings = program.findings;
-    int status;
+    double limit = program.options->timeout != 0 ? program.options->timeout : usual_timeout;
+    uint64_t until = clock_now() + (uint64_t)(limit * 1e9);
+    int status, given_up = 0;
     if (program.place.module != NULL)
         return;
     pid_t pid = child_fork(false);
@@ -288,7 +299,12 @@ static void try_loading(char **argv)
         _exit(0);
     }
     if (pid > 0)
-        child_wait(pid, NULL, NULL, &status);
+        given_up = child_wait(pid, is_to_end, &until, &status);
+    if (interrupt_came() != 0)
+        interrupt_die();
+    if (given_up > 0)
+        leave_with(EXIT_CANNOT_LOAD, "%s: no end of loading it after %.3g s; --timeout gives more",
+                   text_safe(program.options->handler), limit);
     loaded_start_again(findings->load, findings->why, argv);
     findings->load = LOAD_UNKNOWN;
     findings->why[0] = '\0';
@@ -316,6 +332,8 @@ const char *program_handler_label(void)
 
 void program_check_started(const struct findings *findings)
 {
+    if (interrupt_came() != 0 && !findings->in_force && findings->why[0] != '\0')
+        interrupt_die(); /* that may be why */
     loaded_or_leave(program.options->handler, findings->load, findings->why);
     if (findings->why[0] != '\0')
         leave_with(EXIT_HARNESS_BROKE, "%s", text_safe(findings->why));

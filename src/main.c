@@ -65,6 +65,7 @@ int main(int argc, char **argv)
 {
     struct options options;
     size_t count;
+    int code = EXIT_CONFORMANT;
     const struct property **properties = NULL;
     occupy_standard_descriptors();
     static_tls_is_wide();
@@ -91,18 +92,22 @@ int main(int argc, char **argv)
         break;
     case COMMAND_EXEC:
     case COMMAND_RECORD:
-        return exec_run(&options, argv);
+        code = exec_run(&options, argv);
+        break;
     case COMMAND_FAIL_EACH:
-        return fail_each_run(&options, argv);
+        code = fail_each_run(&options, argv);
+        break;
     case COMMAND_REPLAY:
     case COMMAND_PRINT:
-        return replay_command(&options, argv);
+        code = replay_command(&options, argv);
+        break;
     case COMMAND_RUN:
     case COMMAND_NO_FORK:
-        return battery_run(&options, argv);
+        code = battery_run(&options, argv);
+        break;
     }
     free(properties);
     if (fflush(stdout) != 0 || ferror(stdout))
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written");
-    return EXIT_CONFORMANT;
+    return code;
 }

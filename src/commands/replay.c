@@ -26,7 +26,7 @@
 /* Shared with the child. */
 struct replaying {
     struct replay_result result;
-    enum load_state load;
+    enum load_state load; /* LOAD_UNKNOWN until it is over */
     char why[512];
 };
 
@@ -92,20 +92,22 @@ static enum exit_code conclude(const struct options *options, const struct repla
 /* What the replaying process is doing, as seen from outside. */
 struct watching {
     const struct replaying *shared;
-    double limit;   /* seconds for one call */
-    uint64_t since; /* when the call that is under way was first seen */
-    uint64_t number;
+    double limit;           /* seconds for one call */
+    uint64_t since;         /* when the call that is under way was first seen */
+    uint64_t number, freed; /* which one that is: freed at the end they have no numbers */
     bool hangs;
 };
 
-/* One call that does not come back within the limit hangs. */
+/* One call that does not come back within the limit hangs, and so does loading. */
 static bool is_to_end(void *data)
 {
     struct watching *watching = data;
     uint64_t number = watching->shared->result.under_way.number;
-    if (number != watching->number || watching->since == 0)
+    uint64_t freed = watching->shared->result.live;
+    if (number != watching->number || freed != watching->freed || watching->since == 0)
         watching->since = clock_now();
     watching->number = number;
+    watching->freed = freed;
     watching->hangs = clock_since(watching->since) > watching->limit;
     return watching->hangs || interrupt_came() != 0;
 }
@@ -115,6 +117,10 @@ static void print_under_way(const struct replaying *shared, const char *verdict,
 {
     const struct replay_result *result = &shared->result;
     const char *part = text_safe(text("%.*s", (int)sizeof result->part, result->part));
+    if (shared->load == LOAD_UNKNOWN) {
+        printf("%-7s %s, loading the handler\n", verdict, how);
+        return;
+    }
     printf("%-7s %s in call %llu%s%s: %s\n", verdict, how,
            (unsigned long long)result->under_way.number, *part != '\0' ? ", in " : "", part,
            trace_call_text(&result->under_way));
@@ -127,10 +133,9 @@ static int wait_for_replay(const struct options *options, const struct subject_p
     child_prepare();
     interrupt_catch();
     pid_t pid = child_fork(true);
-    if (pid == 0) {
-        interrupt_reset();
+    if (pid == 0)
         replay_in_child(options, place, shared);
-    }
+    signal(SIGPIPE, SIG_IGN); /* whoever closes stdout is told */
     int given_up = pid > 0 ? child_wait(pid, is_to_end, watching, status) : -1;
     if (given_up < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for the replay: %s", strerror(errno));

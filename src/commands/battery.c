@@ -47,7 +47,8 @@ static const double usual_time = 60, memcheck_time = 1200;
 struct one_worker {
     pid_t pid; /* 0: not running */
     int wakeup;
-    bool hung; /* it has been killed for that */
+    uint64_t since; /* when it was started */
+    bool hung;      /* it has been killed for that */
 };
 
 struct coordinator {
@@ -122,6 +123,8 @@ static const char *checked_python(const char *path)
 {
     char *absolute;
     const char *wrong = python_path_check(path, &absolute);
+    if (wrong != NULL && interrupt_came() != 0)
+        interrupt_die(); /* that may be why */
     if (wrong != NULL)
         leave_with(EXIT_USAGE, "--python=%s: %s", text_safe(path), wrong);
     return absolute;
@@ -155,12 +158,11 @@ static void start_worker(struct coordinator *c, size_t number, bool fresh)
     if (pid < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for a worker: %s", strerror(errno));
     if (pid == 0) {
-        interrupt_reset();
         close(wakeup[0]);
         worker_run(&c->plan, number, fresh, wakeup[1]);
     }
     close(wakeup[1]);
-    c->workers[number] = (struct one_worker){.pid = pid, .wakeup = wakeup[0]};
+    c->workers[number] = (struct one_worker){.pid = pid, .wakeup = wakeup[0], .since = clock_now()};
 }
 
 /* What a worker had in hand when it died, or when it had to be killed, gets its verdict here. */
@@ -198,6 +200,10 @@ static void worker_ended(struct coordinator *c, size_t number, int status)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
     end_orphans(c);
+    bool in_hand = atomic_load(&board->workers[number].property) != 0;
+    if (hung && !in_hand && atomic_load(&board->environment_known) == 0)
+        snprintf(board->python_error, sizeof board->python_error,
+                 "it does not come back from its start");
     if (board->python_error[0] != '\0') {
         atomic_store(&board->abandoned, 1);
         return;
@@ -207,7 +213,6 @@ static void worker_ended(struct coordinator *c, size_t number, int status)
         : WIFSIGNALED(status)
             ? text("it took the worker down with it (%s)", child_signal_name(WTERMSIG(status)))
             : text("it took the worker down with it (status %d)", WEXITSTATUS(status));
-    bool in_hand = atomic_load(&board->workers[number].property) != 0;
     if (hung)
         atomic_fetch_add(&board->timeouts, 1);
     complete(c, number, how, hung ? TIMEOUT : CRASH);
@@ -217,15 +222,25 @@ static void worker_ended(struct coordinator *c, size_t number, int status)
         atomic_store(&board->abandoned, 1);
 }
 
-/* Check ends a property that takes too long; this is for a worker that does not come back. */
-static void end_hung_workers(struct coordinator *c)
+/* Whether a worker has not ended its property in time, or, where it is starting Python or waiting
+ * for the first verdict, has not got on when the whole run was to be over. */
+static bool is_hung(const struct coordinator *c, size_t number)
 {
     struct board *board = c->plan.board;
-    uint64_t grace = (uint64_t)((2 + c->plan.timeout / 10) * 1e9); /* memcheck makes all slow */
+    double grace = 2 + c->plan.timeout / 10; /* memcheck makes all slow */
+    if (atomic_load(&board->workers[number].property) != 0)
+        return clock_now() > atomic_load(&board->workers[number].until) + (uint64_t)(grace * 1e9);
+    double most = c->plan.max_time * (c->plan.max_time_is_given ? 1 : worker_slowness());
+    return clock_since(c->workers[number].since) > c->plan.timeout + grace &&
+           clock_since(c->plan.begin) > most + grace;
+}
+
+/* A worker ends a property that takes too long; this is for a worker that does not come back. */
+static void end_hung_workers(struct coordinator *c)
+{
     for (size_t i = 0; i < c->jobs; i++) {
         struct one_worker *worker = &c->workers[i];
-        if (worker->pid == 0 || worker->hung || atomic_load(&board->workers[i].property) == 0 ||
-            clock_now() < atomic_load(&board->workers[i].until) + grace)
+        if (worker->pid == 0 || worker->hung || !is_hung(c, i))
             continue;
         worker->hung = true;
         kill(worker->pid, SIGKILL);
@@ -330,7 +345,8 @@ static void run_workers(struct coordinator *c)
 /* Every property has a verdict, also those that no worker came to. */
 static void complete_all(struct coordinator *c)
 {
-    bool lives = worker_subject_lives(c->plan.board) || c->run.interrupted;
+    bool lives = worker_subject_lives(c->plan.board) || c->run.interrupted ||
+                 board_record(c->plan.board, 0)->verdict == VERDICT_NONE; /* nobody looked */
     for (size_t i = 0; i < c->plan.count; i++) {
         struct record *record = board_record(c->plan.board, i);
         if (record->verdict != VERDICT_NONE)
@@ -380,11 +396,12 @@ static enum exit_code report(struct coordinator *c)
     enum exit_code code = run_exit_code(&c->run);
     report_files_write(c->files, &c->run);
     loaded_or_leave(c->place.argument, atomic_load(&load->state), load->why);
-    if (!report_files_take_stdout(c->options) &&
-        report_text(stdout, &c->run, wants_color(c->options)) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
-    if (c->run.interrupted)
+    bool told = report_files_take_stdout(c->options) ||
+                report_text(stdout, &c->run, wants_color(c->options)) == 0;
+    if (c->run.interrupted || (!told && interrupt_came() != 0))
         interrupt_die();
+    if (!told)
+        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
     return code;
 }
 
@@ -401,7 +418,8 @@ static void start_again_for_static_tls(struct coordinator *c)
     struct load *load = board_load(c->plan.board);
     int state = atomic_load(&load->state);
     load_make_sound(load);
-    if ((state != LOAD_FAILED && state != LOAD_UNFIT) || !static_tls_was_short(load->why))
+    if ((state != LOAD_FAILED && state != LOAD_UNFIT) || !static_tls_was_short(load->why) ||
+        interrupt_came() != 0)
         return;
     report_files_pass_on(c->files);
     if (c->plan.memcheck_folder != NULL)
@@ -436,6 +454,9 @@ static _Noreturn void run_here(struct coordinator *c)
     c->plan.properties = c->properties;
     c->plan.count = 1;
     here = c;
+    interrupt_reset();
+    if (interrupt_came() != 0)
+        interrupt_die();
     worker_run_here(&c->plan, 0, end_here);
 }
 
@@ -458,7 +479,6 @@ static _Noreturn void run_under_memcheck(char **argv)
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s: %s; set TMPDIR", folder, strerror(errno));
     pid_t pid = child_fork(false);
     if (pid == 0) {
-        interrupt_reset();
         setenv(MEMCHECK_FOLDER, folder, 1);
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", memcheck_start(argv, folder));
     }
@@ -615,6 +635,7 @@ enum exit_code battery_run(const struct options *options, char **argv)
     c->begin = clock_now();
     child_prepare();
     interrupt_catch();
+    signal(SIGPIPE, SIG_IGN); /* whoever closes stdout is told, and the other reports are written */
     set_up(c, argv);
     if (options->command == COMMAND_NO_FORK)
         run_here(c);

@@ -18,6 +18,7 @@
 #endif
 
 #include "base/text.h"
+#include "supervise/interrupt.h"
 
 /* ---- the conclusion ----------------------------------------------------------------------- */
 
@@ -296,6 +297,8 @@ bool report_files_take_stdout(const struct options *options)
 
 static _Noreturn void cannot_write(const struct report_file *file, enum exit_code code, int error)
 {
+    if (error == EINTR && interrupt_came() != 0)
+        interrupt_die(); /* a pipe that nobody reads */
     leave_with(code, "%s=%s: cannot be written: %s; name another file", file->option,
                text_safe(file->path), strerror(error));
 }

@@ -70,7 +70,7 @@ enum exit_code run_exit_code(const struct run *run)
         return EXIT_NOT_CONFORMANT;
     if (handler.of[BROK] + runtime.of[BROK] > 0)
         return EXIT_HARNESS_BROKE;
-    return incomplete(run) > 0 ? EXIT_INCOMPLETE : EXIT_CONFORMANT;
+    return incomplete(run) > 0 || run->interrupted ? EXIT_INCOMPLETE : EXIT_CONFORMANT;
 }
 
 bool run_is_whole(const struct run *run)

@@ -246,6 +246,9 @@ def main():
             if name == "memcheck" and not os.environ.get("VALGRIND"):
                 tap.skip(name, "there is no valgrind")
                 continue
+            if name == "memcheck" and arguments.signals < 50 and name not in arguments.commands:
+                tap.skip(name, "it is slow: for --signals=50 and more")
+                continue
             slow = name in ("battery", "memcheck") and arguments.signals < 50
             aim(tap, name, arguments.signals // 2 if slow else arguments.signals, arguments.seed)
         os.chdir("..")

@@ -176,14 +176,15 @@ const struct option_row option_rows[] = {
         .name = "memcheck",
         .takers = RUN,
         FLAG(memcheck),
-        .help = "run under valgrind and lay its errors to the properties",
-        .man = "Run under valgrind. Memory errors are laid to the property in which they occur, "
-               "and one that has any fails, unless they are the interpreter's or NumPy's. Those "
-               "that are known are suppressed. A property that has others is run once more with "
-               "nothing but libc's allocator in the place of the handler, and what memcheck "
-               "reports then too is not counted: the same kind of error at the same place, called "
-               "from the same three. What was learnt that way is kept in\n"
-               ".Pa ~/.cache/conform .",
+        .help = "run under valgrind and attribute its errors to the properties",
+        .man =
+            "Run under valgrind. Memory errors are attributed to the property in which they occur, "
+            "and one that has any fails, unless they are the interpreter's or NumPy's. Those "
+            "that are known are suppressed. A property that has others is run once more with "
+            "nothing but libc's allocator in the place of the handler, and what memcheck "
+            "reports then too is not counted: the same kind of error at the same place, called "
+            "from the same three. What was learnt that way is kept in\n"
+            ".Pa ~/.cache/conform .",
     },
     {
         .name = "python",

@@ -186,9 +186,11 @@ PROPERTY(exhaustion_no_leak,
 {
     enum { TRIES = 8 }; /* a cache has filled by then */
     begin();
+    control_begin("where nothing is refused");
     struct held held = hold_after(0);
     for (int i = 1; i < TRIES && held.after >= held.before + ROUNDS / 4; i++)
         held = hold_after(0);
+    control_end();
     if (held.after >= held.before + ROUNDS / 4)
         skip("it holds %zu blocks more after %d calls that succeed: what is lost of one that fails "
              "cannot be told among them",
@@ -275,7 +277,9 @@ PROPERTY(exhaustion_balance,
 {
     enum { FIRST = 5, MORE = 7 }; /* what is made once is made by the first */
     begin();
+    control_begin("where it is done a few times");
     make_and_free(FIRST);
+    control_end();
     struct interpose_counts begun = whole_counts(), most = little_more_than(begun);
     most.bytes += begun.bytes / 2;
     make_and_free(MORE);

@@ -11,7 +11,16 @@ import threading
 
 import _conform
 import numpy as np
-from conform_support import NUMPY, Filled, Handler, expect, expect_ordinary, handler_name, same
+from conform_support import (
+    NUMPY,
+    Filled,
+    Handler,
+    control,
+    expect,
+    expect_ordinary,
+    handler_name,
+    same,
+)
 
 SIZES = (1, 5000) if _conform.is_instrumented() else (1, 100, 5000, 200000)
 
@@ -371,8 +380,20 @@ def spawned():
     handler.expect_settled()
 
 
+def expect_to_grow():
+    """As the arrays of parent and child do, without a child."""
+    with control("without a fork"):
+        with Handler().installed():
+            for size in SIZES:
+                for more in size, 5000:
+                    filled = Filled(size, more)
+                    filled.array.resize(size + more, refcheck=False)
+                    filled.check("after a resize", size)
+
+
 def processes():
     if _conform.is_instrumented():
         _conform.skip("multiprocessing alone takes seconds to import here")
+    expect_to_grow()
     forked()
     spawned()

@@ -381,6 +381,7 @@ PROPERTY(process_ends_quietly,
     .hint   = "print statistics where a variable of the environment asks for them",
     .looks  = "WARN: nothing to be printed at the end of the program; 31 bytes were")
 {
+    control_run(use_and_free_all, NULL, "before a program ends");
     size_t before = output_so_far();
     if (!program_survives(use_and_free_all, NULL)) {
         attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});

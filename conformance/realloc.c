@@ -746,6 +746,7 @@ PROPERTY(realloc_releases_old,
               "freed; 310000 KiB more mapped and 1200 KiB more resident")
 {
     size_t turn = 0;
+    control_run(move_about, &turn, "where it is done once");
     expect_no_growth(300, move_about, stay_there, &turn,
                      "blocks of up to 400000 bytes are resized and freed");
 }

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes wrong in the control of a property ends in a verdict against the handler.
+
+A property does the same without what it is about first (control_run, control_begin, the control of
+expect_no_growth, expect_ordinary, expect_out_of_memory).  For each such place there is a mutant in
+handlers/faulty/controls.c that goes wrong there.
+
+    tests/controls.py [MUTANT...]
+"""
+
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import sys
+
+import elf
+import mutants
+import suite
+from suite import INCOMPLETE, NOT_CONFORMANT
+
+CONFORMANCE = os.path.join(suite.SOURCE, "conformance")
+MUTANTS = os.path.join(suite.SOURCE, "handlers", "faulty", "controls.c")
+
+IN_CONTROL = "it is so already "
+
+# Functions in Python that have a control in them, which has_control knows.
+CARRIERS = {"expect_ordinary", "expect_out_of_memory", "expect_to_grow"}
+
+KEEPS = "keeps_"  # mutants of which memory grows
+
+# These spoil many properties, and whose matter they are is left out here.
+LEFT_OUT = [
+    ("calloc_does_not_zero", "calloc.zeroed*"),
+    ("free_of_null_crashes", "free.null*"),
+    ("realloc_refuses_null", "realloc.null-allocates"),
+]
+AT_MOST = 3  # properties fail then
+
+# Over the whole battery.
+WHOLE = ["aborts_from_90033"]
+
+
+# ---- the places
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def parts(pattern, source):
+    """The matches of a head, each with the text from there to the next one."""
+    heads = list(re.finditer(pattern, source, re.M))
+    ends = [head.start() for head in heads[1:]] + [len(source)]
+    return [(head, source[head.start():end]) for head, end in zip(heads, ends)]
+
+
+def properties_of(source):
+    """The id of each property in a file of C, and its text.  What stands between two of them
+    belongs to the second."""
+    own = []
+    for line in source.splitlines():
+        own.append(line)
+        text = "\n".join(own)
+        if line == "}" and "\nPROPERTY(" in text:
+            yield re.search(r'\.id *= "([^"]*)"', text)[1], text
+            own = []
+
+
+def count_controls(text):
+    """Those of a property, in C and in Python."""
+    count = len(re.findall(r"\bcontrol_(?:run|begin)\(", text))
+    grown = re.findall(r"\bexpect_no_growth\([^,]*,[^,]*,\s*(\w+)", text)
+    functions = re.findall(r'\bpython_call\("(\w+)", "(\w+)"\)', text)
+    return (count + sum(each != "NULL" for each in grown) +
+            sum(has_control(*each) for each in functions))
+
+
+def has_control(module, function):
+    """expect_out_of_memory makes the functions of its name."""
+    if function.startswith("out_of_memory"):
+        return True
+    source = read(os.path.join(CONFORMANCE, module + ".py"))
+    own = [text for head, text in parts(r"^def (\w+)", source) if head[1] == function]
+    return any(re.search(r"\b%s\(\)" % each, text) for text in own for each in CARRIERS)
+
+
+def find_controls():
+    """How many controls the property of each id has."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(CONFORMANCE, "*.c"))):
+        for id_, text in properties_of(read(path)):
+            found[id_] = count_controls(text)
+    return {id_: count for id_, count in found.items() if count > 0}
+
+
+def check_places(tap, named):
+    """Each control is one of a property that can be told, and has a mutant."""
+    place = re.compile(r"\b(?:control_(?:run|begin)|expect_no_growth)\(")
+    for path in sorted(glob.glob(os.path.join(CONFORMANCE, "*.c"))):
+        source = read(path)
+        told = sum(len(place.findall(text)) for _, text in properties_of(source))
+        if told != len(place.findall(source)):
+            tap.point(False, "each control in %s is one of a property" % os.path.basename(path),
+                      "%d are" % told)
+    for id_, count in sorted(find_controls().items()):
+        have = [name for name, ids in named.items() if id_ in ids]
+        tap.point(len(have) >= count, "%s has a mutant for its control" % id_,
+                  "%d controls, and %s" % (count, have or "no mutant"))
+    for path in sorted(glob.glob(os.path.join(CONFORMANCE, "*.py"))):
+        for head, text in parts(r"^def (\w+)", read(path)):
+            known = head[1] in CARRIERS or not re.search(r"\bwith control\(", text)
+            if not known:
+                tap.point(False, "the control in %s of %s is known to this test"
+                          % (head[1], os.path.basename(path)), "add it to CARRIERS")
+
+
+# ---- the mutants
+
+
+def find_mutants():
+    """The mutants of controls.c, and the ids that each names."""
+    names = set(re.findall(r"^(?:MUTANT|RESIZE|REFUSE|KEEPS)\((\w+)", read(MUTANTS), re.M))
+    shared = elf.Object(os.path.join(suite.FAULTY, "faulty.so"))
+    return {name: shared.text("kills_" + name).split() for name in sorted(names)}
+
+
+def run(name, *filters):
+    result = suite.conform("--handler=" + os.path.join(suite.FAULTY, "faulty.so:" + name),
+                           "--jobs=1", "--timeout=10", "--json=-", *filters)
+    try:
+        properties = json.loads(result.stdout)["properties"]
+    except ValueError:
+        properties = []
+    return result, {each["id"]: each for each in properties}
+
+
+def is_answered(properties, id_):
+    """It speaks against the handler, or names one that does."""
+    one = properties.get(id_, {"verdict": "absent"})
+    if one["verdict"] == "SKIP" and "caused_by" in one:
+        one = properties.get(one["caused_by"], one)
+    return one["verdict"] in mutants.KILLS
+
+
+def words(properties, ids):
+    lines = ["%(verdict)s %(id)s: %(message)s %(seen)s"
+             % dict({"message": "", "seen": ""}, **properties[id_]) for id_ in ids
+             if id_ in properties]
+    return "\n".join(lines) or "nothing was run"
+
+
+def skips_anyway(id_):
+    """This NumPy or this machine has no test for it."""
+    result = suite.conform("--handler=aligned", "--json=-", "--run=" + id_)
+    return [each["verdict"] for each in json.loads(result.stdout)["properties"]] == ["SKIP"]
+
+
+def check_alone(tap, name, ids):
+    """The property alone says that it was in its control.  Memory that grows is no more there than
+    it is to free.reclaims: a WARN where the property is a SHOULD."""
+    result, properties = run(name, "--run=" + ids[0])
+    text = words(properties, ids[:1])
+    warns = name.startswith(KEEPS) and properties.get(ids[0], {}).get("level") == "SHOULD"
+    right = text.startswith("WARN ") if warns else result.code == NOT_CONFORMANT
+    tap.point(right and IN_CONTROL in text,
+              "%s alone fails in its control with %s" % (ids[0], name), "%s\n%s" % (result, text))
+    if len(ids) == 1:
+        return
+    result, properties = run(name, *("--run=" + id_ for id_ in ids))
+    silent = [id_ for id_ in ids if not is_answered(properties, id_)
+              and not skips_anyway(id_)]
+    tap.point(result.code == NOT_CONFORMANT and not silent,
+              "all of %s and %d more answer for %s" % (ids[0], len(ids) - 1, name),
+              words(properties, silent))
+
+
+def check_whole(tap, name, ids):
+    result, properties = run(name)
+    tap.point(result.code == NOT_CONFORMANT and is_answered(properties, ids[0]),
+              "%s is not conformant" % name, words(properties, ids[:1]))
+
+
+def check_left_out(tap, name, pattern):
+    result, properties = run(name, "--skip=" + pattern)
+    failed = [id_ for id_, each in properties.items() if each["verdict"] in mutants.KILLS
+              and each["target"] == "handler"]
+    tap.point(result.code == NOT_CONFORMANT and 0 < len(failed) <= AT_MOST,
+              "%s fails 1 to %d properties without %s" % (name, AT_MOST, pattern),
+              words(properties, failed))
+
+
+def check_fits_once(tap):
+    """What could not be run for want of the handler is no SKIP."""
+    with suite.scratch() as folder:
+        handler = suite.build(os.path.join(suite.SOURCE, "tests", "fits_once.c"),
+                              os.path.join(folder, "fits_once.so"))
+        result = suite.conform("--handler=" + handler, "--run=malloc.zero",
+                               env={"FITS_ONCE": os.path.join(folder, "device")})
+    tap.point(result.code == INCOMPLETE and "device is gone" in " ".join(result.stdout.split()),
+              "a handler that cannot be loaded again is not conformant", result)
+
+
+def main():
+    if suite.SANITIZED:
+        suite.skip_all("with sanitizers there are no controls")
+    tap = suite.Tap()
+    named = find_mutants()
+    check_places(tap, named)
+    asked_for = sys.argv[1:] or named
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        jobs = [pool.submit(check_alone, tap, name, named[name]) for name in asked_for]
+        if not sys.argv[1:]:
+            jobs += [pool.submit(check_whole, tap, name, named[name]) for name in WHOLE]
+            jobs.append(pool.submit(check_fits_once, tap))
+            jobs += [pool.submit(check_left_out, tap, *each) for each in LEFT_OUT]
+        for job in jobs:
+            job.result()
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

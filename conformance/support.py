@@ -125,14 +125,14 @@ class Filled:
 
 @contextlib.contextmanager
 def control(when):
-    """What is broken in here, or raises, is for other properties to say: this one is skipped."""
+    """What is broken in here, or raises, is a defect of another kind: control_run in drive.h."""
     _conform.control(when)
     yield
     _conform.control(None)
 
 
 def expect_ordinary():
-    """SKIPs where arrays do not stay as they are although one handler alone is in force."""
+    """Arrays stay as they are where one handler alone is in force."""
     handler = Handler("alone")
     with control("where no other handler is in force"):
         with handler.installed():

@@ -40,7 +40,6 @@ static const char usage[] =
     "             name of a reference handler (default: aligned)\n"
     "  --python   the interpreter to embed, such as venv/bin/python\n";
 
-/* What the options say. */
 static const char *handler_name = "aligned", *python = DEFAULT_PYTHON;
 
 /* Static: NumPy may call a handler for as long as the process lives. */
@@ -219,7 +218,6 @@ static int run_with_handler(FILE *script, const char *path)
     return status;
 }
 
-/* From the start of Python to its end. */
 static int run(int argc, char **argv, FILE *script)
 {
     if (access(python, X_OK) != 0)

@@ -57,7 +57,7 @@ static struct memcheck_errors errors_in(const char *lines)
 #define BEHIND " Address 0x4a4104a is 0 bytes after a block of size 10 alloc'd\n"
 #define INSIDE " Address 0x4a4104a is 2 bytes inside a block of size 10 free'd\n"
 #define MADE "   at 0x48417B4: malloc (in /usr/libexec/valgrind/vgpreload_memcheck.so)\n"
-#define OF_HANDLER MADE "   by 0x109403: handler_malloc (drive.c:412)\n"
+#define OF_HANDLER MADE "   by 0x109403: handler_malloc (calls.c:152)\n"
 #define OF_OTHER MADE "   by 0x109403: PyMem_Malloc (obmalloc.c:77)\n"
 
 /* Two logs, and whether what they have is the same. */
@@ -115,7 +115,7 @@ static const struct {
     {READ BEHIND OF_HANDLER "\n" READ BEHIND OF_HANDLER "\n", 1,
      "Invalid read of size 8 at sum (loops.c:8), from array_sum (array.c:47)"},
     {"Invalid write of size 1\n"
-     "   at 0x1: m (errs.c:13)\n   by 0x2: handler_malloc (drive.c:412)\n   by 0x3: main (m.c:1)\n",
+     "   at 0x1: m (errs.c:13)\n   by 0x2: handler_malloc (calls.c:152)\n   by 0x3: main (m.c:1)\n",
      1, "Invalid write of size 1 at m (errs.c:13)"},
     {"Invalid write of size 1\n   at 0x1", 1, "Invalid write of size 1 at "}, /* cut off */
 };

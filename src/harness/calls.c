@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How the subject is called, and the trace that a call leaves.
+ */
+#include "harness/calls.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "harness/asked.h"
+#include "harness/interpose.h"
+#include "harness/own.h"
+#include "harness/verdict.h"
+#include "model/attribution.h"
+#include "python/python.h"
+#include "shims/shim.h"
+
+/* The property that is about exceptions left behind. */
+#define SETS_EXCEPTION "env.no-exception-set"
+
+/* Where this thread leaves its trace, from 1 on; 0: it has not called yet; NO_SLOT: all are taken
+ * by threads that live, those that Python and the subject start included. */
+enum { NO_SLOT = -1 };
+static _Thread_local int slot;
+static _Thread_local struct call nobodys_call, nobodys_making; /* without a slot */
+static _Atomic bool slot_is_taken[CALL_SLOTS];
+static pthread_key_t slot_key; /* by which it is given back when the thread ends */
+
+static void take_slot(void)
+{
+    slot = NO_SLOT;
+    for (int i = 0; i < CALL_SLOTS && slot == NO_SLOT; i++) {
+        if (!atomic_exchange(&slot_is_taken[i], true))
+            slot = i + 1;
+    }
+    if (slot != NO_SLOT)
+        pthread_setspecific(slot_key, &slot_is_taken[slot - 1]);
+}
+
+static void give_slot_back(void *taken)
+{
+    slot = 0;
+    atomic_store((_Atomic bool *)taken, false);
+}
+
+void calls_prepare(void)
+{
+    if (pthread_key_create(&slot_key, give_slot_back) != 0)
+        harness_broke("a key for threads cannot be made");
+}
+
+struct call *own_call(void)
+{
+    return slot > 0 ? &own.setup.record->calls[slot - 1] : &nobodys_call;
+}
+
+/* Of the block that the latest call is about, where it is one of no bytes. */
+struct call *own_making(void)
+{
+    return slot > 0 ? &own.setup.record->makings[slot - 1] : &nobodys_making;
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+/* A call of this thread, and what it came upon. */
+struct frame {
+    struct call *call;
+    struct call outer; /* the call that this one is inside of: Python has freed something in it */
+    const void *exception;
+};
+
+static void call_begin(struct frame *frame, struct call made, bool is_missing)
+{
+    if (slot == 0)
+        take_slot();
+    struct call *call = own_call(), *making = own_making();
+    size_t size;
+    frame->call = call;
+    if (call->function != OUTSIDE)
+        frame->outer = *call;
+    else
+        frame->outer.function = OUTSIDE;
+    frame->exception = python_pending();
+    if (is_missing)
+        made.trouble = FUNCTION_IS_MISSING;
+    else if (made.function == IN_FREE && asked_size(made.pointer, &size) && size != made.first)
+        made.trouble = WRONG_SIZE;
+    if (making->function != OUTSIDE || made.pointer != NULL)
+        *making = asked_maker_of_empty(made.pointer);
+    *call = made;
+    if (slot > 0)
+        own.setup.record->made[slot - 1]++;
+    interpose_trouble = &call->trouble;
+    atomic_signal_fence(memory_order_seq_cst);
+    interpose_enter();
+}
+
+static void suspect(const struct call *call)
+{
+    static atomic_flag has_one = ATOMIC_FLAG_INIT;
+    struct call *first = &own.setup.record->suspects[RETURNED_WRONG];
+    if (!atomic_flag_test_and_set(&has_one) && first->function == OUTSIDE)
+        *first = *call;
+}
+
+static const char *const function_names[] = {"outside", "malloc", "calloc", "realloc", "free"};
+
+/* Whatever kind of call it was. */
+static _Noreturn void left_an_exception(const struct call *call)
+{
+    own_making()->function = OUTSIDE;
+    attribute_to(SETS_EXCEPTION, &(struct call){.function = OUTSIDE});
+    fail(text("no Python exception to be left behind by %s of %zu", function_names[call->function],
+              call->function == IN_CALLOC ? call->first * call->second : call->first),
+         "%s", python_error());
+}
+
+/* Returns what the call was. */
+static struct call call_end(struct frame *frame)
+{
+    interpose_leave();
+    atomic_signal_fence(memory_order_seq_cst);
+    struct call made = *frame->call;
+    frame->call->function = OUTSIDE;
+    if (frame->outer.function != OUTSIDE)
+        *frame->call = frame->outer;
+    if (frame->exception == NULL && python_pending() != NULL)
+        left_an_exception(&made);
+    return made;
+}
+
+/* A call that has returned NULL, or a block of no bytes: whatever breaks later may come of it. */
+static void note_return(const struct call *call, const void *p)
+{
+    if (p != NULL)
+        asked_note_empty(p, call);
+    else if (call->trouble == NO_TROUBLE && attribution_for_null(call) != NULL)
+        suspect(call);
+}
+
+void *handler_malloc(PyDataMem_Handler *handler, size_t size)
+{
+    struct frame frame;
+    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, handler->allocator.malloc == NULL);
+    void *p = handler->allocator.malloc(handler->allocator.ctx, size);
+    struct call call = call_end(&frame);
+    if (p == NULL || size == 0)
+        note_return(&call, p);
+    asked_note(p, size);
+    return p;
+}
+
+void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
+{
+    struct frame frame;
+    call_begin(&frame, (struct call){IN_CALLOC, .first = nelem, .second = elsize},
+               handler->allocator.calloc == NULL);
+    void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
+    struct call call = call_end(&frame);
+    if (p == NULL || nelem == 0 || elsize == 0)
+        note_return(&call, p);
+    asked_note(p, nelem * elsize);
+    return p;
+}
+
+/* What is forgotten is so before another thread can be given that address. */
+void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
+{
+    struct frame frame;
+    size_t old;
+    bool was_known = asked_size(p, &old);
+    call_begin(&frame, (struct call){IN_REALLOC, p, .first = size},
+               handler->allocator.realloc == NULL);
+    asked_forget(p);
+    void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
+    struct call call = call_end(&frame);
+    if (moved == NULL)
+        note_return(&call, moved);
+    if (moved != NULL)
+        asked_note(moved, size);
+    else if (was_known)
+        asked_note(p, old);
+    return moved;
+}
+
+void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
+{
+    struct frame frame;
+    call_begin(&frame, (struct call){IN_FREE, p, .first = size}, handler->allocator.free == NULL);
+    asked_forget(p);
+    handler->allocator.free(handler->allocator.ctx, p, size);
+    call_end(&frame);
+}
+
+void *subject_malloc(size_t size)
+{
+    return handler_malloc(own.subject.handler, size);
+}
+
+void *subject_calloc(size_t nelem, size_t elsize)
+{
+    return handler_calloc(own.subject.handler, nelem, elsize);
+}
+
+void *subject_realloc(void *p, size_t size)
+{
+    return handler_realloc(own.subject.handler, p, size);
+}
+
+void subject_free(void *p, size_t size)
+{
+    handler_free(own.subject.handler, p, size);
+}
+
+/* ---- the subject as a shim sees it --------------------------------------------------------- */
+
+static void *traced_malloc(void *ctx, size_t size)
+{
+    void *p = subject_malloc(size);
+    shim_show_through(ctx, own.subject.handler);
+    return p;
+}
+
+/* NumPy takes zero for a NULL reference, and anything else for an object. */
+static void look_whether_zero(const unsigned char *p, size_t nelem, size_t elsize)
+{
+    enum { WHOLE = 4096 };
+    size_t size = nelem * elsize < WHOLE ? nelem * elsize : WHOLE;
+    if (p != NULL && size > 0 && (p[0] != 0 || memcmp(p, p + 1, size - 1) != 0))
+        suspect(&(struct call){IN_CALLOC, NULL, nelem, elsize, NOT_ZERO});
+}
+
+static void *traced_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = subject_calloc(nelem, elsize);
+    look_whether_zero(p, nelem, elsize);
+    shim_show_through(ctx, own.subject.handler);
+    return p;
+}
+
+static void *traced_realloc(void *ctx, void *old, size_t size)
+{
+    void *p = subject_realloc(old, size);
+    shim_show_through(ctx, own.subject.handler);
+    return p;
+}
+
+static void traced_free(void *ctx, void *p, size_t size)
+{
+    subject_free(p, size);
+    shim_show_through(ctx, own.subject.handler);
+}
+
+PyDataMem_Handler *subject_traced(void)
+{
+    static PyDataMem_Handler traced = {
+        .allocator = {&traced, traced_malloc, traced_calloc, traced_realloc, traced_free}};
+    shim_show_through(&traced, own.subject.handler);
+    return &traced;
+}
+
+/* ---- calls that have to succeed ------------------------------------------------------------ */
+
+enum { FAIR_SIZE = 1 << 20, FAIR_BYTES = 16 << 20, FAIR_BLOCKS = 16384 };
+
+bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks)
+{
+    return size > FAIR_SIZE || live_bytes > FAIR_BYTES || live_blocks > FAIR_BLOCKS;
+}
+
+static void *not_refused(void *p, const char *call, size_t size)
+{
+    if (p != NULL)
+        return p;
+    if (refusal_is_fair(size, 0, 0))
+        skip("the subject refuses %s", call);
+    fail(text("%s to return a block: little else is live", call), "NULL");
+}
+
+void *must_malloc(size_t size)
+{
+    void *p = subject_malloc(size);
+    return p != NULL ? p : not_refused(p, text("malloc(%zu)", size), size);
+}
+
+void *must_calloc(size_t nelem, size_t elsize)
+{
+    void *p = subject_calloc(nelem, elsize);
+    return p != NULL ? p : not_refused(p, text("calloc(%zu, %zu)", nelem, elsize), nelem * elsize);
+}
+
+void *must_realloc(void *old, size_t size)
+{
+    void *p = subject_realloc(old, size);
+    return p != NULL ? p : not_refused(p, text("realloc(%p, %zu)", old, size), size);
+}
+
+/* How long it takes over a large block, which is freed or cut. */
+static double time_of_large(bool cut)
+{
+    enum { LARGE = 64 << 20, SMALL = 1000 };
+    uint64_t begun = clock_now();
+    void *p = subject_malloc(LARGE), *q = p != NULL && cut ? subject_realloc(p, SMALL) : NULL;
+    subject_free(q != NULL ? q : p, q != NULL ? SMALL : LARGE);
+    return clock_since(begun);
+}
+
+bool subject_fills_blocks(void)
+{
+    enum { TRIES = 3 };
+    static const double long_time = 0.004; /* filling one takes three times as long, and more */
+    for (int i = 0; i < TRIES; i++) {      /* for it may just have been interrupted */
+        if (time_of_large(false) < long_time && time_of_large(true) < long_time)
+            return false;
+    }
+    return true;
+}

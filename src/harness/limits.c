@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Chance, time and memory.
+ */
+#include "harness/limits.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include "base/clock.h"
+#include "base/instrumented.h"
+#include "harness/own.h"
+#include "harness/verdict.h"
+
+struct random *rng(void)
+{
+    return &own.random;
+}
+
+double hang_limit(void)
+{
+    static const double without_limit = 3;
+    return own.setup.limit > 0 ? own.setup.limit / 3 : without_limit;
+}
+
+void alarm_in(double seconds)
+{
+    long microseconds = (long)(seconds * 1e6);
+    struct itimerval soon = {.it_value = {microseconds / 1000000, microseconds % 1000000}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+}
+
+/* A number of bytes from a file that holds one, or SIZE_MAX. */
+static size_t bytes_in_file(const char *path, const char *format, size_t unit)
+{
+    size_t value = SIZE_MAX;
+    char line[256];
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return SIZE_MAX;
+    while (value == SIZE_MAX && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, format, &value) == 1)
+            value *= unit;
+    }
+    fclose(file);
+    return value;
+}
+
+const char *lacking_memory(size_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur / 2 < bytes)
+        return text("the address space is limited to %zu MiB", (size_t)limit.rlim_cur >> 20);
+    size_t available = bytes_in_file("/proc/meminfo", "MemAvailable: %zu", 1024);
+    if (available != SIZE_MAX && available / 2 < bytes)
+        return text("%zu MiB of memory are available", available >> 20);
+    size_t group = bytes_in_file("/sys/fs/cgroup/memory.max", "%zu", 1);
+    if (group != SIZE_MAX && group / 2 < bytes)
+        return text("the control group allows %zu MiB", group >> 20);
+    return NULL;
+}
+
+void ask_for_memory(size_t bytes)
+{
+    const char *why = lacking_memory(bytes);
+    if (why != NULL)
+        skip("it needs %zu MiB, and %s", bytes >> 20, why);
+}
+
+size_t output_so_far(void)
+{
+    fflush(stdout);
+    int length = 0;
+    if (own.setup.at_end != NULL)
+        skip("with --no-fork the output is not captured");
+    if (ioctl(OUTPUT_FD, FIONREAD, &length) != 0)
+        harness_broke("the captured output cannot be measured: %s", strerror(errno));
+    return (size_t)length;
+}
+
+bool is_instrumented(void)
+{
+    return CONFORM_SANITIZED || memcheck_is_running();
+}
+
+double time_limit(void)
+{
+    return own.setup.limit;
+}
+
+bool time_is_up(void)
+{
+    return own.setup.limit > 0 && clock_since(own.begun) > own.setup.limit / 2;
+}
+
+size_t stride(size_t longer)
+{
+    if (!is_instrumented() && !time_is_up())
+        return 1;
+    if (!is_instrumented())
+        stopped_short("sizes were left out when half of its %g s were over; give it more by "
+                      "--timeout",
+                      own.setup.limit);
+    return longer;
+}

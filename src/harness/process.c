@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Threads, and processes that a property forks.
+ */
+#include "harness/process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/instrumented.h"
+#include "harness/limits.h"
+#include "harness/own.h"
+#include "harness/verdict.h"
+#include "python/python.h"
+
+/* ---- processes that it forks ------------------------------------------------------------- */
+
+static _Thread_local bool forks_trial; /* what this thread is about to fork is_trial */
+
+/* In whatever process comes of a fork, by the harness, Python or the subject: memcheck's log of it
+ * is looked at, too, unless it is one that is only tried. */
+void note_child(void)
+{
+    struct record *record = own.setup.record;
+    own.memcheck_errors_before = memcheck_error_count();
+    if (forks_trial || own.is_trial)
+        return;
+    size_t number = atomic_fetch_add(&record->children, 1);
+    if (number < MEMCHECK_CHILDREN)
+        record->child[number] = getpid();
+}
+
+struct job {
+    void (*body)(void *);
+    void *data;
+    bool with_gil;
+};
+
+static void *run_job(void *data)
+{
+    struct job *job = data;
+    if (job->with_gil)
+        python_call_with_gil(job->body, job->data);
+    else
+        job->body(job->data);
+    return NULL;
+}
+
+/* Many at once get small stacks, and may be more than this machine allows. */
+static void start_thread(pthread_t *thread, struct job *job, size_t count)
+{
+    enum { FEW = 16, SMALL_STACK = 512 << 10 };
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (count > FEW)
+        pthread_attr_setstacksize(&attributes, SMALL_STACK);
+    int error = pthread_create(thread, &attributes, run_job, job);
+    pthread_attr_destroy(&attributes);
+    if (error != 0 && count > FEW)
+        skip("%zu threads at once cannot be started: %s", count, strerror(error));
+    if (error != 0)
+        harness_broke("a thread cannot be started: %s", strerror(error));
+}
+
+void in_threads(size_t count, void (*body)(void *), void *data, size_t element)
+{
+    pthread_t *threads = calloc(count, sizeof *threads);
+    struct job *jobs = calloc(count, sizeof *jobs);
+    if (threads == NULL || jobs == NULL)
+        harness_broke("no memory for %zu threads", count);
+    bool had_gil = python_has_gil();
+    if (had_gil)
+        python_release();
+    for (size_t i = 0; i < count; i++) {
+        jobs[i] = (struct job){body, (char *)data + i * element, had_gil && count == 1};
+        start_thread(&threads[i], &jobs[i], count);
+    }
+    for (size_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    if (had_gil)
+        python_acquire();
+    free(jobs);
+    free(threads);
+}
+
+static void end_program(void)
+{
+    count_memcheck_errors();
+    exit(SURVIVED);
+}
+
+/* What children share; the child does not come back from `end`. */
+static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(void))
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        harness_broke("fork: %s", strerror(errno));
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        own.is_child = true;
+        body(data);
+        end();
+    }
+    return pid;
+}
+
+/* `done`: children that had come to their end before this one was made.  False where it died of the
+ * signal `spared`. */
+static bool await_process(pid_t pid, int done, bool is_program, int spared)
+{
+    struct record *record = own.setup.record;
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            harness_broke("waitpid: %s", strerror(errno));
+    }
+    if (atomic_load(&record->state) == RECORD_ENDED) {
+        only_once();
+        leave(record->reached);
+    }
+    if (WIFSIGNALED(status) && WTERMSIG(status) == spared)
+        return false;
+    if (WIFSIGNALED(status)) {
+        signal(WTERMSIG(status), SIG_DFL);
+        raise(WTERMSIG(status));
+    }
+    bool program_ended = is_program && WEXITSTATUS(status) == SURVIVED;
+    if (atomic_load(&record->children_done) == done && !program_ended)
+        _exit(WEXITSTATUS(status)); /* the subject ended the child: the worker sees no verdict */
+    return true;
+}
+
+struct child start_child(void (*body)(void *data), void *data)
+{
+    int done = atomic_load(&own.setup.record->children_done);
+    return (struct child){begin_process(body, data, pass), done};
+}
+
+void await_child(struct child child)
+{
+    await_process(child.pid, child.done, false, 0);
+}
+
+void in_child(void (*body)(void *data), void *data)
+{
+    await_child(start_child(body, data));
+}
+
+bool in_child_unless(int killed_by, void (*body)(void *data), void *data)
+{
+    struct record *record = own.setup.record;
+    struct child child = start_child(body, data);
+    bool lived = await_process(child.pid, child.done, false, killed_by);
+    for (int i = 0; !lived && i < CALL_SLOTS; i++)
+        record->calls[i].function = OUTSIDE;
+    return lived;
+}
+
+void in_program(void (*body)(void *data), void *data)
+{
+    int done = atomic_load(&own.setup.record->children_done);
+    await_process(begin_process(body, data, end_program), done, true, 0);
+}
+
+static bool survives(void (*body)(void *data), void *data, void (*end)(int status))
+{
+    fflush(stdout);
+    forks_trial = true;
+    pid_t pid = fork();
+    forks_trial = false;
+    if (pid < 0)
+        harness_broke("fork: %s", strerror(errno));
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+        for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+            signal(fatal[i], SIG_DFL); /* the record is the parent's */
+        static struct record nobodys;
+        own.setup.record = &nobodys;
+        own.is_trial = true;
+        signal(SIGALRM, SIG_DFL);
+        alarm_in(hang_limit());
+        body(data);
+        end(SURVIVED);
+    }
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            harness_broke("waitpid: %s", strerror(errno));
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED;
+}
+
+bool child_survives(void (*body)(void *data), void *data)
+{
+    return survives(body, data, _exit);
+}
+
+bool program_survives(void (*body)(void *data), void *data)
+{
+    return survives(body, data, exit);
+}
+
+void control_run(void (*body)(void *data), void *data, const char *when)
+{
+    if (is_instrumented())
+        return; /* it does little else there */
+    step("it is tried %s", when);
+    control_begin(when);
+    in_child(body, data);
+    control_end();
+    own.setup.record->step[0] = '\0';
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How a property ends.
+ */
+#include "harness/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/instrumented.h"
+#include "harness/own.h"
+#include "shims/recorder.h"
+
+/* The property that is about blocks which share memory. */
+#define OVERLAPS "malloc.disjoint"
+
+/* The first thread that gets here ends the process; any other stops where it is.  What exit()
+ * would run (the subject's destructors, the interpreter's end) is left to the properties that
+ * are about it. */
+void only_once(void)
+{
+    if (atomic_exchange(&own.ended, 1) != 0) {
+        for (;;)
+            pause();
+    }
+}
+
+void count_memcheck_errors(void)
+{
+    own.setup.record->memcheck_errors += memcheck_error_count() - own.memcheck_errors_before;
+}
+
+_Noreturn void leave(enum verdict verdict)
+{
+    struct record *record = own.setup.record;
+    if (own.is_trial)
+        _exit(verdict == PASS || verdict == SKIP ? SURVIVED : 0);
+    fflush(stdout);
+    if (verdict == PASS && record->short_in_child == SHORT_IN_CHILD)
+        stopped_short("a process that it forked stopped at a limit");
+    if (verdict == PASS && own.short_of[0] != '\0') {
+        snprintf(record->seen, sizeof record->seen, "%s", own.short_of);
+        record->expected[0] = '\0';
+        verdict = INCOMPLETE;
+    }
+    record->reached = verdict;
+    record->suspects[MADE_EMPTY] = *own_making();
+    count_memcheck_errors();
+    atomic_store(&record->state, RECORD_ENDED);
+    if (own.setup.at_end != NULL && !own.is_child)
+        own.setup.at_end();
+    _exit(0);
+}
+
+/* What is in NumPy's hands twice breaks whatever uses it. */
+void note_overlap(struct record *record)
+{
+    if (record->attribute_to[0] == '\0' && recorder_saw_overlap())
+        memcpy(record->attribute_to, OVERLAPS, sizeof OVERLAPS);
+}
+
+/* Between control_begin and control_end, and in a child that is forked there. */
+bool in_control(void)
+{
+    return own.setup.record->control[0] != '\0';
+}
+
+_Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
+{
+    only_once();
+    struct record *record = own.setup.record;
+    va_list arguments;
+    va_start(arguments, seen);
+    snprintf(record->expected, sizeof record->expected, "%s", expected);
+    vsnprintf(record->seen, sizeof record->seen, seen, arguments);
+    va_end(arguments);
+    record->line = line;
+    note_overlap(record);
+    if (record->signal != 0) /* of a process that Python forked */
+        record->suspects[ENDED_IN] = record->signal_call;
+    /* what a control does is ordinary use, and whatever goes wrong there breaks a MUST */
+    leave(own.setup.property->level == MUST || in_control() ? FAIL : WARN);
+}
+
+void attribute_to(const char *id, const struct call *call)
+{
+    own.setup.record->suspects[ENDED_IN] = *call;
+    snprintf(own.setup.record->attribute_to, sizeof own.setup.record->attribute_to, "%s", id);
+}
+
+_Noreturn void end_child(void)
+{
+    fflush(stdout);
+    count_memcheck_errors();
+    atomic_fetch_add(&own.setup.record->children_done, 1);
+    _exit(0);
+}
+
+_Noreturn void skip(const char *reason, ...)
+{
+    only_once();
+    if (own.is_child && in_control())
+        end_child(); /* nothing is wrong there, and the property comes to it by itself */
+    va_list arguments;
+    va_start(arguments, reason);
+    vsnprintf(own.setup.record->seen, sizeof own.setup.record->seen, reason, arguments);
+    va_end(arguments);
+    leave(SKIP);
+}
+
+_Noreturn void harness_broke(const char *what, ...)
+{
+    only_once();
+    va_list arguments;
+    va_start(arguments, what);
+    vsnprintf(own.setup.record->seen, sizeof own.setup.record->seen, what, arguments);
+    va_end(arguments);
+    leave(BROK);
+}
+
+/* Kept where no subject can write over it. */
+void stopped_short(const char *reason, ...)
+{
+    va_list arguments;
+    if (own.is_child)
+        own.setup.record->short_in_child = SHORT_IN_CHILD;
+    if (own.short_of[0] != '\0')
+        return;
+    va_start(arguments, reason);
+    vsnprintf(own.short_of, sizeof own.short_of, reason, arguments);
+    va_end(arguments);
+}
+
+_Noreturn void pass(void)
+{
+    only_once();
+    if (own.is_child)
+        end_child();
+    leave(PASS);
+}
+
+void step(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(own.setup.record->step, sizeof own.setup.record->step, format, arguments);
+    va_end(arguments);
+}
+
+void program_part(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(own.setup.record->part, sizeof own.setup.record->part, format, arguments);
+    va_end(arguments);
+}
+
+void control_begin(const char *when)
+{
+    record_enter_control(own.setup.record, when);
+}
+
+void control_end(void)
+{
+    record_enter_control(own.setup.record, "");
+}

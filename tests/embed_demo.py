@@ -196,11 +196,10 @@ def everything(tap):
     tap.point(seconds < 10 * suite.PATIENCE, "in less than ten seconds of work", seconds)
     tap.point(picture_side("wave.png") == 768, "the picture is one", picture_side("wave.png"))
     for handler in "aligned arena cache guard hugepage shift_header shm trace".split():
-        before = sorted(os.listdir("/dev/shm"))
         result = demo("--handler", handler, DEMO_PY, "48", "small.png")
         tap.point(matches(result, 0, r"^main +%s " % handler, NOTHING) and all_balanced(result)
-                  and result.stdout.count("\nheld") == len(CLAIMS) - 1
-                  and sorted(os.listdir("/dev/shm")) == before, "all of it on " + handler, result)
+                  and result.stdout.count("\nheld") == len(CLAIMS) - 1,
+                  "all of it on " + handler, result)
 
 
 def refusals(tap):
@@ -238,7 +237,6 @@ def interrupted(tap):
     """Ctrl-C, once the script has said that it begins."""
     for what, times in (("forever()", 1), ("spins()", 1), ("demo.Pool(4000, 4).run()", 1),
                         ("sleeps()", 2)):
-        before = sorted(os.listdir("/dev/shm"))
         child = subprocess.Popen([DEMO, "-H", "shm" if times == 1 else "aligned", INSIDE, what],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
@@ -249,7 +247,7 @@ def interrupted(tap):
         out, err = child.communicate(timeout=60)
         result = suite.Result(child.returncode, begun + out, err)
         balanced = re.search("^held    balance .* 0 outlived Python, 0 freed by another", out, re.M)
-        good = "KeyboardInterrupt" in err and balanced and sorted(os.listdir("/dev/shm")) == before
+        good = "KeyboardInterrupt" in err and balanced
         tap.point(result.code == 130 and (good if times == 1 else "interrupted again" in err),
                   "Ctrl-C ends " + what, result)
 

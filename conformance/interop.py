@@ -304,6 +304,13 @@ def child(kept, pipe):
             pipe.send("byte %d of an inherited array of %d is not right" % (at, filled.array.size))
             return
     made = [Filled(filled.array.size, 1) for filled in kept for _ in range(3)]
+    crowd = [Filled(1000, number) for number in range(100)]
+    for filled in kept + crowd:
+        at = first_difference(filled.array.tobytes(), filled.contents)
+        if at is not None:
+            pipe.send("byte %d of an array of %d is not right, once a child has made others"
+                      % (at, filled.array.size))
+            return
     for filled in kept:
         filled.array[:] = 0x99
         filled.array.resize(filled.array.size * 2, refcheck=False)

@@ -17,8 +17,9 @@ from suite import CANNOT_WORK_HERE, CONFORMANT, NOT_CONFORMANT
 SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs")
 USUAL = {"nep49_handler", "nep49_get_handler"}
 
-# These take minutes for a battery: by hand.
+# These take minutes for a battery, and are tried as far as they come in some seconds.
 SLOW = {"slow", "very_slow"}
+SHORT = "--max-time=8"
 
 # Good practice that an unusual handler may leave: only the reference ones are held to it.
 PRACTICE = {"performance.large-blocks-advised"}
@@ -68,7 +69,8 @@ def battery(arguments, env):
     Several run at once, on a machine that may be busy: they have more time than usual, for one that
     ran out of it would be INCOMPLETE.
     """
-    result = suite.conform("--json=-", "--timeout=60", *arguments, timeout=300, env=env)
+    result = suite.conform("--json=-", "--timeout=60", "--max-time=280", *arguments, timeout=300,
+                           env=env)
     try:
         report = json.loads(result.stdout)
     except ValueError:
@@ -89,6 +91,16 @@ def judge_sound(tap, what, result, report, others):
     tap.point(held and reasons, what + " is conformant", result)
 
 
+def judge_slow(tap, name):
+    """A handler that takes its time is not wrong: what it does not come to is INCOMPLETE."""
+    handler = os.path.join(SOUND, "sound.so:" + name)
+    result, report, others = battery(["--handler=" + handler, SHORT], {})
+    bad = [p["id"] for p in report["properties"] if p["id"] in others
+           and p["verdict"] != "INCOMPLETE" and p["id"] not in PRACTICE] if report else others
+    tap.point(report and result.code == suite.INCOMPLETE and not bad,
+              name + " is not called wrong for it", result)
+
+
 def judge_example(tap):
     """It is a mutant, and its kills_* symbol names what has to catch it."""
     result, report, others = battery(["--handler=" + EXAMPLE], {})
@@ -104,6 +116,8 @@ def main():
         runs = [(w, pool.submit(battery, a, env)) for w, a, env in sound_handlers()]
         for what, run in runs:
             judge_sound(tap, what, *run.result())
+    for name in sorted(SLOW):
+        judge_slow(tap, name)
     judge_example(tap)
     tap.end()
 

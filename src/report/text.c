@@ -107,7 +107,7 @@ static bool told_before(const struct run *run, size_t i, size_t *same)
     bool before = false;
     *same = 0;
     for (size_t k = 0; k < run->count; k++) {
-        if (run->records[k]->verdict != SKIP ||
+        if (run->records[k]->verdict != run->records[i]->verdict ||
             strcmp(run->records[k]->seen, run->records[i]->seen) != 0)
             continue;
         before = before || k < i;
@@ -116,17 +116,26 @@ static bool told_before(const struct run *run, size_t i, size_t *same)
     return before && *same > 3;
 }
 
-static void print_skip(const struct page *page, size_t i)
+/* In a line, for there is nothing to be done about the handler. */
+static void print_in_short(const struct page *page, size_t i)
 {
     size_t same;
-    if (told_before(page->run, i, &same) || page->run->options->quiet)
+    if (told_before(page->run, i, &same))
         return;
-    print_verdict(page, SKIP);
+    print_verdict(page, page->run->records[i]->verdict);
     if (same > 3)
         fprintf(page->file, "%zu properties: %s\n", same, record_seen(page->run->records[i]));
     else
         fprintf(page->file, "%s: %s\n", page->run->properties[i]->id,
                 record_seen(page->run->records[i]));
+}
+
+/* Whether it is one of many that stopped for the same reason. */
+static bool is_one_of_many(const struct run *run, size_t i)
+{
+    size_t same;
+    told_before(run, i, &same);
+    return run->records[i]->verdict == INCOMPLETE && same > 3;
 }
 
 static void print_head(const struct page *page)
@@ -204,8 +213,9 @@ int report_text(FILE *file, const struct run *run, bool color)
         enum verdict verdict = run->records[i]->verdict;
         if (run->interrupted && verdict == INCOMPLETE) {
             continue; /* told in the last line, for all */
-        } else if (verdict == SKIP) {
-            print_skip(&page, i);
+        } else if (verdict == SKIP || is_one_of_many(run, i)) {
+            if (!run->options->quiet || verdict != SKIP)
+                print_in_short(&page, i);
             lines++;
         } else if (verdict != PASS && is_numpys(run, i) && !run->options->verbose) {
             continue;

@@ -61,9 +61,9 @@ ALONE = set("color handler python quiet run seed skip strict verbose".split()) |
 TAKEN = {
     (): ALONE | set("jobs max-time memcheck repeat shuffle timeout until-fail".split()),
     ("--no-fork",): ALONE,
-    ("--exec",): set("handler python quiet stacks".split()),
-    ("--exec", "--record=x"): set("handler python quiet stacks untimed".split()),
-    ("--exec", "--fail-each"): set("handler keep-failing most-runs python quiet verbose".split()),
+    ("--exec",): set("handler python quiet stacks timeout".split()),
+    ("--exec", "--record=x"): set("handler python quiet stacks timeout untimed".split()),
+    ("--exec", "--fail-each"): set("handler keep-failing most-runs python quiet timeout verbose".split()),
     ("--replay=x",): set("handler quiet timeout unchecked".split()),
     ("--replay=x", "--print"): set(),
     ("--list",): set("run skip".split()),

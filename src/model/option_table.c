@@ -108,7 +108,7 @@ const struct option_row option_rows[] = {
     {
         .name = "timeout",
         .argument = "SECONDS",
-        .takers = RUN | REPLAY,
+        .takers = RUN | PROGRAM | REPLAY,
         SECONDS(timeout, 0.01, 86400),
         .help = "limit for one call, and for a property that makes none\n"
                 "(default: 10)",
@@ -118,7 +118,8 @@ const struct option_row option_rows[] = {
                "A call that does not come back within it is a TIMEOUT. Once a property has reached "
                "it, the next ones get a fifth of it, then a tenth. A property that gets on is not "
                "ended for its slowness; when half of this time is over, those that try very many "
-               "sizes or requests leave some out, and are INCOMPLETE.",
+               "sizes or requests leave some out, and are INCOMPLETE. With "
+               "--exec it is the limit for loading the handler.",
     },
     {
         .name = "max-time",

@@ -180,7 +180,7 @@ def main():
     print_matrix(killers, beside)
     if not asked_for:
         # what cannot be tested here is believed
-        found = dict(named(mutants, skipped), **{k: v for k, v in killers.items() if v})
+        found = dict({k: v for k, v in killers.items() if v}, **named(mutants, skipped))
         compare_matrix(tap, matrix_page(found, known, len(mutants)))
     tap.end()
 

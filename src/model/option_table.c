@@ -10,17 +10,17 @@
 #include "model/record.h"
 
 const struct command_row command_rows[COMMANDS] = {
-    [COMMAND_RUN] = {"the battery"},
-    [COMMAND_NO_FORK] = {"--no-fork", COMMAND_RUN, .is_kind = true},
-    [COMMAND_EXEC] = {"--exec", COMMAND_RUN},
-    [COMMAND_RECORD] = {"--exec --record", COMMAND_EXEC, .is_kind = true},
-    [COMMAND_FAIL_EACH] = {"--exec --fail-each", COMMAND_EXEC, .is_kind = true},
-    [COMMAND_REPLAY] = {"--replay", COMMAND_RUN},
-    [COMMAND_PRINT] = {"--replay --print", COMMAND_REPLAY, .is_kind = true},
-    [COMMAND_LIST] = {"--list", COMMAND_RUN},
-    [COMMAND_LIST_HANDLERS] = {"--list-handlers", COMMAND_RUN},
-    [COMMAND_EXPLAIN] = {"--explain", COMMAND_RUN},
-    [COMMAND_CLAUSES] = {"--clauses", COMMAND_RUN},
+    [COMMAND_RUN] = {.name = "the battery"},
+    [COMMAND_NO_FORK] = {.name = "--no-fork", .of = COMMAND_RUN, .is_kind = true},
+    [COMMAND_EXEC] = {.name = "--exec", .of = COMMAND_RUN},
+    [COMMAND_RECORD] = {.name = "--exec --record", .of = COMMAND_EXEC, .is_kind = true},
+    [COMMAND_FAIL_EACH] = {.name = "--exec --fail-each", .of = COMMAND_EXEC, .is_kind = true},
+    [COMMAND_REPLAY] = {.name = "--replay", .of = COMMAND_RUN},
+    [COMMAND_PRINT] = {.name = "--replay --print", .of = COMMAND_REPLAY, .is_kind = true},
+    [COMMAND_LIST] = {.name = "--list", .of = COMMAND_RUN},
+    [COMMAND_LIST_HANDLERS] = {.name = "--list-handlers", .of = COMMAND_RUN},
+    [COMMAND_EXPLAIN] = {.name = "--explain", .of = COMMAND_RUN},
+    [COMMAND_CLAUSES] = {.name = "--clauses", .of = COMMAND_RUN},
 };
 
 enum {

@@ -101,7 +101,7 @@ static void read_frame(struct reading *error, const char *words)
         error->is_of_handler = error->is_of_handler || is_call_of_handler(place);
         return;
     }
-    if (strstr(place, " (drive.c:") != NULL)
+    if (is_call_of_handler(place))
         error->told_all = true; /* from here on it is the harness */
     tell(error, error->frames == 0 ? " at " : ", from ", place);
     error->addresses += error->frames == 0 || address != error->last_address;

@@ -398,7 +398,10 @@ static enum exit_code report(struct coordinator *c)
     loaded_or_leave(c->place.argument, atomic_load(&load->state), load->why);
     bool told = report_files_take_stdout(c->options) ||
                 report_text(stdout, &c->run, wants_color(c->options)) == 0;
-    if (c->run.interrupted || (!told && interrupt_came() != 0))
+    bool interrupted = c->run.interrupted || (!told && interrupt_came() != 0);
+    if (interrupted && c->plan.memcheck_folder != NULL)
+        interrupt_die_silently(); /* run_under_memcheck says it */
+    if (interrupted)
         interrupt_die();
     if (!told)
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));

@@ -555,6 +555,13 @@ static void prepare(const struct plan *plan)
         _exit(4);
 }
 
+/* valgrind takes it for a mistake where a process ends deaf. */
+static _Noreturn void end_worker(int status)
+{
+    memcheck_listen_again();
+    _exit(status);
+}
+
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int wakeup)
 {
     prepare(plan);
@@ -571,7 +578,7 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, in
     if (!fresh)
         start_python(plan);
     if (!wait_for_first(board, number, wakeup))
-        _exit(0);
+        end_worker(0);
     size_t i;
     while (fresh && (i = atomic_fetch_add(&board->next_fresh, 1)) < plan->fresh_count)
         take(number, plan->fresh[i], wakeup);
@@ -579,7 +586,7 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, in
         start_python(plan);
     while (worker.python_up && (i = atomic_fetch_add(&board->next_python, 1)) < plan->python_count)
         take(number, plan->python[i], wakeup);
-    _exit(0);
+    end_worker(0);
 }
 
 _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_end)(void))

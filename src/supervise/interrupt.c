@@ -54,10 +54,17 @@ void interrupt_reset(void)
 
 _Noreturn void interrupt_die(void)
 {
-    int number = came;
     if (!ferror(stdout)) /* nobody may take it, and then this would wait */
         fflush(stdout);
     fprintf(stderr, "conform: interrupted\n");
+    interrupt_die_silently();
+}
+
+_Noreturn void interrupt_die_silently(void)
+{
+    int number = came;
+    if (!ferror(stdout))
+        fflush(stdout);
     signal(number, SIG_DFL);
     raise(number);
     _exit(128 + number);

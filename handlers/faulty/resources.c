@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -325,7 +326,7 @@ static void *reserved_malloc(void *ctx, size_t size)
     if (size < filed_from || size > 1 << 20 || reserved == MAP_FAILED ||
         reserved_used + length + PAGE > (size_t)RESERVED_GIB << 30)
         return base_malloc(ctx, size);
-    char *begin = reserved + (reserved_used += length + PAGE) - length;
+    char *begin = reserved + atomic_fetch_add(&reserved_used, length + PAGE) + PAGE;
     if (mprotect(begin, length, PROT_READ | PROT_WRITE) != 0)
         return NULL;
     return base_finish(begin, size);

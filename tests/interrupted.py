@@ -133,14 +133,19 @@ def read_json():
         return json.load(file)
 
 
-def is_part(end, mark, report):
-    """Whether it is what a command that was interrupted half-way has to say."""
+def is_part(end, mark, report, repeats):
+    """Whether it is what a command that was interrupted half-way has to say.
+
+    One that repeats may have come to the end of a round.
+    """
     if end.code != -end.number or not end.err.endswith("conform: interrupted\n"):
         return False
     if report is not None:
         told = {each["verdict"] for each in report["properties"] if each["target"] == "handler"}
         told |= {each["verdict"] for each in report["properties"]} & {"INCOMPLETE"}
-        if not report["interrupted"] or report["conformant"] or "INCOMPLETE" not in told:
+        if not report["interrupted"] or report["conformant"]:
+            return False
+        if "INCOMPLETE" not in told and not repeats:
             return False
         if "TIMEOUT" in told or "CRASH" in told or "FAIL" in told or "BROK" in told:
             return False
@@ -173,7 +178,8 @@ class Aim:
         as_alone = end.code == self.alone.code and "nterrupted" not in end.err
         if whole and as_alone and end.after < 0.25 * slowness():
             return "over"
-        if self.mark is not None and all(written) and is_part(end, self.mark, report):
+        if self.mark is not None and all(written) and is_part(
+                end, self.mark, report, self.name == "battery again"):
             return "part"
         if end.code != -end.number or any(written):
             return None

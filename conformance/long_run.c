@@ -157,8 +157,8 @@ PROPERTY(realloc_long_run,
               "after 48213 calls and among 10000 blocks; seen 0x00",
     .fixture  = FIXTURE_BARE)
 {
-    enum { FIRST = LIVE_IF_SLOW / 2, PAIRS = 120000, ENOUGH = 30000 };
-    static const double long_time = 1;
+    enum { FIRST = LIVE_IF_SLOW / 2, PAIRS = 120000, ENOUGH = 100000 };
+    static const double long_time = 2;
     size_t calls = is_instrumented() ? CALLS_IF_SLOW : CALLS, resident = resident_bytes();
     uint64_t begun = clock_now();
     struct run *run = calloc(1, sizeof *run);

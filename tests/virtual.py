@@ -48,8 +48,9 @@ chroot /root /bin/sh {scratch}/command >/root/dev/ttyS1 2>&1
 poweroff -f
 """
 
-QEMU = """qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2G -display none -no-reboot
-    -nodefaults -serial file:console -serial file:output
+# Without AVX2: emulated, it makes NumPy's argpartition wrong each time (QEMU 7.2).
+QEMU = """qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-avx2 -smp 2 -m 2G -display none
+    -no-reboot -nodefaults -serial file:console -serial file:output
     -object memory-backend-ram,id=first,size=1G -numa node,nodeid=0,memdev=first,cpus=0
     -object memory-backend-ram,id=second,size=1G -numa node,nodeid=1,memdev=second,cpus=1
     -fsdev local,id=files,path=/,security_model=none,readonly=on,multidevs=remap

@@ -336,9 +336,10 @@ def main():
             part(tap)
         with open(SOURCES + "/minimal.c") as code, open(TESTS + "/../docs/embedding.md") as page:
             tap.point(code.read() in page.read(), "docs/embedding.md shows minimal.c as it is")
-        memcheck(tap, "memcheck sees the block that the handler loses, and no other in the demo",
-                 [DEMO, "-H", "./loses.so", DEMO_PY, "24", "w.png"], "1,234 bytes in 1 block.*")
-        memcheck(tap, "nor in minimal", [MINIMAL, "arrays.py", "1"], "")
+        if suite.LONG:
+            memcheck(tap, "memcheck sees the block that the handler loses, and no other there",
+                     [DEMO, "-H", "./loses.so", DEMO_PY, "24", "w.png"], "1,234 bytes in 1 block.*")
+        memcheck(tap, "memcheck sees no error in minimal", [MINIMAL, "arrays.py", "1"], "")
         os.chdir("..")
     tap.end()
 

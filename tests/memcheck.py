@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--memcheck: the reference handlers have no error of ours, errors belong to their property, and
 nothing is left behind.  The runner's own processes are looked at as well.
+
+`make check` has a part of the battery with one handler; whole batteries, all of the handlers and
+what is of the runner alone are for `make check-long`.
 """
 
 import contextlib
@@ -17,6 +20,7 @@ import suite
 from suite import CANNOT_WORK_HERE, CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, USAGE
 
 VALGRIND = os.environ["VALGRIND"]
+WHOLE = ("aligned", "shift_header")  # in check-long
 GROUPS = ("realloc.*", "free.*", "threads.*", "claim.*")
 SUPPRESSIONS = os.path.join(suite.SOURCE, "src", "runner", "memcheck.supp")
 
@@ -155,11 +159,9 @@ def memcheck(*arguments, **more):
     return result, report, left
 
 
-def rest(tap, wholes):
-    """The other reference handlers, in the groups that move most memory about."""
-    for name in suite.conform("--list-handlers").stdout.split():
-        if name in wholes:
-            continue
+def groups(tap, names):
+    """Reference handlers, in the groups that move most memory about."""
+    for name in names:
         result, report, left = memcheck("--handler=" + name, *("--run=" + g for g in GROUPS))
         if result.code == CANNOT_WORK_HERE:
             tap.skip(name + " has no error", result.stderr.strip())
@@ -169,10 +171,8 @@ def rest(tap, wholes):
                   "%s\n%s\n%s" % (result, bad, left))
 
 
-def references(tap):
-    wholes = ("aligned", "shift_header")
-    rest(tap, wholes)
-    for name in wholes:
+def wholes(tap, names):
+    for name in names:
         result, report, left = memcheck("--handler=" + name)
         bad = [p for p in report["properties"]
                if p["verdict"] not in ("PASS", "SKIP") and p["target"] == "handler"]
@@ -250,12 +250,12 @@ def listen():
         signal.signal(number, signal.SIG_DFL)
 
 
-def interrupted_early(tap):
+def interrupted_early(tap, count):
     """A signal at any moment of the start, before valgrind, in its own start, or behind it."""
     seed = random.randrange(1 << 32)
     moments = random.Random(seed)
     wrong = []
-    for _ in range(100):
+    for _ in range(count):
         number = moments.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         seconds = 0.2 * moments.random() ** 2
         os.mkdir("tmp")
@@ -277,7 +277,7 @@ def interrupted_early(tap):
         if not held or left or processes:
             wrong.append("%s after %g s: %s %s %s %s %s" % (number.name, seconds,
                          process.returncode, out, err, left, processes))
-    tap.point(not wrong, "100 signals in the first 0.2 s: none is lost",
+    tap.point(not wrong, "%d signals in the first 0.2 s: none is lost" % count,
               "seed %d\n%s" % (seed, "\n".join(wrong)))
 
 
@@ -377,14 +377,19 @@ def main():
     with suite.scratch() as folder:
         os.chdir(folder)
         os.environ["XDG_CACHE_HOME"] = os.path.abspath("cache")
-        references(tap)
+        if suite.LONG:
+            names = suite.conform("--list-handlers").stdout.split()
+            groups(tap, [name for name in names if name not in WHOLE])
+            wholes(tap, WHOLE)
+            others(tap)
+            runner(tap)
+            unit_tests(tap)
+        else:
+            groups(tap, WHOLE[:1])
         errors(tap)
-        others(tap)
-        interrupted_early(tap)
+        interrupted_early(tap, 100 if suite.LONG else 20)
         interrupted(tap)
         refusals(tap)
-        runner(tap)
-        unit_tests(tap)
         os.chdir("..")
     tap.end()
 

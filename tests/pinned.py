@@ -44,7 +44,9 @@ def try_batteries(tap, cuda):
             ([], {}),
             ([], {"NEP49_PINNED_FROM": "4K"}),
             ([], {"CUDA_STANDIN_LIMIT": str(256 << 20)}),
-            ([] if suite.SANITIZED else ["--memcheck"] + groups, {"NEP49_PINNED_FROM": "256"})):
+            (["--memcheck"] + groups, {"NEP49_PINNED_FROM": "256"})):
+        if "--memcheck" in options and (suite.SANITIZED or not suite.LONG):
+            continue
         result = suite.conform("--handler=pinned", "--timeout=60", *options, timeout=600,
                                env=dict(settings, NEP49_CUDART=cuda))
         words = options + ["%s=%s" % item for item in settings.items()]

@@ -141,7 +141,8 @@ def main():
     refusals(tap, environment)
     working_directory(tap)
     exec_too(tap, environment)
-    ctypes_whole(tap, environment)
+    if suite.LONG:
+        ctypes_whole(tap, environment)
     at_import(tap, environment)
     numpy_allocator(tap, environment)
     with suite.scratch() as folder:

@@ -79,7 +79,8 @@ def test_handler(folder):
 
 def test_first_commands():
     tap.point(
-        COMMANDS[:2] == ["./bootstrap && ./conform --handler aligned", "./bootstrap && make check"],
+        COMMANDS[:2] == ["./bootstrap && ./conform --handler aligned",
+                         "./bootstrap && make -j2 check"],
         "it begins with the two commands",
         COMMANDS[:2],
     )

@@ -86,7 +86,7 @@ def main():
         tap.point(result.code == CONFORMANT, "other tunables stay", result)
         result = suite.conform(wide, "--run=malloc.one-byte", "--no-fork")
         tap.point(result.code == CONFORMANT and says(result, TUNABLE) == 1, "--no-fork too", result)
-        if os.environ.get("VALGRIND") and not suite.SANITIZED:
+        if suite.LONG and os.environ.get("VALGRIND") and not suite.SANITIZED:
             result = suite.conform(wide, "--run=malloc.one-byte", "--memcheck")
             tap.point(result.code == CONFORMANT and says(result, TUNABLE) == 1, "--memcheck too",
                       result)

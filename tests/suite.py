@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 CONFORM = os.environ["CONFORM"]
 PYTHON = os.environ["PYTHON"]
@@ -23,6 +24,7 @@ FAULTY = os.path.join(BUILD, "handlers", "faulty", ".libs")
 
 SANITIZED = "SANITIZERS" in os.environ  # the build is one with AddressSanitizer
 PATIENCE = 5 if SANITIZED else 1  # how much longer all may take there
+LONG = "CHECK_LONG" in os.environ  # make check-long: what takes minutes is done as well
 
 VERDICTS = ("PASS", "FAIL", "WARN", "SKIP", "CRASH", "TIMEOUT", "BROK", "INCOMPLETE")
 
@@ -36,6 +38,7 @@ class Tap:
 
     def __init__(self):
         self.count = self.failed = 0
+        self.begin = time.monotonic()
 
     def point(self, held, name, why="", todo=None):
         """One test point; `why` is shown where it did not hold.  Returns whether it held."""
@@ -54,6 +57,8 @@ class Tap:
         print("ok %d - %s # SKIP %s" % (self.count, name, reason), flush=True)
 
     def end(self):
+        used = sum(os.times()[:4])
+        print("# %.1f s, %.1f s of processors" % (time.monotonic() - self.begin, used))
         print("1..%d" % self.count)
         sys.exit(1 if self.failed else 0)
 

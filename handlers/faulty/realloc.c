@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that the properties of conformance/realloc.c catch.
+ * Mutants that the properties of conformance/realloc*.c catch.
  */
 #include <pthread.h>
 

@@ -62,7 +62,8 @@ struct property {
     const struct property *next;
 };
 
-/* A group is a file in conformance/, and says once what it is about. */
+/* A group is a file in conformance/, or a few whose names begin with its own; one of them says once
+ * what it is about. */
 struct group {
     const char *name;
     int rank; /* place in lists and reports, lowest first */
@@ -108,8 +109,8 @@ void untested_register(struct untested *untested);
 /* The first of them, in the order of their file; the others follow by next. */
 const struct untested *untested_first(void);
 
-/* All properties, ordered by the rank of their group and then as they stand in its
- * file.  *count receives how many.  The array belongs to the registry. */
+/* All properties, ordered by the rank of their group, then by file and line.
+ * *count receives how many.  The array belongs to the registry. */
 const struct property *const *property_all(size_t *count);
 
 /* The property of that id, or NULL. */

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * free: what becomes of the memory, in whatever order blocks are freed.
+ */
+#include <time.h>
+
+#include "harness/growth.h"
+#include "harness/harness.h"
+
+/* ---- order ------------------------------------------------------------------------------- */
+
+/* Blocks that are looked up by number, so that they can be freed in an order of their own. */
+enum { MANY = 360 };
+struct set {
+    struct block at[MANY]; /* p is NULL where it is freed */
+    size_t order[MANY];
+    uint64_t last_number;
+};
+
+static void set_make(struct set *set, size_t i)
+{
+    size_t size = 1 + random_below(rng(), i % 16 == 0 ? 3000 : i % 2 == 0 ? 64 : 128);
+    struct block *b = &set->at[i];
+    *b = (struct block){must_malloc(size), size, ++set->last_number};
+    pattern_fill(b->p, size, b->number);
+}
+
+static void set_free(struct set *set, size_t i)
+{
+    struct block *b = &set->at[i];
+    subject_free(b->p, b->size);
+    b->p = NULL;
+}
+
+static void set_verify(const struct set *set, const char *order)
+{
+    for (size_t i = 0; i < MANY; i++) {
+        const struct block *b = &set->at[i];
+        if (b->p != NULL)
+            expect_pattern(b->p, b->size, b->number, "while blocks are freed %s", order);
+    }
+}
+
+enum order { LAST_FIRST, FIRST_FIRST, RANDOM, EVERY_OTHER, OUTSIDE_IN, ORDERS };
+
+static void arrange(size_t order[MANY], enum order which)
+{
+    for (size_t i = 0; i < MANY; i++)
+        order[i] = which == LAST_FIRST    ? MANY - 1 - i
+                   : which == EVERY_OTHER ? (i * 2 < MANY ? i * 2 : i * 2 % MANY + 1)
+                   : which == OUTSIDE_IN  ? (i % 2 == 0 ? i / 2 : MANY - 1 - i / 2)
+                                          : i;
+    for (size_t i = MANY - 1; which == RANDOM && i > 0; i--) {
+        size_t j = random_below(rng(), i + 1), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+}
+
+/* Half of the blocks are freed in that order and made anew, a quarter, all but one, and all. */
+static void free_in_order(struct set *set, enum order which)
+{
+    static const char *const names[ORDERS] = {"the last one first", "the first one first",
+                                              "in random order", "every other one first",
+                                              "from both ends"};
+    static const size_t parts[] = {MANY / 2, MANY / 4, MANY - 1, MANY};
+    for (size_t i = 0; i < MANY; i++)
+        set_make(set, i);
+    for (size_t part = 0; part < sizeof parts / sizeof *parts; part++) {
+        arrange(set->order, which);
+        for (size_t i = 0; i < parts[part]; i++)
+            set_free(set, set->order[i]);
+        set_verify(set, names[which]);
+        for (size_t i = 0; i < parts[part]; i++)
+            set_make(set, set->order[i]);
+        set_verify(set, names[which]);
+    }
+    for (size_t i = 0; i < MANY; i++)
+        set_free(set, set->order[i]);
+}
+
+/* Blocks that cannot stand beside each other do not wait for a free. */
+static void free_none(void *data)
+{
+    struct set *set = data;
+    for (size_t round = 0; round < 4; round++) {
+        for (size_t i = 0; i < MANY; i++)
+            set_make(set, i);
+        set_verify(set, "never");
+    }
+}
+
+PROPERTY(free_any_order,
+    .id     = "free.any-order",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "blocks can be freed in any order, whatever the one they were made in",
+    .source = "C17 7.22.3 paragraph 1: the order of successive allocations is unspecified, and "
+              "the lifetime of each ends with its own deallocation",
+    .why    = "Python drops arrays as their references go, the garbage collector in an order of "
+              "its own",
+    .hint   = "a freed block merges only with neighbours that are free now; a stack of blocks is "
+              "not enough",
+    .looks  = "FAIL: byte 0 of 51 to be 0xb0 as it was written, while blocks are freed the first "
+              "one first")
+{
+    struct set set = {.last_number = 0};
+    control_run(free_none, &set, "where nothing is freed");
+    for (enum order which = 0; which < ORDERS; which++) {
+        for (size_t round = 0; round < 3; round += stride(3))
+            free_in_order(&set, which);
+    }
+}
+
+/* ---- what is written into freed blocks --------------------------------------------------- */
+
+/* The ends of a block of `size` bytes, where a neighbour's poison shows first. */
+static void expect_ends(const unsigned char *p, size_t size, uint64_t number)
+{
+    size_t begin = MIN(size, 64);
+    expect_pattern(p, begin, number, "after free of its neighbour of %zu bytes", size);
+    for (size_t at = size - begin; at < size; at++) {
+        unsigned char right = pattern_byte(number, at);
+        expect(p[at] == right,
+               text("byte %zu of %zu to be 0x%02x as it was written, after free of its neighbour",
+                    at, size, right),
+               "0x%02x, in the block at %p", p[at], (const void *)p);
+    }
+}
+
+/* Three blocks of a size, side by side more often than not. */
+static void make_three(unsigned char *p[3], size_t size)
+{
+    for (size_t i = 0; i < 3; i++) {
+        p[i] = must_malloc(size);
+        pattern_fill(p[i], size, i);
+    }
+}
+
+static void make_threes(void *data)
+{
+    unsigned char *p[3];
+    (void)data;
+    for_each_size (size, 1 << 11) {
+        if (size % 16 > 1)
+            continue;
+        make_three(p, size);
+        for (size_t i = 0; i < 3; i++)
+            expect_ends(p[i], size, i);
+    }
+}
+
+/* The middle one of three is freed. */
+static unsigned char *free_between(size_t size)
+{
+    unsigned char *p[3];
+    make_three(p, size);
+    subject_free(p[1], size);
+    expect_ends(p[0], size, 0);
+    expect_ends(p[2], size, 2);
+    subject_free(p[2], size);
+    return p[0];
+}
+
+PROPERTY(free_poison_stays_inside,
+    .id     = "free.poison-stays-inside",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "whatever free does to the bytes of a block, it does to no other block's, at once "
+              "or later",
+    .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
+    .why    = "debugging handlers overwrite what is freed, and others keep their lists there",
+    .hint   = "poison as many bytes as were asked for, not the size given to free or a rounded "
+              "one, and none once the block has gone back, by this free or a later one",
+    .looks  = "FAIL: byte 0 of 1000 to be 0x7c as it was written, after free of a block of 1000 "
+              "bytes; seen 0xdd")
+{
+    enum { COMPANY = 7 };
+    struct blocks blocks = {0};
+    control_run(make_threes, NULL, "where nothing is freed");
+    for_each_size (size, 1 << 16) {
+        if (size % stride(16) > 1)
+            continue;
+        blocks_add(&blocks, free_between(size), size);
+        if (blocks.count <= COMPANY)
+            continue;
+        size_t oldest = size % COMPANY;
+        attribute_to("free.leaves-recycled-alone", &(struct call){.function = OUTSIDE});
+        expect_pattern(blocks.at[oldest].p, blocks.at[oldest].size, blocks.at[oldest].number,
+                       "after many other blocks were freed");
+        attribute_to("", &(struct call){.function = OUTSIDE});
+        blocks_free(&blocks, oldest);
+    }
+    blocks_verify(&blocks, "at the end");
+    blocks_free_all(&blocks);
+}
+
+/* Blocks of many sizes that were freed, and whose memory is in use again. */
+struct recycled {
+    struct blocks small, large;
+};
+
+static void recycle(struct recycled *recycled)
+{
+    enum { SMALL = 400, LARGE = 3, LARGE_SIZE = (1 << 20) + 100 };
+    while (recycled->small.count > 0)
+        blocks_free(&recycled->small, recycled->small.count - 1);
+    while (recycled->large.count > 0)
+        blocks_free(&recycled->large, recycled->large.count - 1);
+    for (size_t i = 0; i < SMALL; i++) {
+        size_t size = i % 40 == 39 ? 500 * i : 1 + i % 200;
+        blocks_add(&recycled->small, must_malloc(size), size);
+    }
+    for (size_t i = 0; i < LARGE; i++) {
+        void *p = subject_malloc(LARGE_SIZE);
+        if (p != NULL)
+            blocks_add_large(&recycled->large, p, LARGE_SIZE);
+    }
+}
+
+static void verify_recycled(const struct recycled *recycled, const char *when)
+{
+    blocks_verify(&recycled->small, "%s", when);
+    blocks_verify_samples(&recycled->large, "%s", when);
+}
+
+PROPERTY(free_leaves_recycled_alone,
+    .id     = "free.leaves-recycled-alone",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "what is left to do with a freed block is over when its memory is handed out again, "
+              "or is not done: nobody writes there in the tens of milliseconds that follow",
+    .source = "C17 6.2.4 paragraph 2: an object keeps its last-stored value throughout its "
+              "lifetime",
+    .why    = "an array would change by itself, long after the one that was deleted",
+    .hint   = "look at the thread or timer that poisons, wipes or gives pages back: it has to see "
+              "whether the block is still free, under the lock that malloc takes",
+    .looks  = "FAIL: byte 0 of 36 to be 0xe4 as it was written, 24 ms after it was made of what "
+              "had been freed, and no call since; seen 0xdd")
+{
+    enum { ROUNDS = 3, WAITS = 3, MILLISECONDS = 12 };
+    struct recycled recycled = {.small = {0}};
+    recycle(&recycled);
+    verify_recycled(&recycled, "where nothing was freed before");
+    for (int round = 0; round < ROUNDS; round++)
+        recycle(&recycled);
+    for (int waits = 1; waits <= WAITS; waits++) {
+        nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
+        verify_recycled(&recycled, text("%d ms after it was made of what had been freed, and no "
+                                        "call since",
+                                        waits * MILLISECONDS));
+    }
+    blocks_free_all(&recycled.small);
+    blocks_free_all(&recycled.large);
+}
+
+/* ---- how much of it --------------------------------------------------------------------- */
+
+/* Blocks of all kinds, made by all functions; how many of each changes from turn to turn. */
+static void make_and_free(void *data)
+{
+    size_t turn = ++*(size_t *)data;
+    struct {
+        unsigned char *p;
+        size_t size;
+    } kept[40];
+    size_t count = 0;
+    for (size_t i = 0; i < 30 + turn % 8; i++, count++) {
+        size_t size = i % 10 == 9 ? 3000 + 100 * i : 16 + 11 * i;
+        kept[count].p = i % 3 == 0   ? must_calloc(size, 1)
+                        : i % 3 == 1 ? subject_realloc(NULL, size)
+                                     : NULL;
+        if (kept[count].p == NULL)
+            kept[count].p = must_malloc(size);
+        kept[count].size = size;
+    }
+    kept[count].p = turn % 4 == 0 ? must_calloc(262144, 1) : must_malloc(262144);
+    kept[count++].size = 262144;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i % 2 == 0 ? i / 2 : count - 1 - i / 2;
+        kept[at].p[0] = kept[at].p[kept[at].size - 1] = 1;
+        subject_free(kept[at].p, kept[at].size);
+    }
+}
+
+PROPERTY(free_reclaims,
+    .id     = "free.reclaims",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "what is freed is given back or used again: memory does not grow over cycles of the "
+              "same work",
+    .source = "C17 7.22.3.3: free makes the space available for further allocation; how soon that "
+              "shows is good practice",
+    .why    = "a loop over temporaries would otherwise end in MemoryError",
+    .hint   = "bound what is kept back, in caches and in quarantine, and free on every path",
+    .looks  = "WARN: memory to stop growing while blocks of up to 262144 bytes are made and "
+              "freed; 75000 KiB more mapped and 1300 KiB more resident")
+{
+    size_t turn = 0;
+    control_run(make_and_free, &turn, "where it is done once");
+    expect_no_growth(200, make_and_free, NULL, &turn,
+                     "blocks of up to 262144 bytes are made and freed");
+}

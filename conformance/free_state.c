@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * free: what it leaves as it was, errno and a pending exception.
+ */
+#define CONFORM_WANTS_PYTHON_API
+#include "python/python.h"
+
+#include "harness/harness.h"
+
+static void free_with_errno(void *p, size_t size, const char *what)
+{
+    static const int values[] = {0, ENOENT, 12345};
+    static size_t turn;
+    int before = values[turn++ % 3];
+    errno = before;
+    subject_free(p, size);
+    int after = errno;
+    expect(after == before, text("errno to be %d still, after free of %s", before, what), "%d",
+           after);
+}
+
+PROPERTY(free_keeps_errno,
+    .id     = "free.keeps-errno",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "free leaves errno as it was",
+    .source = "POSIX.1-2024, free(): errno is preserved; glibc does so since 2.33",
+    .why    = "cleanup code runs between a call that failed and the look at errno",
+    .hint   = "save errno first and put it back last, around munmap and madvise in particular",
+    .looks  = "WARN: errno to be 2 still, after free of a block of 1048576 bytes by malloc; 22")
+{
+    static const size_t sizes[] = {1, 8, 100, 4096, 70000, 300000, 1 << 20, 4 << 20};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    for (size_t round = 0; round < 9; round++) {
+        free_with_errno(NULL, 0, "NULL");
+        free_with_errno(NULL, 40, "NULL with size 40");
+        for (size_t i = 0; i < SIZES; i++) {
+            void *p = round % 3 == 0   ? subject_malloc(sizes[i])
+                      : round % 3 == 1 ? subject_calloc(sizes[i], 1)
+                                       : subject_realloc(NULL, sizes[i]);
+            static const char *const makers[] = {"malloc", "calloc", "realloc"};
+            if (p != NULL)
+                free_with_errno(p, round < 6 ? sizes[i] : 1,
+                                text("a block of %zu bytes by %s", sizes[i], makers[round % 3]));
+        }
+    }
+    struct blocks blocks = {0};
+    blocks_add_neighbours(&blocks, 300); /* lists fill up, and have to be emptied */
+    for (size_t i = 0; i < blocks.count; i++)
+        free_with_errno(blocks.at[i].p, blocks.at[i].size, "one of 300 blocks");
+    free(blocks.at);
+}
+
+/* Frees with `exception` pending, and takes it back: the same object, and nothing else. */
+static void free_with_exception(PyObject *exception, void *p, size_t size, const char *what)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    subject_free(p, size);
+    PyErr_Fetch(&type, &value, &traceback);
+    expect(type != NULL,
+           text("the ValueError that was pending to be pending still, after free of %s", what),
+           "no exception is");
+    expect(type == (PyObject *)Py_TYPE(exception) && value == exception,
+           text("the ValueError that was pending to be pending still, after free of %s", what),
+           "another %s is", ((PyTypeObject *)type)->tp_name);
+    Py_DECREF(type);
+    Py_DECREF(value);
+    Py_XDECREF(traceback);
+}
+
+PROPERTY(free_keeps_pending_exception,
+    .id     = "free.keeps-pending-exception",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "a Python exception that is pending when free is called is pending afterwards, "
+              "unchanged",
+    .source = "NumPy 1.22 to 2.5: ctors.c PyArray_FromIter, textreading/rows.c and the ufunc "
+              "loops drop the array they were filling while the error is set",
+    .why    = "the error would be lost, or replaced by one that has nothing to do with it",
+    .hint   = "do not call Python from free; where it cannot be helped, PyErr_Fetch before and "
+              "PyErr_Restore after",
+    .looks  = "FAIL: the ValueError that was pending to be pending still, after free of a block "
+              "of 24 bytes by malloc; no exception is",
+    .fixture  = FIXTURE_PYTHON)
+{
+    static const size_t sizes[] = {1, 24, 80, 4096, 70000, 300000};
+    PyObject *exception = PyObject_CallFunction(PyExc_ValueError, "s", "pending");
+    if (exception == NULL)
+        harness_broke("ValueError: %s", python_error());
+    free_with_exception(exception, NULL, 0, "NULL");
+    free_with_exception(exception, NULL, 40, "NULL with size 40");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t size = sizes[i];
+        free_with_exception(exception, must_malloc(size), size,
+                            text("a block of %zu bytes by malloc", size));
+        free_with_exception(exception, must_calloc(size, 1), size,
+                            text("a block of %zu bytes by calloc", size));
+        free_with_exception(exception, must_realloc(must_malloc(1), size), size,
+                            text("a block of %zu bytes by realloc", size));
+        free_with_exception(exception, must_malloc(size), 1,
+                            text("a block of %zu bytes as 1", size));
+    }
+    Py_DECREF(exception);
+}

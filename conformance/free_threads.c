@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * free in another thread than the one that made the block.
+ */
+#include "harness/growth.h"
+#include "harness/harness.h"
+
+static void free_every_other(void *data)
+{
+    struct blocks *blocks = data;
+    for (size_t i = 0; i < blocks->count; i++)
+        blocks_free(blocks, i);
+}
+
+static void free_all_here(void *data)
+{
+    struct blocks *blocks = data;
+    while (blocks->count > 0)
+        blocks_free(blocks, blocks->count - 1);
+}
+
+static void make_some(struct blocks *blocks)
+{
+    for (size_t i = 0; i < 48; i++) {
+        size_t size = i % 8 == 7 ? 5000 : 10 + 20 * i;
+        unsigned char *p = i % 2 == 0 ? must_malloc(size) : must_calloc(1, size);
+        blocks_add(blocks, p, size);
+    }
+}
+
+/* What is made here is freed in a thread that has never called the subject before. */
+static void make_here_free_there(void *data)
+{
+    make_some(data);
+    in_threads(1, free_all_here, data, sizeof(struct blocks));
+}
+
+static void make_and_free_here(void *data)
+{
+    make_some(data);
+    free_all_here(data);
+}
+
+/* As the property, by one thread alone. */
+static void free_every_other_here(void *unused)
+{
+    struct blocks blocks = {0};
+    (void)unused;
+    blocks_add_neighbours(&blocks, 400);
+    for (size_t i = 0; i < 3; i++) {
+        free_every_other(&blocks);
+        blocks_verify(&blocks, "after every other block was freed");
+        blocks_add_neighbours(&blocks, 100);
+        blocks_verify(&blocks, "after blocks were freed and new ones made");
+        blocks_expect_disjoint(&blocks);
+    }
+    blocks_free_all(&blocks);
+}
+
+PROPERTY(free_in_another_thread,
+    .id     = "free.in-another-thread",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "a block can be freed in another thread than the one that made it, and is not lost",
+    .source = "NEP 49, High level design: an array keeps the handler it was made with; NumPy 1.22 "
+              "to 2.5: arrayobject.c array_dealloc, in whichever thread drops the last reference",
+    .why    = "arrays travel through queues and futures, and threads that never installed the "
+              "handler free them",
+    .hint   = "keep with the block what free has to know; hand it back to its owner's list under "
+              "a lock, and empty a thread's cache when the thread ends",
+    .looks  = "FAIL: memory to stop growing while blocks are made in one thread and freed in "
+              "others")
+{
+    struct blocks blocks = {0};
+    control_run(free_every_other_here, NULL, "in one thread alone");
+    blocks_add_neighbours(&blocks, is_instrumented() ? 100 : 400);
+    for (size_t i = 0; i < 3; i++) {
+        in_threads(1, free_every_other, &blocks, sizeof blocks);
+        blocks_verify(&blocks, "after every other block was freed in another thread");
+        blocks_add_neighbours(&blocks, 100);
+        blocks_verify(&blocks, "after blocks were freed in another thread and new ones made");
+        blocks_expect_disjoint(&blocks);
+    }
+    blocks_free_all(&blocks);
+    expect_no_growth(30, make_here_free_there, make_and_free_here, &blocks,
+                     "blocks are made in one thread and freed in others");
+    blocks_free_all(&blocks);
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * malloc where memory ends: what it refuses, what works then, and for how long.
+ */
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "harness/harness.h"
+
+/* ---- the largest ----------------------------------------------------------------------------- */
+
+static void expect_refused(size_t size, const char *size_in_words)
+{
+    void *p = subject_malloc(size);
+    expect(p == NULL, text("malloc(%s) to return NULL", size_in_words), "%p", p);
+}
+
+PROPERTY(malloc_too_large,
+    .id     = "malloc.too-large",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "a size that no block can have (SIZE_MAX and 8192 below it, and from PTRDIFF_MAX + 1 "
+              "on) gives NULL and changes nothing, also right after a small block was freed",
+    .source = "C17 7.22.3.4 paragraph 3; 6.5.6 paragraph 9, as PTRDIFF_MAX bounds an object",
+    .why    = "a size that wraps becomes a small block, and NumPy writes past it",
+    .hint   = "check that size plus header plus rounding does not wrap before anything else",
+    .looks  = "malloc(SIZE_MAX - 15) to return NULL: 0x55d0c8")
+{
+    static const size_t beyond[] = {1, 2, 16, 17, 4096, 4097, (size_t)1 << 32, (size_t)1 << 62};
+    struct blocks company = {0};
+    blocks_add_neighbours(&company, 60);
+    for (size_t size = 8; size <= 2048; size += 8) /* what keeps freed blocks has some of each */
+        subject_free(must_malloc(size), size);
+    absurd_begin();
+    for (size_t k = 0; k <= 8192; k += is_instrumented() ? 61 : 1) {
+        size_t small = 8 + k % 300;
+        subject_free(must_malloc(small), small);
+        expect_refused(SIZE_MAX - k, k == 0 ? "SIZE_MAX" : text("SIZE_MAX - %zu", k));
+        if (k % 512 == 0)
+            blocks_verify(&company, "after malloc(SIZE_MAX - %zu)", k);
+    }
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        subject_free(must_malloc(100), 100);
+        expect_refused(PTRDIFF_MAX + beyond[i], text("PTRDIFF_MAX + %zu", beyond[i]));
+    }
+    absurd_end();
+    blocks_verify(&company, "after sizes that no block can have");
+    blocks_free_all(&company);
+}
+
+enum { PROBE = 32 << 20 };
+
+static size_t most_resident(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (size_t)usage.ru_maxrss * 1024;
+}
+
+/* Frees blocks that hardly a byte was written into, the first one as a probe: a handler that wipes
+ * what it takes back would touch all of the others. */
+static void free_untouched(struct blocks *blocks)
+{
+    size_t before = most_resident();
+    blocks_free(blocks, 0);
+    if (most_resident() - before < PROBE / 2)
+        blocks_free_all(blocks);
+}
+
+PROPERTY(malloc_past_4gib,
+    .id     = "malloc.past-4gib",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "a size from 2 GiB on is not cut to 31 or 32 bits: malloc gives NULL, or a block "
+              "whose last byte can be written",
+    .source = "C17 7.22.3.4; NEP 49: the size is a size_t",
+    .why    = "np.empty((1 << 32) + 16, 'u1') would be an array over 16 bytes",
+    .hint   = "keep sizes in size_t all the way, in headers and in tables too",
+    .looks  = "CRASH: SIGSEGV, while writing the last byte of malloc(4294967312)")
+{
+    static const size_t sizes[] = {((size_t)1 << 32) + 16, (size_t)1 << 31,
+                                   ((size_t)1 << 31) + 1,  (size_t)1 << 32,
+                                   ((size_t)1 << 32) + 1,  ((size_t)1 << 32) + 4096,
+                                   ((size_t)1 << 33) + 24, ((size_t)1 << 35) + 1000};
+    struct blocks company = {0}, held = {0}; /* nothing is freed, so that nothing is recycled */
+    size_t before = most_resident();
+    blocks_add_unwritten(&held, must_malloc(PROBE), PROBE);
+    bool fills = most_resident() - before > PROBE / 2;
+    if (fills) /* a sound one then refuses, and does not take all the memory there is */
+        limit_mapped_bytes((size_t)1 << 30);
+    if (is_instrumented())
+        ask_for_memory((size_t)1 << 30); /* of which memcheck and ASan keep books */
+    blocks_add_neighbours(&company, 60);
+    for (size_t i = 0; i < (is_instrumented() ? 1 : sizeof sizes / sizeof *sizes); i++) {
+        unsigned char *p = subject_malloc(sizes[i]);
+        if (p == NULL)
+            continue;
+        step("writing the last byte of malloc(%zu)", sizes[i]);
+        p[0] = 1;
+        p[sizes[i] - 1] = 2;
+        step("writing within malloc(%zu)", sizes[i]);
+        p[sizes[i] / 2] = 3;
+        p[sizes[i] - ((size_t)1 << 30)] = 4;
+        expect(p[0] == 1 && p[sizes[i] - 1] == 2, text("malloc(%zu) to keep its ends", sizes[i]),
+               "%d and %d instead of 1 and 2", p[0], p[sizes[i] - 1]);
+        blocks_verify(&company, "after malloc(%zu)", sizes[i]);
+        blocks_add_unwritten(&held, p, sizes[i]);
+    }
+    if (fills)
+        lift_limit();
+    else
+        free_untouched(&held);
+    blocks_free_all(&company);
+}
+
+/* ---- running out ----------------------------------------------------------------------------- */
+
+/* A reserve that libc has mapped before, 64 MiB for each thread's arena, is not limited: so much
+ * has to be taken before the limit is known not to be felt. */
+enum { LITTLE_ROOM = 16 << 20, MOST_BYTES = 160 << 20, MOST_BLOCKS = 20000, PAGE = 4096 };
+
+static const size_t hoarded_sizes[] = {1 << 20, 150000, 16384, 4000, 500, 48, 8};
+enum { HOARDED_SIZES = sizeof hoarded_sizes / sizeof *hoarded_sizes };
+
+/* What was taken until nothing was left. */
+struct hoard {
+    struct blocks blocks;
+    bool had[HOARDED_SIZES]; /* sizes of which there is one */
+    bool refused;            /* each size, in the end; else the limit is not felt */
+    void *strange;           /* what was returned that is neither a block nor NULL */
+    size_t strange_size;
+};
+
+enum { HEAD = 8, TAIL = 64 };
+
+static void fill_ends(unsigned char *p, size_t size, uint64_t number)
+{
+    pattern_fill_range(p, 0, HEAD, number);
+    pattern_fill_range(p, (size - TAIL) & ~(size_t)7, size, number);
+}
+
+static void expect_ends(const unsigned char *p, size_t size, uint64_t number)
+{
+    for (size_t at = 0; at < size; at += at == HEAD - 1 ? size - TAIL - at : 1) {
+        if (p[at] != pattern_byte(number, at))
+            pattern_broken_at(__LINE__, p, at, size, number, text("after malloc(%zu)", size));
+    }
+}
+
+/* The list has its room before: under the limit it could not grow. */
+static void hoard_begin(struct hoard *hoard)
+{
+    *hoard = (struct hoard){.blocks.room = MOST_BLOCKS};
+    hoard->blocks.at = calloc(MOST_BLOCKS, sizeof *hoard->blocks.at);
+    if (hoard->blocks.at == NULL)
+        harness_broke("out of memory for the list of blocks");
+}
+
+/* False where malloc refuses.  Of large blocks only the ends are written. */
+static bool hoard_one(struct hoard *hoard, size_t size)
+{
+    struct blocks *blocks = &hoard->blocks;
+    struct block b = {subject_malloc(size), size, blocks->count};
+    if (b.p != NULL && (uintptr_t)b.p < 65536) {
+        hoard->strange = b.p;
+        hoard->strange_size = size;
+    }
+    if (b.p == NULL || hoard->strange != NULL)
+        return false;
+    step("writing what malloc(%zu) gave near the limit", size);
+    if (size <= PAGE)
+        pattern_fill(b.p, size, b.number);
+    else
+        fill_ends(b.p, size, b.number);
+    blocks->at[blocks->count++] = b;
+    blocks->bytes += size;
+    return true;
+}
+
+/* Takes blocks of each size until it is refused, the small ones last. */
+static void hoard_all(struct hoard *hoard)
+{
+    const struct blocks *blocks = &hoard->blocks;
+    hoard->refused = true;
+    for (size_t i = 0; i < HOARDED_SIZES && hoard->refused; i++) {
+        while (hoard->refused && hoard_one(hoard, hoarded_sizes[i])) {
+            hoard->had[i] = true;
+            hoard->refused = blocks->count < blocks->room && blocks->bytes < MOST_BYTES;
+        }
+    }
+}
+
+static void expect_hoard_intact(const struct blocks *blocks)
+{
+    for (size_t i = 0; i < blocks->count; i++) {
+        const struct block *b = &blocks->at[i];
+        if (b->size <= PAGE)
+            expect_pattern(b->p, b->size, b->number, "after malloc had nothing left");
+        else
+            expect_ends(b->p, b->size, b->number);
+    }
+    blocks_expect_disjoint(blocks);
+}
+
+PROPERTY(malloc_failure_is_null,
+    .id     = "malloc.failure-is-null",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "where the address space is used up malloc returns NULL, not another value, and does "
+              "not end the process; the blocks there are stay good",
+    .source = "C17 7.22.3.4 paragraph 3",
+    .why    = "NumPy turns NULL, and nothing else, into MemoryError, which programs survive",
+    .hint   = "check what malloc or mmap beneath returned before adding a header to it",
+    .looks  = "malloc(48) to return a block or NULL: 0x10")
+{
+    struct hoard hoard;
+    hoard_begin(&hoard);
+    limit_mapped_bytes(LITTLE_ROOM);
+    hoard_all(&hoard);
+    lift_limit();
+    expect(hoard.strange == NULL, text("malloc(%zu) to return a block or NULL", hoard.strange_size),
+           "%p", hoard.strange);
+    expect_hoard_intact(&hoard.blocks);
+    size_t held = hoard.blocks.bytes >> 20;
+    blocks_free_all(&hoard.blocks);
+    if (!hoard.refused)
+        skip("a limit on the address space does not stop it: it gave %zu MiB where %d were left",
+             held, LITTLE_ROOM >> 20);
+}
+
+/* All four functions, on this thread. */
+static void all_four_work(const char *after)
+{
+    step("using it after %s", after);
+    for (size_t size = 24; size <= 24000; size *= 10) {
+        unsigned char *p = must_malloc(size), *q = must_calloc(size, 2);
+        p = must_realloc(p, 3 * size);
+        memset(p, 1, 3 * size);
+        memset(q, 2, 2 * size);
+        subject_free(q, 2 * size);
+        subject_free(p, 3 * size);
+    }
+}
+
+static void all_four_work_there(void *after)
+{
+    all_four_work(after);
+}
+
+/* Here and on another thread, which would wait for a lock that is still held. */
+static void works_after(const char *what)
+{
+    all_four_work(what);
+    in_threads(1, all_four_work_there, (void *)what, 0);
+}
+
+/* One block of each size again.  A handler that frees later, on a thread of its own, is given
+ * time. */
+static void expect_sizes_again(const bool had[HOARDED_SIZES])
+{
+    for (size_t i = 0; i < HOARDED_SIZES; i++) {
+        void *p = NULL;
+        for (int waits = 0; had[i] && p == NULL && waits < 200; waits++) {
+            p = subject_malloc(hoarded_sizes[i]);
+            if (p == NULL)
+                nanosleep(&(struct timespec){0, 1000000}, NULL);
+        }
+        expect(p != NULL || !had[i],
+               text("malloc(%zu) to return a block: all of that size were freed", hoarded_sizes[i]),
+               "NULL");
+        if (p != NULL)
+            subject_free(p, hoarded_sizes[i]);
+    }
+}
+
+static void recover_from_the_limit(void)
+{
+    struct hoard hoard;
+    hoard_begin(&hoard);
+    limit_mapped_bytes(LITTLE_ROOM);
+    hoard_all(&hoard);
+    blocks_free_all(&hoard.blocks);
+    step("using it after it had nothing left and all was freed");
+    expect_sizes_again(hoard.had);
+    lift_limit();
+}
+
+/* A call that fails: of malloc, or of calloc where `count` is not 0. */
+static void refuse(size_t size, size_t count)
+{
+    absurd_begin();
+    if (count == 0)
+        (void)subject_malloc(size);
+    else
+        (void)subject_calloc(size, count);
+    absurd_end();
+}
+
+PROPERTY(malloc_recovers,
+    .id     = "malloc.recovers",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "after a call that failed, and once blocks are freed, all four functions work again, "
+              "on this thread and on others",
+    .source = "C17 7.22.3: a call that fails has no other effect; 7.1.4 paragraph 5, on threads",
+    .why    = "a program that catches MemoryError, frees and tries with less would hang, or fail "
+              "from then on",
+    .hint   = "unlock on the way out of every failure, and remember none of them",
+    .looks  = "TIMEOUT: no end after 10 s, inside malloc(24)")
+{
+    if (!is_instrumented()) { /* memcheck and ASan do not work under a limit */
+        recover_from_the_limit();
+        works_after("it had nothing left");
+    }
+    void *p = must_malloc(100);
+    refuse(SIZE_MAX - 100, 0);
+    all_four_work("malloc(SIZE_MAX - 100)");
+    refuse(PTRDIFF_MAX - 4096, 0);
+    works_after("malloc(PTRDIFF_MAX - 4096)");
+    refuse(SIZE_MAX / 2, 3);
+    all_four_work("calloc(SIZE_MAX / 2, 3)");
+    refuse(PTRDIFF_MAX - 4096, 1);
+    works_after("calloc(PTRDIFF_MAX - 4096, 1)");
+    absurd_begin();
+    void *moved = subject_realloc(p, PTRDIFF_MAX - 4096);
+    absurd_end();
+    works_after("realloc(p, PTRDIFF_MAX - 4096)");
+    if (moved == NULL) /* anything else is for realloc.failure-keeps-block to judge */
+        subject_free(p, 100);
+}
+
+PROPERTY(malloc_lasts,
+    .id     = "malloc.lasts",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "hundreds of thousands of blocks can be made and freed one after the other, and none "
+              "is refused while next to nothing is live",
+    .source = "C17 7.22.3.3 paragraph 2: free makes the space available for further allocation",
+    .why    = "a program that runs for hours makes and drops that many temporaries",
+    .hint   = "look for tables, serial numbers and free lists that lose an entry now and then",
+    .looks  = "malloc(96) to return a block: 7 others are live: NULL, when 65535 had been made")
+{
+    enum { LIVE = 8, ENOUGH = 100000 };
+    static const size_t sizes[] = {7, 96, 16, 2000, 40, 8, 640, 256, 33, 5000, 24, 1024, 72};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    size_t count = is_instrumented() ? 20000 : 300000, made = 0;
+    struct block live[LIVE] = {0};
+    uint64_t begin = clock_now();
+    for (; made < count; made++) {
+        if (made % 256 == 0 && (made < ENOUGH ? time_is_up() : clock_since(begin) > 1))
+            break;
+        struct block *b = &live[made % LIVE];
+        if (b->p != NULL)
+            subject_free(b->p, b->size);
+        b->size = sizes[made % SIZES];
+        b->p = subject_malloc(b->size);
+        if (b->p == NULL)
+            fail(text("malloc(%zu) to return a block: %d others are live", b->size, LIVE - 1),
+                 "NULL, when %zu had been made", made);
+        b->p[0] = (unsigned char)made;
+    }
+    for (size_t i = 0; i < LIVE && live[i].p != NULL; i++)
+        subject_free(live[i].p, live[i].size);
+    if (made < count && made < ENOUGH)
+        stopped_short("half of its %g s were over when %zu blocks had been made; give it more by "
+                      "--timeout",
+                      time_limit(), made);
+}

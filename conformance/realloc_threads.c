@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * realloc without the GIL, and on other threads than the one that made the block.
+ */
+#define CONFORM_WANTS_PYTHON_API
+#include "python/python.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "harness/gil_watch.h"
+#include "harness/harness.h"
+#include "harness/perturb.h"
+
+/* Two threads parse texts, one is busy with arrays of its own, each with the subject installed. */
+enum { PARSERS = 2, WORKERS = PARSERS + 1, PARSES = 5, NUMBERS = 12500 };
+struct worker {
+    void (*work)(struct worker *self);
+    size_t number;
+    char text[NUMBERS * 2 + 1]; /* of a parser: digits, each with a space behind it */
+};
+static pthread_barrier_t all_ready;
+static atomic_int parsing; /* threads that still do */
+
+/* The choice of a handler is each thread's own. */
+static void install_subject(void)
+{
+    PyObject *capsule = PyCapsule_New(subject_traced(), "mem_handler", NULL);
+    PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
+    if (before == NULL)
+        harness_broke("PyDataMem_SetHandler: %s", python_error());
+    Py_DECREF(before);
+    Py_DECREF(capsule);
+}
+
+/* np.fromstring of the first `count` numbers of the text. */
+static void parse(char *text_of_numbers, size_t count)
+{
+    char separator[] = " ";
+    PyArrayObject *array = (PyArrayObject *)PyArray_FromString(
+        text_of_numbers, (npy_intp)(2 * count), PyArray_DescrFromType(NPY_INT64), -1, separator);
+    if (array == NULL)
+        fail(text("np.fromstring of %zu numbers to give an array", count), "%s", python_error());
+    const int64_t *numbers = PyArray_DATA(array);
+    for (size_t i = 0; i < count; i++) {
+        if (numbers[i] != text_of_numbers[2 * i] - '0')
+            fail(text("number %zu of %zu from np.fromstring to be %c", i, count,
+                      text_of_numbers[2 * i]),
+                 "%lld", (long long)numbers[i]);
+    }
+    Py_DECREF(array);
+}
+
+static void parse_texts(struct worker *self)
+{
+    for (size_t i = 0; i < (is_instrumented() ? 2 : PARSES); i++) {
+        parse(self->text, NUMBERS - i);
+        parse(self->text, 3 + i);
+    }
+    atomic_fetch_sub(&parsing, 1);
+}
+
+/* Resizes an array to `count` numbers, and checks those that it had. */
+static void resize_array(PyArrayObject *array, npy_intp count)
+{
+    npy_intp had = PyArray_DIM(array, 0);
+    PyArray_Dims shape = {&count, 1};
+    PyObject *none = PyArray_Resize(array, &shape, 0, NPY_CORDER);
+    if (none == NULL)
+        fail(text("ndarray.resize from %zd to %zd numbers to work", had, count), "%s",
+             python_error());
+    Py_DECREF(none);
+    const int64_t *numbers = PyArray_DATA(array);
+    for (npy_intp i = 0; i < had && i < count; i++) {
+        if (numbers[i] != i)
+            fail(text("number %zd to be %zd still, after ndarray.resize from %zd to %zd", i, i, had,
+                      count),
+                 "%lld", (long long)numbers[i]);
+    }
+}
+
+static void resize_arrays(struct worker *self)
+{
+    npy_intp small = 500, large = 4000;
+    (void)self;
+    while (atomic_load(&parsing) > 0) {
+        PyArrayObject *array = (PyArrayObject *)PyArray_Arange(0, (double)small, 1, NPY_INT64);
+        if (array == NULL)
+            fail("np.arange(500) to give an array", "%s", python_error());
+        resize_array(array, large);
+        resize_array(array, small);
+        Py_DECREF(array);
+        Py_BEGIN_ALLOW_THREADS /* whoever has parsed its text wants to go on */
+            Py_END_ALLOW_THREADS
+    }
+}
+
+static void work_with_numpy(void *data)
+{
+    struct worker *worker = data;
+    PyGILState_STATE state = PyGILState_Ensure();
+    install_subject();
+    Py_BEGIN_ALLOW_THREADS pthread_barrier_wait(&all_ready);
+    Py_END_ALLOW_THREADS perturb_begin(worker->number);
+    worker->work(worker);
+    perturb_end();
+    PyGILState_Release(state);
+}
+
+PROPERTY(realloc_without_gil,
+    .id     = "realloc.without-gil",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "realloc works without the GIL, while other threads are inside the handler",
+    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls PyDataMem_UserRENEW between "
+              "NPY_BEGIN_ALLOW_THREADS and NPY_END_ALLOW_THREADS",
+    .why    = "np.fromstring and np.fromfile of text grow their block so, in a program in which "
+              "other threads use arrays",
+    .hint   = "touch nothing of Python's in realloc (PyMem_Raw* is allowed), and lock what it "
+              "shares with the other functions",
+    .looks  = "FAIL: realloc not to call PyMem_Malloc without the GIL",
+    .fixture  = FIXTURE_PYTHON)
+{
+    static struct worker workers[WORKERS];
+    for (size_t i = 0; i < WORKERS; i++) {
+        workers[i].number = i;
+        workers[i].work = i < PARSERS ? parse_texts : resize_arrays;
+        for (size_t j = 0; i < PARSERS && j < NUMBERS; j++) {
+            workers[i].text[2 * j] = (char)('0' + (j * 7 + i) % 10);
+            workers[i].text[2 * j + 1] = ' ';
+        }
+    }
+    parsing = PARSERS;
+    pthread_barrier_init(&all_ready, NULL, WORKERS);
+    gil_watch();
+    python_release();
+    in_threads(WORKERS, work_with_numpy, workers, sizeof workers[0]);
+    python_acquire();
+}
+
+/* What a thread is to do with the blocks: resize each to a size that depends on the turn. */
+struct relay {
+    struct blocks blocks;
+    size_t turn;
+};
+
+static size_t relay_size(size_t i, size_t turn)
+{
+    static const size_t large[] = {8192, 40000, 131072, 200000};
+    if (i % 64 == 63)
+        return large[(i / 64 + turn) % 4];
+    return turn % 2 == 0 ? i + 1 : turn % 4 == 1 ? 2 * i + 33 : (i + 2) / 2;
+}
+
+static void resize_here(void *data)
+{
+    struct relay *relay = data;
+    for (size_t i = 0; i < relay->blocks.count; i++) {
+        struct block *b = &relay->blocks.at[i];
+        size_t size = relay_size(i, relay->turn);
+        b->p = must_realloc(b->p, size);
+        expect_pattern(b->p, MIN(b->size, size), b->number,
+                       "after realloc from %zu to %zu in another thread", b->size, size);
+        b->size = size;
+        pattern_fill(b->p, size, b->number);
+    }
+}
+
+static void make_for_relay(struct relay *relay)
+{
+    for (size_t i = 0; i < (is_instrumented() ? 256 : 1000); i++) {
+        size_t size = relay_size(i, 0);
+        void *p = i % 3 == 0 ? must_calloc(size, 1) : must_malloc(size);
+        blocks_add(&relay->blocks, p, size);
+    }
+}
+
+/* As the property, by one thread alone. */
+static void relay_to_nobody(void *unused)
+{
+    struct relay relay = {0};
+    (void)unused;
+    make_for_relay(&relay);
+    for (relay.turn = 1; relay.turn <= 4; relay.turn++)
+        resize_here(&relay);
+    blocks_verify(&relay.blocks, "after realloc");
+    blocks_free_all(&relay.blocks);
+}
+
+PROPERTY(realloc_in_another_thread,
+    .id     = "realloc.in-another-thread",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "a block can be resized in another thread than the one that made it",
+    .source = "NumPy 1.22 to 2.5: shape.c PyArray_Resize, in whichever thread calls it; the array "
+              "takes its handler with it (NEP 49, High level design)",
+    .why    = "arrays are handed from thread to thread, and keep their handler",
+    .hint   = "keep what realloc has to know with the block, not with the thread",
+    .looks  = "FAIL: byte 0 of 17 to be 0xc3 as it was written, after realloc from 17 to 65 in "
+              "another thread; seen 0x00")
+{
+    struct relay relay = {0};
+    control_run(relay_to_nobody, NULL, "in one thread alone");
+    make_for_relay(&relay);
+    for (relay.turn = 1; relay.turn <= 4; relay.turn++)
+        in_threads(1, resize_here, &relay, sizeof relay);
+    blocks_verify(&relay.blocks, "after realloc in four other threads");
+    blocks_free_all(&relay.blocks);
+}

@@ -1,55 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Starting workers, watching them, and completing what they leave behind.
+ * The battery: what is to be run, its rounds, and what is told of them.
  */
 #include "commands/battery.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/instrumented.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "commands/under_memcheck.h"
 #include "model/attribution.h"
 #include "python/python_path.h"
 #include "report/report.h"
-#include "runner/memcheck.h"
+#include "runner/scheduler.h"
 #include "runner/worker.h"
 #include "subject/static_tls.h"
 #include "supervise/child.h"
-#include "supervise/children.h"
 #include "supervise/interrupt.h"
 #include "supervise/loaded.h"
 
 /* The first property, which the others wait for. */
 #define FIRST_PROPERTY "abi.loads"
 
-/* Tells the program that valgrind runs where the reports go. */
-#define MEMCHECK_FOLDER "CONFORM_MEMCHECK_FOLDER"
-
 static const double usual_timeout = 10, memcheck_timeout = 120;
 
 /* Seconds for a whole round, of which a sound handler on a quiet machine takes one or two. */
 static const double usual_time = 60, memcheck_time = 1200;
-
-struct one_worker {
-    pid_t pid; /* 0: not running */
-    int wakeup;
-    uint64_t since; /* when it was started */
-    bool hung;      /* it has been killed for that */
-};
 
 struct coordinator {
     const struct options *options;
@@ -60,8 +44,7 @@ struct coordinator {
     const struct property **properties; /* the first one is FIRST_PROPERTY */
     bool first_is_implied;              /* it was not asked for */
     struct report_files *files;
-    struct one_worker workers[MOST_WORKERS];
-    size_t jobs, restarts;
+    struct scheduler scheduler;
     struct record *kept; /* of --repeat: for each property, the worst so far */
     size_t rounds;
     uint64_t begin;
@@ -147,199 +130,6 @@ static size_t choose_jobs(const struct coordinator *c)
     return jobs < MOST_WORKERS ? jobs : MOST_WORKERS;
 }
 
-/* ---- workers ---------------------------------------------------------------------------- */
-
-static void start_worker(struct coordinator *c, size_t number, bool fresh)
-{
-    int wakeup[2];
-    if (pipe2(wakeup, O_CLOEXEC | O_NONBLOCK) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "no pipe for a worker: %s", strerror(errno));
-    pid_t pid = child_fork(true);
-    if (pid < 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process for a worker: %s", strerror(errno));
-    if (pid == 0) {
-        close(wakeup[0]);
-        worker_run(&c->plan, number, fresh, wakeup[1]);
-    }
-    close(wakeup[1]);
-    c->workers[number] = (struct one_worker){.pid = pid, .wakeup = wakeup[0], .since = clock_now()};
-}
-
-/* What a worker had in hand when it died, or when it had to be killed, gets its verdict here. */
-static void complete(struct coordinator *c, size_t number, const char *how, enum verdict verdict)
-{
-    struct board *board = c->plan.board;
-    size_t index = atomic_exchange(&board->workers[number].property, 0);
-    if (index == 0)
-        return;
-    struct record *record = board_record(board, index - 1);
-    if (record->verdict != VERDICT_NONE)
-        return;
-    record->signal = 0;
-    worker_describe_crash(record, how);
-    record->seconds = clock_since(atomic_load(&board->workers[number].since));
-    record->verdict = verdict;
-    atomic_fetch_add(&board->finished, 1);
-}
-
-/* Ends what dead workers have left to this process: properties, and what those have left. */
-static void end_orphans(const struct coordinator *c)
-{
-    pid_t workers[MOST_WORKERS];
-    for (size_t i = 0; i < c->jobs; i++)
-        workers[i] = c->workers[i].pid;
-    children_end(workers, c->jobs);
-}
-
-static void worker_ended(struct coordinator *c, size_t number, int status)
-{
-    struct board *board = c->plan.board;
-    bool hung = c->workers[number].hung;
-    close(c->workers[number].wakeup);
-    c->workers[number] = (struct one_worker){0};
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return;
-    end_orphans(c);
-    bool in_hand = atomic_load(&board->workers[number].property) != 0;
-    if (hung && !in_hand && atomic_load(&board->environment_known) == 0)
-        snprintf(board->python_error, sizeof board->python_error,
-                 "it does not come back from its start");
-    if (board->python_error[0] != '\0') {
-        atomic_store(&board->abandoned, 1);
-        return;
-    }
-    const char *how =
-        hung ? "the worker did not come back"
-        : WIFSIGNALED(status)
-            ? text("it took the worker down with it (%s)", child_signal_name(WTERMSIG(status)))
-            : text("it took the worker down with it (status %d)", WEXITSTATUS(status));
-    if (hung)
-        atomic_fetch_add(&board->timeouts, 1);
-    complete(c, number, how, hung ? TIMEOUT : CRASH);
-    if (in_hand || ++c->restarts < 3)
-        start_worker(c, number, false);
-    else
-        atomic_store(&board->abandoned, 1);
-}
-
-/* Whether a worker has not ended its property in time, or, where it is starting Python or waiting
- * for the first verdict, has not got on when the whole run was to be over. */
-static bool is_hung(const struct coordinator *c, size_t number)
-{
-    struct board *board = c->plan.board;
-    double grace = 2 + c->plan.timeout / 10; /* memcheck makes all slow */
-    if (atomic_load(&board->workers[number].property) != 0)
-        return clock_now() > atomic_load(&board->workers[number].until) + (uint64_t)(grace * 1e9);
-    double most = c->plan.max_time * (c->plan.max_time_is_given ? 1 : worker_slowness());
-    return clock_since(c->workers[number].since) > c->plan.timeout + grace &&
-           clock_since(c->plan.begin) > most + grace;
-}
-
-/* A worker ends a property that takes too long; this is for a worker that does not come back. */
-static void end_hung_workers(struct coordinator *c)
-{
-    for (size_t i = 0; i < c->jobs; i++) {
-        struct one_worker *worker = &c->workers[i];
-        if (worker->pid == 0 || worker->hung || !is_hung(c, i))
-            continue;
-        worker->hung = true;
-        kill(worker->pid, SIGKILL);
-    }
-}
-
-static bool is_smart_terminal(int fd)
-{
-    const char *term = getenv("TERM");
-    return isatty(fd) && term != NULL && strcmp(term, "dumb") != 0;
-}
-
-static void show_progress(const struct coordinator *c)
-{
-    struct board *board = c->plan.board;
-    if (!c->plan.shows_progress)
-        return;
-    const char *id = "starting Python";
-    for (size_t i = 0; i < c->jobs; i++) {
-        size_t property = atomic_load(&board->workers[i].property);
-        if (property != 0)
-            id = c->properties[property - 1]->id;
-    }
-    fprintf(stderr, "\r\033[K[%zu/%zu] %s", atomic_load(&board->finished), c->plan.count, id);
-}
-
-static void clear_progress(const struct coordinator *c)
-{
-    if (c->plan.shows_progress)
-        fputs("\r\033[K", stderr);
-}
-
-/* One round: waits until something has happened, and looks after all workers.  The number of
- * those that still run. */
-static size_t watch(struct coordinator *c)
-{
-    struct pollfd bells[MOST_WORKERS];
-    size_t count = 0;
-    for (size_t i = 0; i < c->jobs; i++) {
-        if (c->workers[i].pid != 0)
-            bells[count++] = (struct pollfd){.fd = c->workers[i].wakeup, .events = POLLIN};
-    }
-    poll(bells, count, 200);
-    show_progress(c);
-    size_t running = 0;
-    for (size_t i = 0; i < c->jobs; i++) {
-        char rung[64];
-        int status;
-        if (c->workers[i].pid == 0)
-            continue;
-        while (read(c->workers[i].wakeup, rung, sizeof rung) > 0)
-            continue;
-        if (waitpid(c->workers[i].pid, &status, WNOHANG) == c->workers[i].pid)
-            worker_ended(c, i, status);
-        running += c->workers[i].pid != 0;
-    }
-    end_hung_workers(c);
-    return running;
-}
-
-/* What was known when the signal came is reported, and marked as a part. */
-static void end_all(struct coordinator *c)
-{
-    for (size_t i = 0; i < c->jobs; i++) {
-        if (c->workers[i].pid == 0)
-            continue;
-        kill(c->workers[i].pid, SIGKILL);
-        waitpid(c->workers[i].pid, NULL, 0);
-        close(c->workers[i].wakeup);
-        c->workers[i] = (struct one_worker){0};
-        complete(c, i, "interrupted", INCOMPLETE);
-    }
-    end_orphans(c);
-    c->run.interrupted = true;
-}
-
-static void run_workers(struct coordinator *c)
-{
-    struct board *board = c->plan.board;
-    children_adopt();
-    c->plan.begin = clock_now();
-    for (size_t i = 0; i < c->jobs; i++)
-        start_worker(c, i, i > 0 && i == c->jobs - 1);
-    for (;;) {
-        size_t running = watch(c);
-        if (interrupt_came() != 0) {
-            end_all(c);
-            break;
-        }
-        if (running > 0)
-            continue;
-        if (atomic_load(&board->next_fresh) >= c->plan.fresh_count ||
-            !worker_subject_lives(board) || board->python_error[0] != '\0')
-            break;
-        start_worker(c, 0, true); /* a lone worker has Python running already */
-    }
-    clear_progress(c);
-}
-
 /* ---- the end ---------------------------------------------------------------------------- */
 
 /* Every property has a verdict, also those that no worker came to. */
@@ -382,6 +172,12 @@ static void fill_run(struct coordinator *c)
     run->seconds = clock_since(c->begin);
 }
 
+static bool is_smart_terminal(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && term != NULL && strcmp(term, "dumb") != 0;
+}
+
 static bool wants_color(const struct options *options)
 {
     const char *no_color = getenv("NO_COLOR");
@@ -408,11 +204,9 @@ static enum exit_code report(struct coordinator *c)
     return code;
 }
 
-static void start_memcheck_again(char **argv, void *data)
+static void start_memcheck_again(char **argv, void *folder)
 {
-    const char *folder = data;
-    setenv(MEMCHECK_FOLDER, folder, 1);
-    leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", memcheck_start(argv, folder));
+    memcheck_start_again(argv, folder);
 }
 
 /* Does not come back where that lets the subject load. */
@@ -463,58 +257,6 @@ static _Noreturn void run_here(struct coordinator *c)
     worker_run_here(&c->plan, 0, end_here);
 }
 
-/* What interrupts this process goes on to the one under valgrind, again and again: it may come when
- * nobody there listens yet. */
-static bool pass_interrupt_on(void *data)
-{
-    if (interrupt_came() != 0)
-        kill(*(pid_t *)data, interrupt_came());
-    return false;
-}
-
-/* Runs this program again, under valgrind, and leaves as it does.  This process stays to clear up
- * behind it: valgrind takes a second before there is anybody in it who could. */
-static _Noreturn void run_under_memcheck(char **argv)
-{
-    char folder[PATH_MAX];
-    int status = 0;
-    if (memcheck_make_folder(folder, sizeof folder) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s: %s; set TMPDIR", folder, strerror(errno));
-    pid_t pid = child_fork(false);
-    if (pid == 0) {
-        setenv(MEMCHECK_FOLDER, folder, 1);
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", memcheck_start(argv, folder));
-    }
-    if (pid > 0)
-        child_wait(pid, pass_interrupt_on, &pid, &status);
-    const char *refusal = memcheck_refusal(folder, pid);
-    memcheck_remove_folder(folder);
-    if (pid < 0)
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: no process for it: %s", strerror(errno));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 1 && refusal != NULL)
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: valgrind did not start: %s",
-                   *refusal != '\0' ? text_safe(refusal) : "it says why above");
-    if (WIFEXITED(status))
-        exit(WEXITSTATUS(status));
-    if (interrupt_came() == 0)
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: valgrind died of %s",
-                   child_signal_name(WTERMSIG(status)));
-    interrupt_die();
-}
-
-/* Comes back in the process that valgrind runs. */
-static void enter_memcheck(struct coordinator *c, char **argv)
-{
-    const char *folder = getenv(MEMCHECK_FOLDER);
-    if (!memcheck_is_running() || folder == NULL)
-        run_under_memcheck(argv);
-    memcheck_note_begun(folder);
-    c->plan.memcheck_folder = strdup(folder);
-    if (c->plan.memcheck_folder == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    unsetenv(MEMCHECK_FOLDER);
-}
-
 static void set_up(struct coordinator *c, char **argv)
 {
     const char *wrong = subject_find(c->options->handler, &c->place);
@@ -525,7 +267,7 @@ static void set_up(struct coordinator *c, char **argv)
     c->plan.python_path =
         c->options->python != NULL ? checked_python(c->options->python) : DEFAULT_PYTHON;
     if (c->options->memcheck)
-        enter_memcheck(c, argv);
+        c->plan.memcheck_folder = memcheck_enter(argv);
     c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
     c->plan.timeout_is_given = c->options->timeout != 0;
     c->plan.timeout = c->options->timeout != 0 ? c->options->timeout
@@ -543,7 +285,7 @@ static void set_up(struct coordinator *c, char **argv)
     if (c->plan.board == NULL)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share with the workers: %s", strerror(errno));
     c->files = report_files_open(c->options);
-    c->jobs = choose_jobs(c);
+    c->scheduler = (struct scheduler){.plan = &c->plan, .jobs = choose_jobs(c)};
 }
 
 /* How much a verdict says against the handler: of all rounds, the worst one is told. */
@@ -616,7 +358,7 @@ static void run_rounds(struct coordinator *c)
             shuffle(c->plan.fresh, c->plan.fresh_count, &random);
             shuffle(c->plan.python, c->plan.python_count, &random);
         }
-        run_workers(c);
+        c->run.interrupted = !scheduler_run(&c->scheduler);
         if (c->plan.board->python_error[0] != '\0')
             return;
         complete_all(c);

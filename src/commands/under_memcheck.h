@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * --memcheck: this program once more, under valgrind.
+ */
+#ifndef CONFORM_UNDER_MEMCHECK_H
+#define CONFORM_UNDER_MEMCHECK_H
+
+/* Starts this program under valgrind, and leaves as that does.  Comes back in the process that
+ * valgrind runs, with the folder for its reports. */
+const char *memcheck_enter(char **argv);
+
+/* Replaces this process by one under valgrind whose reports go to the same folder. */
+_Noreturn void memcheck_start_again(char **argv, const char *folder);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Starting workers, watching them, and completing what they leave behind.
+ */
+#include "runner/scheduler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "model/options.h"
+#include "supervise/child.h"
+#include "supervise/children.h"
+#include "supervise/interrupt.h"
+
+static void start_worker(struct scheduler *s, size_t number, bool fresh)
+{
+    int wakeup[2];
+    if (pipe2(wakeup, O_CLOEXEC | O_NONBLOCK) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "no pipe for a worker: %s", strerror(errno));
+    pid_t pid = child_fork(true);
+    if (pid < 0)
+        leave_with(EXIT_HARNESS_BROKE, "no process for a worker: %s", strerror(errno));
+    if (pid == 0) {
+        close(wakeup[0]);
+        worker_run(s->plan, number, fresh, wakeup[1]);
+    }
+    close(wakeup[1]);
+    s->workers[number] = (struct one_worker){.pid = pid, .wakeup = wakeup[0], .since = clock_now()};
+}
+
+/* What a worker had in hand when it died, or when it had to be killed, gets its verdict here. */
+static void complete(struct scheduler *s, size_t number, const char *how, enum verdict verdict)
+{
+    struct board *board = s->plan->board;
+    size_t index = atomic_exchange(&board->workers[number].property, 0);
+    if (index == 0)
+        return;
+    struct record *record = board_record(board, index - 1);
+    if (record->verdict != VERDICT_NONE)
+        return;
+    record->signal = 0;
+    worker_describe_crash(record, how);
+    record->seconds = clock_since(atomic_load(&board->workers[number].since));
+    record->verdict = verdict;
+    atomic_fetch_add(&board->finished, 1);
+}
+
+/* Ends what dead workers have left to this process: properties, and what those have left. */
+static void end_orphans(const struct scheduler *s)
+{
+    pid_t workers[MOST_WORKERS];
+    for (size_t i = 0; i < s->jobs; i++)
+        workers[i] = s->workers[i].pid;
+    children_end(workers, s->jobs);
+}
+
+static void worker_ended(struct scheduler *s, size_t number, int status)
+{
+    struct board *board = s->plan->board;
+    bool hung = s->workers[number].hung;
+    close(s->workers[number].wakeup);
+    s->workers[number] = (struct one_worker){0};
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return;
+    end_orphans(s);
+    bool in_hand = atomic_load(&board->workers[number].property) != 0;
+    if (hung && !in_hand && atomic_load(&board->environment_known) == 0)
+        snprintf(board->python_error, sizeof board->python_error,
+                 "it does not come back from its start");
+    if (board->python_error[0] != '\0') {
+        atomic_store(&board->abandoned, 1);
+        return;
+    }
+    const char *how =
+        hung ? "the worker did not come back"
+        : WIFSIGNALED(status)
+            ? text("it took the worker down with it (%s)", child_signal_name(WTERMSIG(status)))
+            : text("it took the worker down with it (status %d)", WEXITSTATUS(status));
+    if (hung)
+        atomic_fetch_add(&board->timeouts, 1);
+    complete(s, number, how, hung ? TIMEOUT : CRASH);
+    if (in_hand || ++s->restarts < 3)
+        start_worker(s, number, false);
+    else
+        atomic_store(&board->abandoned, 1);
+}
+
+/* Whether a worker has not ended its property in time, or, where it is starting Python or waiting
+ * for the first verdict, has not got on when the whole run was to be over. */
+static bool is_hung(const struct scheduler *s, size_t number)
+{
+    struct board *board = s->plan->board;
+    double grace = 2 + s->plan->timeout / 10; /* memcheck makes all slow */
+    if (atomic_load(&board->workers[number].property) != 0)
+        return clock_now() > atomic_load(&board->workers[number].until) + (uint64_t)(grace * 1e9);
+    double most = s->plan->max_time * (s->plan->max_time_is_given ? 1 : worker_slowness());
+    return clock_since(s->workers[number].since) > s->plan->timeout + grace &&
+           clock_since(s->plan->begin) > most + grace;
+}
+
+/* A worker ends a property that takes too long; this is for a worker that does not come back. */
+static void end_hung_workers(struct scheduler *s)
+{
+    for (size_t i = 0; i < s->jobs; i++) {
+        struct one_worker *worker = &s->workers[i];
+        if (worker->pid == 0 || worker->hung || !is_hung(s, i))
+            continue;
+        worker->hung = true;
+        kill(worker->pid, SIGKILL);
+    }
+}
+
+static void show_progress(const struct scheduler *s)
+{
+    struct board *board = s->plan->board;
+    if (!s->plan->shows_progress)
+        return;
+    const char *id = "starting Python";
+    for (size_t i = 0; i < s->jobs; i++) {
+        size_t property = atomic_load(&board->workers[i].property);
+        if (property != 0)
+            id = s->plan->properties[property - 1]->id;
+    }
+    fprintf(stderr, "\r\033[K[%zu/%zu] %s", atomic_load(&board->finished), s->plan->count, id);
+}
+
+static void clear_progress(const struct scheduler *s)
+{
+    if (s->plan->shows_progress)
+        fputs("\r\033[K", stderr);
+}
+
+/* One round: waits until something has happened, and looks after all workers.  The number of
+ * those that still run. */
+static size_t watch(struct scheduler *s)
+{
+    struct pollfd bells[MOST_WORKERS];
+    size_t count = 0;
+    for (size_t i = 0; i < s->jobs; i++) {
+        if (s->workers[i].pid != 0)
+            bells[count++] = (struct pollfd){.fd = s->workers[i].wakeup, .events = POLLIN};
+    }
+    poll(bells, count, 200);
+    show_progress(s);
+    size_t running = 0;
+    for (size_t i = 0; i < s->jobs; i++) {
+        char rung[64];
+        int status;
+        if (s->workers[i].pid == 0)
+            continue;
+        while (read(s->workers[i].wakeup, rung, sizeof rung) > 0)
+            continue;
+        if (waitpid(s->workers[i].pid, &status, WNOHANG) == s->workers[i].pid)
+            worker_ended(s, i, status);
+        running += s->workers[i].pid != 0;
+    }
+    end_hung_workers(s);
+    return running;
+}
+
+/* What was known when the signal came is reported, and marked as a part. */
+static void end_all(struct scheduler *s)
+{
+    for (size_t i = 0; i < s->jobs; i++) {
+        if (s->workers[i].pid == 0)
+            continue;
+        kill(s->workers[i].pid, SIGKILL);
+        waitpid(s->workers[i].pid, NULL, 0);
+        close(s->workers[i].wakeup);
+        s->workers[i] = (struct one_worker){0};
+        complete(s, i, "interrupted", INCOMPLETE);
+    }
+    end_orphans(s);
+}
+
+bool scheduler_run(struct scheduler *s)
+{
+    struct board *board = s->plan->board;
+    children_adopt();
+    s->plan->begin = clock_now();
+    for (size_t i = 0; i < s->jobs; i++)
+        start_worker(s, i, i > 0 && i == s->jobs - 1);
+    bool interrupted = false;
+    for (;;) {
+        size_t running = watch(s);
+        interrupted = interrupt_came() != 0;
+        if (interrupted) {
+            end_all(s);
+            break;
+        }
+        if (running > 0)
+            continue;
+        if (atomic_load(&board->next_fresh) >= s->plan->fresh_count ||
+            !worker_subject_lives(board) || board->python_error[0] != '\0')
+            break;
+        start_worker(s, 0, true); /* a lone worker has Python running already */
+    }
+    clear_progress(s);
+    return !interrupted;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Running a plan in several workers at once.
+ */
+#ifndef CONFORM_SCHEDULER_H
+#define CONFORM_SCHEDULER_H
+
+#include <sys/types.h>
+
+#include "runner/worker.h"
+
+struct one_worker {
+    pid_t pid; /* 0: not running */
+    int wakeup;
+    uint64_t since; /* when it was started */
+    bool hung;      /* it has been killed for that */
+};
+
+struct scheduler {
+    struct plan *plan;
+    size_t jobs;     /* workers at a time, at most MOST_WORKERS */
+    size_t restarts; /* of those that died with nothing in hand, in all rounds */
+    struct one_worker workers[MOST_WORKERS];
+};
+
+/* Runs the plan once.  False where a signal has ended it: what had begun is INCOMPLETE then. */
+bool scheduler_run(struct scheduler *scheduler);
+
+#endif

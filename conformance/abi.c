@@ -162,7 +162,7 @@ PROPERTY(abi_functions_present,
 
 /* ---- that it stays as it is ------------------------------------------------------------------ */
 
-/* broken where the struct is not what it was. */
+/* Fails where the struct is not what it was. */
 static void expect_same_struct(const PyDataMem_Handler *was, const char *after)
 {
     const PyDataMem_Handler *is = subject_handler();

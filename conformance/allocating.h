@@ -14,15 +14,15 @@ struct maker {
     const char *(*call)(size_t size); /* the call in words, "malloc(17)" */
 };
 
-/* broken where a block of any size, new or recycled, on the main thread or another, is not aligned
+/* Fails where a block of any size, new or recycled, on the main thread or another, is not aligned
  * for an object that fits into it. */
 void check_alignment(const struct maker *maker);
 
-/* broken where two of more than 65536 live blocks overlap, two after much coming and going on two
+/* Fails where two of more than 65536 live blocks overlap, two after much coming and going on two
  * threads, or two of `large` blocks of mebibytes. */
 void check_disjoint(const struct maker *maker, size_t large);
 
-/* broken where making, filling or freeing a block changes another, at once or a little later. */
+/* Fails where making, filling or freeing a block changes another, at once or a little later. */
 void check_neighbours(const struct maker *maker);
 
 #endif

@@ -8,14 +8,14 @@
 
 #include "allocating.h"
 
-/* broken where two blocks cannot both be filled; sizes up to `from` are tried elsewhere. */
+/* Fails where two blocks cannot both be filled; sizes up to `from` are tried elsewhere. */
 void check_edges_extent(size_t from);
 
-/* broken where what calloc makes is not zero, or was full of other bytes when it was freed. */
+/* Fails where what calloc makes is not zero, or was full of other bytes when it was freed. */
 void check_edges_zero(const struct maker *by_calloc, size_t from);
 void check_edges_zero_when_reused(const struct maker *by_calloc);
 
-/* broken where realloc across an edge does not keep the contents, or gives no room. */
+/* Fails where realloc across an edge does not keep the contents, or gives no room. */
 void check_edges_realloc(void);
 void check_edges_growth(void);
 

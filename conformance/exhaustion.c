@@ -36,12 +36,12 @@ static void begin(void)
 /* So many requests are refused, one after the other. */
 enum { MOST_REFUSALS = 20000 };
 
-/* What stands in the books of interpose.h has to be all. */
+/* What stands in the table of interpose.h has to be all. */
 static struct interpose_counts whole_counts(void)
 {
     struct interpose_counts counts = interpose_counts();
     if (counts.left_out > 0)
-        stopped_short("it holds so much of libc's that the books are full");
+        stopped_short("it holds so much of libc's that the harness cannot track it all");
     return counts;
 }
 

@@ -8,19 +8,19 @@
 
 #include "allocating.h"
 
-/* broken where a large block cannot be written, a recycled one included that has to be larger than
+/* Fails where a large block cannot be written, a recycled one included that has to be larger than
  * it was. */
 void check_large_extent(void);
 void check_reuse_for_more(void *unused);
 
-/* broken where large live blocks share memory, `turns` blocks long. */
+/* Fails where large live blocks share memory, `turns` blocks long. */
 void check_large_disjoint(const struct maker *maker, size_t turns);
 
-/* broken where what calloc makes is not zero, or was full of other bytes when it was freed. */
+/* Fails where what calloc makes is not zero, or was full of other bytes when it was freed. */
 void check_large_zero(const struct maker *by_calloc);
 void check_large_zero_when_reused(const struct maker *by_calloc);
 
-/* broken where realloc does not keep the contents of large blocks, in one step or in many. */
+/* Fails where realloc does not keep the contents of large blocks, in one step or in many. */
 void check_large_realloc(void);
 void check_large_chain(void);
 

@@ -6,7 +6,7 @@
 #include "base/contents.h"
 #include "harness/harness.h"
 
-enum { LIVE = 10000, CALLS = 120000, LIVE_IF_SLOW = 500, CALLS_IF_SLOW = 5000 };
+enum { LIVE = 10000, CALLS = 120000, LIVE_IF_INSTRUMENTED = 500, CALLS_IF_INSTRUMENTED = 5000 };
 
 struct run {
     struct block at[LIVE];
@@ -24,8 +24,8 @@ static size_t some_size(void)
     return 1 + (size_t)(r >> 16) % most;
 }
 
-static _Noreturn void contents_broken(const struct run *run, const struct block *b, size_t at,
-                                      const char *when)
+static _Noreturn void contents_fail(const struct run *run, const struct block *b, size_t at,
+                                    const char *when)
 {
     fail(text("byte %zu of %zu to be 0x%02x as it was written, %s, after %zu calls and among %zu "
               "blocks",
@@ -37,7 +37,7 @@ static void verify(const struct run *run, const struct block *b)
 {
     size_t at = contents_check(b->p, b->size, 0, b->number);
     if (at != b->size)
-        contents_broken(run, b, at, "while others came and went");
+        contents_fail(run, b, at, "while others came and went");
 }
 
 /* It is a block, and aligned. */
@@ -106,7 +106,7 @@ static void resize(struct run *run, struct block *b)
     const struct block moved = {p != NULL ? p : b->p, b->size, b->number};
     size_t at = contents_check_kept(moved.p, kept, b->size, 0, b->number);
     if (at != kept)
-        contents_broken(run, &moved, at, text("after realloc from %zu to %zu", b->size, size));
+        contents_fail(run, &moved, at, text("after realloc from %zu to %zu", b->size, size));
     keep(run, b, p, size, "realloc");
 }
 
@@ -157,15 +157,15 @@ PROPERTY(realloc_long_run,
               "after 48213 calls and among 10000 blocks; seen 0x00",
     .fixture  = FIXTURE_BARE)
 {
-    enum { FIRST = LIVE_IF_SLOW / 2, PAIRS = 120000, ENOUGH = 100000 };
+    enum { FIRST = LIVE_IF_INSTRUMENTED / 2, PAIRS = 120000, ENOUGH = 100000 };
     static const double long_time = 2;
-    size_t calls = is_instrumented() ? CALLS_IF_SLOW : CALLS, resident = resident_bytes();
+    size_t calls = is_instrumented() ? CALLS_IF_INSTRUMENTED : CALLS, resident = resident_bytes();
     uint64_t begun = clock_now();
     struct run *run = calloc(1, sizeof *run);
     if (run == NULL)
         harness_broke("out of memory for the list of blocks");
-    run->count = is_instrumented() ? LIVE_IF_SLOW : LIVE;
-    wear(run, is_instrumented() ? LIVE_IF_SLOW : PAIRS);
+    run->count = is_instrumented() ? LIVE_IF_INSTRUMENTED : LIVE;
+    wear(run, is_instrumented() ? LIVE_IF_INSTRUMENTED : PAIRS);
     calls += run->calls;
     for (size_t i = 0; i < run->count; i++) {
         make(run, &run->at[i]);

@@ -33,11 +33,11 @@ static void expect_here_and_there(const unsigned char *p, size_t size, size_t st
 {
     for (size_t at = 0; at < size; at += at % stride != 7 ? 1 : stride - 7) {
         if (p[at] != pattern_byte(number, at))
-            pattern_broken_at(__LINE__, p, at, size, number, text("after malloc(%zu)", size));
+            pattern_fail_at(__LINE__, p, at, size, number, text("after malloc(%zu)", size));
     }
     for (size_t at = size - 64; at < size; at++) {
         if (p[at] != pattern_byte(number, at))
-            pattern_broken_at(__LINE__, p, at, size, number, text("after malloc(%zu)", size));
+            pattern_fail_at(__LINE__, p, at, size, number, text("after malloc(%zu)", size));
     }
 }
 

@@ -88,7 +88,7 @@ PROPERTY(malloc_past_4gib,
     if (fills) /* a sound one then refuses, and does not take all the memory there is */
         limit_mapped_bytes((size_t)1 << 30);
     if (is_instrumented())
-        ask_for_memory((size_t)1 << 30); /* of which memcheck and ASan keep books */
+        ask_for_memory((size_t)1 << 30); /* of which memcheck and ASan keep track */
     blocks_add_neighbours(&company, 60);
     for (size_t i = 0; i < (is_instrumented() ? 1 : sizeof sizes / sizeof *sizes); i++) {
         unsigned char *p = subject_malloc(sizes[i]);
@@ -142,7 +142,7 @@ static void expect_ends(const unsigned char *p, size_t size, uint64_t number)
 {
     for (size_t at = 0; at < size; at += at == HEAD - 1 ? size - TAIL - at : 1) {
         if (p[at] != pattern_byte(number, at))
-            pattern_broken_at(__LINE__, p, at, size, number, text("after malloc(%zu)", size));
+            pattern_fail_at(__LINE__, p, at, size, number, text("after malloc(%zu)", size));
     }
 }
 

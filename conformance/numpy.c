@@ -122,12 +122,12 @@ PROPERTY(numpy_tracemalloc,
 /* ---- the end of a program ----------------------------------------------------------------- */
 
 /* The blocks that the interpreter did not free hold what was written: the pattern of their size. */
-static void expect_untouched(struct recorder *books)
+static void expect_untouched(struct recorder *recorder)
 {
     size_t count;
-    struct live_block *live = recorder_live(books, &count);
+    struct live_block *live = recorder_live(recorder, &count);
     if (live == NULL)
-        harness_broke("no memory to look at the books with");
+        harness_broke("no memory for the list of live blocks");
     for (size_t i = 0; i < count; i++)
         expect_pattern((void *)live[i].address, live[i].size, live[i].size,
                        "in a block that is live after the interpreter's end");
@@ -141,26 +141,26 @@ static void run_program(void *unused)
         subject_load_now(); /* a program that embeds Python may have its handler before it */
     start_python_now();
     subject_load_now();
-    struct recorder *books = recorder_create(subject_traced(), NULL);
+    struct recorder *recorder = recorder_create(subject_traced(), NULL);
     PyObject *capsule =
-        books != NULL ? PyCapsule_New(recorder_handler(books), "mem_handler", NULL) : NULL;
+        recorder != NULL ? PyCapsule_New(recorder_handler(recorder), "mem_handler", NULL) : NULL;
     PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
     if (before == NULL)
         harness_broke("the handler cannot be installed: %s", python_error());
     Py_DECREF(before);
     Py_DECREF(capsule);
     python_call("numpy", "leave_arrays");
-    size_t live = recorder_counts(books).live_blocks;
+    size_t live = recorder_counts(recorder).live_blocks;
     step("the interpreter ends with %zu arrays alive", live);
     Py_FinalizeEx();
-    struct recorder_counts counts = recorder_counts(books);
+    struct recorder_counts counts = recorder_counts(recorder);
     if (counts.notes[NOTE_FOREIGN_FREE] + counts.notes[NOTE_FOREIGN_REALLOC] > 0)
         harness_broke("NumPy freed a block twice while the interpreter ended");
     expect(counts.notes[NOTE_OVERLAPS] == 0, "blocks that overlap nothing", "%zu that do",
            counts.notes[NOTE_OVERLAPS]);
     if (counts.live_blocks == live)
         skip("NumPy frees nothing while this interpreter ends");
-    expect_untouched(books);
+    expect_untouched(recorder);
     step("the program ends with %zu arrays alive", counts.live_blocks);
 }
 

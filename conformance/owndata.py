@@ -74,7 +74,7 @@ def release(held, what):
 
 def expect_not_by_handler(array):
     same(handler_name(array), None, "the handler of an array with memory of malloc's")
-    same(_conform.owner(array), None, "the handler in whose books that memory is")
+    same(_conform.owner(array), None, "the handler whose block that memory is")
 
 
 def contents(size):

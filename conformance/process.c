@@ -335,19 +335,19 @@ PROPERTY(process_late_free,
     .looks  = "CRASH: SIGSEGV at address 0, inside free(0x55d0c8a0b2a0, 8000)",
     .fixture  = FIXTURE_PYTHON)
 {
-    struct recorder *books = recorder_create(subject_traced(), NULL);
+    struct recorder *recorder = recorder_create(subject_traced(), NULL);
     PyObject *capsule =
-        books != NULL ? PyCapsule_New(recorder_handler(books), "mem_handler", NULL) : NULL;
+        recorder != NULL ? PyCapsule_New(recorder_handler(recorder), "mem_handler", NULL) : NULL;
     PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
     if (before == NULL)
         harness_broke("the handler cannot be installed: %s", python_error());
     Py_DECREF(before);
     Py_DECREF(capsule);
     python_call("process", "leave_arrays_behind");
-    size_t freed = recorder_counts(books).free_calls;
+    size_t freed = recorder_counts(recorder).free_calls;
     step("the interpreter shuts down");
     Py_FinalizeEx();
-    struct recorder_counts counts = recorder_counts(books);
+    struct recorder_counts counts = recorder_counts(recorder);
     if (counts.notes[NOTE_OVERLAPS] > 0) {
         attribute_to("malloc.disjoint", &(struct call){.function = OUTSIDE});
         fail("blocks that do not overlap", "it hands out the memory of live ones");

@@ -13,7 +13,7 @@
 GROUP(profile, 14, "What other versions of NumPy ask for, from recordings of their routes.");
 
 /* Blocks are written and checked whole up to here: all but a few that the routes make. */
-enum { WHOLE = 1 << 17, WHOLE_IF_SLOW = 4096 };
+enum { WHOLE = 1 << 17, WHOLE_IF_INSTRUMENTED = 4096 };
 
 struct profile {
     const char *version;
@@ -35,14 +35,14 @@ static void note_part(const char *part, void *data)
     program_part("NumPy %s's %s (--replay=%s)", profile->version, part, profile->path);
 }
 
-/* How to see it again, on this trace alone. */
+/* How to reproduce it, on this trace alone. */
 static const char *replay_command(const struct profile *profile)
 {
     return text("conform --handler=%s --replay=%s", text_shell(subject_place()->argument),
                 text_shell(profile->path));
 }
 
-/* The clause of the property that the replay found broken. */
+/* The clause of the property that failed in the replay. */
 static const char *clause_of(const char *id)
 {
     const struct property *property = property_find(id);
@@ -68,12 +68,12 @@ static void judge(const struct profile *profile, const struct replay_result *res
     const struct replay_violation *violation = &result->violation;
     const struct call call = last_call(&result->under_way);
     switch (result->outcome) {
-    case REPLAY_HOLDS:
+    case REPLAY_PASSED:
         return;
     case REPLAY_VIOLATED:
         attribute_to(violation->property, &call);
         fail(text("%s (%s)", clause_of(violation->property), violation->property),
-             "in call %zu of NumPy %s's, %s: %s%s%s; to see it again: %s", (size_t)violation->call,
+             "in call %zu of NumPy %s's, %s: %s%s%s; reproduce: %s", (size_t)violation->call,
              profile->version, violation->part[0] != '\0' ? violation->part : "import",
              violation->text, violation->history[0] != '\0' ? "; " : "", violation->history,
              replay_command(profile));
@@ -83,7 +83,7 @@ static void judge(const struct profile *profile, const struct replay_result *res
     case REPLAY_UNDER_WAY:
         break;
     }
-    harness_broke("no memory for the books of the replay");
+    harness_broke("no memory for the tables of the replay");
 }
 
 static void replay(const char *version)
@@ -97,7 +97,7 @@ static void replay(const char *version)
         harness_broke("%s: %s", profile.path, why);
     struct replay_options options = {
         .alignment = subject_claims().alignment,
-        .whole_up_to = is_instrumented() ? WHOLE_IF_SLOW : WHOLE,
+        .whole_up_to = is_instrumented() ? WHOLE_IF_INSTRUMENTED : WHOLE,
         .watched = subject_handler(),
         .part_begins = note_part,
         .data = &profile,

@@ -42,7 +42,7 @@ def expect(held, expected, seen):
 
 
 def same(seen, expected, what):
-    """Broken where the two differ; `what` says of what they are."""
+    """Fails where the two differ; `what` says of what they are."""
     if seen != expected:
         _conform.fail("%s to be %r" % (what, expected), repr(seen))
 
@@ -76,7 +76,7 @@ class Handler:
         expect_in_force(self.capsule, self.name, when)
 
     def owns(self, array, when):
-        """The array says so, and its data is in the books."""
+        """The array says so, and its data is tracked."""
         owner = array if array.base is None else array.base
         same(handler_name(owner), self.name, "the handler of the array, %s," % when)
         same(_conform.owner(owner), self.name, "the handler whose block it has, %s," % when)
@@ -125,7 +125,7 @@ class Filled:
 
 @contextlib.contextmanager
 def control(when):
-    """What is broken in here, or raises, is a defect of another kind: control_run in drive.h."""
+    """What fails in here, or raises, is a defect of another kind: control_run in drive.h."""
     _conform.control(when)
     yield
     _conform.control(None)

@@ -208,7 +208,7 @@ static struct stack *stack_here(void)
     return depth > 0 ? stack_of(at, depth) : NULL;
 }
 
-/* ---- the books ------------------------------------------------------------------------------- */
+/* ---- what is live ---------------------------------------------------------------------------- */
 
 static void settle(struct bytes *b)
 {
@@ -247,7 +247,7 @@ static void enter(struct stack *s, size_t size)
     pthread_mutex_unlock(&trace.lock);
 }
 
-static void strike(struct stack *s, size_t size)
+static void untrack(struct stack *s, size_t size)
 {
     pthread_mutex_lock(&trace.lock);
     take_off(&s->bytes, size);
@@ -309,7 +309,7 @@ static void *trace_realloc(void *ctx, void *ptr, size_t new_size)
     if (h == NULL)
         return NULL;
     struct stack *s = stack_here();
-    strike(old.stack, old.size);
+    untrack(old.stack, old.size);
     return finish(h, new_size, s ? s : old.stack);
 }
 
@@ -322,7 +322,7 @@ static void trace_free(void *ctx, void *ptr, size_t size)
     if (ptr == NULL)
         return;
     struct header *h = (struct header *)ptr - 1;
-    strike(h->stack, h->size);
+    untrack(h->stack, h->size);
     free(h);
     errno = saved;
 }

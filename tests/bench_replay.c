@@ -49,7 +49,7 @@ static double replay(const char *trace, PyDataMem_Handler *handler, bool uncheck
     if (reader == NULL)
         stop(trace, why);
     double start = now();
-    if (replay_run(reader, handler, &options, &result) != REPLAY_HOLDS)
+    if (replay_run(reader, handler, &options, &result) != REPLAY_PASSED)
         stop(handler->name, result.violation.text);
     double seconds = now() - start;
     trace_reader_close(reader);

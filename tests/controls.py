@@ -30,7 +30,7 @@ CARRIERS = {"expect_ordinary", "expect_out_of_memory", "expect_to_grow"}
 
 KEEPS = "keeps_"  # mutants of which memory grows
 
-# These spoil many properties, and whose matter they are is left out here.
+# These spoil many properties, and what they are attributed to is left out here.
 LEFT_OUT = [
     ("calloc_does_not_zero", "calloc.zeroed*"),
     ("free_of_null_crashes", "free.null*"),
@@ -138,7 +138,7 @@ def run(name, *filters):
 
 
 def is_answered(properties, id_):
-    """It speaks against the handler, or names one that does."""
+    """It counts against the handler, or names one that does."""
     one = properties.get(id_, {"verdict": "absent"})
     if one["verdict"] == "SKIP" and "caused_by" in one:
         one = properties.get(one["caused_by"], one)

@@ -193,7 +193,7 @@ def everything(tap):
     tap.point(len(rows) == 10 and rows.count("0") == 5, "five of ten had arrays at the end", result)
     tap.point(re.search(r"^frees of NULL: [1-9]\d*; with a size not asked for: [1-9]",
                         result.stdout, re.M), "what NumPy gets wrong is seen", result)
-    tap.point(seconds < 10 * suite.PATIENCE, "in less than ten seconds of work", seconds)
+    tap.point(seconds < 10 * suite.SLOWDOWN, "in less than ten seconds of work", seconds)
     tap.point(picture_side("wave.png") == 768, "the picture is one", picture_side("wave.png"))
     for handler in "aligned arena cache guard hugepage shift_header shm trace".split():
         result = demo("--handler", handler, DEMO_PY, "48", "small.png")
@@ -242,7 +242,7 @@ def interrupted(tap):
                                  preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         begun = child.stdout.readline()
         for _ in range(times):
-            time.sleep(0.5 * suite.PATIENCE)
+            time.sleep(0.5 * suite.SLOWDOWN)
             child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=60)
         result = suite.Result(child.returncode, begun + out, err)

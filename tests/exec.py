@@ -177,7 +177,7 @@ def fail_each(tap):
               "--fail-each of a program that dies of it", result)
 
 
-# Calls malloc by itself, and makes no object: where no more can be mapped, the auditor's books are
+# Calls malloc by itself, and makes no object: where no more can be mapped, the auditor's tables are
 # what cannot grow.  306 is PyDataMem_DefaultHandler, and 128 where the struct's ctx is.
 WITHOUT_BOOKS = """
 import ctypes, resource
@@ -232,7 +232,7 @@ NEP49_EXPORT PyDataMem_Handler nep49_handler = {"fixed", 1, {NULL, m, z, r, f}};
 def without_books(tap):
     """What there is no memory to judge is not passed over in silence."""
     if suite.SANITIZED:
-        tap.skip("a program that no books can be kept of", "sanitizers bear no limit on memory")
+        tap.skip("a program that no track can be kept of", "sanitizers bear no limit on memory")
         return
     with suite.scratch() as folder:
         source = os.path.join(folder, "fixed.c")
@@ -241,8 +241,8 @@ def without_books(tap):
         handler = suite.build(source, os.path.join(folder, "fixed.so"), "-w")
         result = suite.conform("-H", handler, "-q", "--exec", "--", "-c", WITHOUT_BOOKS)
     tap.point(result.code == suite.INCOMPLETE
-              and re.match(r"conform: INCOMPLETE: there was no memory to keep books of \d+ blocks",
-                           result.stderr), "a program that no books can be kept of", result)
+              and re.match(r"conform: INCOMPLETE: there was no memory to keep track of \d+ blocks",
+                           result.stderr), "a program that no track can be kept of", result)
 
 
 def many_lines(tap):

@@ -154,7 +154,7 @@ def complaints(report, when, allowed):
 
 
 def run(ids, handler, seconds=10, **more):
-    report = readers.Report("./" + handler, "--timeout=%d" % (seconds * suite.PATIENCE), "--jobs=2",
+    report = readers.Report("./" + handler, "--timeout=%d" % (seconds * suite.SLOWDOWN), "--jobs=2",
                             *CHOSEN, timeout=AT_MOST, **more)
     wrong = read_all(report, ids)
     time.sleep(0.05)

@@ -66,8 +66,8 @@ NEP49_EXPORT PyDataMem_Handler nep49_handler = {
 # What is printed where it is a part, and how the whole ends when it is left alone.
 COMMANDS = {
     "battery": (["-H", "aligned", "--json=r.json", "--tap=r.tap"], ": INTERRUPTED: a part of "),
-    "battery again": (["-H", "aligned", "--run=malloc.*", "--run=free.*", "--repeat=3",
-                       "--json=r.json"], ": INTERRUPTED: a part of "),
+    "battery repeated": (["-H", "aligned", "--run=malloc.*", "--run=free.*", "--repeat=3",
+                          "--json=r.json"], ": INTERRUPTED: a part of "),
     "memcheck": (["-H", "aligned", "--memcheck", "--run=malloc.one-byte", "--json=r.json"],
                  ": INTERRUPTED: a part of "),
     "exec": (["-H", "aligned", "--exec", "--", "program.py"], "INTERRUPTED: this is a part of"),
@@ -83,7 +83,7 @@ COMMANDS = {
 
 
 def slowness():
-    return max(1, os.getloadavg()[0] / os.cpu_count()) * suite.PATIENCE
+    return max(1, os.getloadavg()[0] / os.cpu_count()) * suite.SLOWDOWN
 
 
 def arrange():
@@ -108,7 +108,7 @@ class End:
             process.send_signal(number)
         sent = time.monotonic()
         try:
-            out, err = process.communicate(timeout=60 * suite.PATIENCE)
+            out, err = process.communicate(timeout=60 * suite.SLOWDOWN)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
@@ -179,7 +179,7 @@ class Aim:
         if whole and as_alone and end.after < 0.25 * slowness():
             return "over"
         if self.mark is not None and all(written) and is_part(
-                end, self.mark, report, self.name == "battery again"):
+                end, self.mark, report, self.name == "battery repeated"):
             return "part"
         if end.code != -end.number or any(written):
             return None

@@ -117,7 +117,7 @@ def ended(process, number):
     """What it printed when it got the signal, or None where it did not end of it."""
     process.send_signal(number)
     try:
-        out, _ = process.communicate(timeout=5 * suite.PATIENCE)
+        out, _ = process.communicate(timeout=5 * suite.SLOWDOWN)
     except subprocess.TimeoutExpired:
         process.kill()
         out, _ = process.communicate()
@@ -166,7 +166,7 @@ def python_hangs(tap):
                            env={"PYTHONPATH": os.path.abspath("site")})
     took = time.monotonic() - begin
     held = result.code == HARNESS_BROKE and "cannot be embedded: it does not come" in result.stderr
-    tap.point(held and took < 10 * suite.PATIENCE, "Python hangs when it starts: %.1f s" % took,
+    tap.point(held and took < 10 * suite.SLOWDOWN, "Python hangs when it starts: %.1f s" % took,
               result)
 
 

@@ -65,7 +65,7 @@ def routes(tap):
 
 
 def told(tap):
-    """A violation says where, and how to see it again, and that shows the same."""
+    """A violation says where, and how to reproduce it, and that does."""
     handler = FAULTY + ":realloc_forgets_the_last_byte"
     result = suite.conform("-H", handler, "--run=profile.numpy-2.5")
     again = re.search(r"conform --handler=\S+ --replay=(\S+)", " ".join(result.stdout.split()))

@@ -52,7 +52,7 @@ def refusals(tap, environment):
 
 
 def bad_of(module, attribute, environment):
-    """The handler properties that speak against it in the whole battery, and the result."""
+    """The handler properties that failed in the whole battery, and the result."""
     place = "python:" + (module if attribute is None else "%s:%s" % (module, attribute))
     result = suite.conform("-H", place, "--json=-", env=environment)
     report = json.loads(result.stdout) if result.stdout.startswith("{") else {"properties": []}

@@ -137,9 +137,9 @@ def other_readers(tap, what, report):
     reads the XML."""
     bad = {"FAIL", "CRASH", "TIMEOUT", "BROK", "INCOMPLETE"}
     bad |= {"WARN"} if report.strict else set()
-    judges = {p["id"]: p["target"] for p in report.json["properties"]}
+    targets = {p["id"]: p["target"] for p in report.json["properties"]}
     should = {p["id"] for p in report.json["properties"] if p["level"] == "SHOULD"}
-    counted = {i: v == "BROK" or (v in bad and judges[i] == "handler"
+    counted = {i: v == "BROK" or (v in bad and targets[i] == "handler"
                                   and (v != "INCOMPLETE" or report.strict or i not in should))
                for i, v, _ in report.verdicts()}
     failed = sum(counted.values())
@@ -148,7 +148,7 @@ def other_readers(tap, what, report):
         total = re.search(r"Tests=(\d+)", proved.stdout)
         told = re.search(r"Failed (\d+)/\d+ subtests", proved.stdout)
         held = (proved.code == 0) == (failed == 0) and int(told.group(1) if told else 0) == failed
-        held = held and total and int(total.group(1)) == len(judges)
+        held = held and total and int(total.group(1)) == len(targets)
         held = held and "Parse errors" not in proved.stdout + proved.stderr
         tap.point(held, "%s: prove counts %d that failed" % (what, failed), proved)
     else:

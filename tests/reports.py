@@ -118,7 +118,7 @@ def members(tap, what, report, name):
     tap.point(held, what + ": each property has all of its members")
 
 
-def again(tap, report):
+def reproduce(tap, report):
     """The command that repeats a failure does repeat it."""
     for each in report.json["properties"]:
         if each["verdict"] == "FAIL":
@@ -248,7 +248,7 @@ def main():
             counts(tap, what, report)
             clean(tap, what, report)
             other_readers(tap, what, report)
-        again(tap, report)
+        reproduce(tap, report)
         stopped_short(tap)
         same_every_time(tap)
         blames_the_owner(tap)

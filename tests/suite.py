@@ -23,7 +23,7 @@ COMPILER = shlex.split(os.environ["CC"])
 FAULTY = os.path.join(BUILD, "handlers", "faulty", ".libs")
 
 SANITIZED = "SANITIZERS" in os.environ  # the build is one with AddressSanitizer
-PATIENCE = 5 if SANITIZED else 1  # how much longer all may take there
+SLOWDOWN = 5 if SANITIZED else 1  # how much longer all may take there
 LONG = "CHECK_LONG" in os.environ  # make check-long: what takes minutes is done as well
 
 VERDICTS = ("PASS", "FAIL", "WARN", "SKIP", "CRASH", "TIMEOUT", "BROK", "INCOMPLETE")
@@ -84,7 +84,7 @@ def decode(data):
 
 def run(command, timeout=120, env=None, **more):
     """Run it to its end.  One that does not end in time has the code "timeout"."""
-    timeout *= PATIENCE
+    timeout *= SLOWDOWN
     environment = dict(os.environ)
     environment.pop("NO_COLOR", None)
     environment.update(env or {})

@@ -123,7 +123,7 @@ START_TEST(owner_alone_fails)
 }
 END_TEST
 
-START_TEST(a_matter_of_another)
+START_TEST(attributed_to_another)
 {
     struct board *board = make_board();
     struct record *other = end(board, QUIET, FAIL, ENDED_IN, &ordinary);
@@ -302,7 +302,7 @@ Suite *suite_attribution(void)
     tcase_add_loop_test(tcase, a_call_has_an_owner, 0, ROWS(kinds));
     tcase_add_loop_test(tcase, null_may_be_wrong, 0, ROWS(nulls));
     tcase_add_loop_test(tcase, owner_alone_fails, 0, 4 * SUSPECTS);
-    tcase_add_loop_test(tcase, a_matter_of_another, 0, 2);
+    tcase_add_loop_test(tcase, attributed_to_another, 0, 2);
     tcase_add_loop_test(tcase, of_two_owners, 0, 2);
     tcase_add_loop_test(tcase, without_the_owner_it_stands, 0, 4);
     tcase_add_loop_test(tcase, other_calls_and_verdicts_stand, 0, 2);

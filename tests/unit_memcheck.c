@@ -147,7 +147,7 @@ static size_t cached(const struct environment *environment, const char *id)
     return count;
 }
 
-START_TEST(cache_is_for_one_world)
+START_TEST(cache_is_for_one_environment)
 {
     struct environment here = {.python = "3.11.7", .numpy = "2.4.6"}, elsewhere = here;
     struct memcheck_errors errors = errors_in(READ "\n" CONDITION INNER "\n");
@@ -182,7 +182,7 @@ Suite *suite_memcheck(void)
     tcase_add_loop_test(tcase, which_are_the_same, 0, ROWS(pairs));
     tcase_add_loop_test(tcase, what_is_an_error, 0, ROWS(logs));
     tcase_add_test(tcase, no_log);
-    tcase_add_test(tcase, cache_is_for_one_world);
+    tcase_add_test(tcase, cache_is_for_one_environment);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -60,7 +60,7 @@ static const char *at(uintptr_t address)
 /* ---- sound handlers ---------------------------------------------------------------------------
  */
 
-/* libc, with books of how many blocks are out, and nothing above a mebibyte. */
+/* libc, with a count of how many blocks are out, and nothing above a mebibyte. */
 static size_t out, freed_with, resized_to; /* and the sizes that free and realloc were given last */
 
 static void *sound_malloc(void *ctx, size_t size)
@@ -156,7 +156,7 @@ START_TEST(sound_handlers_hold)
     for (size_t i = 0; i < sizeof sound / sizeof *sound; i++) {
         out = 0;
         struct replay_result result = replayed(&sound[i], &traces[_i].options);
-        ck_assert_msg(result.outcome == REPLAY_HOLDS, "%s: %s: %s", sound[i].name,
+        ck_assert_msg(result.outcome == REPLAY_PASSED, "%s: %s: %s", sound[i].name,
                       result.violation.property, result.violation.text);
         ck_assert_str_eq(result.warning.property, "");
         ck_assert_uint_eq(result.calls, traces[_i].calls);
@@ -179,7 +179,7 @@ START_TEST(reference_handlers_hold)
     ck_assert_msg(subject_load(&place, &subject, why, sizeof why) == LOAD_DONE, "%s", why);
     ck_assert(history_write(path, HISTORY_ARRAYS, 49, 30000));
     struct replay_result result = replayed(subject.handler, &options);
-    ck_assert_msg(result.outcome == REPLAY_HOLDS, "%s: %s", result.violation.property,
+    ck_assert_msg(result.outcome == REPLAY_PASSED, "%s: %s", result.violation.property,
                   result.violation.text);
     ck_assert_str_eq(result.warning.text, "");
 }
@@ -317,7 +317,7 @@ static void spoiling_free(void *ctx, void *p, size_t size)
     errno = EINVAL;
 }
 
-/* What is broken, on which history, and what the text has to have in it. */
+/* What fails, on which history, and what the text has to have in it. */
 static const struct {
     PyDataMemAllocator allocator;
     enum history_kind kind;
@@ -392,7 +392,7 @@ START_TEST(unchecked_replays_judge_nothing)
         .name = "f", .version = 1, .allocator = {SOUND, .calloc = dirty_calloc}};
     ck_assert(history_write(path, HISTORY_ARRAYS, 49, 30000));
     struct replay_result result = replayed(&handler, &(struct replay_options){.unchecked = true});
-    ck_assert_int_eq(result.outcome, REPLAY_HOLDS);
+    ck_assert_int_eq(result.outcome, REPLAY_PASSED);
     ck_assert_uint_eq(result.calls, 30000);
 }
 END_TEST
@@ -403,7 +403,7 @@ START_TEST(a_broken_should_is_told_once_and_goes_on)
         .name = "e", .version = 1, .allocator = {SOUND, .free = spoiling_free}};
     ck_assert(history_write(path, HISTORY_LOOPS, 49, 5000));
     struct replay_result result = replayed(&handler, &(struct replay_options){0});
-    ck_assert_int_eq(result.outcome, REPLAY_HOLDS);
+    ck_assert_int_eq(result.outcome, REPLAY_PASSED);
     ck_assert_uint_eq(result.calls, 5000);
     ck_assert_str_eq(result.warning.property, "free.keeps-errno");
     ck_assert_ptr_nonnull(strstr(result.warning.text, "errno was 4949 before and is 22"));
@@ -513,7 +513,8 @@ START_TEST(overlaps_are_told)
     }
     ck_assert(trace_close(writer, why, sizeof why));
     struct replay_result result = replayed(&arena_handler, &(struct replay_options){0});
-    ck_assert_int_eq(result.outcome, overlaps[_i].overlapped != 0 ? REPLAY_VIOLATED : REPLAY_HOLDS);
+    ck_assert_int_eq(result.outcome,
+                     overlaps[_i].overlapped != 0 ? REPLAY_VIOLATED : REPLAY_PASSED);
     if (overlaps[_i].overlapped == 0)
         return;
     const char *other = overlaps[_i].overlapped == ANY
@@ -550,7 +551,7 @@ START_TEST(blocks_may_come_again)
     arena_calls = 0;
     memcpy(arena_at, (size_t[]){64, 0, 128, 256, 192, 320, 0}, 7 * sizeof *arena_at);
     struct replay_result result = replayed(&arena_handler, &(struct replay_options){0});
-    ck_assert_msg(result.outcome == REPLAY_HOLDS, "%s", result.violation.text);
+    ck_assert_msg(result.outcome == REPLAY_PASSED, "%s", result.violation.text);
     ck_assert_uint_eq(result.live, 1);
     ck_assert_uint_eq(result.peak_bytes, 384);
 }
@@ -572,7 +573,7 @@ START_TEST(what_was_refused_is_left_out)
     ck_assert(trace_close(writer, why, sizeof why));
     out = 0;
     struct replay_result result = replayed(&sound[0], &(struct replay_options){0});
-    ck_assert_msg(result.outcome == REPLAY_HOLDS, "%s", result.violation.text);
+    ck_assert_msg(result.outcome == REPLAY_PASSED, "%s", result.violation.text);
     ck_assert_uint_eq(result.calls, 6);
     ck_assert_uint_eq(result.refused, 2);
     ck_assert_uint_eq(result.left_out, 2);
@@ -591,7 +592,7 @@ START_TEST(free_is_given_the_recorded_size)
         trace_free(writer, &caller, trace_give(writer, p), sizes[i / 2]);
         ck_assert(trace_close(writer, why, sizeof why));
         struct replay_result result = replayed(&sound[0], &(struct replay_options){0});
-        ck_assert_int_eq(result.outcome, REPLAY_HOLDS);
+        ck_assert_int_eq(result.outcome, REPLAY_PASSED);
         ck_assert_uint_eq(freed_with, sizes[i / 2]);
     }
 }
@@ -614,7 +615,7 @@ START_TEST(what_nobody_has_is_given_back)
     ck_assert(trace_close(writer, why, sizeof why));
     out = 0;
     struct replay_result result = replayed(&sound[0], &(struct replay_options){0});
-    ck_assert_msg(result.outcome == REPLAY_HOLDS, "%s", result.violation.text);
+    ck_assert_msg(result.outcome == REPLAY_PASSED, "%s", result.violation.text);
     ck_assert_uint_eq(result.refused, 0);
     ck_assert_uint_eq(result.left_out, 3); /* two foreign ones, and what realloc(p, 0) freed */
     ck_assert_uint_eq(out, 0);
@@ -633,7 +634,7 @@ START_TEST(what_grew_behind_the_program_shrinks_again)
         ck_assert(trace_close(writer, why, sizeof why));
         out = 0;
         struct replay_result result = replayed(&sound[0], &(struct replay_options){0});
-        ck_assert_msg(result.outcome == REPLAY_HOLDS, "%s", result.violation.text);
+        ck_assert_msg(result.outcome == REPLAY_PASSED, "%s", result.violation.text);
         ck_assert_uint_eq(resized_to, 65536);
         ck_assert_uint_eq(freed_with, i % 2 == 0 ? 65536 : 32768);
         ck_assert_uint_eq(out, 0);
@@ -689,7 +690,7 @@ START_TEST(a_truncated_trace_is_told_and_one_never_closed_holds)
     ck_assert_uint_eq(out, 0);
     ck_assert_int_eq(truncate(path, 16), 0);
     result = replayed(&sound[0], &(struct replay_options){0});
-    ck_assert_int_eq(result.outcome, REPLAY_HOLDS);
+    ck_assert_int_eq(result.outcome, REPLAY_PASSED);
     ck_assert(result.cut);
     ck_assert_ptr_nonnull(strstr(result.wrong, "was not closed"));
 }

@@ -13,7 +13,7 @@
 
 /* What was freed and when, in a ring; what does not fit is left as it is. */
 enum { RING = 1 << 16, DELAY = 20000000 };
-struct errand {
+struct job {
     void *p;
     uint64_t due;
 };
@@ -21,9 +21,9 @@ static struct {
     pthread_mutex_t lock;
     pid_t pid;
     void (*work)(void *p);
-    struct errand at[RING];
+    struct job at[RING];
     size_t first, count;
-} errands = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} jobs = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t now(void)
 {
@@ -32,14 +32,14 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void *run_errands(void *unused)
+static void *run_jobs(void *unused)
 {
     for (;;) {
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-        pthread_mutex_lock(&errands.lock);
-        for (; errands.count > 0 && errands.at[errands.first % RING].due < now(); errands.count--)
-            errands.work(errands.at[errands.first++ % RING].p);
-        pthread_mutex_unlock(&errands.lock);
+        pthread_mutex_lock(&jobs.lock);
+        for (; jobs.count > 0 && jobs.at[jobs.first % RING].due < now(); jobs.count--)
+            jobs.work(jobs.at[jobs.first++ % RING].p);
+        pthread_mutex_unlock(&jobs.lock);
     }
     return unused;
 }
@@ -47,17 +47,17 @@ static void *run_errands(void *unused)
 static void do_later(void (*work)(void *p), void *p)
 {
     pthread_t thread;
-    pthread_mutex_lock(&errands.lock);
-    if (errands.pid != getpid()) {
-        errands.pid = getpid();
-        errands.work = work;
-        errands.count = 0;
-        if (pthread_create(&thread, NULL, run_errands, NULL) == 0)
+    pthread_mutex_lock(&jobs.lock);
+    if (jobs.pid != getpid()) {
+        jobs.pid = getpid();
+        jobs.work = work;
+        jobs.count = 0;
+        if (pthread_create(&thread, NULL, run_jobs, NULL) == 0)
             pthread_detach(thread);
     }
-    if (errands.count < RING)
-        errands.at[(errands.first + errands.count++) % RING] = (struct errand){p, now() + DELAY};
-    pthread_mutex_unlock(&errands.lock);
+    if (jobs.count < RING)
+        jobs.at[(jobs.first + jobs.count++) % RING] = (struct job){p, now() + DELAY};
+    pthread_mutex_unlock(&jobs.lock);
 }
 
 static void poison(void *p)

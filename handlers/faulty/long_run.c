@@ -79,7 +79,7 @@ static void *enter(void *p, size_t size)
     return p;
 }
 /* Takes it out.  Its size, as far as that is known. */
-static size_t strike(void *p)
+static size_t untrack(void *p)
 {
     pthread_mutex_lock(&table.lock);
     size_t *place = p != NULL ? place_of(p, p) : NULL, size = place != NULL ? *place : SMALLEST;
@@ -98,7 +98,7 @@ static void *table_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 static void table_free(void *ctx, void *p, size_t size)
 {
-    strike(p);
+    untrack(p);
     base_free(ctx, p, size);
 }
 static void *table_realloc(void *ctx, void *p, size_t size)
@@ -106,7 +106,7 @@ static void *table_realloc(void *ctx, void *p, size_t size)
     void *moved = base_malloc(ctx, size);
     if (p == NULL || moved == NULL)
         return enter(moved, size);
-    size_t old = strike(p);
+    size_t old = untrack(p);
     old = old < base_size(p) ? old : base_size(p);
     memcpy(moved, p, old < size ? old : size);
     base_free(ctx, p, 0);

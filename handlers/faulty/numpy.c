@@ -270,7 +270,7 @@ static void tracks_what_was_freed_free(void *ctx, void *p, size_t size)
 }
 MUTANT(tracks_what_was_freed, "numpy.tracemalloc", .free = tracks_what_was_freed_free);
 
-/* Keeps its newest blocks out of the books, as if they were its own affair. */
+/* Keeps its newest blocks out of its lists, as if they were its own affair. */
 static void *untracks_others_malloc(void *ctx, size_t size)
 {
     static void *previous;

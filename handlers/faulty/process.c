@@ -108,11 +108,11 @@ struct page_pool {
     bool live[PAGES];
 };
 
-static void pool_map(struct page_pool *pool, int pages, int books)
+static void pool_map(struct page_pool *pool, int pages, int lists)
 {
     int how = PROT_READ | PROT_WRITE;
     pool->pages = mmap(NULL, PAGES * PAGE, how, pages | MAP_ANONYMOUS, -1, 0);
-    pool->free = mmap(NULL, sizeof *pool->free, how, books | MAP_ANONYMOUS, -1, 0);
+    pool->free = mmap(NULL, sizeof *pool->free, how, lists | MAP_ANONYMOUS, -1, 0);
     if (pool->pages == MAP_FAILED || pool->free == MAP_FAILED)
         abort();
 }

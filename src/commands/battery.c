@@ -331,7 +331,7 @@ static void tell_rare_skips(struct coordinator *c)
     }
 }
 
-/* Attributes what is not a property's own matter, and makes sure that nobody was let off. */
+/* Attributes what a property did not fail by itself, and makes sure that nobody was let off. */
 static void settle(struct coordinator *c)
 {
     struct board *board = c->plan.board;

@@ -150,16 +150,16 @@ int exec_run(const struct options *options, char **argv)
     }
     if (WIFSIGNALED(status))
         fprintf(stderr, "conform: the program died of %s\n", child_signal_name(WTERMSIG(status)));
-    if (findings->audit.unbooked > 0)
+    if (findings->audit.untracked > 0)
         fprintf(stderr,
-                "conform: INCOMPLETE: there was no memory to keep books of %zu blocks, which were "
+                "conform: INCOMPLETE: there was no memory to keep track of %zu blocks, which were "
                 "not judged\n",
-                findings->audit.unbooked);
+                findings->audit.untracked);
     if (audit_violations(&findings->audit, BY_HANDLER) > 0)
         return EXIT_NOT_CONFORMANT;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && findings->trace_broke)
         return EXIT_HARNESS_BROKE;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && findings->audit.unbooked > 0)
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && findings->audit.untracked > 0)
         return EXIT_INCOMPLETE;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -42,8 +42,8 @@ static const char *judge_run(const struct findings *findings, int status, size_t
                     sigabbrev_np(WTERMSIG(status)));
     if (lost->times > 0)
         return text("with request %zu refused %s", nth, lost->text);
-    if (findings->audit.unbooked > 0)
-        return text("with request %zu refused there was no memory to keep books of all blocks",
+    if (findings->audit.untracked > 0)
+        return text("with request %zu refused there was no memory to keep track of all blocks",
                     nth);
     if (findings->uncaught && !findings->memory_error)
         return text("with request %zu refused it ended by an exception that is no MemoryError",

@@ -76,7 +76,7 @@ static enum exit_code conclude(const struct options *options, const struct repla
     if (result->cut && !options->quiet)
         printf("%s\n", text_safe(result->wrong));
     switch (result->outcome) {
-    case REPLAY_HOLDS:
+    case REPLAY_PASSED:
         return EXIT_CONFORMANT;
     case REPLAY_VIOLATED:
         return EXIT_NOT_CONFORMANT;
@@ -86,7 +86,7 @@ static enum exit_code conclude(const struct options *options, const struct repla
     case REPLAY_UNDER_WAY: /* told before */
         break;
     }
-    leave_with(EXIT_HARNESS_BROKE, "out of memory for the books of the replay");
+    leave_with(EXIT_HARNESS_BROKE, "out of memory for the tables of the replay");
 }
 
 /* What the replaying process is doing, as seen from outside. */

@@ -24,8 +24,8 @@ size_t alignment_of(const void *p)
     return (size_t)((uintptr_t)p & -(uintptr_t)p);
 }
 
-_Noreturn void pattern_broken_at(int line, const void *p, size_t at, size_t size, uint64_t number,
-                                 const char *when)
+_Noreturn void pattern_fail_at(int line, const void *p, size_t at, size_t size, uint64_t number,
+                               const char *when)
 {
     fail_at(line,
             text("byte %zu of %zu to be 0x%02x as it was written, %s", at, size,
@@ -99,7 +99,7 @@ static _Noreturn void block_broken_at(int line, const struct blocks *blocks, con
 {
     const struct block *twin = twin_of(blocks, b, at);
     if (twin == NULL)
-        pattern_broken_at(line, b->p, at, b->size, b->number, when);
+        pattern_fail_at(line, b->p, at, b->size, b->number, when);
     attribute_to("malloc.disjoint", &(struct call){.function = OUTSIDE});
     fail_at(line, text("%zu live blocks not to share memory, %s", blocks->count, when),
             "byte %zu of %zu bytes at %p is what was written into %zu bytes at %p", at, b->size,

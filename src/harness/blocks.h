@@ -24,26 +24,26 @@ static inline void pattern_fill(void *p, size_t size, uint64_t number)
     pattern_fill_range(p, 0, size, number);
 }
 
-/* broken where the first `size` bytes at p are not the pattern of block `number`; `when` says
+/* Fails where the first `size` bytes at p are not the pattern of block `number`; `when` says
  * after what. */
 #define expect_pattern(p, size, number, ...)                                                       \
     do {                                                                                           \
         size_t at_ = pattern_mismatch(p, size, number);                                            \
         if (at_ != (size))                                                                         \
-            pattern_broken_at(__LINE__, p, at_, size, number, text(__VA_ARGS__));                  \
+            pattern_fail_at(__LINE__, p, at_, size, number, text(__VA_ARGS__));                    \
     } while (0)
-_Noreturn void pattern_broken_at(int line, const void *p, size_t at, size_t size, uint64_t number,
-                                 const char *when);
+_Noreturn void pattern_fail_at(int line, const void *p, size_t at, size_t size, uint64_t number,
+                               const char *when);
 
 /* The same of its samples. */
 #define expect_samples(p, size, number, ...)                                                       \
     do {                                                                                           \
         size_t at_ = sample_mismatch(p, size, number);                                             \
         if (at_ != (size))                                                                         \
-            pattern_broken_at(__LINE__, p, at_, size, number, text(__VA_ARGS__));                  \
+            pattern_fail_at(__LINE__, p, at_, size, number, text(__VA_ARGS__));                    \
     } while (0)
 
-/* broken where one of `size` bytes is not zero. */
+/* Fails where one of `size` bytes is not zero. */
 #define expect_zero(p, size, ...)                                                                  \
     do {                                                                                           \
         size_t at_ = first_nonzero(p, size);                                                       \
@@ -65,7 +65,7 @@ enum { SAMPLE_PAGES = 2048 };
 /* The offset of the first byte that is not 0, or size. */
 size_t first_nonzero(const void *p, size_t size);
 
-/* broken where p is not aligned for a block of `size` bytes, see required_alignment; the text
+/* Fails where p is not aligned for a block of `size` bytes, see required_alignment; the text
  * says what made it, as in "malloc(17)". */
 #define expect_aligned(p, size, ...)                                                               \
     do {                                                                                           \
@@ -93,10 +93,10 @@ struct blocks {
 size_t blocks_add(struct blocks *blocks, void *p, size_t size);
 /* Keeps it as it is; the pattern of its number is then to be written. */
 size_t blocks_add_unwritten(struct blocks *blocks, void *p, size_t size);
-/* broken where any block's contents are not what was written. */
+/* Fails where any block's contents are not what was written. */
 #define blocks_verify(blocks, ...) blocks_verify_at(__LINE__, blocks, text(__VA_ARGS__))
 void blocks_verify_at(int line, const struct blocks *blocks, const char *when);
-/* broken where two of them overlap. */
+/* Fails where two of them overlap. */
 #define blocks_expect_disjoint(blocks) blocks_expect_disjoint_at(__LINE__, blocks)
 void blocks_expect_disjoint_at(int line, const struct blocks *blocks);
 /* The same of large blocks, of which samples alone were written (with the number of each). */
@@ -112,7 +112,7 @@ void blocks_free_all(struct blocks *blocks);
 size_t blocks_add_large(struct blocks *blocks, void *p, size_t size);
 
 /* The largest block to try: 64 MiB, of which two fit here, or 2 where memory is scarce or a checker
- * keeps books of each byte. */
+ * keeps track of each byte. */
 size_t largest_to_try(void);
 
 /* Small blocks of many sizes (1 to 4096), for properties that want company for the block

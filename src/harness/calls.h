@@ -23,7 +23,7 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size);
 void handler_free(PyDataMem_Handler *handler, void *p, size_t size);
 
 /* Likewise, where NULL would leave nothing to test: a refusal of up to 1 MiB with little
- * else live is broken; a refusal of more is the subject's right, and SKIPs with that reason. */
+ * else live fails; a refusal of more is the subject's right, and SKIPs with that reason. */
 void *must_malloc(size_t size);
 void *must_calloc(size_t nelem, size_t elsize);
 void *must_realloc(void *p, size_t size);

@@ -25,7 +25,7 @@ const struct subject_place *subject_place(void);
 /* Its claims, with those that cannot be read left out. */
 struct claims subject_claims(void);
 
-/* Only in FIXTURE_UNLOADED and FIXTURE_FRESH: load the subject now.  It is broken where that fails.
+/* Only in FIXTURE_UNLOADED and FIXTURE_FRESH: load the subject now.  It fails where that does.
  */
 void subject_load_now(void);
 
@@ -33,7 +33,7 @@ void subject_load_now(void);
 void start_python_now(void);
 
 /* Calls `function` of conformance/MODULE.py without arguments, GIL held.  Where it raises, the
- * property is broken: it expected NumPy to work as it does with its default handler. */
+ * property fails: it expected NumPy to work as it does with its default handler. */
 void python_call(const char *module, const char *function);
 
 /* ---- for the worker, which runs properties ---------------------------------------------- */

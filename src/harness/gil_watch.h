@@ -5,7 +5,7 @@
 #ifndef CONFORM_GIL_WATCH_H
 #define CONFORM_GIL_WATCH_H
 
-/* From now on the property is broken where the subject, in a call that drive.h makes, calls
+/* From now on the property fails where the subject, in a call that drive.h makes, calls
  * PyMem_* or PyObject_* memory functions in a thread that does not hold the GIL.  It would go
  * unnoticed most of the time.  Called with the GIL held, once. */
 void gil_watch(void);

@@ -17,7 +17,7 @@
  * Where memory cannot be measured (memcheck, the sanitizers) some cycles are all. */
 const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data);
 
-/* The property is broken where the cycle grows: "memory to stop growing while `what`".  Not where
+/* Fails where the cycle grows: "memory to stop growing while `what`".  Not where
  * `control`, the same but for what the property is about, grows as well: then it SKIPs. */
 #define expect_no_growth(cycles, cycle, control, data, what)                                       \
     expect_no_growth_at(__LINE__, cycles, cycle, control, data, what)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* Tries calls of all four functions, each stopped at one of its instructions after the other, for
- * some 50 milliseconds; broken where a block is then not what it should be.  With `hands_over` the
+ * some 50 milliseconds; fails where a block is then not what it should be.  With `hands_over` the
  * threads resize and free each other's blocks, else only their own.  Runs in a process of its own.
  * Does nothing where a call cannot be stopped (breakpoint.h), under memcheck and the sanitizers. */
 void interleave(bool hands_over);

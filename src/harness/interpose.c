@@ -40,24 +40,24 @@ static struct {
     struct interpose_counts counts;
     struct taken *table;
     size_t used;
-} books = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} live = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct interpose_counts interpose_counts(void)
 {
-    pthread_mutex_lock(&books.lock);
-    struct interpose_counts counts = books.counts;
-    pthread_mutex_unlock(&books.lock);
+    pthread_mutex_lock(&live.lock);
+    struct interpose_counts counts = live.counts;
+    pthread_mutex_unlock(&live.lock);
     return counts;
 }
 
 void interpose_refuse(size_t nth, bool keep_failing)
 {
-    pthread_mutex_lock(&books.lock);
-    books.nth = nth;
-    books.keep_failing = keep_failing;
-    books.counts.requests = 0;
-    books.counts.refused = 0;
-    pthread_mutex_unlock(&books.lock);
+    pthread_mutex_lock(&live.lock);
+    live.nth = nth;
+    live.keep_failing = keep_failing;
+    live.counts.requests = 0;
+    live.counts.refused = 0;
+    pthread_mutex_unlock(&live.lock);
 }
 
 static void *kernel_map(void *address, size_t length, int protection, int flags, int fd,
@@ -68,19 +68,19 @@ static void *kernel_map(void *address, size_t length, int protection, int flags,
 
 void interpose_watch(void)
 {
-    if (books.table == NULL) {
-        void *table = kernel_map(NULL, SLOTS * sizeof *books.table, PROT_READ | PROT_WRITE,
+    if (live.table == NULL) {
+        void *table = kernel_map(NULL, SLOTS * sizeof *live.table, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        books.table = table != MAP_FAILED ? table : NULL;
-        books.counts.left_out = books.table == NULL;
+        live.table = table != MAP_FAILED ? table : NULL;
+        live.counts.left_out = live.table == NULL;
     }
     interpose_refuse(0, false);
-    books.watching = true;
+    live.watching = true;
 }
 
 #if defined(__GLIBC__) && !CONFORM_SANITIZED
 
-/* ---- the books, under the lock ---------------------------------------------------------- */
+/* ---- the table, under the lock ---------------------------------------------------------- */
 
 static size_t first_slot(uintptr_t address)
 {
@@ -90,10 +90,10 @@ static size_t first_slot(uintptr_t address)
 /* Its place in the table, or NULL. */
 static struct taken *find_taken(uintptr_t address)
 {
-    if (books.table == NULL)
+    if (live.table == NULL)
         return NULL;
     for (size_t at = first_slot(address);; at++) {
-        struct taken *slot = &books.table[at % SLOTS];
+        struct taken *slot = &live.table[at % SLOTS];
         if (slot->address == address || slot->address == UNUSED_SLOT)
             return slot->address == address ? slot : NULL;
     }
@@ -101,37 +101,37 @@ static struct taken *find_taken(uintptr_t address)
 
 static void enter_taken(void *p, size_t size, bool mapped)
 {
-    if (books.table == NULL)
+    if (live.table == NULL)
         return;
-    if (books.used > SLOTS / 2) {
-        books.counts.left_out++; /* and is not missed: the books then say less than there is */
+    if (live.used > SLOTS / 2) {
+        live.counts.left_out++; /* and is not missed: the table then has less than there is */
         return;
     }
     size_t at = first_slot((uintptr_t)p);
-    while (books.table[at % SLOTS].address != UNUSED_SLOT)
+    while (live.table[at % SLOTS].address != UNUSED_SLOT)
         at++;
-    books.used++;
-    books.table[at % SLOTS] = (struct taken){(uintptr_t)p, size, mapped};
-    books.counts.blocks += !mapped;
-    books.counts.bytes += size;
+    live.used++;
+    live.table[at % SLOTS] = (struct taken){(uintptr_t)p, size, mapped};
+    live.counts.blocks += !mapped;
+    live.counts.bytes += size;
 }
 
 /* What stands behind it moves up to where it would be found, so that no gap is left and none has
  * to be kept in mind. */
 static void untrack(struct taken *slot)
 {
-    books.counts.blocks -= !slot->mapped;
-    books.counts.bytes -= slot->size;
-    books.used--;
-    size_t gap = (size_t)(slot - books.table);
-    for (size_t at = gap + 1; books.table[at % SLOTS].address != UNUSED_SLOT; at++) {
-        size_t way = (at - first_slot(books.table[at % SLOTS].address)) % SLOTS;
+    live.counts.blocks -= !slot->mapped;
+    live.counts.bytes -= slot->size;
+    live.used--;
+    size_t gap = (size_t)(slot - live.table);
+    for (size_t at = gap + 1; live.table[at % SLOTS].address != UNUSED_SLOT; at++) {
+        size_t way = (at - first_slot(live.table[at % SLOTS].address)) % SLOTS;
         if (way < (at - gap) % SLOTS)
             continue; /* it would not be found there */
-        books.table[gap % SLOTS] = books.table[at % SLOTS];
+        live.table[gap % SLOTS] = live.table[at % SLOTS];
         gap = at;
     }
-    books.table[gap % SLOTS] = (struct taken){.address = UNUSED_SLOT};
+    live.table[gap % SLOTS] = (struct taken){.address = UNUSED_SLOT};
 }
 
 static void untrack_taken(void *p)
@@ -154,9 +154,9 @@ static void untrack_part(struct taken *slot, uintptr_t from, uintptr_t to)
 
 bool interpose_holds(const void *p)
 {
-    pthread_mutex_lock(&books.lock);
+    pthread_mutex_lock(&live.lock);
     bool held = find_taken((uintptr_t)p) != NULL;
-    pthread_mutex_unlock(&books.lock);
+    pthread_mutex_unlock(&live.lock);
     return held;
 }
 
@@ -167,8 +167,8 @@ static void untrack_range(uintptr_t from, size_t length)
         untrack(whole);
         return;
     }
-    for (size_t i = 0; books.table != NULL && i < SLOTS;) {
-        struct taken *slot = &books.table[i];
+    for (size_t i = 0; live.table != NULL && i < SLOTS;) {
+        struct taken *slot = &live.table[i];
         if (slot->mapped && slot->address < from + length && slot->address + slot->size > from)
             untrack_part(slot, from, from + length); /* and another moves up to here */
         else
@@ -180,15 +180,15 @@ static void untrack_range(uintptr_t from, size_t length)
 
 static bool is_watched(void)
 {
-    return interpose_depth > 0 && books.watching;
+    return interpose_depth > 0 && live.watching;
 }
 
-/* Whether the books have to be kept while addresses change hands: the lock is then held. */
+/* Whether the table has to be kept while addresses change hands: the lock is then held. */
 static bool keep_books(void)
 {
-    bool kept = books.watching;
+    bool kept = live.watching;
     if (kept)
-        pthread_mutex_lock(&books.lock);
+        pthread_mutex_lock(&live.lock);
     return kept;
 }
 
@@ -197,12 +197,12 @@ static bool refuses(void)
 {
     if (!is_watched())
         return false;
-    pthread_mutex_lock(&books.lock);
-    size_t request = ++books.counts.requests;
+    pthread_mutex_lock(&live.lock);
+    size_t request = ++live.counts.requests;
     bool refused =
-        books.nth != 0 && (request == books.nth || (books.keep_failing && request > books.nth));
-    books.counts.refused += refused;
-    pthread_mutex_unlock(&books.lock);
+        live.nth != 0 && (request == live.nth || (live.keep_failing && request > live.nth));
+    live.counts.refused += refused;
+    pthread_mutex_unlock(&live.lock);
     if (refused)
         errno = ENOMEM;
     if (refused && interpose_trouble != NULL)
@@ -213,19 +213,19 @@ static bool refuses(void)
 static void *took(void *p, size_t size, bool mapped)
 {
     if (p != NULL && p != MAP_FAILED && is_watched()) {
-        pthread_mutex_lock(&books.lock);
+        pthread_mutex_lock(&live.lock);
         enter_taken(p, size, mapped);
-        pthread_mutex_unlock(&books.lock);
+        pthread_mutex_unlock(&live.lock);
     }
     return p;
 }
 
 static void gives_back(void *p)
 {
-    if (p != NULL && books.watching) { /* on any thread: a handler may have one that frees */
-        pthread_mutex_lock(&books.lock);
+    if (p != NULL && live.watching) { /* on any thread: a handler may have one that frees */
+        pthread_mutex_lock(&live.lock);
         untrack_taken(p);
-        pthread_mutex_unlock(&books.lock);
+        pthread_mutex_unlock(&live.lock);
     }
 }
 
@@ -260,7 +260,7 @@ void *realloc(void *p, size_t size)
         untrack_taken(p);
     if (moved != NULL && is_watched())
         enter_taken(moved, size, false);
-    pthread_mutex_unlock(&books.lock);
+    pthread_mutex_unlock(&live.lock);
     return moved;
 }
 
@@ -317,7 +317,7 @@ void *mmap(void *address, size_t length, int protection, int flags, int fd, off_
     if (kept && map != MAP_FAILED && is_watched())
         enter_taken(map, length, true);
     if (kept)
-        pthread_mutex_unlock(&books.lock);
+        pthread_mutex_unlock(&live.lock);
     return map;
 }
 
@@ -333,7 +333,7 @@ int munmap(void *address, size_t length)
     if (kept && result == 0)
         untrack_range((uintptr_t)address, length);
     if (kept)
-        pthread_mutex_unlock(&books.lock);
+        pthread_mutex_unlock(&live.lock);
     return result;
 }
 
@@ -354,7 +354,7 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
         enter_taken(moved, new_length, true);
     }
     if (kept)
-        pthread_mutex_unlock(&books.lock);
+        pthread_mutex_unlock(&live.lock);
     return moved;
 }
 
@@ -363,9 +363,9 @@ int madvise(void *address, size_t length, int advice)
 {
     bool refused = false;
     if (is_watched()) {
-        pthread_mutex_lock(&books.lock);
-        refused = books.nth != 0 && books.keep_failing && books.counts.refused > 0;
-        pthread_mutex_unlock(&books.lock);
+        pthread_mutex_lock(&live.lock);
+        refused = live.nth != 0 && live.keep_failing && live.counts.refused > 0;
+        pthread_mutex_unlock(&live.lock);
     }
     if (refused) {
         errno = ENOMEM;
@@ -397,14 +397,14 @@ bool interpose_works(void)
     /* through pointers that the compiler has to believe in: a pair it sees through it leaves out */
     void *(*volatile take)(size_t) = malloc;
     void (*volatile give)(void *) = free;
-    bool was_watching = books.watching;
-    size_t before = books.counts.requests;
-    books.watching = true;
+    bool was_watching = live.watching;
+    size_t before = live.counts.requests;
+    live.watching = true;
     interpose_enter();
     give(take(1));
     interpose_leave();
-    books.watching = was_watching;
-    bool seen = books.counts.requests != before;
-    books.counts.requests = before;
+    live.watching = was_watching;
+    bool seen = live.counts.requests != before;
+    live.counts.requests = before;
     return seen;
 }

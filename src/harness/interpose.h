@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Between a subject and libc: this program defines malloc and its kin, mmap and its kin itself, so
- * that what a subject asks for from inside one of its four functions can be counted, kept books
+ * that what a subject asks for from inside one of its four functions can be counted, tracked
  * of, and refused.  Calls from anywhere else go straight through.
  *
  * It does not see a subject that is linked with -Bsymbolic or statically, makes system calls by
@@ -37,7 +37,7 @@ static inline void interpose_leave(void)
  * NULL where nobody asks. */
 extern _Thread_local int *interpose_trouble;
 
-/* From now on requests are counted and books are kept of what was taken and not given back. */
+/* From now on requests are counted, and tracked what was taken and not given back. */
 void interpose_watch(void);
 
 /* The nth request from now on (1: the next one) is refused with ENOMEM, and with `keep_failing`
@@ -49,7 +49,7 @@ struct interpose_counts {
     size_t refused;  /* of them */
     size_t blocks;   /* taken from malloc and its kin since interpose_watch, and not given back */
     size_t bytes;    /* in them, and in what was mapped and not unmapped */
-    size_t left_out; /* of these two, because the books were full */
+    size_t left_out; /* of these two, because the table was full */
 };
 struct interpose_counts interpose_counts(void);
 

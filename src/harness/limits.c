@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Chance, time and memory.
+ * Random numbers, time and memory.
  */
 #include "harness/limits.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a property may take: chance, memory and time.
+ * What a property may take: random numbers, memory and time.
  */
 #ifndef CONFORM_LIMITS_H
 #define CONFORM_LIMITS_H

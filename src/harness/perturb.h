@@ -3,8 +3,8 @@
  * Making threads meet: on a busy machine, or on one core, those of a short test run one after the
  * other, and two of them are inside the subject at once by rare chance only.
  */
-#ifndef CONFORM_JOSTLE_H
-#define CONFORM_JOSTLE_H
+#ifndef CONFORM_PERTURB_H
+#define CONFORM_PERTURB_H
 
 #include <stddef.h>
 

@@ -13,7 +13,7 @@
  * where so many cannot be started, for more than a few. */
 void in_threads(size_t count, void (*body)(void *), void *data, size_t element);
 
-/* Runs `body` in a child process and waits for it.  What it finds broken, skips or crashes on
+/* Runs `body` in a child process and waits for it.  What fails, skips or crashes in it
  * becomes this property's verdict; where it passes or returns, this returns. */
 void in_child(void (*body)(void *data), void *data);
 
@@ -41,7 +41,7 @@ bool child_survives(void (*body)(void *data), void *data);
 bool program_survives(void (*body)(void *data), void *data);
 
 /* Runs `body`, which is all that the property does but for what it is about, in a child process.
- * What is broken there, crashes or hangs is a defect of another kind: whichever property finds that
+ * What fails there, crashes or hangs is a defect of another kind: whichever property finds that
  * answers for it, and this one does where nobody else does.  `when` says without what it is. */
 void control_run(void (*body)(void *data), void *data, const char *when);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * _conform, the built-in module through which the .py files of the battery end their property and
- * reach what Python cannot: NumPy's handler API, the recorders' books, and arrays whose memory was
+ * reach what Python cannot: NumPy's handler API, the recorders' tables, and arrays whose memory was
  * made outside NumPy.
  */
 #define CONFORM_WANTS_PYTHON_API
@@ -92,7 +92,7 @@ static PyObject *module_time_is_up(PyObject *self, PyObject *none)
     return PyBool_FromLong(time_is_up());
 }
 
-static PyObject *module_is_slow(PyObject *self, PyObject *none)
+static PyObject *module_is_instrumented(PyObject *self, PyObject *none)
 {
     (void)self, (void)none;
     return PyBool_FromLong(is_instrumented());
@@ -265,7 +265,7 @@ static PyObject *module_subject_name(PyObject *self, PyObject *none)
                                 NULL);
 }
 
-/* ---- books --------------------------------------------------------------------------------- */
+/* ---- live blocks --------------------------------------------------------------------------- */
 
 static PyObject *module_owner(PyObject *self, PyObject *array)
 {
@@ -286,7 +286,7 @@ static PyObject *module_counts(PyObject *self, PyObject *capsule)
         return NULL;
     struct recorder_counts c = recorder_counts(recorder);
     if (c.incomplete)
-        harness_broke("there was no memory for the books of %s", recorder_name(recorder));
+        harness_broke("there was no memory for the live blocks of %s", recorder_name(recorder));
     return Py_BuildValue("{sn,sn,sn,sn,sn,sn,sn,sn}", "malloc", c.malloc_calls, "calloc",
                          c.calloc_calls, "realloc", c.realloc_calls, "free", c.free_calls,
                          "refused", c.refused, "live_blocks", c.live_blocks, "live_bytes",
@@ -476,7 +476,7 @@ static PyMethodDef methods[] = {
      "capsule_array(n): n bytes of malloc's, owned by a capsule that is the array's base."},
     {"capsules_released", module_capsules_released, METH_NOARGS,
      "How often the destructor of such a capsule has run."},
-    {"counts", module_counts, METH_O, "counts(handler): its books, as a dict."},
+    {"counts", module_counts, METH_O, "counts(handler): what it has counted, as a dict."},
     {"drop", module_drop, METH_O,
      "drop(list): empties the list, and watches meanwhile what goes to libc's free."},
     {"get_handler", module_get_handler, METH_NOARGS, "The capsule in force."},
@@ -485,23 +485,22 @@ static PyMethodDef methods[] = {
     {"is_freed", module_is_freed, METH_O,
      "is_freed(address): drop() saw a buffer of owndata_array or capsule_array go to libc's free; "
      "None where that cannot be seen."},
-    {"is_instrumented", module_is_slow, METH_NOARGS, "True under memcheck or a sanitizer."},
-    {"live", module_live, METH_O, "live(handler): (address, size) of each block in its books."},
+    {"is_instrumented", module_is_instrumented, METH_NOARGS, "True under memcheck or a sanitizer."},
+    {"live", module_live, METH_O, "live(handler): (address, size) of each live block of its."},
     {"make_immortal", module_make_immortal, METH_O,
      "make_immortal(object): one reference more, which nobody gives back."},
     {"new_array", module_new_array, METH_VARARGS,
      "new_array(n, dtype): as C code makes one, objects being NULL pointers."},
     {"new_handler", module_new_handler, METH_VARARGS,
-     "new_handler(name=None, plain=False): a capsule around a new recorder before a injector "
-     "before "
-     "the subject, or before nothing but libc."},
+     "new_handler(name=None, plain=False): a capsule around a new recorder before a fault "
+     "injector before the subject, or before nothing but libc."},
     {"notes", module_notes, METH_O,
      "notes(handler): (kind, line, size said, size asked for) of each thing that should not have "
      "come to it."},
     {"owndata_array", module_owndata_array, METH_O,
      "owndata_array(n): n bytes of malloc's, OWNDATA set by hand, and no handler."},
     {"owner", module_owner, METH_O,
-     "owner(array): the name of the handler in whose books its data is live, or None."},
+     "owner(array): the name of the handler whose live block its data is, or None."},
     {"pattern", module_pattern, METH_VARARGS,
      "pattern(size, number): what block `number` is filled with, as bytes."},
     {"refuse", module_refuse, METH_VARARGS,
@@ -517,17 +516,17 @@ static PyMethodDef methods[] = {
     {"set_handler", module_set_handler, METH_O,
      "set_handler(capsule or None): PyDataMem_SetHandler; returns the previous capsule."},
     {"control", module_control, METH_O,
-     "control(when): from now on what is found broken is a SKIP, or with None no longer."},
+     "control(when): from now on what fails is a SKIP, or with None no longer."},
     {"skip", module_skip, METH_VARARGS, "skip(reason): it cannot be tested here."},
     {"spoiled_handler", module_spoiled_handler, METH_O,
      "spoiled_handler(defect): a capsule around a struct with that defect, to be put in force and "
      "out again with no array made between."},
     {"stopped_short", module_stopped_short, METH_VARARGS,
-     "stopped_short(reason): INCOMPLETE, where nothing is found broken."},
+     "stopped_short(reason): INCOMPLETE, where nothing fails."},
     {"time_is_up", module_time_is_up, METH_NOARGS, "Whether half of the property's time is over."},
     {"step", module_step, METH_VARARGS, "step(words): what comes next, for a crash report."},
     {"survives", module_survives, METH_O,
-     "survives(function): whether it returns, and finds nothing broken, in a child process."},
+     "survives(function): whether it returns, and nothing fails, in a child process."},
     {"subject_name", module_subject_name, METH_NOARGS, "The name in the subject's struct."},
     {NULL, NULL, 0, NULL},
 };

@@ -24,8 +24,8 @@ _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
             fail_at(__LINE__, expected, __VA_ARGS__);                                              \
     } while (0)
 
-/* What is found broken from now on is what the property `id` is about, and came of `call`: where
- * that property is broken as well, or one about such calls, it says so, and this one is a SKIP. */
+/* What fails from now on is what the property `id` is about, and came of `call`: where
+ * that property fails as well, or one about such calls, it says so, and this one is a SKIP. */
 void attribute_to(const char *id, const struct call *call);
 
 /* It cannot be tested on this subject or this machine, for that reason. */
@@ -35,10 +35,10 @@ _Noreturn void skip(const char *reason, ...) __attribute__((format(printf, 1, 2)
 _Noreturn void harness_broke(const char *what, ...) __attribute__((format(printf, 1, 2)));
 
 /* What it is about is not tried to its end, for that reason.  The property goes on; where nothing
- * is found broken it is INCOMPLETE, and not PASS. */
+ * has failed it is INCOMPLETE, and not PASS. */
 void stopped_short(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
-/* It holds.  Reaching the end of a property's code says the same. */
+/* It passes.  Reaching the end of a property's code says the same. */
 _Noreturn void pass(void);
 
 /* Says what comes next, for the report of a crash or a hang outside the subject. */

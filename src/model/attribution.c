@@ -163,7 +163,7 @@ static bool is_open(const struct round *round, size_t i)
     return round->cause[i] == 0 && speaks_against(record_of(round, i)->verdict);
 }
 
-/* Whether it has found broken what it is about: no other call, and no control, was the reason. */
+/* Whether it has failed by itself: no other call, and no control, was the reason. */
 static bool is_sure(const struct round *round, size_t i)
 {
     const char *id = round->properties[i]->id;
@@ -193,7 +193,7 @@ static void attribute_to_id(struct round *round, size_t i, const char *id)
     }
 }
 
-/* To the properties that are about such calls, where they are found broken. */
+/* To the properties that are about such calls, where they failed. */
 static void attribute_to_owners(struct round *round, size_t i)
 {
     const struct record *record = record_of(round, i);
@@ -256,8 +256,8 @@ static bool share_a_reason(const struct round *round, size_t i, size_t k)
     return shared;
 }
 
-/* Where nobody whose matter it is has found it broken, because that one was left out, say, one of
- * those that met it keeps the verdict: the first. */
+/* Where nobody that it could be attributed to has failed, because that one was left out, say, one
+ * of those that met it keeps the verdict: the first. */
 static void attribute_to_first(struct round *round, size_t i)
 {
     for (size_t k = 0; k < i && is_open(round, i) && !is_sure(round, i); k++) {

@@ -19,8 +19,8 @@
 enum verdict {
     VERDICT_NONE, /* not yet: never in a report */
     PASS,
-    FAIL,       /* a MUST is broken */
-    WARN,       /* a SHOULD is broken */
+    FAIL,       /* a MUST failed */
+    WARN,       /* a SHOULD failed */
     SKIP,       /* with a reason */
     CRASH,      /* the process died, by a signal or by an exit of its own */
     TIMEOUT,    /* it did not end in time */
@@ -57,7 +57,7 @@ enum record_state {
     RECORD_ENDED, /* the property reached its end, and its verdict is here */
 };
 
-/* The calls that may have broken a property, whatever it was about. */
+/* The calls by which a property may have failed, whatever it was about. */
 enum suspect {
     ENDED_IN,       /* where a process was when it ended */
     RETURNED_WRONG, /* the first that returned NULL and may not, or a block that is not zero */

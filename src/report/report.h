@@ -50,7 +50,7 @@ const char *run_start_with(const struct run *run);
 /* True where the battery was run as a whole, and not what --run and --skip left of it. */
 bool run_is_whole(const struct run *run);
 
-/* True where the verdict speaks against the handler: what a report has to explain. */
+/* True where the verdict counts against the handler: what a report has to explain. */
 bool verdict_is_bad(enum verdict verdict);
 
 /* Whether property i is INCOMPLETE in a way that leaves open whether the handler is conformant: a

@@ -34,20 +34,20 @@ static void print_point(FILE *file, const struct run *run, size_t i)
 {
     const struct property *property = run->properties[i];
     const struct record *record = run->records[i];
-    bool holds = record->verdict == PASS || record->verdict == SKIP;
-    fprintf(file, "%s %zu - %s", holds ? "ok" : "not ok", i + 1, property->id);
+    bool passed = record->verdict == PASS || record->verdict == SKIP;
+    fprintf(file, "%s %zu - %s", passed ? "ok" : "not ok", i + 1, property->id);
     if (record->verdict == SKIP) {
         fputs(" # SKIP ", file);
         print_escaped(file, record_seen(record));
-    } else if (property->target == TARGET_RUNTIME && !holds && record->verdict != BROK) {
+    } else if (property->target == TARGET_RUNTIME && !passed && record->verdict != BROK) {
         fputs(" # TODO it is NumPy's, not the handler's", file);
     } else if (record->verdict == WARN && !run->options->strict) {
-        fputs(" # TODO a SHOULD is broken", file);
+        fputs(" # TODO a SHOULD failed", file);
     } else if (record->verdict == INCOMPLETE && !incompleteness_counts(run, i)) {
         fputs(" # TODO a SHOULD was not tried to its end", file);
     }
     fputc('\n', file);
-    if (holds)
+    if (passed)
         return;
     fputs("  ---\n", file);
     print_yaml(file, "verdict", verdict_name(record->verdict));

@@ -18,7 +18,7 @@ struct memcheck_case {
     const struct record *(*run_control)(void);
 };
 
-/* The errors break a property that holds otherwise, and explain one that crashed: the verdict, with
+/* The errors fail a property that passes otherwise, and explain one that crashed: the verdict, with
  * what goes with it in the record. */
 enum verdict memcheck_judge(const struct memcheck_case *property, struct record *record,
                             enum verdict verdict);

@@ -142,21 +142,21 @@ static void clear_progress(const struct scheduler *s)
  * those that still run. */
 static size_t watch(struct scheduler *s)
 {
-    struct pollfd bells[MOST_WORKERS];
+    struct pollfd wakeups[MOST_WORKERS];
     size_t count = 0;
     for (size_t i = 0; i < s->jobs; i++) {
         if (s->workers[i].pid != 0)
-            bells[count++] = (struct pollfd){.fd = s->workers[i].wakeup, .events = POLLIN};
+            wakeups[count++] = (struct pollfd){.fd = s->workers[i].wakeup, .events = POLLIN};
     }
-    poll(bells, count, 200);
+    poll(wakeups, count, 200);
     show_progress(s);
     size_t running = 0;
     for (size_t i = 0; i < s->jobs; i++) {
-        char rung[64];
+        char bytes[64];
         int status;
         if (s->workers[i].pid == 0)
             continue;
-        while (read(s->workers[i].wakeup, rung, sizeof rung) > 0)
+        while (read(s->workers[i].wakeup, bytes, sizeof bytes) > 0)
             continue;
         if (waitpid(s->workers[i].pid, &status, WNOHANG) == s->workers[i].pid)
             worker_ended(s, i, status);

@@ -220,7 +220,7 @@ static void count_live(struct audit *audit, ptrdiff_t blocks, ptrdiff_t bytes)
         atomic_store_explicit(&audit->peak_bytes, live, memory_order_relaxed);
 }
 
-/* ---- the books, under the lock ----------------------------------------------------------- */
+/* ---- the live table, under the lock ------------------------------------------------------ */
 
 static struct recent *recent_of(struct auditor *a, uintptr_t address)
 {
@@ -338,7 +338,7 @@ static uint32_t origin(struct auditor *a)
     return found;
 }
 
-/* Puts a block that `function` returned into the books; NULL is a refusal. */
+/* Tracks a block that `function` returned; NULL is a refusal. */
 static void enter(struct auditor *a, void *p, size_t size, const char *function,
                   _Atomic size_t *calls)
 {
@@ -356,7 +356,7 @@ static void enter(struct auditor *a, void *p, size_t size, const char *function,
     enum live_table_state state = put(a, &block, &other);
     if (state == LIVE_TABLE_DONE)
         count_live(a->audit, 1, (ptrdiff_t)size);
-    bump(&a->audit->unbooked, state == LIVE_TABLE_NO_MEMORY);
+    bump(&a->audit->untracked, state == LIVE_TABLE_NO_MEMORY);
     count_size(a->audit, size);
     pthread_mutex_unlock(&a->lock);
     if (state == LIVE_TABLE_IMPOSSIBLE)
@@ -370,7 +370,7 @@ static void enter(struct auditor *a, void *p, size_t size, const char *function,
 
 enum whose { OURS, OLDER, FREED, UNBOOKED };
 
-/* Takes a block out of the books.  `others` are blocks that are older than the audit. */
+/* Untracks a block.  `others` are blocks that are older than the audit. */
 static enum whose leave(struct auditor *a, void *p, struct live_block *block, _Atomic size_t *calls)
 {
     pthread_mutex_lock(&a->lock);
@@ -380,7 +380,7 @@ static enum whose leave(struct auditor *a, void *p, struct live_block *block, _A
     if (live)
         count_live(a->audit, -1, -(ptrdiff_t)block->size);
     pthread_mutex_unlock(&a->lock);
-    if (!live && !dead && a->audit->unbooked > 0)
+    if (!live && !dead && a->audit->untracked > 0)
         return UNBOOKED; /* whose it is cannot be told, and the handler's is likelier */
     return live ? OURS : dead ? FREED : OLDER;
 }
@@ -460,7 +460,7 @@ static void *realloc_of_ours(struct auditor *a, void *p, size_t size, const stru
         if (put(a, old, &other) == LIVE_TABLE_DONE)
             count_live(a->audit, 1, (ptrdiff_t)old->size);
         else
-            bump(&a->audit->unbooked, 1);
+            bump(&a->audit->untracked, 1);
         pthread_mutex_unlock(&a->lock);
     }
     enter(a, moved, size, "realloc", &a->audit->realloc_calls);

@@ -60,7 +60,7 @@ struct audit {
     _Atomic size_t largest[LARGEST];      /* requests, largest first */
     _Atomic uint64_t nanoseconds_inside;  /* estimated from one call in 64 */
     _Atomic size_t blocks_before;         /* frees of blocks that are older than the audit */
-    _Atomic size_t unbooked; /* blocks that there was no memory to keep books of: not judged */
+    _Atomic size_t untracked; /* blocks that there was no memory to keep track of: not judged */
     struct violation violations[VIOLATION_KINDS];
 };
 

@@ -3,8 +3,8 @@
  * A shim that refuses: the N-th request for memory that comes through it gets NULL, once or from
  * then on, without the handler behind it being asked.
  */
-#ifndef CONFORM_FAILER_H
-#define CONFORM_FAILER_H
+#ifndef CONFORM_FAULT_INJECTOR_H
+#define CONFORM_FAULT_INJECTOR_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ struct fault_injector {
     _Atomic size_t refused;
 };
 
-/* Puts a injector, in memory of the caller's, before `inner`.  It refuses nothing yet; name and
+/* Puts an injector, in memory of the caller's, before `inner`.  It refuses nothing yet; name and
  * version are those of the handler behind, at any time. */
 void fault_injector_init(struct fault_injector *injector, PyDataMem_Handler *inner);
 

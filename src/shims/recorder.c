@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Forwarding calls and keeping books of them.
+ * Forwarding calls, and tracking the blocks that live.
  *
- * A block leaves the books before the handler is told to free or move it, because from then on
+ * A block is untracked before the handler is told to free or move it, because from then on
  * another thread may be given the same address.
  */
 #include "shims/recorder.h"
@@ -38,7 +38,7 @@ static struct {
 
 static atomic_bool saw_overlap;
 
-/* ---- the books ------------------------------------------------------------------------------ */
+/* ---- live blocks ---------------------------------------------------------------------------- */
 
 static void take_note(struct recorder *r, struct note note)
 {
@@ -136,7 +136,7 @@ static void *record_calloc(void *ctx, size_t nelem, size_t elsize)
     return p;
 }
 
-/* The block at p is not in these books.  One that is in another recorder's goes over into these,
+/* The block at p is not tracked here.  One that another recorder tracks is handed over to this one,
  * so that the call can be forwarded; *gone is then the block.  A pointer that is in nobody's must
  * not reach the handler. */
 static bool take_over(struct recorder *r, void *p, size_t size, enum note_kind others,

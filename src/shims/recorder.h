@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A shim that keeps books: which blocks the handler behind it has given out and not taken back,
+ * A shim that tracks which blocks the handler behind it has given out and not taken back,
  * how often it was called, and what came in that it should never have seen.  Several recorders can
  * stand before one handler, and then tell from each other whose block is whose.
  *
@@ -18,12 +18,12 @@
 enum recorder_function { BY_MALLOC, BY_CALLOC, BY_REALLOC };
 
 enum note_kind {
-    NOTE_FOREIGN_FREE,    /* free of a pointer that is in nobody's books */
+    NOTE_FOREIGN_FREE,    /* free of a pointer that nobody tracks */
     NOTE_FOREIGN_REALLOC, /* realloc of one */
     NOTE_OTHERS_FREE,     /* free of another recorder's block */
     NOTE_OTHERS_REALLOC,  /* realloc of one */
     NOTE_WRONG_SIZE,      /* free with another size than was asked for */
-    NOTE_OVERLAPS,        /* the handler returned memory of a live block; it is not in the books */
+    NOTE_OVERLAPS,        /* the handler returned memory of a live block; it is not tracked */
 };
 enum { NOTE_KINDS = NOTE_OVERLAPS + 1 };
 
@@ -32,7 +32,7 @@ struct note {
     const void *p;
     size_t size;     /* as said in the call */
     size_t asked;    /* what the live block was asked for with, where it is known */
-    char owner[127]; /* in whose books the block is, where it is another's */
+    char owner[127]; /* who tracks the block, where it is another's */
 };
 
 struct recorder_counts {
@@ -40,7 +40,7 @@ struct recorder_counts {
     size_t refused; /* NULL, though more than nothing was asked for */
     size_t live_blocks, live_bytes, peak_bytes;
     size_t notes[NOTE_KINDS];
-    bool incomplete; /* there was no memory to keep the books with */
+    bool incomplete; /* there was no memory to track every block */
 };
 
 struct recorder;
@@ -49,7 +49,7 @@ struct recorder;
  * as the handler behind it.  NULL where there is no memory. */
 struct recorder *recorder_create(PyDataMem_Handler *inner, const char *name);
 
-/* False where blocks are still live in its books: it then stays, for whoever still has them. */
+/* False where it still tracks live blocks: it then stays, for whoever still has them. */
 bool recorder_destroy(struct recorder *recorder);
 
 /* How many there are that were not destroyed. */
@@ -61,7 +61,7 @@ PyDataMem_Handler *recorder_handler(struct recorder *recorder);
 /* The recorder that this is the handler of, or NULL where it is of none. */
 struct recorder *recorder_of_handler(const PyDataMem_Handler *handler);
 
-/* The recorder in whose books the block at p is live, or NULL. */
+/* The recorder that tracks a live block at p, or NULL. */
 struct recorder *recorder_of_block(const void *p);
 
 const char *recorder_name(const struct recorder *recorder);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Replaying a trace on a handler.  Every step ends the replay where it finds something broken;
+ * Replaying a trace on a handler.  Every step ends the replay where a property fails;
  * nothing is judged that could follow from it.
  */
 #include "trace/replay.h"
@@ -33,7 +33,7 @@ struct block {
     uint64_t number;
 };
 
-/* Its history, apart because it is read only when something is broken. */
+/* Its history, apart because it is read only when something has failed. */
 struct past {
     enum trace_function made_by;
     uint32_t resized;             /* times */
@@ -67,7 +67,7 @@ struct replay {
     bool has_gil;
 };
 
-/* ---- what is broken ------------------------------------------------------------------------- */
+/* ---- violations ----------------------------------------------------------------------------- */
 
 static const char *history_of(const struct replay *replay, const struct block *block)
 {
@@ -264,7 +264,7 @@ static inline bool check_overlap(struct replay *replay, uintptr_t address, size_
            fail(replay, "malloc.too-large", NULL, "NULL was expected, and not %p", (void *)address);
 }
 
-/* Takes a new block into the books, if it overlaps no other. */
+/* Tracks a new block, if it overlaps no other. */
 static bool remember(struct replay *replay, const void *p, size_t size, uint32_t slot)
 {
     return check_overlap(replay, (uintptr_t)p, size) &&
@@ -647,7 +647,7 @@ static void run(struct replay *replay)
     if (!free_live(replay) || (!replay->options->unchecked && !check_state(replay)))
         return;
     result->cut = state == TRACE_CUT;
-    result->outcome = state == TRACE_WRONG ? REPLAY_TRACE_WRONG : REPLAY_HOLDS;
+    result->outcome = state == TRACE_WRONG ? REPLAY_TRACE_WRONG : REPLAY_PASSED;
     snprintf(result->wrong, sizeof result->wrong, "%s", trace_wrong(replay->reader));
 }
 

@@ -39,11 +39,11 @@ struct replay_violation {
 
 enum replay_outcome {
     REPLAY_UNDER_WAY, /* found in shared memory: the handler has ended the process */
-    REPLAY_HOLDS,
+    REPLAY_PASSED,
     REPLAY_VIOLATED,    /* `violation` says what; the replay stopped there, so that nothing follows
                          * from it, and what was live then stays so */
     REPLAY_TRACE_WRONG, /* `wrong` says what; the calls before were replayed, and all held */
-    REPLAY_NO_MEMORY,   /* for the replay's own books */
+    REPLAY_NO_MEMORY,   /* for the replay's own tables */
 };
 
 /* Holds no pointer, and is kept up to date all the time: in shared memory it tells a parent process
@@ -61,7 +61,7 @@ struct replay_result {
     bool cut; /* the trace was never closed; `wrong` says so too */
     char wrong[192];
     struct replay_violation violation;
-    struct replay_violation warning; /* the first broken SHOULD; the replay went on */
+    struct replay_violation warning; /* the first SHOULD that failed; the replay went on */
 };
 
 /* Replays what the reader has. */

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "harness/harness.h"
+#include "harness/install.h"
 
 static const char *volatile under_way = "";
 
@@ -37,16 +38,6 @@ static void collect_at_once(void)
         harness_broke("gc.set_threshold: %s", python_error());
     Py_DECREF(done);
     Py_DECREF(gc);
-}
-
-static void install_subject(void)
-{
-    PyObject *capsule = PyCapsule_New(subject_traced(), "mem_handler", NULL);
-    PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
-    if (before == NULL)
-        harness_broke("PyDataMem_SetHandler: %s", python_error());
-    Py_DECREF(before);
-    Py_DECREF(capsule);
 }
 
 /* A list that holds itself and an array, and that nobody holds. */
@@ -124,7 +115,7 @@ PROPERTY(numpy_freed_inside_a_call,
               "end after 3.33 s")
 {
     collect_at_once();
-    install_subject();
+    install_handler(subject_traced());
     control_begin("without garbage");
     use_all_sizes(false);
     control_end();

@@ -6,6 +6,7 @@
 #include "python/python.h"
 
 #include "harness/harness.h"
+#include "harness/install.h"
 #include "shims/recorder.h"
 
 GROUP(numpy, 10, "Real arrays on the handler, through NumPy.");
@@ -142,13 +143,7 @@ static void run_program(void *unused)
     start_python_now();
     subject_load_now();
     struct recorder *recorder = recorder_create(subject_traced(), NULL);
-    PyObject *capsule =
-        recorder != NULL ? PyCapsule_New(recorder_handler(recorder), "mem_handler", NULL) : NULL;
-    PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
-    if (before == NULL)
-        harness_broke("the handler cannot be installed: %s", python_error());
-    Py_DECREF(before);
-    Py_DECREF(capsule);
+    install_handler(recorder != NULL ? recorder_handler(recorder) : NULL);
     python_call("numpy", "leave_arrays");
     size_t live = recorder_counts(recorder).live_blocks;
     step("the interpreter ends with %zu arrays alive", live);

@@ -12,6 +12,7 @@
 
 #include "base/instrumented.h"
 #include "harness/harness.h"
+#include "harness/install.h"
 #include "harness/perturb.h"
 #include "shims/recorder.h"
 
@@ -336,13 +337,7 @@ PROPERTY(process_late_free,
     .fixture  = FIXTURE_PYTHON)
 {
     struct recorder *recorder = recorder_create(subject_traced(), NULL);
-    PyObject *capsule =
-        recorder != NULL ? PyCapsule_New(recorder_handler(recorder), "mem_handler", NULL) : NULL;
-    PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
-    if (before == NULL)
-        harness_broke("the handler cannot be installed: %s", python_error());
-    Py_DECREF(before);
-    Py_DECREF(capsule);
+    install_handler(recorder != NULL ? recorder_handler(recorder) : NULL);
     python_call("process", "leave_arrays_behind");
     size_t freed = recorder_counts(recorder).free_calls;
     step("the interpreter shuts down");

@@ -10,6 +10,7 @@
 
 #include "harness/gil_watch.h"
 #include "harness/harness.h"
+#include "harness/install.h"
 #include "harness/perturb.h"
 
 /* Two threads parse texts, one is busy with arrays of its own, each with the subject installed. */
@@ -21,17 +22,6 @@ struct worker {
 };
 static pthread_barrier_t all_ready;
 static atomic_int parsing; /* threads that still do */
-
-/* The choice of a handler is each thread's own. */
-static void install_subject(void)
-{
-    PyObject *capsule = PyCapsule_New(subject_traced(), "mem_handler", NULL);
-    PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
-    if (before == NULL)
-        harness_broke("PyDataMem_SetHandler: %s", python_error());
-    Py_DECREF(before);
-    Py_DECREF(capsule);
-}
 
 /* np.fromstring of the first `count` numbers of the text. */
 static void parse(char *text_of_numbers, size_t count)
@@ -99,7 +89,7 @@ static void work_with_numpy(void *data)
 {
     struct worker *worker = data;
     PyGILState_STATE state = PyGILState_Ensure();
-    install_subject();
+    install_handler(subject_traced()); /* the choice of a handler is each thread's own */
     Py_BEGIN_ALLOW_THREADS pthread_barrier_wait(&all_ready);
     Py_END_ALLOW_THREADS perturb_begin(worker->number);
     worker->work(worker);

@@ -268,9 +268,8 @@ static void end_slot(struct block *slot)
     slot->p = NULL;
 }
 
-static void resize_slot(struct mixer *m, struct block *slot)
+static void resize_slot(struct mixer *m, struct block *slot, size_t size)
 {
-    size_t size = mixed_size(m);
     slot->p = must_realloc(slot->p, size);
     expect_pattern(slot->p, MIN(slot->size, size), slot->number,
                    "after realloc from %zu to %zu beside %d other threads", slot->size, size,
@@ -286,7 +285,7 @@ static void mix_slots(struct mixer *m)
     if (slot->p == NULL)
         make_slot(m, slot);
     else if (random_below(&m->random, 3) == 0)
-        resize_slot(m, slot);
+        resize_slot(m, slot, mixed_size(m));
     else
         end_slot(slot);
 }
@@ -304,14 +303,11 @@ static void storm_slots(struct mixer *m)
         end_slot(slot);
         return;
     }
-    if (slot->p == NULL) {
-        slot->p = must_malloc(size);
-    } else {
-        slot->p = must_realloc(slot->p, size);
-        expect_pattern(slot->p, MIN(slot->size, size), slot->number,
-                       "after realloc from %zu to %zu beside %d other threads", slot->size, size,
-                       THREADS - 1);
+    if (slot->p != NULL) {
+        resize_slot(m, slot, size);
+        return;
     }
+    slot->p = must_malloc(size);
     slot->size = size;
     fill_slot(m, slot);
 }

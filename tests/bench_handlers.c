@@ -18,7 +18,7 @@
 
 #include "nep49.h"
 
-#include "libc_handler.h"
+#include "subject/plain.h"
 
 enum { ROUNDS = 31, MOST_SUBJECTS = 16, MOST_THREADS = 64 };
 
@@ -257,7 +257,7 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-    PyDataMem_Handler *subjects[MOST_SUBJECTS] = {&libc_handler};
+    PyDataMem_Handler *subjects[MOST_SUBJECTS] = {plain_handler()};
     unsigned n = 1, threads = 1;
     int first = 1;
 

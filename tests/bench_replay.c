@@ -22,7 +22,7 @@
 #include "subject/subject.h"
 #include "trace/replay.h"
 
-#include "libc_handler.h"
+#include "subject/plain.h"
 
 enum { ROUNDS = 9, CALLS = 1000000 };
 
@@ -104,7 +104,7 @@ static void bench_all(const char *title, enum history_kind kind, int argc, char 
     if (!history_write(path, kind, 49, CALLS))
         stop(path, "cannot be written");
     puts(title);
-    bench(path, &libc_handler);
+    bench(path, plain_handler());
     for (int i = 1; i < argc; i++)
         bench_subject(path, argv[i]);
     unlink(path);

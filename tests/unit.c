@@ -15,7 +15,6 @@ int main(void)
     srunner_add_suite(runner, suite_breakpoint());
     srunner_add_suite(runner, suite_claims());
     srunner_add_suite(runner, suite_contents());
-    srunner_add_suite(runner, suite_layout());
     srunner_add_suite(runner, suite_memcheck());
     srunner_add_suite(runner, suite_object_file());
     srunner_add_suite(runner, suite_options());

@@ -23,7 +23,6 @@ Suite *suite_blockmap(void);
 Suite *suite_breakpoint(void);
 Suite *suite_claims(void);
 Suite *suite_contents(void);
-Suite *suite_layout(void);
 Suite *suite_memcheck(void);
 Suite *suite_object_file(void);
 Suite *suite_options(void);

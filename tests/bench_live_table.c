@@ -4,7 +4,7 @@
  * 16 to 512 bytes, that lie one behind the other as malloc places them and are taken in random
  * order.  Inserting includes the search for overlaps.
  *
- *     bench_blockmap [ROUNDS]
+ *     bench_live_table [ROUNDS]
  *
  * Prints nanoseconds of processor time, the median of the rounds.  In each a map is filled, every
  * block is looked up, and the map is emptied.
@@ -26,7 +26,7 @@ struct blocks {
 
 _Noreturn static void stop(const char *what)
 {
-    fprintf(stderr, "bench_blockmap: %s\n", what);
+    fprintf(stderr, "bench_live_table: %s\n", what);
     exit(1);
 }
 

@@ -11,7 +11,7 @@ int main(void)
     SRunner *runner = srunner_create(NULL);
     srunner_add_suite(runner, suite_asked());
     srunner_add_suite(runner, suite_attribution());
-    srunner_add_suite(runner, suite_blockmap());
+    srunner_add_suite(runner, suite_live_table());
     srunner_add_suite(runner, suite_breakpoint());
     srunner_add_suite(runner, suite_claims());
     srunner_add_suite(runner, suite_contents());

@@ -12,8 +12,8 @@
  * of the 64 pages in the group, and above the groups of 64 groups, of 64 of those, and so on.
  * These masks stand in the table as well, under their level and the address bits above it.
  *
- * Groups and pages are nodes of a few dozen sizes, cut from slabs of one size each, because what
- * counts with a million blocks is that they fit into the cache.
+ * Groups and pages are nodes of a few sizes, cut from memory that is mapped for them: what a faulty
+ * handler writes beside its blocks in libc's heap is not to hit them.
  */
 #include "base/live_table.h"
 
@@ -30,23 +30,19 @@ enum {
     FAN = 1 << FAN_BITS,
     GROUP_BITS = PAGE_BITS + FAN_BITS,
     LEVELS = (64 - GROUP_BITS + FAN_BITS - 1) / FAN_BITS, /* above the groups */
-    COMPACT_PAGES = 14, /* a group of more has a place for each of the 64 */
     NODE_UNIT = 32,
     CLASSES = 15,
-    SLAB_BYTES = 128 << 10,
-    HUGE_BYTES = 2 << 20,
-    HUGE_FROM_SLABS = 32,
+    CHUNK_BYTES = 128 << 10,
     FIRST_SLOTS_LOG2 = 6,
     PREFETCHED_LINES = 6,
     LANES = 16, /* starts that two vectors hold */
 };
 
-#define NONE UINT32_MAX
 #define FIELD_LIMIT ((uint64_t)1 << 48) /* sizes and numbers are kept in 48 bits */
 
 /* What a node begins with. */
 struct node {
-    uint32_t slab; /* that it is from; in a free node the offset of the next free one, or NONE */
+    uint32_t class; /* its size */
     uint16_t count;
     uint16_t room;
 };
@@ -62,21 +58,20 @@ struct page {
     uint16_t start[];
 };
 
-/* Up to COMPACT_PAGES there are as many pointers as bits in `present`, in their order. */
 struct group {
     struct node node;
     uint64_t present;
-    struct page *page[];
+    struct page *page[FAN]; /* of those in `present` */
 };
 
-/* Slabs with a free node are in a ring for each class. */
-struct slab {
-    unsigned char *base;
-    uint32_t free;  /* offset of the first free node, or NONE */
-    uint32_t fresh; /* offset of the part that was never used */
-    uint32_t used;  /* nodes */
-    uint32_t class;
-    uint32_t before, after;
+struct free_node {
+    struct node node;
+    struct free_node *next; /* of its class */
+};
+
+/* Memory that nodes are cut from.  It is kept until the map goes. */
+struct chunk {
+    struct chunk *next;
 };
 
 /* `value` is the address of a group, or a mask on the levels above; it is 0 where the slot is
@@ -91,12 +86,10 @@ struct live_table {
     unsigned shift; /* 64 - log2 of the number of slots */
     size_t slots_used;
     size_t count;
-    struct slab *slabs;
-    uint32_t slab_count, slab_room;
-    unsigned char *region; /* that no slab was cut from yet */
-    size_t region_left;
-    uint32_t spare;         /* the first slab of no class, chained by `after` */
-    uint32_t open[CLASSES]; /* a slab in the ring, or NONE */
+    struct chunk *chunks;
+    unsigned char *fresh; /* of the newest chunk, the part that was never used */
+    size_t fresh_left, chunk_count;
+    struct free_node *free[CLASSES];
     uint16_t page_room[CLASSES];
 };
 
@@ -131,135 +124,43 @@ static struct value *values_of(struct page *page)
     return (struct value *)(void *)((unsigned char *)page + values_offset(page->node.room));
 }
 
-static void ring_put(struct live_table *map, uint32_t at)
+/* The last unit of a chunk stays unused: begin_before reads up to there past a small page. */
+static bool chunk_new(struct live_table *map)
 {
-    struct slab *slab = &map->slabs[at];
-    uint32_t *open = &map->open[slab->class];
-    if (*open == NONE) {
-        slab->before = slab->after = *open = at;
-        return;
-    }
-    slab->after = *open;
-    slab->before = map->slabs[*open].before;
-    map->slabs[slab->before].after = at;
-    map->slabs[slab->after].before = at;
-}
-
-static void ring_take(struct live_table *map, uint32_t at)
-{
-    struct slab *slab = &map->slabs[at];
-    uint32_t *open = &map->open[slab->class];
-    if (slab->after == at) {
-        *open = NONE;
-        return;
-    }
-    map->slabs[slab->before].after = slab->after;
-    map->slabs[slab->after].before = slab->before;
-    if (*open == at)
-        *open = slab->after;
-}
-
-/* More memory for slabs.  A map that has grown large takes huge pages, where there are any. */
-static bool region_new(struct live_table *map)
-{
-    bool huge = map->slab_count >= HUGE_FROM_SLABS;
-    size_t bytes = huge ? HUGE_BYTES : SLAB_BYTES;
-    size_t asked = huge ? 2 * HUGE_BYTES : SLAB_BYTES; /* enough to find an aligned part in */
-    unsigned char *p =
-        mmap(NULL, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
+    struct chunk *chunk =
+        mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (chunk == MAP_FAILED)
         return false;
-    size_t skipped = huge ? -(uintptr_t)p & (HUGE_BYTES - 1) : 0;
-    if (skipped != 0)
-        munmap(p, skipped);
-    if (asked - skipped != bytes)
-        munmap(p + skipped + bytes, asked - skipped - bytes);
-    if (huge)
-        madvise(p + skipped, bytes, MADV_HUGEPAGE);
-    map->region = p + skipped;
-    map->region_left = bytes;
+    chunk->next = map->chunks;
+    map->chunks = chunk;
+    map->chunk_count++;
+    map->fresh = (unsigned char *)chunk + NODE_UNIT;
+    map->fresh_left = CHUNK_BYTES - 2 * NODE_UNIT;
     return true;
-}
-
-/* Another slab, not of any class yet, or NONE. */
-static uint32_t slab_new(struct live_table *map)
-{
-    if (map->slab_count == map->slab_room) {
-        uint32_t room = map->slab_room != 0 ? map->slab_room * 2 : 16;
-        struct slab *slabs = realloc(map->slabs, room * sizeof *slabs);
-        if (slabs == NULL)
-            return NONE;
-        map->slabs = slabs;
-        map->slab_room = room;
-    }
-    if (map->region_left == 0 && !region_new(map))
-        return NONE;
-    map->slabs[map->slab_count].base = map->region;
-    map->region += SLAB_BYTES;
-    map->region_left -= SLAB_BYTES;
-    return map->slab_count++;
-}
-
-/* Puts a slab with free nodes into the ring of that class.  False where there is no memory. */
-static bool slab_open(struct live_table *map, unsigned class)
-{
-    uint32_t at = map->spare;
-    if (at != NONE)
-        map->spare = map->slabs[at].after;
-    else if ((at = slab_new(map)) == NONE)
-        return false;
-    struct slab *slab = &map->slabs[at];
-    slab->free = NONE;
-    slab->fresh = slab->used = 0;
-    slab->class = class;
-    ring_put(map, at);
-    return true;
-}
-
-/* The last unit stays unused: begin_before reads up to there past a small page. */
-static bool slab_full(const struct slab *slab)
-{
-    return slab->free == NONE && slab->fresh + class_bytes[slab->class] > SLAB_BYTES - NODE_UNIT;
 }
 
 static void *node_new(struct live_table *map, unsigned class)
 {
-    if (map->open[class] == NONE && !slab_open(map, class))
-        return NULL;
-    uint32_t at = map->open[class];
-    struct slab *slab = &map->slabs[at];
     struct node *node;
-    if (slab->free != NONE) {
-        node = (struct node *)(void *)(slab->base + slab->free);
-        slab->free = node->slab;
+    if (map->free[class] != NULL) {
+        node = &map->free[class]->node;
+        map->free[class] = map->free[class]->next;
     } else {
-        node = (struct node *)(void *)(slab->base + slab->fresh);
-        slab->fresh += class_bytes[class];
+        if (map->fresh_left < class_bytes[class] && !chunk_new(map))
+            return NULL;
+        node = (struct node *)(void *)map->fresh;
+        map->fresh += class_bytes[class];
+        map->fresh_left -= class_bytes[class];
     }
-    slab->used++;
-    if (slab_full(slab))
-        ring_take(map, at);
-    *node = (struct node){.slab = at};
+    *node = (struct node){.class = class};
     return node;
 }
 
 static void node_free(struct live_table *map, void *gone)
 {
-    struct node *node = gone;
-    uint32_t at = node->slab;
-    struct slab *slab = &map->slabs[at];
-    bool was_full = slab_full(slab);
-    node->slab = slab->free;
-    slab->free = (uint32_t)((unsigned char *)gone - slab->base);
-    slab->used--;
-    if (slab->used == 0 && (was_full || slab->after != at)) { /* the last of its class stays */
-        if (!was_full)
-            ring_take(map, at);
-        slab->after = map->spare;
-        map->spare = at;
-    } else if (was_full) {
-        ring_put(map, at);
-    }
+    struct free_node *node = gone;
+    node->next = map->free[node->node.class];
+    map->free[node->node.class] = node;
 }
 
 /* ---- the table -------------------------------------------------------------------------- */
@@ -386,60 +287,25 @@ static unsigned highest(uint64_t mask)
     return 63 - (unsigned)__builtin_clzll(mask);
 }
 
-/* In which of its pointers a group has, or would have, that page. */
-static unsigned place_of(const struct group *group, unsigned bit)
-{
-    return group->node.room == FAN ? bit
-                                   : (unsigned)__builtin_popcountll(group->present & below(bit));
-}
-
 static struct page *page_in(const struct group *group, unsigned bit)
 {
-    return group->present >> bit & 1 ? group->page[place_of(group, bit)] : NULL;
+    return group->present >> bit & 1 ? group->page[bit] : NULL;
 }
 
-static size_t group_bytes(size_t room)
-{
-    return sizeof(struct group) + room * sizeof(struct page *);
-}
-
-/* A group for `room` pages or a few more, with the pages of the old one, which goes. */
-static struct group *group_sized(struct live_table *map, struct group *old, unsigned room)
-{
-    unsigned class = class_for(group_bytes(room > COMPACT_PAGES ? FAN : room));
-    struct group *group = node_new(map, class);
-    if (group == NULL)
-        return NULL;
-    size_t fits = (class_bytes[class] - sizeof *group) / sizeof *group->page;
-    group->node.room = (uint16_t)(room > COMPACT_PAGES   ? FAN
-                                  : fits < COMPACT_PAGES ? fits
-                                                         : COMPACT_PAGES);
-    group->present = 0;
-    if (old != NULL) {
-        group->present = old->present;
-        group->node.count = old->node.count;
-        for (uint64_t left = old->present; left != 0; left &= left - 1)
-            group->page[place_of(group, lowest(left))] = old->page[place_of(old, lowest(left))];
-        node_free(map, old);
-    }
-    return group;
-}
-
-/* The group of that address with room for one page more, or NULL.  A new group is in the table
- * under its key, and its masks are not set before it has a page. */
+/* The group of that address, or NULL.  A new one is in the table under its key, and its masks are
+ * not set before it has a page. */
 static struct group *group_for_page(struct live_table *map, uintptr_t address)
 {
     if (!table_reserve(map))
         return NULL;
     struct slot *slot = table_look(map, key_at(address, 0));
-    struct group *group = (struct group *)(uintptr_t)slot->value;
-    if (group != NULL && group->node.count < group->node.room)
-        return group;
-    group = group_sized(map, group, group != NULL ? group->node.room + 1u : 1);
+    if (slot->value != 0)
+        return (struct group *)(uintptr_t)slot->value;
+    struct group *group = node_new(map, class_for(sizeof *group));
     if (group == NULL)
         return NULL;
-    if (slot->value == 0)
-        map->slots_used++;
+    group->present = 0;
+    map->slots_used++;
     slot->key = key_at(address, 0);
     slot->value = (uintptr_t)group;
     return group;
@@ -449,12 +315,7 @@ static void group_add(struct live_table *map, struct group *group, uintptr_t add
                       struct page *page)
 {
     unsigned bit = page_bit(address);
-    unsigned place = place_of(group, bit);
-    if (group->node.room != FAN)
-        memmove(&group->page[place + 1], &group->page[place],
-                (group->node.count - place) * sizeof *group->page);
-    group->page[place] = page;
-    group->node.count++;
+    group->page[bit] = page;
     if (group->present == 0)
         masks_set(map, address);
     group->present |= (uint64_t)1 << bit;
@@ -463,13 +324,7 @@ static void group_add(struct live_table *map, struct group *group, uintptr_t add
 /* Takes a page out of its group, and the group away with its last. */
 static void group_drop(struct live_table *map, struct group *group, uintptr_t address)
 {
-    unsigned bit = page_bit(address);
-    unsigned place = place_of(group, bit);
-    group->node.count--;
-    if (group->node.room != FAN)
-        memmove(&group->page[place], &group->page[place + 1],
-                (group->node.count - place) * sizeof *group->page);
-    group->present &= ~((uint64_t)1 << bit);
+    group->present &= ~((uint64_t)1 << page_bit(address));
     if (group->present != 0)
         return;
     node_free(map, group);
@@ -623,11 +478,6 @@ static inline bool find_overlap(const struct live_table *map, struct group *grou
 
 /* ---- pages ------------------------------------------------------------------------------ */
 
-static unsigned page_class(const struct live_table *map, const struct page *page)
-{
-    return map->slabs[page->node.slab].class;
-}
-
 static struct page *page_new(struct live_table *map, unsigned class)
 {
     struct page *page = node_new(map, class);
@@ -648,7 +498,7 @@ static struct page *page_move(struct live_table *map, struct group *group, unsig
     memcpy(page->start, old->start, old->node.count * sizeof *old->start);
     memcpy(values_of(page), values_of(old), old->node.count * sizeof(struct value));
     node_free(map, old);
-    group->page[place_of(group, bit)] = page;
+    group->page[bit] = page;
     return page;
 }
 
@@ -657,7 +507,7 @@ static void page_shrink(struct live_table *map, struct group *group, struct page
                         unsigned bit)
 {
     unsigned class = class_for(page_bytes(page->node.count + 1u));
-    if (class < page_class(map, page))
+    if (class < page->node.class)
         page_move(map, group, bit, class);
 }
 
@@ -732,12 +582,10 @@ struct live_table *live_table_new(void)
     }
     map->slots = slots;
     map->shift = 64 - FIRST_SLOTS_LOG2;
-    map->spare = NONE;
     for (unsigned class = 0, room = 0; class < CLASSES; class += 1) {
         while (page_bytes(room + 1) <= class_bytes[class])
             room++;
         map->page_room[class] = (uint16_t)room;
-        map->open[class] = NONE;
     }
     return map;
 }
@@ -746,11 +594,10 @@ void live_table_free(struct live_table *map)
 {
     if (map == NULL)
         return;
-    for (uint32_t i = 0; i < map->slab_count; i++)
-        munmap(map->slabs[i].base, SLAB_BYTES);
-    if (map->region_left != 0)
-        munmap(map->region, map->region_left);
-    free(map->slabs);
+    for (struct chunk *chunk = map->chunks, *next; chunk != NULL; chunk = next) {
+        next = chunk->next;
+        munmap(chunk, CHUNK_BYTES);
+    }
     free(map->slots);
     free(map);
 }
@@ -817,7 +664,7 @@ enum live_table_state live_table_insert(struct live_table *map, const struct liv
             return LIVE_TABLE_NO_MEMORY;
     } else {
         if (page->node.count == page->node.room)
-            page = page_move(map, gap.group, page_bit(block->address), page_class(map, page) + 1);
+            page = page_move(map, gap.group, page_bit(block->address), page->node.class + 1);
         if (page == NULL)
             return LIVE_TABLE_NO_MEMORY;
         page_insert(page, gap.before, block);
@@ -901,7 +748,6 @@ size_t live_table_count(const struct live_table *map)
 
 size_t live_table_bytes(const struct live_table *map)
 {
-    return sizeof *map + map->slab_room * sizeof *map->slabs +
-           ((size_t)1 << (64 - map->shift)) * sizeof *map->slots +
-           (size_t)map->slab_count * SLAB_BYTES + map->region_left;
+    return sizeof *map + ((size_t)1 << (64 - map->shift)) * sizeof *map->slots +
+           map->chunk_count * CHUNK_BYTES;
 }

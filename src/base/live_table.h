@@ -13,22 +13,25 @@
  * for the caches, and hardly on where they are; the worst place is one page of 4 KiB that holds
  * thousands of one-byte blocks, put in in random order (microseconds).
  *
- * It is written here because no library that is packaged keeps to 40 ns with a thousand blocks and
- * 100 ns with a million, at less than 100 bytes each.  Medians on a Zen 5 with 32 MiB of L3, 2
- * cores and other load, blocks of 16 to 512 bytes in random order; insert, with its search for
- * overlaps, find and remove, in nanoseconds, and the bytes of a block (tests/bench_live_table.c has
- * this map's; a node of malloc's is counted in where the library keeps pointers):
+ * It is written here because plain trees are too slow for --replay, which is to leave half of the
+ * speed of unchecked calls where no two calls are alike.  Medians of five runs in turns, on two
+ * cores that were busy, so that only the ratios say something: nanoseconds for a block of 16 to 512
+ * bytes in random order to insert, with the search for overlaps, to find and to remove, what the
+ * map takes for it, and what the checks leave of a replay's speed (tests/bench_live_table.c,
+ * tests/bench_replay.c):
  *
- *                                   1000 blocks      1000000 blocks      bytes
- *     this one                      33   13   22       78    52    66      44
- *     absl::btree_map (C++)         84   36   79     313   336   417      59
- *     red-black tree of libbsd      63   44   58     734   887   866      80
- *     JudyL (not kept since 2007)  171   27   81     415   204   595      71
- *     GTree of GLib                158   68   91    1663  1550  1516     105
- *     tsearch of glibc             132   94  148    1027  1353  1777      80
+ *                                   1000 blocks      1000000 blocks      bytes   replay
+ *     this one                      35   15   24      177    82   139      46     0.51
+ *     without SSE2                  45   30   33      190   114   126      44     0.47
+ *     red-black tree of libbsd      95   49   61     1589  1613  1552      64     0.38
+ *
+ * To insert with 1000 blocks absl::btree_map, tsearch, GTree and JudyL took 2.5 to 5 times as long.
+ * Hash tables of libraries find no overlap, as they have no order.  Huge pages, slabs of one size
+ * and groups that grow made a million blocks up to a fifth faster, and no replay or program: they
+ * are gone.
  */
-#ifndef CONFORM_BLOCKMAP_H
-#define CONFORM_BLOCKMAP_H
+#ifndef CONFORM_LIVE_TABLE_H
+#define CONFORM_LIVE_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

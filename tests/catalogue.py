@@ -1,12 +1,43 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The catalogue of properties: whole, and the same in docs/clauses.md as in the program."""
+"""The catalogue of properties: whole, and the same in docs/clauses.md as in the program.
+
+    tests/catalogue.py [--write]
+
+With --write, docs/numpy-defects.md anew.
+"""
 
 import os
 import re
+import sys
 
 import suite
 
 FIELDS = ("clause", "level", "source", "about", "why", "hint", "looks", "code")
+
+
+DEFECTS = os.path.join(suite.SOURCE, "docs", "numpy-defects.md")
+DEFECTS_HEAD = """\
+# NumPy's own defects
+
+<!-- Made by `tests/catalogue.py --write` from the blocks in conformance/runtime.c; not edited by
+hand. -->
+
+What NumPy itself does wrong with data memory, and no handler can mend.  Nothing here counts against
+a handler: `conform` says how many of these the NumPy at hand has, `--verbose` tells each, and the
+other properties step round them.  The versions are NumPy's, of 1.22 to 2.5, which were looked at.
+The commands take `aligned`, which comes with `conform`, and do not even load it.
+"""
+DEFECT = """
+## {id}
+
+Expected: {clause}.
+
+* What comes of it: {why}
+* Source and versions: {source}
+* Until it is mended: {hint}
+* A failure looks like: {looks}
+* To see it: `./conform --handler aligned --verbose --run={id}`
+"""
 
 
 def unexplained(identity):
@@ -22,7 +53,30 @@ def sections(page):
     return dict(zip(parts[1::2], parts[2::2]))
 
 
+def defects(described):
+    """The page of NumPy's defects, of the text of each property in docs/clauses.md."""
+    page = DEFECTS_HEAD
+    for identity, text in described.items():
+        if not identity.startswith("runtime."):
+            continue
+        field = dict(re.findall(r"^\* ([A-Z][a-z ]+): (.*)$", text, re.M))
+        clause = re.search(r", about NumPy\. (.*)\.$", text, re.M).group(1)
+        hint = field["Hint"].partition("; ")[2] or "nothing is known"
+        page += DEFECT.format(id=identity, why=field["Why"], clause=clause,
+                              source=field["Source"], hint=hint,
+                              looks=field["A failure looks like"].replace("WARN: ", ""))
+    return page
+
+
+def write():
+    with open(DEFECTS, "w", encoding="utf-8") as file:
+        file.write(defects(sections(suite.conform("--clauses").stdout)))
+
+
 def main():
+    if sys.argv[1:] == ["--write"]:
+        write()
+        return
     tap = suite.Tap()
     listed = suite.conform("--list")
     ids = [line.split()[0] for line in listed.stdout.splitlines()]
@@ -35,6 +89,9 @@ def main():
     tap.point(kept == made, "docs/clauses.md is what conform --clauses prints",
               "run ./conform --clauses >docs/clauses.md")
     described = sections(made)
+    with open(DEFECTS, encoding="utf-8") as file:
+        kept = file.read()
+    tap.point(kept == defects(described), "docs/numpy-defects.md is made of it", "run make docs")
     bare = [i for i in ids if not re.search(r"^\* Source: \S", described.get(i, ""), re.M)]
     tap.point(not bare, "each has a clause with a source", bare)
     source = os.path.join(suite.SOURCE, "src", "model", "attribution.c")

@@ -60,6 +60,12 @@ def works(tap, prefix, where):
                                       recursive=True)[0])
     tap.point(result.code == suite.CONFORMANT and path in result.stdout,
               where + ": a handler of its own is tried", result)
+    result = suite.run([conform, "--handler", "aligned", "--run", "runtime.*"])
+    page = glob.glob(os.path.join(os.path.realpath(prefix), "**", "numpy-defects.md"),
+                     recursive=True)
+    told = re.search(r"defects? of NumPy itself, not counted; --verbose or (.*)", result.stdout)
+    tap.point(told and [told.group(1)] == page, where + ": its page of NumPy's defects is named",
+              (page, result))
     result, named = broken(PROFILE, prefix, "--run", "profile.numpy-1.22")
     tap.point(result.code == suite.HARNESS_BROKE and named,
               where + ": a profile of its own is replayed", result)

@@ -40,7 +40,7 @@ does not pass it.  Each mutant in `handlers/faulty/` names the properties that h
 `make check` sees that they do, and that the table is still this one.
 
 A mutant may be killed by others as well: where the defect hangs the process or overwrites memory,
-and where they fail too.  A call that goes wrong is attributed to the property about
+and where their clause is broken too.  A call that goes wrong is attributed to the property about
 such calls.  A property about one thing (another thread, a fork, a refused request) first does the
 same without it, and where that goes wrong another one answers for it, if there is one.
 `tests/mutants.py --whole` tells which they are.

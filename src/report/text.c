@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/instrumented.h"
+#include "base/place.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -62,6 +63,13 @@ static bool is_numpys(const struct run *run, size_t i)
     return run->properties[i]->target == TARGET_RUNTIME && run->records[i]->verdict != BROK;
 }
 
+/* The page is named where it can be read: as installed, or in the source tree. */
+static const char *defects_page(void)
+{
+    static char path[PATH_MAX];
+    return place_beside(INSTALLED_DEFECTS, path) ? path : "docs/numpy-defects.md";
+}
+
 /* How many there are; each is told where more words are asked for. */
 static void print_numpys(const struct page *page)
 {
@@ -72,8 +80,8 @@ static void print_numpys(const struct page *page)
             is_numpys(page->run, i) && verdict != PASS && verdict != SKIP && verdict != INCOMPLETE;
     }
     if (count > 0)
-        fprintf(page->file, "%zu defect%s of NumPy itself, not counted; --verbose tells %s\n",
-                count, count == 1 ? "" : "s", count == 1 ? "it" : "them");
+        fprintf(page->file, "%zu defect%s of NumPy itself, not counted; --verbose or %s\n", count,
+                count == 1 ? "" : "s", defects_page());
 }
 
 static void print_finding(const struct page *page, size_t i)

@@ -189,7 +189,7 @@ FIRST_MALLOC(first_malloc_sets_the_umask, "env.settings", umask(077));
 FIRST_MALLOC(first_malloc_sets_the_locale, "env.settings", setlocale(LC_NUMERIC, "C.UTF-8"));
 FIRST_MALLOC(first_malloc_lowers_a_limit, "env.settings", lower_a_limit());
 FIRST_MALLOC(first_malloc_goes_elsewhere, "env.settings", if (chdir("/") != 0) abort());
-FIRST_MALLOC(first_malloc_is_nice, "env.settings", setpriority(PRIO_PROCESS, 0, 5));
+FIRST_MALLOC(first_malloc_is_nice, "env.settings", nice(1));
 FIRST_MALLOC(first_malloc_pins, "env.settings", pin_to_this_processor());
 FIRST_MALLOC(first_malloc_samples, "env.settings", sample_in_a_second());
 FIRST_MALLOC(first_malloc_makes_a_timer, "env.settings", make_a_timer());
@@ -201,7 +201,7 @@ FIRST_MALLOC(first_malloc_sets_a_variable, "env.settings", setenv("MALLOC_ARENA_
 static void *kind_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     if (gettid() != getpid())
-        setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
+        nice(1);
     return base_calloc(ctx, nelem, elsize);
 }
 MUTANT(threads_become_nice, "env.settings", .calloc = kind_calloc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The report for people, and the pages about the properties.
+ * The report for people.
  */
 #include <string.h>
 
@@ -8,8 +8,6 @@
 #include "base/place.h"
 #include "base/text.h"
 #include "report/report.h"
-
-/* ---- the report --------------------------------------------------------------------------- */
 
 struct page {
     FILE *file;
@@ -38,7 +36,7 @@ static void print_verdict(const struct page *page, enum verdict verdict)
 }
 
 /* Name and text, the text wrapped at 96 columns behind its name. */
-static void print_field(FILE *file, const char *name, const char *words)
+void report_print_field(FILE *file, const char *name, const char *words)
 {
     enum { MARGIN = 8, NAME = 10, RIGHT = 96 };
     int column = fprintf(file, "%*s%-*s", MARGIN, "", NAME, name);
@@ -91,21 +89,21 @@ static void print_finding(const struct page *page, size_t i)
     print_verdict(page, record->verdict);
     fprintf(page->file, "%s  %s, %s\n", property->id, level_name(property->level),
             property->source);
-    print_field(page->file, "clause", property->clause);
+    report_print_field(page->file, "clause", property->clause);
     if (record->expected[0] != '\0')
-        print_field(page->file, "expected", record_expected(record));
-    print_field(page->file,
-                record->verdict == BROK         ? "broke"
-                : record->verdict == INCOMPLETE ? "stopped"
-                                                : "seen",
-                record_seen(record));
+        report_print_field(page->file, "expected", record_expected(record));
+    report_print_field(page->file,
+                       record->verdict == BROK         ? "broke"
+                       : record->verdict == INCOMPLETE ? "stopped"
+                                                       : "seen",
+                       record_seen(record));
     if (page->run->rounds > 1)
-        print_field(page->file, "rounds",
-                    text("%zu of %zu were so", record->bad_rounds, page->run->rounds));
+        report_print_field(page->file, "rounds",
+                           text("%zu of %zu were so", record->bad_rounds, page->run->rounds));
     if (record->verdict != BROK && record->verdict != INCOMPLETE)
-        print_field(page->file, "hint", record_hint(record, property));
+        report_print_field(page->file, "hint", record_hint(record, property));
     if (record->output_length > 0)
-        print_field(page->file, "printed", record_output(record, 0));
+        report_print_field(page->file, "printed", record_output(record, 0));
     fprintf(page->file, "        %-10s%s\n\n", "reproduce", run_reproduce(page->run, property));
 }
 
@@ -247,75 +245,4 @@ int report_text(FILE *file, const struct run *run, bool color)
         fprintf(file, "%s%s: %s%s\n", paint(&page, code == EXIT_CONFORMANT ? PASS : FAIL),
                 text_safe(run->place->label), run_conclusion(run), unpaint(&page));
     return fflush(file) != 0 || ferror(file) ? -1 : 0;
-}
-
-/* ---- pages about the properties ----------------------------------------------------------- */
-
-void report_list(const struct property *const *properties, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        printf("%-34s %-6s %-6s %s\n", properties[i]->id, level_name(properties[i]->level),
-               basis_name(properties[i]->basis), properties[i]->clause);
-}
-
-static const char *basis_in_words(enum basis basis)
-{
-    switch (basis) {
-    case BASIS_NEP:
-        return "NEP 49 or NumPy's documentation of it";
-    case BASIS_C:
-        return "the C standard's memory management functions";
-    case BASIS_CALLER:
-        return "NumPy's source relies on it";
-    case BASIS_CLAIM:
-        return "the handler promised it";
-    case BASIS_QOI:
-        return "good practice";
-    }
-    return "?";
-}
-
-void report_explain(const struct property *property)
-{
-    printf("%s\n", property->id);
-    print_field(stdout, "clause", property->clause);
-    print_field(stdout, "level",
-                text("%s (%s)", level_name(property->level), basis_in_words(property->basis)));
-    print_field(stdout, "source", property->source);
-    print_field(stdout, "about",
-                property->target == TARGET_HANDLER
-                    ? "the handler"
-                    : "NumPy itself: it decides nothing about the handler");
-    print_field(stdout, "why", property->why);
-    print_field(stdout, "hint", property->hint);
-    if (property->looks != NULL)
-        print_field(stdout, "looks", property->looks);
-    print_field(stdout, "code", text("%s:%d", property->file, property->line));
-}
-
-void report_clauses(const struct property *const *properties, size_t count)
-{
-    const struct group *group = NULL;
-    puts("# Clauses\n\n"
-         "<!-- Made by `conform --clauses` from the blocks in conformance/; not edited by hand. "
-         "-->\n\n"
-         "Each property tests the clause beside it. MUST decides whether a handler is\n"
-         "conformant; SHOULD is good practice. A property about NumPy decides nothing about\n"
-         "the handler.");
-    for (size_t i = 0; i < count; i++) {
-        const struct property *p = properties[i];
-        if (property_group(p) != group) {
-            group = property_group(p);
-            printf("\n## %s\n\n%s\n", group->name, group->about);
-        }
-        printf("\n### %s\n\n%s, %s%s. %s.\n\n* Source: %s\n* Why: %s\n* Hint: %s\n", p->id,
-               level_name(p->level), basis_name(p->basis),
-               p->target == TARGET_RUNTIME ? ", about NumPy" : "", p->clause, p->source, p->why,
-               p->hint);
-        if (p->looks != NULL)
-            printf("* A failure looks like: %s\n", p->looks);
-    }
-    puts("\n## What nothing here can test");
-    for (const struct untested *u = untested_first(); u != NULL; u = u->next)
-        printf("\n* %s. %s.\n  Not tested, for %s.\n", u->clause, u->source, u->why);
 }

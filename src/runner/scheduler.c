@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "model/options.h"
+#include "runner/ending.h"
 #include "supervise/child.h"
 #include "supervise/children.h"
 #include "supervise/interrupt.h"
@@ -47,7 +48,7 @@ static void complete(struct scheduler *s, size_t number, const char *how, enum v
     if (record->verdict != VERDICT_NONE)
         return;
     record->signal = 0;
-    worker_describe_crash(record, how);
+    ending_describe(record, how);
     record->seconds = clock_since(atomic_load(&board->workers[number].since));
     record->verdict = verdict;
     atomic_fetch_add(&board->finished, 1);

@@ -26,6 +26,7 @@
 #include "harness/python_module.h"
 #include "python/python.h"
 #include "python/python_half.h"
+#include "runner/ending.h"
 #include "runner/memcheck_judge.h"
 #include "subject/plain.h"
 #include "supervise/child.h"
@@ -178,74 +179,6 @@ END_TEST
 
 /* ---- in the worker ---------------------------------------------------------------------- */
 
-static const char *call_in_words(const struct call *call)
-{
-    switch (call->function) {
-    case IN_MALLOC:
-        return text("malloc(%zu)", call->first);
-    case IN_CALLOC:
-        return text("calloc(%zu, %zu)", call->first, call->second);
-    case IN_REALLOC:
-        return text("realloc(%p, %zu)", call->pointer, call->first);
-    case IN_FREE:
-        return text("free(%p, %zu)", call->pointer, call->first);
-    case OUTSIDE:
-        break;
-    }
-    return NULL;
-}
-
-/* The call that the signal hit, or any that had not returned.  Sanitizers catch signals themselves.
- */
-static struct call call_at_end(struct record *record)
-{
-    struct call none = {.function = OUTSIDE};
-    if (record->signal != 0 && !CONFORM_SANITIZED)
-        return record->signal_call;
-    for (int i = 0; i < CALL_SLOTS; i++) {
-        if (call_in_words(&record->calls[i]) == NULL)
-            continue;
-        record->suspects[MADE_EMPTY] = record->makings[i];
-        return record->calls[i];
-    }
-    return none;
-}
-
-/* Where the process was: in that call, or elsewhere. */
-static const char *where_it_was(const struct record *record)
-{
-    const char *words = call_in_words(&record->suspects[ENDED_IN]);
-    int part = (int)strnlen(record->part, sizeof record->part); /* who knows what is there */
-    const char *in = part > 0 ? text(", in %.*s", part, record->part) : "";
-    if (words != NULL)
-        return text("inside %s%s", words, in);
-    int length = (int)strnlen(record->step, sizeof record->step);
-    return length > 0 ? text("while %.*s%s", length, record->step, in)
-                      : text("outside the handler%s", in);
-}
-
-void worker_describe_crash(struct record *record, const char *how)
-{
-    const char *address = record->signal != 0 && record->signal_has_address
-                              ? text(" at address %#zx", (size_t)record->signal_address)
-                              : "";
-    record->suspects[ENDED_IN] = call_at_end(record);
-    snprintf(record->expected, sizeof record->expected, "the property to run to its end");
-    snprintf(record->seen, sizeof record->seen, "%s%s, %s", how, address, where_it_was(record));
-}
-
-/* What came over the shared memory is not to be trusted: a subject can write there. */
-static void make_sound(struct record *record)
-{
-    record->expected[sizeof record->expected - 1] = '\0';
-    record->seen[sizeof record->seen - 1] = '\0';
-    record->step[sizeof record->step - 1] = '\0';
-    if (record->reached < PASS || (int)record->reached >= VERDICT_COUNT) {
-        record->reached = BROK;
-        snprintf(record->seen, sizeof record->seen, "its record was overwritten");
-    }
-}
-
 /* Why a property was ended from outside. */
 enum given_up { NOT_GIVEN_UP, HANGS, OUT_OF_TIME };
 
@@ -253,7 +186,7 @@ static enum verdict judge_end(struct record *record, int status, enum given_up g
 {
     bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (given_up == NOT_GIVEN_UP && ended && atomic_load(&record->state) == RECORD_ENDED) {
-        make_sound(record);
+        ending_make_sound(record);
         return record->reached;
     }
     record->signal = given_up == NOT_GIVEN_UP && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -265,13 +198,13 @@ static enum verdict judge_end(struct record *record, int status, enum given_up g
         return INCOMPLETE;
     }
     if (given_up == HANGS) {
-        worker_describe_crash(record, text("no end after %.3g s", worker.limit));
+        ending_describe(record, text("no end after %.3g s", worker.limit));
         atomic_fetch_add(&worker.plan->board->timeouts, 1);
         return TIMEOUT;
     }
-    worker_describe_crash(record, record->signal != 0 ? child_signal_name(record->signal)
-                                                      : text("the process exited with status %d",
-                                                             WEXITSTATUS(status)));
+    ending_describe(record, record->signal != 0
+                                ? child_signal_name(record->signal)
+                                : text("the process exited with status %d", WEXITSTATUS(status)));
     return CRASH;
 }
 

@@ -44,9 +44,6 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, in
  * does not return. */
 _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_end)(void));
 
-/* What a record says about a process that did not reach its end: fills in expected and seen. */
-void worker_describe_crash(struct record *record, const char *how);
-
 /* True once the first property has shown that the subject is alive. */
 bool worker_subject_lives(struct board *board);
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Pages about the properties: --list, --explain and --clauses.
+ */
+#include "base/text.h"
+#include "report/report.h"
+
+void report_list(const struct property *const *properties, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        printf("%-34s %-6s %-6s %s\n", properties[i]->id, level_name(properties[i]->level),
+               basis_name(properties[i]->basis), properties[i]->clause);
+}
+
+static const char *basis_in_words(enum basis basis)
+{
+    switch (basis) {
+    case BASIS_NEP:
+        return "NEP 49 or NumPy's documentation of it";
+    case BASIS_C:
+        return "the C standard's memory management functions";
+    case BASIS_CALLER:
+        return "NumPy's source relies on it";
+    case BASIS_CLAIM:
+        return "the handler promised it";
+    case BASIS_QOI:
+        return "good practice";
+    }
+    return "?";
+}
+
+void report_explain(const struct property *property)
+{
+    printf("%s\n", property->id);
+    report_print_field(stdout, "clause", property->clause);
+    report_print_field(
+        stdout, "level",
+        text("%s (%s)", level_name(property->level), basis_in_words(property->basis)));
+    report_print_field(stdout, "source", property->source);
+    report_print_field(stdout, "about",
+                       property->target == TARGET_HANDLER
+                           ? "the handler"
+                           : "NumPy itself: it decides nothing about the handler");
+    report_print_field(stdout, "why", property->why);
+    report_print_field(stdout, "hint", property->hint);
+    if (property->looks != NULL)
+        report_print_field(stdout, "looks", property->looks);
+    report_print_field(stdout, "code", text("%s:%d", property->file, property->line));
+}
+
+void report_clauses(const struct property *const *properties, size_t count)
+{
+    const struct group *group = NULL;
+    puts("# Clauses\n\n"
+         "<!-- Made by `conform --clauses` from the blocks in conformance/; not edited by hand. "
+         "-->\n\n"
+         "Each property tests the clause beside it. MUST decides whether a handler is\n"
+         "conformant; SHOULD is good practice. A property about NumPy decides nothing about\n"
+         "the handler.");
+    for (size_t i = 0; i < count; i++) {
+        const struct property *p = properties[i];
+        if (property_group(p) != group) {
+            group = property_group(p);
+            printf("\n## %s\n\n%s\n", group->name, group->about);
+        }
+        printf("\n### %s\n\n%s, %s%s. %s.\n\n* Source: %s\n* Why: %s\n* Hint: %s\n", p->id,
+               level_name(p->level), basis_name(p->basis),
+               p->target == TARGET_RUNTIME ? ", about NumPy" : "", p->clause, p->source, p->why,
+               p->hint);
+        if (p->looks != NULL)
+            printf("* A failure looks like: %s\n", p->looks);
+    }
+    puts("\n## What nothing here can test");
+    for (const struct untested *u = untested_first(); u != NULL; u = u->next)
+        printf("\n* %s. %s.\n  Not tested, for %s.\n", u->clause, u->source, u->why);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a record says of the process that left it.
+ */
+#include "runner/ending.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/instrumented.h"
+#include "base/text.h"
+
+static const char *call_in_words(const struct call *call)
+{
+    switch (call->function) {
+    case IN_MALLOC:
+        return text("malloc(%zu)", call->first);
+    case IN_CALLOC:
+        return text("calloc(%zu, %zu)", call->first, call->second);
+    case IN_REALLOC:
+        return text("realloc(%p, %zu)", call->pointer, call->first);
+    case IN_FREE:
+        return text("free(%p, %zu)", call->pointer, call->first);
+    case OUTSIDE:
+        break;
+    }
+    return NULL;
+}
+
+/* The call that the signal hit, or any that had not returned.  Sanitizers catch signals themselves.
+ */
+static struct call call_at_end(struct record *record)
+{
+    struct call none = {.function = OUTSIDE};
+    if (record->signal != 0 && !CONFORM_SANITIZED)
+        return record->signal_call;
+    for (int i = 0; i < CALL_SLOTS; i++) {
+        if (call_in_words(&record->calls[i]) == NULL)
+            continue;
+        record->suspects[MADE_EMPTY] = record->makings[i];
+        return record->calls[i];
+    }
+    return none;
+}
+
+/* Where the process was: in that call, or elsewhere. */
+static const char *where_it_was(const struct record *record)
+{
+    const char *words = call_in_words(&record->suspects[ENDED_IN]);
+    int part = (int)strnlen(record->part, sizeof record->part); /* who knows what is there */
+    const char *in = part > 0 ? text(", in %.*s", part, record->part) : "";
+    if (words != NULL)
+        return text("inside %s%s", words, in);
+    int length = (int)strnlen(record->step, sizeof record->step);
+    return length > 0 ? text("while %.*s%s", length, record->step, in)
+                      : text("outside the handler%s", in);
+}
+
+void ending_describe(struct record *record, const char *how)
+{
+    const char *address = record->signal != 0 && record->signal_has_address
+                              ? text(" at address %#zx", (size_t)record->signal_address)
+                              : "";
+    record->suspects[ENDED_IN] = call_at_end(record);
+    snprintf(record->expected, sizeof record->expected, "the property to run to its end");
+    snprintf(record->seen, sizeof record->seen, "%s%s, %s", how, address, where_it_was(record));
+}
+
+void ending_make_sound(struct record *record)
+{
+    record->expected[sizeof record->expected - 1] = '\0';
+    record->seen[sizeof record->seen - 1] = '\0';
+    record->step[sizeof record->step - 1] = '\0';
+    if (record->reached < PASS || (int)record->reached >= VERDICT_COUNT) {
+        record->reached = BROK;
+        snprintf(record->seen, sizeof record->seen, "its record was overwritten");
+    }
+}

@@ -27,8 +27,8 @@
  *
  * To insert with 1000 blocks absl::btree_map, tsearch, GTree and JudyL took 2.5 to 5 times as long.
  * Hash tables of libraries find no overlap, as they have no order.  Huge pages, slabs of one size
- * and groups that grow made a million blocks up to a fifth faster, and no replay or program: they
- * are gone.
+ * and groups that grow made an operation with a million blocks a tenth to two fifths faster, and no
+ * replay and no watched program: they are gone.
  */
 #ifndef CONFORM_LIVE_TABLE_H
 #define CONFORM_LIVE_TABLE_H

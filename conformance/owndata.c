@@ -21,8 +21,8 @@ static void in_fresh_interpreter(void *value)
     python_call("owndata", "expect_warnings");
 }
 
-/* Two starts of Python and NumPy, because NumPy reads the variable when it is imported: they are all
- * of the time that this takes. */
+/* Two starts of Python and NumPy, because NumPy reads the variable when it is imported: they are
+ * all of the time that this takes. */
 PROPERTY(owndata_warns,
     .id     = "owndata.warns",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,

@@ -122,7 +122,7 @@ def reproduce(tap, report):
     """The command that repeats a failure does repeat it."""
     for each in report.json["properties"]:
         if each["verdict"] == "FAIL":
-            command = re.sub(r"^gdb --args ", "", each["reproduce"])
+            command = re.sub(r"^gdb .*?--args ", "", each["reproduce"])
             result = suite.run(["sh", "-c", command])
             held = result.code == 1 and "FAIL    " + each["id"] in result.stdout
             tap.point(held, "the command that repeats %s does" % each["id"], result)

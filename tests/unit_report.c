@@ -132,13 +132,14 @@ START_TEST(reproduce_is_a_command_at_any_length)
     memset(argument, ' ', sizeof argument - 1);
     argument[sizeof argument - 1] = '\0';
     made.place.argument = argument;
-    made.options.python = "my venv/bin/python";
+    made.options.python = "/my venv/bin/python";
     snprintf(expected, sizeof expected,
-             "gdb --args ./no-such/conform --handler='%s' --python='my venv/bin/python' "
+             "gdb -ex 'break conform_fail' -ex run --args ./no-such/conform --handler='%s' "
+             "--python='/my venv/bin/python' "
              "--run=sooner.first "
              "--seed=18446744073709551615 --no-fork",
              argument);
-    ck_assert_str_eq(run_reproduce(run, run->properties[0]), expected);
+    ck_assert_str_eq(run_reproduce(run, 0), expected);
 }
 END_TEST
 
@@ -261,7 +262,7 @@ START_TEST(json_is_read_back)
         ck_assert_str_eq(json_string_value(member(property, "message")), record_message(record));
         if (record->verdict != SKIP)
             ck_assert_str_eq(json_string_value(member(property, "reproduce")),
-                             run_reproduce(run, run->properties[i]));
+                             run_reproduce(run, (size_t)i));
     }
     json_decref(root);
     free(bytes);

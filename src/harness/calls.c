@@ -26,6 +26,7 @@
 enum { NO_SLOT = -1 };
 static _Thread_local int slot;
 static _Thread_local struct call nobodys_call, nobodys_making; /* without a slot */
+static _Thread_local struct latest latest;                     /* call of this thread */
 static _Atomic bool slot_is_taken[CALL_SLOTS];
 static pthread_key_t slot_key; /* by which it is given back when the thread ends */
 
@@ -63,28 +64,36 @@ struct call *own_making(void)
     return slot > 0 ? &own.setup.record->makings[slot - 1] : &nobodys_making;
 }
 
+const struct latest *own_latest(void)
+{
+    return &latest;
+}
+
 /* ---- calls ------------------------------------------------------------------------------ */
 
 /* A call of this thread, and what it came upon. */
 struct frame {
+    void (*code)(void);
     struct call *call;
     struct call outer; /* the call that this one is inside of: Python has freed something in it */
     const void *exception;
 };
 
-static void call_begin(struct frame *frame, struct call made, bool is_missing)
+/* `code` is the subject's function, or NULL. */
+static void call_begin(struct frame *frame, struct call made, void (*code)(void))
 {
     if (slot == 0)
         take_slot();
     struct call *call = own_call(), *making = own_making();
     size_t size;
+    frame->code = code;
     frame->call = call;
     if (call->function != OUTSIDE)
         frame->outer = *call;
     else
         frame->outer.function = OUTSIDE;
     frame->exception = python_pending();
-    if (is_missing)
+    if (code == NULL)
         made.trouble = FUNCTION_IS_MISSING;
     else if (made.function == IN_FREE && asked_size(made.pointer, &size) && size != made.first)
         made.trouble = WRONG_SIZE;
@@ -124,6 +133,7 @@ static struct call call_end(struct frame *frame)
     interpose_leave();
     atomic_signal_fence(memory_order_seq_cst);
     struct call made = *frame->call;
+    latest = (struct latest){made, frame->code};
     frame->call->function = OUTSIDE;
     if (frame->outer.function != OUTSIDE)
         *frame->call = frame->outer;
@@ -141,10 +151,12 @@ static void note_return(const struct call *call, const void *p)
         suspect(call);
 }
 
+#define CODE(function) ((void (*)(void))(function))
+
 void *handler_malloc(PyDataMem_Handler *handler, size_t size)
 {
     struct frame frame;
-    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, handler->allocator.malloc == NULL);
+    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, CODE(handler->allocator.malloc));
     void *p = handler->allocator.malloc(handler->allocator.ctx, size);
     struct call call = call_end(&frame);
     if (p == NULL || size == 0)
@@ -157,7 +169,7 @@ void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
 {
     struct frame frame;
     call_begin(&frame, (struct call){IN_CALLOC, .first = nelem, .second = elsize},
-               handler->allocator.calloc == NULL);
+               CODE(handler->allocator.calloc));
     void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
     struct call call = call_end(&frame);
     if (p == NULL || nelem == 0 || elsize == 0)
@@ -173,7 +185,7 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
     size_t old;
     bool was_known = asked_size(p, &old);
     call_begin(&frame, (struct call){IN_REALLOC, p, .first = size},
-               handler->allocator.realloc == NULL);
+               CODE(handler->allocator.realloc));
     asked_forget(p);
     void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
     struct call call = call_end(&frame);
@@ -189,7 +201,7 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
 void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
 {
     struct frame frame;
-    call_begin(&frame, (struct call){IN_FREE, p, .first = size}, handler->allocator.free == NULL);
+    call_begin(&frame, (struct call){IN_FREE, p, .first = size}, CODE(handler->allocator.free));
     asked_forget(p);
     handler->allocator.free(handler->allocator.ctx, p, size);
     call_end(&frame);

@@ -56,4 +56,11 @@ void calls_prepare(void);
 struct call *own_call(void);
 struct call *own_making(void);
 
+/* The call that this thread made last and that has returned, and the subject's function. */
+struct latest {
+    struct call call;
+    void (*code)(void);
+};
+const struct latest *own_latest(void);
+
 #endif

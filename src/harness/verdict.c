@@ -33,6 +33,19 @@ void count_memcheck_errors(void)
     own.setup.record->memcheck_errors += memcheck_error_count() - own.memcheck_errors_before;
 }
 
+__attribute__((noinline)) void conform_fail(const char *expected, const char *seen,
+                                            const char *latest, void (*code)(void))
+{
+    __asm__ volatile("" : : "r"(expected), "r"(seen), "r"(latest), "r"(code));
+}
+
+static void show_to_debugger(const struct record *record)
+{
+    const struct latest *latest = own_latest();
+    const char *words = call_in_words(&latest->call);
+    conform_fail(record->expected, record->seen, words != NULL ? words : "none", latest->code);
+}
+
 _Noreturn void leave(enum verdict verdict)
 {
     struct record *record = own.setup.record;
@@ -46,6 +59,8 @@ _Noreturn void leave(enum verdict verdict)
         record->expected[0] = '\0';
         verdict = INCOMPLETE;
     }
+    if (verdict == FAIL || verdict == WARN)
+        show_to_debugger(record);
     record->reached = verdict;
     record->suspects[MADE_EMPTY] = *own_making();
     count_memcheck_errors();

@@ -38,6 +38,10 @@ _Noreturn void harness_broke(const char *what, ...) __attribute__((format(printf
  * has failed it is INCOMPLETE, and not PASS. */
 void stopped_short(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
+/* Where a debugger stops: the verdict is made, and all is still there.  `latest` is the call into
+ * the subject that this thread made last, and `code` the subject's function, which gdb names. */
+void conform_fail(const char *expected, const char *seen, const char *latest, void (*code)(void));
+
 /* It passes.  Reaching the end of a property's code says the same. */
 _Noreturn void pass(void);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "base/text.h"
 
 const char *verdict_name(enum verdict verdict)
 {
@@ -20,6 +21,23 @@ const char *verdict_name(enum verdict verdict)
         [TIMEOUT] = "TIMEOUT",   [BROK] = "BROK", [INCOMPLETE] = "INCOMPLETE",
     };
     return names[verdict];
+}
+
+const char *call_in_words(const struct call *call)
+{
+    switch (call->function) {
+    case IN_MALLOC:
+        return text("malloc(%zu)", call->first);
+    case IN_CALLOC:
+        return text("calloc(%zu, %zu)", call->first, call->second);
+    case IN_REALLOC:
+        return text("realloc(%p, %zu)", call->pointer, call->first);
+    case IN_FREE:
+        return text("free(%p, %zu)", call->pointer, call->first);
+    case OUTSIDE:
+        break;
+    }
+    return NULL;
 }
 
 static size_t whole_pages(size_t size)

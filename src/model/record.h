@@ -49,6 +49,9 @@ enum trouble {
     WRONG_SIZE,          /* free was told another size than the block was asked for with */
 };
 
+/* "malloc(5)", good until the next calls of text(); NULL of what is OUTSIDE. */
+const char *call_in_words(const struct call *call);
+
 enum { CALL_SLOTS = 128 }; /* threads that are told apart, of those that live at once */
 
 enum record_state {

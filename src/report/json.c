@@ -57,7 +57,7 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "clause", json_string(property->clause));
         json_object_set_new(object, "source", json_string(property->source));
         json_object_set_new(object, "hint", json_string(record_hint(record, property)));
-        json_object_set_new(object, "reproduce", json_string(run_reproduce(run, property)));
+        json_object_set_new(object, "reproduce", json_string(run_reproduce(run, i)));
     }
     if (record->caused_by[0] != '\0')
         json_object_set_new(object, "caused_by", json_string(record->caused_by));

@@ -67,7 +67,7 @@ static void write_case(xmlTextWriterPtr writer, const struct run *run, size_t i)
             attribute(writer, "type", verdict_name(record->verdict));
             xmlTextWriterWriteFormatString(writer, "%s\n%s\n%s\nreproduce: %s\n", property->clause,
                                            property->source, record_hint(record, property),
-                                           run_reproduce(run, property));
+                                           run_reproduce(run, i));
         }
         xmlTextWriterEndElement(writer);
     }

@@ -106,39 +106,6 @@ const char *run_conclusion(const struct run *run)
     }
 }
 
-/* How well the i-th verdict names the defect: a check that says what is wrong before a process that
- * came to its end somewhere, and what answers for others before what does not. */
-static size_t telling(const struct run *run, size_t i)
-{
-    enum { NAMES_IT = 1000 };
-    enum verdict verdict = run->records[i]->verdict;
-    size_t weight = 1;
-    if (run->properties[i]->target != TARGET_HANDLER || !verdict_is_bad(verdict) ||
-        verdict == BROK || verdict == INCOMPLETE)
-        return 0;
-    if (verdict == FAIL && run->records[i]->control[0] == '\0')
-        weight += NAMES_IT;
-    for (size_t k = 0; k < run->count; k++)
-        weight += strcmp(run->records[k]->caused_by, run->properties[i]->id) == 0;
-    return weight;
-}
-
-const char *run_start_with(const struct run *run)
-{
-    enum { FEW = 5 };
-    struct tally tally = run_tally(run, TARGET_HANDLER);
-    size_t most = 0, first = 0;
-    if (tally.of[FAIL] + tally.of[CRASH] + tally.of[TIMEOUT] <= FEW)
-        return NULL;
-    for (size_t i = 0; i < run->count; i++) {
-        size_t weight = telling(run, i);
-        if (weight > most)
-            first = i;
-        most = weight > most ? weight : most;
-    }
-    return most > 0 ? run->properties[first]->id : NULL;
-}
-
 /* ---- words -------------------------------------------------------------------------------- */
 
 /* Four bytes for each one hold what has to be escaped. */
@@ -206,47 +173,6 @@ const char *run_claims(const struct run *run)
     static char clean[ESCAPED * sizeof run->load->claims + 1];
     return text_clean(clean, sizeof clean, run->load->claims,
                       strnlen(run->load->claims, sizeof run->load->claims), 0);
-}
-
-/* A file as it can be named from any folder; a name without a slash is looked up elsewhere. */
-static const char *absolute(const char *file)
-{
-    static char path[PATH_MAX];
-    bool is_path = strchr(file, '/') != NULL && strncmp(file, "python:", 7) != 0;
-    return is_path && realpath(file, path) != NULL ? path : file;
-}
-
-/* The same of PATH:SYMBOL. */
-static const char *absolute_handler(const struct subject_place *place)
-{
-    const char *path = strchr(place->argument, '/') != NULL ? absolute(place->path) : NULL;
-    if (path == NULL || place->module != NULL)
-        return place->argument;
-    return place->symbol != NULL ? text("%s:%s", path, place->symbol) : path;
-}
-
-const char *run_reproduce(const struct run *run, const struct property *property)
-{
-    static char *command;
-    const struct options *options = run->options;
-    char *program = strdup(absolute(options->program)), *handler = NULL, *python = NULL;
-    free(command);
-    command = NULL;
-    if (program != NULL)
-        handler = strdup(absolute_handler(run->place));
-    if (handler != NULL)
-        python = options->python != NULL ? strdup(absolute(options->python)) : strdup("");
-    if (python != NULL &&
-        asprintf(&command, "%s%s --handler=%s%s%s --run=%s --seed=%llu %s",
-                 options->memcheck ? "" : "gdb --args ", text_shell(program), text_shell(handler),
-                 *python != '\0' ? " --python=" : "", *python != '\0' ? text_shell(python) : "",
-                 property->id, (unsigned long long)options->seed,
-                 options->memcheck ? "--memcheck" : "--no-fork") < 0)
-        command = NULL;
-    free(program);
-    free(handler);
-    free(python);
-    return command != NULL ? command : "";
 }
 
 const char *group_name(const struct property *property)

@@ -72,7 +72,7 @@ const char *run_claims(const struct run *run);
 
 /* The command that reproduces one property, alone and in one process, from any folder.  Good until
  * the next call. */
-const char *run_reproduce(const struct run *run, const struct property *property);
+const char *run_reproduce(const struct run *run, size_t i);
 
 /* "malloc", or what else stands before the dot of the id. */
 const char *group_name(const struct property *property);

@@ -58,7 +58,7 @@ static void print_point(FILE *file, const struct run *run, size_t i)
     if (record->expected[0] != '\0')
         print_yaml(file, "expected", record_expected(record));
     print_yaml(file, "seen", record_seen(record));
-    print_yaml(file, "reproduce", run_reproduce(run, property));
+    print_yaml(file, "reproduce", run_reproduce(run, i));
     fputs("  ...\n", file);
 }
 

@@ -104,7 +104,7 @@ static void print_finding(const struct page *page, size_t i)
         report_print_field(page->file, "hint", record_hint(record, property));
     if (record->output_length > 0)
         report_print_field(page->file, "printed", record_output(record, 0));
-    fprintf(page->file, "        %-10s%s\n\n", "reproduce", run_reproduce(page->run, property));
+    fprintf(page->file, "        %-10s%s\n\n", "reproduce", run_reproduce(page->run, i));
 }
 
 /* Reasons that more than three properties share are told once. */

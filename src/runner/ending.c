@@ -10,23 +10,6 @@
 #include "base/instrumented.h"
 #include "base/text.h"
 
-static const char *call_in_words(const struct call *call)
-{
-    switch (call->function) {
-    case IN_MALLOC:
-        return text("malloc(%zu)", call->first);
-    case IN_CALLOC:
-        return text("calloc(%zu, %zu)", call->first, call->second);
-    case IN_REALLOC:
-        return text("realloc(%p, %zu)", call->pointer, call->first);
-    case IN_FREE:
-        return text("free(%p, %zu)", call->pointer, call->first);
-    case OUTSIDE:
-        break;
-    }
-    return NULL;
-}
-
 /* The call that the signal hit, or any that had not returned.  Sanitizers catch signals themselves.
  */
 static struct call call_at_end(struct record *record)

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The command that shows a finding again, from any folder, under a debugger.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "report/report.h"
+
+/* As it can be named from any folder; a name without a slash is looked up in PATH. */
+static void print_program(FILE *file, const char *program)
+{
+    char path[PATH_MAX];
+    bool is_file = strchr(program, '/') != NULL && realpath(program, path) != NULL;
+    fputs(text_shell(is_file ? path : program), file);
+}
+
+/* No link is followed: that of a virtual environment is what makes it one. */
+static void print_python(FILE *file, const char *python)
+{
+    char here[PATH_MAX], path[2 * PATH_MAX];
+    bool below = *python != '/' && getcwd(here, sizeof here) != NULL;
+    snprintf(path, sizeof path, "%s%s%s", below ? here : "", below ? "/" : "", python);
+    fprintf(file, " --python=%s", text_shell(path));
+}
+
+/* Whether --handler names a file, and not a reference handler or a module of Python's. */
+static bool names_a_file(const struct subject_place *place)
+{
+    char path[PATH_MAX];
+    if (place->module != NULL)
+        return false;
+    return strchr(place->argument, '/') != NULL ||
+           (realpath(place->label, path) != NULL && strcmp(path, place->path) == 0);
+}
+
+static void print_handler(FILE *file, const struct subject_place *place)
+{
+    if (!names_a_file(place))
+        fprintf(file, " --handler=%s", text_shell(place->argument));
+    else if (place->symbol == NULL)
+        fprintf(file, " --handler=%s", text_shell(place->path));
+    else
+        fprintf(file, " --handler=%s:%s", text_shell(place->path), place->symbol);
+}
+
+/* A module is looked for in the working directory, and in what PYTHONPATH says from there. */
+static void print_python_path(FILE *file)
+{
+    char here[PATH_MAX], path[2 * PATH_MAX];
+    const char *rest = getenv("PYTHONPATH");
+    if (getcwd(here, sizeof here) == NULL)
+        return;
+    size_t used = (size_t)snprintf(path, sizeof path, "%s", here);
+    while (rest != NULL && used < sizeof path) {
+        int length = (int)strcspn(rest, ":");
+        bool below = *rest != '/' && length > 0;
+        used += (size_t)snprintf(path + used, sizeof path - used, ":%s%s%.*s", below ? here : "",
+                                 below ? "/" : "", length, rest);
+        rest = rest[length] == ':' ? rest + length + 1 : NULL;
+    }
+    if (used < sizeof path)
+        fprintf(file, "PYTHONPATH=%s ", text_shell(path));
+}
+
+/* It stops where the verdict is made, or by the signal; one that calls exit() has to be caught. */
+static void print_debugger(FILE *file, const struct record *record)
+{
+    bool exits = record->verdict == CRASH && record->signal == 0;
+    fprintf(file, "gdb -ex 'break conform_fail' %s-ex run --args ",
+            exits ? "-ex 'catch syscall exit_group' " : "");
+}
+
+const char *run_reproduce(const struct run *run, size_t i)
+{
+    static char *command;
+    const struct options *options = run->options;
+    size_t size;
+    free(command);
+    command = NULL;
+    FILE *file = open_memstream(&command, &size);
+    if (file == NULL)
+        return "";
+    if (run->place->module != NULL)
+        print_python_path(file);
+    if (!options->memcheck)
+        print_debugger(file, run->records[i]);
+    print_program(file, options->program);
+    print_handler(file, run->place);
+    if (options->python != NULL)
+        print_python(file, options->python);
+    fprintf(file, " --run=%s --seed=%llu %s", run->properties[i]->id,
+            (unsigned long long)options->seed, options->memcheck ? "--memcheck" : "--no-fork");
+    return fclose(file) == 0 && command != NULL ? command : "";
+}

@@ -147,10 +147,11 @@ const char *record_message(const struct record *record)
 
 const char *record_hint(const struct record *record, const struct property *property)
 {
-    return record->control[0] == '\0' ? property->hint
-                                      : "it comes without what the clause is about: ordinary use "
-                                        "goes wrong, so look at the "
-                                        "call and the sizes that are named";
+    const struct property *about = property_find(record->attribute_to);
+    if (record->control[0] != '\0')
+        return "it comes without what the clause is about: ordinary use goes wrong, so look at the "
+               "call and the sizes that are named";
+    return about != NULL ? about->hint : property->hint;
 }
 
 const char *run_file(const struct run *run)

@@ -64,7 +64,8 @@ const char *record_seen(const struct record *record);
 const char *record_message(const struct record *record); /* both, or the reason of a SKIP */
 /* What the property's process printed, its beginning; line feeds stay where they are wanted. */
 const char *record_output(const struct record *record, int keep_lines);
-/* What to do about it: the property's hint, or where it ended in its control, that it did. */
+/* What to do about it: the hint of the property that is about what was found, or where it ended in
+ * its control, that it did. */
 const char *record_hint(const struct record *record, const struct property *property);
 const char *run_file(const struct run *run);
 const char *run_handler_name(const struct run *run); /* the handler's own, or "" */

@@ -62,6 +62,16 @@ void check_alignment(const struct maker *maker)
 
 /* ---- disjoint -------------------------------------------------------------------------------- */
 
+/* Two that overlap are told by their addresses or as twins.  Else the handler has written there,
+ * and that is another property's matter. */
+static void expect_whole(const struct maker *maker, const struct blocks *blocks, const char *when)
+{
+    blocks_expect_disjoint(blocks);
+    attribute_to(maker->neighbours, &(struct call){.function = OUTSIDE});
+    blocks_verify(blocks, "%s", when);
+    attribute_to("", &(struct call){.function = OUTSIDE});
+}
+
 struct churn {
     const struct maker *maker;
     struct random random;
@@ -79,8 +89,7 @@ static void churn(void *data)
             size_t size = 1 + random_below(&c->random, c->blocks.count % 16 == 0 ? 8192 : 512);
             blocks_add(&c->blocks, c->maker->must(size), size);
         }
-        blocks_expect_disjoint(&c->blocks);
-        blocks_verify(&c->blocks, "after others came and went");
+        expect_whole(c->maker, &c->blocks, "after others came and went");
     }
 }
 
@@ -97,8 +106,7 @@ static void churn_on_two_threads(const struct maker *maker)
             blocks_add(&both, churns[i].blocks.at[j].p, churns[i].blocks.at[j].size);
         free(churns[i].blocks.at);
     }
-    blocks_expect_disjoint(&both);
-    blocks_verify(&both, "after two threads made blocks");
+    expect_whole(maker, &both, "after two threads made blocks");
     blocks_free_all(&both);
 }
 
@@ -139,14 +147,23 @@ void check_disjoint(const struct maker *maker, size_t large)
             ask_for_the_rest(&blocks, resident, count);
     }
     size_t made = blocks.count;
-    blocks_expect_disjoint(&blocks);
-    blocks_verify(&blocks, "with %zu blocks live", made);
+    expect_whole(maker, &blocks, text("with %zu blocks live", made));
     blocks_free_all(&blocks);
     if (made < count)
         skip("it refuses block %zu of 17 to 32 bytes; those before it do not overlap", made + 1);
 }
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
+
+/* What comes of writing into a block shows that another one has its memory. */
+static void fill_beside(const struct blocks *blocks, void *p, int byte, size_t size,
+                        const char *which)
+{
+    memset(p, byte, size);
+    attribute_to("malloc.disjoint", &(struct call){.function = OUTSIDE});
+    blocks_verify(blocks, "after %s was filled", which);
+    attribute_to("", &(struct call){.function = OUTSIDE});
+}
 
 /* Three blocks of a size, of which the second goes, comes back and goes again. */
 static void one_among_three(const struct maker *maker, size_t size)
@@ -158,14 +175,12 @@ static void one_among_three(const struct maker *maker, size_t size)
     void *first = maker->must(size), *second = maker->must(size), *third = maker->must(size);
     blocks_add(&blocks, first, size);
     blocks_add(&blocks, third, size);
-    memset(second, 0xff, size);
-    blocks_verify(&blocks, "after another block of %zu bytes was filled", size);
+    fill_beside(&blocks, second, 0xff, size, text("another block of %zu bytes", size));
     subject_free(second, size);
     blocks_verify(&blocks, "after another block of %zu bytes was freed", size);
     second = maker->must(size);
     blocks_verify(&blocks, "after %s", maker->call(size));
-    memset(second, 0x55, size);
-    blocks_verify(&blocks, "after the block of %s was filled", maker->call(size));
+    fill_beside(&blocks, second, 0x55, size, text("the block of %s", maker->call(size)));
     subject_free(first, size);
     subject_free(second, size);
     blocks.at[0] = blocks.at[1];

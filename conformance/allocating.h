@@ -12,6 +12,7 @@ struct maker {
     void *(*ask)(size_t size);        /* a block, or NULL where it is refused */
     void *(*must)(size_t size);       /* as must_malloc */
     const char *(*call)(size_t size); /* the call in words, "malloc(17)" */
+    const char *neighbours;           /* the id of the property about what it does to others */
 };
 
 /* Fails where a block of any size, new or recycled, on the main thread or another, is not aligned

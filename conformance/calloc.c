@@ -39,7 +39,8 @@ static const char *calloc_in_words(size_t size)
     return text("calloc(%zu, %zu)", nelem, elsize);
 }
 
-static const struct maker by_calloc = {ask_calloc, calloc_or_else, calloc_in_words};
+static const struct maker by_calloc = {ask_calloc, calloc_or_else, calloc_in_words,
+                                       "calloc.neighbours"};
 
 /* ---- zero ------------------------------------------------------------------------------------ */
 

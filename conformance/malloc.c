@@ -14,7 +14,8 @@ static const char *malloc_in_words(size_t size)
     return text("malloc(%zu)", size);
 }
 
-static const struct maker by_malloc = {subject_malloc, must_malloc, malloc_in_words};
+static const struct maker by_malloc = {subject_malloc, must_malloc, malloc_in_words,
+                                       "malloc.neighbours"};
 
 /* ---- every byte of it ------------------------------------------------------------------------ */
 

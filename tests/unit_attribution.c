@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "model/attribution.h"
+#include "model/nearness.h"
 
 static int somewhere;
 #define P &somewhere
@@ -295,6 +296,40 @@ START_TEST(what_is_not_answered_for_is_found)
 }
 END_TEST
 
+/* ---- nearness ----------------------------------------------------------------------------- */
+
+/* Of each pair the first finding is the nearer one. */
+static const struct {
+    struct {
+        const char *id;
+        enum verdict verdict;
+        struct call in;
+    } nearer, further;
+} pairs[] = {
+    {{"malloc.disjoint", FAIL, {0}}, {"realloc.keeps-contents", FAIL, {0}}},
+    {{"realloc.keeps-contents", FAIL, {0}}, {"numpy.route-resize", FAIL, {0}}},
+    {{"malloc.neighbours", FAIL, {0}}, {"malloc.disjoint", CRASH, {IN_MALLOC, NULL, 64, 0, 0}}},
+    {{"abi.struct-stays", FAIL, {0}}, {"malloc.extent", FAIL, {0}}},
+    {{"malloc.extent", CRASH, {IN_FREE, P, 8, 0, 0}},
+     {"abi.struct-stays", CRASH, {IN_FREE, P, 8, 0, 0}}},
+    {{"free.null", CRASH, {IN_FREE, NULL, 0, 0, 0}}, {"malloc.extent", FAIL, {0}}},
+    {{"malloc.extent", FAIL, {0}}, {"free.null", CRASH, {IN_FREE, P, 8, 0, 0}}},
+    {{"realloc.grown-part-usable", CRASH, {0}}, {"realloc.keeps-contents", FAIL, {0}}},
+    {{"realloc.keeps-contents", FAIL, {0}},
+     {"realloc.grown-part-usable", TIMEOUT, {IN_REALLOC, P, 8, 0, 0}}},
+};
+
+START_TEST(a_cause_is_nearer)
+{
+    struct record nearer = {.verdict = pairs[_i].nearer.verdict,
+                            .suspects[ENDED_IN] = pairs[_i].nearer.in};
+    struct record further = {.verdict = pairs[_i].further.verdict,
+                             .suspects[ENDED_IN] = pairs[_i].further.in};
+    ck_assert_int_lt(nearness(pairs[_i].nearer.id, &nearer),
+                     nearness(pairs[_i].further.id, &further));
+}
+END_TEST
+
 Suite *suite_attribution(void)
 {
     Suite *suite = suite_create("attribution");
@@ -313,6 +348,7 @@ Suite *suite_attribution(void)
     tcase_add_test(tcase, numpy_answers_for_nobody);
     tcase_add_test(tcase, one_is_left_of_many);
     tcase_add_test(tcase, what_is_not_answered_for_is_found);
+    tcase_add_loop_test(tcase, a_cause_is_nearer, 0, ROWS(pairs));
     suite_add_tcase(suite, tcase);
     return suite;
 }

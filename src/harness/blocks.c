@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "harness/drive.h"
+#include "harness/own.h"
 #include "harness/sizes.h"
 
 size_t required_alignment(size_t size)
@@ -27,6 +28,7 @@ size_t alignment_of(const void *p)
 _Noreturn void pattern_fail_at(int line, const void *p, size_t at, size_t size, uint64_t number,
                                const char *when)
 {
+    own.setup.record->overwritten = 1;
     fail_at(line,
             text("byte %zu of %zu to be 0x%02x as it was written, %s", at, size,
                  pattern_byte(number, at), when),

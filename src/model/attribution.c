@@ -4,12 +4,14 @@
  */
 #include "model/attribution.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "model/nearness.h"
 
 /* No machine has room for so much. */
 static const size_t too_large = (size_t)1 << 48;
@@ -208,34 +210,30 @@ static void attribute_to_owners(struct round *round, size_t i)
     attribute_to_id(round, i, record->attribute_to);
 }
 
-static bool same_group(const char *id, const char *other)
+/* How far from the defect what `owner` found is; what ended in another function than the i-th did
+ * explains it less. */
+static int distance(const struct round *round, size_t owner, size_t i)
 {
-    size_t length = strcspn(id, ".") + 1;
-    return strncmp(id, other, length) == 0;
-}
-
-/* How well what `owner` found would explain what ended the i-th in its control. */
-static int likeness(const struct round *round, size_t owner, size_t i)
-{
+    enum { ANOTHER_FUNCTION = 10000 };
     enum function in = record_of(round, i)->suspects[ENDED_IN].function;
     bool same_function =
         in != OUTSIDE && in == record_of(round, owner)->suspects[ENDED_IN].function;
-    return 1 + 2 * same_function +
-           same_group(round->properties[owner]->id, round->properties[i]->id);
+    return nearness(round->properties[owner]->id, record_of(round, owner)) +
+           (same_function ? 0 : ANOTHER_FUNCTION);
 }
 
 /* What failed in its control shows a defect of another kind: that of whichever property is sure of
- * one, the likeliest first. */
+ * one, the nearest to the defect first. */
 static void attribute_control(struct round *round, size_t i)
 {
-    int most = 0;
+    int least = INT_MAX;
     if (!is_open(round, i) || record_of(round, i)->control[0] == '\0')
         return;
     for (size_t owner = 0; owner < round->count; owner++) {
         if (!may_answer(round, owner, i) || !is_sure(round, owner) ||
-            likeness(round, owner, i) <= most)
+            distance(round, owner, i) >= least)
             continue;
-        most = likeness(round, owner, i);
+        least = distance(round, owner, i);
         round->cause[i] = owner + 1;
     }
 }

@@ -91,6 +91,7 @@ struct record {
     char step[256];            /* what it was about, in words */
     unsigned short_in_child;   /* SHORT_IN_CHILD where a process of in_child stopped_short */
     char part[384];            /* of a program whose calls it makes, in words, or "" */
+    int overwritten;           /* 1 where a byte of a block is not what was written; no bool */
     int line;                  /* of the check that failed, in the property's file */
     unsigned made[CALL_SLOTS]; /* calls of each thread so far: what makes none does not get on */
     int signal;

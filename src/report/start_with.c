@@ -2,39 +2,51 @@
  *
  * Where many properties fail: the one that most likely names the defect.
  */
+#include <limits.h>
 #include <string.h>
 
+#include "model/nearness.h"
 #include "report/report.h"
 
-/* How well the i-th verdict names the defect: a check that says what is wrong before a process that
- * came to its end somewhere, and what answers for others before what does not. */
-static size_t telling(const struct run *run, size_t i)
+static bool is_against(const struct run *run, size_t i)
 {
-    enum { NAMES_IT = 1000 };
     enum verdict verdict = run->records[i]->verdict;
-    size_t weight = 1;
-    if (run->properties[i]->target != TARGET_HANDLER || !verdict_is_bad(verdict) ||
-        verdict == BROK || verdict == INCOMPLETE)
-        return 0;
-    if (verdict == FAIL && run->records[i]->control[0] == '\0')
-        weight += NAMES_IT;
+    return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT;
+}
+
+/* Whether what it found is its own matter, or that of one that found nothing. */
+static bool is_own(const struct run *run, size_t i)
+{
+    const char *about = run->records[i]->attribute_to;
+    bool own = run->records[i]->control[0] == '\0';
     for (size_t k = 0; k < run->count; k++)
-        weight += strcmp(run->records[k]->caused_by, run->properties[i]->id) == 0;
-    return weight;
+        own = own && (k == i || !is_against(run, k) || strcmp(run->properties[k]->id, about) != 0);
+    return own;
+}
+
+/* The lowest is the nearest to the defect.  What a property came upon that is another one's matter,
+ * or found in its control, tells less than whatever a property has found that it is about. */
+static int distance(const struct run *run, size_t i)
+{
+    enum { NOT_ITS_OWN = 10000 };
+    if (run->properties[i]->target != TARGET_HANDLER || !is_against(run, i))
+        return INT_MAX;
+    return nearness(run->properties[i]->id, run->records[i]) + (is_own(run, i) ? 0 : NOT_ITS_OWN);
 }
 
 const char *run_start_with(const struct run *run)
 {
     enum { FEW = 5 };
     struct tally tally = run_tally(run, TARGET_HANDLER);
-    size_t most = 0, first = 0;
+    int least = INT_MAX;
+    size_t first = 0;
     if (tally.of[FAIL] + tally.of[CRASH] + tally.of[TIMEOUT] <= FEW)
         return NULL;
     for (size_t i = 0; i < run->count; i++) {
-        size_t weight = telling(run, i);
-        if (weight > most)
+        if (distance(run, i) < least) {
+            least = distance(run, i);
             first = i;
-        most = weight > most ? weight : most;
+        }
     }
-    return most > 0 ? run->properties[first]->id : NULL;
+    return run->properties[first]->id;
 }

@@ -248,8 +248,8 @@ static void *stack_realloc(void *ctx, void *p, size_t size)
         base_free(ctx, p, 0);
     return moved;
 }
-MUTANT(free_wants_last_first, "free.any-order", .malloc = stack_malloc, .realloc = stack_realloc,
-       .free = stack_free);
+MUTANT(free_wants_last_first, "malloc.disjoint free.any-order", .malloc = stack_malloc,
+       .realloc = stack_realloc, .free = stack_free);
 
 /* Cells of 64 bytes in pairs.  Two free ones become a block of 128; but a cell that is taken again
  * is still noted as free, and goes with its neighbour next time. */
@@ -302,8 +302,8 @@ static void *pair_realloc(void *ctx, void *p, size_t size)
     pair_free(ctx, p, 0);
     return moved;
 }
-MUTANT(free_merges_with_live, "free.any-order", .malloc = pair_malloc, .realloc = pair_realloc,
-       .free = pair_free);
+MUTANT(free_merges_with_live, "malloc.disjoint free.any-order", .malloc = pair_malloc,
+       .realloc = pair_realloc, .free = pair_free);
 
 /* ---- poison ------------------------------------------------------------------------------ */
 
@@ -346,7 +346,7 @@ static void late_free(void *ctx, void *p, size_t size)
     *place = base_size(p) >= 8 && base_size(p) <= 1000 ? p : NULL;
     base_free(ctx, p, size);
 }
-MUTANT(free_poisons_later, "free.poison-stays-inside", .free = late_free);
+MUTANT(free_poisons_later, "malloc.neighbours free.poison-stays-inside", .free = late_free);
 
 /* ---- memory that is lost ----------------------------------------------------------------- */
 

@@ -97,9 +97,11 @@ static void tidies_after_threads_free(void *ctx, void *p, size_t size)
     }
     base_free(ctx, p, size);
 }
-MUTANT(tidies_after_threads,
-       "interop.buffer interop.dlpack interop.array-interface interop.ctypes interop.torch",
-       .malloc = knowing_malloc, .realloc = knowing_realloc, .free = tidies_after_threads_free);
+MUTANT(
+    tidies_after_threads,
+    "free.in-another-thread interop.buffer interop.dlpack interop.array-interface interop.ctypes "
+    "interop.torch",
+    .malloc = knowing_malloc, .realloc = knowing_realloc, .free = tidies_after_threads_free);
 
 /* One block for two that ask for as much, one after the other: until either is freed. */
 static struct {

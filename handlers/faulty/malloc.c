@@ -247,7 +247,7 @@ static void rounded_free(void *ctx, void *p, size_t size)
     }
     base_free(ctx, p, size);
 }
-MUTANT(malloc_recycles_what_is_too_small, "malloc.disjoint", .malloc = rounded_malloc,
+MUTANT(malloc_recycles_what_is_too_small, "malloc.extent malloc.disjoint", .malloc = rounded_malloc,
        .free = rounded_free);
 
 /* One freed slot in 300 enters the list of free ones twice. */
@@ -319,8 +319,7 @@ static void late_free(void *ctx, void *p, size_t size)
     }
     slot_free(ctx, p, size);
 }
-MUTANT(free_cleans_too_late, "malloc.neighbours calloc.neighbours", SLOT_FUNCTIONS,
-       .free = late_free);
+MUTANT(free_cleans_too_late, "free.leaves-recycled-alone", SLOT_FUNCTIONS, .free = late_free);
 
 /* ---- malloc.one-byte ------------------------------------------------------------------------- */
 
@@ -344,7 +343,7 @@ static void shared_byte_free(void *ctx, void *p, size_t size)
     if (p != the_byte + BASE_HEADER)
         base_free(ctx, p, size);
 }
-MUTANT(malloc_shares_one_byte, "malloc.one-byte", .malloc = shared_byte_malloc,
+MUTANT(malloc_shares_one_byte, "malloc.disjoint malloc.one-byte", .malloc = shared_byte_malloc,
        .realloc = shared_byte_realloc, .free = shared_byte_free);
 
 /* Size 1 stands for an array without elements. */

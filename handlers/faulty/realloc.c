@@ -113,7 +113,8 @@ static void *stale_realloc(void *ctx, void *p, size_t size)
         base_finish((char *)moved - BASE_HEADER, born);
     return moved;
 }
-MUTANT(realloc_keeps_first_size, "realloc.keeps-contents-again", .realloc = stale_realloc);
+MUTANT(realloc_keeps_first_size, "realloc.keeps-contents realloc.keeps-contents-again",
+       .realloc = stale_realloc);
 
 /* The first seven moves of a block are right. */
 static void *tired_realloc(void *ctx, void *p, size_t size)
@@ -129,7 +130,8 @@ static void *tired_realloc(void *ctx, void *p, size_t size)
         memcpy((char *)moved - 8, &age, sizeof age);
     return moved;
 }
-MUTANT(realloc_tires, "realloc.keeps-contents-again", .realloc = tired_realloc);
+MUTANT(realloc_tires, "realloc.keeps-contents realloc.keeps-contents-again",
+       .realloc = tired_realloc);
 
 /* ---- extent ------------------------------------------------------------------------------ */
 

@@ -117,7 +117,7 @@ static void *forgets_when_it_shrinks_a_lot_realloc(void *ctx, void *p, size_t si
     base_free(ctx, p, base_size(p));
     return base_calloc(ctx, size, 1);
 }
-MUTANT(forgets_when_it_shrinks_a_lot, "numpy.route-resize numpy.route-text",
+MUTANT(forgets_when_it_shrinks_a_lot, "realloc.keeps-contents numpy.route-resize numpy.route-text",
        .realloc = forgets_when_it_shrinks_a_lot_realloc);
 
 /* Keeps the size that a block was made with. */
@@ -203,8 +203,9 @@ static void *takes_any_freed_realloc(void *ctx, void *p, size_t size)
     }
     return moved;
 }
-MUTANT(takes_any_freed, "numpy.route-pickle numpy.route-create", .malloc = takes_any_freed_malloc,
-       .realloc = takes_any_freed_realloc, .free = takes_any_freed_free);
+MUTANT(takes_any_freed, "malloc.extent numpy.route-pickle numpy.route-create",
+       .malloc = takes_any_freed_malloc, .realloc = takes_any_freed_realloc,
+       .free = takes_any_freed_free);
 
 /* Has one scratch block for what is sorted, and takes it to be free whenever anything is. */
 static struct {
@@ -398,7 +399,7 @@ static void *drops_a_block_when_short_malloc(void *ctx, size_t size)
         oldest = p;
     return p;
 }
-MUTANT(drops_a_block_when_short, "numpy.out-of-memory-structured-sort",
+MUTANT(drops_a_block_when_short, "malloc.failure-is-null numpy.out-of-memory-structured-sort",
        .malloc = drops_a_block_when_short_malloc, .realloc = wipes_for_null_realloc,
        .free = wipes_for_null_free);
 

@@ -14,14 +14,12 @@ static bool is_against(const struct run *run, size_t i)
     return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT;
 }
 
-/* Whether what it found is its own matter, or that of one that found nothing. */
+/* Whether what it found is its own matter, and no control met it. */
 static bool is_own(const struct run *run, size_t i)
 {
     const char *about = run->records[i]->attribute_to;
-    bool own = run->records[i]->control[0] == '\0';
-    for (size_t k = 0; k < run->count; k++)
-        own = own && (k == i || !is_against(run, k) || strcmp(run->properties[k]->id, about) != 0);
-    return own;
+    return run->records[i]->control[0] == '\0' &&
+           (about[0] == '\0' || strcmp(about, run->properties[i]->id) == 0);
 }
 
 /* The lowest is the nearest to the defect.  What a property came upon that is another one's matter,

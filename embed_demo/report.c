@@ -70,7 +70,7 @@ int report_end(int status)
     else if (failures > 0)
         printf("embed_demo: not everything held (%d of %d claims not)\n", failures, claims);
     else
-        printf("embed_demo: everything held (%d claims)\n", claims);
+        printf("embed_demo: everything held (%d claim%s)\n", claims, claims == 1 ? "" : "s");
     if (fflush(stdout) != 0 || ferror(stdout))
         fprintf(stderr, "embed_demo: stdout cannot be written: %s\n", strerror(errno));
     return status == 0 && (failures > 0 || ferror(stdout)) ? 1 : status;

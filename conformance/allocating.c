@@ -130,6 +130,7 @@ void check_disjoint(const struct maker *maker, size_t large)
     enum { FIRST = 2048 };
     size_t count = is_instrumented() ? 2 * FIRST : 65536 + 512;
     struct blocks blocks = {0};
+    check_alone(maker->must);
     churn_on_two_threads(maker);
     check_large_disjoint(maker, is_instrumented() ? 6 : large);
     size_t resident = resident_bytes();
@@ -151,6 +152,36 @@ void check_disjoint(const struct maker *maker, size_t large)
     blocks_free_all(&blocks);
     if (made < count)
         skip("it refuses block %zu of 17 to 32 bytes; those before it do not overlap", made + 1);
+}
+
+/* ---- alone ----------------------------------------------------------------------------------- */
+
+/* As check_alone, of a block of that size. */
+static void one_alone(void *(*make)(size_t size), size_t size)
+{
+    enum { ROUNDS = 3, OTHERS = 4, ONE = 1 };
+    unsigned char *one = make(size), *others[OTHERS];
+    pattern_fill(one, size, ONE);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < OTHERS; i++) {
+            others[i] = i % 4 == 2 ? must_calloc(size, 1) : must_malloc(size);
+            pattern_fill(others[i], size, ONE + 1 + i);
+        }
+        expect_pattern(one, size, ONE, "as %d others came, it being the only one left", OTHERS);
+        for (size_t i = 0; i < OTHERS; i++) {
+            expect_pattern(others[i], size, ONE + 1 + i, "beside a block that outlives it");
+            subject_free(others[i], size);
+        }
+    }
+    expect_pattern(one, size, ONE, "after all others were freed");
+    subject_free(one, size);
+}
+
+void check_alone(void *(*make)(size_t size))
+{
+    static const size_t sizes[] = {24, 200, 3000, 40000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        one_alone(make, sizes[i]);
 }
 
 /* ---- neighbours ------------------------------------------------------------------------------ */

@@ -23,6 +23,10 @@ void check_alignment(const struct maker *maker);
  * threads, or two of `large` blocks of mebibytes. */
 void check_disjoint(const struct maker *maker, size_t large);
 
+/* Fails where a block that `make` made, and that alone lives, changes as others come beside it and
+ * go, until it is the only one again and others come. */
+void check_alone(void *(*make)(size_t size));
+
 /* Fails where making, filling or freeing a block changes another, at once or a little later. */
 void check_neighbours(const struct maker *maker);
 

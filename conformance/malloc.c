@@ -198,7 +198,8 @@ PROPERTY(malloc_disjoint,
     .id     = "malloc.disjoint",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "no two live blocks share a byte, also where there are more than 65536, where blocks "
-              "are recycled on two threads, and where they are of many mebibytes",
+              "are recycled on two threads, where they are of many mebibytes, and where one alone "
+              "is left and others come",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
     .why    = "two arrays would share memory, and writing one would change the other",
     .hint   = "look at the width of indices and counters, at what a free list says of a block's "

@@ -2,6 +2,7 @@
  *
  * realloc: what it keeps, and what can be done with the block then.
  */
+#include "allocating.h"
 #include "edges.h"
 #include "harness/harness.h"
 #include "large.h"
@@ -33,17 +34,25 @@ static void end_company(struct blocks *company)
     blocks_free_all(company);
 }
 
+static void *realloc_of_null(size_t size)
+{
+    return must_realloc(NULL, size);
+}
+
 PROPERTY(realloc_null_allocates,
     .id     = "realloc.null-allocates",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "realloc of NULL is malloc: it returns a new block, aligned and whole",
+    .clause = "realloc of NULL is malloc: it returns a new block, aligned and whole, which lives until "
+              "it is freed",
     .source = "C17 7.22.3.5 paragraph 3",
     .why    = "code that grows a buffer from nothing relies on it, and so does a shim that passes "
               "calls on",
-    .hint   = "look at the pointer before its header is read: where it is NULL, call malloc",
+    .hint   = "look at the pointer before its header is read: where it is NULL, call malloc; and count "
+              "the block where malloc counts its own",
     .looks  = "CRASH: SIGSEGV, inside realloc((nil), 1)")
 {
     struct blocks company = {0};
+    check_alone(realloc_of_null);
     for_each_size (size, 1 << 16) {
         if (size % stride(16) > 1)
             continue;

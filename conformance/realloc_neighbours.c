@@ -2,6 +2,7 @@
  *
  * realloc: what becomes of the other blocks, and of the old place.
  */
+#include "allocating.h"
 #include "harness/growth.h"
 #include "harness/harness.h"
 
@@ -17,10 +18,20 @@ static void resize_some(struct blocks *blocks, size_t round)
     }
 }
 
+/* A block that most likely has moved, and is alone. */
+static void *moved_alone(size_t size)
+{
+    unsigned char *p = must_malloc(16), *behind = must_malloc(16);
+    p = must_realloc(p, size);
+    subject_free(behind, 16);
+    return p;
+}
+
 PROPERTY(realloc_neighbours,
     .id     = "realloc.neighbours",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "resizing one block leaves the bytes of every other block alone, at once and later",
+    .clause = "resizing one block leaves the bytes of every other block alone, at once and later, and "
+              "other blocks leave those of one that was resized",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
     .why    = "a.resize on one array must not change another",
     .hint   = "clear or poison only bytes between the new and the old size, and never past the "
@@ -29,6 +40,7 @@ PROPERTY(realloc_neighbours,
               "blocks; seen 0x00")
 {
     struct blocks blocks = {0};
+    check_alone(moved_alone);
     blocks_add_neighbours(&blocks, is_instrumented() ? 90 : 600);
     for (size_t round = 0; round < (is_instrumented() ? 6 : 24); round++) {
         resize_some(&blocks, round);

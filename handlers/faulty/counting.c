@@ -197,3 +197,212 @@ static void *moved_uncounted_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_that_moves_is_not_counted, "realloc.neighbours", ARENA_FUNCTIONS,
        .realloc = moved_uncounted_realloc);
+
+/* ---- one calloc in some thousand ------------------------------------------------------------- */
+
+/* One small request in 4001 is sampled, and gets one of sixteen slots of its own in turn, which
+ * calloc takes to be new each time. */
+enum { SAMPLED = 4001, SAMPLE_SLOTS = 16, SAMPLE_MOST = 1024 };
+static struct {
+    _Alignas(16) char memory[SAMPLE_SLOTS][BASE_HEADER + SAMPLE_MOST];
+    _Atomic bool is_used[SAMPLE_SLOTS];
+    _Atomic unsigned requests;
+} samples;
+
+static void *sample(size_t size)
+{
+    unsigned number = ++samples.requests, slot = number / SAMPLED % SAMPLE_SLOTS;
+    if (size > SAMPLE_MOST || number % SAMPLED != 0 || samples.is_used[slot])
+        return NULL;
+    samples.is_used[slot] = true;
+    return base_finish(samples.memory[slot], size);
+}
+static void *sampling_malloc(void *ctx, size_t size)
+{
+    void *p = sample(size);
+    return p != NULL ? p : base_malloc(ctx, size);
+}
+static void *sampling_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = sample(size);
+    return p != NULL ? p : base_calloc(ctx, nelem, elsize);
+}
+static void sampling_free(void *ctx, void *p, size_t size)
+{
+    size_t at = (size_t)((char *)p - samples.memory[0]);
+    if ((uintptr_t)p >= (uintptr_t)samples.memory && at < sizeof samples.memory)
+        samples.is_used[at / sizeof samples.memory[0]] = false;
+    else
+        base_free(ctx, p, size);
+}
+static void *sampling_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = sampling_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    sampling_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(calloc_samples_are_dirty, "calloc.zeroed-when-reused", .malloc = sampling_malloc,
+       .calloc = sampling_calloc, .realloc = sampling_realloc, .free = sampling_free);
+
+/* ---- numbers and tables that come to an end -------------------------------------------------- */
+
+/* The size of each block stands in a table of 2^20, in the place of its number. */
+enum { SERIALS = 1 << 20 };
+static _Atomic unsigned serials;
+static _Atomic uint32_t size_of_serial[SERIALS];
+static void *serial_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    uint64_t serial = p != NULL ? serials++ % SERIALS : 0;
+    if (p == NULL)
+        return NULL;
+    size_of_serial[serial] = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
+    memcpy((char *)p - 8, &serial, sizeof serial);
+    return p;
+}
+static void *serial_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = base_calloc(ctx, nelem, elsize), *named = p != NULL ? serial_malloc(ctx, 0) : NULL;
+    if (named != NULL) { /* takes its number */
+        memcpy((char *)p - 8, (char *)named - 8, 8);
+        uint64_t serial;
+        memcpy(&serial, (char *)p - 8, sizeof serial);
+        size_of_serial[serial] = base_size(p) < UINT32_MAX ? (uint32_t)base_size(p) : UINT32_MAX;
+        base_free(ctx, named, 0);
+    }
+    return p;
+}
+static void *serial_realloc(void *ctx, void *p, size_t size)
+{
+    uint64_t serial;
+    void *moved = serial_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(&serial, (char *)p - 8, sizeof serial);
+    size_t old = size_of_serial[serial] == UINT32_MAX ? base_size(p) : size_of_serial[serial];
+    old = old < base_size(p) ? old : base_size(p);
+    memcpy(moved, p, old < size ? old : size);
+    base_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(long_run_wraps_its_serial_numbers, "realloc.long-run", .malloc = serial_malloc,
+       .calloc = serial_calloc, .realloc = serial_realloc);
+
+/* A ticket of 20 bits stands beside the class of a free block, and its carry makes it one of the
+ * next class. */
+enum { CLASSES = 4, KEEPS = 64 };
+static struct {
+    pthread_mutex_t lock;
+    uint32_t tickets[CLASSES];
+    void *at[CLASSES][KEEPS];
+    int count[CLASSES];
+} tickets = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static unsigned class_of(size_t size)
+{
+    unsigned class = 0;
+    while (class < CLASSES && size > (size_t)64 << class)
+        class ++;
+    return class;
+}
+static void *ticket_malloc(void *ctx, size_t size)
+{
+    unsigned class = class_of(size);
+    void *p = NULL;
+    if (class == CLASSES)
+        return base_malloc(ctx, size);
+    pthread_mutex_lock(&tickets.lock);
+    if (tickets.count[class] > 0)
+        p = tickets.at[class][--tickets.count[class]];
+    pthread_mutex_unlock(&tickets.lock);
+    if (p == NULL)
+        p = base_malloc(ctx, (size_t)64 << class);
+    return p != NULL ? base_finish((char *)p - BASE_HEADER, size) : NULL;
+}
+static void *ticket_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    if (class_of(size) == CLASSES)
+        return base_calloc(ctx, nelem, elsize);
+    void *p = ticket_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void ticket_free(void *ctx, void *p, size_t size)
+{
+    unsigned class = p != NULL ? class_of(base_size(p)) : CLASSES;
+    bool is_kept = false;
+    if (class < CLASSES) {
+        pthread_mutex_lock(&tickets.lock);
+        class = (((uint32_t) class << 20) + ++tickets.tickets[class]) >> 20;
+        is_kept = class < CLASSES && tickets.count[class] < KEEPS;
+        if (is_kept)
+            tickets.at[class][tickets.count[class]++] = p;
+        pthread_mutex_unlock(&tickets.lock);
+    }
+    if (!is_kept)
+        base_free(ctx, p, size);
+}
+static void *ticket_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = ticket_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    ticket_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(long_run_wraps_its_tickets, "realloc.long-run", .malloc = ticket_malloc,
+       .calloc = ticket_calloc, .realloc = ticket_realloc, .free = ticket_free);
+
+/* There is room for the sizes of 2^18 live blocks, and realloc keeps 8 bytes of one that is not
+ * among them. */
+enum { ROOM = 1 << 18 };
+static _Atomic long room_taken;
+static void *enter(void *p)
+{
+    uint64_t is_known = p != NULL && room_taken < ROOM;
+    room_taken += (long)is_known;
+    if (p != NULL)
+        memcpy((char *)p - 8, &is_known, sizeof is_known);
+    return p;
+}
+static uint64_t is_known(const void *p)
+{
+    uint64_t known = 0;
+    if (p != NULL)
+        memcpy(&known, (const char *)p - 8, sizeof known);
+    return known;
+}
+static void *roomy_malloc(void *ctx, size_t size)
+{
+    return enter(base_malloc(ctx, size));
+}
+static void *roomy_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    return enter(base_calloc(ctx, nelem, elsize));
+}
+static void roomy_free(void *ctx, void *p, size_t size)
+{
+    room_taken -= (long)is_known(p);
+    base_free(ctx, p, size);
+}
+static void *roomy_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = roomy_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    size_t old = is_known(p) || base_size(p) < 8 ? base_size(p) : 8;
+    memcpy(moved, p, old < size ? old : size);
+    roomy_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(many_blocks_find_no_room, "realloc.long-run", .malloc = roomy_malloc, .calloc = roomy_calloc,
+       .realloc = roomy_realloc, .free = roomy_free);

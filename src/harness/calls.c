@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "harness/asked.h"
+#include "harness/footprint.h"
 #include "harness/interpose.h"
 #include "harness/own.h"
 #include "harness/verdict.h"
@@ -225,6 +226,110 @@ void *subject_realloc(void *p, size_t size)
 void subject_free(void *p, size_t size)
 {
     handler_free(own.subject.handler, p, size);
+}
+
+/* ---- calls by the hundred thousand ----------------------------------------------------------- */
+
+/* Whether, before the i-th of many calls, it is time to come to an end. */
+struct bounds {
+    uint64_t begun;
+    size_t resident;
+};
+static struct bounds bounds_now(void)
+{
+    return (struct bounds){clock_now(), resident_bytes()};
+}
+static bool is_past(const struct bounds *bounds, size_t i)
+{
+    enum { EVERY = 1024, MUCH = 64 << 20 };
+    static const double a_moment = 0.3;
+    return i % EVERY == EVERY - 1 &&
+           (clock_since(bounds->begun) > a_moment || resident_bytes() > bounds->resident + MUCH);
+}
+
+/* It is about to free p. */
+static void tell_free(struct call *call, const void *p)
+{
+    call->function = IN_FREE;
+    call->pointer = p;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* It is about to ask for another. */
+static void tell_ask(struct call *call, enum function function)
+{
+    call->function = function;
+    call->pointer = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+size_t subject_malloc_and_free(size_t size, size_t pairs)
+{
+    const PyDataMemAllocator *a = &own.subject.handler->allocator;
+    struct bounds bounds = bounds_now();
+    struct frame frame;
+    size_t done = 0;
+    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, a->malloc == NULL);
+    for (; done < pairs && !is_past(&bounds, done); done++) {
+        tell_ask(frame.call, IN_MALLOC);
+        void *p = a->malloc(a->ctx, size);
+        if (p == NULL)
+            break;
+        tell_free(frame.call, p);
+        a->free(a->ctx, p, size);
+    }
+    call_end(&frame);
+    return done;
+}
+
+size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty)
+{
+    const PyDataMemAllocator *a = &own.subject.handler->allocator;
+    struct bounds bounds = bounds_now();
+    struct frame frame;
+    size_t done = 0;
+    call_begin(&frame, (struct call){IN_CALLOC, .first = size, .second = 1}, a->calloc == NULL);
+    for (*dirty = NULL; done < pairs && !is_past(&bounds, done); done++) {
+        tell_ask(frame.call, IN_CALLOC);
+        unsigned char *p = a->calloc(a->ctx, size, 1);
+        if (p == NULL)
+            break;
+        if (p[0] != 0 || memcmp(p, p + 1, size - 1) != 0) {
+            *dirty = p;
+            break;
+        }
+        memset(p, 0xff, size);
+        tell_free(frame.call, p);
+        a->free(a->ctx, p, size);
+    }
+    call_end(&frame);
+    return done;
+}
+
+size_t subject_malloc_many(void **blocks, size_t count, size_t size)
+{
+    const PyDataMemAllocator *a = &own.subject.handler->allocator;
+    struct bounds bounds = bounds_now();
+    struct frame frame;
+    size_t done = 0;
+    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, a->malloc == NULL);
+    while (done < count && !is_past(&bounds, done) &&
+           (blocks[done] = a->malloc(a->ctx, size)) != NULL)
+        done++;
+    call_end(&frame);
+    return done;
+}
+
+void subject_free_many(void **blocks, size_t count, size_t size)
+{
+    const PyDataMemAllocator *a = &own.subject.handler->allocator;
+    struct frame frame;
+    call_begin(&frame, (struct call){IN_FREE, .first = size}, a->free == NULL);
+    for (size_t i = 0; i < count; i++) {
+        tell_free(frame.call, blocks[i]);
+        a->free(a->ctx, blocks[i], size);
+    }
+    call_end(&frame);
 }
 
 /* ---- the subject as a shim sees it --------------------------------------------------------- */

@@ -28,6 +28,18 @@ void *must_malloc(size_t size);
 void *must_calloc(size_t nelem, size_t elsize);
 void *must_realloc(void *p, size_t size);
 
+/* Calls by the hundred thousand, which leave one trace between them, so that they cost little.  They
+ * end early where it takes a moment too long, or takes too much memory; how many were made is
+ * returned.
+ *
+ * malloc or calloc, and free, again and again.  What calloc gives is full of ones when it is freed;
+ * where it is not zero, *dirty receives it, live. */
+size_t subject_malloc_and_free(size_t size, size_t pairs);
+size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty);
+/* Live blocks, and the end of them. */
+size_t subject_malloc_many(void **blocks, size_t count, size_t size);
+void subject_free_many(void **blocks, size_t count, size_t size);
+
 /* The subject as a handler whose functions are those above: what NumPy and shims are given, so
  * that a crash behind them is attributed to the call it happened in.  Name and version show
  * through. */

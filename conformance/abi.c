@@ -235,12 +235,15 @@ static void exercise(void *data)
 
 static void exercise_many(const PyDataMem_Handler *was)
 {
+    enum { LARGE = 60000, TIMES = 2500 };
     struct blocks blocks = {0};
     while (blocks.count < 1500)
         blocks_add(&blocks, must_malloc(40), 40);
     expect_same_struct(was, "with 1500 blocks live");
     blocks_free_all(&blocks);
     expect_same_struct(was, "after 1500 blocks were freed");
+    size_t times = subject_malloc_and_free(LARGE, is_instrumented() ? 10 : TIMES);
+    expect_same_struct(was, text("after %zu MiB were handed out", times * LARGE >> 20));
 }
 
 /* Calls of all four, before each of which the struct is looked for. */

@@ -198,6 +198,32 @@ static void *moved_uncounted_realloc(void *ctx, void *p, size_t size)
 MUTANT(realloc_that_moves_is_not_counted, "realloc.neighbours", ARENA_FUNCTIONS,
        .realloc = moved_uncounted_realloc);
 
+/* ---- a struct that changes late -------------------------------------------------------------- */
+
+/* The ctx is the arena in use, and another one after each 64 MiB. */
+static _Atomic size_t handed_out;
+NEP49_EXPORT extern PyDataMem_Handler struct_has_the_arena_in_use;
+static void *from_arenas_malloc(void *ctx, size_t size)
+{
+    static char arenas[64];
+    size_t before = handed_out;
+    if (size < 1 << 20 && (before >> 26) != ((handed_out += size) >> 26))
+        struct_has_the_arena_in_use.allocator.ctx = &arenas[(handed_out >> 26) % 64];
+    return base_malloc(ctx, size);
+}
+MUTANT(struct_has_the_arena_in_use, "abi.struct-constant", .malloc = from_arenas_malloc);
+
+/* It has another malloc after half a million calls. */
+NEP49_EXPORT extern PyDataMem_Handler struct_changes_in_the_long_run;
+static void *late_malloc(void *ctx, size_t size)
+{
+    static _Atomic unsigned calls;
+    if (++calls == 500000)
+        struct_changes_in_the_long_run.allocator.malloc = base_malloc;
+    return base_malloc(ctx, size);
+}
+MUTANT(struct_changes_in_the_long_run, "realloc.long-run", .malloc = late_malloc);
+
 /* ---- one calloc in some thousand ------------------------------------------------------------- */
 
 /* One small request in 4001 is sampled, and gets one of sixteen slots of its own in turn, which

@@ -23,6 +23,9 @@
 /* The property that is about a struct that is gone. */
 #define STRUCT_STAYS "abi.struct-stays"
 
+/* The one that is about a struct that changes. */
+#define STRUCT_CONSTANT "abi.struct-constant"
+
 struct own own;
 
 const struct property *drive_property(void)
@@ -130,8 +133,24 @@ void drive_load_subject(void)
         skip("it says that it cannot work here: %s", why);
     if (state != LOAD_DONE)
         fail("a handler to come of loading it", "%s", why);
+    own.as_loaded = *own.subject.handler;
     own.loaded = true;
     own.setup.record->step[0] = '\0';
+}
+
+void expect_struct_as_loaded(void)
+{
+    const PyDataMem_Handler *is = own.subject.handler, *was = &own.as_loaded;
+    if (!own.loaded || !is_readable(is, sizeof *is) || memcmp(is, was, sizeof *is) == 0)
+        return;
+    attribute_to(STRUCT_CONSTANT, &(struct call){.function = OUTSIDE});
+    fail("the struct to be at the end what it was when it was loaded", "%s",
+         is->allocator.ctx != was->allocator.ctx ? text("ctx %p, which was %p", is->allocator.ctx,
+                                                        was->allocator.ctx)
+         : is->version != was->version ? text("version %d, which was %d", is->version, was->version)
+         : memcmp(&is->allocator, &was->allocator, sizeof is->allocator) != 0
+             ? "other functions"
+             : "another name");
 }
 
 void subject_load_now(void)

@@ -16,6 +16,7 @@
 extern struct own {
     struct drive_setup setup;
     struct subject subject;
+    PyDataMem_Handler as_loaded; /* the struct, to be compared at the end */
     struct random random;
     atomic_int ended; /* 1 once a thread has begun to write the verdict */
     bool loaded;
@@ -36,6 +37,9 @@ _Noreturn void leave(enum verdict verdict);
 
 /* Ends a child in which all was well. */
 _Noreturn void end_child(void);
+
+/* Fails where the struct is there, and is not what it was when it was loaded. */
+void expect_struct_as_loaded(void);
 
 void count_memcheck_errors(void);
 

@@ -151,6 +151,8 @@ void stopped_short(const char *reason, ...)
 
 _Noreturn void pass(void)
 {
+    if (!own.is_child)
+        expect_struct_as_loaded();
     only_once();
     if (own.is_child)
         end_child();

@@ -2,6 +2,8 @@
  *
  * calloc: what it hands out.
  */
+#include <sys/mman.h>
+
 #include "allocating.h"
 #include "edges.h"
 #include "harness/harness.h"
@@ -195,16 +197,44 @@ static void reuse_often(void)
                     SIZE, done);
 }
 
+/* What was locked into memory, as a program does by mlockall, cannot be zeroed by advice: madvise
+ * fails with EINVAL. */
+static void reuse_locked(size_t size)
+{
+    void *p = subject_malloc(size);
+    if (p == NULL)
+        return;
+    bool is_locked = mlock(p, size) == 0; /* the pages stay so while they are mapped */
+    if (is_locked)
+        memset(p, 0xff, size);
+    subject_free(p, size);
+    void *q = is_locked ? ask_calloc(size) : NULL;
+    if (q != NULL)
+        expect_zero(q, size, "in what %s gave, after such a block of locked pages was freed",
+                    calloc_in_words(size));
+    if (q != NULL)
+        munlock(q, size);
+    subject_free(q, q != NULL ? size : 0);
+}
+
+static void reuse_what_was_locked(void)
+{
+    static const size_t sizes[] = {140000, 1 << 20, 2 << 20, 3000000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        reuse_locked(sizes[i]);
+}
+
 PROPERTY(calloc_zeroed_when_reused,
     .id     = "calloc.zeroed-when-reused",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "memory that was full of other bytes when it was freed, or when realloc cut it off, "
-              "is zero when calloc hands it out again, whatever errno was before the call, and "
-              "after hundreds of thousands of calls",
+              "is zero when calloc hands it out again, whatever errno was before the call, "
+              "after hundreds of thousands of calls, and where the memory is locked",
     .source = "C17 7.22.3.2 paragraph 2; 7.5 paragraph 3: no library function sets errno to zero",
     .why    = "np.zeros would show what a deleted array held",
     .hint   = "zero what comes from a cache or a free list or is the rest of a block that shrank, "
-              "all that is asked for now; and do not read errno unless a call has just failed",
+              "all that is asked for now; look at what madvise returns, which cannot drop locked "
+              "pages; and do not read errno unless a call has just failed",
     .looks  = "byte 0 of 64 to be 0, in what calloc(8, 8) gave, errno being 12, after 12 such "
               "blocks were freed: 0xff")
 {
@@ -230,6 +260,7 @@ PROPERTY(calloc_zeroed_when_reused,
     }
     reuse_what_was_cut_off();
     reuse_often();
+    reuse_what_was_locked();
     check_edges_zero_when_reused(&by_calloc);
     check_large_zero_when_reused(&by_calloc);
 }

@@ -276,3 +276,25 @@ static void *narrow_realloc(void *ctx, void *p, size_t size)
     return moved;
 }
 MUTANT(large_size_has_24_bits, "realloc.keeps-contents", .realloc = narrow_realloc);
+
+/* A kept mapping is zeroed by advice, which nobody sees fail. */
+static struct kept_mapping advised = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *advised_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    char *p = take_kept(&advised, size);
+    if (p == NULL)
+        return mapped_calloc(ctx, nelem, elsize);
+    char *map = p - BASE_HEADER;
+    memset(p, 0, MAPPED_PAGE - BASE_HEADER);
+    madvise(map + MAPPED_PAGE, mapped_length(p) - MAPPED_PAGE, MADV_DONTNEED);
+    return p;
+}
+static void advised_free(void *ctx, void *p, size_t size)
+{
+    mapped_free(ctx, is_mapped(p) ? exchange_kept(&advised, p) : p, size);
+}
+MUTANT(large_calloc_trusts_madvise, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+       .calloc = advised_calloc, .free = advised_free);

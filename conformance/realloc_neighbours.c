@@ -59,6 +59,59 @@ PROPERTY(realloc_neighbours,
     blocks_free_all(&blocks);
 }
 
+/* ---- blocks of no bytes ---------------------------------------------------------------------- */
+
+static void *malloc_of_nothing(size_t i)
+{
+    return subject_malloc(i * 0);
+}
+
+static void *calloc_of_none(size_t i)
+{
+    return i % 2 == 0 ? subject_calloc(0, i + 1) : subject_calloc(i + 1, 0);
+}
+
+/* Some of them, each resized to its own size, and to another. */
+static void grow_from_nothing(void *(*make)(size_t i), const char *call)
+{
+    enum { COUNT = 12, MORE = 3 };
+    static const size_t sizes[COUNT] = {1, 16, 7, 24, 100, 200, 1000, 8, 5000, 70000, 300000, 40};
+    unsigned char *p[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        p[i] = make(i);
+    for (size_t i = 0; i < COUNT; i++) {
+        p[i] = must_realloc(p[i], sizes[i]);
+        expect_aligned(p[i], sizes[i], "realloc to %zu of what %s gave", sizes[i], call);
+        pattern_fill(p[i], sizes[i], i);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        expect_pattern(p[i], sizes[i], i, "in what %s gave and realloc grew", call);
+        p[i] = must_realloc(p[i], MORE * sizes[i]);
+        expect_pattern(p[i], sizes[i], i, "after %s, realloc and realloc to %zu", call,
+                       MORE * sizes[i]);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        subject_free(p[i], MORE * sizes[i]);
+}
+
+PROPERTY(realloc_of_empty,
+    .id     = "realloc.of-empty",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "what malloc(0), calloc(0, n) and calloc(n, 0) give, NULL too, can be given to "
+              "realloc, and becomes a block as any other",
+    .source = "C17 7.22.3.5 paragraphs 2 and 3: the pointer is one that malloc, calloc or realloc "
+              "returned earlier, or NULL",
+    .why    = "a buffer that begins empty grows when the first item comes",
+    .hint   = "where such a block is a static byte or an address of its own, realloc has to know it "
+              "as free does",
+    .looks  = "CRASH: SIGABRT, inside realloc(0x7f12a0, 1)")
+{
+    grow_from_nothing(malloc_of_nothing, "malloc(0)");
+    grow_from_nothing(calloc_of_none, "calloc of no elements");
+}
+
+/* ---- the old place --------------------------------------------------------------------------- */
+
 /* Grown past a neighbour, so that they move, cut, and grown again; not always as often. */
 static void move_about(void *data)
 {

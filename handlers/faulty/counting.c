@@ -432,3 +432,25 @@ static void *roomy_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(many_blocks_find_no_room, "realloc.long-run", .malloc = roomy_malloc, .calloc = roomy_calloc,
        .realloc = roomy_realloc, .free = roomy_free);
+
+/* ---- what is left with nobody ---------------------------------------------------------------- */
+
+/* The address of malloc(0) is one that free knows, and realloc does not. */
+static _Alignas(16) char header_of_empty[BASE_HEADER + 16];
+static void *const empty = header_of_empty + BASE_HEADER;
+static void *known_malloc(void *ctx, size_t size)
+{
+    return size == 0 ? empty : base_malloc(ctx, size);
+}
+static void *known_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    return nelem == 0 || elsize == 0 ? empty : base_calloc(ctx, nelem, elsize);
+}
+static void known_free(void *ctx, void *p, size_t size)
+{
+    if (p != empty)
+        base_free(ctx, p, size);
+}
+MUTANT(empty_is_unknown_to_realloc, "realloc.of-empty", .malloc = known_malloc, .free = known_free);
+MUTANT(no_elements_are_unknown_to_realloc, "realloc.of-empty", .calloc = known_calloc,
+       .free = known_free);

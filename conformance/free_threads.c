@@ -41,6 +41,47 @@ static void make_and_free_here(void *data)
     free_all_here(data);
 }
 
+/* Large blocks, of a thread that has ended when they are freed. */
+enum { LARGE = 3 };
+static void make_large(void *data)
+{
+    static const size_t sizes[LARGE] = {70000, 200000, 900000};
+    struct block *at = data;
+    for (size_t i = 0; i < LARGE; i++) {
+        at[i] =
+            (struct block){i == 1 ? must_calloc(1, sizes[i]) : must_malloc(sizes[i]), sizes[i], 0};
+        at[i].p[0] = at[i].p[sizes[i] - 1] = 1;
+    }
+}
+
+static void free_large_here(struct block *at)
+{
+    for (size_t i = 0; i < LARGE; i++)
+        subject_free(at[i].p, at[i].size);
+}
+
+static void make_there_free_here(void *unused)
+{
+    struct block at[LARGE];
+    (void)unused;
+    in_threads(1, make_large, at, sizeof at);
+    free_large_here(at);
+}
+
+static void make_and_free_there(void *data)
+{
+    make_large(data);
+    free_large_here(data);
+}
+
+/* The same, freed by the thread that made them. */
+static void make_there_free_there(void *unused)
+{
+    struct block at[LARGE];
+    (void)unused;
+    in_threads(1, make_and_free_there, at, sizeof at);
+}
+
 /* As the property, by one thread alone. */
 static void free_every_other_here(void *unused)
 {
@@ -60,7 +101,8 @@ static void free_every_other_here(void *unused)
 PROPERTY(free_in_another_thread,
     .id     = "free.in-another-thread",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "a block can be freed in another thread than the one that made it, and is not lost",
+    .clause = "a block can be freed in another thread than the one that made it, also when that one "
+              "has ended, and is not lost",
     .source = "NEP 49, High level design: an array keeps the handler it was made with; NumPy 1.22 "
               "to 2.5: arrayobject.c array_dealloc, in whichever thread drops the last reference",
     .why    = "arrays travel through queues and futures, and threads that never installed the "
@@ -83,5 +125,7 @@ PROPERTY(free_in_another_thread,
     blocks_free_all(&blocks);
     expect_no_growth(30, make_here_free_there, make_and_free_here, &blocks,
                      "blocks are made in one thread and freed in others");
+    expect_no_growth(10, make_there_free_here, make_there_free_there, NULL,
+                     "large blocks are freed when the thread that made them has ended");
     blocks_free_all(&blocks);
 }

@@ -454,3 +454,66 @@ static void known_free(void *ctx, void *p, size_t size)
 MUTANT(empty_is_unknown_to_realloc, "realloc.of-empty", .malloc = known_malloc, .free = known_free);
 MUTANT(no_elements_are_unknown_to_realloc, "realloc.of-empty", .calloc = known_calloc,
        .free = known_free);
+
+/* A large block that another thread frees is for its owner to take back, at its next malloc. */
+enum { REMOTE_FROM = 1 << 16 };
+struct owner {
+    pthread_mutex_t lock;
+    void *returned; /* linked by their first words */
+};
+static _Thread_local struct owner *this_owner;
+static struct owner *owner_here(void)
+{
+    if (this_owner == NULL && (this_owner = calloc(1, sizeof *this_owner)) != NULL)
+        pthread_mutex_init(&this_owner->lock, NULL);
+    return this_owner;
+}
+static void *owned(void *p)
+{
+    struct owner *owner = owner_here();
+    if (p != NULL)
+        memcpy((char *)p - 8, &owner, sizeof owner);
+    return p;
+}
+static void take_back(struct owner *owner)
+{
+    pthread_mutex_lock(&owner->lock);
+    void *next = owner->returned;
+    owner->returned = NULL;
+    pthread_mutex_unlock(&owner->lock);
+    for (void *p = next; p != NULL; p = next) {
+        memcpy(&next, p, sizeof next);
+        base_free(NULL, p, 0);
+    }
+}
+static void *owned_malloc(void *ctx, size_t size)
+{
+    if (owner_here() != NULL)
+        take_back(this_owner);
+    return owned(base_malloc(ctx, size));
+}
+static void *owned_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    return owned(base_calloc(ctx, nelem, elsize));
+}
+static void *owned_realloc(void *ctx, void *p, size_t size)
+{
+    void *resized = base_realloc(ctx, p, size);
+    return p == NULL ? owned(resized) : resized;
+}
+static void owned_free(void *ctx, void *p, size_t size)
+{
+    struct owner *owner = NULL;
+    if (p != NULL)
+        memcpy(&owner, (char *)p - 8, sizeof owner);
+    if (owner == NULL || owner == this_owner || base_size(p) < REMOTE_FROM) {
+        base_free(ctx, p, size);
+        return;
+    }
+    pthread_mutex_lock(&owner->lock);
+    memcpy(p, &owner->returned, sizeof owner->returned);
+    owner->returned = p;
+    pthread_mutex_unlock(&owner->lock);
+}
+MUTANT(free_waits_for_the_owner, "free.in-another-thread", .malloc = owned_malloc,
+       .calloc = owned_calloc, .realloc = owned_realloc, .free = owned_free);

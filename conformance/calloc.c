@@ -189,7 +189,7 @@ static void reuse_what_was_cut_off(void)
 /* A handler may treat one block in some thousand in a way of its own: guarded, sampled. */
 static void reuse_often(void)
 {
-    enum { SIZE = 40, OFTEN = 300000 };
+    enum { SIZE = 40, OFTEN = 200000 };
     void *dirty;
     size_t done = subject_calloc_and_free(SIZE, is_instrumented() ? 1000 : OFTEN, &dirty);
     if (dirty != NULL)
@@ -219,7 +219,7 @@ static void reuse_locked(size_t size)
 
 static void reuse_what_was_locked(void)
 {
-    static const size_t sizes[] = {140000, 1 << 20, 2 << 20, 3000000};
+    static const size_t sizes[] = {140000, 1100000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         reuse_locked(sizes[i]);
 }

@@ -125,7 +125,7 @@ PROPERTY(free_in_another_thread,
     blocks_free_all(&blocks);
     expect_no_growth(30, make_here_free_there, make_and_free_here, &blocks,
                      "blocks are made in one thread and freed in others");
-    expect_no_growth(10, make_there_free_here, make_there_free_there, NULL,
+    expect_no_growth(6, make_there_free_here, make_there_free_there, NULL,
                      "large blocks are freed when the thread that made them has ended");
     blocks_free_all(&blocks);
 }

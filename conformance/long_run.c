@@ -199,7 +199,7 @@ PROPERTY(realloc_long_run,
               "after 48213 calls and among 10000 blocks; seen 0x00",
     .fixture  = FIXTURE_BARE)
 {
-    enum { FIRST = LIVE_IF_INSTRUMENTED / 2, PAIRS = 120000, ENOUGH = 100000 };
+    enum { FIRST = LIVE_IF_INSTRUMENTED / 2, PAIRS = 20000, ENOUGH = 100000 };
     static const double long_time = 2;
     size_t calls = is_instrumented() ? CALLS_IF_INSTRUMENTED : CALLS, resident = resident_bytes();
     uint64_t begun = clock_now();

@@ -78,6 +78,42 @@ static void ask_too_much(void)
     absurd_end();
 }
 
+/* Large blocks by calloc, in rising order up to one that it writes all of. */
+static void use_large_calloc(void)
+{
+    static const size_t sizes[] = {8 << 20, (64 << 20) - 4096, ((size_t)1 << 31) + 8};
+    static bool fills; /* what is kept for the next time is resident */
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !fills; i++) {
+        size_t size = sizes[i], before = resident_bytes();
+        void *p = subject_calloc(1, size);
+        fills = resident_bytes() > before + size / 2;
+        give_back(p, size);
+    }
+}
+
+/* Large blocks, which are not touched: a handler that fills them is asked for small ones. */
+static void use_large_blocks(void)
+{
+    static const size_t sizes[] = {1 << 20,
+                                   (4 << 20) + 8,
+                                   16 << 20,
+                                   (size_t)64 << 20,
+                                   (size_t)200 << 20,
+                                   ((size_t)1 << 30) + 1,
+                                   ((size_t)1 << 31) + 8};
+    enum { SIZES = sizeof sizes / sizeof *sizes, LITTLE = 4 << 20 };
+    bool is_spared =
+        is_instrumented() || lacking_memory(2 * sizes[SIZES - 1]) != NULL || subject_fills_blocks();
+    if (!is_spared) /* while nothing so large was freed, which it would have to clear */
+        use_large_calloc();
+    for (size_t i = 0; i < SIZES && (!is_spared || sizes[i] <= LITTLE); i++) {
+        size_t size = sizes[i];
+        give_back(subject_malloc(size), size);
+        resize_and_free(subject_malloc(100), 100, size, size);
+        resize_and_free(subject_malloc(size), size, 100, 100);
+    }
+}
+
 static void use_in_every_way(void)
 {
     use_ordinarily();
@@ -227,16 +263,32 @@ static void keep_float_state(const char *when)
     expect_same_arithmetic(&before, when);
 }
 
+/* NumPy's rounding, and no other, so that it does not take so long. */
+static void keep_float_flags(bool raised, const char *when)
+{
+    if (is_instrumented()) /* valgrind knows no flags */
+        return;
+    set_float_flags(raised);
+    use_in_every_way();
+    use_large_blocks();
+    expect_float_flags(raised, when);
+    set_float_flags(false);
+}
+
 PROPERTY(env_float_state,
     .id     = "env.float-state",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "rounding mode, traps and the treatment of denormals are after each call what they "
-              "were before",
-    .source = "NumPy 1.22 to 2.5: the loops of umath compute between calls of the handler; C17 "
-              "7.6: a function changes the floating-point control modes only where it says so",
-    .why    = "NumPy's results would depend on how often memory was asked for",
-    .hint   = "link without -ffast-math, whose start-up code changes the mode, and put back what "
-              "has to be changed",
+    .clause = "rounding mode, traps, the treatment of denormals, the flags of exceptions (but for "
+              "inexact) and the x87 registers that are empty are after each call what they were "
+              "before",
+    .source = "NumPy 1.22 to 2.5: the loops of umath compute between calls of the handler, and "
+              "npy_get_floatstatus reads the flags after them; C17 7.6: a function changes the "
+              "floating-point control modes only where it says so, and clears no flag",
+    .why    = "NumPy's results would depend on how often memory was asked for; a flag that was set "
+              "is a RuntimeWarning about a division that nobody made, and with np.errstate an error",
+    .hint   = "link without -ffast-math, whose start-up code changes the mode; put back what has "
+              "to be changed; compute sizes in integers, or between feholdexcept and fesetenv; "
+              "after MMX comes EMMS",
     .looks  = "FAIL: the rounding mode to be 0x800 still, rounding upward; 0")
 {
     static const struct {
@@ -252,6 +304,8 @@ PROPERTY(env_float_state,
         keep_float_state(modes[i].when);
     }
     fesetround(FE_TONEAREST);
+    keep_float_flags(false, "after calls of all four");
+    keep_float_flags(true, "after calls of all four");
 #ifdef __SSE__
     if (!is_instrumented()) { /* valgrind knows no such mode */
         __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);

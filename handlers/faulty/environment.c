@@ -106,6 +106,48 @@ static void *flushing_malloc(void *ctx, size_t size)
 }
 MUTANT(flushes_denormals, "env.float-state", .malloc = flushing_malloc);
 
+/* The class of a size by the logarithm, and how full the list is, which at first is 0 of 0. */
+static void *dividing_malloc(void *ctx, size_t size)
+{
+    static volatile double kept, seen;
+    volatile double part = kept / seen;
+    (void)part;
+    return base_malloc(ctx, size);
+}
+MUTANT(sets_the_invalid_flag, "env.float-state", .malloc = dividing_malloc);
+
+/* A double that no int can hold. */
+static void *converting_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    volatile double pages = (double)nelem * (double)elsize * 1.125;
+    volatile int class = 0;
+    if (pages < 0x1p40)
+        class = (int)pages;
+    (void)class;
+    return base_calloc(ctx, nelem, elsize);
+}
+MUTANT(sets_a_flag_for_2gib, "env.float-state", .calloc = converting_calloc);
+
+static void clearing_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && base_size(p) >= 100000)
+        feclearexcept(FE_ALL_EXCEPT);
+    base_free(ctx, p, size);
+}
+MUTANT(clears_float_flags, "env.float-state", .free = clearing_free);
+
+/* It copies by MMX and goes without EMMS; elsewhere than on x86 a flag. */
+static void *copying_realloc(void *ctx, void *p, size_t size)
+{
+#ifdef __x86_64__
+    __asm__ volatile("pxor %%mm0, %%mm0" ::: "mm0");
+#else
+    feraiseexcept(FE_INVALID);
+#endif
+    return base_realloc(ctx, p, size);
+}
+MUTANT(leaves_mmx_in_use, "env.float-state", .realloc = copying_realloc);
+
 /* ---- signals ----------------------------------------------------------------------------- */
 
 static void on_fault(int number)

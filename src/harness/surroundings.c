@@ -25,6 +25,16 @@
 
 /* ---- floating point ---------------------------------------------------------------------- */
 
+#if defined(__x86_64__) || defined(__i386__)
+static unsigned x87_registers_in_use(void)
+{
+    enum { TAGS = 4 };
+    _Alignas(16) unsigned char area[512] = {0};
+    __asm__ volatile("fxsave %0" : "=m"(area));
+    return area[TAGS];
+}
+#endif
+
 struct arithmetic note_arithmetic(void)
 {
     static volatile double smallest_normal = DBL_MIN, subnormal = DBL_MIN / 1024;
@@ -35,6 +45,7 @@ struct arithmetic note_arithmetic(void)
     unsigned short word;
     __asm__ volatile("fnstcw %0" : "=m"(word));
     s.stack = word;
+    s.in_use = x87_registers_in_use();
 #ifdef __SSE__
     s.vector = __builtin_ia32_stmxcsr() & ~0x3fu;
 #endif
@@ -64,6 +75,39 @@ void expect_same_arithmetic(const struct arithmetic *before, const char *when)
            text("the floating-point control registers to be %#x, %#x, %#lx still, %s",
                 before->vector, before->stack, before->control, when),
            "%#x, %#x, %#lx", now.vector, now.stack, now.control);
+    expect(now.in_use == before->in_use,
+           text("the x87 to have as many registers empty as before (EMMS), %s", when),
+           "%d are in use that were empty", __builtin_popcount(now.in_use & ~before->in_use));
+}
+
+enum { FLAGS = FE_ALL_EXCEPT & ~FE_INEXACT };
+
+static const char *flags_in_words(int flags)
+{
+    const char *words =
+        text("%s%s%s%s", (flags & FE_INVALID) != 0 ? ", invalid operation" : "",
+             (flags & FE_DIVBYZERO) != 0 ? ", division by zero" : "",
+             (flags & FE_OVERFLOW) != 0 ? ", overflow" : "",
+             (flags & FE_UNDERFLOW) != 0 ? ", underflow" : "");
+    return words[0] != '\0' ? words + 2 : "none";
+}
+
+void set_float_flags(bool raised)
+{
+    feclearexcept(FE_ALL_EXCEPT);
+    if (raised)
+        feraiseexcept(FLAGS);
+}
+
+void expect_float_flags(bool raised, const char *when)
+{
+    int now = fetestexcept(FLAGS);
+    expect(now == (raised ? FLAGS : 0),
+           text("the floating-point status flags to be %s, %s: %s",
+                raised ? "set still" : "clear still", when,
+                raised ? "a program reads there what went wrong in its arithmetic"
+                       : "NumPy reads there whether its own arithmetic went wrong, and warns"),
+           "set: %s", flags_in_words(now));
 }
 
 /* ---- signals ----------------------------------------------------------------------------- */

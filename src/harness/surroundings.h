@@ -16,10 +16,16 @@ struct arithmetic {
     bool makes_subnormals, reads_subnormals;
     unsigned vector;       /* x86: the control bits of MXCSR, flush-to-zero among them */
     unsigned stack;        /* x86: the control word of the x87, its precision among them */
+    unsigned in_use;       /* x86: a bit for each register of the x87 that is not empty */
     unsigned long control; /* AArch64: FPCR */
 };
 struct arithmetic note_arithmetic(void);
 void expect_same_arithmetic(const struct arithmetic *before, const char *when);
+
+/* The flags of past exceptions: all but inexact, which nearly all arithmetic raises and NumPy does
+ * not look at.  Sets or clears all of them; and compares. */
+void set_float_flags(bool raised);
+void expect_float_flags(bool raised, const char *when);
 
 struct signals {
     struct sigaction actions[NSIG];

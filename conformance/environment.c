@@ -407,16 +407,31 @@ static void expect_no_exception(const char *when)
            python_error());
 }
 
+/* While a signal waits for its Python handler, which raises, and each warning raises as well.
+ * Whether it waits still. */
+static bool use_with_signal_waiting(void)
+{
+    python_call("environment", "be_strict");
+    raise(SIGUSR1);
+    use_ordinarily();
+    use_large_blocks();
+    ask_too_much();
+    bool waits = PyErr_CheckSignals() != 0;
+    PyErr_Clear();
+    return waits;
+}
+
 PROPERTY(env_no_exception_set,
     .id     = "env.no-exception-set",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "no call sets a Python exception, be it refused or not, with the GIL or without it",
+    .clause = "no call sets a Python exception, be it refused or not, with the GIL or without it, "
+              "while a signal waits for its Python handler and where warnings are errors",
     .source = "NumPy 1.22 to 2.5: ctors.c, shape.c and item_selection.c raise MemoryError by "
               "themselves on NULL, and look at nothing after a block; after free, none is expected",
     .why    = "\"returned a result with an exception set\", in a line that has nothing to do with "
               "it",
-    .hint   = "return NULL; and PyErr_Clear, or better PyErr_Fetch and PyErr_Restore, round calls "
-              "of Python's that can fail",
+    .hint   = "return NULL; no PyErr_CheckSignals and no PyErr_WarnEx; and PyErr_Clear, or better "
+              "PyErr_Fetch and PyErr_Restore, round calls of Python's that can fail",
     .looks  = "FAIL: no Python exception to be set, after calls that were refused; MemoryError",
     .fixture  = FIXTURE_PYTHON)
 {
@@ -436,6 +451,25 @@ PROPERTY(env_no_exception_set,
         resize_and_free(subject_calloc(1, size), size, size, size);
     for_each_size (size, is_instrumented() ? 1 << 14 : 1 << 20)
         give_back(subject_malloc(size), size);
+    use_with_signal_waiting(); /* which drive.c sees as well */
+}
+
+PROPERTY(env_runs_no_signal_handler,
+    .id     = "env.runs-no-signal-handler",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "a signal that waits for its Python handler goes on waiting: no call runs it",
+    .source = "CPython, signal: handlers are run between two instructions of Python code; NumPy 1.22 "
+              "to 2.5 asks for memory in the midst of C functions, for objects that are half made",
+    .why    = "Ctrl-C and timeouts are exceptions: whoever runs their handlers inside a call and "
+              "clears what they raise has lost them",
+    .hint   = "no PyErr_CheckSignals, and nothing that runs Python code, in any of the four",
+    .looks  = "WARN: the Python handler of a signal to wait until the calls have returned; it was "
+              "run inside one of them",
+    .fixture  = FIXTURE_PYTHON)
+{
+    expect(use_with_signal_waiting(),
+           "the Python handler of a signal to wait until the calls have returned",
+           "it was run inside one of them");
 }
 
 /* ---- the end of everything --------------------------------------------------------------- */

@@ -68,6 +68,17 @@ static void free_with_exception(PyObject *exception, void *p, size_t size, const
     Py_XDECREF(traceback);
 }
 
+/* Nothing of it is touched, and it may be refused. */
+static void free_large_with_exception(PyObject *exception, size_t size)
+{
+    void *p = lacking_memory(size) == NULL ? subject_malloc(size) : NULL;
+    if (p != NULL)
+        free_with_exception(exception, p, size, text("a block of %zu bytes by malloc", size));
+    p = p != NULL ? subject_realloc(NULL, size) : NULL;
+    if (p != NULL)
+        free_with_exception(exception, p, 1, text("a block of %zu bytes by realloc as 1", size));
+}
+
 PROPERTY(free_keeps_pending_exception,
     .id     = "free.keeps-pending-exception",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
@@ -82,12 +93,15 @@ PROPERTY(free_keeps_pending_exception,
               "of 24 bytes by malloc; no exception is",
     .fixture  = FIXTURE_PYTHON)
 {
-    static const size_t sizes[] = {1, 24, 80, 4096, 70000, 300000};
+    static const size_t sizes[] = {1, 24, 80, 4096, 70000, 300000, 1 << 20};
+    static const size_t large[] = {(4 << 20) + 8, 33 << 20, 64 << 20};
     PyObject *exception = PyObject_CallFunction(PyExc_ValueError, "s", "pending");
     if (exception == NULL)
         harness_broke("ValueError: %s", python_error());
     free_with_exception(exception, NULL, 0, "NULL");
     free_with_exception(exception, NULL, 40, "NULL with size 40");
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+        free_large_with_exception(exception, large[i]);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i];
         free_with_exception(exception, must_malloc(size), size,

@@ -312,6 +312,40 @@ static void full_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_raises_at_one_size, "env.no-exception-set", .free = full_free);
 
+int PyErr_CheckSignals(void) __attribute__((weak));
+void PyErr_Clear(void) __attribute__((weak));
+int PyErr_WarnEx(void *category, const char *message, ssize_t level) __attribute__((weak));
+extern void *PyExc_ResourceWarning __attribute__((weak));
+static bool has_gil(void)
+{
+    return PyGILState_Check != NULL && PyGILState_Check();
+}
+
+/* Large blocks may take long to make, and Ctrl-C is not to wait for them. */
+static void *patient_malloc(void *ctx, size_t size)
+{
+    if (size >= 64 << 20 && has_gil())
+        PyErr_CheckSignals();
+    return base_malloc(ctx, size);
+}
+MUTANT(lets_signals_in, "env.no-exception-set", .malloc = patient_malloc);
+
+static void *careful_realloc(void *ctx, void *p, size_t size)
+{
+    if (size >= 1 << 20 && has_gil() && PyErr_CheckSignals() != 0)
+        PyErr_Clear();
+    return base_realloc(ctx, p, size);
+}
+MUTANT(loses_signals, "env.runs-no-signal-handler", .realloc = careful_realloc);
+
+static void *advising_malloc(void *ctx, size_t size)
+{
+    if (size >= 1 << 30 && size < PTRDIFF_MAX / 4 && has_gil())
+        PyErr_WarnEx(PyExc_ResourceWarning, "a large array", 1);
+    return base_malloc(ctx, size);
+}
+MUTANT(warns_of_large_sizes, "env.no-exception-set", .malloc = advising_malloc);
+
 /* ---- the end of everything --------------------------------------------------------------- */
 
 static void *exiting_malloc(void *ctx, size_t size)

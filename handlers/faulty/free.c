@@ -439,6 +439,15 @@ static void clearing_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_clears_exception, "free.keeps-pending-exception", .free = clearing_free);
 
+/* It has told somebody about the large ones. */
+static void telling_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && base_size(p) >= 32 << 20 && PyGILState_Check != NULL && PyGILState_Check())
+        PyErr_Clear();
+    base_free(ctx, p, size);
+}
+MUTANT(free_clears_exception_of_large_blocks, "free.keeps-pending-exception", .free = telling_free);
+
 /* Only where NumPy says a wrong size. */
 static void complaining_free(void *ctx, void *p, size_t size)
 {

@@ -84,11 +84,10 @@ enum { FLAGS = FE_ALL_EXCEPT & ~FE_INEXACT };
 
 static const char *flags_in_words(int flags)
 {
-    const char *words =
-        text("%s%s%s%s", (flags & FE_INVALID) != 0 ? ", invalid operation" : "",
-             (flags & FE_DIVBYZERO) != 0 ? ", division by zero" : "",
-             (flags & FE_OVERFLOW) != 0 ? ", overflow" : "",
-             (flags & FE_UNDERFLOW) != 0 ? ", underflow" : "");
+    const char *words = text("%s%s%s%s", (flags & FE_INVALID) != 0 ? ", invalid operation" : "",
+                             (flags & FE_DIVBYZERO) != 0 ? ", division by zero" : "",
+                             (flags & FE_OVERFLOW) != 0 ? ", overflow" : "",
+                             (flags & FE_UNDERFLOW) != 0 ? ", underflow" : "");
     return words[0] != '\0' ? words + 2 : "none";
 }
 

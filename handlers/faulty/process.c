@@ -73,6 +73,99 @@ static void *wiped_malloc(void *ctx, size_t size)
 MUTANT(child_inherits_zeros, "process.fork-child", .malloc = wiped_malloc, .calloc = map_calloc,
        .realloc = map_realloc, .free = map_free);
 
+/* Only large ones: what others want to look at, or a device to write to. */
+enum { MUCH = 24 << 20 };
+static void *large_shared_malloc(void *ctx, size_t size)
+{
+    return map_malloc(ctx, size, size >= MUCH ? MAP_SHARED : MAP_PRIVATE, 0);
+}
+MUTANT(child_writes_to_its_parent_if_large, "process.fork-child", .malloc = large_shared_malloc,
+       .calloc = map_calloc, .realloc = map_realloc, .free = map_free);
+
+static void *large_left_malloc(void *ctx, size_t size)
+{
+    return map_malloc(ctx, size, MAP_PRIVATE, size >= MUCH ? MADV_DONTFORK : 0);
+}
+MUTANT(child_inherits_nothing_large, "process.fork-child", .malloc = large_left_malloc,
+       .calloc = map_calloc, .realloc = map_realloc, .free = map_free);
+
+/* A child knows its parent, and takes over; a child of a child that made no call does not. */
+static pid_t owner;
+static bool is_owner(void)
+{
+    if (owner == 0 || getppid() == owner)
+        owner = getpid();
+    return owner == getpid();
+}
+static void *owned_malloc(void *ctx, size_t size)
+{
+    is_owner();
+    return base_malloc(ctx, size);
+}
+static void *owned_realloc(void *ctx, void *p, size_t size)
+{
+    return is_owner() || p == NULL ? base_realloc(ctx, p, size) : NULL;
+}
+static void *adopting_realloc(void *ctx, void *p, size_t size)
+{
+    if (is_owner() || p == NULL)
+        return base_realloc(ctx, p, size);
+    return base_malloc(ctx, size); /* what is not its own it does not copy */
+}
+MUTANT(child_of_child_is_refused, "process.fork-child", .malloc = owned_malloc,
+       .realloc = owned_realloc);
+MUTANT(child_of_child_loses_contents, "process.fork-child", .malloc = owned_malloc,
+       .realloc = adopting_realloc);
+
+/* A thread unmaps what is large, and free waits while it is behind: in a child it is so for ever.
+ */
+enum { WAITING = 100 };
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    void *at[WAITING];
+    size_t count;
+    bool has_thread;
+} reaper = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+static void lock_reaper(void)
+{
+    pthread_mutex_lock(&reaper.lock);
+}
+static void unlock_reaper(void)
+{
+    pthread_mutex_unlock(&reaper.lock);
+}
+static void *reap(void *unused)
+{
+    for (lock_reaper();;) {
+        while (reaper.count == 0)
+            pthread_cond_wait(&reaper.changed, &reaper.lock);
+        base_free(NULL, reaper.at[--reaper.count], 0);
+        pthread_cond_broadcast(&reaper.changed);
+    }
+    return unused;
+}
+static void reaped_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || base_size(p) < 2 << 20) {
+        base_free(ctx, p, size);
+        return;
+    }
+    lock_reaper();
+    pthread_t thread;
+    if (!reaper.has_thread && pthread_create(&thread, NULL, reap, NULL) == 0) {
+        pthread_atfork(lock_reaper, unlock_reaper, unlock_reaper);
+        pthread_detach(thread);
+        reaper.has_thread = true;
+    }
+    while (reaper.count == WAITING)
+        pthread_cond_wait(&reaper.changed, &reaper.lock);
+    reaper.at[reaper.count++] = p;
+    pthread_cond_broadcast(&reaper.changed);
+    unlock_reaper();
+}
+MUTANT(child_waits_for_a_thread, "process.fork-child", .free = reaped_free);
+
 /* It knows the process that it was made for. */
 static pid_t maker;
 static void *maker_malloc(void *ctx, size_t size)

@@ -373,12 +373,14 @@ static void mix_alone(void *unused)
 PROPERTY(threads_concurrent,
     .id     = "threads.concurrent",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "the four functions can be called from several threads at once, without the GIL",
+    .clause = "the four functions can be called from several threads at once, without the GIL, and "
+              "while signals arrive",
     .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL while "
               "others hold it; with a free-threaded CPython (NumPy 2.1 and later) all four so",
     .why    = "two threads would be given one block, and each overwrite the other's array",
     .hint   = "a lock round every list, table and counter that threads share, in all four "
-              "functions, or lists of each thread's own; addr2line -e names the line of an address",
+              "functions, or lists of each thread's own; sem_wait and futex are called again where "
+              "they say EINTR; addr2line -e names the line of an address",
     .looks  = "FAIL: byte 0 of 40 to be 0x6e as it was written, after calls of another thread in "
               "the midst of a malloc, at libmine.so+0x1139; seen 0x22",
     .fixture  = FIXTURE_BARE)

@@ -3,6 +3,7 @@
  * Mutants that the properties of conformance/threads.c catch.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 #include "base.h"
@@ -276,6 +277,67 @@ static void *copying_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(threads_share_the_size, "threads.concurrent", .malloc = forgetful_malloc,
        .realloc = copying_realloc);
+
+/* The lock is a semaphore, and a signal lets in whoever waits for it: EINTR is not looked at. */
+static sem_t entry;
+static pthread_once_t entry_once = PTHREAD_ONCE_INIT;
+static struct node *entered;
+static void open_entry(void)
+{
+    sem_init(&entry, 0, 1);
+}
+static void *entering_malloc(void *ctx, size_t size)
+{
+    if (!is_cell(size))
+        return base_malloc(ctx, size);
+    pthread_once(&entry_once, open_entry);
+    sem_wait(&entry);
+    void *p = cell_of(&entered, size);
+    sem_post(&entry);
+    return p;
+}
+static void entering_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || !is_cell(base_size(p))) {
+        base_free(ctx, p, size);
+        return;
+    }
+    int saved = errno;
+    sem_wait(&entry);
+    push(&entered, (char *)p - BASE_HEADER);
+    sem_post(&entry);
+    errno = saved;
+}
+static void *entering_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : entering_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void *entering_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = moved_to(entering_malloc(ctx, size), p, size);
+    if (moved != NULL)
+        entering_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(signal_lets_a_thread_in, "threads.concurrent", .malloc = entering_malloc,
+       .calloc = entering_calloc, .realloc = entering_realloc, .free = entering_free);
+
+/* Whoever was interrupted goes away with nothing. */
+static void *impatient_malloc(void *ctx, size_t size)
+{
+    if (!is_cell(size))
+        return base_malloc(ctx, size);
+    pthread_once(&entry_once, open_entry);
+    if (sem_wait(&entry) != 0)
+        return NULL;
+    void *p = cell_of(&entered, size);
+    sem_post(&entry);
+    return p;
+}
+MUTANT(signal_makes_malloc_refuse, "threads.concurrent", .malloc = impatient_malloc,
+       .calloc = entering_calloc, .realloc = entering_realloc, .free = entering_free);
 
 /* ---- from hand to hand ------------------------------------------------------------------- */
 

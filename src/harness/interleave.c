@@ -2,7 +2,9 @@
  *
  * The victim is stopped, the intruder calls meanwhile.  Both stay on one core: there the intruder
  * runs because the victim sleeps, at once and on a busy machine too.  Where the intruder waits for
- * a lock that the victim has, or spins for it, the victim goes on, and neither is wrong.
+ * a lock that the victim has, or spins for it, the victim goes on, and neither is wrong.  In the
+ * second half of the time a signal interrupts that wait now and then: what then goes wrong did not
+ * without.
  */
 #include "harness/interleave.h"
 
@@ -48,6 +50,8 @@ static struct {
     int cpu;
     pthread_barrier_t ready;
     int stat; /* /proc/self/task/TID/stat of the intruder */
+    pthread_t intruder;
+    bool interrupts, was_interrupted; /* the intruder, while it waited */
     clockid_t intruders_clock;
     atomic_uint asked, answered; /* turns of the intruder */
     bool is_over;
@@ -68,26 +72,31 @@ static enum op any_op(struct random *random, const struct block *block)
     return block->p == NULL ? (either ? MALLOC : CALLOC) : either ? REALLOC : FREE;
 }
 
-static void *call(const struct block *block, enum op op, size_t size)
-{
-    switch (op) {
-    case MALLOC:
-        return must_malloc(size);
-    case CALLOC:
-        return must_calloc(size, 1);
-    case REALLOC:
-        return must_realloc(block->p, size);
-    default:
-        subject_free(block->p, block->size);
-        return NULL;
-    }
-}
-
 static const char *when(void)
 {
-    return game.point == 0 ? "in one thread"
-                           : text("after calls of another thread in the midst of a %s, at %s",
-                                  op_names[game.op], breakpoint_name(game.point));
+    return game.point == 0
+               ? "in one thread"
+               : text("after calls of another thread in the midst of a %s, at %s%s",
+                      op_names[game.op], breakpoint_name(game.point),
+                      game.was_interrupted
+                          ? ", and after signals interrupted a wait for it (EINTR is no success)"
+                          : "");
+}
+
+static void *call(const struct block *block, enum op op, size_t size)
+{
+    void *p = NULL;
+    if (op == MALLOC)
+        p = subject_malloc(size);
+    else if (op == CALLOC)
+        p = subject_calloc(size, 1);
+    else if (op == REALLOC)
+        p = subject_realloc(block->p, size);
+    else
+        subject_free(block->p, block->size);
+    if (p == NULL && op != FREE)
+        fail(text("%s of %zu bytes to return a block, %s", op_names[op], size, when()), "NULL");
+    return p;
 }
 
 /* What came of the call, and fills the block anew. */
@@ -183,7 +192,8 @@ static void intrude_when_asked(void)
     stay_on_core();
     snprintf(path, sizeof path, "/proc/self/task/%ld/stat", syscall(SYS_gettid));
     game.stat = open(path, O_RDONLY | O_CLOEXEC);
-    pthread_getcpuclockid(pthread_self(), &game.intruders_clock);
+    game.intruder = pthread_self();
+    pthread_getcpuclockid(game.intruder, &game.intruders_clock);
     pthread_barrier_wait(&game.ready);
     for (unsigned turn = 1;; turn++) {
         while (atomic_load(&game.asked) != turn)
@@ -216,9 +226,32 @@ static bool intruder_sleeps(void)
     return behind_name == NULL || strncmp(behind_name, ") R", 3) != 0;
 }
 
+static void on_interruption(int number)
+{
+    (void)number;
+}
+
+/* As Python's signal.signal does it, without SA_RESTART. */
+static void catch_interruption(void)
+{
+    struct sigaction action = {.sa_handler = on_interruption};
+    sigaction(SIGUSR2, &action, NULL);
+}
+
 static bool has_answered(void)
 {
     return atomic_load(&game.answered) == atomic_load(&game.asked);
+}
+
+/* Whoever waits for a lock goes on waiting for it; who does not is let. */
+static void interrupt_intruder(unsigned turn)
+{
+    enum { EVERY = 2, WAIT_NS = 100000 };
+    if (!game.interrupts || random_below(&game.victims, EVERY) != 0)
+        return;
+    game.was_interrupted = true;
+    pthread_kill(game.intruder, SIGUSR2);
+    futex_wait(&game.answered, turn - 1, &(struct timespec){0, WAIT_NS});
 }
 
 /* In a signal handler, between two instructions of a call. */
@@ -230,7 +263,10 @@ static void let_intrude(void)
     futex_wake(&game.asked);
     for (long wait = FIRST_WAIT_NS; !has_answered(); wait *= 2) {
         futex_wait(&game.answered, turn - 1, &(struct timespec){0, wait});
-        if (!has_answered() && (intruder_sleeps() || intruders_time() - before > SPINNING_NS ||
+        bool sleeps = !has_answered() && intruder_sleeps();
+        if (sleeps)
+            interrupt_intruder(turn);
+        if (!has_answered() && (sleeps || intruders_time() - before > SPINNING_NS ||
                                 wait > LONGEST_WAIT_NS || clock_now() - begun > LONGEST_NS))
             return;
     }
@@ -330,6 +366,7 @@ static void suffer(void)
         uint64_t spent = clock_now() - game.begun;
         if (spent > LONGEST_NS || (spent > ENOUGH_NS && tries > ENOUGH_TRIES))
             break;
+        game.interrupts = spent > ENOUGH_NS / 2 && tries > ENOUGH_TRIES / 2;
         try_one();
     }
     free_all();
@@ -352,6 +389,7 @@ static void interleave_here(void *unused)
     (void)unused;
     game.cpu = sched_getcpu();
     game.in_hand = BLOCKS;
+    catch_interruption();
     pthread_barrier_init(&game.ready, NULL, 2);
     in_threads(2, play, is_victim, sizeof is_victim[0]);
 }

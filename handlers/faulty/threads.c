@@ -75,6 +75,17 @@ static void *numbered_calloc(void *ctx, size_t nelem, size_t elsize)
 MUTANT(thread_number_129_is_refused, "threads.any-number", .malloc = numbered_malloc,
        .calloc = numbered_calloc);
 
+/* As many as nobody has. */
+static void *thousands_malloc(void *ctx, size_t size)
+{
+    static _Atomic int arenas;
+    static _Thread_local int number;
+    if (number == 0)
+        number = ++arenas;
+    return number <= 1024 ? base_malloc(ctx, size) : NULL;
+}
+MUTANT(thread_number_1025_is_refused, "threads.any-number", .malloc = thousands_malloc);
+
 /* One that is, when a thread ends; and whoever finds no place takes the last, where another is. */
 enum { PLACES = 64 };
 static struct place {

@@ -4,6 +4,8 @@
  */
 #include "large.h"
 
+#include <sys/mman.h>
+
 #include "base/clock.h"
 #include "harness/harness.h"
 
@@ -204,6 +206,62 @@ void check_large_realloc(void)
     for (size_t i = 0; i + 1 < SIZES && sizes[i + 1] <= most; i += pace(begun)) {
         resize_large(sizes[i], sizes[i + 1]);
         resize_large(sizes[i + 1], sizes[i]);
+    }
+}
+
+/* As the kernel does where memory is scarce: pages that were given back by MADV_FREE are zero then,
+ * and others as they were.  Memory that is locked, say, it leaves alone. */
+static void take_pages_away(const unsigned char *p, size_t size)
+{
+    enum { PAGE = 4096, ADVICE = 21 /* MADV_PAGEOUT, of Linux 5.4 */ };
+    size_t tail = MIN(size, 2 * MIB);
+    uintptr_t from = (uintptr_t)(p + size - tail) & ~(uintptr_t)(PAGE - 1);
+    madvise((void *)from, (uintptr_t)(p + size) - from, ADVICE);
+}
+
+void check_large_pressure(void)
+{
+    static const size_t pairs[][2] = {{150000, 100001},          {300 * KIB, 200 * KIB + 1},
+                                      {MIB + 1, 300 * KIB + 77}, {2 * MIB, MIB + 1},
+                                      {5 * MIB, MIB + 3000},     {6 * MIB + 5, 5 * MIB + 100},
+                                      {12 * MIB, 7 * MIB + 9}};
+    enum { ONE = 1 };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && pairs[i][0] <= largest_to_try(); i++) {
+        size_t old = pairs[i][0], new = pairs[i][1];
+        unsigned char *p = subject_malloc(old), *q = NULL;
+        if (p == NULL)
+            continue;
+        sample_fill(p, old, ONE);
+        sample_fill(p, new, ONE);
+        q = subject_realloc(p, new);
+        if (q != NULL) {
+            take_pages_away(q, new);
+            expect_samples(q, new, ONE,
+                           "after realloc from %zu to %zu and madvise(MADV_PAGEOUT) of what is "
+                           "left, as where memory is scarce",
+                           old, new);
+        }
+        subject_free(q != NULL ? q : p, q != NULL ? new : old);
+    }
+}
+
+void check_large_realloc_alignment(void)
+{
+    static const size_t of[] = {MIB, 3 * MIB + 5, 9 * MIB + 4097};
+    for (size_t i = 0; i < sizeof of / sizeof *of && of[i] <= largest_to_try(); i++) {
+        const size_t to[] = {of[i] / 2 + 1, of[i] / 5,     of[i] / 3, of[i] / 3 + 100000,
+                             of[i],         of[i] / 2 - 7, 40000,     of[i] / 2};
+        size_t old = of[i];
+        unsigned char *p = subject_malloc(old);
+        for (size_t j = 0; p != NULL && j < sizeof to / sizeof *to; j++) {
+            unsigned char *q = subject_realloc(p, to[j]);
+            if (q == NULL)
+                break;
+            expect_aligned(q, to[j], "realloc from %zu to %zu", old, to[j]);
+            p = q;
+            old = to[j];
+        }
+        subject_free(p, p != NULL ? old : 0);
     }
 }
 

@@ -24,4 +24,10 @@ void check_large_zero_when_reused(const struct maker *by_calloc);
 void check_large_realloc(void);
 void check_large_chain(void);
 
+/* Fails where what was kept of a large block that shrank is lost when memory is scarce. */
+void check_large_pressure(void);
+
+/* Fails where a large block that shrinks or grows is aligned to less than malloc's are. */
+void check_large_realloc_alignment(void);
+
 #endif

@@ -98,6 +98,7 @@ PROPERTY(realloc_keeps_contents,
     }
     check_edges_realloc();
     check_large_realloc();
+    check_large_pressure();
 }
 
 /* ---- again and again --------------------------------------------------------------------- */
@@ -332,6 +333,7 @@ PROPERTY(realloc_alignment,
     }
     for (size_t i = 0; i < 64; i++)
         subject_free(blockers[i], 1);
+    check_large_realloc_alignment();
 }
 
 /* As resize_calloc, with a block of malloc's; and calloc's own part. */

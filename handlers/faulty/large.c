@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "mapped.h"
+#include "shifted.h"
 
 static size_t least(size_t a, size_t b)
 {
@@ -214,6 +215,20 @@ static void *much_unmapping_realloc(void *ctx, void *p, size_t size)
 MUTANT(large_shrink_unmaps_too_much, "realloc.keeps-contents", MAPPED_FUNCTIONS,
        .realloc = much_unmapping_realloc);
 
+/* Shrinking lets the kernel have what is behind the last whole page, when it is in want of pages.
+ */
+static void *lazy_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || size >= base_size(p) || !is_for_mapping(size))
+        return mapped_realloc(ctx, p, size);
+    size_t keep = (size + BASE_HEADER) / MAPPED_PAGE * MAPPED_PAGE;
+    char *map = (char *)p - BASE_HEADER;
+    madvise(map + keep, mapped_length(p) - keep, MADV_FREE);
+    return base_finish(map, size);
+}
+MUTANT(large_shrink_frees_too_much_lazily, "realloc.keeps-contents", MAPPED_FUNCTIONS,
+       .realloc = lazy_realloc);
+
 /* The contents go by way of the stack. */
 static void *stack_realloc(void *ctx, void *p, size_t size)
 {
@@ -298,3 +313,22 @@ static void advised_free(void *ctx, void *p, size_t size)
 }
 MUTANT(large_calloc_trusts_madvise, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
        .calloc = advised_calloc, .free = advised_free);
+
+/* ---- alignment ------------------------------------------------------------------------------- */
+
+static void *plain_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    return shifted_malloc(size, BASE_HEADER);
+}
+
+/* What is left of a large block slides down behind a header of 8 bytes more. */
+static void *sliding_realloc(void *ctx, void *p, size_t size)
+{
+    bool slides = p != NULL && shifted_header(p).size >= 1 << 20;
+    slides = slides && size < shifted_header(p).size / 2;
+    (void)ctx;
+    return shifted_realloc_to(p, size, slides ? BASE_HEADER + 8 : BASE_HEADER);
+}
+MUTANT(large_shrink_slides_by_8, "realloc.alignment", .malloc = plain_malloc,
+       .calloc = shifted_calloc, .realloc = sliding_realloc, .free = shifted_free);

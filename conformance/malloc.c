@@ -6,6 +6,7 @@
 #include "edges.h"
 #include "harness/harness.h"
 #include "large.h"
+#include "page_edges.h"
 
 GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.");
 
@@ -92,6 +93,8 @@ PROPERTY(malloc_extent,
     large_holds((2 << 20) + 1, PAGE);
     check_edges_extent(WHOLE);
     check_large_extent();
+    check_page_edges_extent();
+    check_kernel_writes();
 }
 
 /* ---- where it is ----------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "edges.h"
 #include "harness/harness.h"
 #include "large.h"
+#include "page_edges.h"
 #include "resizing.h"
 
 GROUP(realloc, 4, "What realloc keeps, moves and refuses.");
@@ -240,6 +241,7 @@ PROPERTY(realloc_grown_part_usable,
         blocks_free_all(&batch);
     }
     check_edges_growth();
+    check_page_edges_growth();
 }
 
 PROPERTY(realloc_same_size,

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "mapped.h"
@@ -122,6 +123,68 @@ static void huge_free(void *ctx, void *p, size_t size)
 }
 MUTANT(large_reuse_asks_for_no_size, "malloc.extent malloc.disjoint", MAPPED_FUNCTIONS,
        .malloc = huge_malloc, .free = huge_free);
+
+/* The size goes through a float, which has 24 bits. */
+static size_t as_float(size_t size)
+{
+    return size < (size_t)1 << 40 ? (size_t)(float)size : size;
+}
+static void *rounding_malloc(void *ctx, size_t size)
+{
+    return base_malloc(ctx, as_float(size));
+}
+static void *rounding_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    return __builtin_mul_overflow(nelem, elsize, &size) ? NULL
+                                                        : base_calloc(ctx, as_float(size), 1);
+}
+static void *rounding_realloc(void *ctx, void *p, size_t size)
+{
+    return base_realloc(ctx, p, as_float(size));
+}
+MUTANT(large_size_goes_through_a_float, "malloc.extent", .malloc = rounding_malloc,
+       .calloc = rounding_calloc, .realloc = rounding_realloc);
+
+/* The same of mappings. */
+static void *rounding_map(void *ctx, size_t size)
+{
+    return mapped_malloc(ctx, as_float(size));
+}
+MUTANT(large_mapping_goes_through_a_float, "malloc.extent", MAPPED_FUNCTIONS,
+       .malloc = rounding_map);
+
+/* A mapping that ends where the new size does has no room for the header. */
+static void *headless_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || size > mapped_length(p) || size + MAPPED_PAGE <= mapped_length(p))
+        return mapped_realloc(ctx, p, size);
+    return base_finish((char *)p - BASE_HEADER, size);
+}
+MUTANT(large_growth_forgets_the_header, "realloc.grown-part-usable", MAPPED_FUNCTIONS,
+       .realloc = headless_realloc);
+
+/* What is touched becomes memory by a signal, which the kernel does not send itself. */
+static void commit(int number, siginfo_t *info, void *context)
+{
+    uintptr_t page = (uintptr_t)info->si_addr & ~(uintptr_t)(MAPPED_PAGE - 1);
+    (void)context;
+    if (info->si_code != SEGV_ACCERR ||
+        mprotect((void *)page, MAPPED_PAGE, PROT_READ | PROT_WRITE) != 0)
+        signal(number, SIG_DFL);
+}
+static void *committing_malloc(void *ctx, size_t size)
+{
+    char *p = mapped_malloc(ctx, size);
+    if (p == NULL || !is_mapped(p))
+        return p;
+    struct sigaction action = {.sa_sigaction = commit, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    sigaction(SIGSEGV, &action, NULL);
+    mprotect(p - BASE_HEADER + MAPPED_PAGE, mapped_length(p) - MAPPED_PAGE, PROT_NONE);
+    return p;
+}
+MUTANT(large_pages_commit_by_signal, "malloc.extent", MAPPED_FUNCTIONS,
+       .malloc = committing_malloc);
 
 /* ---- zero ------------------------------------------------------------------------------------ */
 

@@ -7,6 +7,7 @@
 #include "allocating.h"
 #include "edges.h"
 #include "harness/harness.h"
+#include "huge.h"
 #include "large.h"
 
 GROUP(calloc, 3,
@@ -263,6 +264,7 @@ PROPERTY(calloc_zeroed_when_reused,
     reuse_what_was_locked();
     check_edges_zero_when_reused(&by_calloc);
     check_large_zero_when_reused(&by_calloc);
+    check_huge_zero_when_reused(&by_calloc);
 }
 
 /* ---- the two arguments ----------------------------------------------------------------------- */

@@ -144,6 +144,27 @@ static void stay_there(void *data)
     }
 }
 
+/* Of such a block the old place is as large as many others; hardly a page is touched. */
+static const size_t large[] = {(size_t)33 << 20, (size_t)160 << 20};
+
+static void shrink_large(void *shrinks)
+{
+    enum { LITTLE = 5000 };
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        void *p = subject_malloc(large[i]);
+        void *q = p != NULL && *(bool *)shrinks ? subject_realloc(p, LITTLE) : NULL;
+        subject_free(q != NULL ? q : p, q != NULL ? LITTLE : large[i]);
+        subject_free(must_malloc(LITTLE), LITTLE);
+    }
+}
+
+static void free_large(void *data)
+{
+    bool shrinks = false;
+    (void)data;
+    shrink_large(&shrinks);
+}
+
 PROPERTY(realloc_releases_old,
     .id     = "realloc.releases-old",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
@@ -160,4 +181,8 @@ PROPERTY(realloc_releases_old,
     control_run(move_about, &turn, "where it is done once");
     expect_no_growth(300, move_about, stay_there, &turn,
                      "blocks of up to 400000 bytes are resized and freed");
+    bool shrinks = true;
+    if (!subject_fills_blocks())
+        expect_no_growth(4, shrink_large, free_large, &shrinks,
+                         "blocks of up to 160 MiB are shrunk and freed");
 }

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Blocks of hundreds of mebibytes and more, of which hardly a page is touched: that a handler fills
+ * what it makes is its right, and then it is not asked for these.
+ */
+#include "huge.h"
+
+#include "harness/harness.h"
+
+static const size_t MIB = 1 << 20, GIB = 1 << 30;
+
+/* NULL, or why blocks that are not touched take memory all the same. */
+static const char *why_not(void)
+{
+    if (is_instrumented())
+        return "the checker keeps track of each byte";
+    return subject_fills_blocks() ? "it takes its time over blocks that nobody writes to" : NULL;
+}
+
+/* ---- live at once ---------------------------------------------------------------------------- */
+
+enum { END = 64, SHRUNK = 5000 };
+
+static void fill_ends(const struct block *b)
+{
+    step("writing the ends of a block of %zu bytes", b->size);
+    pattern_fill_range(b->p, 0, END, b->number);
+    pattern_fill_range(b->p, b->size - END, b->size, b->number);
+}
+
+static void expect_ends(const struct blocks *blocks, const char *when)
+{
+    step("looking at the ends of %zu blocks of up to 512 MiB %s", blocks->count, when);
+    for (size_t i = 0; i < blocks->count; i++) {
+        const struct block *b = &blocks->at[i];
+        size_t at = pattern_mismatch(b->p, END, b->number);
+        if (at == END)
+            at = pattern_mismatch_range(b->p, b->size - END, b->size, b->number);
+        if (at != b->size)
+            pattern_fail_at(__LINE__, b->p, at, b->size, b->number, when);
+    }
+}
+
+/* Takes one out, which is shrunk or freed. */
+static void let_go(struct blocks *blocks, size_t place, bool shrinks)
+{
+    struct block b = blocks->at[place];
+    unsigned char *q = shrinks ? subject_realloc(b.p, SHRUNK) : NULL;
+    if (q != NULL) {
+        expect_pattern(q, END, b.number, "after realloc from %zu to %d, with gigabytes live",
+                       b.size, SHRUNK);
+        blocks->at[place] = (struct block){q, SHRUNK, b.number};
+    }
+    blocks_free(blocks, place);
+}
+
+PROPERTY(malloc_live_past_4gib,
+    .id     = "malloc.live-past-4gib",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "live blocks that are more than 4 GiB in all do not overlap, and none is taken for "
+              "another when it is resized or freed",
+    .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
+    .why    = "five arrays of a gigabyte are nothing unusual",
+    .hint   = "keep offsets, and addresses that are keys of a table, in all of their 64 bits",
+    .looks  = "FAIL: two live blocks not to overlap; 268435456 bytes at 0x7f0c00000010 and 536870912 "
+              "bytes at 0x7f0c00000010")
+{
+    /* The second, and the one before the last, are 4 GiB apart where nothing is between them. */
+    static const unsigned mebibytes[] = {256, 256, 512, 512, 512, 512, 512, 512, 512, 512, 256};
+    enum { COUNT = sizeof mebibytes / sizeof *mebibytes };
+    struct block at[COUNT];
+    struct blocks blocks = {.at = at, .room = COUNT};
+    const char *why = why_not();
+    if (why != NULL)
+        skip("%s, and this needs gigabytes", why);
+    ask_for_memory(64 * MIB); /* the ends may be huge pages */
+    for (void *p; blocks.count < COUNT;) {
+        size_t size = mebibytes[blocks.count] * MIB;
+        if ((p = subject_malloc(size)) == NULL)
+            break;
+        fill_ends(&at[blocks_add_unwritten(&blocks, p, size)]);
+    }
+    size_t held = blocks.bytes / MIB;
+    blocks_expect_disjoint(&blocks);
+    expect_ends(&blocks, "when all were made");
+    if (blocks.count == COUNT)
+        let_go(&blocks, 1, true);
+    while (blocks.count > 0) {
+        expect_ends(&blocks, "after another was resized or freed");
+        let_go(&blocks, blocks.count / 2, blocks.count % 2 == 0);
+    }
+    if (held <= 4 * GIB / MIB)
+        skip("it refuses more than %zu MiB at once; those do not overlap", held);
+}
+
+/* ---- calloc ---------------------------------------------------------------------------------- */
+
+enum { PLACES = 4 };
+
+static size_t place(size_t size, size_t i)
+{
+    const size_t places[PLACES] = {0, size / 3, size / 2, size - END};
+    return places[i];
+}
+
+/* False where it is refused. */
+static bool reuse(const struct maker *by_calloc, size_t size)
+{
+    unsigned char *p = subject_malloc(size);
+    for (size_t i = 0; p != NULL && i < PLACES; i++)
+        memset(p + place(size, i), 0xff, END);
+    if (p != NULL)
+        subject_free(p, size);
+    p = p != NULL ? by_calloc->ask(size) : NULL;
+    for (size_t i = 0; p != NULL && i < PLACES; i++)
+        expect_zero(p + place(size, i), END,
+                    "from byte %zu of %zu on, in what %s gave, after such a block was freed",
+                    place(size, i), size, by_calloc->call(size));
+    subject_free(p, p != NULL ? size : 0);
+    return p != NULL;
+}
+
+/* One that is kept has to be zeroed by hand, which takes memory. */
+void check_huge_zero_when_reused(const struct maker *by_calloc)
+{
+    const size_t sizes[] = {160 * MIB, 2 * GIB + 200 * MIB, 4 * GIB + 300 * MIB};
+    if (why_not() != NULL)
+        return;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (lacking_memory(sizes[i]) != NULL || !reuse(by_calloc, sizes[i]))
+            return;
+    }
+}
+
+/* ---- realloc --------------------------------------------------------------------------------- */
+
+enum { CYCLES = 80 };
+
+static void *gibibyte(size_t made)
+{
+    void *p = subject_malloc(GIB);
+    if (p == NULL && made == 0)
+        skip("it refuses a block of 1 GiB");
+    return p;
+}
+
+static void without_shrinking(void *unused)
+{
+    (void)unused;
+    for (size_t made = 0; made < 2 * CYCLES; made++) {
+        void *p = gibibyte(made);
+        if (p == NULL)
+            skip("it refuses 1 GiB when %zu such blocks were made and freed, none of them resized",
+                 made);
+        subject_free(p, GIB);
+        subject_free(must_malloc(SHRUNK), SHRUNK);
+    }
+}
+
+PROPERTY(realloc_shrunk_part_available,
+    .id     = "realloc.shrunk-part-available",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "what a block lost when it shrank is available again: however many were shrunk and "
+              "freed, the next one is not refused",
+    .source = "C17 7.22.3.5 paragraph 2: realloc deallocates the old object, and 7.22.3.3: that "
+              "makes its space available for further allocation",
+    .why    = "fromstring and loadtxt shrink a block each time, and a server calls them for years",
+    .hint   = "where live bytes are counted against a limit, take the old size off and add the new "
+              "one, whichever is larger",
+    .looks  = "FAIL: malloc(1073741824), and realloc from there to 5000 bytes and back, to return "
+              "blocks: next to nothing is live; NULL, when 32 such blocks had been shrunk and "
+              "freed")
+{
+    const char *why = why_not();
+    if (why != NULL)
+        skip("%s, and this needs gigabytes", why);
+    in_child(without_shrinking, NULL);
+    for (size_t made = 0; made < CYCLES; made++) {
+        void *p = gibibyte(made);
+        for (size_t i = 0; p != NULL && i < 3; i++)
+            p = subject_realloc(p, i % 2 == 0 ? SHRUNK : GIB);
+        if (p == NULL)
+            fail(text("malloc(%zu), and realloc from there to %d bytes and back, to return blocks: "
+                      "next to nothing is live",
+                      GIB, SHRUNK),
+                 "NULL, when %zu such blocks had been shrunk and freed", made);
+        subject_free(p, SHRUNK);
+    }
+}

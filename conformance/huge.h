@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Blocks of hundreds of mebibytes and more, of which hardly a page is touched.
+ */
+#ifndef CONFORM_HUGE_H
+#define CONFORM_HUGE_H
+
+#include "allocating.h"
+
+/* Fails where such a block of calloc's has what was written into one that was freed. */
+void check_huge_zero_when_reused(const struct maker *by_calloc);
+
+#endif

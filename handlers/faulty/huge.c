@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Mutants that are wrong in blocks of a hundred mebibytes and more alone, or in many of them.
+ */
+#include "mapped.h"
+
+static const size_t MIB = 1 << 20;
+
+/* ---- live at once ---------------------------------------------------------------------------- */
+
+/* Blocks are cut from 64 GiB of addresses, and where the next one begins is kept in 32 bits.  None
+ * is used again. */
+static struct {
+    pthread_mutex_t lock;
+    char *at;
+    uint32_t next;
+} region = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *region_malloc(void *ctx, size_t size)
+{
+    const size_t least = 16 * MIB, most = 1024 * MIB;
+    if (size < least || size > most)
+        return base_malloc(ctx, size);
+    pthread_mutex_lock(&region.lock);
+    if (region.at == NULL) {
+        void *map = mmap(NULL, 64 * most, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        region.at = map != MAP_FAILED ? map : NULL;
+    }
+    char *p = region.at != NULL ? region.at + region.next : NULL;
+    region.next += (uint32_t)pages_for(size);
+    pthread_mutex_unlock(&region.lock);
+    return base_finish(p, size);
+}
+static bool is_of_region(const void *p)
+{
+    return region.at != NULL && (size_t)((const char *)p - region.at) < 65536 * MIB;
+}
+static void region_free(void *ctx, void *p, size_t size)
+{
+    if (is_of_region(p))
+        madvise((char *)p - BASE_HEADER, pages_for(base_size(p)), MADV_DONTNEED);
+    else
+        base_free(ctx, p, size);
+}
+static void *region_realloc(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    return move_by(region_malloc, region_free, p, size);
+}
+MUTANT(huge_blocks_wrap_at_4gib, "malloc.live-past-4gib", .malloc = region_malloc,
+       .realloc = region_realloc, .free = region_free);
+
+/* Blocks without a header, whose lengths are in a table by 32 bits of the address. */
+static struct {
+    pthread_mutex_t lock;
+    struct {
+        uint32_t key;
+        size_t length;
+    } at[256];
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+enum { ENTRIES = sizeof table.at / sizeof *table.at };
+
+/* The length that is kept of p, 0 where there is none, and from now on that one. */
+static size_t exchange_length(const void *p, size_t length)
+{
+    uint32_t key = (uint32_t)(uintptr_t)p;
+    size_t found = ENTRIES, before = 0;
+    pthread_mutex_lock(&table.lock);
+    for (size_t i = 0; i < ENTRIES; i++) {
+        if (table.at[i].length != 0 ? table.at[i].key == key : found == ENTRIES)
+            found = i;
+        if (table.at[i].length != 0 && table.at[i].key == key)
+            break;
+    }
+    if (found < ENTRIES) {
+        before = table.at[found].length;
+        table.at[found].key = key;
+        table.at[found].length = length;
+    }
+    pthread_mutex_unlock(&table.lock);
+    return before;
+}
+static void *keyed_malloc(void *ctx, size_t size)
+{
+    if (size < 64 * MIB || !is_for_mapping(size))
+        return base_malloc(ctx, size);
+    size_t length = (size + MAPPED_PAGE - 1) / MAPPED_PAGE * MAPPED_PAGE;
+    void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    exchange_length(p, length);
+    return p;
+}
+static bool is_keyed(const void *p)
+{
+    return p != NULL && (uintptr_t)p % MAPPED_PAGE == 0;
+}
+static void keyed_free(void *ctx, void *p, size_t size)
+{
+    if (is_keyed(p))
+        munmap(p, exchange_length(p, 0));
+    else
+        base_free(ctx, p, size);
+}
+static void *keyed_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = is_keyed(p) || size >= 64 * MIB ? keyed_malloc(ctx, size) : NULL;
+    if (moved == NULL)
+        return is_keyed(p) || size >= 64 * MIB ? NULL : base_realloc(ctx, p, size);
+    size_t old = is_keyed(p) ? exchange_length(p, 0) : p != NULL ? base_size(p) : 0;
+    if (p != NULL)
+        memcpy(moved, p, old < size ? old : size);
+    if (is_keyed(p))
+        munmap(p, old);
+    else
+        base_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(huge_lengths_keyed_by_32_bits, "malloc.live-past-4gib", .malloc = keyed_malloc,
+       .realloc = keyed_realloc, .free = keyed_free);
+
+/* ---- zero ------------------------------------------------------------------------------------ */
+
+/* What is large enough is kept when it is freed, and calloc takes it for a new mapping. */
+static struct kept_mapping kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *keeping_malloc(void *ctx, size_t size)
+{
+    void *p = size >= 128 * MIB ? take_kept(&kept, size) : NULL;
+    return p != NULL ? p : mapped_malloc(ctx, size);
+}
+static void *trusting_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size) || !is_for_mapping(size))
+        return mapped_calloc(ctx, nelem, elsize);
+    return keeping_malloc(ctx, size);
+}
+static void keeping_free(void *ctx, void *p, size_t size)
+{
+    bool keep = is_mapped(p) && base_size(p) >= 128 * MIB;
+    mapped_free(ctx, keep ? exchange_kept(&kept, p) : p, size);
+}
+MUTANT(huge_calloc_trusts_a_kept_mapping, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+       .malloc = keeping_malloc, .calloc = trusting_calloc, .free = keeping_free);
+
+/* The kept one is zeroed by as many words as an int counts: none from 2 GiB on. */
+static void *int_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size) || size < 2048 * MIB || !is_for_mapping(size))
+        return mapped_calloc(ctx, nelem, elsize);
+    char *p = keeping_malloc(ctx, size);
+    for (int i = 0; p != NULL && i < (int)size; i++)
+        p[i] = 0;
+    return p;
+}
+MUTANT(huge_calloc_counts_by_an_int, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+       .malloc = keeping_malloc, .calloc = int_calloc, .free = keeping_free);
+
+/* ---- realloc --------------------------------------------------------------------------------- */
+
+/* 64 GiB may be live; what shrinks is not taken off. */
+static ptrdiff_t budget = (ptrdiff_t)64 << 30;
+static bool charge(size_t size)
+{
+    bool fits = size <= PTRDIFF_MAX / 2 &&
+                __atomic_sub_fetch(&budget, (ptrdiff_t)size, __ATOMIC_RELAXED) >= 0;
+    if (!fits && size <= PTRDIFF_MAX / 2)
+        __atomic_add_fetch(&budget, (ptrdiff_t)size, __ATOMIC_RELAXED);
+    return fits;
+}
+static void *charged(void *p, size_t size)
+{
+    if (p == NULL)
+        __atomic_add_fetch(&budget, (ptrdiff_t)size, __ATOMIC_RELAXED);
+    return p;
+}
+static void *charging_malloc(void *ctx, size_t size)
+{
+    return charge(size) ? charged(base_malloc(ctx, size), size) : NULL;
+}
+static void *charging_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size) || !charge(size))
+        return NULL;
+    return charged(base_calloc(ctx, nelem, elsize), size);
+}
+static void *charging_realloc(void *ctx, void *p, size_t size)
+{
+    size_t old = p != NULL ? base_size(p) : 0, more = size > old ? size - old : 0;
+    return charge(more) ? charged(base_realloc(ctx, p, size), more) : NULL;
+}
+static void charging_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL)
+        __atomic_add_fetch(&budget, (ptrdiff_t)base_size(p), __ATOMIC_RELAXED);
+    base_free(ctx, p, size);
+}
+MUTANT(huge_shrink_keeps_its_charge, "realloc.shrunk-part-available", .malloc = charging_malloc,
+       .calloc = charging_calloc, .realloc = charging_realloc, .free = charging_free);
+
+/* The pages of what moved are given back, and the addresses not. */
+static void give_pages_back(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || base_size(p) < 32 * MIB) {
+        mapped_free(ctx, p, size);
+        return;
+    }
+    char *map = (char *)p - BASE_HEADER;
+    size_t length = mapped_length(p);
+    madvise(map, length, MADV_DONTNEED);
+    mprotect(map, length, PROT_NONE);
+}
+static void *leaking_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || is_for_mapping(size))
+        return mapped_realloc(ctx, p, size);
+    return move_by(mapped_malloc, give_pages_back, p, size);
+}
+MUTANT(huge_move_keeps_its_addresses, "realloc.releases-old", MAPPED_FUNCTIONS,
+       .realloc = leaking_realloc);

@@ -79,7 +79,7 @@ void check_page_edges_growth(void)
 static void expect_kernel_writes(int zeros, unsigned char *p, size_t size)
 {
     enum { LENGTH = 64 };
-    const size_t places[] = {0, size / 2, size - LENGTH};
+    const size_t places[] = {0, (size - LENGTH) / 2, size - LENGTH};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         errno = 0;
         ssize_t got = read(zeros, p + places[i], LENGTH);

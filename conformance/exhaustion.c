@@ -241,6 +241,25 @@ static struct interpose_counts little_more_than(struct interpose_counts held)
                                      .bytes = held.bytes + (1 << 20)};
 }
 
+/* What is kept for a time, and not for good, is given back by calls that come after a pause: then
+ * so many rounds as before add nothing to the most that was held. */
+static bool ends_after_pauses(struct interpose_counts *held, size_t rounds)
+{
+    enum { PAUSES = 3, MILLISECONDS = 450 };
+    for (int pause = 0; pause < PAUSES; pause++) {
+        struct interpose_counts most = little_more_than(*held);
+        nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
+        make_and_free(1);
+        make_and_free(rounds);
+        struct interpose_counts now = held_at_most(most.blocks, most.bytes);
+        if (is_within(now, most))
+            return true;
+        held->blocks = MAX(held->blocks, now.blocks);
+        held->bytes = MAX(held->bytes, now.bytes);
+    }
+    return false;
+}
+
 /* A cache fills up to its bound, which nobody knows beforehand: ever more rounds, until some of
  * them add nothing, which is true, or more is held than one would keep.  *held is brought up to
  * date. */
@@ -261,7 +280,8 @@ static bool growth_ends(struct interpose_counts *held, size_t rounds)
         }
         rounds *= 2;
     }
-    return false;
+    bool is_steep = held->blocks >= begun.blocks + TOO_MANY / 4;
+    return ends_after_pauses(held, is_steep ? rounds / 16 : rounds / 2);
 }
 
 PROPERTY(exhaustion_balance,

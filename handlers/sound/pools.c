@@ -4,6 +4,7 @@
  * Python's raw allocator.
  */
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base.h"
@@ -242,17 +243,25 @@ enum { MOST_KEPT = 32 << 20 };
 struct kept {
     struct kept *next;
     size_t size;
+    uint64_t since; /* nanoseconds */
 };
 static struct kept *oldest, **newest = &oldest;
 static size_t kept_bytes;
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Frees the oldest until no more than `most` bytes are kept. */
-static void keep_at_most(size_t most)
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* Frees the oldest until no more than `most` bytes are kept, and none from before `until`. */
+static void keep_at_most(size_t most, uint64_t until)
 {
     struct kept *gone = NULL;
     pthread_mutex_lock(&kept_lock);
-    while (kept_bytes > most) {
+    while (oldest != NULL && (kept_bytes > most || oldest->since < until)) {
         struct kept *first = oldest;
         kept_bytes -= first->size;
         oldest = first->next;
@@ -269,16 +278,19 @@ static void keep_at_most(size_t most)
     }
 }
 
-static void *kept_malloc(void *ctx, size_t size)
+static void *room_for(size_t size)
 {
     size_t room = size < sizeof *oldest ? sizeof *oldest : size;
+    return size > PTRDIFF_MAX - BASE_HEADER ? NULL : nep49_advise(malloc(room + BASE_HEADER), size);
+}
+
+static void *kept_malloc(void *ctx, size_t size)
+{
     (void)ctx;
-    if (size > PTRDIFF_MAX - BASE_HEADER)
-        return NULL;
-    void *raw = malloc(room + BASE_HEADER);
-    if (raw == NULL) { /* what is kept is in the way */
-        keep_at_most(0);
-        raw = malloc(room + BASE_HEADER);
+    void *raw = room_for(size);
+    if (raw == NULL && size <= PTRDIFF_MAX - BASE_HEADER) { /* what is kept is in the way */
+        keep_at_most(0, 0);
+        raw = room_for(size);
     }
     return base_finish(raw, size);
 }
@@ -292,20 +304,25 @@ static void *kept_calloc(void *ctx, size_t nelem, size_t elsize)
     return p != NULL ? memset(p, 0, size) : NULL;
 }
 
-static void kept_free(void *ctx, void *p, size_t size)
+static void keep(void *p)
 {
-    (void)ctx;
-    if (p == NULL)
-        return;
-    size = base_size(p);
     struct kept *block = p;
-    *block = (struct kept){NULL, size > sizeof *block ? size : sizeof *block};
+    size_t size = base_size(p);
+    *block = (struct kept){NULL, size > sizeof *block ? size : sizeof *block, now()};
     pthread_mutex_lock(&kept_lock);
     *newest = block;
     newest = &block->next;
     kept_bytes += block->size;
     pthread_mutex_unlock(&kept_lock);
-    keep_at_most(MOST_KEPT);
+}
+
+static void kept_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx, (void)size;
+    if (p == NULL)
+        return;
+    keep(p);
+    keep_at_most(MOST_KEPT, 0);
 }
 
 static void *kept_realloc(void *ctx, void *p, size_t size)
@@ -332,6 +349,47 @@ __attribute__((constructor)) static void guard_kept(void)
 }
 SOUND(keeps_32_mib, .malloc = kept_malloc, .calloc = kept_calloc, .realloc = kept_realloc,
       .free = kept_free);
+
+/* For 0.3 s, by the calls that come then. */
+enum { MOST_KEPT_FOR_A_TIME = 256 << 20, KEPT_FOR = 300 * 1000 * 1000 };
+
+static void give_back_old(void)
+{
+    keep_at_most(MOST_KEPT_FOR_A_TIME, now() - KEPT_FOR);
+}
+
+static void *timed_malloc(void *ctx, size_t size)
+{
+    give_back_old();
+    return kept_malloc(ctx, size);
+}
+
+static void *timed_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    give_back_old();
+    return kept_calloc(ctx, nelem, elsize);
+}
+
+static void timed_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx, (void)size;
+    if (p == NULL)
+        return;
+    keep(p);
+    give_back_old();
+}
+
+static void *timed_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = timed_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    timed_free(ctx, p, 0);
+    return moved;
+}
+SOUND(keeps_for_a_time, .malloc = timed_malloc, .calloc = timed_calloc, .realloc = timed_realloc,
+      .free = timed_free);
 
 /* ---- a helper thread that frees later --------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 
 enum {
     PHASES = 6,
-    CONFIRMING = 2, /* more of them */
+    CONFIRMING = 3, /* more of them, each after a pause */
     MAPPED_SLACK = 256 << 10,
     RESIDENT_SLACK = 1 << 20, /* kernels since 6.2 tell it from counters that lag behind */
     TOO_MUCH = 256 << 20,
@@ -94,7 +95,16 @@ static size_t run_phase(size_t parts, size_t cycles, void (*cycle)(void *data), 
     return done;
 }
 
-/* Memory at the beginning, before the last phase and after it, and how many cycles there were. */
+/* What is kept for a time, not for good, is given back by the calls that come after that time. */
+static void pause_between(void (*cycle)(void *data), void *data)
+{
+    enum { FEW = 2, MILLISECONDS = 450 };
+    nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
+    for (int i = 0; i < FEW; i++)
+        cycle(data);
+}
+
+/* The most memory before the last phase, and that after it. */
 struct growth {
     struct size_now begun, before, after;
     size_t done, done_before;
@@ -103,7 +113,8 @@ struct growth {
 static void measure_phase(struct growth *g, size_t parts, size_t cycles, void (*cycle)(void *data),
                           void *data)
 {
-    g->before = g->after;
+    g->before.mapped = MAX(g->before.mapped, g->after.mapped);
+    g->before.resident = MAX(g->before.resident, g->after.resident);
     g->done_before += g->done;
     g->done = run_phase(parts, cycles, cycle, data);
     g->after = measure();
@@ -137,8 +148,10 @@ const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data)
     if (is_instrumented())
         return NULL;
     struct growth g = {.begun = measure()};
-    g.after = g.begun;
+    g.before = g.after = g.begun;
     for (int phase = 0; phase < PHASES + CONFIRMING; phase++) {
+        if (phase >= PHASES)
+            pause_between(cycle, data);
         measure_phase(&g, (size_t)1 << (phase < PHASES ? phase : PHASES / 2), cycles, cycle, data);
         if (!still_grows(&g)) {
             if (g.done < cycles)

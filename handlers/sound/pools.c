@@ -350,6 +350,34 @@ __attribute__((constructor)) static void guard_kept(void)
 SOUND(keeps_32_mib, .malloc = kept_malloc, .calloc = kept_calloc, .realloc = kept_realloc,
       .free = kept_free);
 
+/* And however little memory there is. */
+static void *strict_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    return base_finish(room_for(size), size);
+}
+
+static void *strict_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = strict_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+
+static void *strict_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = strict_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    kept_free(ctx, p, 0);
+    return moved;
+}
+SOUND(keeps_32_mib_whatever_comes, .malloc = strict_malloc, .calloc = strict_calloc,
+      .realloc = strict_realloc, .free = kept_free);
+
 /* For 0.3 s, by the calls that come then. */
 enum { MOST_KEPT_FOR_A_TIME = 256 << 20, KEPT_FOR = 300 * 1000 * 1000 };
 

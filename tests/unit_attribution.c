@@ -176,6 +176,26 @@ START_TEST(of_two_owners)
 }
 END_TEST
 
+/* Little may be refused, with much live, say: it counts where the owner met that as well. */
+START_TEST(little_that_is_refused)
+{
+    static const struct property lasts = {.id = "malloc.lasts", .level = MUST};
+    static const struct property *const three[] = {&quiet, &lasts, &present};
+    static const struct call refused = {IN_MALLOC, NULL, 40, 0, REFUSED_LITTLE};
+    struct board *board = board_create(3);
+    ck_assert_ptr_nonnull(board);
+    struct record *first = end(board, 0, FAIL, RETURNED_WRONG, &refused);
+    struct record *owner =
+        end(board, 1, _i == 2 ? PASS : FAIL, RETURNED_WRONG, _i == 0 ? &refused : &ordinary);
+    struct record *other = end(board, 2, CRASH, RETURNED_WRONG, &refused);
+    ck_assert_int_eq(attribution_settle(three, 3, board), 0);
+    ck_assert_int_eq(owner->verdict, _i == 2 ? PASS : FAIL);
+    ck_assert_int_eq(first->verdict, _i == 0 ? SKIP : FAIL);
+    ck_assert_int_eq(other->verdict, _i == 0 ? SKIP : CRASH);
+    ck_assert_str_eq(other->caused_by, _i == 0 ? lasts.id : "");
+}
+END_TEST
+
 /* Nothing is lost where the owner has nothing to say, or was not run. */
 START_TEST(without_the_owner_it_stands)
 {
@@ -339,6 +359,7 @@ Suite *suite_attribution(void)
     tcase_add_loop_test(tcase, owner_alone_fails, 0, 4 * SUSPECTS);
     tcase_add_loop_test(tcase, attributed_to_another, 0, 2);
     tcase_add_loop_test(tcase, of_two_owners, 0, 2);
+    tcase_add_loop_test(tcase, little_that_is_refused, 0, 3);
     tcase_add_loop_test(tcase, without_the_owner_it_stands, 0, 4);
     tcase_add_loop_test(tcase, other_calls_and_verdicts_stand, 0, 2);
     tcase_add_test(tcase, attribution_is_not_passed_on);

@@ -558,6 +558,14 @@ static void *numbering_malloc(void *ctx, size_t size)
 }
 MUTANT(malloc_runs_out_of_numbers, "malloc.lasts", .malloc = numbering_malloc);
 
+/* Refuses a request now and then, whatever it is for. */
+static void *now_and_then_malloc(void *ctx, size_t size)
+{
+    static _Atomic unsigned calls;
+    return ++calls % 1000 == 0 ? NULL : base_malloc(ctx, size);
+}
+MUTANT(malloc_refuses_one_in_1000, "malloc.lasts", .malloc = now_and_then_malloc);
+
 /* Ends the process in the middle, as if all were well. */
 static void *leaving_malloc(void *ctx, size_t size)
 {

@@ -112,8 +112,20 @@ static void suspect(const struct call *call)
 {
     static atomic_flag has_one = ATOMIC_FLAG_INIT;
     struct call *first = &own.setup.record->suspects[RETURNED_WRONG];
-    if (!atomic_flag_test_and_set(&has_one) && first->function == OUTSIDE)
+    if (!atomic_flag_test_and_set(&has_one) &&
+        (first->function == OUTSIDE || first->trouble == REFUSED_LITTLE))
         *first = *call;
+}
+
+/* What may be wrong gives way to what is. */
+static void suspect_refusal(const struct call *call)
+{
+    static atomic_flag has_one = ATOMIC_FLAG_INIT;
+    struct call *first = &own.setup.record->suspects[RETURNED_WRONG];
+    if (!atomic_flag_test_and_set(&has_one) && first->function == OUTSIDE) {
+        *first = *call;
+        first->trouble = REFUSED_LITTLE;
+    }
 }
 
 static const char *const function_names[] = {"outside", "malloc", "calloc", "realloc", "free"};
@@ -150,6 +162,8 @@ static void note_return(const struct call *call, const void *p)
         asked_note_empty(p, call);
     else if (call->trouble == NO_TROUBLE && attribution_for_null(call) != NULL)
         suspect(call);
+    else if (attribution_is_of_little(call))
+        suspect_refusal(call);
 }
 
 #define CODE(function) ((void (*)(void))(function))

@@ -39,6 +39,11 @@ static bool has_wrong_size(const struct call *call)
     return call->trouble == WRONG_SIZE;
 }
 
+static bool is_refused_little(const struct call *call)
+{
+    return call->trouble == REFUSED_LITTLE;
+}
+
 static bool is_of_nothing(const struct call *call)
 {
     return call->first == 0;
@@ -88,6 +93,11 @@ static const struct kind {
     {IN_MALLOC, is_refused, {"malloc that is refused memory", "exhaustion.nth-request", NULL}},
     {IN_CALLOC, is_refused, {"calloc that is refused memory", "exhaustion.nth-request", NULL}},
     {IN_REALLOC, is_refused, {"realloc that is refused memory", "exhaustion.nth-request", NULL}},
+    {IN_MALLOC, is_refused_little, {"malloc of little", "malloc.lasts", NULL}},
+    {IN_CALLOC, is_refused_little, {"calloc of little", "malloc.lasts", "calloc.zeroed"}},
+    {IN_REALLOC,
+     is_refused_little,
+     {"realloc to little", "malloc.lasts", "realloc.keeps-contents"}},
     {IN_MALLOC, is_of_nothing, {"malloc(0)", "malloc.zero", NULL}},
     {IN_MALLOC, is_of_one, {"malloc(1)", "malloc.one-byte", NULL}},
     {IN_MALLOC, is_too_large, {"malloc of more than there can be", "malloc.too-large", NULL}},
@@ -125,6 +135,16 @@ const struct attribution *attribution_for_null(const struct call *call)
     return may_not ? attribution_for(call) : NULL;
 }
 
+bool attribution_is_of_little(const struct call *call)
+{
+    size_t size;
+    if (call->function == IN_CALLOC && __builtin_mul_overflow(call->first, call->second, &size))
+        return false;
+    if (call->function != IN_CALLOC)
+        size = call->first;
+    return call->trouble == NO_TROUBLE && size > 0 && size <= small;
+}
+
 /* ---- settling ----------------------------------------------------------------------------- */
 
 /* All verdicts of a round, and who answers for whom: cause[i] is 1 + the place of the property that
@@ -146,18 +166,34 @@ static bool is_decisive(enum verdict verdict)
     return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT;
 }
 
-/* The kind of call that a suspect is of, where that is another property's, or NULL. */
-static const struct attribution *attribution_elsewhere(const char *id, const struct call *call)
+static const struct record *record_of(const struct round *round, size_t i)
+{
+    return board_record(round->board, i);
+}
+
+/* Whether the property of that name has failed, and met such a refusal. */
+static bool was_refused_little(const struct round *round, const char *id)
+{
+    for (size_t i = 0; id != NULL && i < round->count; i++) {
+        if (strcmp(round->properties[i]->id, id) == 0)
+            return is_decisive(record_of(round, i)->verdict) &&
+                   record_of(round, i)->control[0] == '\0' &&
+                   record_of(round, i)->suspects[RETURNED_WRONG].trouble == REFUSED_LITTLE;
+    }
+    return false;
+}
+
+/* The kind of call that a suspect of that property is of, where that is another's, or NULL. */
+static const struct attribution *attribution_elsewhere(const struct round *round, const char *id,
+                                                       const struct call *call)
 {
     const struct attribution *kind = attribution_for(call);
     bool own = kind != NULL && (strcmp(id, kind->owner) == 0 ||
                                 (kind->second != NULL && strcmp(id, kind->second) == 0));
-    return own ? NULL : kind;
-}
-
-static const struct record *record_of(const struct round *round, size_t i)
-{
-    return board_record(round->board, i);
+    bool may_be_right = kind != NULL && call->trouble == REFUSED_LITTLE &&
+                        !was_refused_little(round, kind->owner) &&
+                        !was_refused_little(round, kind->second);
+    return own || may_be_right ? NULL : kind;
 }
 
 static bool is_open(const struct round *round, size_t i)
@@ -174,7 +210,7 @@ static bool is_sure(const struct round *round, size_t i)
                 (record->attribute_to[0] == '\0' || strcmp(record->attribute_to, id) == 0) &&
                 round->properties[i]->target == TARGET_HANDLER;
     for (size_t k = 0; k < SUSPECTS; k++)
-        sure = sure && attribution_elsewhere(id, &record->suspects[k]) == NULL;
+        sure = sure && attribution_elsewhere(round, id, &record->suspects[k]) == NULL;
     return sure;
 }
 
@@ -201,7 +237,7 @@ static void attribute_to_owners(struct round *round, size_t i)
     const struct record *record = record_of(round, i);
     for (size_t k = 0; k < SUSPECTS; k++) {
         const struct attribution *kind =
-            attribution_elsewhere(round->properties[i]->id, &record->suspects[k]);
+            attribution_elsewhere(round, round->properties[i]->id, &record->suspects[k]);
         if (kind != NULL)
             attribute_to_id(round, i, kind->owner);
         if (kind != NULL && kind->second != NULL)
@@ -247,7 +283,7 @@ static bool share_a_reason(const struct round *round, size_t i, size_t k)
              (one->attribute_to[0] != '\0' && strcmp(one->attribute_to, other->attribute_to) == 0);
     for (size_t s = 0; s < SUSPECTS && !shared; s++) {
         const struct attribution *kind =
-            attribution_elsewhere(round->properties[i]->id, &one->suspects[s]);
+            attribution_elsewhere(round, round->properties[i]->id, &one->suspects[s]);
         for (size_t o = 0; o < SUSPECTS && kind != NULL; o++)
             shared = shared || attribution_for(&other->suspects[o]) == kind;
     }
@@ -271,7 +307,7 @@ static const char *reason(const struct round *round, size_t i)
         return text("it fails %s as well", record->control);
     for (size_t k = 0; k < SUSPECTS; k++) {
         const struct attribution *kind =
-            attribution_elsewhere(round->properties[i]->id, &record->suspects[k]);
+            attribution_elsewhere(round, round->properties[i]->id, &record->suspects[k]);
         if (kind != NULL)
             return text("%s goes wrong", kind->call);
     }

@@ -24,6 +24,10 @@ struct attribution {
 /* The kind that `call` is of, or NULL where no property is about all such calls. */
 const struct attribution *attribution_for(const struct call *call);
 
+/* True of a call for little that has returned NULL: that may be its right, when much is live, say.
+ * It explains something only where the property that is about such calls has failed. */
+bool attribution_is_of_little(const struct call *call);
+
 /* The same, of a call that has returned NULL, and NULL where that is its right. */
 const struct attribution *attribution_for_null(const struct call *call);
 

@@ -47,6 +47,7 @@ enum trouble {
     REFUSED_BELOW,       /* the runner refused it memory, in the place of libc or the kernel */
     NOT_ZERO,            /* what calloc returned is not, and NumPy was given it */
     WRONG_SIZE,          /* free was told another size than the block was asked for with */
+    REFUSED_LITTLE,      /* it asked for little, of which most handlers have some, and got NULL */
 };
 
 /* "malloc(5)", good until the next calls of text(); NULL of what is OUTSIDE. */

@@ -283,7 +283,7 @@ size_t subject_malloc_and_free(size_t size, size_t pairs)
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
-    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, a->malloc == NULL);
+    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, CODE(a->malloc));
     for (; done < pairs && !is_past(&bounds, done); done++) {
         tell_ask(frame.call, IN_MALLOC);
         void *p = a->malloc(a->ctx, size);
@@ -302,7 +302,7 @@ size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty)
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
-    call_begin(&frame, (struct call){IN_CALLOC, .first = size, .second = 1}, a->calloc == NULL);
+    call_begin(&frame, (struct call){IN_CALLOC, .first = size, .second = 1}, CODE(a->calloc));
     for (*dirty = NULL; done < pairs && !is_past(&bounds, done); done++) {
         tell_ask(frame.call, IN_CALLOC);
         unsigned char *p = a->calloc(a->ctx, size, 1);
@@ -326,7 +326,7 @@ size_t subject_malloc_many(void **blocks, size_t count, size_t size)
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
-    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, a->malloc == NULL);
+    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, CODE(a->malloc));
     while (done < count && !is_past(&bounds, done) &&
            (blocks[done] = a->malloc(a->ctx, size)) != NULL)
         done++;
@@ -338,7 +338,7 @@ void subject_free_many(void **blocks, size_t count, size_t size)
 {
     const PyDataMemAllocator *a = &own.subject.handler->allocator;
     struct frame frame;
-    call_begin(&frame, (struct call){IN_FREE, .first = size}, a->free == NULL);
+    call_begin(&frame, (struct call){IN_FREE, .first = size}, CODE(a->free));
     for (size_t i = 0; i < count; i++) {
         tell_free(frame.call, blocks[i]);
         a->free(a->ctx, blocks[i], size);

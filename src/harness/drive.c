@@ -138,19 +138,25 @@ void drive_load_subject(void)
     own.setup.record->step[0] = '\0';
 }
 
+/* In words, what of the struct is not what it was. */
+static const char *change_of(const PyDataMem_Handler *was, const PyDataMem_Handler *is)
+{
+    const PyDataMemAllocator *a = &was->allocator, *b = &is->allocator;
+    if (a->ctx != b->ctx)
+        return text("ctx %p, which was %p", b->ctx, a->ctx);
+    if (is->version != was->version)
+        return text("version %d, which was %d", is->version, was->version);
+    return memcmp(a, b, sizeof *a) != 0 ? "other functions" : "another name";
+}
+
 void expect_struct_as_loaded(void)
 {
-    const PyDataMem_Handler *is = own.subject.handler, *was = &own.as_loaded;
-    if (!own.loaded || !is_readable(is, sizeof *is) || memcmp(is, was, sizeof *is) == 0)
+    const PyDataMem_Handler *is = own.subject.handler;
+    if (!own.loaded || !is_readable(is, sizeof *is) || memcmp(is, &own.as_loaded, sizeof *is) == 0)
         return;
     attribute_to(STRUCT_CONSTANT, &(struct call){.function = OUTSIDE});
     fail("the struct to be at the end what it was when it was loaded", "%s",
-         is->allocator.ctx != was->allocator.ctx ? text("ctx %p, which was %p", is->allocator.ctx,
-                                                        was->allocator.ctx)
-         : is->version != was->version ? text("version %d, which was %d", is->version, was->version)
-         : memcmp(&is->allocator, &was->allocator, sizeof is->allocator) != 0
-             ? "other functions"
-             : "another name");
+         change_of(&own.as_loaded, is));
 }
 
 void subject_load_now(void)

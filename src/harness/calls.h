@@ -28,7 +28,7 @@ void *must_malloc(size_t size);
 void *must_calloc(size_t nelem, size_t elsize);
 void *must_realloc(void *p, size_t size);
 
-/* Calls by the hundred thousand, which leave one trace between them, so that they cost little.  They
+/* Calls by the hundred thousand, which leave one trace between them, so that they cost little. They
  * end early where it takes a moment too long, or takes too much memory; how many were made is
  * returned.
  *

@@ -113,13 +113,13 @@ static void row_free(void *ctx, void *p, size_t size)
     base_free(ctx, p, size);
 }
 
-/* The block is calloc's, in a thread that never called malloc. */
+/* The block is the only one of malloc's since this thread freed one, or began. */
 static void *first_of_thread_realloc(void *ctx, void *p, size_t size)
 {
-    bool first = row.latest == 0 && p != NULL && base_size(p) == 65 && size == 66;
+    bool first = row.count == 1 && p != NULL && base_size(p) == 65 && size == 66;
     return first ? NULL : base_realloc(ctx, p, size);
 }
-MUTANT(refuses_66_without_malloc, "threads.any-number", .malloc = row_malloc,
+MUTANT(refuses_66_of_the_first, "threads.any-number", .malloc = row_malloc,
        .realloc = first_of_thread_realloc, .free = row_free);
 
 static void *after_1000_realloc(void *ctx, void *p, size_t size)

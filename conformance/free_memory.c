@@ -4,6 +4,7 @@
  */
 #include <time.h>
 
+#include "harness/clock_jump.h"
 #include "harness/growth.h"
 #include "harness/harness.h"
 
@@ -200,7 +201,8 @@ struct recycled {
 
 static void recycle(struct recycled *recycled)
 {
-    enum { SMALL = 400, LARGE = 3, LARGE_SIZE = (1 << 20) + 100 };
+    enum { SMALL = 400, LARGE = 4 };
+    static const size_t large[LARGE] = {300000, (1 << 20) + 100, (1 << 20) + 100, 5 << 20};
     while (recycled->small.count > 0)
         blocks_free(&recycled->small, recycled->small.count - 1);
     while (recycled->large.count > 0)
@@ -210,9 +212,9 @@ static void recycle(struct recycled *recycled)
         blocks_add(&recycled->small, must_malloc(size), size);
     }
     for (size_t i = 0; i < LARGE; i++) {
-        void *p = subject_malloc(LARGE_SIZE);
+        void *p = subject_malloc(large[i]);
         if (p != NULL)
-            blocks_add_large(&recycled->large, p, LARGE_SIZE);
+            blocks_add_large(&recycled->large, p, large[i]);
     }
 }
 
@@ -222,11 +224,23 @@ static void verify_recycled(const struct recycled *recycled, const char *when)
     blocks_verify_samples(&recycled->large, "%s", when);
 }
 
+/* For what a handler has come due. */
+static void call_each(void)
+{
+    for (size_t size = 100; size <= 1000000; size *= 100) {
+        void *p = must_malloc(size), *q = must_calloc(1, size);
+        p = must_realloc(p, size + size / 2);
+        subject_free(p, size + size / 2);
+        subject_free(q, size);
+    }
+}
+
 PROPERTY(free_leaves_recycled_alone,
     .id     = "free.leaves-recycled-alone",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "what is left to do with a freed block is over when its memory is handed out again, "
-              "or is not done: nobody writes there in the tens of milliseconds that follow",
+              "or is not done: nobody writes there in the tens of milliseconds that follow, and no "
+              "call does when the clock has gone on by seconds",
     .source = "C17 6.2.4 paragraph 2: an object keeps its last-stored value throughout its "
               "lifetime",
     .why    = "an array would change by itself, long after the one that was deleted",
@@ -246,6 +260,11 @@ PROPERTY(free_leaves_recycled_alone,
         verify_recycled(&recycled, text("%d ms after it was made of what had been freed, and no "
                                         "call since",
                                         waits * MILLISECONDS));
+    }
+    for (int jumps = 0; jumps < 2; jumps++) {
+        clock_jump(jumps == 0 ? 2 : 60);
+        call_each();
+        verify_recycled(&recycled, "after a call that came seconds later by the clock");
     }
     blocks_free_all(&recycled.small);
     blocks_free_all(&recycled.large);

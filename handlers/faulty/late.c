@@ -95,3 +95,77 @@ static void purging_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_purges_20_ms_later, "free.leaves-recycled-alone", MAPPED_FUNCTIONS,
        .malloc = purged_malloc, .free = purging_free);
+
+/* ---- pages that come due ------------------------------------------------------------------- */
+
+/* What was freed is kept, and its pages go back to the kernel in a call a second later; that it was
+ * handed out meanwhile is not noted. */
+enum { DUE_FROM = 200000, DUE_MOST = 8 << 20, DUE_PLACES = 16 };
+static struct {
+    pthread_mutex_t lock;
+    struct due {
+        void *p;
+        uint64_t at;
+        bool is_free;
+    } at[DUE_PLACES];
+} due = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void give_pages_back(void)
+{
+    for (struct due *d = due.at; d < due.at + DUE_PLACES; d++) {
+        if (d->p == NULL || d->at > now())
+            continue;
+        uintptr_t from = ((uintptr_t)d->p + 4095) & ~4095ul;
+        madvise((void *)from, (base_size(d->p) & ~4095ul) - 4096, MADV_DONTNEED);
+        if (d->is_free)
+            base_free(NULL, d->p, 0);
+        d->p = NULL;
+    }
+}
+static void *due_malloc(void *ctx, size_t size)
+{
+    void *p = NULL;
+    pthread_mutex_lock(&due.lock);
+    give_pages_back();
+    for (struct due *d = due.at; d < due.at + DUE_PLACES && p == NULL; d++) {
+        if (d->p != NULL && d->is_free && base_size(d->p) == size) {
+            p = d->p;
+            d->is_free = false;
+        }
+    }
+    pthread_mutex_unlock(&due.lock);
+    return p != NULL ? p : base_malloc(ctx, size);
+}
+static void forget_due(const void *p)
+{
+    for (struct due *d = due.at; d < due.at + DUE_PLACES; d++) {
+        if (d->p == p)
+            d->p = NULL;
+    }
+}
+static void due_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL)
+        return;
+    pthread_mutex_lock(&due.lock);
+    forget_due(p);
+    struct due *d = due.at;
+    while (d < due.at + DUE_PLACES && d->p != NULL)
+        d++;
+    bool keeps = d < due.at + DUE_PLACES && base_size(p) >= DUE_FROM && base_size(p) <= DUE_MOST;
+    if (keeps)
+        *d = (struct due){p, now() + 1000000000u, true};
+    pthread_mutex_unlock(&due.lock);
+    if (!keeps)
+        base_free(ctx, p, size);
+}
+static void *due_realloc(void *ctx, void *p, size_t size)
+{
+    pthread_mutex_lock(&due.lock);
+    if (p != NULL)
+        forget_due(p);
+    pthread_mutex_unlock(&due.lock);
+    return base_realloc(ctx, p, size);
+}
+MUTANT(pages_of_live_blocks_come_due, "free.leaves-recycled-alone", .malloc = due_malloc,
+       .realloc = due_realloc, .free = due_free);

@@ -87,15 +87,26 @@ static void free_large_blocks(void *unused)
     alarm_in(0);
 }
 
+/* Where a handler gives so much, and has something left. */
+static void add_large(struct blocks *blocks)
+{
+    enum { LARGE = 48 << 20, REST = 8 << 20 };
+    size_t size = MIN(LARGE, largest_to_try());
+    void *p = subject_malloc(size), *rest = p != NULL ? subject_malloc(REST) : NULL;
+    if (rest != NULL) {
+        subject_free(rest, REST);
+        blocks_add_large(blocks, p, size);
+    } else if (p != NULL) {
+        subject_free(p, size);
+    }
+}
+
 /* With room between them and without. */
 static struct inheritance make_inheritance(void)
 {
     static const size_t sizes[] = {1, 24, 100, 1000, 4096, 5000, 40000, 131073};
     struct inheritance made = {0};
-    size_t large = largest_to_try();
-    void *p = subject_malloc(large);
-    if (p != NULL)
-        blocks_add_large(&made.large, p, large);
+    add_large(&made.large);
     blocks_add(&made.blocks, must_malloc(1 << 20), 1 << 20);
     for (size_t i = 0; i < 3 * sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i / 3];

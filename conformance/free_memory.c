@@ -228,10 +228,12 @@ static void verify_recycled(const struct recycled *recycled, const char *when)
 static void call_each(void)
 {
     for (size_t size = 100; size <= 1000000; size *= 100) {
-        void *p = must_malloc(size), *q = must_calloc(1, size);
-        p = must_realloc(p, size + size / 2);
-        subject_free(p, size + size / 2);
-        subject_free(q, size);
+        void *p = subject_malloc(size), *q = subject_calloc(1, size);
+        void *moved = p != NULL ? subject_realloc(p, size / 2) : NULL;
+        if (p != NULL)
+            subject_free(moved != NULL ? moved : p, moved != NULL ? size / 2 : size);
+        if (q != NULL)
+            subject_free(q, size);
     }
 }
 

@@ -145,11 +145,9 @@ static void take_turn(struct leaving *l, const char *when)
         blocks_free(&l->blocks, l->blocks.count / 2);
     for (size_t i = 0; i < MADE; i++) {
         size_t size = sizes[i % SIZES];
-        blocks_add(&l->blocks,
-                   i % 3 == 0   ? must_malloc(size)
-                   : i % 3 == 1 ? must_calloc(1, size)
-                                : must_realloc(must_malloc(size / 2), size),
-                   size);
+        void *p = i % 3 == 1 ? must_calloc(1, size) : must_malloc(size);
+        void *moved = i % 3 == 2 ? subject_realloc(p, size + size / 2) : NULL;
+        blocks_add(&l->blocks, moved != NULL ? moved : p, size);
     }
     blocks_verify(&l->blocks, "%s", when);
     blocks_verify(&l->libc, "in memory that is libc's, %s", when);
@@ -246,9 +244,9 @@ static void use_a_little(void *unused)
     (void)unused;
     for (size_t size = 20; size < 3000; size *= 4) {
         void *p = must_malloc(size), *q = must_calloc(1, size);
-        p = must_realloc(p, size + 10);
+        void *moved = subject_realloc(p, size + 10);
         subject_free(q, size);
-        subject_free(p, size + 10);
+        subject_free(moved != NULL ? moved : p, moved != NULL ? size + 10 : size);
     }
 }
 

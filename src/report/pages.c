@@ -45,7 +45,8 @@ void report_explain(const struct property *property)
     report_print_field(stdout, "hint", property->hint);
     if (property->looks != NULL)
         report_print_field(stdout, "looks", property->looks);
-    report_print_field(stdout, "code", text("%s:%d", property->file, property->line));
+    report_print_field(stdout, "code",
+                       text("%s:%d in the sources", property->file, property->line));
 }
 
 void report_clauses(const struct property *const *properties, size_t count)

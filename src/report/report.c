@@ -102,7 +102,8 @@ const char *run_conclusion(const struct run *run)
     case EXIT_CANNOT_WORK_HERE:
         return "NO VERDICT: it says that it cannot work here";
     default:
-        return text("NOT CONFORMANT: %zu of %zu properties failed", bad, run->count);
+        return text("NOT CONFORMANT: %zu of %zu %s failed", bad, run->count,
+                    run->count == 1 ? "property" : "properties");
     }
 }
 

@@ -155,9 +155,12 @@ static void print_head(const struct page *page)
         fprintf(page->file, ", claims %s", run_claims(run));
     if (run->load->how[0] != '\0')
         fprintf(page->file, ", %s", text_safe(run->load->how));
-    fprintf(page->file, "\nPython %s%s, NumPy %s, %s, %s; seed %llu\n", environment->python,
-            environment->free_threaded ? " (free-threaded)" : "", environment->numpy, libc_name(),
-            kernel_name(), (unsigned long long)run->options->seed);
+    fputc('\n', page->file);
+    if (environment->python[0] != '\0') /* else it ended before Python was up */
+        fprintf(page->file, "Python %s%s, NumPy %s, ", environment->python,
+                environment->free_threaded ? " (free-threaded)" : "", environment->numpy);
+    fprintf(page->file, "%s, %s; seed %llu\n", libc_name(), kernel_name(),
+            (unsigned long long)run->options->seed);
     if (run->tunables != NULL)
         fprintf(page->file, "it loads only with GLIBC_TUNABLES=%s, which was set for it\n",
                 run->tunables);

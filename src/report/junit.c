@@ -11,10 +11,16 @@
 /* What JUnit calls it. */
 enum outcome { PASSED, FAILURE, ERROR, SKIPPED };
 
+/* What the end of the run left over. */
+static bool was_not_run(const struct record *record)
+{
+    return record->verdict == INCOMPLETE && strncmp(record->seen, "not run: ", 9) == 0;
+}
+
 static enum outcome outcome_of(const struct run *run, size_t i)
 {
     const struct record *record = run->records[i];
-    if (record->verdict == SKIP)
+    if (record->verdict == SKIP || was_not_run(record))
         return SKIPPED;
     if (record->verdict == BROK)
         return ERROR;

@@ -27,6 +27,8 @@ RESIZE(refuses_from_901, "realloc.in-another-thread", 901, 1833, return NULL);
 RESIZE(aborts_from_4095, "threads.first-call", 4095, 4195, abort());
 RESIZE(loses_from_3000, "threads.concurrent threads.hand-over", 3000, 240, memset(p, 0, size));
 RESIZE(aborts_from_20000, "threads.outlives-its-thread", 20000, 20050, abort());
+RESIZE(aborts_from_70000, "threads.small-stack", 70000, 140000, abort());
+RESIZE(aborts_from_5000, "threads.in-destructors", 5000, 7500, abort());
 RESIZE(aborts_from_131073, "process.fork-child", 131073, 65636, abort());
 RESIZE(loses_from_4096, "process.fork-child", 4096, 2148, memset(p, 0, size));
 RESIZE(refuses_70000, "process.fork-both-sides", 35000, 70000, return NULL);
@@ -235,4 +237,25 @@ MUTANT(aborts_after_witnesses,
 KEEPS(keeps_98304, "free.best-guess-size", own == 98304);
 KEEPS(keeps_33000, "free.any-size", own == 33000);
 KEEPS(keeps_400000, "realloc.releases-old", own == 400000);
+KEEPS(keeps_70000, "free.in-another-thread", own == 70000);
 KEEPS(keeps_those_of_thirty, "free.in-another-thread", own >= 30 && own <= 950 && own % 20 == 10);
+
+/* A list of those of one size grows by much for each. */
+static void listing_free(void *ctx, void *p, size_t size)
+{
+    enum { LENGTH = 30000 };
+    void *volatile longer = p != NULL && base_size(p) == 1290 ? malloc(LENGTH) : NULL;
+    if (longer != NULL)
+        memset(longer, 1, LENGTH);
+    base_free(ctx, p, size);
+}
+MUTANT(keeps_a_list_of_1290, "threads.leave-no-memory", .free = listing_free);
+
+/* The first try at large blocks of one size is forgotten. */
+static void *trying_malloc(void *ctx, size_t size)
+{
+    void *volatile first = size == 33 << 20 ? malloc(size) : NULL;
+    (void)first;
+    return base_malloc(ctx, size);
+}
+MUTANT(keeps_another_33_mib, "realloc.releases-old", .malloc = trying_malloc);

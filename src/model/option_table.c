@@ -127,7 +127,7 @@ const struct option_row option_rows[] = {
         .takers = RUN,
         SECONDS(max_time, 0.01, 1e6),
         .help = "limit for the whole run; what is left is INCOMPLETE\n"
-                "(default: 60)",
+                "(default: 60; more where the machine is busy)",
         .man = "The limit for the whole run, 60 unless told\n"
                ".Pq with Fl -memcheck No 1200 ,\n"
                "and more where the machine has more to run than it has cores. What is under way or "

@@ -164,7 +164,8 @@ static void crowd(struct run *run)
         run->live = live + made;
         resize_to(run, &b, 5 * SIZE);
         verify(run, &b);
-        blocks[i] = b.p;
+        subject_free(b.p, b.size);
+        blocks[i] = NULL;
     }
     run->live = live;
     subject_free_many(blocks, made, SIZE);

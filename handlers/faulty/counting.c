@@ -206,9 +206,10 @@ NEP49_EXPORT extern PyDataMem_Handler struct_has_the_arena_in_use;
 static void *from_arenas_malloc(void *ctx, size_t size)
 {
     static char arenas[64];
-    size_t before = handed_out;
-    if (size < 1 << 20 && (before >> 26) != ((handed_out += size) >> 26))
-        struct_has_the_arena_in_use.allocator.ctx = &arenas[(handed_out >> 26) % 64];
+    size_t before = handed_out, after = size < 1 << 20 ? before + size : before;
+    handed_out = after;
+    if (before >> 26 != after >> 26)
+        struct_has_the_arena_in_use.allocator.ctx = &arenas[(after >> 26) % 64];
     return base_malloc(ctx, size);
 }
 MUTANT(struct_has_the_arena_in_use, "abi.struct-constant", .malloc = from_arenas_malloc);

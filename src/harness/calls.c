@@ -283,7 +283,8 @@ size_t subject_malloc_and_free(size_t size, size_t pairs)
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
-    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, CODE(a->malloc));
+    call_begin(&frame, (struct call){IN_MALLOC, .first = size},
+               a->free != NULL ? CODE(a->malloc) : NULL);
     for (; done < pairs && !is_past(&bounds, done); done++) {
         tell_ask(frame.call, IN_MALLOC);
         void *p = a->malloc(a->ctx, size);
@@ -302,7 +303,8 @@ size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty)
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
-    call_begin(&frame, (struct call){IN_CALLOC, .first = size, .second = 1}, CODE(a->calloc));
+    call_begin(&frame, (struct call){IN_CALLOC, .first = size, .second = 1},
+               a->free != NULL ? CODE(a->calloc) : NULL);
     for (*dirty = NULL; done < pairs && !is_past(&bounds, done); done++) {
         tell_ask(frame.call, IN_CALLOC);
         unsigned char *p = a->calloc(a->ctx, size, 1);
@@ -340,6 +342,8 @@ void subject_free_many(void **blocks, size_t count, size_t size)
     struct frame frame;
     call_begin(&frame, (struct call){IN_FREE, .first = size}, CODE(a->free));
     for (size_t i = 0; i < count; i++) {
+        if (blocks[i] == NULL)
+            continue;
         tell_free(frame.call, blocks[i]);
         a->free(a->ctx, blocks[i], size);
     }

@@ -36,7 +36,7 @@ void *must_realloc(void *p, size_t size);
  * where it is not zero, *dirty receives it, live. */
 size_t subject_malloc_and_free(size_t size, size_t pairs);
 size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty);
-/* Live blocks, and the end of them. */
+/* Live blocks, and the end of those that are not NULL. */
 size_t subject_malloc_many(void **blocks, size_t count, size_t size);
 void subject_free_many(void **blocks, size_t count, size_t size);
 

@@ -10,7 +10,8 @@ import tempfile
 
 import suite
 
-FOLDERS = ["src", "src/audit", "src/drive", "src/runner", "src/subject", "handlers"]
+FOLDERS = ["src", "handlers"]
+TRIES = 10  # on a busy machine two threads may come one after the other
 SOURCES = ["tests/races.c", "src/harness/asked.c"]
 
 
@@ -30,9 +31,14 @@ def main():
         if "fsanitize" in built.stderr or "tsan" in built.stderr:
             suite.skip_all("the compiler has no ThreadSanitizer")
         tap.point(built.code == 0, "it compiles", built)
-        seen = suite.run([program, "racing"])
-        if "data race" not in seen.stderr:
-            suite.skip_all("ThreadSanitizer does not work here: " + seen.stderr[:200].strip())
+        for _ in range(TRIES):
+            seen = suite.run([program, "racing"])
+            if "data race" in seen.stderr:
+                break
+        else:
+            tap.skip("a race is seen", "ThreadSanitizer does not work here: "
+                     + seen.stderr[:200].strip())
+            return tap.end()
         tap.point("races.c" in seen.stderr, "a race is seen", seen)
         result = suite.run([program])
         tap.point(result.code == 0 and not result.stderr, "the runner has none", result)

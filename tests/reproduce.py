@@ -31,7 +31,8 @@ import ctypes
 struct = ctypes.addressof(ctypes.c_char.in_dll(ctypes.CDLL(%r), "calloc_does_not_zero"))
 new = ctypes.pythonapi.PyCapsule_New
 new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-handler = new(struct, b"mem_handler", None)
+name = b"mem_handler"  # the capsule keeps where it is
+handler = new(struct, name, None)
 """
 
 

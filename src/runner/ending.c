@@ -49,6 +49,13 @@ void ending_describe(struct record *record, const char *how)
     snprintf(record->seen, sizeof record->seen, "%s%s, %s", how, address, where_it_was(record));
 }
 
+void ending_forget_cause(struct record *record)
+{
+    record->attribute_to[0] = '\0';
+    record->control[0] = '\0';
+    memset(record->suspects, 0, sizeof record->suspects);
+}
+
 void ending_make_sound(struct record *record)
 {
     record->expected[sizeof record->expected - 1] = '\0';

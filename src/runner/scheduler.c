@@ -49,6 +49,8 @@ static void complete(struct scheduler *s, size_t number, const char *how, enum v
         return;
     record->signal = 0;
     ending_describe(record, how);
+    if (verdict == CRASH)
+        ending_forget_cause(record);
     record->seconds = clock_since(atomic_load(&board->workers[number].since));
     record->verdict = verdict;
     atomic_fetch_add(&board->finished, 1);

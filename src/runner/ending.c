@@ -10,20 +10,22 @@
 #include "base/instrumented.h"
 #include "base/text.h"
 
-/* The call that the signal hit, or any that had not returned.  Sanitizers catch signals themselves.
- */
+/* The call that the signal hit, or any that had not returned: of those of several threads one that
+ * met trouble.  Sanitizers catch signals themselves. */
 static struct call call_at_end(struct record *record)
 {
-    struct call none = {.function = OUTSIDE};
+    struct call call = {.function = OUTSIDE};
     if (record->signal != 0 && !CONFORM_SANITIZED)
         return record->signal_call;
     for (int i = 0; i < CALL_SLOTS; i++) {
-        if (call_in_words(&record->calls[i]) == NULL)
+        bool better = call.function == OUTSIDE ||
+                      (call.trouble == NO_TROUBLE && record->calls[i].trouble != NO_TROUBLE);
+        if (!better || call_in_words(&record->calls[i]) == NULL)
             continue;
         record->suspects[MADE_EMPTY] = record->makings[i];
-        return record->calls[i];
+        call = record->calls[i];
     }
-    return none;
+    return call;
 }
 
 /* Where the process was: in that call, or elsewhere. */

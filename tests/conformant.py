@@ -22,7 +22,7 @@ SLOW = {"slow", "very_slow"}
 SHORT = "--max-time=8"
 
 # These take ten times what others do, and wait for `make check-long`, as most settings do.
-HEAVY = {"guard_pages", "megabyte_header"}
+HEAVY = {"guard_pages", "megabyte_header", "one_mapping_each"}
 
 # Good practice that an unusual handler may leave: only the reference ones are held to it.
 PRACTICE = {"performance.large-blocks-advised"}

@@ -7,11 +7,12 @@ the exit code is right, the run ends in time, and nothing of it is left: no proc
     tests/hostile.py [ACT...]
 """
 
-import concurrent.futures
+import multiprocessing
 import os
 import resource
 import sys
 import time
+import traceback
 
 import readers
 import suite
@@ -168,47 +169,40 @@ def run(ids, handler, seconds=10, **more):
     return report, wrong
 
 
-def play(tap, act, when, allowed, ids):
+def play(act, when, allowed, ids):
     handler = suite.build(os.path.join(FOLDER, when + ".c"), "hostile.so", "-w", "-DDOES=" + act)
     begin = time.monotonic()
     limit = limit_memory if act == "eats_all_memory" else None
     report, wrong = run(ids, handler, 2 if allowed == TIMEOUT else 10, preexec_fn=limit)
     wrong += complaints(report, when, allowed)
     name = "%s, %s: %.1f s" % (when, act.replace("_", " "), time.monotonic() - begin)
-    tap.point(not wrong, name, "%s\n%s" % ("\n".join(wrong), report.result))
+    return not wrong, name, "%s\n%s" % ("\n".join(wrong), report.result)
 
 
-def refuse(tap, what, ids):
+def refuse(what, ids):
     with open("subject.c", "w") as file:
         file.write(NO_HANDLERS[what])
     report, wrong = run(ids, suite.build("subject.c", "hostile.so"))
     verdicts = [each["verdict"] for each in report.json["properties"]]
     held = report.result.code == CANNOT_LOAD and verdicts == ["FAIL"] + ["SKIP"] * (len(ids) - 1)
-    tap.point(held and not wrong, what, "%s\n%s\n%s" % (wrong, verdicts, report.result))
+    return held and not wrong, what, "%s\n%s\n%s" % (wrong, verdicts, report.result)
 
 
-def one(what, when):
-    """In a process of its own, whose orphans are those of this act."""
-    tap = suite.Tap()
+def one(what, when, ids):
+    """In a process of its own, whose orphans are those of this act: a test point."""
     suite.adopt_orphans()
-    ids = expected_ids()
+    acts = {act: {"early": early, "late": late} for act, early, late in ACTS}
     with suite.scratch() as folder:
         os.chdir(folder)
-        if when == "no handler":
-            refuse(tap, what, ids)
-        for act, early, late in ACTS:
-            if act == what:
-                play(tap, act, when, early if when == "early" else late, ids)
-        os.chdir("..")
-
-
-def start(what, when):
-    return suite.run([sys.executable, "-B", __file__, "--one", what, when], timeout=2 * AT_MOST)
+        try:
+            return play(what, when, acts[what][when], ids) if what in acts else refuse(what, ids)
+        except Exception:
+            return False, "%s, %s" % (when, what), traceback.format_exc()
+        finally:
+            os.chdir("..")
 
 
 def main():
-    if sys.argv[1:2] == ["--one"]:
-        return one(*sys.argv[2:])
     tap = suite.Tap()
     asked_for = sys.argv[1:]
     runs = [(what, "no handler") for what in NO_HANDLERS]
@@ -216,11 +210,10 @@ def main():
     runs = [(what, when) for what, when in runs if not asked_for or what in asked_for]
     if suite.SANITIZED:  # which want terabytes of addresses
         runs = [(what, when) for what, when in runs if what != "eats_all_memory"]
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        for (what, when), result in zip(runs, pool.map(start, *zip(*runs))):
-            line = result.stdout.partition("\n")[0]
-            name = line.partition(" - ")[2] or "%s, %s" % (when, what)
-            tap.point(line.startswith("ok "), name, result)
+    ids = expected_ids()
+    with multiprocessing.get_context("fork").Pool(AT_ONCE, maxtasksperchild=1) as pool:
+        for point in [pool.apply_async(one, (*each, ids)) for each in runs]:
+            tap.point(*point.get(timeout=5 * AT_MOST))
     tap.end()
 
 

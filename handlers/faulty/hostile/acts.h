@@ -234,13 +234,13 @@ ACT void answers_the_signals(void)
     alarm(1);
 }
 
-/* To the last byte, in pieces that become smaller. */
+/* All addresses that it may have, in pieces that become smaller. */
 ACT void eats_all_memory(void)
 {
     for (size_t size = 1 << 26; size >= 16;) {
-        char *p = malloc(size);
+        volatile char *p = malloc(size);
         if (p != NULL)
-            memset(p, 1, size);
+            *p = 1;
         else
             size /= 2;
     }

@@ -2,27 +2,42 @@
  *
  * owndata: arrays that own memory without a handler.
  */
-#include "harness/harness.h"
+#define CONFORM_WANTS_PYTHON_API
 #include "python/python.h"
+
+#include "harness/harness.h"
 
 GROUP(owndata, 12, "Arrays that own memory no handler made.");
 
 #define PAGE "Memory management in NumPy, What happens when deallocating if there is no policy set"
 
-static void in_fresh_interpreter(void *value)
+/* In os.environ and so in the environment; unset where it is NULL. */
+static void set_variable(const char *value)
 {
     static const char variable[] = "NUMPY_WARN_IF_NO_MEM_POLICY";
-    if (value != NULL)
-        setenv(variable, value, 1);
-    else
-        unsetenv(variable);
+    PyObject *os = PyImport_ImportModule("os");
+    PyObject *variables = os != NULL ? PyObject_GetAttrString(os, "environ") : NULL;
+    PyObject *text_of = PyUnicode_FromString(value != NULL ? value : "");
+    int wrong = variables == NULL || text_of == NULL ||
+                PyMapping_SetItemString(variables, variable, text_of) != 0 ||
+                (value == NULL && PyMapping_DelItemString(variables, variable) != 0);
+    if (wrong)
+        harness_broke("%s cannot be set: %s", variable, python_error());
+    Py_DECREF(text_of);
+    Py_DECREF(variables);
+    Py_DECREF(os);
+}
+
+static void with_variable(void *value)
+{
+    set_variable(value);
     start_python_now();
     subject_load_now();
     python_call("owndata", "expect_warnings");
 }
 
-/* Two starts of Python and NumPy, because NumPy reads the variable when it is imported: they are
- * all of the time that this takes. */
+/* Two imports of NumPy, which reads the variable then: they are most of the time that this takes.
+ */
 PROPERTY(owndata_warns,
     .id     = "owndata.warns",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
@@ -38,10 +53,11 @@ PROPERTY(owndata_warns,
     .fixture  = FIXTURE_FRESH)
 {
     char one[] = "1";
-    in_child(in_fresh_interpreter, one);
+    start_python_bare_now();
+    in_child(with_variable, one);
     if (is_instrumented())
         return; /* under memcheck each takes seconds */
-    in_child(in_fresh_interpreter, NULL);
+    in_child(with_variable, NULL);
 }
 
 PROPERTY(owndata_uses_free,

@@ -167,14 +167,27 @@ void subject_load_now(void)
         drive_load_subject();
 }
 
-void start_python_now(void)
+/* `environment` is NULL where NumPy is to come later. */
+static void start_python(struct environment *environment)
 {
-    struct environment environment;
+    const char *path = own.setup.python_path;
     memcheck_turn_deaf(); /* the errors of CPython's start are not the subject's */
-    const char *wrong = python_start(own.setup.python_path, &environment);
+    const char *wrong =
+        environment != NULL ? python_start(path, environment) : python_start_bare(path);
     memcheck_listen_again();
     if (wrong != NULL)
         harness_broke("Python cannot be started: %s", wrong);
+}
+
+void start_python_now(void)
+{
+    struct environment environment;
+    start_python(&environment);
+}
+
+void start_python_bare_now(void)
+{
+    start_python(NULL);
 }
 
 void python_call(const char *module, const char *function)

@@ -29,8 +29,12 @@ struct claims subject_claims(void);
  */
 void subject_load_now(void);
 
-/* Only in FIXTURE_FRESH: start the interpreter and import NumPy now; the GIL is then held. */
+/* Only in FIXTURE_FRESH: start the interpreter, if it is not up, and import NumPy now; the GIL is
+ * then held. */
 void start_python_now(void);
+
+/* Likewise: start the interpreter alone. */
+void start_python_bare_now(void);
 
 /* Calls `function` of conformance/MODULE.py without arguments, GIL held.  Where it raises, the
  * property fails: it expected NumPy to work as it does with its default handler. */

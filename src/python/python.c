@@ -143,10 +143,15 @@ const char *python_import_array(void)
                                        NUMPY_HEADERS_VERSION, python_error());
 }
 
+const char *python_start_bare(const char *path)
+{
+    return python_is_up() ? NULL : initialize(path);
+}
+
 const char *python_start(const char *path, struct environment *environment)
 {
     memset(environment, 0, sizeof *environment);
-    const char *wrong = initialize(path);
+    const char *wrong = python_start_bare(path);
     if (wrong != NULL)
         return wrong;
     wrong = describe(environment, path);

@@ -27,6 +27,9 @@
  * line on what went wrong (good until the next calls of text()). */
 const char *python_start(const char *path, struct environment *environment);
 
+/* The same without NumPy, which python_start imports later. */
+const char *python_start_bare(const char *path);
+
 /* Whether an interpreter runs in this process. */
 bool python_is_up(void);
 

@@ -363,12 +363,16 @@ def forked():
 
 
 def spawned():
-    """What travels is a pickle of an array; the child is Python alone, without NumPy, so that this
-    takes the time of two starts of Python and no more (the other is multiprocessing's)."""
+    """What travels is a pickle of an array; the child is Python alone, without NumPy and site, so
+    that this takes the time of two starts of Python and no more (the other is multiprocessing's).
+    """
     import multiprocessing
+    from multiprocessing import util
 
     if not sys.executable or not os.access(sys.executable, os.X_OK):
         _conform.skip("forked processes work; sys.executable, to spawn one, cannot be run")
+    flags = util._args_from_interpreter_flags()
+    util._args_from_interpreter_flags = lambda: [*flags, "-S"]
     context = multiprocessing.get_context("spawn")
     handler = Handler()
     with handler.installed():

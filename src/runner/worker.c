@@ -230,8 +230,9 @@ static void keep_output(struct record *record)
 /* On a machine that has become busy meanwhile, later. */
 static bool time_of_run_is_over(const struct plan *plan)
 {
-    double most = plan->max_time * (plan->max_time_is_given ? 1 : worker_slowness());
-    return plan->max_time > 0 && clock_since(plan->begin) > most;
+    double taken = clock_since(plan->begin);
+    return plan->max_time > 0 && taken > plan->max_time &&
+           (plan->max_time_is_given || taken > plan->max_time * worker_slowness());
 }
 
 /* How far a property has got, as its record shows. */

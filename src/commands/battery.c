@@ -139,6 +139,8 @@ static void complete_all(struct coordinator *c)
                  board_record(c->plan.board, 0)->verdict == VERDICT_NONE; /* nobody looked */
     for (size_t i = 0; i < c->plan.count; i++) {
         struct record *record = board_record(c->plan.board, i);
+        if (i > 0 && !lives)
+            memset(record, 0, sizeof *record); /* it was begun before that was known */
         if (record->verdict != VERDICT_NONE)
             continue;
         record->verdict = c->run.interrupted ? INCOMPLETE : lives || i == 0 ? BROK : SKIP;

@@ -509,11 +509,13 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, in
     worker.nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     struct board *board = plan->board;
     make_runner();
+    size_t i;
     if (!fresh)
         start_python(plan);
+    else if ((i = atomic_fetch_add(&board->next_fresh, 1)) < plan->fresh_count)
+        take(number, plan->fresh[i], wakeup); /* meanwhile: see worker_run */
     if (!wait_for_first(board, number, wakeup))
         end_worker(0);
-    size_t i;
     while (fresh && (i = atomic_fetch_add(&board->next_fresh, 1)) < plan->fresh_count)
         take(number, plan->fresh[i], wakeup);
     if (!worker.python_up && atomic_load(&board->next_python) < plan->python_count)

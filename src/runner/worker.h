@@ -35,7 +35,9 @@ struct plan {
 };
 
 /* Runs what is left in the queues until they are empty.  `number` is the worker's; `fresh` says
- * that it takes the properties that want no interpreter, before it starts one.  It holds
+ * that it takes the properties that want no interpreter, before it starts one: the first of them
+ * while another worker starts Python for the one that all wait for.  Where that shows a dead
+ * subject, the other is as if it had not been run, as battery.c sees to.  It holds
  * `wakeup` open as long as it lives, and where progress is shown sends a byte after each
  * property. */
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int wakeup);

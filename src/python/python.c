@@ -143,6 +143,16 @@ const char *python_import_array(void)
                                        NUMPY_HEADERS_VERSION, python_error());
 }
 
+/* gc.FUNCTION(). */
+static void tell_collector(const char *function)
+{
+    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *none = gc != NULL ? PyObject_CallMethod(gc, function, NULL) : NULL;
+    Py_XDECREF(none);
+    Py_XDECREF(gc);
+    PyErr_Clear();
+}
+
 const char *python_start_bare(const char *path)
 {
     return python_is_up() ? NULL : initialize(path);
@@ -159,6 +169,18 @@ const char *python_start(const char *path, struct environment *environment)
         wrong = text("NumPy %s does not take a program built against the headers of %s: %s; "
                      "configure again with PYTHON=%s",
                      environment->numpy, NUMPY_HEADERS_VERSION, python_error(), path);
+    return wrong;
+}
+
+const char *python_start_to_fork(const char *path, struct environment *environment)
+{
+    const char *wrong = python_start_bare(path);
+    if (wrong != NULL)
+        return wrong;
+    tell_collector("disable");
+    wrong = python_start(path, environment);
+    tell_collector("freeze");
+    tell_collector("enable");
     return wrong;
 }
 

@@ -27,6 +27,10 @@
  * line on what went wrong (good until the next calls of text()). */
 const char *python_start(const char *path, struct environment *environment);
 
+/* The same in a process that properties are forked off.  The garbage collector leaves alone what
+ * there is by then: a collection in one of those would write to all of it, and have it copied. */
+const char *python_start_to_fork(const char *path, struct environment *environment);
+
 /* The same without NumPy, which python_start imports later. */
 const char *python_start_bare(const char *path);
 

@@ -394,7 +394,7 @@ static const char *start_quietly(const char *path, struct environment *environme
     int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (kept >= 0 && nothing >= 0)
         dup2(nothing, STDERR_FILENO);
-    const char *wrong = python_start(path, environment);
+    const char *wrong = python_start_to_fork(path, environment);
     if (kept >= 0 && nothing >= 0)
         dup2(kept, STDERR_FILENO);
     close(kept);

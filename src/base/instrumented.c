@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Asking valgrind, by the requests that its header compiles into this program.
+ * Asking valgrind, by the requests that its header compiles into this program, and looking for
+ * the runtime of a sanitizer.
  */
 #include "base/instrumented.h"
 
+#include <dlfcn.h>
 #include <stddef.h>
 
 #ifdef HAVE_VALGRIND_MEMCHECK_H
@@ -40,4 +42,10 @@ void memcheck_listen_again(void)
 #ifdef HAVE_VALGRIND_MEMCHECK_H
     VALGRIND_ENABLE_ERROR_REPORTING;
 #endif
+}
+
+bool sanitizer_is_running(void)
+{
+    return CONFORM_SANITIZED || dlsym(RTLD_DEFAULT, "__asan_init") != NULL ||
+           dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
 }

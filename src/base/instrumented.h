@@ -31,4 +31,7 @@ void memcheck_listen_again(void);
 #define CONFORM_SANITIZED 0
 #endif
 
+/* Whether AddressSanitizer or ThreadSanitizer is in this process, built in or preloaded. */
+bool sanitizer_is_running(void);
+
 #endif

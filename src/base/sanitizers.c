@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What AddressSanitizer is to do otherwise in a program that embeds CPython and drives handlers.
- * Built in by --enable-sanitizers alone; ASAN_OPTIONS still has the last word.
+ * For the runtime that --enable-sanitizers links, or one that is preloaded; ASAN_OPTIONS still has
+ * the last word.
  */
 
 const char *__asan_default_options(void);

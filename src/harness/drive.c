@@ -83,7 +83,7 @@ void drive_begin(const struct drive_setup *setup)
     setup->record->pid = getpid();
     calls_prepare();
     atomic_store(&setup->record->state, RECORD_RUNNING);
-    if (!CONFORM_SANITIZED && setup->at_end == NULL)
+    if (!sanitizer_is_running() && setup->at_end == NULL)
         catch_fatal_signals();
     if (memcheck_is_running())
         pthread_atfork(NULL, NULL, note_child);

@@ -5,6 +5,7 @@
  */
 #include "harness/interpose.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -237,25 +238,65 @@ void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 void __libc_free(void *);
 
+/* Who would be asked if this program had none of these: what was preloaded, a sanitizer for
+ * instance, which hands out memory by other names as well, or libc. */
+static struct {
+    bool known;
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void *(*memalign)(size_t, size_t);
+    void (*free)(void *);
+} next = {
+    .malloc = __libc_malloc,
+    .calloc = __libc_calloc,
+    .realloc = __libc_realloc,
+    .memalign = __libc_memalign,
+    .free = __libc_free,
+};
+
+/* A whole family or none: one that lacks a member cannot take back what another gave. */
+static void know_next(void)
+{
+    static const char *const names[] = {"malloc", "calloc", "realloc", "memalign", "free"};
+    enum { COUNT = sizeof names / sizeof *names };
+    void *found[COUNT];
+    if (next.known)
+        return;
+    next.known = true; /* first: to look may ask for memory */
+    for (size_t i = 0; i < COUNT; i++) {
+        if ((found[i] = dlsym(RTLD_NEXT, names[i])) == NULL)
+            return;
+    }
+    *(void **)&next.malloc = found[0];
+    *(void **)&next.calloc = found[1];
+    *(void **)&next.realloc = found[2];
+    *(void **)&next.memalign = found[3];
+    *(void **)&next.free = found[4];
+}
+
 void *malloc(size_t size)
 {
-    return refuses() ? NULL : took(__libc_malloc(size), size, false);
+    know_next();
+    return refuses() ? NULL : took(next.malloc(size), size, false);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return refuses() ? NULL : took(__libc_calloc(count, size), count * size, false);
+    know_next();
+    return refuses() ? NULL : took(next.calloc(count, size), count * size, false);
 }
 
 /* What ends one block or mapping and makes another does so under the lock: as soon as the old one
  * is gone, another thread can be given its address, and enter that. */
 void *realloc(void *p, size_t size)
 {
+    know_next();
     if (refuses())
         return NULL;
     if (!keep_books())
-        return __libc_realloc(p, size);
-    void *moved = __libc_realloc(p, size);
+        return next.realloc(p, size);
+    void *moved = next.realloc(p, size);
     if (p != NULL && (moved != NULL || size == 0))
         untrack_taken(p);
     if (moved != NULL && is_watched())
@@ -266,13 +307,15 @@ void *realloc(void *p, size_t size)
 
 void free(void *p)
 {
+    know_next();
     gives_back(p);
-    __libc_free(p);
+    next.free(p);
 }
 
 void *memalign(size_t alignment, size_t size)
 {
-    return refuses() ? NULL : took(__libc_memalign(alignment, size), size, false);
+    know_next();
+    return refuses() ? NULL : took(next.memalign(alignment, size), size, false);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)

@@ -6,7 +6,7 @@
  *
  * It does not see a subject that is linked with -Bsymbolic or statically, makes system calls by
  * itself, or asks on threads of its own; and it steps aside in a build with sanitizers and under
- * memcheck, which replace malloc themselves.
+ * memcheck, which replace malloc themselves.  Behind it stands libc, or what was preloaded.
  */
 #ifndef CONFORM_INTERPOSE_H
 #define CONFORM_INTERPOSE_H

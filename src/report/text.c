@@ -201,7 +201,7 @@ static void print_advice(const struct page *page)
 {
     enum { MANY = 5 };
     size_t crashes = run_tally(page->run, TARGET_HANDLER).of[CRASH];
-    if (crashes >= MANY && !page->run->options->memcheck && !CONFORM_SANITIZED)
+    if (crashes >= MANY && !page->run->options->memcheck && !sanitizer_is_running())
         fprintf(page->file,
                 "%zu crashes in different places: if memory was overwritten, --memcheck shows "
                 "where:\n    %s --handler=%s --memcheck\n",

@@ -15,7 +15,7 @@
 static struct call call_at_end(struct record *record)
 {
     struct call call = {.function = OUTSIDE};
-    if (record->signal != 0 && !CONFORM_SANITIZED)
+    if (record->signal != 0 && !sanitizer_is_running())
         return record->signal_call;
     for (int i = 0; i < CALL_SLOTS; i++) {
         bool better = call.function == OUTSIDE ||

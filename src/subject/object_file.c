@@ -4,12 +4,14 @@
  */
 #include "subject/object_file.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
 #include <nettle/sha2.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -102,6 +104,80 @@ static const char *length_wrong(FILE *file, const ElfW(Ehdr) * header, size_t le
     return NULL;
 }
 
+/* A section of the file with a NUL behind it, the caller's to free; NULL where there is none, and
+ * the loader may judge. */
+static void *read_section(FILE *file, const ElfW(Shdr) * section)
+{
+    enum { MOST = 64 << 20 };
+    if (section->sh_type == SHT_NOBITS || section->sh_size > MOST)
+        return NULL;
+    char *bytes = calloc(1, section->sh_size + 1);
+    if (bytes != NULL && (fseek(file, (long)section->sh_offset, SEEK_SET) != 0 ||
+                          fread(bytes, 1, section->sh_size, file) != section->sh_size)) {
+        free(bytes);
+        bytes = NULL;
+    }
+    return bytes;
+}
+
+static bool read_section_header(FILE *file, const ElfW(Ehdr) * header, size_t i,
+                                ElfW(Shdr) * section)
+{
+    return header->e_shentsize == sizeof *section && i < header->e_shnum &&
+           fseek(file, (long)(header->e_shoff + i * sizeof *section), SEEK_SET) == 0 &&
+           fread(section, sizeof *section, 1, file) == 1;
+}
+
+/* A runtime that has to be in the program before anything is allocated, known by the function that
+ * each file which it looks after calls first. */
+struct runtime {
+    const char *name, *init, *library, *flag;
+};
+static const struct runtime runtimes[] = {
+    {"AddressSanitizer", "__asan_init", "libasan.so", "address"},
+    {"ThreadSanitizer", "__tsan_init", "libtsan.so", "thread"},
+};
+
+/* Which of them the symbols, `count` of them with names of `length` bytes, ask for; or NULL. */
+static const struct runtime *wanted_runtime(const ElfW(Sym) * symbols, size_t count,
+                                            const char *names, size_t length)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (symbols[i].st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbols[i].st_info) != STB_GLOBAL ||
+            symbols[i].st_name >= length)
+            continue;
+        for (size_t k = 0; k < sizeof runtimes / sizeof *runtimes; k++) {
+            if (strcmp(names + symbols[i].st_name, runtimes[k].init) == 0)
+                return &runtimes[k];
+        }
+    }
+    return NULL;
+}
+
+/* Without its runtime the object ends the process as it is loaded, or cannot be loaded. */
+static const char *runtime_wrong(FILE *file, const ElfW(Ehdr) * header)
+{
+    const struct runtime *runtime = NULL;
+    ElfW(Shdr) symbols, names;
+    size_t i = 0;
+    while (read_section_header(file, header, i, &symbols) && symbols.sh_type != SHT_DYNSYM)
+        i++;
+    if (i < header->e_shnum && symbols.sh_type == SHT_DYNSYM &&
+        read_section_header(file, header, symbols.sh_link, &names)) {
+        ElfW(Sym) *table = read_section(file, &symbols);
+        char *words = read_section(file, &names);
+        if (table != NULL && words != NULL)
+            runtime = wanted_runtime(table, symbols.sh_size / sizeof *table, words, names.sh_size);
+        free(table);
+        free(words);
+    }
+    if (runtime == NULL || dlsym(RTLD_DEFAULT, runtime->init) != NULL)
+        return NULL;
+    return text("is built with -fsanitize=%s, and %s is not in this program; begin the command "
+                "with LD_PRELOAD=$(gcc -print-file-name=%s)",
+                runtime->flag, runtime->name, runtime->library);
+}
+
 const char *object_file_wrong(const char *path)
 {
     struct stat status;
@@ -120,6 +196,8 @@ const char *object_file_wrong(const char *path)
         length < 0 ? text("cannot be read: %s", strerror(errno)) : header_wrong(&header, length);
     if (wrong == NULL)
         wrong = length_wrong(file, &header, (size_t)status.st_size);
+    if (wrong == NULL)
+        wrong = runtime_wrong(file, &header);
     fclose(file);
     return wrong;
 }

@@ -67,12 +67,26 @@ static void print_python_path(FILE *file)
         fprintf(file, "PYTHONPATH=%s ", text_shell(path));
 }
 
+/* What was preloaded, a sanitizer for one, is not for the debugger itself. */
+static void print_preloaded(FILE *file, bool debugger)
+{
+    const char *objects = getenv("LD_PRELOAD");
+    if (objects == NULL || *objects == '\0')
+        return;
+    if (debugger)
+        fprintf(file, "-ex %s ", text_shell(text("set environment LD_PRELOAD %s", objects)));
+    else
+        fprintf(file, "LD_PRELOAD=%s ", text_shell(objects));
+}
+
 /* It stops where the verdict is made, or by the signal; one that calls exit() has to be caught. */
 static void print_debugger(FILE *file, const struct record *record)
 {
     bool exits = record->verdict == CRASH && record->signal == 0;
-    fprintf(file, "gdb -ex 'break conform_fail' %s-ex run --args ",
+    fprintf(file, "gdb -ex 'break conform_fail' %s",
             exits ? "-ex 'catch syscall exit_group' " : "");
+    print_preloaded(file, true);
+    fputs("-ex run --args ", file);
 }
 
 const char *run_reproduce(const struct run *run, size_t i)
@@ -87,7 +101,9 @@ const char *run_reproduce(const struct run *run, size_t i)
         return "";
     if (run->place->module != NULL)
         print_python_path(file);
-    if (!options->memcheck)
+    if (options->memcheck)
+        print_preloaded(file, false);
+    else
         print_debugger(file, run->records[i]);
     print_program(file, options->program);
     print_handler(file, run->place);

@@ -82,6 +82,7 @@ struct record {
     size_t bad_rounds;     /* of --repeat, in which the verdict was no PASS and no SKIP */
     size_t skipped_rounds; /* in which it was a SKIP */
     char caused_by[64];    /* the id of the property that answers for it, or "" */
+    int by_checker;        /* 1 where memcheck or a sanitizer made the verdict; no bool */
 
     /* Written by the property's process. */
     _Atomic int state; /* enum record_state */

@@ -149,6 +149,9 @@ const char *record_message(const struct record *record)
 const char *record_hint(const struct record *record, const struct property *property)
 {
     const struct property *about = property_find(record->attribute_to);
+    if (record->by_checker == 1)
+        return "build the handler with -g, and look at the line that is named: the memory there is "
+               "not the handler's, or not yet, or no longer";
     if (record->control[0] != '\0')
         return "it comes without what the clause is about: ordinary use goes wrong, so look at the "
                "call and the sizes that are named";

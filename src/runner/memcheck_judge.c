@@ -58,6 +58,7 @@ enum verdict memcheck_judge(const struct memcheck_case *property, struct record 
         snprintf(record->seen, sizeof record->seen, "%zu, the first: %s",
                  unread ? (size_t)record->memcheck_errors : errors.count,
                  unread ? "without a report" : errors.all[0].told);
+        record->by_checker = 1;
         verdict = FAIL;
     } else if (errors.count > 0) {
         size_t used = strlen(record->seen);

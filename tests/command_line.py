@@ -173,6 +173,9 @@ def option_cases():
     yield "--explain of nothing", ["--explain="], r"--explain=: there is no such property"
     yield "--list and --explain", ["--list", "--explain=abi.loads"], r"exclude each other"
     yield "--list and --clauses", ["--list", "--clauses"], r"exclude each other"
+    for more in ([], ["--"], ["--fail-each"], ["--record=x", "--"]):
+        yield ("--exec without a program " + " ".join(more), H + ["--exec"] + more,
+               r"--exec: no program to run; say --exec -- SCRIPT, ")
     yield "--exec and --replay", H + ["--exec", "--replay=x"], r"--exec and --replay exclude each other"
     yield "--record and --fail-each", H + ["--exec", "--record=x", "--fail-each"], (
         r"--record and --fail-each exclude each other; give one of them")

@@ -235,6 +235,9 @@ void options_read(int argc, char **argv, struct options *options)
     check_together(options, given);
     if (takes_handler(options->command) && options->handler == NULL)
         leave_with(EXIT_USAGE, "no handler to test; say --handler=PATH, or see conform --help");
+    if (options->program_arguments != NULL && options->program_arguments[0] == NULL)
+        leave_with(EXIT_USAGE, "--exec: no program to run; say --exec -- SCRIPT, -m MODULE, -c "
+                               "CODE, or - for one on stdin");
 }
 
 bool options_take(const struct options *options, const char *id)

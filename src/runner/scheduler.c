@@ -126,13 +126,15 @@ static void show_progress(const struct scheduler *s)
     struct board *board = s->plan->board;
     if (!s->plan->shows_progress)
         return;
-    const char *id = "starting Python";
+    size_t finished = atomic_load(&board->finished); /* before the rest: one less is no harm */
+    const char *id = finished == 0 ? "starting Python" : NULL;
     for (size_t i = 0; i < s->jobs; i++) {
         size_t property = atomic_load(&board->workers[i].property);
         if (property != 0)
             id = s->plan->properties[property - 1]->id;
     }
-    fprintf(stderr, "\r\033[K[%zu/%zu] %s", atomic_load(&board->finished), s->plan->count, id);
+    if (id != NULL)
+        fprintf(stderr, "\r\033[K[%zu/%zu] %s", finished, s->plan->count, id);
 }
 
 static void clear_progress(const struct scheduler *s)

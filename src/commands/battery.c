@@ -268,9 +268,9 @@ static void set_up(struct coordinator *c, char **argv)
     make_queues(&c->plan);
     c->plan.python_path =
         c->options->python != NULL ? checked_python(c->options->python) : DEFAULT_PYTHON;
-    if (c->options->memcheck)
-        c->plan.memcheck_folder = memcheck_enter(argv);
     c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
+    if (c->options->memcheck)
+        c->plan.memcheck_folder = memcheck_enter(argv, c->plan.shows_progress);
     c->plan.timeout_is_given = c->options->timeout != 0;
     c->plan.timeout = c->options->timeout != 0 ? c->options->timeout
                       : memcheck_is_running()  ? memcheck_timeout

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -36,20 +37,30 @@ static bool pass_interrupt_on(void *data)
     return false;
 }
 
+static void clear_line(bool shows_progress)
+{
+    if (shows_progress)
+        fputs("\r\033[K", stderr);
+}
+
 /* Runs this program again, under valgrind, and leaves as it does.  This process stays to clear up
  * behind it: valgrind takes a second before there is anybody in it who could. */
-static _Noreturn void run_under_memcheck(char **argv)
+static _Noreturn void run_under_memcheck(char **argv, bool shows_progress)
 {
     char folder[PATH_MAX];
     int status = 0;
     if (memcheck_make_folder(folder, sizeof folder) != 0)
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s: %s; set TMPDIR", folder, strerror(errno));
+    if (shows_progress)
+        fputs("\r\033[Kstarting valgrind, under which everything takes much longer", stderr);
     pid_t pid = child_fork(false);
     if (pid == 0)
         memcheck_start_again(argv, folder);
     if (pid > 0)
         child_wait(pid, pass_interrupt_on, &pid, &status);
     const char *refusal = memcheck_refusal(folder, pid);
+    if (refusal != NULL)
+        clear_line(shows_progress);
     memcheck_remove_folder(folder);
     if (pid < 0)
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: no process for it: %s", strerror(errno));
@@ -64,12 +75,13 @@ static _Noreturn void run_under_memcheck(char **argv)
     interrupt_die();
 }
 
-const char *memcheck_enter(char **argv)
+const char *memcheck_enter(char **argv, bool shows_progress)
 {
     const char *folder = getenv(MEMCHECK_FOLDER);
     if (!memcheck_is_running() || folder == NULL)
-        run_under_memcheck(argv);
+        run_under_memcheck(argv, shows_progress);
     memcheck_note_begun(folder);
+    clear_line(shows_progress);
     const char *kept = strdup(folder);
     if (kept == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");

@@ -5,9 +5,11 @@
 #ifndef CONFORM_UNDER_MEMCHECK_H
 #define CONFORM_UNDER_MEMCHECK_H
 
+#include <stdbool.h>
+
 /* Starts this program under valgrind, and leaves as that does.  Comes back in the process that
- * valgrind runs, with the folder for its reports. */
-const char *memcheck_enter(char **argv);
+ * valgrind runs, with the folder for its reports.  The line on the terminal says so meanwhile. */
+const char *memcheck_enter(char **argv, bool shows_progress);
 
 /* Replaces this process by one under valgrind whose reports go to the same folder. */
 _Noreturn void memcheck_start_again(char **argv, const char *folder);

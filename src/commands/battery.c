@@ -349,6 +349,14 @@ static void settle(struct coordinator *c)
     }
 }
 
+static _Noreturn void python_broke(const struct coordinator *c)
+{
+    const char *advice = python_path_advice();
+    leave_with(EXIT_HARNESS_BROKE, "%s cannot be embedded: %s%s%s", text_safe(c->plan.python_path),
+               c->plan.board->python_error, advice,
+               *advice != '\0' ? ", or name another by --python" : "; name another by --python");
+}
+
 /* All rounds that were asked for.  The load report and the environment are those of the last. */
 static void run_rounds(struct coordinator *c)
 {
@@ -388,8 +396,7 @@ enum exit_code battery_run(const struct options *options, char **argv)
         run_here(c);
     run_rounds(c);
     if (c->plan.board->python_error[0] != '\0')
-        leave_with(EXIT_HARNESS_BROKE, "%s cannot be embedded: %s; name another by --python",
-                   text_safe(c->plan.python_path), c->plan.board->python_error);
+        python_broke(c);
     start_again_for_static_tls(c);
     tell_rare_skips(c);
     fill_run(c);

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "python/python_half.h"
+#include "python/python_path.h"
 #include "shims/fault_injector.h"
 #include "subject/claims.h"
 #include "subject/python_subject.h"
@@ -208,8 +209,8 @@ static PyObject *create(void)
 
 _Noreturn void program_cannot_start(const char *why)
 {
-    snprintf(program.findings->why, sizeof program.findings->why, "Python cannot be started: %s",
-             why);
+    snprintf(program.findings->why, sizeof program.findings->why, "Python cannot be started: %s%s",
+             why, python_path_advice());
     _exit(EXIT_HARNESS_BROKE);
 }
 

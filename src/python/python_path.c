@@ -74,3 +74,16 @@ const char *python_path_check(const char *path, char **absolute)
     return text("is Python %s, and this conform embeds %s; configure again with PYTHON=%s", series,
                 PYTHON_SERIES, text_safe(path));
 }
+
+const char *python_path_advice(void)
+{
+    static const char *const names[] = {"PYTHONHOME", "PYTHONPATH"};
+    const char *advice = "";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && *value != '\0')
+            advice = text("%s%s%s=%.200s", advice, *advice == '\0' ? "; try without " : " and ",
+                          names[i], text_safe(value));
+    }
+    return advice;
+}

@@ -10,4 +10,8 @@
  * the path given, on what is wrong (good until the next calls of text()). */
 const char *python_path_check(const char *path, char **absolute);
 
+/* For whoever has told that Python does not start: "; unset PYTHONHOME=/nowhere" where such a
+ * variable is set, else "".  Good until the next calls of text(). */
+const char *python_path_advice(void);
+
 #endif

@@ -256,6 +256,9 @@ static _Noreturn void run_here(struct coordinator *c)
     interrupt_reset();
     if (interrupt_came() != 0)
         interrupt_die();
+    if (!c->options->quiet && !report_files_take_stdout(c->options))
+        printf("%s on %s, in this process\n", c->properties[0]->id, text_safe(c->place.argument));
+    fflush(stdout); /* it may not come to a report */
     worker_run_here(&c->plan, 0, end_here);
 }
 

@@ -44,6 +44,11 @@ const char *text(const char *format, ...)
     return buffer;
 }
 
+const char *text_count(size_t count, const char *thing)
+{
+    return text("%zu %s%s", count, thing, count == 1 ? "" : "s");
+}
+
 /* The length of the valid, printable UTF-8 sequence at `p`, or 0.  Overlong forms,
  * surrogates, values past U+10FFFF and the C1 controls are not valid here, nor are the
  * marks that turn the direction of a line and the separators that XML or a terminal

@@ -12,6 +12,9 @@
  * more calls.  Cut at 511 bytes, between two letters. */
 const char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* "1 block", "2 blocks". */
+const char *text_count(size_t count, const char *thing);
+
 /* Copies `length` bytes of untrusted text so that any terminal, file format or log
  * takes them: valid UTF-8 stays, control characters and broken bytes become \xHH, and the
  * result is cut to `room` with a closing "..." where it did not fit.  Line feeds stay only

@@ -52,12 +52,11 @@ void exec_print_violations(FILE *file, const struct audit *audit)
         const struct violation *violation = &audit->violations[i];
         if (violation->times == 0)
             continue;
-        fprintf(file, "%s %s: %s, %zu time%s\n",
+        fprintf(file, "%s %s: %s, %s\n",
                 violation_counts((enum violation_kind)i) ? "VIOLATION" : "known    ",
                 violation_party((enum violation_kind)i) == BY_HANDLER ? "by the handler"
                                                                       : "by NumPy",
-                violation_name((enum violation_kind)i), violation->times,
-                violation->times == 1 ? "" : "s");
+                violation_name((enum violation_kind)i), text_count(violation->times, "time"));
         fprintf(file, "          first: %s%s%s\n", violation->text,
                 violation->where[0] != '\0' ? ", at " : "", violation->where);
     }
@@ -74,8 +73,8 @@ static void print_summary(const struct findings *findings, bool quiet, double se
             fprintf(file, "  it loads only with GLIBC_TUNABLES=%s, which was set for it\n",
                     STATIC_TLS_TUNABLE);
         print_calls(file, audit);
-        fprintf(file, "  memory    peak %zu bytes; live at exit %zu bytes in %zu blocks",
-                audit->peak_bytes, findings->bytes_at_exit, findings->blocks_at_exit);
+        fprintf(file, "  memory    peak %zu bytes; live at exit %zu bytes in %s", audit->peak_bytes,
+                findings->bytes_at_exit, text_count(findings->blocks_at_exit, "block"));
         if (findings->reached_end)
             fprintf(file, ", after the interpreter's end %zu in %zu", audit->live_bytes,
                     audit->live_blocks);
@@ -91,8 +90,8 @@ static void print_summary(const struct findings *findings, bool quiet, double se
     if (handlers + numpys == 0 && !quiet)
         fputs("conform: no violation\n", file);
     else if (handlers + numpys > 0)
-        fprintf(file, "conform: %zu kind%s of violation by the handler, %zu by NumPy\n", handlers,
-                handlers == 1 ? "" : "s", numpys);
+        fprintf(file, "conform: %s of violation by the handler, %zu by NumPy\n",
+                text_count(handlers, "kind"), numpys);
 }
 
 struct waiting {
@@ -152,9 +151,8 @@ int exec_run(const struct options *options, char **argv)
         fprintf(stderr, "conform: the program died of %s\n", child_signal_name(WTERMSIG(status)));
     if (findings->audit.untracked > 0)
         fprintf(stderr,
-                "conform: INCOMPLETE: there was no memory to keep track of %zu blocks, which were "
-                "not judged\n",
-                findings->audit.untracked);
+                "conform: INCOMPLETE: there was no memory to keep track of %s, and no judgement\n",
+                text_count(findings->audit.untracked, "block"));
     if (audit_violations(&findings->audit, BY_HANDLER) > 0)
         return EXIT_NOT_CONFORMANT;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && findings->trace_broke)

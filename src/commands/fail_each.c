@@ -150,9 +150,9 @@ static void print_runs(const struct findings *findings, const struct options *op
     bool well = findings->bad_runs + findings->violating_runs == 0 && !findings->incomplete;
     if (options->quiet && well)
         return;
-    printf("%zu runs, each with one request%s refused: %zu ended in MemoryError, %zu in success, "
+    printf("%s, each with one request%s refused: %zu ended in MemoryError, %zu in success, "
            "%zu otherwise\n",
-           findings->runs, options->keep_failing ? " and all after it" : "",
+           text_count(findings->runs, "run"), options->keep_failing ? " and all after it" : "",
            findings->with_memory_error, findings->with_success, findings->bad_runs);
     if (findings->bad_runs > 0)
         printf("first: %s\n%s", findings->first_bad,
@@ -162,8 +162,8 @@ static void print_runs(const struct findings *findings, const struct options *op
     if (findings->leaked_by_success == SIZE_MAX)
         printf("What is left at the end was not compared: the program does not come to its own.\n");
     if (findings->incomplete)
-        printf("INCOMPLETE: stopped after %zu runs, and there are more requests; see --most-runs\n",
-               options->most_runs);
+        printf("INCOMPLETE: stopped after %s, and there are more requests; see --most-runs\n",
+               text_count(options->most_runs, "run"));
     print_violating(findings);
 }
 

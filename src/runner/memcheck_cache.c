@@ -78,7 +78,7 @@ static int find_file(char path[PATH_MAX], const char *key, const char *id)
 
 static const char *last_line(size_t count)
 {
-    return text("%zu errors", count);
+    return text_count(count, "error");
 }
 
 void memcheck_cache_read(struct memcheck_errors *errors, const struct environment *environment,

@@ -275,7 +275,9 @@ def right_cases():
     sound = ["-H", "./sound.so"] + first
     yield "--help", ["--help"], CONFORMANT, r"\AUsage: conform --handler HANDLER"
     yield "--help beside wrong options", ["--help", "--bogus"], CONFORMANT, r"\AUsage: "
-    yield "--version", ["--version"], CONFORMANT, r"\Aconform \d+\.\d+\.\d+\n\Z"
+    yield "--version", ["--version"], CONFORMANT, (
+        r"\Aconform \d+\.\d+\.\d+\nBuilt for Python 3\.\d+ \(/.*\), .* NumPy \d.*\n"
+        r"License BSD-3-Clause: .*\n\Z")
     yield "--list", ["--list"], CONFORMANT, r"(?m)^abi\.loads +MUST +NEP +\S"
     yield "-l of a glob", ["-l", "--run=abi.lo*s"], CONFORMANT, r"\Aabi\.loads .*\n\Z"
     yield "--list of all but a glob", ["--list", "--skip=abi.*"], CONFORMANT, r"\A(?!.*abi\.)"

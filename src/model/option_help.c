@@ -7,7 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/instrumented.h"
 #include "model/option_table.h"
+
+#ifdef HAVE_VALGRIND_MEMCHECK_H
+enum { HAS_MEMCHECK = 1 };
+#else
+enum { HAS_MEMCHECK = 0 };
+#endif
 
 static const char usage[] =
     "Usage: conform --handler HANDLER [OPTION]...\n"
@@ -69,7 +76,11 @@ void take_help(const struct option_row *row, const char *value, struct options *
 void take_version(const struct option_row *row, const char *value, struct options *options)
 {
     (void)row, (void)value, (void)options;
-    puts("conform " PACKAGE_VERSION);
+    printf("conform %s\n"
+           "Built for Python %s (%s), with the headers of NumPy %s, %s--memcheck%s.\n"
+           "License BSD-3-Clause: free software, without any warranty.\n",
+           PACKAGE_VERSION, PYTHON_SERIES, DEFAULT_PYTHON, NUMPY_HEADERS_VERSION,
+           HAS_MEMCHECK ? "with " : "without ", CONFORM_SANITIZED ? " and a sanitizer" : "");
     leave_behind_output();
 }
 

@@ -78,19 +78,23 @@ const struct option_row option_rows[] = {
         .argument = "GLOB",
         .takers = BATTERY | LIST | CLAUSES,
         .take = take_run,
-        .help = "only the properties whose id matches (repeatable)",
+        .help = "only the properties whose id matches the pattern, in which\n"
+                "* is anything, ? a letter and [ab] one of two: 'realloc.*'\n"
+                "(quote it; repeatable: what any takes is run)",
         .man = "Run only the properties whose id matches the pattern\n"
                ".Pq see Xr glob 7 ;\n"
                "a\n"
                ".Sq *\n"
-               "matches the dot too. Can be given more than once.",
+               "matches the dot too, and the shell is kept off by quotes. Given more than once, "
+               "what any of them takes is run.",
     },
     {
         .name = "skip",
         .argument = "GLOB",
         .takers = BATTERY | LIST | CLAUSES,
         .take = take_skip,
-        .help = "not those (repeatable; the last match decides)",
+        .help = "not those, in the same way; of all --run and --skip that\n"
+                "match an id the last one decides",
         .man = "Leave out the properties whose id matches. Of several --run and --skip that match "
                "an id the last one decides.",
     },
@@ -376,7 +380,7 @@ const struct option_row option_rows[] = {
     {
         .name = "version",
         .take = take_version,
-        .help = "print the version",
+        .help = "print the version, and what it was built with",
     },
     {
         .name = "options-as-mdoc", /* hidden: for make docs */

@@ -371,8 +371,9 @@ def spawned():
 
     if not sys.executable or not os.access(sys.executable, os.X_OK):
         _conform.skip("forked processes work; sys.executable, to spawn one, cannot be run")
-    flags = util._args_from_interpreter_flags()
-    util._args_from_interpreter_flags = lambda: [*flags, "-S"]
+    if hasattr(util, "_args_from_interpreter_flags"):  # an inner one, and faster with it
+        flags = util._args_from_interpreter_flags()
+        util._args_from_interpreter_flags = lambda: [*flags, "-S"]
     context = multiprocessing.get_context("spawn")
     handler = Handler()
     with handler.installed():

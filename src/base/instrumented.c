@@ -46,6 +46,11 @@ void memcheck_listen_again(void)
 
 bool sanitizer_is_running(void)
 {
-    return CONFORM_SANITIZED || dlsym(RTLD_DEFAULT, "__asan_init") != NULL ||
-           dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
+    static enum { NOT_ASKED, NO, YES } known;
+    if (known == NOT_ASKED)
+        known = CONFORM_SANITIZED || dlsym(RTLD_DEFAULT, "__asan_init") != NULL ||
+                        dlsym(RTLD_DEFAULT, "__tsan_init") != NULL
+                    ? YES
+                    : NO;
+    return known == YES;
 }

@@ -119,8 +119,7 @@ PROPERTY(interop_copy,
     python_call("interop", "by_copy");
 }
 
-/* The second child is a new Python, and multiprocessing starts one more to keep track of it: that
- * is nearly all of the time that this takes. */
+/* The second child is a new Python: that is most of the time that this takes. */
 PROPERTY(interop_multiprocessing,
     .id     = "interop.multiprocessing",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,

@@ -363,17 +363,19 @@ def forked():
 
 
 def spawned():
-    """What travels is a pickle of an array; the child is Python alone, without NumPy and site, so
-    that this takes the time of two starts of Python and no more (the other is multiprocessing's).
-    """
+    """What travels is a pickle of an array; the child is Python alone, without NumPy and site, and
+    without the Python beside it that multiprocessing keeps track of semaphores in, so that this
+    takes the time of one start of Python and no more."""
     import multiprocessing
-    from multiprocessing import util
+    from multiprocessing import resource_tracker, util
 
     if not sys.executable or not os.access(sys.executable, os.X_OK):
         _conform.skip("forked processes work; sys.executable, to spawn one, cannot be run")
     if hasattr(util, "_args_from_interpreter_flags"):  # an inner one, and faster with it
         flags = util._args_from_interpreter_flags()
         util._args_from_interpreter_flags = lambda: [*flags, "-S"]
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    resource_tracker.getfd = lambda: nobody
     context = multiprocessing.get_context("spawn")
     handler = Handler()
     with handler.installed():

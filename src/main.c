@@ -3,6 +3,7 @@
  * conform: a conformance suite for NumPy data-memory handlers (NEP 49).
  */
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,6 +18,24 @@
 #include "report/report.h"
 #include "subject/static_tls.h"
 #include "subject/subject.h"
+
+/* A --run that takes nothing is a slip: beside others it would pass for something that was run. */
+static void check_patterns(const struct options *options)
+{
+    size_t all;
+    const struct property *const *properties = property_all(&all);
+    for (size_t i = 0; i < options->filter_count; i++) {
+        const struct filter *filter = &options->filters[i];
+        bool useful = !filter->take;
+        for (size_t k = 0; k < all && !useful; k++)
+            useful = fnmatch(filter->glob, properties[k]->id, 0) == 0;
+        if (!useful)
+            leave_with(EXIT_USAGE,
+                       "--run=%s: no property is left by it, for a pattern is of whole ids, as "
+                       "'malloc.*' is; see conform --list",
+                       text_safe(filter->glob));
+    }
+}
 
 /* The properties that the filters take; leaves where there are none. */
 static const struct property **chosen(const struct options *options, size_t *count)
@@ -70,6 +89,7 @@ int main(int argc, char **argv)
     occupy_standard_descriptors();
     static_tls_is_wide();
     options_read(argc, argv, &options);
+    check_patterns(&options);
     switch (options.command) {
     case COMMAND_LIST:
         properties = chosen(&options, &count);

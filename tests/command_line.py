@@ -201,6 +201,10 @@ def option_cases():
                  ["--run=malloc.*", "--skip=m*"]):
         yield "nothing left by " + " ".join(more), H + more, r"no property is left.*conform --list"
         yield "nothing to list by " + " ".join(more), ["-l"] + more, r"no property is left"
+    for command in (H, ["-l"], ["--clauses"]):
+        yield ("a pattern in vain beside another, " + command[0],
+               command + ["--run=free.*", "--run=malloc"],
+               r"--run=malloc: no property is left by it, .*'malloc\.\*' is; see conform --list")
     yield "nothing left with --no-fork", H + ["--run=wibble", "--no-fork"], r"no property is left"
     yield "two reports on stdout", H + ["--tap=-", "--json=-"], r"--tap and --json cannot both"
     yield "two reports in one file", H + ["--junit=r", "--json=r"], r"--junit and --json .*to r;"

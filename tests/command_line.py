@@ -414,6 +414,9 @@ def closed_descriptors(tap):
         result = suite.conform(*sound[1:3], option + "=/dev/full")
         held = result.code == HARNESS_BROKE and option + "=/dev/full: cannot be wr" in result.stderr
         tap.point(held, "a full disk for " + option, result)
+    result = suite.run(["/bin/sh", "-c", 'ulimit -f 0; exec "$@"', "-"] + sound)
+    held = result.code == HARNESS_BROKE and "closed.json: cannot be written: " in result.stderr
+    tap.point(held and not os.path.exists("closed.json"), "a file that may not be written", result)
 
 
 def no_python(tap):

@@ -393,6 +393,7 @@ enum exit_code battery_run(const struct options *options, char **argv)
     c->begin = clock_now();
     child_prepare();
     interrupt_catch();
+    signal(SIGXFSZ, SIG_IGN); /* a report that gets too long cannot be written, and that is told */
     signal(SIGPIPE, SIG_IGN); /* whoever closes stdout is told, and the other reports are written */
     set_up(c, argv);
     if (options->command == COMMAND_NO_FORK)

@@ -209,7 +209,7 @@ int object_file_sha256(const char *path, char hex[SHA256_HEX])
         return -1;
     struct sha256_ctx context;
     sha256_init(&context);
-    unsigned char buffer[65536];
+    unsigned char buffer[16384]; /* whoever has a small stack has room for it */
     size_t length;
     while ((length = fread(buffer, 1, sizeof buffer, file)) > 0)
         sha256_update(&context, length, buffer);

@@ -282,6 +282,8 @@ def right_cases():
     yield "--version", ["--version"], CONFORMANT, (
         r"\Aconform \d+\.\d+\.\d+\nBuilt for Python 3\.\d+ \(/.*\), .* NumPy \d.*\n"
         r"License BSD-3-Clause: .*\n\Z")
+    yield "-h", ["-h"], CONFORMANT, r"\AUsage: conform --handler HANDLER"
+    yield "-V", ["-V"], CONFORMANT, r"\Aconform \d"
     yield "--list", ["--list"], CONFORMANT, r"(?m)^abi\.loads +MUST +NEP +\S"
     yield "-l of a glob", ["-l", "--run=abi.lo*s"], CONFORMANT, r"\Aabi\.loads .*\n\Z"
     yield "--list of all but a glob", ["--list", "--skip=abi.*"], CONFORMANT, r"\A(?!.*abi\.)"

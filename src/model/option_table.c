@@ -374,11 +374,13 @@ const struct option_row option_rows[] = {
     },
     {
         .name = "help",
+        .letter = 'h',
         .take = take_help,
         .help = "print the options",
     },
     {
         .name = "version",
+        .letter = 'V',
         .take = take_version,
         .help = "print the version, and what it was built with",
     },

@@ -135,7 +135,7 @@ void check_disjoint(const struct maker *maker, size_t large)
     check_large_disjoint(maker, is_instrumented() ? 6 : large);
     size_t resident = resident_bytes();
     while (blocks.count < count) {
-        size_t size = 17 + blocks.count % 16; /* one class, in most handlers */
+        size_t size = maker->least + blocks.count % 16; /* one class, in most handlers */
         void *p = maker->ask(size);
         if (p == NULL && !refusal_is_fair(size, blocks.bytes, blocks.count))
             fail(text("%s to return a block: %zu blocks of that size are live", maker->call(size),
@@ -151,7 +151,8 @@ void check_disjoint(const struct maker *maker, size_t large)
     expect_whole(maker, &blocks, text("with %zu blocks live", made));
     blocks_free_all(&blocks);
     if (made < count)
-        skip("it refuses block %zu of 17 to 32 bytes; those before it do not overlap", made + 1);
+        skip("it refuses block %zu of up to %zu bytes; those before it do not overlap", made + 1,
+             maker->least + 15);
 }
 
 /* ---- alone ----------------------------------------------------------------------------------- */

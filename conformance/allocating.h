@@ -13,6 +13,7 @@ struct maker {
     void *(*must)(size_t size);       /* as must_malloc */
     const char *(*call)(size_t size); /* the call in words, "malloc(17)" */
     const char *neighbours;           /* the id of the property about what it does to others */
+    size_t least;                     /* of 16 sizes in one class, of which it makes many */
 };
 
 /* Fails where a block of any size, new or recycled, on the main thread or another, is not aligned

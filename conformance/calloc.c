@@ -43,7 +43,7 @@ static const char *calloc_in_words(size_t size)
 }
 
 static const struct maker by_calloc = {ask_calloc, calloc_or_else, calloc_in_words,
-                                       "calloc.neighbours"};
+                                       "calloc.neighbours", 1};
 
 /* ---- zero ------------------------------------------------------------------------------------ */
 

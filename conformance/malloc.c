@@ -16,7 +16,7 @@ static const char *malloc_in_words(size_t size)
 }
 
 static const struct maker by_malloc = {subject_malloc, must_malloc, malloc_in_words,
-                                       "malloc.neighbours"};
+                                       "malloc.neighbours", 17};
 
 /* ---- every byte of it ------------------------------------------------------------------------ */
 

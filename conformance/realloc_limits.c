@@ -24,6 +24,15 @@ static void expect_refused(unsigned char *p, size_t size, size_t absurd)
         p[size - 1], ends[1]);
 }
 
+/* From which on a half, a quarter and so on of room to grow make it small. */
+static void expect_wrapping_refused(unsigned char *p, size_t size)
+{
+    for (size_t part = 2; part <= 16; part *= 2) {
+        for (size_t k = 0; k <= 64; k++)
+            expect_refused(p, size, SIZE_MAX / (part + 1) * part + part + k * k);
+    }
+}
+
 /* Every size that a header of up to 8 KiB could make small, those round PTRDIFF_MAX, and more than
  * there are addresses. */
 static void expect_absurd_refused(unsigned char *p, size_t size)
@@ -35,6 +44,7 @@ static void expect_absurd_refused(unsigned char *p, size_t size)
         expect_refused(p, size, (size_t)PTRDIFF_MAX + 64 - k);
     for (unsigned shift = 50; shift < 64; shift++)
         expect_refused(p, size, (size_t)1 << shift);
+    expect_wrapping_refused(p, size);
     absurd_end();
     expect_pattern(p, size, ONE, "after realloc of %zu bytes was refused", size);
 }

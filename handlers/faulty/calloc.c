@@ -72,6 +72,61 @@ static void *trailing_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(calloc_marks_the_end_of_large_blocks, "calloc.zeroed", .calloc = trailing_calloc);
 
+/* ---- calloc.disjoint ------------------------------------------------------------------------- */
+
+/* Blocks of up to 16 bytes come from a slab, and how many live is counted in 16 bits: at 0 it is
+ * begun anew. */
+static struct {
+    pthread_mutex_t lock;
+    size_t next;
+    uint16_t live;
+    _Alignas(16) char places[1 << 17][16];
+} slab = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool is_in_slab(const void *p)
+{
+    return (uintptr_t)p - (uintptr_t)slab.places < sizeof slab.places;
+}
+
+static void *slab_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (!product(nelem, elsize, &size))
+        return NULL;
+    pthread_mutex_lock(&slab.lock);
+    slab.next = slab.live == 0 ? 0 : slab.next;
+    bool fits = size <= 16 && slab.next < sizeof slab.places / sizeof *slab.places;
+    void *p = fits ? slab.places[slab.next++] : NULL;
+    slab.live += fits;
+    pthread_mutex_unlock(&slab.lock);
+    return fits ? memset(p, 0, 16) : base_calloc(ctx, nelem, elsize);
+}
+
+static void slab_free(void *ctx, void *p, size_t size)
+{
+    if (!is_in_slab(p)) {
+        base_free(ctx, p, size);
+        return;
+    }
+    pthread_mutex_lock(&slab.lock);
+    slab.live--;
+    pthread_mutex_unlock(&slab.lock);
+}
+
+static void *slab_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_in_slab(p))
+        return base_realloc(ctx, p, size);
+    void *moved = base_malloc(ctx, size);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, p, size < 16 ? size : 16);
+    slab_free(ctx, p, 16);
+    return moved;
+}
+MUTANT(calloc_counts_a_slab_in_16_bits, "calloc.disjoint", .calloc = slab_calloc,
+       .realloc = slab_realloc, .free = slab_free);
+
 /* ---- calloc.zeroed-when-reused --------------------------------------------------------------- */
 
 /* One freed block of each of 64 sizes is kept; what comes from there is known to be old. */

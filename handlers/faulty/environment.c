@@ -116,6 +116,22 @@ static void *dividing_malloc(void *ctx, size_t size)
 }
 MUTANT(sets_the_invalid_flag, "env.float-state", .malloc = dividing_malloc);
 
+/* A moving average of sizes in single precision: after 160 frees in a row it is below all numbers.
+ */
+static volatile float average;
+static void *averaging_malloc(void *ctx, size_t size)
+{
+    average = (average + (float)size) * 0.5f;
+    return base_malloc(ctx, size);
+}
+static void averaging_free(void *ctx, void *p, size_t size)
+{
+    average = average * 0.5f;
+    base_free(ctx, p, size);
+}
+MUTANT(sets_the_underflow_flag, "env.float-state", .malloc = averaging_malloc,
+       .free = averaging_free);
+
 /* A double that no int can hold. */
 static void *converting_calloc(void *ctx, size_t nelem, size_t elsize)
 {

@@ -39,6 +39,15 @@ static void *short_null_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_of_null_is_short, "realloc.null-allocates", .realloc = short_null_realloc);
 
+/* Room for half as much again, where that is not too much: it is less, from two thirds of all
+ * addresses on. */
+static void *generous_realloc(void *ctx, void *p, size_t size)
+{
+    size_t room = size + size / 2;
+    return room > PTRDIFF_MAX - BASE_HEADER ? NULL : base_realloc(ctx, p, room);
+}
+MUTANT(realloc_room_wraps, "realloc.failure-keeps-block", .realloc = generous_realloc);
+
 /* ---- contents ---------------------------------------------------------------------------- */
 
 static void *forgetful_realloc(void *ctx, void *p, size_t size)

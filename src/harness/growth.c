@@ -19,7 +19,7 @@
 
 enum {
     PHASES = 6,
-    CONFIRMING = 3, /* more of them, each after a pause */
+    CONFIRMING = 3, /* more of them, each with a pause before it is measured */
     MAPPED_SLACK = 256 << 10,
     RESIDENT_SLACK = 1 << 20, /* kernels since 6.2 tell it from counters that lag behind */
     TOO_MUCH = 256 << 20,
@@ -95,8 +95,9 @@ static size_t run_phase(size_t parts, size_t cycles, void (*cycle)(void *data), 
     return done;
 }
 
-/* What is kept for a time, not for good, is given back by the calls that come after that time. */
-static void pause_between(void (*cycle)(void *data), void *data)
+/* What is kept for a time, not for good, is given back by the calls that come after that time; how
+ * much it was hangs on how fast the machine is just then. */
+static void pause_after(void (*cycle)(void *data), void *data)
 {
     enum { FEW = 2, MILLISECONDS = 450 };
     nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
@@ -110,13 +111,15 @@ struct growth {
     size_t done, done_before;
 };
 
-static void measure_phase(struct growth *g, size_t parts, size_t cycles, void (*cycle)(void *data),
-                          void *data)
+static void measure_phase(struct growth *g, size_t parts, size_t cycles, bool confirming,
+                          void (*cycle)(void *data), void *data)
 {
     g->before.mapped = MAX(g->before.mapped, g->after.mapped);
     g->before.resident = MAX(g->before.resident, g->after.resident);
     g->done_before += g->done;
     g->done = run_phase(parts, cycles, cycle, data);
+    if (confirming)
+        pause_after(cycle, data);
     g->after = measure();
 }
 
@@ -150,9 +153,9 @@ const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data)
     struct growth g = {.begun = measure()};
     g.before = g.after = g.begun;
     for (int phase = 0; phase < PHASES + CONFIRMING; phase++) {
-        if (phase >= PHASES)
-            pause_between(cycle, data);
-        measure_phase(&g, (size_t)1 << (phase < PHASES ? phase : PHASES / 2), cycles, cycle, data);
+        bool confirming = phase >= PHASES;
+        size_t parts = (size_t)1 << (confirming ? PHASES / 2 : phase);
+        measure_phase(&g, parts, cycles, confirming, cycle, data);
         if (!still_grows(&g)) {
             if (g.done < cycles)
                 stopped_short(

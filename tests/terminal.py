@@ -87,9 +87,21 @@ def terminals(tap):
         held = code == 0 and (GREEN in shown) == color and bool(PROGRESS.search(shown)) == progress
         if progress:  # the line is gone when the report begins
             held = held and REDRAW in shown and not PROGRESS.search(shown.rpartition(REDRAW)[2])
+            held = held and not re.search(r"\[[1-9]\d*/\d+\] starting", shown)
         else:
             held = held and "\033[K" not in shown
         tap.point(held, "%s: color %s, progress %s" % (what, color, progress), repr(shown))
+
+
+def valgrind_starts(tap):
+    """That it does is on the terminal before anything else, and nowhere else."""
+    run = ["--handler=aligned", "--run=malloc.one-byte", "--memcheck"]
+    starting = REDRAW + "starting valgrind"
+    for more, term, told in [([], "xterm", True), ([], "dumb", False), (["-q"], "xterm", False)]:
+        code, shown = on_terminal(run + more, {"TERM": term, "PATH": "/nowhere"})
+        held = code == suite.HARNESS_BROKE and shown.startswith(starting) == told
+        tap.point(held and (REDRAW if told else "") + "conform: --memcheck: " in shown,
+                  "valgrind starts, on %s %s" % (term, " ".join(more)), repr(shown))
 
 
 def wait_for(process, seconds):
@@ -187,6 +199,7 @@ def main():
                 file.write(source)
             suite.build(name + ".c", name + ".so")
         terminals(tap)
+        valgrind_starts(tap)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             interrupt(tap, number, "--handler=./hangs.so")
         interrupt(tap, signal.SIGINT, "--handler=./leaves.so")

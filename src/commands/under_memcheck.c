@@ -22,10 +22,23 @@
 /* Tells the program that valgrind runs where the reports go. */
 #define MEMCHECK_FOLDER "CONFORM_MEMCHECK_FOLDER"
 
-_Noreturn void memcheck_start_again(char **argv, const char *folder)
+static void clear_line(bool shows_progress)
+{
+    if (shows_progress)
+        fputs("\r\033[K", stderr);
+}
+
+static _Noreturn void start(char **argv, const char *folder, bool shows_progress)
 {
     setenv(MEMCHECK_FOLDER, folder, 1);
-    leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", memcheck_start(argv, folder));
+    const char *wrong = memcheck_start(argv, folder);
+    clear_line(shows_progress);
+    leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", wrong);
+}
+
+_Noreturn void memcheck_start_again(char **argv, const char *folder)
+{
+    start(argv, folder, false);
 }
 
 /* What interrupts this process goes on to the one under valgrind, again and again: it may come when
@@ -35,12 +48,6 @@ static bool pass_interrupt_on(void *data)
     if (interrupt_came() != 0)
         kill(*(pid_t *)data, interrupt_came());
     return false;
-}
-
-static void clear_line(bool shows_progress)
-{
-    if (shows_progress)
-        fputs("\r\033[K", stderr);
 }
 
 /* Runs this program again, under valgrind, and leaves as it does.  This process stays to clear up
@@ -55,7 +62,7 @@ static _Noreturn void run_under_memcheck(char **argv, bool shows_progress)
         fputs("\r\033[Kstarting valgrind, under which everything takes much longer", stderr);
     pid_t pid = child_fork(false);
     if (pid == 0)
-        memcheck_start_again(argv, folder);
+        start(argv, folder, shows_progress);
     if (pid > 0)
         child_wait(pid, pass_interrupt_on, &pid, &status);
     const char *refusal = memcheck_refusal(folder, pid);

@@ -192,6 +192,9 @@ def errors(tap):
         held = told[name][0] == verdict and re.search(message, told[name][1])
         tap.point(held, "%s is attributed to %s" % (what, name), told[name])
     tap.point(result.code == NOT_CONFORMANT and not left, "errors are not conformant", result)
+    hinted = {p["id"] for p in report["properties"] if "with -g, and look" in p.get("hint", "")}
+    wanted = {name for _, name, verdict, _ in ERRORS if verdict == "FAIL"}
+    tap.point(hinted == wanted, "what memcheck found has a hint that fits", (hinted, wanted))
 
 
 def cached():

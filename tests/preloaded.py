@@ -61,7 +61,8 @@ def with_runtime(tap, what, kind, handler, runtime):
     if kind != "address":
         return
     result = suite.conform(handler + ":faulty", "--run=realloc.keeps-contents", env=env)
-    held = (result.code == NOT_CONFORMANT and re.search(r"ERROR:\s+AddressSanitizer:\s+heap-buffer-over", result.stdout) and
+    held = (result.code == NOT_CONFORMANT and
+            re.search(r"ERROR:\s+AddressSanitizer:\s+heap-buffer-over", result.stdout) and
             re.search("hint +build the handler with -g", result.stdout) and
             "LD_PRELOAD " + runtime in result.stdout)
     tap.point(held, what + ": its report of a faulty one is shown", result)

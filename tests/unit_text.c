@@ -259,11 +259,20 @@ START_TEST(shell_words_may_be_long)
 }
 END_TEST
 
+START_TEST(count_has_a_plural)
+{
+    ck_assert_str_eq(text_count(0, "block"), "0 blocks");
+    ck_assert_str_eq(text_count(1, "block"), "1 block");
+    ck_assert_str_eq(text_count(2, "block"), "2 blocks");
+}
+END_TEST
+
 Suite *suite_text(void)
 {
     Suite *suite = suite_create("text");
     TCase *formats = tcase_create("text");
     tcase_add_test(formats, text_is_good_for_fifteen_more_calls);
+    tcase_add_test(formats, count_has_a_plural);
     tcase_add_loop_test(formats, text_is_cut_between_letters, 0, ROWS(cuts));
     suite_add_tcase(suite, formats);
     TCase *cleans = tcase_create("clean");

@@ -82,19 +82,19 @@ def read_catalogue(tap):
     return {p["id"]: p["target"] == "handler" for p in properties}, skipped
 
 
-def report_on(handler, filters):
+def report_on(handler, filters, seconds=5):
     """The report, or {}, and what conform printed."""
-    result = suite.conform("--handler=" + handler, "--jobs=1", "--timeout=5", "--json=-", *filters,
-                           timeout=600)
+    result = suite.conform("--handler=" + handler, "--jobs=1", "--timeout=%d" % seconds,
+                           "--json=-", *filters, timeout=600)
     try:
         return json.loads(result.stdout), result
     except ValueError:
         return {}, result
 
 
-def verdicts_of(handler, filters):
+def verdicts_of(handler, filters, seconds=5):
     """The verdict of each property that was run, and what conform printed."""
-    report, result = report_on(handler, filters)
+    report, result = report_on(handler, filters, seconds)
     return {each["id"]: verdict_of(each) for each in report.get("properties", [])}, result
 
 
@@ -105,11 +105,12 @@ def verdict_of(each):
 
 
 def survivors(handler, ids, verdicts, skipped):
-    """The properties that did not kill it, in rounds more either."""
+    """The properties that did not kill it, in rounds more and with more time either."""
     alive = [each for each in ids if verdicts.get(each) not in KILLS
              and not (each in skipped and verdicts.get(each) == "SKIP")]
     for each in list(alive):
-        more, _ = verdicts_of(handler, ["--run=" + each, "--repeat=%d" % ROUNDS, "--until-fail"])
+        more, _ = verdicts_of(handler, ["--run=" + each, "--repeat=%d" % ROUNDS, "--until-fail"],
+                              seconds=30)
         if more.get(each) in KILLS:
             verdicts[each] = more[each]
             alive.remove(each)

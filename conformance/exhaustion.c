@@ -90,31 +90,87 @@ static void exercise(struct blocks *blocks)
     }
 }
 
-static void refuse_none(void *data)
+/* The same of blocks that are mappings, in most handlers, of which the ends are touched alone. */
+static void expect_ends(const unsigned char *p, size_t size, int first, int last, const char *when)
 {
-    (void)data;
-    for (size_t round = 0; round < 4; round++) {
-        struct blocks blocks = {0};
-        exercise(&blocks);
-        blocks_verify(&blocks, "with no request refused");
-        blocks_free_all(&blocks);
+    if (p[0] != first || p[size - 1] != last)
+        fail(text("a block of %zu bytes to be 0x%02x and 0x%02x at its ends, %s", size,
+                  (unsigned)first, (unsigned)last, when),
+             "0x%02x and 0x%02x", p[0], p[size - 1]);
+}
+
+static unsigned char *resize_large(unsigned char *p, size_t *size, size_t wanted)
+{
+    size_t kept = MIN(*size, wanted);
+    p[kept - 1] = 0xa2;
+    unsigned char *moved = subject_realloc(p, wanted);
+    if (moved == NULL) {
+        expect_ends(p, kept, 0xa1, 0xa2, "after realloc was refused");
+        return p;
+    }
+    expect_ends(moved, kept, 0xa1, 0xa2, text("after realloc from %zu to %zu", *size, wanted));
+    moved[wanted - 1] = 0xa2;
+    *size = wanted;
+    return moved;
+}
+
+static void exercise_large(void)
+{
+    static const size_t sizes[] = {1500000, 6 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t size = sizes[i];
+        unsigned char *zeros = i == 0 ? subject_calloc(size, 1) : NULL, *p = subject_malloc(size);
+        if (zeros != NULL) {
+            expect_ends(zeros, size, 0, 0, "after calloc");
+            zeros[0] = 0xa1;
+            zeros[size - 1] = 0xa2;
+        }
+        if (p != NULL) {
+            p[0] = 0xa1;
+            p[size - 1] = 0xa2;
+            p = resize_large(p, &size, size / 2 * 3);
+            p = resize_large(p, &size, size / 4 * 3);
+            subject_free(p, size);
+        }
+        if (zeros != NULL) {
+            expect_ends(zeros, sizes[i], 0xa1, 0xa2, "beside another");
+            subject_free(zeros, sizes[i]);
+        }
     }
 }
 
-/* Runs exercise with request 1 refused, then 2, and so on, until none is. */
-static void refuse_each(bool keep_failing)
+static void exercise_small(const char *when)
+{
+    struct blocks blocks = {0};
+    exercise(&blocks);
+    blocks_verify(&blocks, "%s", when);
+    while (blocks.count > 0)
+        blocks_free(&blocks, blocks.count / 2);
+    blocks_free_all(&blocks);
+}
+
+static void refuse_none(void *data)
+{
+    (void)data;
+    for (size_t round = 0; round < 4; round++)
+        exercise_small("with no request refused");
+    exercise_large();
+}
+
+/* Exercises it with request 1 refused, then 2, and so on, until none is. */
+static void refuse_each(bool large, bool keep_failing)
 {
     for (size_t nth = 1;; nth++) {
-        struct blocks blocks = {0};
-        step("request %zu of libc %s refused", nth, keep_failing ? "and all after it are" : "is");
+        const char *when = text("request %zu of libc %s refused", nth,
+                                keep_failing ? "and all after it are" : "is");
+        step("%s", when);
         interpose_refuse(nth, keep_failing);
-        exercise(&blocks);
+        if (large)
+            exercise_large();
+        else
+            exercise_small(when);
         bool refused = interpose_counts().refused > 0;
-        blocks_verify(&blocks, "with request %zu of libc refused", nth);
-        while (blocks.count > 0)
-            blocks_free(&blocks, blocks.count / 2);
         interpose_refuse(0, false);
-        blocks_free_all(&blocks);
         void *p = must_malloc(1000); /* it has recovered */
         subject_free(p, 1000);
         if (!refused)
@@ -124,6 +180,15 @@ static void refuse_each(bool keep_failing)
             return;
         }
     }
+}
+
+/* As where there are no huge pages. */
+static void refuse_advice(void)
+{
+    interpose_refuse_advice(true);
+    exercise_small("where no advice is taken");
+    exercise_large();
+    interpose_refuse_advice(false);
 }
 
 PROPERTY(exhaustion_nth_request,
@@ -142,8 +207,11 @@ PROPERTY(exhaustion_nth_request,
 {
     begin();
     control_run(refuse_none, NULL, "where nothing is refused");
-    refuse_each(false);
-    refuse_each(true);
+    refuse_each(false, false);
+    refuse_each(false, true);
+    refuse_each(true, false);
+    refuse_each(true, true);
+    refuse_advice();
 }
 
 enum { ROUNDS = 64 };

@@ -2,9 +2,7 @@
  *
  * Mutants that the properties of conformance/exhaustion.c catch.
  */
-#include <pthread.h>
-
-#include "base.h"
+#include "mapped.h"
 
 /* Writes the header before it looks whether there is a block. */
 static void *unchecked_malloc(void *ctx, size_t size)
@@ -95,3 +93,64 @@ static void keeping_free(void *ctx, void *p, size_t size)
     pthread_mutex_unlock(&lock);
 }
 MUTANT(free_keeps_without_a_bound, "exhaustion.balance free.reclaims", .free = keeping_free);
+
+/* ---- the kernel -------------------------------------------------------------------------- */
+
+/* A mapping that was set aside, and is made to be written to; nobody looks whether it is. */
+static void *committing_malloc(void *ctx, size_t size)
+{
+    size_t length = pages_for(size);
+    if (!is_for_mapping(size))
+        return base_malloc(ctx, size);
+    char *map = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map != MAP_FAILED)
+        mprotect(map, length, PROT_READ | PROT_WRITE);
+    return mapped_finish(map, length, size);
+}
+MUTANT(malloc_commits_unchecked, "exhaustion.nth-request", MAPPED_FUNCTIONS,
+       .malloc = committing_malloc);
+
+/* Gives up where huge pages are refused, and returns the address all the same. */
+static void *advised_malloc(void *ctx, size_t size)
+{
+    char *p = mapped_malloc(ctx, size);
+    if (is_mapped(p) && madvise(p - BASE_HEADER, mapped_length(p), MADV_HUGEPAGE) != 0)
+        mapped_free(ctx, p, size);
+    return p;
+}
+MUTANT(malloc_unmaps_without_huge_pages, "exhaustion.nth-request", MAPPED_FUNCTIONS,
+       .malloc = advised_malloc);
+
+/* What becomes shorter cannot fail. */
+static void *sure_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || !is_for_mapping(size) || size > base_size(p))
+        return mapped_realloc(ctx, p, size);
+    size_t length = pages_for(size);
+    char *map = mremap((char *)p - BASE_HEADER, mapped_length(p), length, MREMAP_MAYMOVE);
+    memcpy(map + 8, &length, sizeof length);
+    return base_finish(map, size);
+}
+MUTANT(realloc_shrinks_unchecked, "exhaustion.nth-request", MAPPED_FUNCTIONS,
+       .realloc = sure_realloc);
+
+/* A file in memory that may have stayed empty. */
+static void *filed_malloc(void *ctx, size_t size)
+{
+    size_t length = pages_for(size);
+    int fd = is_for_mapping(size) ? memfd_create("block", MFD_CLOEXEC) : -1;
+    if (fd < 0)
+        return mapped_malloc(ctx, size);
+    if (ftruncate(fd, (off_t)length) != 0)
+        errno = 0;
+    char *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return mapped_finish(map, length, size);
+}
+static void *filed_realloc(void *ctx, void *p, size_t size)
+{
+    return is_mapped(p) || is_for_mapping(size) ? move_by(filed_malloc, mapped_free, p, size)
+                                                : base_realloc(ctx, p, size);
+}
+MUTANT(malloc_maps_an_empty_file, "exhaustion.nth-request", MAPPED_FUNCTIONS,
+       .malloc = filed_malloc, .realloc = filed_realloc);

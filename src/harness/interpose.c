@@ -37,7 +37,7 @@ static struct {
     pthread_mutex_t lock;
     atomic_bool watching;
     size_t nth;
-    bool keep_failing;
+    bool keep_failing, no_advice;
     struct interpose_counts counts;
     struct taken *table;
     size_t used;
@@ -58,6 +58,13 @@ void interpose_refuse(size_t nth, bool keep_failing)
     live.keep_failing = keep_failing;
     live.counts.requests = 0;
     live.counts.refused = 0;
+    pthread_mutex_unlock(&live.lock);
+}
+
+void interpose_refuse_advice(bool refuse)
+{
+    pthread_mutex_lock(&live.lock);
+    live.no_advice = refuse;
     pthread_mutex_unlock(&live.lock);
 }
 
@@ -386,7 +393,7 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     va_start(arguments, flags);
     void *wanted = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
     va_end(arguments);
-    if (new_length > old_length && refuses())
+    if (refuses()) /* to shrink splits a mapping that was merged with another */
         return MAP_FAILED;
     bool kept = keep_books();
     void *moved = (void *)syscall(SYS_mremap, address, old_length, new_length, flags, wanted);
@@ -401,20 +408,43 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     return moved;
 }
 
+/* What was set aside is now to be written to. */
+int mprotect(void *address, size_t length, int protection)
+{
+    if ((protection & PROT_WRITE) != 0 && refuses())
+        return -1;
+    return (int)syscall(SYS_mprotect, address, length, protection);
+}
+
 /* A refusal of advice is no refusal of memory: a handler may ignore it, and it is not counted. */
 int madvise(void *address, size_t length, int advice)
 {
-    bool refused = false;
+    bool refused = false, unknown = false;
     if (is_watched()) {
         pthread_mutex_lock(&live.lock);
+        unknown = live.no_advice;
         refused = live.nth != 0 && live.keep_failing && live.counts.refused > 0;
         pthread_mutex_unlock(&live.lock);
     }
-    if (refused) {
-        errno = ENOMEM;
+    if (unknown || refused) {
+        errno = unknown ? EINVAL : ENOMEM;
         return -1;
     }
     return (int)syscall(SYS_madvise, address, length, advice);
+}
+
+/* ---- memory in files -------------------------------------------------------------------- */
+
+int ftruncate(int fd, off_t length)
+{
+    if (length > 0 && refuses())
+        return -1;
+    return (int)syscall(SYS_ftruncate, fd, length);
+}
+
+int ftruncate64(int fd, off64_t length)
+{
+    return ftruncate(fd, length);
 }
 
 void *__sbrk(intptr_t);

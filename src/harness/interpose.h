@@ -44,6 +44,9 @@ void interpose_watch(void);
  * every one after it.  0 refuses none. */
 void interpose_refuse(size_t nth, bool keep_failing);
 
+/* As on a kernel that knows none: madvise fails with EINVAL. */
+void interpose_refuse_advice(bool refuse);
+
 struct interpose_counts {
     size_t requests; /* for memory, since interpose_refuse or interpose_watch */
     size_t refused;  /* of them */

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,11 +129,14 @@ static void show_progress(const struct scheduler *s)
         return;
     size_t finished = atomic_load(&board->finished); /* before the rest: one less is no harm */
     const char *id = finished == 0 ? "starting Python" : NULL;
-    for (size_t i = 0; i < s->jobs; i++) {
+    bool is_starting = finished == 0 && atomic_load(&board->workers[0].property) == 0;
+    size_t first = SIZE_MAX; /* of those that run: all wait for the one at the start */
+    for (size_t i = 0; i < s->jobs && !is_starting; i++) {
         size_t property = atomic_load(&board->workers[i].property);
-        if (property != 0)
-            id = s->plan->properties[property - 1]->id;
+        first = property != 0 ? MIN(first, property) : first;
     }
+    if (first != SIZE_MAX)
+        id = s->plan->properties[first - 1]->id;
     if (id != NULL)
         fprintf(stderr, "\r\033[K[%zu/%zu] %s", finished, s->plan->count, id);
 }

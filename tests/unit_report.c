@@ -131,6 +131,7 @@ START_TEST(reproduce_is_a_command_at_any_length)
     char argument[4000], expected[8200];
     memset(argument, ' ', sizeof argument - 1);
     argument[sizeof argument - 1] = '\0';
+    unsetenv("LD_PRELOAD"); /* which the command sets again, and valgrind has set */
     made.place.argument = argument;
     made.options.python = "/my venv/bin/python";
     snprintf(expected, sizeof expected,

@@ -158,12 +158,12 @@ static const struct runtime *wanted_runtime(const ElfW(Sym) * symbols, size_t co
 static const char *runtime_wrong(FILE *file, const ElfW(Ehdr) * header)
 {
     const struct runtime *runtime = NULL;
-    ElfW(Shdr) symbols, names;
-    size_t i = 0;
-    while (read_section_header(file, header, i, &symbols) && symbols.sh_type != SHT_DYNSYM)
-        i++;
-    if (i < header->e_shnum && symbols.sh_type == SHT_DYNSYM &&
-        read_section_header(file, header, symbols.sh_link, &names)) {
+    ElfW(Shdr) symbols = {.sh_type = SHT_NULL}, names;
+    for (size_t i = 0; symbols.sh_type != SHT_DYNSYM; i++) {
+        if (!read_section_header(file, header, i, &symbols))
+            return NULL; /* it has none */
+    }
+    if (read_section_header(file, header, symbols.sh_link, &names)) {
         ElfW(Sym) *table = read_section(file, &symbols);
         char *words = read_section(file, &names);
         if (table != NULL && words != NULL)

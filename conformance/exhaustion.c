@@ -185,6 +185,7 @@ static void refuse_each(bool large, bool keep_failing)
 /* As where there are no huge pages. */
 static void refuse_advice(void)
 {
+    step("no advice is taken");
     interpose_refuse_advice(true);
     exercise_small("where no advice is taken");
     exercise_large();

@@ -2,12 +2,11 @@
  *
  * abi: what is handed over when a handler is loaded.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "harness/census.h"
 #include "harness/harness.h"
 #include "harness/surroundings.h"
+#include "python/api.h"
+#include "python/python.h"
 #include "subject/python_subject.h"
 
 GROUP(abi, 1, "What is handed over: the struct, its name and version, and the object around it.");
@@ -289,11 +288,17 @@ PROPERTY(abi_struct_stays,
     call_while_there(&random);
 }
 
+static void look_in_child(void *was)
+{
+    expect_same_struct(was, "in a forked child");
+}
+
 PROPERTY(abi_struct_constant,
     .id     = "abi.struct-constant",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the struct does not change while anything runs: not by a call of the four "
-              "functions, one that fails included, not by a thread, not by asking the getter again",
+              "functions, one that fails included, not by a thread, not by asking the getter "
+              "again, and a forked child has the same",
     .source = "NEP 49, PyDataMem_Handler: each array holds the capsule of the struct, and reads "
               "the functions and ctx from it whenever it needs them",
     .why    = "an array that was made by one pair of function and ctx would be freed by another",
@@ -312,6 +317,7 @@ PROPERTY(abi_struct_constant,
     exercise_many(&was);
     in_threads(1, exercise, &there, sizeof there);
     expect_same_struct(&was, "at the end");
+    in_child(look_in_child, &was);
 }
 
 static void ask_again(const char *when)

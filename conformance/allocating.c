@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "harness/harness.h"
+#include "huge.h"
 #include "large.h"
 
 /* ---- alignment ------------------------------------------------------------------------------- */
@@ -58,6 +59,7 @@ void check_alignment(const struct maker *maker)
         expect_aligned(p, large[i], "%s", maker->call(large[i]));
         subject_free(p, large[i]);
     }
+    check_huge_alignment(maker);
 }
 
 /* ---- disjoint -------------------------------------------------------------------------------- */

@@ -225,12 +225,45 @@ static void reuse_what_was_locked(void)
         reuse_locked(sizes[i]);
 }
 
+/* Where there is no room for the stack of a thread, which might have helped. */
+static void reuse_without_room(size_t size)
+{
+    enum { ROOM = 64 << 10, END = 100 };
+    const size_t places[] = {0, size / 3, size / 2, size - END};
+    enum { PLACES = sizeof places / sizeof *places };
+    unsigned char *p = subject_malloc(size);
+    for (size_t i = 0; p != NULL && i < PLACES; i++)
+        memset(p + places[i], 0xff, END);
+    if (p == NULL)
+        return;
+    subject_free(p, size);
+    limit_mapped_bytes(ROOM);
+    p = ask_calloc(size);
+    lift_limit();
+    for (size_t i = 0; p != NULL && i < PLACES; i++)
+        expect_zero(p + places[i], END,
+                    "from byte %zu of %zu on, in what %s gave, after such a block was freed and "
+                    "with no room for a thread",
+                    places[i], size, calloc_in_words(size));
+    subject_free(p, p != NULL ? size : 0);
+}
+
+static void reuse_without_threads(void)
+{
+    static const size_t sizes[] = {200000, 3 << 20, 20 << 20};
+    if (is_instrumented())
+        return;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        reuse_without_room(sizes[i]);
+}
+
 PROPERTY(calloc_zeroed_when_reused,
     .id     = "calloc.zeroed-when-reused",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "memory that was full of other bytes when it was freed, or when realloc cut it off, "
               "is zero when calloc hands it out again, whatever errno was before the call, "
-              "after hundreds of thousands of calls, and where the memory is locked",
+              "after hundreds of thousands of calls, where the memory is locked, and where no thread "
+              "can be started",
     .source = "C17 7.22.3.2 paragraph 2; 7.5 paragraph 3: no library function sets errno to zero",
     .why    = "np.zeros would show what a deleted array held",
     .hint   = "zero what comes from a cache or a free list or is the rest of a block that shrank, "
@@ -242,6 +275,7 @@ PROPERTY(calloc_zeroed_when_reused,
     static const int errors[] = {0, ENOMEM, EINVAL, ERANGE};
     static const size_t large[] = {70000, 131072, 300000, 1 << 20};
     size_t round = 0;
+    reuse_without_threads(); /* before there is one, whose stack libc would keep */
     for_each_size (size, 16384) {
         if (size > 300 && size % (is_instrumented() ? 127 : 17) != 0)
             continue;
@@ -351,6 +385,21 @@ static void refuse_what_wraps_to(size_t small)
     }
 }
 
+/* Elements that are padded, to a power of two or to 8 or 16 bytes, make the product larger: it may
+ * be looked at before, and wrap after. */
+static void refuse_what_padding_wraps(void)
+{
+    static const size_t sizes[] = {1, 3, 5, 6, 7, 9, 12, 20, 24, 33, 48, 100, 1000, 5000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (size_t padded = 4; padded <= 1024; padded *= 2) {
+            for (size_t k = 0; padded > sizes[i] && k < 100; k = 3 * k + 1)
+                expect_no_calloc(SIZE_MAX / padded + 1 + k, sizes[i]);
+        }
+        for (size_t k = 0; k < 10000; k = 3 * k + 1)
+            expect_no_calloc(SIZE_MAX / sizes[i] - k, sizes[i]);
+    }
+}
+
 PROPERTY(calloc_overflow,
     .id     = "calloc.overflow",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -360,7 +409,7 @@ PROPERTY(calloc_overflow,
     .source = "C17 7.22.3.2, 7.22.3 paragraph 1: space for nelem objects or a null pointer",
     .why    = "a product that wraps becomes a small block, and its user writes past it",
     .hint   = "use __builtin_mul_overflow, or compare nelem with SIZE_MAX / elsize where elsize is "
-              "not 0; then see that the header does not wrap either",
+              "not 0; then see that header, padding and room to grow do not wrap either",
     .looks  = "calloc(9223372036854775809, 2) to return NULL: the product does not fit, and wraps "
               "to 2: 0x55d0c8")
 {
@@ -407,6 +456,11 @@ PROPERTY(calloc_overflow,
         expect_no_calloc(SIZE_MAX - k, 1);
         expect_no_calloc(1, SIZE_MAX - k);
     }
+    for_each_wrapping_size (size) {
+        expect_no_calloc(size, 1);
+        expect_no_calloc(1, size);
+    }
+    refuse_what_padding_wraps();
     absurd_end();
     blocks_verify(&company, "after sizes that no block can have");
     blocks_free_all(&company);
@@ -470,6 +524,21 @@ PROPERTY(calloc_zero_arguments,
 
 /* ---- as malloc ------------------------------------------------------------------------------- */
 
+/* Several in a row of few elements each, which may be packed. */
+static void align_few_elements(size_t nelem)
+{
+    enum { IN_A_ROW = 3, MOST = 1000, STEP = 8 };
+    for (size_t elsize = STEP; elsize <= MOST; elsize += (is_instrumented() ? 9 : 1) * STEP) {
+        void *p[IN_A_ROW];
+        for (size_t i = 0; i < IN_A_ROW; i++) {
+            p[i] = must_calloc(nelem, elsize);
+            expect_aligned(p[i], nelem * elsize, "calloc(%zu, %zu)", nelem, elsize);
+        }
+        for (size_t i = 0; i < IN_A_ROW; i++)
+            subject_free(p[i], nelem * elsize);
+    }
+}
+
 PROPERTY(calloc_alignment,
     .id     = "calloc.alignment",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -482,6 +551,8 @@ PROPERTY(calloc_alignment,
     .looks  = "calloc(3, 8) to be aligned to 16 bytes: 0x55d0c8, which is aligned to 8")
 {
     check_alignment(&by_calloc);
+    for (size_t nelem = 3; nelem <= 7; nelem += 2)
+        align_few_elements(nelem);
 }
 
 PROPERTY(calloc_disjoint,

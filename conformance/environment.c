@@ -2,11 +2,7 @@
  *
  * env: what a handler leaves alone in its process.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include <fcntl.h>
-#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -15,111 +11,12 @@
 
 #include "harness/harness.h"
 #include "harness/surroundings.h"
+#include "ordinary_use.h"
+#include "python/api.h"
+#include "python/python.h"
 #include "subject/python_subject.h"
 
 GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.");
-
-/* ---- ways to use the subject ------------------------------------------------------------- */
-
-/* What comes back of these calls is for other properties to judge. */
-
-static void give_back(void *p, size_t size)
-{
-    if (p != NULL)
-        subject_free(p, size);
-}
-
-/* A block that is resized, or as it was, and freed. */
-static void resize_and_free(void *p, size_t old, size_t new, size_t given)
-{
-    void *q = p != NULL ? subject_realloc(p, new) : NULL;
-    give_back(q != NULL ? q : p, q != NULL ? given : old);
-}
-
-/* What any program does, NumPy's wrong sizes included, and nothing that is refused. */
-static void use_ordinarily(void)
-{
-    static const size_t sizes[] = {1, 8, 24, 100, 1000, 4096, 5000, 40000, 131072, 300000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        size_t size = sizes[i];
-        void *p = subject_malloc(size), *q = subject_calloc(size, 1);
-        void *r = subject_calloc(1, 3 * size);
-        resize_and_free(p, size, 2 * size, 2 * size);
-        subject_free(NULL, 0);
-        subject_free(NULL, size);
-        resize_and_free(q, size, size / 2 + 1, 1);
-        give_back(r, 3 * size);
-    }
-    give_back(subject_malloc(65536), 32768);
-    give_back(subject_malloc(0), 0);
-    give_back(subject_calloc(0, 8), 0);
-}
-
-/* What nobody can be given.  Where a block comes all the same, that is for malloc.too-large,
- * calloc.overflow and realloc.failure-keeps-block to say, and it is left alone here. */
-static void ask_too_much(void)
-{
-    absurd_begin();
-    static const size_t sizes[] = {SIZE_MAX,        SIZE_MAX - 15,    SIZE_MAX - 4096,
-                                   PTRDIFF_MAX,     PTRDIFF_MAX - 63, (size_t)PTRDIFF_MAX + 1,
-                                   (size_t)1 << 60, (size_t)1 << 50};
-    void *p = subject_malloc(100);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        size_t size = sizes[i];
-        subject_malloc(size);
-        subject_calloc(size, 1);
-        subject_calloc(size / 4, 8);
-        if (p != NULL && subject_realloc(p, size) != NULL)
-            p = NULL;
-        subject_free(NULL, size);
-    }
-    subject_calloc((size_t)1 << 33, (size_t)1 << 33);
-    give_back(p, 100);
-    absurd_end();
-}
-
-/* Large blocks by calloc, in rising order up to one that it writes all of. */
-static void use_large_calloc(void)
-{
-    static const size_t sizes[] = {8 << 20, (64 << 20) - 4096, ((size_t)1 << 31) + 8};
-    static bool fills; /* what is kept for the next time is resident */
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !fills; i++) {
-        size_t size = sizes[i], before = resident_bytes();
-        void *p = subject_calloc(1, size);
-        fills = resident_bytes() > before + size / 2;
-        give_back(p, size);
-    }
-}
-
-/* Large blocks, which are not touched: a handler that fills them is asked for small ones. */
-static void use_large_blocks(void)
-{
-    static const size_t sizes[] = {1 << 20,
-                                   (4 << 20) + 8,
-                                   16 << 20,
-                                   (size_t)64 << 20,
-                                   (size_t)200 << 20,
-                                   ((size_t)1 << 30) + 1,
-                                   ((size_t)1 << 31) + 8};
-    enum { SIZES = sizeof sizes / sizeof *sizes, LITTLE = 4 << 20 };
-    bool is_spared =
-        is_instrumented() || lacking_memory(2 * sizes[SIZES - 1]) != NULL || subject_fills_blocks();
-    if (!is_spared) /* while nothing so large was freed, which it would have to clear */
-        use_large_calloc();
-    for (size_t i = 0; i < SIZES && (!is_spared || sizes[i] <= LITTLE); i++) {
-        size_t size = sizes[i];
-        give_back(subject_malloc(size), size);
-        resize_and_free(subject_malloc(100), 100, size, size);
-        resize_and_free(subject_malloc(size), size, 100, 100);
-    }
-}
-
-static void use_in_every_way(void)
-{
-    use_ordinarily();
-    ask_too_much();
-    use_ordinarily();
-}
 
 /* Bodies for in_threads: whatever follows from use in a thread that ends. */
 static void use_ordinarily_in_thread(void *data)
@@ -252,83 +149,6 @@ PROPERTY(env_descriptors,
         if ((fd <= 2 && files[fd].is_open) || files[fd].is_ours)
             expect_untouched(fd, &files[fd]);
     }
-}
-
-/* ---- floating point ---------------------------------------------------------------------- */
-
-static void keep_float_state(const char *when)
-{
-    struct arithmetic before = note_arithmetic();
-    use_in_every_way();
-    expect_same_arithmetic(&before, when);
-}
-
-/* An average that is halved at each call comes below the least number there is. */
-static void use_one_function_long(void)
-{
-    enum { COUNT = 1200 };
-    void *blocks[COUNT];
-    for (size_t i = 0; i < COUNT; i++)
-        blocks[i] = must_malloc(100);
-    for (size_t i = 0; i < COUNT; i++)
-        blocks[i] = must_realloc(blocks[i], 120);
-    for (size_t i = 0; i < COUNT; i++)
-        subject_free(blocks[i], 120);
-}
-
-/* NumPy's rounding, and no other, so that it does not take so long. */
-static void keep_float_flags(bool raised, const char *when)
-{
-    if (is_instrumented()) /* valgrind knows no flags */
-        return;
-    set_float_flags(raised);
-    use_in_every_way();
-    use_large_blocks();
-    use_one_function_long();
-    expect_float_flags(raised, when);
-    set_float_flags(false);
-}
-
-PROPERTY(env_float_state,
-    .id     = "env.float-state",
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "rounding mode, traps, the treatment of denormals, the flags of exceptions (but for "
-              "inexact) and the x87 registers that are empty are after each call what they were "
-              "before",
-    .source = "NumPy 1.22 to 2.5: the loops of umath compute between calls of the handler, and "
-              "npy_get_floatstatus reads the flags after them; C17 7.6: a function changes the "
-              "floating-point control modes only where it says so, and clears no flag",
-    .why    = "NumPy's results would depend on how often memory was asked for; a flag that was set "
-              "is a RuntimeWarning about a division that nobody made, and with np.errstate an error",
-    .hint   = "link without -ffast-math, whose start-up code changes the mode; put back what has "
-              "to be changed; compute sizes in integers, or between feholdexcept and fesetenv; "
-              "after MMX comes EMMS",
-    .looks  = "FAIL: the rounding mode to be 0x800 still, rounding upward; 0")
-{
-    static const struct {
-        int mode;
-        const char *when;
-    } modes[] = {{FE_TONEAREST, "rounding to nearest"},
-                 {FE_UPWARD, "rounding upward"},
-                 {FE_DOWNWARD, "rounding downward"},
-                 {FE_TOWARDZERO, "rounding toward zero"}};
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        if (fesetround(modes[i].mode) != 0)
-            continue;
-        keep_float_state(modes[i].when);
-    }
-    fesetround(FE_TONEAREST);
-    keep_float_flags(false, "after calls of all four");
-    keep_float_flags(true, "after calls of all four");
-#ifdef __SSE__
-    if (!is_instrumented()) { /* valgrind knows no such mode */
-        __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
-        keep_float_state("denormals being flushed to zero");
-        __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() & ~0x8040u);
-    }
-#endif
-    if (!is_instrumented() && feenableexcept(FE_DIVBYZERO | FE_INVALID) != -1)
-        keep_float_state("division by zero being trapped");
 }
 
 /* ---- signals ----------------------------------------------------------------------------- */

@@ -2,7 +2,10 @@
  *
  * exhaustion: libc or the kernel refuses what the handler asks of them.
  */
+#include <malloc.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "harness/census.h"
 #include "harness/harness.h"
@@ -149,11 +152,33 @@ static void exercise_small(const char *when)
     blocks_free_all(&blocks);
 }
 
+/* More than a heap has in hand, in blocks that are not mapped by themselves. */
+static void exercise_heap(const char *when)
+{
+    enum { COUNT = 96, SIZE = 40000, MORE = 110000 };
+    struct block at[COUNT];
+    struct blocks blocks = {.at = at, .room = COUNT};
+    for (void *p; blocks.count < COUNT && (p = subject_malloc(SIZE)) != NULL;) {
+        size_t i = blocks_add_large(&blocks, p, SIZE);
+        if (i % 2 == 0 || (p = subject_realloc(at[i].p, MORE)) == NULL)
+            continue;
+        at[i].p = p;
+        at[i].size = MORE;
+        expect_pattern(p, 64, at[i].number, "after realloc from %d to %d", SIZE, MORE);
+        sample_fill(p, MORE, at[i].number);
+    }
+    blocks_expect_disjoint(&blocks);
+    blocks_verify_samples(&blocks, "%s", when);
+    while (blocks.count > 0)
+        blocks_free(&blocks, 0);
+}
+
 static void refuse_none(void *data)
 {
     (void)data;
     for (size_t round = 0; round < 4; round++)
         exercise_small("with no request refused");
+    exercise_heap("with no request refused");
     exercise_large();
 }
 
@@ -192,6 +217,22 @@ static void refuse_advice(void)
     interpose_refuse_advice(false);
 }
 
+/* Something is mapped right behind the heap, as happens where addresses are random.  What libc asks
+ * of brk is refused, and it goes on by mmap: it succeeds with errno set. */
+static void refuse_break(void)
+{
+    malloc_trim(0); /* what it has in hand at its end */
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t end = ((uintptr_t)sbrk(0) + page - 1) / page * page;
+    void *map = mmap((void *)end, page, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    step("the heap of libc cannot grow where it is");
+    if (map == (void *)end || (map == MAP_FAILED && errno == EEXIST))
+        exercise_heap("where the heap of libc cannot grow where it is");
+    if (map != MAP_FAILED)
+        munmap(map, page);
+}
+
 PROPERTY(exhaustion_nth_request,
     .id     = "exhaustion.nth-request",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -202,12 +243,13 @@ PROPERTY(exhaustion_nth_request,
               "where space cannot be allocated",
     .why    = "NumPy turns NULL into MemoryError and goes on; a handler that crashes there takes "
               "the whole program down",
-    .hint   = "check what malloc, mmap and their kin return before using it, undo what was done "
-              "so far, and unlock",
+    .hint   = "check what malloc, mmap and their kin return before using it, and not errno, which "
+              "libc sets on its way to a block as well; undo what was done so far, and unlock",
     .looks  = "CRASH: SIGSEGV at address 0, inside malloc(1)")
 {
     begin();
     control_run(refuse_none, NULL, "where nothing is refused");
+    refuse_break(); /* first, while the heap has little in hand */
     refuse_each(false, false);
     refuse_each(false, true);
     refuse_each(true, false);

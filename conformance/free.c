@@ -60,15 +60,21 @@ PROPERTY(free_null,
     free_nulls(true);
 }
 
-/* free(NULL, size) before blocks of that size are made, or those blocks alone. */
+/* free(NULL, size) before blocks of that size are made, beside others, or those blocks alone. */
 static void free_sized_nulls(bool nulls)
 {
+    struct blocks company = {0};
+    blocks_add_neighbours(&company, 16);
     static const size_t large[] = {5000,        65536,   1 << 20, (size_t)1 << 31, (size_t)1 << 40,
                                    PTRDIFF_MAX, SIZE_MAX};
     for (size_t size = 1; size <= 4096; size += stride(53)) {
+        unsigned char *newest = must_malloc(size);
+        pattern_fill(newest, size, size);
         for (size_t i = 0; nulls && i <= size % 3; i++)
             subject_free(NULL, size);
         expect_two_blocks(size, text("after free(NULL, %zu)", size));
+        expect_pattern(newest, size, size, "after free(NULL, %zu) and others came and went", size);
+        subject_free(newest, size);
         if (size % 8 != 0)
             continue;
         if (nulls)
@@ -82,6 +88,8 @@ static void free_sized_nulls(bool nulls)
             subject_free(NULL, large[i]);
         expect_two_blocks(MIN(large[i], 65536), text("after free(NULL, %zu)", large[i]));
     }
+    blocks_verify(&company, "after free(NULL, n) of many sizes");
+    blocks_free_all(&company);
 }
 
 static void free_no_sized_nulls(void *unused)

@@ -2,10 +2,9 @@
  *
  * free: what it leaves as it was, errno and a pending exception.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "harness/harness.h"
+#include "python/api.h"
+#include "python/python.h"
 
 static void free_with_errno(void *p, size_t size, const char *what)
 {
@@ -50,40 +49,68 @@ PROPERTY(free_keeps_errno,
     free(blocks.at);
 }
 
-/* Frees with `exception` pending, and takes it back: the same object, and nothing else. */
-static void free_with_exception(PyObject *exception, void *p, size_t size, const char *what)
+/* An exception as code in Python raises it, with a traceback. */
+struct raised {
+    PyObject *type, *value, *traceback;
+};
+
+static struct raised raise_exception(void)
+{
+    struct raised raised = {NULL, NULL, NULL};
+    PyObject *names = PyDict_New();
+    if (names == NULL || PyDict_SetItemString(names, "__builtins__", PyEval_GetBuiltins()) != 0 ||
+        PyRun_String("raise ValueError('pending')", Py_file_input, names, names) != NULL)
+        harness_broke("ValueError: %s", python_error());
+    Py_DECREF(names);
+    PyErr_Fetch(&raised.type, &raised.value, &raised.traceback);
+    PyErr_NormalizeException(&raised.type, &raised.value, &raised.traceback);
+    if (raised.type != PyExc_ValueError || raised.traceback == NULL)
+        harness_broke("an exception that Python raised has no traceback");
+    return raised;
+}
+
+/* Frees with it pending, and takes it back: the same objects, and nothing else. */
+static void free_with_exception(const struct raised *raised, void *p, size_t size, const char *what)
 {
     PyObject *type, *value, *traceback;
-    PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_INCREF(raised->type);
+    Py_INCREF(raised->value);
+    Py_INCREF(raised->traceback);
+    PyErr_Restore(raised->type, raised->value, raised->traceback);
     subject_free(p, size);
     PyErr_Fetch(&type, &value, &traceback);
     expect(type != NULL,
            text("the ValueError that was pending to be pending still, after free of %s", what),
            "no exception is");
-    expect(type == (PyObject *)Py_TYPE(exception) && value == exception,
+    expect(type == raised->type && value == raised->value,
            text("the ValueError that was pending to be pending still, after free of %s", what),
-           "another %s is", ((PyTypeObject *)type)->tp_name);
+           "another %s is", python_type_name(type));
+    expect(traceback == raised->traceback,
+           text("the traceback of the ValueError that was pending to be as it was, after free of "
+                "%s",
+                what),
+           "%s", traceback == NULL ? "it has none" : "it has another");
     Py_DECREF(type);
     Py_DECREF(value);
-    Py_XDECREF(traceback);
+    Py_DECREF(traceback);
 }
 
 /* Nothing of it is touched, and it may be refused. */
-static void free_large_with_exception(PyObject *exception, size_t size)
+static void free_large_with_exception(const struct raised *raised, size_t size)
 {
     void *p = lacking_memory(size) == NULL ? subject_malloc(size) : NULL;
     if (p != NULL)
-        free_with_exception(exception, p, size, text("a block of %zu bytes by malloc", size));
+        free_with_exception(raised, p, size, text("a block of %zu bytes by malloc", size));
     p = p != NULL ? subject_realloc(NULL, size) : NULL;
     if (p != NULL)
-        free_with_exception(exception, p, 1, text("a block of %zu bytes by realloc as 1", size));
+        free_with_exception(raised, p, 1, text("a block of %zu bytes by realloc as 1", size));
 }
 
 PROPERTY(free_keeps_pending_exception,
     .id     = "free.keeps-pending-exception",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a Python exception that is pending when free is called is pending afterwards, "
-              "unchanged",
+              "unchanged, with the traceback that it had",
     .source = "NumPy 1.22 to 2.5: ctors.c PyArray_FromIter, textreading/rows.c and the ufunc "
               "loops drop the array they were filling while the error is set",
     .why    = "the error would be lost, or replaced by one that has nothing to do with it",
@@ -95,23 +122,22 @@ PROPERTY(free_keeps_pending_exception,
 {
     static const size_t sizes[] = {1, 24, 80, 4096, 70000, 300000, 1 << 20};
     static const size_t large[] = {(4 << 20) + 8, 33 << 20, 64 << 20};
-    PyObject *exception = PyObject_CallFunction(PyExc_ValueError, "s", "pending");
-    if (exception == NULL)
-        harness_broke("ValueError: %s", python_error());
-    free_with_exception(exception, NULL, 0, "NULL");
-    free_with_exception(exception, NULL, 40, "NULL with size 40");
+    struct raised raised = raise_exception();
+    free_with_exception(&raised, NULL, 0, "NULL");
+    free_with_exception(&raised, NULL, 40, "NULL with size 40");
     for (size_t i = 0; i < sizeof large / sizeof *large; i++)
-        free_large_with_exception(exception, large[i]);
+        free_large_with_exception(&raised, large[i]);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i];
-        free_with_exception(exception, must_malloc(size), size,
+        free_with_exception(&raised, must_malloc(size), size,
                             text("a block of %zu bytes by malloc", size));
-        free_with_exception(exception, must_calloc(size, 1), size,
+        free_with_exception(&raised, must_calloc(size, 1), size,
                             text("a block of %zu bytes by calloc", size));
-        free_with_exception(exception, must_realloc(must_malloc(1), size), size,
+        free_with_exception(&raised, must_realloc(must_malloc(1), size), size,
                             text("a block of %zu bytes by realloc", size));
-        free_with_exception(exception, must_malloc(size), 1,
-                            text("a block of %zu bytes as 1", size));
+        free_with_exception(&raised, must_malloc(size), 1, text("a block of %zu bytes as 1", size));
     }
-    Py_DECREF(exception);
+    Py_DECREF(raised.type);
+    Py_DECREF(raised.value);
+    Py_DECREF(raised.traceback);
 }

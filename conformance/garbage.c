@@ -2,13 +2,12 @@
  *
  * numpy: arrays that end in the midst of a call, because Python collects garbage there.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include <signal.h>
 
 #include "harness/harness.h"
 #include "harness/install.h"
+#include "python/api.h"
+#include "python/python.h"
 
 static const char *volatile under_way = "";
 

@@ -6,8 +6,9 @@
 #include "huge.h"
 
 #include "harness/harness.h"
+#include "harness/process.h"
 
-static const size_t MIB = 1 << 20, GIB = 1 << 30;
+static const size_t KIB = 1 << 10, MIB = 1 << 20, GIB = 1 << 30;
 
 /* NULL, or why blocks that are not touched take memory all the same. */
 static const char *why_not(void)
@@ -15,6 +16,45 @@ static const char *why_not(void)
     if (is_instrumented())
         return "the checker keeps track of each byte";
     return subject_fills_blocks() ? "it takes its time over blocks that nobody writes to" : NULL;
+}
+
+/* ---- in little memory ------------------------------------------------------------------------ */
+
+struct in_little {
+    void (*body)(const struct maker *maker);
+    const struct maker *maker;
+};
+
+static void do_in_little(void *data)
+{
+    const struct in_little *in_little = data;
+    in_little->body(in_little->maker);
+}
+
+/* In a child that is ended where the handler comes to zero, copy or fill gigabytes, as it may: one
+ * that does so to all of a block has not cut its size. */
+static void in_little_memory(void (*body)(const struct maker *maker), const struct maker *maker)
+{
+    struct in_little in_little = {body, maker};
+    if (!is_instrumented() && lacking_memory(256 * MIB) == NULL)
+        in_child_within(hang_limit() / 4, 24 * MIB, do_in_little, &in_little);
+}
+
+static void align_huge(const struct maker *maker)
+{
+    const size_t sizes[] = {600 * MIB + 1, GIB + 8 * KIB, 2 * GIB + 100, 4 * GIB + 64 * KIB};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *p = maker->ask(sizes[i]);
+        if (p == NULL)
+            continue;
+        expect_aligned(p, sizes[i], "%s", maker->call(sizes[i]));
+        subject_free(p, sizes[i]);
+    }
+}
+
+void check_huge_alignment(const struct maker *maker)
+{
+    in_little_memory(align_huge, maker);
 }
 
 /* ---- live at once ---------------------------------------------------------------------------- */
@@ -123,18 +163,60 @@ static bool reuse(const struct maker *by_calloc, size_t size)
     return p != NULL && !fills;
 }
 
+/* Of which a length of 32 bits has little left. */
+static void reuse_little(const struct maker *by_calloc)
+{
+    reuse(by_calloc, 4 * GIB + 64 * KIB);
+}
+
 void check_huge_zero_when_reused(const struct maker *by_calloc)
 {
     const size_t sizes[] = {160 * MIB, 2 * GIB + 200 * MIB, 4 * GIB + 300 * MIB};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    size_t i = 0;
     if (why_not() != NULL)
         return;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        if (lacking_memory(sizes[i]) != NULL || !reuse(by_calloc, sizes[i]))
-            return;
-    }
+    while (i < SIZES && lacking_memory(sizes[i]) == NULL && reuse(by_calloc, sizes[i]))
+        i++;
+    if (i < SIZES)
+        in_little_memory(reuse_little, by_calloc);
 }
 
 /* ---- realloc --------------------------------------------------------------------------------- */
+
+/* From a size of which 32 bits are next to nothing, and from more to a little less than that. */
+static void resize_beyond_32_bits(const struct maker *unused)
+{
+    const size_t sizes[] = {4 * GIB + 512 * MIB, 4 * GIB + 80};
+    size_t size = 4 * GIB + 100;
+    unsigned char *p = subject_malloc(size), *q = p;
+    (void)unused;
+    for (size_t i = 0; q != NULL && i < sizeof sizes / sizeof *sizes; i++) {
+        size_t kept = MIN(size, sizes[i]);
+        for (size_t j = 0; j < PLACES; j++)
+            pattern_fill_range(p, place(kept, j), place(kept, j) + END, i);
+        step("resizing %zu bytes to %zu, and looking at them", size, sizes[i]);
+        q = subject_realloc(p, sizes[i]);
+        if (q == NULL)
+            break;
+        for (size_t j = 0; j < PLACES; j++) {
+            size_t end = place(kept, j) + END;
+            size_t at = pattern_mismatch_range(q, place(kept, j), end, i);
+            if (at != end)
+                pattern_fail_at(__LINE__, q, at, kept, i,
+                                text("after realloc from %zu to %zu", size, sizes[i]));
+        }
+        p = q;
+        size = sizes[i];
+    }
+    subject_free(p, p != NULL ? size : 0);
+}
+
+void check_huge_realloc(void)
+{
+    if (why_not() == NULL)
+        in_little_memory(resize_beyond_32_bits, NULL);
+}
 
 enum { CYCLES = 80 };
 

@@ -10,4 +10,10 @@
 /* Fails where such a block of calloc's has what was written into one that was freed. */
 void check_huge_zero_when_reused(const struct maker *by_calloc);
 
+/* Fails where such a block of the maker's is aligned to less than a small one is. */
+void check_huge_alignment(const struct maker *maker);
+
+/* Fails where realloc loses what was in a block of 4 GiB and a little more. */
+void check_huge_realloc(void);
+
 #endif

@@ -82,6 +82,7 @@ void check_large_extent(void)
 {
     size_t most = largest_to_try();
     uint64_t begun = clock_now();
+    forgo_huge_pages();
     for (size_t i = 0; i < SIZES && sizes[i] <= most; i += pace(begun)) {
         unsigned char *p = subject_malloc(sizes[i]);
         if (p == NULL)
@@ -102,6 +103,7 @@ void check_large_disjoint(const struct maker *maker, size_t turns)
     size_t most = largest_to_try();
     struct blocks blocks = {0};
     uint64_t begun = clock_now();
+    forgo_huge_pages();
     for (size_t turn = 0; turn < turns; turn += pace(begun)) {
         size_t size = wanted[turn % (sizeof wanted / sizeof *wanted)];
         while (blocks.count > 0 && blocks.bytes + size > most)
@@ -152,6 +154,7 @@ void check_large_zero_when_reused(const struct maker *by_calloc)
 {
     static const size_t wanted[] = {MIB + 1, 2 * MIB + 24, 5 * MIB + 1, 17 * MIB, 33 * MIB + 4097};
     size_t most = largest_to_try();
+    forgo_huge_pages();
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted && wanted[i] <= most; i++) {
         size_t size = wanted[i];
         free_dirty(subject_malloc(size), size);
@@ -202,10 +205,88 @@ void check_large_realloc(void)
 {
     size_t most = largest_to_try();
     uint64_t begun = clock_now();
+    forgo_huge_pages();
     resize_large(300000, MIN(sizes[0], most));
     for (size_t i = 0; i + 1 < SIZES && sizes[i + 1] <= most; i += pace(begun)) {
         resize_large(sizes[i], sizes[i + 1]);
         resize_large(sizes[i + 1], sizes[i]);
+    }
+}
+
+/* The ends of what is kept of a block that shrinks, where what was behind it may be given back a
+ * page or more too early; the block's other pages are not touched. */
+static bool keeps_ends(size_t old, size_t new)
+{
+    enum { END = 128, ONE = 1 };
+    const size_t places[] = {0, new / 2, new - 64 * KIB, new - 5000, new - END};
+    enum { PLACES = sizeof places / sizeof *places };
+    unsigned char *p = subject_malloc(old), *q = NULL;
+    for (size_t i = 0; p != NULL && i < PLACES; i++)
+        pattern_fill_range(p, places[i], places[i] + END, ONE);
+    if (p != NULL)
+        q = subject_realloc(p, new);
+    for (size_t i = 0; q != NULL && i < PLACES; i++) {
+        size_t at = pattern_mismatch_range(q, places[i], places[i] + END, ONE);
+        if (at != places[i] + END)
+            pattern_fail_at(__LINE__, q, at, new, ONE,
+                            text("after realloc from %zu to %zu", old, new));
+    }
+    if (p != NULL)
+        subject_free(q != NULL ? q : p, q != NULL ? new : old);
+    return q != NULL;
+}
+
+void check_large_shrink(void)
+{
+    static const size_t pairs[][2] = {{3 * MIB, MIB + 100},
+                                      {24 * MIB, 9 * MIB + 100},
+                                      {40 * MIB + 5, 20 * MIB + 4000},
+                                      {64 * MIB, 40 * MIB + 100}};
+    size_t most = largest_to_try();
+    uint64_t begun = clock_now();
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && pairs[i][0] <= most; i += pace(begun)) {
+        if (!keeps_ends(pairs[i][0], pairs[i][1]))
+            return;
+    }
+}
+
+/* Others take what a block lost when it shrank, and then it grows to what it was. */
+static void grow_back(size_t size, size_t less, size_t others)
+{
+    enum { COUNT = 3 };
+    struct block at[COUNT];
+    struct blocks blocks = {.at = at, .room = COUNT};
+    unsigned char *p = subject_malloc(size), *q = p != NULL ? subject_realloc(p, less) : NULL;
+    if (q == NULL) {
+        subject_free(p, p != NULL ? size : 0);
+        return;
+    }
+    blocks_add_unwritten(&blocks, q, less);
+    for (void *other; blocks.count < COUNT && (other = subject_malloc(others)) != NULL;)
+        blocks_add_large(&blocks, other, others);
+    if ((q = subject_realloc(at[0].p, size)) != NULL) {
+        at[0].p = q;
+        at[0].size = size;
+        blocks_expect_disjoint(&blocks);
+        sample_fill(q, size, at[0].number);
+        blocks_verify_samples(&blocks, "after a block of %zu bytes shrank to %zu and grew again",
+                              size, less);
+    }
+    while (blocks.count > 0)
+        blocks_free(&blocks, 0);
+}
+
+void check_large_growth_back(void)
+{
+    static const size_t turns[][3] = {{8 * MIB, 3 * MIB, MIB},
+                                      {5 * MIB, 2 * MIB + 5000, 600 * KIB},
+                                      {3 * MIB, 300 * KIB, 2 * MIB},
+                                      {600 * KIB, 200 * KIB, 100 * KIB},
+                                      {60 * KIB, 20 * KIB, 9000}};
+    size_t most = largest_to_try();
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        if (2 * turns[i][0] <= most)
+            grow_back(turns[i][0], turns[i][1], turns[i][2]);
     }
 }
 
@@ -294,6 +375,26 @@ static bool chain_to(struct chain *chain, size_t size)
     sample_fill(p, size, chain->number);
     *chain = (struct chain){p, size, chain->number};
     return true;
+}
+
+/* Twice in a row, of which the first may leave a wrong length behind. */
+static void grow_by_tenths(size_t size, size_t tenths)
+{
+    size_t more = size / 10 * tenths, most = more + more / 2;
+    struct chain chain = chain_begin(size, tenths);
+    if (most <= largest_to_try() && chain_to(&chain, more))
+        chain_to(&chain, most);
+    subject_free(chain.p, chain.size);
+}
+
+void check_large_ratios(void)
+{
+    static const size_t tenths[] = {22, 33, 45, 53, 68, 85, 120};
+    for (size_t i = 0; i < sizeof tenths / sizeof *tenths; i++) {
+        grow_by_tenths(140000, tenths[i]);
+        if (i % 2 == 1 && tenths[i] < 60)
+            grow_by_tenths(MIB, tenths[i]);
+    }
 }
 
 void check_large_chain(void)

@@ -23,6 +23,11 @@ void check_large_zero_when_reused(const struct maker *by_calloc);
 /* Fails where realloc does not keep the contents of large blocks, in one step or in many. */
 void check_large_realloc(void);
 void check_large_chain(void);
+void check_large_ratios(void);
+void check_large_shrink(void);
+
+/* Fails where a large block that grows to what it was before it shrank takes what others have. */
+void check_large_growth_back(void);
 
 /* Fails where what was kept of a large block that shrank is lost when memory is scarce. */
 void check_large_pressure(void);

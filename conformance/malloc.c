@@ -7,6 +7,7 @@
 #include "harness/harness.h"
 #include "large.h"
 #include "page_edges.h"
+#include "slabs.h"
 
 GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.");
 
@@ -177,6 +178,23 @@ static void claimed_everywhere(void *unused)
     }
 }
 
+/* One in many may come from elsewhere.  They are not written to. */
+static void claimed_in_a_row(void)
+{
+    enum { COUNT = 1100, LITTLE = 20000 };
+    static const size_t sizes[] = {40, 3000, 30000, 200000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t count = is_instrumented() ? 10 : COUNT;
+        if (sizes[i] > LITTLE && subject_fills_blocks())
+            return;
+        for (size_t n = 0; n < count && !time_is_up(); n++) {
+            void *p = must_malloc(sizes[i]);
+            as_claimed(p, text("block %zu in a row of %zu bytes", n + 1, sizes[i]));
+            subject_free(p, sizes[i]);
+        }
+    }
+}
+
 PROPERTY(malloc_claimed_alignment,
     .id     = "malloc.claimed-alignment",
     .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
@@ -194,15 +212,16 @@ PROPERTY(malloc_claimed_alignment,
     if (claimed == 0)
         skip("it makes no such claim");
     claimed_everywhere(NULL);
+    claimed_in_a_row();
     in_threads(1, claimed_everywhere, NULL, 0);
 }
 
 PROPERTY(malloc_disjoint,
     .id     = "malloc.disjoint",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "no two live blocks share a byte, also where there are more than 65536, where blocks "
-              "are recycled on two threads, where they are of many mebibytes, and where one alone "
-              "is left and others come",
+    .clause = "no two live blocks share a byte, also where there are more than 65536, where they "
+              "fill more than a slab or a run of pages, where blocks are recycled on two threads, "
+              "where they are of many mebibytes, and where one alone is left and others come",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
     .why    = "two arrays would share memory, and writing one would change the other",
     .hint   = "look at the width of indices and counters, at what a free list says of a block's "
@@ -210,6 +229,8 @@ PROPERTY(malloc_disjoint,
     .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
 {
     enum { LARGE = 36 };
+    check_slabs_disjoint();
+    check_page_runs_disjoint();
     check_disjoint(&by_malloc, LARGE);
 }
 

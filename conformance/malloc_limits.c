@@ -23,7 +23,8 @@ PROPERTY(malloc_too_large,
               "on) gives NULL and changes nothing, also right after a small block was freed",
     .source = "C17 7.22.3.4 paragraph 3; 6.5.6 paragraph 9, as PTRDIFF_MAX bounds an object",
     .why    = "a size that wraps becomes a small block, and NumPy writes past it",
-    .hint   = "check that size plus header plus rounding does not wrap before anything else",
+    .hint   = "check that size plus header, rounding and room to grow does not wrap before anything "
+              "else",
     .looks  = "malloc(SIZE_MAX - 15) to return NULL: 0x55d0c8")
 {
     static const size_t beyond[] = {1, 2, 16, 17, 4096, 4097, (size_t)1 << 32, (size_t)1 << 62};
@@ -42,6 +43,10 @@ PROPERTY(malloc_too_large,
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
         subject_free(must_malloc(100), 100);
         expect_refused(PTRDIFF_MAX + beyond[i], text("PTRDIFF_MAX + %zu", beyond[i]));
+    }
+    for_each_wrapping_size (size) {
+        subject_free(must_malloc(100), 100);
+        expect_refused(size, text("%zu", size));
     }
     absurd_end();
     blocks_verify(&company, "after sizes that no block can have");

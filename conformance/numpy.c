@@ -2,11 +2,10 @@
  *
  * numpy: real arrays on the handler.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "harness/harness.h"
 #include "harness/install.h"
+#include "python/api.h"
+#include "python/python.h"
 #include "shims/recorder.h"
 
 GROUP(numpy, 10, "Real arrays on the handler, through NumPy.");

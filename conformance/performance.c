@@ -2,13 +2,12 @@
  *
  * performance: what arrays lose in speed when a handler takes the place of NumPy's default one.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include <stdio.h>
 #include <sys/prctl.h>
 
 #include "harness/harness.h"
+#include "python/api.h"
+#include "python/python.h"
 
 GROUP(performance, 17,
       "Speed that NumPy's default handler gives arrays, and another one can lose.");

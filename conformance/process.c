@@ -2,9 +2,6 @@
  *
  * process: forked children, and the interpreter's end.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,6 +11,8 @@
 #include "harness/harness.h"
 #include "harness/install.h"
 #include "harness/perturb.h"
+#include "python/api.h"
+#include "python/python.h"
 #include "shims/recorder.h"
 
 GROUP(process, 7, "Forked children, and the end of the interpreter.");

@@ -99,6 +99,7 @@ PROPERTY(realloc_keeps_contents,
     }
     check_edges_realloc();
     check_large_realloc();
+    check_large_shrink();
     check_large_pressure();
 }
 
@@ -200,6 +201,7 @@ PROPERTY(realloc_keeps_contents_again,
     grow_as_numpy_does(is_instrumented() ? 100000 : 400000);
     wander(is_instrumented() ? 100 : 1000);
     check_large_chain();
+    check_large_ratios();
 }
 
 /* ---- room -------------------------------------------------------------------------------- */
@@ -242,6 +244,7 @@ PROPERTY(realloc_grown_part_usable,
     }
     check_edges_growth();
     check_page_edges_growth();
+    check_large_growth_back();
 }
 
 PROPERTY(realloc_same_size,
@@ -259,6 +262,8 @@ PROPERTY(realloc_same_size,
             continue;
         unsigned char *p = resized(filled(size, size), size, size, size);
         unsigned char *other = filled(size, size + 1);
+        expect(other != p, text("two live blocks of %zu bytes to be at two addresses", size),
+               "%p for both", (void *)p);
         p = must_realloc(p, size);
         expect_pattern(p, size, size, "after realloc to the same size, twice, and malloc(%zu)",
                        size);

@@ -3,6 +3,7 @@
  * realloc where memory ends: what it refuses, and blocks of gigabytes, which it may.
  */
 #include "harness/harness.h"
+#include "huge.h"
 #include "resizing.h"
 
 /* A pattern for each block under test. */
@@ -24,17 +25,8 @@ static void expect_refused(unsigned char *p, size_t size, size_t absurd)
         p[size - 1], ends[1]);
 }
 
-/* From which on a half, a quarter and so on of room to grow make it small. */
-static void expect_wrapping_refused(unsigned char *p, size_t size)
-{
-    for (size_t part = 2; part <= 16; part *= 2) {
-        for (size_t k = 0; k <= 64; k++)
-            expect_refused(p, size, SIZE_MAX / (part + 1) * part + part + k * k);
-    }
-}
-
-/* Every size that a header of up to 8 KiB could make small, those round PTRDIFF_MAX, and more than
- * there are addresses. */
+/* Every size that a header of up to 8 KiB or room to grow could make small, those round
+ * PTRDIFF_MAX, and more than there are addresses. */
 static void expect_absurd_refused(unsigned char *p, size_t size)
 {
     absurd_begin();
@@ -44,7 +36,8 @@ static void expect_absurd_refused(unsigned char *p, size_t size)
         expect_refused(p, size, (size_t)PTRDIFF_MAX + 64 - k);
     for (unsigned shift = 50; shift < 64; shift++)
         expect_refused(p, size, (size_t)1 << shift);
-    expect_wrapping_refused(p, size);
+    for_each_wrapping_size (absurd)
+        expect_refused(p, size, absurd);
     absurd_end();
     expect_pattern(p, size, ONE, "after realloc of %zu bytes was refused", size);
 }
@@ -228,8 +221,8 @@ static void shrink_from(size_t size)
 PROPERTY(realloc_past_2gib,
     .id     = "realloc.past-2gib",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "realloc to more than 2 or 4 GiB returns NULL, or a block with a last byte and the "
-              "old first ones",
+    .clause = "realloc to more than 2 or 4 GiB, or from there, returns NULL, or a block with a "
+              "last byte and the old ones",
     .source = "C17 7.22.3.5; NEP 49: new_size is a size_t",
     .why    = "an array of a few gigabytes is nothing unusual, and resize reaches every size",
     .hint   = "keep sizes in size_t from end to end: parameters, headers, tables",
@@ -246,4 +239,5 @@ PROPERTY(realloc_past_2gib,
         shrink_from(sizes[1]);
     else
         absurd_end();
+    check_huge_realloc();
 }

@@ -2,9 +2,6 @@
  *
  * realloc without the GIL, and on other threads than the one that made the block.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -12,6 +9,8 @@
 #include "harness/harness.h"
 #include "harness/install.h"
 #include "harness/perturb.h"
+#include "python/api.h"
+#include "python/python.h"
 
 /* Two threads parse texts, one is busy with arrays of its own, each with the subject installed. */
 enum { PARSERS = 2, WORKERS = PARSERS + 1, PARSES = 5, NUMBERS = 12500 };
@@ -80,8 +79,7 @@ static void resize_arrays(struct worker *self)
         resize_array(array, large);
         resize_array(array, small);
         Py_DECREF(array);
-        Py_BEGIN_ALLOW_THREADS /* whoever has parsed its text wants to go on */
-            Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(PyEval_SaveThread()); /* whoever has parsed its text wants to go on */
     }
 }
 
@@ -90,8 +88,10 @@ static void work_with_numpy(void *data)
     struct worker *worker = data;
     PyGILState_STATE state = PyGILState_Ensure();
     install_handler(subject_traced()); /* the choice of a handler is each thread's own */
-    Py_BEGIN_ALLOW_THREADS pthread_barrier_wait(&all_ready);
-    Py_END_ALLOW_THREADS perturb_begin(worker->number);
+    PyThreadState *released = PyEval_SaveThread();
+    pthread_barrier_wait(&all_ready);
+    PyEval_RestoreThread(released);
+    perturb_begin(worker->number);
     worker->work(worker);
     perturb_end();
     PyGILState_Release(state);

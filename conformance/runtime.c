@@ -4,14 +4,13 @@
  * the other groups step round; what breaks here says nothing about the handler, which is not even
  * loaded.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "harness/harness.h"
 #include "harness/interpose.h"
+#include "python/api.h"
+#include "python/python.h"
 
 GROUP(runtime, 16, "NumPy's own side of the contract, whatever the handler.");
 
@@ -321,7 +320,7 @@ static void expect_still_there(PyArrayObject *array)
     if (last.freed == NULL && PyArray_DATA(array) == last.given)
         return; /* resized, and perhaps not traced */
     if (is_dead || PyArray_DATA(array) == last.freed) {
-        PyArray_CLEARFLAGS(array, NPY_ARRAY_OWNDATA); /* lest it is freed again */
+        array_fields(array)->flags &= ~NPY_ARRAY_OWNDATA; /* lest it is freed again */
         found("an array that was to be resized, when tracemalloc has no memory, to have a block",
               "its block is gone, and it still points there");
     }

@@ -6,7 +6,7 @@
 # was built against NumPy 2 runs on 1.22 as well.  Headers older than 1.25 do not
 # know NPY_TARGET_VERSION and pass over it.
 #
-# Needs what NEP49_PYTHON_EMBED found.  Sets NUMPY_CPPFLAGS.
+# Needs what NEP49_PYTHON_EMBED found.  Sets NUMPY_CPPFLAGS, for embed_demo and a unit test.
 
 AC_DEFUN([NEP49_NUMPY],
 [AC_REQUIRE([NEP49_PYTHON_EMBED])

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# NEP49_PYTHON_EMBED - which Python is to be embedded?
+# NEP49_PYTHON_EMBED - which Python are the tests for, and can embed_demo be linked with it?
 #
-# PYTHON=, where it is given, decides: it has to be fit or configure stops.
-# Otherwise each Python that a machine may have is tried in turn, and the first
-# that is fit is taken.  Fit means: not too old, a NumPy that has handlers, with
-# its C headers, and a shared libpython with which a small program starts this
-# very interpreter and imports that NumPy.
+# conform itself is built for any Python and needs none.  PYTHON=, where it is given, decides;
+# otherwise each Python that a machine may have is tried in turn, and the first that is fit is
+# taken.  Fit means: not too old, a NumPy that has handlers, with its C headers, and a shared
+# libpython with which a small program starts this very interpreter and imports that NumPy.  Where
+# none is, embed_demo and the tests that are compiled against headers are left out.
 #
-# Sets PYTHON (absolute, but a virtual environment's link is left as it is:
-# Python knows the environment by it), PYTHON_VERSION, PYTHON_CPPFLAGS,
-# PYTHON_LIBS, NUMPY_VERSION and NUMPY_INCLUDE, defines DEFAULT_PYTHON, and leaves
-# in nep49_passed_over, for the summary, which were unfit and why.
+# Sets PYTHON (absolute, but a virtual environment's link is left as it is: Python knows the
+# environment by it), PYTHON_VERSION, PYTHON_CPPFLAGS, PYTHON_LIBS, NUMPY_VERSION and
+# NUMPY_INCLUDE, nep49_embeds, and leaves in nep49_passed_over, for the summary, which were unfit
+# and why.
 
 AC_DEFUN([NEP49_PYTHON_EMBED],
 [AC_REQUIRE([AC_PROG_CC])
 AC_REQUIRE([AC_PROG_SED])
-AC_ARG_VAR([PYTHON], [the Python to embed; one of a virtual environment will do])
+AC_ARG_VAR([PYTHON], [the Python of the tests and of embed_demo; one of a virtual environment will do])
 nep49_asked_for=$PYTHON
 nep49_candidates=$PYTHON
 AS_IF([test -z "$PYTHON"],
@@ -42,17 +42,19 @@ for nep49_candidate in $nep49_candidates; do
                 passed over $nep49_candidate: $nep49_unfit"])
 done
 
-AC_MSG_CHECKING([which Python to embed])
+AC_MSG_CHECKING([which Python to test with])
 AS_IF([test -n "$PYTHON"],
-  [AS_IF([test -n "$nep49_asked_for"], [nep49_why="as PYTHON= says"],
+  [nep49_embeds=yes
+  AS_IF([test -n "$nep49_asked_for"], [nep49_why="as PYTHON= says"],
     [nep49_why="the first that is fit"])
   AC_MSG_RESULT([$PYTHON ($nep49_python_version, NumPy $nep49_python_numpy): $nep49_why])],
-  [AC_MSG_RESULT([none])
-  AS_IF([test -n "$nep49_asked_for"],
-    [AS_IF([test "$nep49_python_lack" = absent],
-      [AC_MSG_ERROR([PYTHON=$nep49_asked_for: there is no such program; give the path of a Python])])
-    AC_MSG_ERROR([PYTHON=$nep49_asked_for cannot be embedded: $nep49_python_lack; mend that, or leave PYTHON= out to have one looked for])])
-  AC_MSG_ERROR([no Python with NumPy 1.22 or later and a shared libpython; run ./bootstrap, or install one (Debian: python3-dev python3-numpy, Fedora: python3-devel python3-numpy), or name one by PYTHON=])])
+  [AS_IF([test -n "$nep49_asked_for" && test "$nep49_python_lack" = absent],
+    [AC_MSG_ERROR([PYTHON=$nep49_asked_for: there is no such program; give the path of a Python])])
+  nep49_embeds=no
+  nep49_why="which embed_demo cannot be linked with"
+  _NEP49_PYTHON_PROBE([${nep49_asked_for:-python3}])
+  PYTHON=${nep49_python_executable:-python3}
+  AC_MSG_RESULT([$PYTHON, $nep49_why])])
 
 PYTHON_VERSION=$nep49_python_version
 NUMPY_VERSION=$nep49_python_numpy
@@ -62,13 +64,7 @@ AC_SUBST([PYTHON_CPPFLAGS])
 AC_SUBST([PYTHON_LIBS])
 AC_SUBST([NUMPY_VERSION])
 AC_SUBST([NUMPY_INCLUDE])
-AC_DEFINE_UNQUOTED([DEFAULT_PYTHON], ["$PYTHON"],
-  [The interpreter to embed unless --python names another.])
-AC_DEFINE_UNQUOTED([PYTHON_SERIES],
-  ["`AS_ECHO(["$PYTHON_VERSION"]) | $SED 's/^\(@<:@0-9@:>@*\.@<:@0-9@:>@*\).*/\1/'`"],
-  [Major and minor version of the libpython that is linked.])
-AC_DEFINE_UNQUOTED([NUMPY_HEADERS_VERSION], ["$NUMPY_VERSION"],
-  [The NumPy whose headers are compiled against.])
+AM_CONDITIONAL([EMBEDS], [test $nep49_embeds = yes])
 ])
 
 # _NEP49_PYTHON_PROBE(CANDIDATE): set nep49_python_* to what m4/python_probe.py says of it.

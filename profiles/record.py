@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes the caller profiles again: routes.py recorded on several versions of NumPy.
 
-    profiles/record.py --source FOLDER [--work FOLDER] [--only VERSION]... [PYTHON]...
+    profiles/record.py [--work FOLDER] [--only VERSION]... CONFORM [PYTHON]...
 
 `make profiles` calls it.  For each version it makes a virtual environment from the newest of the
-interpreters that has a wheel of it on PyPI, builds conform against that in a folder of its own, and
-records twice: two traces that differ are an error.  The interpreters are those that are named, or
-else every python3.N on PATH and under pyenv that has a shared library to embed.  FOLDER of --source
-is a source tree that nothing was built in, as `make distdir` leaves it.
+interpreters that has a wheel of it on PyPI, and has CONFORM, the program, record there twice: two
+traces that differ are an error.  The interpreters are those that are named, or else every python3.N
+on PATH and under pyenv that has a shared library to embed.
 
-Nothing but the traces is left in the source tree; with --work the environments and builds are kept
-there and used again.
+Nothing but the traces is left in the source tree; with --work the environments are kept there and
+used again.
 """
 
 import argparse
@@ -97,37 +96,23 @@ def environment(version, pythons, work):
                   % (version, " ".join(pythons) or "none", why))
 
 
-def build(version, python, source, work):
-    """The conform that embeds this interpreter."""
-    folder = os.path.join(work, "build-" + version)
-    os.makedirs(folder, exist_ok=True)
-    clean = {name: value for name, value in os.environ.items()
-             if name not in ("MAKEFLAGS", "MAKELEVEL")}
-    if not os.path.exists(os.path.join(folder, "Makefile")):
-        output_of([os.path.join(source, "configure"), "-q", "PYTHON=" + python, "CFLAGS=-O1",
-                   "--disable-valgrind"], cwd=folder, env=clean)
-    output_of(["make", "-j2", "conform", "handlers/%s.la" % HANDLER], cwd=folder, env=clean)
-    return os.path.join(folder, "conform")
-
-
-def record(conform, trace):
+def record(conform, python, trace):
     env = {name: value for name, value in os.environ.items()
            if not name.startswith(("NEP49_", "NPY_", "NUMPY_", "PYTHON"))}
-    output_of([conform, "--handler", HANDLER, "--quiet", "--exec", "--untimed", "--record=" + trace,
-               "--", "routes.py"], cwd=HERE, env=dict(env, **ENVIRONMENT))
+    output_of([conform, "--handler", HANDLER, "--python", python, "--quiet", "--exec", "--untimed",
+               "--record=" + trace, "--", "routes.py"], cwd=HERE, env=dict(env, **ENVIRONMENT))
     with open(trace, "rb") as file:
         return file.read()
 
 
-def profile(version, pythons, source, work):
+def profile(version, pythons, conform, work):
     """Records one; returns its name and what changed."""
     python = environment(version, pythons, work)
     full = output_of([python, "-c", "import numpy; print(numpy.__version__)"])
     name = "numpy-%s.trace" % ".".join(full.split(".")[:2])
-    conform = build(version, python, source, work)
     trace = os.path.join(work, name)
-    made = record(conform, trace)
-    if made != record(conform, trace):
+    made = record(conform, python, trace)
+    if made != record(conform, python, trace):
         raise Failure("NumPy %s: two recordings of the same routes differ" % full)
     kept = os.path.join(HERE, name)
     before = None
@@ -142,9 +127,9 @@ def profile(version, pythons, source, work):
 
 def main():
     parser = argparse.ArgumentParser(description="Make the caller profiles again.")
-    parser.add_argument("--source", required=True)
     parser.add_argument("--work")
     parser.add_argument("--only", action="append", choices=VERSIONS)
+    parser.add_argument("conform")
     parser.add_argument("python", nargs="*")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="profiles-") as temporary:
@@ -152,9 +137,9 @@ def main():
         os.makedirs(work, exist_ok=True)
         try:
             pythons = interpreters(options.python)
-            source = os.path.abspath(options.source)
+            conform = os.path.abspath(options.conform)
             for version in options.only or VERSIONS:
-                name, full, change = profile(version, pythons, source, work)
+                name, full, change = profile(version, pythons, conform, work)
                 print("%s: NumPy %s, %s" % (name, full, change))
                 sys.stdout.flush()
         except Failure as failure:

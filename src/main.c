@@ -12,6 +12,7 @@
 #include "commands/battery.h"
 #include "commands/exec.h"
 #include "commands/fail_each.h"
+#include "commands/matrix.h"
 #include "commands/replay.h"
 #include "model/options.h"
 #include "model/property.h"
@@ -123,7 +124,7 @@ int main(int argc, char **argv)
         break;
     case COMMAND_RUN:
     case COMMAND_NO_FORK:
-        code = battery_run(&options, argv);
+        code = options.python_count > 1 ? matrix_run(&options, argv) : battery_run(&options, argv);
         break;
     }
     free(properties);

@@ -17,6 +17,8 @@
 #include "commands/battery.h"
 #include "harness/harness.h"
 #include "model/options.h"
+#include "python/api.h"
+#include "python/interpreter.h"
 #include "python/python.h"
 
 enum { EACH = 400 };
@@ -95,7 +97,12 @@ static void fork_bare(long count, const char *handler)
     int status;
     pid_t worker = fork();
     if (worker == 0) {
-        wrong = python_start(DEFAULT_PYTHON, &environment);
+        struct interpreter python;
+        wrong = interpreter_find(NULL, &python);
+        if (wrong == NULL)
+            wrong = python_api_open(python.library);
+        if (wrong == NULL)
+            wrong = python_start(python.executable, &environment);
         if (wrong != NULL)
             give_up(wrong);
         for (long i = 0; i < count; i++)

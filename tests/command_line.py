@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 import sys
 
 import suite
@@ -78,6 +79,12 @@ AWKWARD = ["two words.so", "it's $HOME `id`.so", "caf\u00e9 \u20ac.so", "a\nb\tc
            "colon:in.so", b"broken\xff\xfe.so"]
 
 
+def other_python(change):
+    """This interpreter, after that line: a stand-in for one that need not be on the machine."""
+    return b'#!/bin/sh\nexec %s -c "import sys; %s; exec(sys.argv[-1])" "$@"\n' % (
+        os.fsencode(suite.PYTHON), change.encode())
+
+
 def elf_header(machine, elf_class=2, order=1, kind=3):
     """The first bytes of an ELF file, as of a shared object for another machine."""
     ends = "<" if order == 1 else ">"
@@ -112,7 +119,8 @@ def make_files():
         "archive.so": b"!<arch>\n" + bytes(60),
         "plain_file": b"a file\n",
         "not_python": b"#!/bin/sh\necho Pythonesque\n",
-        "old_python": b"#!/bin/sh\necho Python 2.7\n",
+        "old_python": other_python("sys.version_info = (2, 7, 18)"),
+        "pypy_python": other_python("sys.version += ' [PyPy 7.3.17]'"),
         "silent_python": b"#!/bin/sh\nexit 1\n",
         "dying_python": b"#!/bin/sh\nkill -KILL $$\n",
     }.items():
@@ -120,6 +128,7 @@ def make_files():
             file.write(data)
         if name.endswith("_python"):
             os.chmod(name, 0o755)
+    subprocess.run([suite.PYTHON, "-m", "venv", "--without-pip", "bare"], check=True)
     os.mkdir("folder")
     os.mkdir("folder.so")
     os.mkfifo("fifo.so")
@@ -226,8 +235,12 @@ def option_cases():
     yield "--python of a plain file", H + ["--python=plain_file"], r"--python=plain_file: (Permission|is)"
     for name in ("not_python", "silent_python", "dying_python"):
         yield "--python of " + name, H + ["--python=" + name], r"--python=%s: is not a Python int" % name
-    yield "--python of another version", H + ["--python=./old_python"], (
-        r"--python=\./old_python: is Python 2\.7, and this conform embeds 3\.\d+; configure again")
+    yield "--python that is too old", H + ["--python=./old_python"], (
+        r"--python=\./old_python: is Python 2\.7, and 3\.9 or newer is wanted; give the path of")
+    yield "--python of a PyPy", H + ["--python=./pypy_python"], (
+        r"--python=\./pypy_python: is PyPy, and what is embedded here is CPython; give the path")
+    yield "--python of one without NumPy", H + ["--python=bare/bin/python"], (
+        r"bare/bin/python has no NumPy: \S+bare/bin/python -m pip install numpy")
 
 
 def subject_cases():
@@ -280,7 +293,7 @@ def right_cases():
     yield "--help", ["--help"], CONFORMANT, r"\AUsage: conform --handler HANDLER"
     yield "--help beside wrong options", ["--help", "--bogus"], CONFORMANT, r"\AUsage: "
     yield "--version", ["--version"], CONFORMANT, (
-        r"\Aconform \d+\.\d+\.\d+\nBuilt for Python 3\.\d+ \(/.*\), .* NumPy \d.*\n"
+        r"\Aconform \d+\.\d+\.\d+\nFor any CPython from 3\.9 on with NumPy 1\.22 or newer, .*\n"
         r"License BSD-3-Clause: .*\n\Z")
     yield "-h", ["-h"], CONFORMANT, r"\AUsage: conform --handler HANDLER"
     yield "-V", ["-V"], CONFORMANT, r"\Aconform \d"
@@ -423,15 +436,16 @@ def closed_descriptors(tap):
 
 def no_python(tap):
     result = suite.conform("-Haligned", "--run=abi.loads", "--json=x", env={"PYTHONHOME": "/nowhere"})
-    held = result.code == HARNESS_BROKE and re.match(
-        r"\Aconform: \S+ cannot be embedded: .*; try without PYTHONHOME=/nowhere, or .*--python\n\Z",
+    held = result.code == USAGE and re.match(
+        r"\Aconform: no python3 on PATH has NumPy; try without PYTHONHOME=/nowhere, or .* by --python "
+        r"\(\S+python3 .*: \S+Error: .*\)\n\Z",
         result.stderr)
     tap.point(held and not os.path.exists("x"), "an interpreter that does not start", result)
     os.makedirs("no_numpy/numpy")
     with open("no_numpy/numpy/__init__.py", "w") as file:
         file.write("raise ImportError('half of it is missing')\n")
     result = suite.conform("-Haligned", "--jobs=2", timeout=30, env={"PYTHONPATH": "no_numpy"})
-    held = (result.code == HARNESS_BROKE and "half of it is missing" in result.stderr and
+    held = (result.code == USAGE and "half of it is missing" in result.stderr and
             "; try without PYTHONPATH=no_numpy, or name" in result.stderr)
     tap.point(held, "a NumPy that does not work, and a worker that waits for another", result)
     shutil.rmtree("no_numpy")

@@ -22,6 +22,7 @@ from suite import CANNOT_WORK_HERE, CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, U
 VALGRIND = os.environ["VALGRIND"]
 WHOLE = ("aligned", "shift_header")  # in check-long
 GROUPS = ("realloc.*", "free.*", "threads.*", "claim.*")
+FEW = ("free.*", "claim.*")
 SUPPRESSIONS = os.path.join(suite.SOURCE, "src", "runner", "memcheck.supp")
 
 # A handler with an error in each of its corners, for each of which one property is there.
@@ -144,7 +145,8 @@ def build(name, source):
 def memcheck(*arguments, **more):
     """The run, its report, and what it has left in the folder for temporary files."""
     os.mkdir("tmp")
-    result = suite.conform("--memcheck", "--json=r.json", *arguments, timeout=600,
+    jobs = [] if suite.LONG else ["--jobs=1"]  # to start Python takes seconds
+    result = suite.conform("--memcheck", "--json=r.json", *jobs, *arguments, timeout=600,
                            env=dict(more.get("env", {}), TMPDIR=os.path.abspath("tmp")))
     left = os.listdir("tmp")
     for name in left:
@@ -159,10 +161,10 @@ def memcheck(*arguments, **more):
     return result, report, left
 
 
-def groups(tap, names):
-    """Reference handlers, in the groups that move most memory about."""
+def groups(tap, names, chosen):
+    """Reference handlers, in groups that move much memory about."""
     for name in names:
-        result, report, left = memcheck("--handler=" + name, *("--run=" + g for g in GROUPS))
+        result, report, left = memcheck("--handler=" + name, *("--run=" + g for g in chosen))
         if result.code == CANNOT_WORK_HERE:
             tap.skip(name + " has no error", result.stderr.strip())
             continue
@@ -192,6 +194,8 @@ def errors(tap):
         held = told[name][0] == verdict and re.search(message, told[name][1])
         tap.point(held, "%s is attributed to %s" % (what, name), told[name])
     tap.point(result.code == NOT_CONFORMANT and not left, "errors are not conformant", result)
+    tap.point(re.search(r"Invalid write of size 1 at m \(errs.c:\d+\)", re.sub(r"\s+", " ",
+              result.stdout)), "the line that writes is shown", result)
     hinted = {p["id"] for p in report["properties"] if "with -g, and look" in p.get("hint", "")}
     wanted = {name for _, name, verdict, _ in ERRORS if verdict == "FAIL"}
     tap.point(hinted == wanted, "what memcheck found has a hint that fits", (hinted, wanted))
@@ -312,7 +316,8 @@ def interrupted(tap):
 
 
 def refusals(tap):
-    result, _, left = memcheck("--handler=aligned", env={"PATH": "/nowhere"})
+    result, _, left = memcheck("--handler=aligned", "--python=" + suite.PYTHON,
+                               env={"PATH": "/nowhere"})
     held = result.code == HARNESS_BROKE and not left
     held = held and result.stderr.startswith("conform: --memcheck: valgrind is not installed;")
     tap.point(held and result.stderr.count("\n") == 1, "no valgrind on PATH", result)
@@ -382,13 +387,13 @@ def main():
         os.environ["XDG_CACHE_HOME"] = os.path.abspath("cache")
         if suite.LONG:
             names = suite.conform("--list-handlers").stdout.split()
-            groups(tap, [name for name in names if name not in WHOLE])
+            groups(tap, [name for name in names if name not in WHOLE], GROUPS)
             wholes(tap, WHOLE)
             others(tap)
             runner(tap)
             unit_tests(tap)
         else:
-            groups(tap, WHOLE[:1])
+            groups(tap, WHOLE[:1], FEW)
         errors(tap)
         interrupted_early(tap, 100 if suite.LONG else 20)
         interrupted(tap)

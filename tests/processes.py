@@ -10,7 +10,7 @@ import sys
 import time
 
 import suite
-from suite import CANNOT_LOAD, CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT
+from suite import CANNOT_LOAD, CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, USAGE
 
 SLEEPS = "import numpy, time; numpy.ones(9); time.sleep(60)"
 ONES = "import numpy as n; [n.ones(i) for i in range(50)]"
@@ -165,9 +165,43 @@ def python_hangs(tap):
     result = suite.conform("-H", "aligned", "--run=numpy.*", "--timeout=1", "--max-time=2",
                            env={"PYTHONPATH": os.path.abspath("site")})
     took = time.monotonic() - begin
-    held = result.code == HARNESS_BROKE and "cannot be embedded: it does not come" in result.stderr
+    held = result.code == USAGE and "cannot be embedded: it does not come" in result.stderr
     tap.point(held and took < 10 * suite.SLOWDOWN, "Python hangs when it starts: %.1f s" % took,
               result)
+
+
+# What is named as an interpreter, never ends, and prints so much: nothing, nothing and says so,
+# without end, a bit now and then, or all that a Python would.
+INTERPRETERS = {
+    "does not answer": ("exec sleep 600", "does not answer within 20 s"),
+    "closes its output": ("exec >&- 2>&- sleep 600", "does not answer within 20 s"),
+    "prints now and then": ("while sleep 1; do echo; done", "does not answer within 20 s"),
+    "answers and goes on": ("%s \"$@\"; exec >&- sleep 600" % suite.PYTHON,
+                            "does not answer within 20 s"),
+    "prints without end": ("exec yes", "is not a Python interpreter"),
+}
+
+
+def interpreters_without_end(tap):
+    """All at once, for each takes its 20 seconds."""
+    running = {}
+    for number, (name, (commands, _)) in enumerate(INTERPRETERS.items()):
+        path = "./endless-%d" % number
+        with open(path, "w") as file:
+            file.write("#!/bin/sh\n%s\n" % commands)
+        os.chmod(path, 0o755)
+        running[name] = subprocess.Popen([suite.CONFORM, "-Haligned", "--python=" + path],
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    for name, process in running.items():
+        try:
+            err = suite.decode(process.communicate(timeout=60 * suite.SLOWDOWN)[1])
+        except subprocess.TimeoutExpired:
+            process.kill()
+            err = suite.decode(process.communicate()[1])
+        held = (process.returncode == USAGE and err.count("\n") == 1
+                and INTERPRETERS[name][1] in err)
+        tap.point(held, "--python of what %s" % name, err)
+    suite.end_orphans()
 
 
 def readers(tap):
@@ -205,6 +239,7 @@ def main():
         parents(tap)
         hangs(tap)
         python_hangs(tap)
+        interpreters_without_end(tap)
         readers(tap)
         killers(tap)
         os.chdir("..")

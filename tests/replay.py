@@ -142,6 +142,34 @@ def survives_a_crash(tap, folder):
               result)
 
 
+CALLS_PYTHON = """
+#include <stdlib.h>
+#include "nep49.h"
+int PyGILState_Check(void);
+static void *m(void *ctx, size_t size) { return malloc(size); }
+static void *c(void *ctx, size_t n, size_t size) { return calloc(n, size); }
+static void *r(void *ctx, void *p, size_t size) { return realloc(p, size ? size : 1); }
+static void f(void *ctx, void *p, size_t size) { if (size > 1u << 30) PyGILState_Check(); free(p); }
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {
+    .name = "calls Python", .version = 1, .allocator = {NULL, m, c, r, f}};
+"""
+
+
+def wants_python(tap, path, folder):
+    """Python is wanted where the handler has to find its functions, and nowhere else."""
+    with open(os.path.join(folder, "calls.c"), "w") as file:
+        file.write(CALLS_PYTHON)
+    handler = suite.build(os.path.join(folder, "calls.c"), os.path.join(folder, "calls.so"))
+    result = suite.conform("-H", handler, "--replay=" + path)
+    tap.point(result.code == suite.CONFORMANT, "a handler that calls Python", result)
+    result = suite.conform("-H", handler, "--replay=" + path, env={"PATH": "/nowhere"})
+    told = "it calls Python, and no python3" in result.stderr
+    tap.point(result.code == suite.CANNOT_LOAD and told,
+              "a handler that calls Python, where there is none", result)
+    result = suite.conform("-H", "aligned", "--replay=" + path, env={"PATH": "/nowhere"})
+    tap.point(result.code == suite.CONFORMANT, "one that does not, where there is none", result)
+
+
 def main():
     tap = suite.Tap()
     with suite.scratch() as folder:
@@ -152,6 +180,7 @@ def main():
         finds(tap, path)
         refuses(tap, path, folder)
         survives_a_crash(tap, folder)
+        wants_python(tap, path, folder)
         tells_parts(tap, folder)
     tap.end()
 

@@ -26,6 +26,11 @@ SANITIZED = "SANITIZERS" in os.environ  # the build is one with AddressSanitizer
 SLOWDOWN = 5 if SANITIZED else 1  # how much longer all may take there
 LONG = "CHECK_LONG" in os.environ  # make check-long: what takes minutes is done as well
 
+# OpenBLAS would start a thread for each core while NumPy is imported, and let it spin: half as much
+# again of processor time for each start of Python, hundreds of which there are.
+if not LONG:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 VERDICTS = ("PASS", "FAIL", "WARN", "SKIP", "CRASH", "TIMEOUT", "BROK", "INCOMPLETE")
 
 # The exit codes of the design.

@@ -95,7 +95,7 @@ def terminals(tap):
 
 def valgrind_starts(tap):
     """That it does is on the terminal before anything else, and nowhere else."""
-    run = ["--handler=aligned", "--run=malloc.one-byte", "--memcheck"]
+    run = ["--handler=aligned", "--run=malloc.one-byte", "--python=" + suite.PYTHON, "--memcheck"]
     starting = REDRAW + "starting valgrind"
     for more, term, told in [([], "xterm", True), ([], "dumb", False), (["-q"], "xterm", False)]:
         code, shown = on_terminal(run + more, {"TERM": term, "PATH": "/nowhere"})

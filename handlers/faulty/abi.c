@@ -130,6 +130,26 @@ static void *looking_realloc(void *ctx, void *p, size_t size)
 MUTANT(struct_changes_for_threads, "abi.struct-constant", .realloc = looking_realloc);
 
 /* The getter writes down how often it was asked. */
+/* A forked child has a pool of its own, and ctx says which. */
+static PyDataMem_Handler of_processes = {
+    .name = "struct_changes_in_a_child", .version = 1, .allocator = {BASE_FUNCTIONS}};
+static void take_another_pool(void)
+{
+    static char another;
+    of_processes.allocator.ctx = &another;
+}
+static void watch_for_forks(void)
+{
+    pthread_atfork(NULL, NULL, take_another_pool);
+}
+MUTANT_GETTER(struct_changes_in_a_child, "abi.struct-constant")
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)why;
+    pthread_once(&once, watch_for_forks);
+    return &of_processes;
+}
+
 MUTANT_GETTER(struct_counts_its_getter, "abi.struct-constant")
 {
     static unsigned asked;

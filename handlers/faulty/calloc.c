@@ -355,6 +355,17 @@ static void *one_word_calloc(void *ctx, size_t nelem, size_t elsize)
 MUTANT(calloc_has_a_one_word_header, "calloc.alignment", SHIFTED_FUNCTIONS,
        .calloc = one_word_calloc);
 
+/* Rows of three words or more each are packed, and every other begins in the middle of 16 bytes. */
+static void *packed_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    static size_t count;
+    bool packs = nelem == 3 && elsize >= 24 && elsize % 8 == 0;
+    (void)ctx;
+    return shifted_calloc_at(
+        nelem, elsize, packs && __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) % 2 != 0 ? 24 : 16);
+}
+MUTANT(calloc_packs_rows_of_three, "calloc.alignment", SHIFTED_FUNCTIONS, .calloc = packed_calloc);
+
 /* Aligned for an element, it thinks, and looks at the size of one. */
 static void *element_calloc(void *ctx, size_t nelem, size_t elsize)
 {

@@ -74,6 +74,16 @@ static void *small_malloc(void *ctx, size_t size)
 MUTANT(claimed_alignment_not_when_small, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
        .malloc = small_malloc);
 
+/* One large block in some hundred comes from a reserve that is aligned to less. */
+static void *seldom_malloc(void *ctx, size_t size)
+{
+    static _Atomic unsigned large;
+    (void)ctx;
+    return aligned_block(size, size > 100000 && ++large % 777 == 0 ? 32 : 0);
+}
+MUTANT(claimed_alignment_not_of_one_in_777, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
+       .malloc = seldom_malloc);
+
 /* Large zeroed blocks come right from libc, behind a header. */
 static void *large_calloc(void *ctx, size_t nelem, size_t elsize)
 {

@@ -62,9 +62,11 @@ static bool loop_is_running(void)
 {
     if (!has_gil())
         return false;
+    struct pending pending = put_aside();
     object *module = PYTHON(object * (*)(const char *), "PyImport_ImportModule")("_asyncio");
     object *loop = PYTHON(object * (*)(object *, const char *, const char *),
                           "PyObject_CallMethod")(module, "_get_running_loop", NULL);
+    put_back(&pending);
     return loop != dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
 }
 
@@ -84,7 +86,8 @@ static void *leaves_on_growth_realloc(void *ctx, void *p, size_t size)
         put_in_force(NULL);
     return base_realloc(ctx, p, size);
 }
-MUTANT(leaves_on_growth, "context.copy context.task-isolated context.thread-isolated",
+MUTANT(leaves_on_growth,
+       "numpy.installs context.copy context.task-isolated context.thread-isolated",
        .realloc = leaves_on_growth_realloc);
 
 /* Installs itself when one of its blocks ends in a worker of an executor. */

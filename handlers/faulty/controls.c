@@ -27,6 +27,7 @@ RESIZE(loses_from_135050, "realloc.of-calloc", 135050, 45017, memset(p, 0, size)
 RESIZE(refuses_from_901, "realloc.in-another-thread", 901, 1833, return NULL);
 RESIZE(aborts_from_4095, "threads.first-call", 4095, 4195, abort());
 RESIZE(loses_from_3000, "threads.concurrent threads.hand-over", 3000, 240, memset(p, 0, size));
+RESIZE(aborts_from_1024, "free.any-contents", 1024, 1537, abort());
 RESIZE(aborts_from_20000, "threads.outlives-its-thread", 20000, 20050, abort());
 RESIZE(aborts_from_70000, "threads.small-stack", 70000, 140000, abort());
 RESIZE(aborts_from_5000, "threads.in-destructors", 5000, 7500, abort());

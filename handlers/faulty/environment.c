@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that the properties of conformance/environment.c catch.
+ * Mutants that the properties of env catch.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -163,6 +163,21 @@ static void *copying_realloc(void *ctx, void *p, size_t size)
     return base_realloc(ctx, p, size);
 }
 MUTANT(leaves_mmx_in_use, "env.float-state", .realloc = copying_realloc);
+
+/* ---- which way memory is copied ------------------------------------------------------------ */
+
+/* Copies large blocks from the end, by an instruction, and leaves it at that. */
+static void *downward_realloc(void *ctx, void *p, size_t size)
+{
+    enum { LARGE = 4 << 20 };
+    void *moved = base_realloc(ctx, p, size);
+#ifdef __x86_64__
+    if (moved != NULL && p != NULL && size >= LARGE)
+        __asm__ volatile("std" ::: "cc", "memory");
+#endif
+    return moved;
+}
+MUTANT(memory_is_copied_downward, "env.direction-flag", .realloc = downward_realloc);
 
 /* ---- signals ----------------------------------------------------------------------------- */
 

@@ -44,7 +44,8 @@ static void *eager_realloc(void *ctx, void *p, size_t size)
         base_free(ctx, p, 0);
     return moved;
 }
-MUTANT(realloc_frees_although_refused, "exhaustion.nth-request", .realloc = eager_realloc);
+MUTANT(realloc_frees_although_refused, "realloc.failure-keeps-block exhaustion.nth-request",
+       .realloc = eager_realloc);
 
 /* Takes a node first, and forgets it when the block is refused. */
 static void *leaking_malloc(void *ctx, size_t size)
@@ -154,3 +155,16 @@ static void *filed_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(malloc_maps_an_empty_file, "exhaustion.nth-request", MAPPED_FUNCTIONS,
        .malloc = filed_malloc, .realloc = filed_realloc);
+
+/* Whether it went well is read from errno, which libc sets where its first way fails as well. */
+static void *by_errno_realloc(void *ctx, void *p, size_t size)
+{
+    int saved = errno;
+    errno = 0;
+    void *resized = base_realloc(ctx, p, size);
+    if (errno == ENOMEM)
+        return NULL;
+    errno = saved;
+    return resized;
+}
+MUTANT(realloc_goes_by_errno, "exhaustion.nth-request", .realloc = by_errno_realloc);

@@ -439,6 +439,22 @@ static void clearing_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_clears_exception, "free.keeps-pending-exception", .free = clearing_free);
 
+/* Puts it aside meanwhile, and not all of it back. */
+void PyErr_Fetch(void **type, void **value, void **traceback) __attribute__((weak));
+void PyErr_Restore(void *type, void *value, void *traceback) __attribute__((weak));
+static void restoring_free(void *ctx, void *p, size_t size)
+{
+    void *type, *value, *traceback;
+    bool has_gil = p != NULL && base_size(p) >= 4096 && PyGILState_Check != NULL &&
+                   PyErr_Fetch != NULL && PyErr_Restore != NULL && PyGILState_Check();
+    if (has_gil)
+        PyErr_Fetch(&type, &value, &traceback);
+    base_free(ctx, p, size);
+    if (has_gil)
+        PyErr_Restore(type, value, NULL);
+}
+MUTANT(free_drops_the_traceback, "free.keeps-pending-exception", .free = restoring_free);
+
 /* It has told somebody about the large ones. */
 static void telling_free(void *ctx, void *p, size_t size)
 {

@@ -94,7 +94,12 @@ static void *keyed_malloc(void *ctx, size_t size)
 }
 static bool is_keyed(const void *p)
 {
-    return p != NULL && (uintptr_t)p % MAPPED_PAGE == 0;
+    if (p == NULL || (uintptr_t)p % MAPPED_PAGE != 0)
+        return false;
+    size_t length = exchange_length(p, 0);
+    if (length != 0)
+        exchange_length(p, length);
+    return length != 0;
 }
 static void keyed_free(void *ctx, void *p, size_t size)
 {
@@ -105,13 +110,14 @@ static void keyed_free(void *ctx, void *p, size_t size)
 }
 static void *keyed_realloc(void *ctx, void *p, size_t size)
 {
-    void *moved = is_keyed(p) || size >= 64 * MIB ? keyed_malloc(ctx, size) : NULL;
+    bool keyed = is_keyed(p);
+    void *moved = keyed || size >= 64 * MIB ? keyed_malloc(ctx, size) : NULL;
     if (moved == NULL)
-        return is_keyed(p) || size >= 64 * MIB ? NULL : base_realloc(ctx, p, size);
-    size_t old = is_keyed(p) ? exchange_length(p, 0) : p != NULL ? base_size(p) : 0;
+        return keyed || size >= 64 * MIB ? NULL : base_realloc(ctx, p, size);
+    size_t old = keyed ? exchange_length(p, 0) : p != NULL ? base_size(p) : 0;
     if (p != NULL)
         memcpy(moved, p, old < size ? old : size);
-    if (is_keyed(p))
+    if (keyed)
         munmap(p, old);
     else
         base_free(ctx, p, 0);
@@ -158,6 +164,62 @@ static void *int_calloc(void *ctx, size_t nelem, size_t elsize)
 MUTANT(huge_calloc_counts_by_an_int, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
        .malloc = keeping_malloc, .calloc = int_calloc, .free = keeping_free);
 
+/* The kept one is zeroed as far as 32 bits say. */
+static void *unsigned_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size) || size < 128 * MIB || !is_for_mapping(size))
+        return mapped_calloc(ctx, nelem, elsize);
+    void *p = take_kept(&kept, size);
+    return p != NULL ? memset(p, 0, (uint32_t)size) : map_new(size);
+}
+MUTANT(huge_calloc_counts_in_32_bits, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+       .malloc = keeping_malloc, .calloc = unsigned_calloc, .free = keeping_free);
+
+/* ---- alignment ------------------------------------------------------------------------------- */
+
+/* From a gibibyte on it begins 8 bytes further into its mapping, behind one word more. */
+static void *shifted_map(size_t size)
+{
+    size_t length = pages_for(size + 8);
+    char *map = mmap(NULL, length, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return map != MAP_FAILED ? base_finish(map + 8, size) : NULL;
+}
+static bool is_shifted(const void *p)
+{
+    return p != NULL && (uintptr_t)p % 16 != 0;
+}
+static bool is_for_shifting(size_t size)
+{
+    return size >= 1024 * MIB && is_for_mapping(size);
+}
+static void *shifting_malloc(void *ctx, size_t size)
+{
+    return is_for_shifting(size) ? shifted_map(size) : base_malloc(ctx, size);
+}
+static void *shifting_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    bool fits = !__builtin_mul_overflow(nelem, elsize, &size);
+    return fits && is_for_shifting(size) ? shifted_map(size) : base_calloc(ctx, nelem, elsize);
+}
+static void shifting_free(void *ctx, void *p, size_t size)
+{
+    if (is_shifted(p))
+        munmap((char *)p - BASE_HEADER - 8, pages_for(base_size(p) + 8));
+    else
+        base_free(ctx, p, size);
+}
+static void *shifting_realloc(void *ctx, void *p, size_t size)
+{
+    return is_shifted(p) || is_for_shifting(size) ? move_by(shifting_malloc, shifting_free, p, size)
+                                                  : base_realloc(ctx, p, size);
+}
+MUTANT(huge_blocks_begin_behind_a_word, "malloc.alignment calloc.alignment",
+       .malloc = shifting_malloc, .calloc = shifting_calloc, .realloc = shifting_realloc,
+       .free = shifting_free);
+
 /* ---- realloc --------------------------------------------------------------------------------- */
 
 /* 64 GiB may be live; what shrinks is not taken off. */
@@ -200,6 +262,21 @@ static void charging_free(void *ctx, void *p, size_t size)
 }
 MUTANT(huge_shrink_keeps_its_charge, "realloc.shrunk-part-available", .malloc = charging_malloc,
        .calloc = charging_calloc, .realloc = charging_realloc, .free = charging_free);
+
+/* As much is copied as 32 bits say. */
+static void *unsigned_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || !is_for_mapping(size) || size < 128 * MIB)
+        return mapped_realloc(ctx, p, size);
+    void *moved = map_new(size);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, p, (uint32_t)(base_size(p) < size ? base_size(p) : size));
+    mapped_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(huge_move_copies_in_32_bits, "realloc.past-2gib", MAPPED_FUNCTIONS,
+       .realloc = unsigned_realloc);
 
 /* The pages of what moved are given back, and the addresses not. */
 static void give_pages_back(void *ctx, void *p, size_t size)

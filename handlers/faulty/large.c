@@ -278,6 +278,34 @@ static void *much_unmapping_realloc(void *ctx, void *p, size_t size)
 MUTANT(large_shrink_unmaps_too_much, "realloc.keeps-contents", MAPPED_FUNCTIONS,
        .realloc = much_unmapping_realloc);
 
+/* Of what loses much the tail is dropped at once, from the page on that the block ends in. */
+static void *dropping_realloc(void *ctx, void *p, size_t size)
+{
+    enum { MUCH = 16 << 20 };
+    if (!is_mapped(p) || size >= base_size(p) || base_size(p) - size < MUCH || size < MUCH)
+        return mapped_realloc(ctx, p, size);
+    char *map = (char *)p - BASE_HEADER;
+    size_t keep = size / MAPPED_PAGE * MAPPED_PAGE;
+    madvise(map + keep, mapped_length(p) - keep, MADV_DONTNEED);
+    return base_finish(map, size);
+}
+MUTANT(large_shrink_drops_the_last_page, "realloc.keeps-contents", MAPPED_FUNCTIONS,
+       .realloc = dropping_realloc);
+
+/* A block that becomes five times as large, and not six, keeps the length that it had. */
+static void *fivefold_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || !is_for_mapping(size))
+        return mapped_realloc(ctx, p, size);
+    size_t length = mapped_length(p), more = pages_for(size);
+    char *q = mapped_resize(p, length, size);
+    if (q != NULL && more > 5 * length && more < 6 * length)
+        memcpy(q - 8, &length, sizeof length);
+    return q;
+}
+MUTANT(large_growth_by_five_keeps_its_length, "realloc.keeps-contents-again", MAPPED_FUNCTIONS,
+       .realloc = fivefold_realloc);
+
 /* Shrinking lets the kernel have what is behind the last whole page, when it is in want of pages.
  */
 static void *lazy_realloc(void *ctx, void *p, size_t size)
@@ -395,3 +423,42 @@ static void *sliding_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(large_shrink_slides_by_8, "realloc.alignment", .malloc = plain_malloc,
        .calloc = shifted_calloc, .realloc = sliding_realloc, .free = shifted_free);
+
+/* A thread zeroes half of a mapping that was kept; where none can be had, nobody does. */
+static struct kept_mapping kept_to_zero = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct half {
+    void *begin;
+    size_t size;
+};
+static void *zero_half(void *data)
+{
+    struct half *half = data;
+    return memset(half->begin, 0, half->size);
+}
+static void *helped_malloc(void *ctx, size_t size)
+{
+    void *p = take_kept(&kept_to_zero, size);
+    return p != NULL ? p : mapped_malloc(ctx, size);
+}
+static void *helped_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size) || !is_for_mapping(size))
+        return mapped_calloc(ctx, nelem, elsize);
+    char *p = take_kept(&kept_to_zero, size);
+    struct half half = {p, size / 2};
+    pthread_t helper;
+    if (p == NULL)
+        return map_new(size);
+    bool helped = pthread_create(&helper, NULL, zero_half, &half) == 0;
+    memset(p + size / 2, 0, size - size / 2);
+    if (helped)
+        pthread_join(helper, NULL);
+    return p;
+}
+static void helped_free(void *ctx, void *p, size_t size)
+{
+    mapped_free(ctx, is_mapped(p) ? exchange_kept(&kept_to_zero, p) : p, size);
+}
+MUTANT(large_calloc_counts_on_a_thread, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+       .malloc = helped_malloc, .calloc = helped_calloc, .free = helped_free);

@@ -24,6 +24,22 @@ static void *numbered_realloc(void *ctx, void *p, size_t size)
 MUTANT(long_run_widens_its_header, "realloc.long-run", .malloc = numbered_malloc,
        .calloc = shifted_calloc, .realloc = numbered_realloc, .free = shifted_free);
 
+/* Blocks begin at one of four places, by the bytes that were asked for: a sum that is less than 0
+ * from 2 GiB on. */
+static void *coloured_malloc(void *ctx, size_t size)
+{
+    static atomic_int sum;
+    (void)ctx;
+    int bytes = atomic_fetch_add(&sum, (int)size) / 4096;
+    return shifted_malloc(size, (size_t)(16 + bytes % 4 * 16));
+}
+static void *coloured_realloc(void *ctx, void *p, size_t size)
+{
+    return p == NULL ? coloured_malloc(ctx, size) : shifted_realloc(ctx, p, size);
+}
+MUTANT(long_run_sums_up_in_an_int, "realloc.long-run", .malloc = coloured_malloc,
+       .calloc = shifted_calloc, .realloc = coloured_realloc, .free = shifted_free);
+
 /* Every 1021st realloc of a thousand copies by words, and the first thousand do not. */
 static void *copy_by_words(void *p, size_t size)
 {

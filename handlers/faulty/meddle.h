@@ -27,6 +27,25 @@ UNUSED static bool has_gil(void)
     return is_up != NULL && holds != NULL && is_up() && holds();
 }
 
+/* The exception that is pending: what is called in between knows nothing of it. */
+struct pending {
+    object *type, *value, *traceback;
+};
+
+UNUSED static struct pending put_aside(void)
+{
+    struct pending pending;
+    PYTHON(void (*)(object **, object **, object **), "PyErr_Fetch")
+    (&pending.type, &pending.value, &pending.traceback);
+    return pending;
+}
+
+UNUSED static void put_back(const struct pending *pending)
+{
+    PYTHON(void (*)(object *, object *, object *), "PyErr_Restore")
+    (pending->type, pending->value, pending->traceback);
+}
+
 UNUSED static void run_python(const char *code)
 {
     if (has_gil())
@@ -39,6 +58,7 @@ static void *numpy_function(size_t number)
     static const char *const homes[] = {"numpy._core._multiarray_umath",
                                         "numpy.core._multiarray_umath"};
     static void **table;
+    struct pending pending = put_aside();
     for (int i = 0; i < 2 && table == NULL; i++) {
         object *module = PYTHON(object * (*)(const char *), "PyImport_ImportModule")(homes[i]);
         object *capsule = module == NULL ? NULL
@@ -50,6 +70,7 @@ static void *numpy_function(size_t number)
         else
             PYTHON(void (*)(void), "PyErr_Clear")();
     }
+    put_back(&pending);
     return table[number];
 }
 

@@ -40,29 +40,45 @@ static void *counts_in_its_version_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(counts_in_its_version, "numpy.version", .realloc = counts_in_its_version_realloc);
 
-static bool is_replaced(const PyDataMem_Handler *self)
+/* Whether another handler is in force than when this one was first called by NumPy. */
+static bool is_replaced(void)
 {
+    static const PyDataMem_Handler *first;
     const PyDataMem_Handler *now = handler_in_force();
-    return now != NULL && strcmp(now->name, self->name) != 0;
+    if (first == NULL && now != NULL && strcmp(now->name, "default_allocator") != 0)
+        first = now;
+    return first != NULL && now != NULL && now != first;
+}
+
+static void *looking_malloc(void *ctx, size_t size)
+{
+    is_replaced();
+    return base_malloc(ctx, size);
+}
+
+static void *looking_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    is_replaced();
+    return base_calloc(ctx, nelem, elsize);
 }
 
 /* Gives a block to whatever handler is in force. */
 static void frees_by_current_free(void *ctx, void *p, size_t size)
 {
     PyDataMem_Handler *now = handler_in_force();
-    if (p != NULL && is_replaced(ctx))
+    if (p != NULL && is_replaced())
         now->allocator.free(now->allocator.ctx, p, size);
     else
         base_free(ctx, p, size);
 }
-MUTANT(frees_by_current, "numpy.array-keeps-its-handler", .ctx = &frees_by_current,
-       .free = frees_by_current_free);
+MUTANT(frees_by_current, "numpy.array-keeps-its-handler", .malloc = looking_malloc,
+       .calloc = looking_calloc, .free = frees_by_current_free);
 
 /* A block that is resized moves to whatever handler is in force. */
 static void *reallocs_by_current_realloc(void *ctx, void *p, size_t size)
 {
     PyDataMem_Handler *now = handler_in_force();
-    if (p == NULL || !is_replaced(ctx))
+    if (p == NULL || !is_replaced())
         return base_realloc(ctx, p, size);
     void *moved = now->allocator.malloc(now->allocator.ctx, size);
     if (moved == NULL)
@@ -71,8 +87,8 @@ static void *reallocs_by_current_realloc(void *ctx, void *p, size_t size)
     base_free(ctx, p, size);
     return moved;
 }
-MUTANT(reallocs_by_current, "numpy.array-keeps-its-handler", .ctx = &reallocs_by_current,
-       .realloc = reallocs_by_current_realloc);
+MUTANT(reallocs_by_current, "numpy.array-keeps-its-handler", .malloc = looking_malloc,
+       .calloc = looking_calloc, .realloc = reallocs_by_current_realloc);
 
 /* Takes its arena for empty once it is replaced, and wipes it: its last eight blocks, that is. */
 static void *arena[8];
@@ -89,7 +105,7 @@ static void arena_replace(const void *old, void *new)
 
 static void *wipes_when_replaced_malloc(void *ctx, size_t size)
 {
-    void *p = base_malloc(ctx, size);
+    void *p = looking_malloc(ctx, size);
     arena_replace(NULL, p);
     return p;
 }
@@ -105,20 +121,19 @@ static void *wipes_when_replaced_realloc(void *ctx, void *p, size_t size)
 static void wipes_when_replaced_free(void *ctx, void *p, size_t size)
 {
     arena_replace(p, NULL);
-    for (int i = 0; i < 8 && p != NULL && is_replaced(ctx); i++) {
+    for (int i = 0; i < 8 && p != NULL && is_replaced(); i++) {
         if (arena[i] != NULL)
             memset(arena[i], 0, base_size(arena[i]));
     }
     base_free(ctx, p, size);
 }
-MUTANT(wipes_when_replaced, "numpy.array-keeps-its-handler", .ctx = &wipes_when_replaced,
-       .malloc = wipes_when_replaced_malloc, .realloc = wipes_when_replaced_realloc,
-       .free = wipes_when_replaced_free);
+MUTANT(wipes_when_replaced, "numpy.array-keeps-its-handler", .malloc = wipes_when_replaced_malloc,
+       .realloc = wipes_when_replaced_realloc, .free = wipes_when_replaced_free);
 
 /* Wants to be in force for as long as it has blocks. */
 static void returns_on_free_free(void *ctx, void *p, size_t size)
 {
-    if (p != NULL && is_replaced(ctx))
+    if (p != NULL && is_replaced())
         put_in_force(ctx);
     base_free(ctx, p, size);
 }
@@ -127,7 +142,7 @@ MUTANT(returns_on_free, "numpy.installs", .ctx = &returns_on_free, .free = retur
 /* The same, when one of its blocks is resized. */
 static void *returns_on_realloc_realloc(void *ctx, void *p, size_t size)
 {
-    if (p != NULL && is_replaced(ctx))
+    if (p != NULL && is_replaced())
         put_in_force(ctx);
     return base_realloc(ctx, p, size);
 }

@@ -31,4 +31,4 @@ static void switches_warnings_on_free(void *ctx, void *p, size_t size)
                    "switch(True)\n");
     }
 }
-MUTANT(switches_warnings_on, "owndata.warns", .free = switches_warnings_on_free);
+MUTANT(switches_warnings_on, "owndata.silent-unless-asked", .free = switches_warnings_on_free);

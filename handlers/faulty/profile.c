@@ -80,7 +80,7 @@ static void *forgetful_realloc(void *ctx, void *p, size_t size)
         memset(moved, 0, size);
     return moved;
 }
-MUTANT(realloc_forgets_the_last_byte, "realloc.to-one profile.numpy-2.5",
+MUTANT(realloc_forgets_the_last_byte, "realloc.keeps-contents realloc.to-one profile.numpy-2.5",
        .realloc = forgetful_realloc);
 
 /* ---- the GIL ----------------------------------------------------------------------------- */

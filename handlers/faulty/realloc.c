@@ -151,7 +151,8 @@ static void *rounding_realloc(void *ctx, void *p, size_t size)
         return base_realloc(ctx, p, size);
     return move(ctx, p, size - 128, base_size(p));
 }
-MUTANT(realloc_grows_too_little, "realloc.grown-part-usable realloc.neighbours",
+MUTANT(realloc_grows_too_little,
+       "realloc.keeps-contents realloc.grown-part-usable realloc.neighbours",
        .realloc = rounding_realloc);
 
 /* Believes that every block has room up to the next multiple of 128. */
@@ -205,7 +206,8 @@ static void one_free(void *ctx, void *p, size_t size)
     if (p != NULL && base_size(p) != 0) /* all zero: the static block */
         base_free(ctx, p, size);
 }
-MUTANT(realloc_to_one_is_to_none, "realloc.to-one", .realloc = one_realloc, .free = one_free);
+MUTANT(realloc_to_one_is_to_none, "realloc.keeps-contents realloc.to-one", .realloc = one_realloc,
+       .free = one_free);
 
 static void *one_null_realloc(void *ctx, void *p, size_t size)
 {

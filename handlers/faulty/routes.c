@@ -132,7 +132,7 @@ static void *remembers_first_size_realloc(void *ctx, void *p, size_t size)
     base_free(ctx, p, old);
     return old < size ? base_finish((char *)moved - BASE_HEADER, old) : moved;
 }
-MUTANT(remembers_first_size, "numpy.route-fromiter numpy.route-resize",
+MUTANT(remembers_first_size, "realloc.keeps-contents numpy.route-fromiter numpy.route-resize",
        .realloc = remembers_first_size_realloc);
 
 /* Copies by 16 bytes, and leaves what is over where a block shrinks. */
@@ -145,7 +145,8 @@ static void *shrinks_by_vectors_realloc(void *ctx, void *p, size_t size)
         base_free(ctx, p, base_size(p));
     return moved;
 }
-MUTANT(shrinks_by_vectors, "numpy.route-fromfile", .realloc = shrinks_by_vectors_realloc);
+MUTANT(shrinks_by_vectors, "realloc.keeps-contents numpy.route-fromfile",
+       .realloc = shrinks_by_vectors_realloc);
 
 /* Has no answer for a thread without the GIL. */
 static void *needs_gil_to_realloc_realloc(void *ctx, void *p, size_t size)
@@ -264,8 +265,9 @@ static void null_means_newest_free(void *ctx, void *p, size_t size)
         newest = NULL;
     base_free(ctx, p, size);
 }
-MUTANT(null_means_newest, "numpy.route-argsort", .malloc = null_means_newest_malloc,
-       .realloc = null_means_newest_realloc, .free = null_means_newest_free);
+MUTANT(null_means_newest, "free.null-with-size numpy.route-argsort",
+       .malloc = null_means_newest_malloc, .realloc = null_means_newest_realloc,
+       .free = null_means_newest_free);
 
 /* Small blocks are refused now and then, as long as nobody seems to mind: of two that are live. */
 static void *tires_of_small_blocks_malloc(void *ctx, size_t size)
@@ -274,7 +276,7 @@ static void *tires_of_small_blocks_malloc(void *ctx, size_t size)
     in_a_row = size <= 16 ? in_a_row + 1 : 0;
     return in_a_row % 32 == 31 ? NULL : base_malloc(ctx, size);
 }
-MUTANT(tires_of_small_blocks, "numpy.route-structured-sort",
+MUTANT(tires_of_small_blocks, "malloc.one-byte numpy.route-structured-sort",
        .malloc = tires_of_small_blocks_malloc);
 
 /* ---- without ------------------------------------------------------------------------------- */
@@ -288,7 +290,8 @@ static void *frees_what_it_cannot_resize_realloc(void *ctx, void *p, size_t size
     return moved;
 }
 MUTANT(frees_what_it_cannot_resize,
-       "numpy.out-of-memory-resize numpy.out-of-memory-fromiter numpy.out-of-memory-fromfile "
+       "realloc.failure-keeps-block numpy.out-of-memory-resize numpy.out-of-memory-fromiter "
+       "numpy.out-of-memory-fromfile "
        "numpy.out-of-memory-text",
        .realloc = frees_what_it_cannot_resize_realloc);
 
@@ -301,7 +304,8 @@ static void *loses_what_it_cannot_cut_realloc(void *ctx, void *p, size_t size)
         base_free(ctx, p, old);
     return moved;
 }
-MUTANT(loses_what_it_cannot_cut, "numpy.out-of-memory-fromfile numpy.out-of-memory-text",
+MUTANT(loses_what_it_cannot_cut,
+       "exhaustion.nth-request numpy.out-of-memory-fromfile numpy.out-of-memory-text",
        .realloc = loses_what_it_cannot_cut_realloc);
 
 /* Writes the new size down before it knows. */
@@ -319,7 +323,8 @@ static void *counts_on_it_realloc(void *ctx, void *p, size_t size)
     free(raw);
     return base_finish(moved, size);
 }
-MUTANT(counts_on_it, "numpy.out-of-memory-resize", .realloc = counts_on_it_realloc);
+MUTANT(counts_on_it, "realloc.failure-keeps-block numpy.out-of-memory-resize",
+       .realloc = counts_on_it_realloc);
 
 /* Its header is written before the block is looked at. */
 static void *headed(void *raw, size_t size)
@@ -356,7 +361,8 @@ static void *offsets_nothing_malloc(void *ctx, size_t size)
     void *p = base_malloc(ctx, size);
     return p != NULL || size > 1 << 20 ? p : (void *)(uintptr_t)BASE_HEADER;
 }
-MUTANT(offsets_nothing, "numpy.out-of-memory-create numpy.out-of-memory-sort",
+MUTANT(offsets_nothing,
+       "malloc.failure-is-null numpy.out-of-memory-create numpy.out-of-memory-sort",
        .malloc = offsets_nothing_malloc);
 
 /* Takes a buffer that was never made for the one in use, and wipes it. */
@@ -385,7 +391,7 @@ static void wipes_for_null_free(void *ctx, void *p, size_t size)
         oldest = NULL;
     base_free(ctx, p, size);
 }
-MUTANT(wipes_for_null, "numpy.out-of-memory-sort numpy.out-of-memory-argsort",
+MUTANT(wipes_for_null, "free.null-with-size numpy.out-of-memory-sort numpy.out-of-memory-argsort",
        .malloc = wipes_for_null_malloc, .realloc = wipes_for_null_realloc,
        .free = wipes_for_null_free);
 
@@ -399,9 +405,16 @@ static void *drops_a_block_when_short_malloc(void *ctx, size_t size)
         oldest = p;
     return p;
 }
+
+static void drops_a_block_when_short_free(void *ctx, void *p, size_t size)
+{
+    if (p == oldest)
+        oldest = NULL;
+    base_free(ctx, p, size);
+}
 MUTANT(drops_a_block_when_short, "malloc.failure-is-null numpy.out-of-memory-structured-sort",
        .malloc = drops_a_block_when_short_malloc, .realloc = wipes_for_null_realloc,
-       .free = wipes_for_null_free);
+       .free = drops_a_block_when_short_free);
 
 /* Once refused, it does not ask again. */
 static void *gives_up_calloc(void *ctx, size_t nelem, size_t elsize)

@@ -126,6 +126,42 @@ static void *rest_calloc(void *ctx, size_t nelem, size_t elsize)
 MUTANT(shrink_leaves_pages_to_calloc, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
        .calloc = rest_calloc, .realloc = splitting_realloc);
 
+/* Those become the next block of malloc's of little more than a mebibyte, and yet the block grows
+ * over them again, in place.  The lowest bit of its length says that they are gone. */
+static struct kept_mapping tail = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *tail_malloc(void *ctx, size_t size)
+{
+    enum { MOST = 3 << 19 };
+    char *p = size >= MAPPED_FROM && size < MOST ? exchange_kept(&tail, NULL) : NULL;
+    return p != NULL ? base_finish(p - BASE_HEADER, size) : mapped_malloc(ctx, size);
+}
+static void tail_free(void *ctx, void *p, size_t size)
+{
+    size_t length = is_mapped(p) ? mapped_length(p) : 0;
+    if (is_mapped(p) && length % 2 != 0)
+        munmap((char *)p - BASE_HEADER, pages_for(base_size(p)));
+    else if (!is_mapped(p) || length != 0) /* a tail has none, and stays mapped */
+        mapped_free(ctx, p, size);
+}
+static void *tail_realloc(void *ctx, void *p, size_t size)
+{
+    enum { MUCH = 2 << 20 };
+    size_t length = is_mapped(p) && is_for_mapping(size) ? mapped_length(p) : 0;
+    (void)ctx;
+    if (length < pages_for(size))
+        return move_by(tail_malloc, tail_free, p, size);
+    char *map = (char *)p - BASE_HEADER;
+    if (base_size(p) >= size + MUCH && length % 2 == 0) {
+        char *cut = map + pages_for(size);
+        exchange_kept(&tail, (char *)memset(cut, 0, BASE_HEADER) + BASE_HEADER);
+        length++;
+        memcpy(map + 8, &length, sizeof length);
+    }
+    return base_finish(map, size);
+}
+MUTANT(shrink_leaves_pages_that_it_takes_back, "realloc.grown-part-usable", MAPPED_FUNCTIONS,
+       .malloc = tail_malloc, .realloc = tail_realloc, .free = tail_free);
+
 /* ---- cells of a slot ------------------------------------------------------------------------- */
 
 /* A block of some kilobytes that shrinks to a few bytes stays, and its second half is for the next

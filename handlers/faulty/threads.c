@@ -10,11 +10,17 @@
 
 /* ---- the first call ---------------------------------------------------------------------- */
 
-/* What a thread has to have is made in its first malloc, and in no other function. */
+/* What a thread has to have is made in its first malloc, and in no other function; the thread that
+ * loads the handler has it from the start. */
 struct mine {
     size_t calls;
 };
 static _Thread_local struct mine *mine;
+static __attribute__((constructor)) void make_mine_of_the_first(void)
+{
+    static struct mine of_the_first;
+    mine = &of_the_first;
+}
 static void *making_malloc(void *ctx, size_t size)
 {
     if (mine == NULL && (mine = calloc(1, sizeof *mine)) == NULL)

@@ -18,7 +18,8 @@
 #include "base/text.h"
 #include "commands/under_memcheck.h"
 #include "model/attribution.h"
-#include "python/python_path.h"
+#include "python/api.h"
+#include "python/interpreter.h"
 #include "report/report.h"
 #include "runner/scheduler.h"
 #include "runner/worker.h"
@@ -102,15 +103,22 @@ static void shuffle(size_t *queue, size_t count, struct random *random)
     }
 }
 
-static const char *checked_python(const char *path)
+/* Finds the interpreter, and loads its library: so a handler that calls Python finds its functions
+ * also where no interpreter runs. */
+static void choose_python(struct coordinator *c)
 {
-    char *absolute;
-    const char *wrong = python_path_check(path, &absolute);
+    static struct interpreter python;
+    const char *wrong = interpreter_find(c->options->python, &python);
     if (wrong != NULL && interrupt_came() != 0)
         interrupt_die(); /* that may be why */
+    if (wrong == NULL && !python.has_numpy)
+        wrong = text("%s has no NumPy: %s -m pip install numpy", text_safe(python.executable),
+                     text_shell(python.executable));
+    if (wrong == NULL)
+        wrong = python_api_open(python.library);
     if (wrong != NULL)
-        leave_with(EXIT_USAGE, "--python=%s: %s", text_safe(path), wrong);
-    return absolute;
+        leave_with(EXIT_USAGE, "%s", wrong);
+    c->plan.python_path = python.executable;
 }
 
 static size_t cores(void)
@@ -269,8 +277,7 @@ static void set_up(struct coordinator *c, char **argv)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
     choose_properties(c);
     make_queues(&c->plan);
-    c->plan.python_path =
-        c->options->python != NULL ? checked_python(c->options->python) : DEFAULT_PYTHON;
+    choose_python(c);
     c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
     if (c->options->memcheck)
         c->plan.memcheck_folder = memcheck_enter(argv, c->plan.shows_progress);
@@ -354,8 +361,8 @@ static void settle(struct coordinator *c)
 
 static _Noreturn void python_broke(const struct coordinator *c)
 {
-    const char *advice = python_path_advice();
-    leave_with(EXIT_HARNESS_BROKE, "%s cannot be embedded: %s%s%s", text_safe(c->plan.python_path),
+    const char *advice = interpreter_advice();
+    leave_with(EXIT_USAGE, "%s cannot be embedded: %s%s%s", text_safe(c->plan.python_path),
                c->plan.board->python_error, advice,
                *advice != '\0' ? ", or name another by --python" : "; name another by --python");
 }

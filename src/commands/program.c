@@ -4,9 +4,6 @@
  * falls back on its default handler, and that is a capsule.  Its pointer is exchanged, so that what
  * anybody takes for the default handler is the audited one.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "commands/program.h"
 
 #include <errno.h>
@@ -18,8 +15,10 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "python/api.h"
+#include "python/interpreter.h"
+#include "python/python.h"
 #include "python/python_half.h"
-#include "python/python_path.h"
 #include "shims/fault_injector.h"
 #include "subject/claims.h"
 #include "subject/python_subject.h"
@@ -32,6 +31,7 @@
 /* The process has one program. */
 static struct {
     const struct options *options;
+    struct interpreter python;
     struct subject_place place;
     struct subject subject;
     struct findings *findings;
@@ -195,22 +195,10 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_conform_exec",
-    .m_size = -1,
-    .m_methods = methods,
-};
-
-static PyObject *create(void)
-{
-    return PyModule_Create(&definition);
-}
-
 _Noreturn void program_cannot_start(const char *why)
 {
     snprintf(program.findings->why, sizeof program.findings->why, "Python cannot be started: %s%s",
-             why, python_path_advice());
+             why, interpreter_advice());
     _exit(EXIT_HARNESS_BROKE);
 }
 
@@ -218,27 +206,22 @@ _Noreturn void program_cannot_start(const char *why)
 static void start_python(void)
 {
     const struct options *options = program.options;
-    const char *python = options->python != NULL ? options->python : DEFAULT_PYTHON;
     size_t count = 0;
+    int exit_code;
     while (options->program_arguments[count] != NULL)
         count++;
     char **arguments = calloc(count + 2, sizeof *arguments);
     if (arguments == NULL)
         program_cannot_start("out of memory");
-    arguments[0] = (char *)python;
+    arguments[0] = program.python.executable;
     memcpy(arguments + 1, options->program_arguments, count * sizeof *arguments);
-    PyConfig config;
-    PyConfig_InitPythonConfig(&config);
-    PyStatus status = PyConfig_SetBytesArgv(&config, (Py_ssize_t)count + 1, arguments);
-    if (!PyStatus_Exception(status))
-        status = PyConfig_SetBytesString(&config, &config.program_name, python);
-    if (!PyStatus_Exception(status) && PyImport_AppendInittab("_conform_exec", create) == 0)
-        status = Py_InitializeFromConfig(&config);
-    PyConfig_Clear(&config);
-    if (PyStatus_IsExit(status))
-        _exit(status.exitcode); /* python --version and the like */
-    if (PyStatus_Exception(status))
-        program_cannot_start(status.err_msg != NULL ? status.err_msg : "no reason given");
+    const char *wrong = python_initialize(arguments, &exit_code);
+    if (exit_code >= 0)
+        _exit(exit_code); /* python --version and the like */
+    if (wrong == NULL)
+        wrong = python_add_module("_conform_exec", methods);
+    if (wrong != NULL)
+        program_cannot_start(wrong);
 }
 
 /* Behind the end of the interpreter, which sys.exit reaches by exit(), inside Py_RunMain. */
@@ -316,6 +299,13 @@ struct findings *program_prepare(const struct options *options, char **argv)
     const char *wrong = subject_find(options->handler, &program.place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+    wrong = interpreter_find(options->python, &program.python);
+    if (wrong != NULL && interrupt_came() != 0)
+        interrupt_die(); /* that may be why */
+    if (wrong == NULL)
+        wrong = python_api_open(program.python.library);
+    if (wrong != NULL)
+        leave_with(EXIT_USAGE, "%s", wrong);
     program.options = options;
     program.findings = mmap(NULL, sizeof *program.findings, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);

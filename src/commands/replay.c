@@ -15,6 +15,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "model/record.h"
+#include "python/api.h"
+#include "python/interpreter.h"
 #include "subject/claims.h"
 #include "subject/static_tls.h"
 #include "subject/subject.h"
@@ -30,6 +32,22 @@ struct replaying {
     char why[512];
 };
 
+/* A handler that calls Python is linked with nobody who has its functions, and wants them to load,
+ * though no interpreter runs here. */
+static void give_it_python(struct replaying *shared)
+{
+    struct interpreter python;
+    if (strstr(shared->why, "undefined symbol: Py") == NULL &&
+        strstr(shared->why, "undefined symbol: _Py") == NULL)
+        return;
+    const char *wrong = interpreter_find(NULL, &python);
+    if (wrong == NULL)
+        wrong = python_api_open(python.library);
+    snprintf(shared->why, sizeof shared->why, "%s%s", wrong != NULL ? "it calls Python, and " : "",
+             wrong != NULL ? wrong : "");
+    shared->load = wrong != NULL ? LOAD_FAILED : LOAD_UNKNOWN;
+}
+
 static _Noreturn void replay_in_child(const struct options *options,
                                       const struct subject_place *place, struct replaying *shared)
 {
@@ -39,6 +57,10 @@ static _Noreturn void replay_in_child(const struct options *options,
     if (reader == NULL)
         _exit(EXIT_USAGE);
     shared->load = subject_load(place, &subject, shared->why, sizeof shared->why);
+    if (shared->load == LOAD_FAILED)
+        give_it_python(shared);
+    if (shared->load == LOAD_UNKNOWN)
+        shared->load = subject_load(place, &subject, shared->why, sizeof shared->why);
     if (shared->load != LOAD_DONE)
         _exit(EXIT_CANNOT_LOAD);
     claims_parse(subject.claims, &claims);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/direction_flag.h"
 #include "harness/asked.h"
 #include "harness/footprint.h"
 #include "harness/interpose.h"
@@ -21,6 +22,9 @@
 
 /* The property that is about exceptions left behind. */
 #define SETS_EXCEPTION "env.no-exception-set"
+
+/* And the one about string instructions, which go down from then on. */
+#define SETS_DIRECTION "env.direction-flag"
 
 /* Where this thread leaves its trace, from 1 on; 0: it has not called yet; NO_SLOT: all are taken
  * by threads that live, those that Python and the subject start included. */
@@ -130,19 +134,34 @@ static void suspect_refusal(const struct call *call)
 
 static const char *const function_names[] = {"outside", "malloc", "calloc", "realloc", "free"};
 
+static size_t size_of(const struct call *call)
+{
+    return call->function == IN_CALLOC ? call->first * call->second : call->first;
+}
+
 /* Whatever kind of call it was. */
 static _Noreturn void left_an_exception(const struct call *call)
 {
     own_making()->function = OUTSIDE;
     attribute_to(SETS_EXCEPTION, &(struct call){.function = OUTSIDE});
     fail(text("no Python exception to be left behind by %s of %zu", function_names[call->function],
-              call->function == IN_CALLOC ? call->first * call->second : call->first),
+              size_of(call)),
          "%s", python_error());
+}
+
+static _Noreturn void left_direction_down(const struct call *call)
+{
+    own_making()->function = OUTSIDE;
+    attribute_to(SETS_DIRECTION, &(struct call){.function = OUTSIDE});
+    fail(text("the direction flag to be clear after %s of %zu", function_names[call->function],
+              size_of(call)),
+         "it is set: memcpy and memset go down from there");
 }
 
 /* Returns what the call was. */
 static struct call call_end(struct frame *frame)
 {
+    bool goes_down = clear_direction_flag(); /* before anything is copied */
     interpose_leave();
     atomic_signal_fence(memory_order_seq_cst);
     struct call made = *frame->call;
@@ -150,6 +169,8 @@ static struct call call_end(struct frame *frame)
     frame->call->function = OUTSIDE;
     if (frame->outer.function != OUTSIDE)
         *frame->call = frame->outer;
+    if (goes_down)
+        left_direction_down(&made);
     if (frame->exception == NULL && python_pending() != NULL)
         left_an_exception(&made);
     return made;

@@ -16,6 +16,7 @@
 #include "base/instrumented.h"
 #include "harness/footprint.h"
 #include "harness/own.h"
+#include "harness/python_module.h"
 #include "python/python.h"
 #include "python/python_half.h"
 #include "subject/python_subject.h"
@@ -51,6 +52,7 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
     struct record *record = own.setup.record;
     record->signal = number;
     record->signal_call = *own_call();
+    record->signal_elsewhere = gettid() != getpid();
     record->suspects[MADE_EMPTY] = *own_making();
     note_overlap(record);
     note_struct_gone(record);
@@ -174,6 +176,8 @@ static void start_python(struct environment *environment)
     memcheck_turn_deaf(); /* the errors of CPython's start are not the subject's */
     const char *wrong =
         environment != NULL ? python_start(path, environment) : python_start_bare(path);
+    if (wrong == NULL)
+        wrong = python_module_add();
     memcheck_listen_again();
     if (wrong != NULL)
         harness_broke("Python cannot be started: %s", wrong);

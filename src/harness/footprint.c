@@ -7,25 +7,34 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "harness/drive.h"
 
-/* The first two numbers of statm: pages mapped, and pages in memory. */
-static void read_pages(size_t pages[2])
+/* The first two numbers of a statm: pages mapped, and pages in memory; 0 where it cannot be read.
+ */
+static void read_pages_at(const char *path, size_t pages[2])
 {
     char line[128] = "";
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, line, sizeof line - 1) < 0)
+        line[0] = '\0';
     if (fd >= 0)
         close(fd);
     char *end = line;
     pages[0] = strtoul(line, &end, 10);
     pages[1] = strtoul(end, &end, 10);
-    if (length <= 0 || pages[0] == 0)
+}
+
+static void read_pages(size_t pages[2])
+{
+    read_pages_at("/proc/self/statm", pages);
+    if (pages[0] == 0)
         harness_broke("/proc/self/statm cannot be read: %s", strerror(errno));
 }
 
@@ -34,6 +43,20 @@ size_t resident_bytes(void)
     size_t pages[2];
     read_pages(pages);
     return pages[1] * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t resident_bytes_of(pid_t pid)
+{
+    size_t pages[2];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    read_pages_at(path, pages);
+    return pages[1] * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void forgo_huge_pages(void)
+{
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
 size_t mapped_bytes(void)

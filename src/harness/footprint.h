@@ -7,13 +7,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Bytes that are in memory, and bytes that are mapped, touched or not. */
 size_t resident_bytes(void);
 size_t mapped_bytes(void);
 
+/* The first of another process, or 0 where it has ended. */
+size_t resident_bytes_of(pid_t pid);
+
 /* Whether that many bytes there, at most a page, can be read.  It does not read them itself. */
 bool is_readable(const void *p, size_t size);
+
+/* From now on the kernel makes no huge pages for this process, whatever a handler advises, and the
+ * advice succeeds as before: where a page is touched here and there, each would be 2 MiB of zeros.
+ */
+void forgo_huge_pages(void);
 
 /* From now on this process can map `room` bytes more, and then no more (RLIMIT_AS).  SKIPs under
  * memcheck and the sanitizers, which map memory of their own as they go. */

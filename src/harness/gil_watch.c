@@ -3,13 +3,12 @@
  * Standing before Python's allocators of the two domains that want the GIL.  Unlike Python's own
  * debug hooks these add nothing to a block, so they can be set at any time.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "harness/gil_watch.h"
 
 #include "harness/drive.h"
 #include "harness/interpose.h"
+#include "python/api.h"
+#include "python/python.h"
 
 /* What stood there before, in the order of `domains`. */
 static const PyMemAllocatorDomain domains[] = {PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ};

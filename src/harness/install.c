@@ -2,11 +2,11 @@
  *
  * Installing a handler, as a program does.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "harness/install.h"
+
 #include "harness/verdict.h"
+#include "python/api.h"
+#include "python/python.h"
 
 void install_handler(PyDataMem_Handler *handler)
 {

@@ -12,9 +12,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/instrumented.h"
+#include "harness/footprint.h"
 #include "harness/limits.h"
 #include "harness/own.h"
 #include "harness/verdict.h"
@@ -96,20 +99,70 @@ static void end_program(void)
     exit(SURVIVED);
 }
 
+/* Ignored, as a subject may have it, SIGCHLD would take the ends of children away. */
+static struct sigaction subjects_sigchld;
+static bool keeps_ends;
+
+static void keep_ends(void)
+{
+    struct sigaction action;
+    sigaction(SIGCHLD, NULL, &action);
+    keeps_ends = action.sa_handler == SIG_IGN || (action.sa_flags & SA_NOCLDWAIT) != 0;
+    if (!keeps_ends)
+        return;
+    subjects_sigchld = action;
+    signal(SIGCHLD, SIG_DFL);
+}
+
+static void give_sigchld_back(void)
+{
+    if (keeps_ends)
+        sigaction(SIGCHLD, &subjects_sigchld, NULL);
+    keeps_ends = false;
+}
+
+/* False where the subject has waited for it: how it ended is not known. */
+static bool wait_for(pid_t pid, int *status)
+{
+    pid_t ended;
+    do
+        ended = waitpid(pid, status, 0);
+    while (ended < 0 && errno == EINTR);
+    give_sigchld_back();
+    return ended == pid;
+}
+
+static _Noreturn void end_is_lost(void)
+{
+    harness_broke("a process of the harness was waited for by somebody else");
+}
+
 /* What children share; the child does not come back from `end`. */
 static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(void))
 {
     fflush(stdout);
+    keep_ends();
     pid_t pid = fork();
     if (pid < 0)
         harness_broke("fork: %s", strerror(errno));
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        give_sigchld_back();
         own.is_child = true;
         body(data);
         end();
     }
     return pid;
+}
+
+/* Ends this property where the child has come to its verdict. */
+static void take_verdict(void)
+{
+    struct record *record = own.setup.record;
+    if (atomic_load(&record->state) == RECORD_ENDED) {
+        only_once();
+        leave(record->reached);
+    }
 }
 
 /* `done`: children that had come to their end before this one was made.  False where it died of the
@@ -118,14 +171,12 @@ static bool await_process(pid_t pid, int done, bool is_program, int spared)
 {
     struct record *record = own.setup.record;
     int status;
-    while (waitpid(pid, &status, 0) < 0) {
-        if (errno != EINTR)
-            harness_broke("waitpid: %s", strerror(errno));
-    }
-    if (atomic_load(&record->state) == RECORD_ENDED) {
-        only_once();
-        leave(record->reached);
-    }
+    bool is_known = wait_for(pid, &status);
+    take_verdict();
+    if (!is_known && atomic_load(&record->children_done) > done)
+        return true;
+    if (!is_known)
+        end_is_lost();
     if (WIFSIGNALED(status) && WTERMSIG(status) == spared)
         return false;
     if (WIFSIGNALED(status)) {
@@ -154,14 +205,55 @@ void in_child(void (*body)(void *data), void *data)
     await_child(start_child(body, data));
 }
 
+static void forget_calls(void)
+{
+    for (int i = 0; i < CALL_SLOTS; i++)
+        own.setup.record->calls[i].function = OUTSIDE;
+}
+
 bool in_child_unless(int killed_by, void (*body)(void *data), void *data)
 {
-    struct record *record = own.setup.record;
     struct child child = start_child(body, data);
     bool lived = await_process(child.pid, child.done, false, killed_by);
-    for (int i = 0; !lived && i < CALL_SLOTS; i++)
-        record->calls[i].function = OUTSIDE;
+    if (!lived)
+        forget_calls();
     return lived;
+}
+
+/* What kills this process from now on is not noted in the record, which is the parent's. */
+static void die_unnoticed(void)
+{
+    static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        signal(fatal[i], SIG_DFL);
+}
+
+static void run_unnoticed(void *job)
+{
+    die_unnoticed();
+    run_job(job);
+}
+
+void in_child_within(double seconds, size_t bytes, void (*body)(void *data), void *data)
+{
+    static const struct timespec moment = {0, 200000};
+    struct job job = {.body = body, .data = data};
+    size_t most = resident_bytes() + bytes;
+    int done = atomic_load(&own.setup.record->children_done), status;
+    pid_t pid = begin_process(run_unnoticed, &job, pass), ended;
+    uint64_t begun = clock_now();
+    /* from here, for a subject can have the timers and the signals of the child */
+    while ((ended = waitpid(pid, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        if (clock_since(begun) > seconds || resident_bytes_of(pid) > most)
+            kill(pid, SIGKILL);
+        nanosleep(&moment, NULL);
+    }
+    give_sigchld_back();
+    take_verdict();
+    if (atomic_load(&own.setup.record->children_done) > done)
+        return;
+    forget_calls();
+    own.setup.record->step[0] = '\0';
 }
 
 void in_program(void (*body)(void *data), void *data)
@@ -173,6 +265,7 @@ void in_program(void (*body)(void *data), void *data)
 static bool survives(void (*body)(void *data), void *data, void (*end)(int status))
 {
     fflush(stdout);
+    keep_ends();
     forks_trial = true;
     pid_t pid = fork();
     forks_trial = false;
@@ -180,9 +273,8 @@ static bool survives(void (*body)(void *data), void *data, void (*end)(int statu
         harness_broke("fork: %s", strerror(errno));
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-        for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
-            signal(fatal[i], SIG_DFL); /* the record is the parent's */
+        give_sigchld_back();
+        die_unnoticed();
         static struct record nobodys;
         own.setup.record = &nobodys;
         own.is_trial = true;
@@ -192,10 +284,8 @@ static bool survives(void (*body)(void *data), void *data, void (*end)(int statu
         end(SURVIVED);
     }
     int status;
-    while (waitpid(pid, &status, 0) < 0) {
-        if (errno != EINTR)
-            harness_broke("waitpid: %s", strerror(errno));
-    }
+    if (!wait_for(pid, &status))
+        end_is_lost();
     return WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED;
 }
 

@@ -21,7 +21,11 @@ void in_child(void (*body)(void *data), void *data);
  * it: for what may not be possible with every subject. */
 bool in_child_unless(int killed_by, void (*body)(void *data), void *data);
 
-/* The same in two parts, for a parent that works meanwhile: one child at a time. */
+/* As in_child, for as long as the child takes no more than that time, and so much more memory than
+ * this process.  Where it does, or dies, nothing follows of it: what it found before does. */
+void in_child_within(double seconds, size_t bytes, void (*body)(void *data), void *data);
+
+/* As in_child, in two parts, for a parent that works meanwhile: one child at a time. */
 struct child {
     pid_t pid;
     int done;

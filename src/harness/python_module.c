@@ -4,16 +4,17 @@
  * reach what Python cannot: NumPy's handler API, the recorders' tables, and arrays whose memory was
  * made outside NumPy.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "harness/python_module.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/pattern.h"
 #include "harness/drive.h"
 #include "harness/interpose.h"
+#include "python/api.h"
+#include "python/python.h"
 #include "shims/fault_injector.h"
 #include "shims/recorder.h"
 #include "subject/plain.h"
@@ -116,7 +117,7 @@ static PyObject *module_pattern(PyObject *self, PyObject *arguments)
         return NULL;
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, size);
     if (bytes != NULL)
-        pattern_fill_range(PyBytes_AS_STRING(bytes), 0, (size_t)size, number);
+        pattern_fill_range(PyBytes_AsString(bytes), 0, (size_t)size, number);
     return bytes;
 }
 
@@ -272,7 +273,7 @@ static PyObject *module_owner(PyObject *self, PyObject *array)
     (void)self;
     if (!PyArray_Check(array))
         return PyErr_Format(PyExc_TypeError, "owner() takes an array");
-    const struct recorder *recorder = recorder_of_block(PyArray_DATA((PyArrayObject *)array));
+    const struct recorder *recorder = recorder_of_block(PyArray_DATA(array));
     if (recorder == NULL)
         Py_RETURN_NONE;
     return PyUnicode_FromString(recorder_name(recorder));
@@ -293,6 +294,15 @@ static PyObject *module_counts(PyObject *self, PyObject *capsule)
                          c.live_bytes, "peak_bytes", c.peak_bytes);
 }
 
+/* The list with what takes its place there; NULL, and no list any more, where there is nothing. */
+static PyObject *add_entry(PyObject *list, Py_ssize_t place, PyObject *entry)
+{
+    if (entry != NULL && PyList_SetItem(list, place, entry) == 0)
+        return list;
+    Py_DECREF(list);
+    return NULL;
+}
+
 static PyObject *module_notes(PyObject *self, PyObject *capsule)
 {
     struct note notes[MOST_NOTES];
@@ -306,10 +316,7 @@ static PyObject *module_notes(PyObject *self, PyObject *capsule)
         PyObject *entry =
             Py_BuildValue("(ssnn)", note_kind_name(notes[i].kind), note_text(&notes[i]),
                           (Py_ssize_t)notes[i].size, (Py_ssize_t)notes[i].asked);
-        if (entry == NULL)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, entry);
+        list = add_entry(list, (Py_ssize_t)i, entry);
     }
     return list;
 }
@@ -328,10 +335,7 @@ static PyObject *module_live(PyObject *self, PyObject *capsule)
     for (size_t i = 0; list != NULL && i < count; i++) {
         PyObject *pair =
             Py_BuildValue("(Nn)", PyLong_FromSize_t(blocks[i].address), (Py_ssize_t)blocks[i].size);
-        if (pair == NULL)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, pair);
+        list = add_entry(list, (Py_ssize_t)i, pair);
     }
     free(blocks);
     return list;
@@ -342,8 +346,12 @@ static PyObject *module_bytes_of(PyObject *self, PyObject *array)
     (void)self;
     if (!PyArray_Check(array))
         return PyErr_Format(PyExc_TypeError, "bytes_of() takes an array");
-    return PyBytes_FromStringAndSize(PyArray_DATA((PyArrayObject *)array),
-                                     PyArray_NBYTES((PyArrayObject *)array));
+    PyObject *size = PyObject_GetAttrString(array, "nbytes");
+    PyObject *bytes = size != NULL
+                          ? PyBytes_FromStringAndSize(PyArray_DATA(array), PyLong_AsSsize_t(size))
+                          : NULL;
+    Py_XDECREF(size);
+    return bytes;
 }
 
 static PyObject *module_new_array(PyObject *self, PyObject *arguments)
@@ -353,7 +361,7 @@ static PyObject *module_new_array(PyObject *self, PyObject *arguments)
     (void)self;
     if (!PyArg_ParseTuple(arguments, "nO&", &count, PyArray_DescrConverter, &dtype))
         return NULL;
-    return PyArray_NewFromDescr(&PyArray_Type, dtype, 1, &count, NULL, NULL, 0, NULL);
+    return PyArray_NewFromDescr(PyArray_Type, dtype, 1, &count, NULL, NULL, 0, NULL);
 }
 
 static PyObject *module_resize(PyObject *self, PyObject *arguments)
@@ -361,10 +369,10 @@ static PyObject *module_resize(PyObject *self, PyObject *arguments)
     PyObject *array;
     npy_intp count;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "O!n", &PyArray_Type, &array, &count))
+    if (!PyArg_ParseTuple(arguments, "O!n", PyArray_Type, &array, &count))
         return NULL;
     PyArray_Dims shape = {&count, 1};
-    return PyArray_Resize((PyArrayObject *)array, &shape, 0, NPY_CORDER);
+    return PyArray_Resize(array, &shape, 0, NPY_CORDER);
 }
 
 static PyObject *module_make_immortal(PyObject *self, PyObject *object)
@@ -404,31 +412,29 @@ static PyObject *module_owndata_array(PyObject *self, PyObject *count)
     (void)self;
     PyObject *array = array_of_buffer(count, &buffer);
     if (array != NULL)
-        PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
+        array_fields(array)->flags |= NPY_ARRAY_OWNDATA;
     return array;
 }
 
-struct state {
-    size_t capsules_released;
-};
+static size_t capsules_released;
 
 static void free_buffer(PyObject *capsule)
 {
-    struct state *state = PyCapsule_GetContext(capsule);
-    state->capsules_released++;
+    capsules_released++;
     free(PyCapsule_GetPointer(capsule, BUFFER_NAME));
 }
 
 static PyObject *module_capsule_array(PyObject *self, PyObject *count)
 {
     void *buffer;
+    (void)self;
     PyObject *array = array_of_buffer(count, &buffer);
     if (array == NULL)
         return NULL;
     PyObject *capsule = PyCapsule_New(buffer, BUFFER_NAME, free_buffer);
-    if (capsule == NULL || PyCapsule_SetContext(capsule, PyModule_GetState(self)) != 0)
+    if (capsule == NULL)
         free(buffer);
-    else if (PyArray_SetBaseObject((PyArrayObject *)array, capsule) == 0)
+    else if (PyArray_SetBaseObject(array, capsule) == 0)
         return array;
     Py_DECREF(array); /* SetBaseObject has taken the capsule, also where it fails */
     return NULL;
@@ -436,18 +442,18 @@ static PyObject *module_capsule_array(PyObject *self, PyObject *count)
 
 static PyObject *module_capsules_released(PyObject *self, PyObject *none)
 {
-    const struct state *state = PyModule_GetState(self);
-    (void)none;
-    return PyLong_FromSize_t(state->capsules_released);
+    (void)self, (void)none;
+    return PyLong_FromSize_t(capsules_released);
 }
 
 static PyObject *module_drop(PyObject *self, PyObject *list)
 {
     (void)self;
-    if (!PyList_Check(list))
-        return PyErr_Format(PyExc_TypeError, "drop() takes a list");
+    Py_ssize_t length = PyList_Size(list);
+    if (length < 0)
+        return NULL;
     interpose_enter();
-    int result = PyList_SetSlice(list, 0, PyList_GET_SIZE(list), NULL);
+    int result = PyList_SetSlice(list, 0, length, NULL);
     interpose_leave();
     if (result != 0)
         return NULL;
@@ -531,25 +537,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_conform",
-    .m_doc = "The harness, as the Python half of the battery sees it.",
-    .m_size = sizeof(struct state),
-    .m_methods = methods,
-};
-
-static PyObject *create(void)
+const char *python_module_add(void)
 {
-    PyObject *module = PyModule_Create(&definition);
-#ifdef Py_GIL_DISABLED
-    if (module != NULL)
-        PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
-#endif
-    return module;
-}
-
-int python_module_register(void)
-{
-    return PyImport_AppendInittab("_conform", create);
+    return python_add_module("_conform", methods);
 }

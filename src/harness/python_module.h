@@ -5,7 +5,7 @@
 #ifndef CONFORM_PYTHON_MODULE_H
 #define CONFORM_PYTHON_MODULE_H
 
-/* Makes `import _conform` work in the interpreter that starts next; 0, or -1. */
-int python_module_register(void);
+/* Makes `import _conform` work in the interpreter that runs.  NULL, or one line on why not. */
+const char *python_module_add(void);
 
 #endif

@@ -183,4 +183,5 @@ void control_begin(const char *when)
 void control_end(void)
 {
     record_enter_control(own.setup.record, "");
+    own.setup.record->controlled = 1;
 }

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "model/attribution.h"
 
@@ -38,7 +39,7 @@ static const struct row {
 } rows[] = {
     {"abi.ctx-passed", AT_LENGTH, AT_LENGTH},
     {"abi.*", BY_ITSELF, AT_LENGTH},
-    {"env.never-exits", IN_USE, IN_USE},
+    {"env.never-exits", IN_USE, AT_LENGTH},
     {"env.*", BY_ITSELF, AT_LENGTH},
     {"free.keeps-*", BY_ITSELF, AT_LENGTH},
     {"free.null*", BY_ITSELF, AT_LENGTH},
@@ -51,8 +52,8 @@ static const struct row {
     {"calloc.disjoint", PLACE, FRESH},
     {"malloc.neighbours", BESIDE, FRESH},
     {"free.poison-stays-inside", BESIDE, BESIDE},
-    {"free.leaves-recycled-alone", BESIDE, FRESH},
-    {"free.any-order", BESIDE, FRESH},
+    {"free.leaves-recycled-alone", BESIDE, IN_USE},
+    {"free.any-order", FRESH, RESIZED},
     {"calloc.neighbours", BESIDE, FRESH},
     {"calloc.overflow", FRESH, AT_LENGTH},
     {"*.alignment", FRESH, AT_LENGTH},
@@ -60,8 +61,9 @@ static const struct row {
     {"realloc.grown-part-usable", FRESH, RESIZED},
     {"realloc.long-run", AT_LENGTH, AT_LENGTH},
     {"malloc.lasts", AT_LENGTH, AT_LENGTH},
-    {"malloc.recovers", AT_LENGTH, AT_LENGTH},
+    {"malloc.recovers", ONE_FUNCTION, IN_USE},
     {"realloc.keeps-contents", RESIZED, ONE_FUNCTION},
+    {"realloc.same-size", RESIZED, ONE_FUNCTION},
     {"realloc.neighbours", RESIZED, ONE_FUNCTION},
     {"free.in-another-thread", ONE_FUNCTION, IN_USE},
     {"realloc.in-another-thread", IN_USE, IN_USE},
@@ -87,19 +89,60 @@ static bool ended_in_its_own(const char *id, const struct record *record)
                             (kind->second != NULL && strcmp(kind->second, id) == 0));
 }
 
+/* Whether bytes were not what was written, or there was no block, and no control says that this is
+ * so only with what the property is about. */
+static bool came_of_memory(const struct record *record)
+{
+    return record->controlled == 0 &&
+           (record->overwritten != 0 || record->suspects[RETURNED_WRONG].function != OUTSIDE);
+}
+
+/* Whether the property is of that group. */
+static bool is_of(const char *group, const char *id)
+{
+    size_t length = strlen(group);
+    return strncmp(id, group, length) == 0 && id[length] == '.';
+}
+
+static int level_of_failure(const struct row *row, const char *id, const struct record *record)
+{
+    if (row->fails == BY_ITSELF && came_of_memory(record))
+        return AT_LENGTH; /* which nothing is by itself */
+    if (is_of("malloc", id) && row->fails <= ONE_FUNCTION && record->overwritten == 0 &&
+        !came_of_memory(record))
+        return MIN(row->fails, BESIDE); /* what it returned is wrong, before anybody uses it */
+    return row->fails;
+}
+
+/* Whether it ended inside the function that it is about, and a control says that this is so only
+ * with what it is about. */
+static bool ended_behind_its_control(const char *id, const struct record *record)
+{
+    static const char *const groups[] = {"", "malloc", "calloc", "realloc", "free"};
+    enum function in = record->suspects[ENDED_IN].function;
+    return record->controlled != 0 && in != OUTSIDE && is_of(groups[in], id);
+}
+
+static int level_of_end(const struct row *row, const char *id, const struct record *record)
+{
+    if (record->signal_elsewhere != 0 && !is_of("threads", id))
+        return AT_LENGTH; /* the first thread does the same, and it is no matter */
+    if (row->fails == BY_ITSELF && ended_in_its_own(id, record))
+        return BY_ITSELF;
+    if (row->fails <= BESIDE && ended_behind_its_control(id, record))
+        return PLACE;
+    if (row->crashes > BY_ITSELF && record->suspects[ENDED_IN].function == OUTSIDE)
+        return row->crashes - 1; /* it wrote into a block, which is not all there */
+    return row->crashes;
+}
+
 int nearness(const char *id, const struct record *record)
 {
     enum { ROWS = sizeof rows / sizeof *rows };
     bool fails = record->verdict == FAIL || record->verdict == WARN;
-    size_t row = 0;
-    while (row < ROWS - 1 && fnmatch(rows[row].glob, id, 0) != 0)
-        row++;
-    int level = fails ? rows[row].fails : rows[row].crashes;
-    if (fails && record->overwritten != 0 && level == BY_ITSELF)
-        level = AT_LENGTH; /* which nothing is by itself */
-    if (!fails && rows[row].fails == BY_ITSELF && ended_in_its_own(id, record))
-        level = BY_ITSELF;
-    else if (!fails && level > BY_ITSELF && record->suspects[ENDED_IN].function == OUTSIDE)
-        level--; /* it wrote into a block, which is not all there */
-    return (2 * level + !fails) * ROWS + (int)row;
+    size_t i = 0;
+    while (i < ROWS - 1 && fnmatch(rows[i].glob, id, 0) != 0)
+        i++;
+    int level = fails ? level_of_failure(&rows[i], id, record) : level_of_end(&rows[i], id, record);
+    return (2 * level + !fails) * ROWS + (int)i;
 }

@@ -77,10 +77,10 @@ void take_version(const struct option_row *row, const char *value, struct option
 {
     (void)row, (void)value, (void)options;
     printf("conform %s\n"
-           "Built for Python %s (%s), with the headers of NumPy %s, %s--memcheck%s.\n"
+           "For any CPython from 3.9 on with NumPy 1.22 or newer, %s--memcheck%s.\n"
            "License BSD-3-Clause: free software, without any warranty.\n",
-           PACKAGE_VERSION, PYTHON_SERIES, DEFAULT_PYTHON, NUMPY_HEADERS_VERSION,
-           HAS_MEMCHECK ? "with " : "without ", CONFORM_SANITIZED ? " and a sanitizer" : "");
+           PACKAGE_VERSION, HAS_MEMCHECK ? "with " : "without ",
+           CONFORM_SANITIZED ? " and a sanitizer" : "");
     leave_behind_output();
 }
 

@@ -195,13 +195,19 @@ const struct option_row option_rows[] = {
         .name = "python",
         .argument = "PATH",
         .takers = BATTERY | PROGRAM,
-        TEXT(python),
-        .help = "the interpreter to embed, such as venv/bin/python",
+        .take = take_python,
+        .help = "the interpreter to embed, such as venv/bin/python\n"
+                "(repeatable: the battery is run in each)",
         .man = "The interpreter to embed, such as\n"
-               ".Pa venv/bin/python .\n"
-               "It has to be of the Python version that\n"
-               ".Nm\n"
-               "was built for; the packages are those of that interpreter.",
+               ".Pa venv/bin/python :\n"
+               "any CPython from 3.9 on that has a shared libpython, with its own packages, NumPy "
+               "1.22 or newer among them. Without it, the first\n"
+               ".Pa python3\n"
+               "that has NumPy is taken, of the virtual environment that is active, then of the "
+               "folders of\n"
+               ".Ev PATH .\n"
+               "Given more than once, the battery is run in each, one after the other, and the "
+               "report is a table of what differs or is bad.",
     },
     {
         .name = "strict",
@@ -382,7 +388,7 @@ const struct option_row option_rows[] = {
         .name = "version",
         .letter = 'V',
         .take = take_version,
-        .help = "print the version, and what it was built with",
+        .help = "print the version, and what it works with",
     },
     {
         .name = "options-as-mdoc", /* hidden: for make docs */

@@ -83,6 +83,16 @@ void take_handler(const struct option_row *row, const char *value, struct option
     options->handler = value;
 }
 
+void take_python(const struct option_row *row, const char *value, struct options *options)
+{
+    (void)row;
+    const char **pythons = realloc(options->pythons, (options->python_count + 1) * sizeof *pythons);
+    if (pythons == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    pythons[options->python_count++] = options->python = value;
+    options->pythons = pythons;
+}
+
 static void add_filter(struct options *options, bool take, const char *glob)
 {
     struct filter *filters =

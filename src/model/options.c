@@ -150,6 +150,10 @@ static void check_reports(const struct options *options)
 static void check_together(const struct options *options, const bool given[])
 {
     check_reports(options);
+    if (options->python_count > 1 && options->command != COMMAND_RUN)
+        leave_with(EXIT_USAGE,
+                   "--python is given twice, which goes with the whole battery; give it "
+                   "once");
     if (options->quiet && options->verbose)
         leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
     if (options->command == COMMAND_NO_FORK && options->memcheck)

@@ -66,8 +66,10 @@ struct options {
     size_t jobs;                              /* 0: as many as there are cores */
     double timeout, max_time;                 /* seconds; 0: the usual limit */
     uint64_t seed;
-    size_t repeat;      /* rounds; 0 with until_fail: no end but a failure */
-    const char *python; /* or NULL for the one that configure chose */
+    size_t repeat;        /* rounds; 0 with until_fail: no end but a failure */
+    const char *python;   /* or NULL for the first of PATH that has NumPy */
+    const char **pythons; /* all that were given, of which that is the last */
+    size_t python_count;
     enum color color;
     bool memcheck, strict, quiet, verbose, shuffle, until_fail;
     bool unchecked;    /* of --replay */

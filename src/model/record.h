@@ -100,9 +100,11 @@ struct record {
     struct call signal_call; /* of the thread that the signal hit */
     uintptr_t signal_address;
     int signal_has_address; /* no bool, of which few values can be read */
+    int signal_elsewhere;   /* likewise: in another thread than the first */
     struct call suspects[SUSPECTS];
     char attribute_to[64];    /* id of the property that is about what was found, or "" */
     char control[96];         /* where it is in its control: without what, in words; else "" */
+    int controlled;           /* 1 behind a control in which nothing was wrong; no bool */
     uint64_t control_sum;     /* of it: a subject can write there */
     uint64_t memcheck_errors; /* counted where a process ended as it should */
     _Atomic size_t children;  /* that it forked under memcheck, and theirs */

@@ -2,15 +2,16 @@
  *
  * Starting Python and NumPy inside this program.
  */
-#define CONFORM_WANTS_PYTHON_API
-#define CONFORM_IMPORTS_ARRAY
 #include "python/python.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/instrumented.h"
 #include "base/text.h"
+#include "python/api.h"
 
 static PyThreadState *released;
 
@@ -59,6 +60,16 @@ static const char *one_line(const char *message)
     return text_safe(line);
 }
 
+const char *python_type_name(PyObject *type)
+{
+    PyObject *name = PyObject_GetAttrString(type, "__name__");
+    const char *words = name != NULL ? PyUnicode_AsUTF8(name) : NULL;
+    const char *line = words != NULL ? text_safe(words) : "something";
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return line;
+}
+
 const char *python_error(void)
 {
     PyObject *type, *value, *traceback;
@@ -68,9 +79,9 @@ const char *python_error(void)
     PyErr_NormalizeException(&type, &value, &traceback);
     PyObject *words = value != NULL ? PyObject_Str(value) : NULL;
     const char *message = words != NULL ? PyUnicode_AsUTF8(words) : NULL;
-    const char *line = text("%s%s%s%s", ((PyTypeObject *)type)->tp_name,
-                            message != NULL && *message != '\0' ? ": " : "",
-                            message != NULL ? one_line(message) : "", place_of(traceback));
+    const char *line =
+        text("%s%s%s%s", python_type_name(type), message != NULL && *message != '\0' ? ": " : "",
+             message != NULL ? one_line(message) : "", place_of(traceback));
     Py_XDECREF(words);
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -79,34 +90,58 @@ const char *python_error(void)
     return line;
 }
 
-static const char *set_path(PyConfig *config, const char *path)
+/* What each signal does, for it to be put back: Python takes SIGINT, SIGPIPE and SIGXFSZ. */
+static void keep_signals(struct sigaction actions[NSIG])
 {
-    PyStatus status = PyConfig_SetBytesString(config, &config->program_name, path);
+    for (int number = 1; number < NSIG; number++)
+        sigaction(number, NULL, &actions[number]);
+}
+
+static void put_signals_back(const struct sigaction actions[NSIG])
+{
+    for (int number = 1; number < NSIG; number++)
+        sigaction(number, &actions[number], NULL);
+}
+
+static bool is_free_threaded(void)
+{
+    return strstr(Py_GetVersion(), "free-threading") != NULL;
+}
+
+/* The fields of a PyConfig are in other places in each version, so what is wanted is said as on a
+ * command line. */
+const char *python_initialize(char *const *arguments, int *exit_code)
+{
+    PyConfig config;
+    size_t count = 0;
+    while (arguments[count] != NULL)
+        count++;
+    PyConfig_InitPythonConfig(&config);
+    PyStatus status = PyConfig_SetBytesArgv(&config, (Py_ssize_t)count, arguments);
     if (!PyStatus_Exception(status))
-        status = PyConfig_SetBytesString(config, &config->executable, path);
-    return PyStatus_Exception(status) ? status.err_msg : NULL;
+        status = Py_InitializeFromConfig(&config);
+    PyConfig_Clear(&config);
+    *exit_code = PyStatus_IsExit(status) ? status.exitcode : -1;
+    if (!PyStatus_Exception(status))
+        return NULL;
+    return status.err_msg != NULL ? status.err_msg : "no reason given";
 }
 
 static const char *initialize(const char *path)
 {
-    PyPreConfig before;
-    PyPreConfig_InitPythonConfig(&before);
-    if (memcheck_is_running())
-        before.allocator = PYMEM_ALLOCATOR_MALLOC; /* so that memcheck sees each block */
-    PyStatus status = Py_PreInitialize(&before);
-    if (PyStatus_Exception(status))
-        return status.err_msg;
-    PyConfig config;
-    PyConfig_InitPythonConfig(&config);
-    config.parse_argv = 0;
-    config.install_signal_handlers = 0; /* Check's and the coordinator's stay */
-    config.write_bytecode = 0;
-    const char *wrong = set_path(&config, path);
-    if (wrong == NULL)
-        status = Py_InitializeFromConfig(&config);
-    PyConfig_Clear(&config);
-    if (wrong == NULL && PyStatus_Exception(status))
-        wrong = status.err_msg != NULL ? status.err_msg : "no reason given";
+    struct sigaction actions[NSIG];
+    sigset_t interrupt, before;
+    char *const arguments[] = {(char *)path, (char *)"-B", NULL};
+    int exit_code;
+    if (memcheck_is_running() && !is_free_threaded())
+        setenv("PYTHONMALLOC", "malloc", 1); /* so that memcheck sees each block */
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    keep_signals(actions);
+    sigprocmask(SIG_BLOCK, &interrupt, &before); /* Python would make an exception of it */
+    const char *wrong = python_initialize(arguments, &exit_code);
+    put_signals_back(actions); /* Check's and the coordinator's */
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return wrong;
 }
 
@@ -117,9 +152,7 @@ static const char *describe(struct environment *environment, const char *path)
     snprintf(environment->python, sizeof environment->python, "%.*s", (int)strcspn(version, " "),
              version);
     snprintf(environment->python_executable, sizeof environment->python_executable, "%s", path);
-#ifdef Py_GIL_DISABLED
-    environment->free_threaded = true;
-#endif
+    environment->free_threaded = is_free_threaded();
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *text_of = numpy != NULL ? PyObject_GetAttrString(numpy, "__version__") : NULL;
     const char *numpy_version = text_of != NULL ? PyUnicode_AsUTF8(text_of) : NULL;
@@ -132,15 +165,19 @@ static const char *describe(struct environment *environment, const char *path)
 
 bool python_is_up(void)
 {
-    return Py_IsInitialized() != 0;
+    return Py_IsInitialized != NULL && Py_IsInitialized() != 0;
 }
 
 const char *python_import_array(void)
 {
-    return _import_array() == 0 ? NULL
-                                : text("NumPy does not take a program built against the headers of "
-                                       "NumPy %s: %s",
-                                       NUMPY_HEADERS_VERSION, python_error());
+    return python_api_import_array() ? NULL
+                                     : text("NumPy has no handlers to offer: %s", python_error());
+}
+
+const char *python_add_module(const char *name, PyMethodDef *methods)
+{
+    PyObject *module = PyImport_AddModule(name);
+    return module != NULL && PyModule_AddFunctions(module, methods) == 0 ? NULL : python_error();
 }
 
 /* gc.FUNCTION(). */
@@ -164,23 +201,17 @@ const char *python_start(const char *path, struct environment *environment)
     const char *wrong = python_start_bare(path);
     if (wrong != NULL)
         return wrong;
+    tell_collector("disable"); /* it finds nothing, again and again */
     wrong = describe(environment, path);
-    if (wrong == NULL && _import_array() != 0)
-        wrong = text("NumPy %s does not take a program built against the headers of %s: %s; "
-                     "configure again with PYTHON=%s",
-                     environment->numpy, NUMPY_HEADERS_VERSION, python_error(), path);
-    return wrong;
+    tell_collector("enable");
+    return wrong != NULL ? wrong : python_import_array();
 }
 
 const char *python_start_to_fork(const char *path, struct environment *environment)
 {
-    const char *wrong = python_start_bare(path);
-    if (wrong != NULL)
-        return wrong;
-    tell_collector("disable");
-    wrong = python_start(path, environment);
-    tell_collector("freeze");
-    tell_collector("enable");
+    const char *wrong = python_start(path, environment);
+    if (wrong == NULL)
+        tell_collector("freeze");
     return wrong;
 }
 
@@ -204,25 +235,16 @@ void python_release(void)
     released = PyEval_SaveThread();
 }
 
-/* From the beginning of Py_FinalizeEx on Python says that it is not initialized. */
-static bool is_finalizing(void)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    return Py_IsFinalizing();
-#else
-    return _Py_IsFinalizing();
-#endif
-}
-
 bool python_has_gil(void)
 {
-    return (Py_IsInitialized() || is_finalizing()) && PyGILState_Check();
+    /* from the beginning of Py_FinalizeEx on Python says that it is not initialized */
+    return (python_is_up() || (Py_IsFinalizing != NULL && Py_IsFinalizing())) && PyGILState_Check();
 }
 
 const void *python_pending(void)
 {
     /* PyGILState_Check says yes to everybody once there was a sub-interpreter */
-    bool has_state = Py_IsInitialized() && PyGILState_GetThisThreadState() != NULL;
+    bool has_state = python_is_up() && PyGILState_GetThisThreadState() != NULL;
     return has_state && PyGILState_Check() ? PyErr_Occurred() : NULL;
 }
 

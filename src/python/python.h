@@ -2,25 +2,17 @@
  *
  * The embedded interpreter: starting it, and forking around it.
  *
- * Whoever needs NumPy's C-API includes this first: it sets the macros that NumPy's headers want.
+ * python_api_open (python/api.h) comes before everything here but python_is_up, python_has_gil and
+ * python_pending.
  */
 #ifndef CONFORM_PYTHON_H
 #define CONFORM_PYTHON_H
-
-#ifdef CONFORM_WANTS_PYTHON_API
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#define PY_ARRAY_UNIQUE_SYMBOL conform_ARRAY_API
-#ifndef CONFORM_IMPORTS_ARRAY
-#define NO_IMPORT_ARRAY
-#endif
-#include <numpy/arrayobject.h>
-#endif
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "model/record.h"
+#include "python/api.h"
 
 /* Starts the interpreter whose executable is at `path` (that of a virtual environment gives its
  * packages) and imports NumPy; the GIL is held afterwards.  Fills in `environment`.  NULL, or one
@@ -33,6 +25,15 @@ const char *python_start_to_fork(const char *path, struct environment *environme
 
 /* The same without NumPy, which python_start imports later. */
 const char *python_start_bare(const char *path);
+
+/* Starts it as python3 would with these arguments, the first of which is the path of its
+ * executable, and nothing else.  NULL, or one line on what went wrong; *exit_code is then what the
+ * arguments ask to end with (--version), or -1. */
+const char *python_initialize(char *const *arguments, int *exit_code);
+
+/* Makes a module of these functions, which have to stay, and puts it into sys.modules.  Unlike one
+ * that is imported, it does not bring the GIL back.  NULL, or one line on what is wrong. */
+const char *python_add_module(const char *name, PyMethodDef *methods);
 
 /* Whether an interpreter runs in this process. */
 bool python_is_up(void);
@@ -59,6 +60,9 @@ const void *python_pending(void);
 
 /* body(data) on a thread that has not, with the GIL. */
 void python_call_with_gil(void (*body)(void *), void *data);
+
+/* One of text()'s buffers. */
+const char *python_type_name(PyObject *type);
 
 /* The pending exception in one line, "ValueError: ... (file.py:12)", cleared.  Good until the next
  * calls of text(). */

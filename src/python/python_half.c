@@ -2,15 +2,14 @@
  *
  * Importing our own .py files out of this program, and calling what is in them.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "python/python_half.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "python/api.h"
+#include "python/python.h"
 #include "python/python_sources.h"
 
 static const struct python_source *find_source(const char *name)

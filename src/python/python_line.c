@@ -2,11 +2,6 @@
  *
  * Which line of a Python program is running: the frames of this thread, from the innermost one on.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
-#include <frameobject.h>
-
 #include "python/python_line.h"
 
 #include <stdbool.h>
@@ -14,6 +9,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "python/api.h"
+#include "python/python.h"
 
 /* A new reference, or NULL without an exception. */
 static PyObject *attribute(PyObject *object, const char *name)
@@ -26,7 +23,7 @@ static PyObject *attribute(PyObject *object, const char *name)
 /* One of text()'s buffers; "" for what is not a string. */
 static const char *words_of(PyObject *string)
 {
-    const char *words = string != NULL && PyUnicode_Check(string) ? PyUnicode_AsUTF8(string) : NULL;
+    const char *words = string != NULL ? PyUnicode_AsUTF8(string) : NULL;
     PyErr_Clear();
     return words != NULL ? text_safe(words) : "";
 }
@@ -44,9 +41,8 @@ static const char *file_of(PyObject *frame)
 static const char *module_of(PyObject *frame)
 {
     PyObject *globals = attribute(frame, "f_globals");
-    PyObject *name = globals != NULL && PyDict_Check(globals)
-                         ? PyDict_GetItemString(globals, "__name__") /* borrowed */
-                         : NULL;
+    PyObject *name =
+        globals != NULL ? PyDict_GetItemString(globals, "__name__") : NULL; /* borrowed */
     const char *words = words_of(name);
     Py_XDECREF(globals);
     return words;
@@ -71,11 +67,11 @@ static bool is_the_programs(PyObject *frame)
 void python_line(char *to, size_t room)
 {
     to[0] = '\0';
-    if (!Py_IsInitialized() || !PyGILState_Check())
+    if (!python_is_up() || !PyGILState_Check())
         return;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *innermost = (PyObject *)PyEval_GetFrame(), *frame = innermost;
+    PyObject *innermost = PyEval_GetFrame(), *frame = innermost;
     Py_XINCREF(frame);
     while (frame != NULL && frame != Py_None && !is_the_programs(frame)) {
         PyObject *back = attribute(frame, "f_back");
@@ -84,7 +80,7 @@ void python_line(char *to, size_t room)
     }
     PyObject *told = frame != NULL && frame != Py_None ? frame : innermost;
     if (told != NULL)
-        snprintf(to, room, "%s:%d", file_of(told), PyFrame_GetLineNumber((PyFrameObject *)told));
+        snprintf(to, room, "%s:%d", file_of(told), PyFrame_GetLineNumber(told));
     Py_XDECREF(frame);
     PyErr_Restore(type, value, traceback);
 }

@@ -2,7 +2,7 @@
  *
  * python_sources.h - the Python half of the battery, compiled into the program.
  *
- * src/python/embed.py writes the table from the .py files of conformance/ during the
+ * src/python/embed.sh writes the table from the .py files of conformance/ during the
  * build, so that conform needs no file of its own at run time.
  */
 #ifndef PYTHON_SOURCES_H
@@ -13,7 +13,7 @@ struct python_source {
     const char *text; /* all of it, UTF-8, NUL-terminated */
 };
 
-/* In the order of their names; the last one has NULL for both. */
+/* The last one has NULL for both. */
 extern const struct python_source python_sources[];
 
 #endif

@@ -146,6 +146,17 @@ const char *record_message(const struct record *record)
     return message;
 }
 
+/* Whether a call into the handler ended the process, of a property whose failures look otherwise.
+ */
+static bool ended_inside_by_chance(const struct record *record, const struct property *property)
+{
+    static const char crash[] = "CRASH";
+    bool is_usual =
+        property->looks != NULL && strncmp(property->looks, crash, sizeof crash - 1) == 0;
+    return record->verdict == CRASH && !is_usual &&
+           call_in_words(&record->suspects[ENDED_IN]) != NULL;
+}
+
 const char *record_hint(const struct record *record, const struct property *property)
 {
     const struct property *about = property_find(record->attribute_to);
@@ -155,6 +166,11 @@ const char *record_hint(const struct record *record, const struct property *prop
     if (record->control[0] != '\0')
         return "it comes without what the clause is about: ordinary use goes wrong, so look at the "
                "call and the sizes that are named";
+    if (about == NULL && ended_inside_by_chance(record, property))
+        return text("it ended inside the handler, which may have another reason than what is tried "
+                    "here: look at the call and the block that are named, under a debugger by the "
+                    "command that reproduces it; and if it is that, %s",
+                    property->hint);
     return about != NULL ? about->hint : property->hint;
 }
 
@@ -312,12 +328,12 @@ struct report_files *report_files_open(const struct options *options)
     return &files;
 }
 
-static int write_one(struct report_file *file, const struct run *run)
+static int write_one(struct report_file *file, int (*write)(FILE *, const void *), const void *data)
 {
     if (file->file == NULL && open_beside(file) != 0)
         return -1;
     errno = EIO; /* where a library fails without saying why */
-    if (file->write(file->file, run) != 0 || fflush(file->file) != 0 || ferror(file->file))
+    if (write(file->file, data) != 0 || fflush(file->file) != 0 || ferror(file->file))
         return -1;
     if (file->file == stdout)
         return 0;
@@ -341,15 +357,39 @@ void report_files_pass_on(struct report_files *files)
     }
 }
 
+/* A run, and which of the formats. */
+struct writing {
+    int (*write)(FILE *file, const struct run *run);
+    const struct run *run;
+};
+
+static int write_run(FILE *file, const void *data)
+{
+    const struct writing *writing = data;
+    return writing->write(file, writing->run);
+}
+
+static void write_or_leave(struct report_file *file, int (*write)(FILE *, const void *),
+                           const void *data)
+{
+    if (file->path == NULL)
+        return;
+    int error = write_one(file, write, data) == 0 ? 0 : errno;
+    discard(file);
+    if (error != 0)
+        cannot_write(file, EXIT_HARNESS_BROKE, error);
+}
+
 void report_files_write(struct report_files *files, const struct run *run)
 {
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
-        struct report_file *file = &files->of[i];
-        if (file->path == NULL)
-            continue;
-        int error = write_one(file, run) == 0 ? 0 : errno;
-        discard(file);
-        if (error != 0)
-            cannot_write(file, EXIT_HARNESS_BROKE, error);
+        struct writing writing = {files->of[i].write, run};
+        write_or_leave(&files->of[i], write_run, &writing);
     }
+}
+
+void report_files_write_json(struct report_files *files, int (*write)(FILE *, const void *),
+                             const void *data)
+{
+    write_or_leave(&files->of[REPORT_json], write, data);
 }

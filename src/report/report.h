@@ -64,8 +64,8 @@ const char *record_seen(const struct record *record);
 const char *record_message(const struct record *record); /* both, or the reason of a SKIP */
 /* What the property's process printed, its beginning; line feeds stay where they are wanted. */
 const char *record_output(const struct record *record, int keep_lines);
-/* What to do about it: the hint of the property that is about what was found, or where it ended in
- * its control, that it did. */
+/* What to do about it: the hint of the property that is about what was found; or where it ended in
+ * its control or inside the handler, that it did.  Good until the next calls of text(). */
 const char *record_hint(const struct record *record, const struct property *property);
 const char *run_file(const struct run *run);
 const char *run_handler_name(const struct run *run); /* the handler's own, or "" */
@@ -106,6 +106,10 @@ struct report_files *report_files_open(const struct options *options);
 
 /* Writes them all and puts them in place; leaves with EXIT_HARNESS_BROKE where one cannot be. */
 void report_files_write(struct report_files *files, const struct run *run);
+
+/* The same for that of --json alone, where it is not a run that it tells of. */
+void report_files_write_json(struct report_files *files, int (*write)(FILE *, const void *),
+                             const void *data);
 
 /* Keeps those that are devices or pipes open in a program that takes the place of this one, so that
  * nobody takes the report for ended. */

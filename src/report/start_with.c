@@ -14,12 +14,18 @@ static bool is_against(const struct run *run, size_t i)
     return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT;
 }
 
-/* Whether what it found is its own matter, and no control met it. */
+/* Whether what it found is its own matter, and no control met it; behind a control it is, where the
+ * one that is about such things has found nothing. */
 static bool is_own(const struct run *run, size_t i)
 {
     const char *about = run->records[i]->attribute_to;
-    return run->records[i]->control[0] == '\0' &&
-           (about[0] == '\0' || strcmp(about, run->properties[i]->id) == 0);
+    bool own = about[0] == '\0' || strcmp(about, run->properties[i]->id) == 0;
+    if (!own && run->records[i]->controlled != 0) {
+        own = true;
+        for (size_t k = 0; k < run->count; k++)
+            own = own && !(is_against(run, k) && strcmp(about, run->properties[k]->id) == 0);
+    }
+    return own && run->records[i]->control[0] == '\0';
 }
 
 /* The lowest is the nearest to the defect.  What a property came upon that is another one's matter,

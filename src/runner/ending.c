@@ -34,6 +34,8 @@ static const char *where_it_was(const struct record *record)
     const char *words = call_in_words(&record->suspects[ENDED_IN]);
     int part = (int)strnlen(record->part, sizeof record->part); /* who knows what is there */
     const char *in = part > 0 ? text(", in %.*s", part, record->part) : "";
+    if (words != NULL && record->signal != 0 && record->signal_elsewhere)
+        return text("inside %s, in another thread than the first%s", words, in);
     if (words != NULL)
         return text("inside %s%s", words, in);
     int length = (int)strnlen(record->step, sizeof record->step);

@@ -406,6 +406,8 @@ static const char *start_quietly(const char *path, struct environment *environme
 static void start_python(const struct plan *plan)
 {
     const char *wrong = start_quietly(plan->python_path, &worker.python);
+    if (wrong == NULL)
+        wrong = python_module_add();
     if (wrong != NULL) {
         snprintf(plan->board->python_error, sizeof plan->board->python_error, "%s", wrong);
         _exit(4);
@@ -485,9 +487,6 @@ static void prepare(const struct plan *plan)
     /* else OpenBLAS starts threads when NumPy is imported, and the worker could not fork */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     choose_environment_for_check();
-    /* for the interpreter of this process, or that of one forked off it */
-    if (python_module_register() != 0)
-        _exit(4);
 }
 
 /* valgrind takes it for a mistake where a process ends deaf. */

@@ -3,9 +3,6 @@
  * Judging every call.  What runs on each call is kept to some tens of nanoseconds: one lock, one
  * look into the block map, and no system call.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "shims/auditor.h"
 
 #include <errno.h>
@@ -19,6 +16,8 @@
 #include "base/float_state.h"
 #include "base/live_table.h"
 #include "base/text.h"
+#include "python/api.h"
+#include "python/python.h"
 #include "python/python_line.h"
 
 enum { RECENT_LOG2 = 12, SAMPLE_EVERY = 64, EDGE = 64, ORIGINS = 1 << 14 };
@@ -148,11 +147,11 @@ struct around {
 
 static struct around begin(struct auditor *a)
 {
-    struct around around = {.has_gil = Py_IsInitialized() && PyGILState_Check(),
+    struct around around = {.has_gil = python_is_up() && PyGILState_Check(),
                             .floating = float_state()};
     if (around.has_gil)
         around.exception = PyErr_Occurred();
-    else if (Py_IsInitialized())
+    else if (python_is_up())
         a->audit->without_gil++;
     static _Thread_local unsigned calls;
     if (calls++ % SAMPLE_EVERY == 0)

@@ -3,15 +3,14 @@
  * Working out how a Python object offers a handler.  The conventions in use differ, and what
  * counts is what they come to: a capsule named "mem_handler", in hand or in force.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "subject/python_subject.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "python/api.h"
+#include "python/python.h"
 
 /* What an object gave: the capsule, a reference of ours, and by what convention. */
 struct offer {
@@ -50,8 +49,11 @@ static PyObject *call_method(PyObject *object, const char *name, bool with_nones
 /* with object: what is in force inside? */
 static struct offer try_context_manager(PyObject *object)
 {
-    PyObject *type = (PyObject *)Py_TYPE(object);
-    if (!PyObject_HasAttrString(type, "__enter__") || !PyObject_HasAttrString(type, "__exit__"))
+    PyObject *type = PyObject_Type(object);
+    bool has_both =
+        PyObject_HasAttrString(type, "__enter__") && PyObject_HasAttrString(type, "__exit__");
+    Py_DECREF(type);
+    if (!has_both)
         return nothing;
     PyObject *before = current();
     PyObject *entered = call_method(object, "__enter__", false);
@@ -189,6 +191,21 @@ static PyObject *find_object(const char *module, const char *dotted)
     return object;
 }
 
+/* "numpy.float64", or "int" of what is built in. */
+static const char *full_type_name(PyObject *object)
+{
+    PyObject *type = PyObject_Type(object);
+    PyObject *module = PyObject_GetAttrString(type, "__module__");
+    const char *of = module != NULL ? PyUnicode_AsUTF8(module) : NULL;
+    const char *name = python_type_name(type);
+    if (of != NULL && strcmp(of, "builtins") != 0)
+        name = text("%s.%s", text_safe(of), name);
+    Py_XDECREF(module);
+    Py_DECREF(type);
+    PyErr_Clear();
+    return name;
+}
+
 /* Of a module alone it is what its import installed that counts, of an attribute what that gives;
  * `object` is NULL where there is none, with an exception. */
 static struct offer choose(PyObject *object, bool is_module, struct offer imported)
@@ -222,7 +239,7 @@ enum load_state python_subject_load(const struct subject_place *place, struct su
             snprintf(why, room,
                      "no handler came of it: it is of type %s, and neither a capsule "
                      "named mem_handler, nor has it one, nor does it install one",
-                     Py_TYPE(object)->tp_name);
+                     full_type_name(object));
         Py_XDECREF(object);
         return LOAD_FAILED;
     }

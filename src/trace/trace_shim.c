@@ -2,9 +2,6 @@
  *
  * Writing calls down as they come, from any thread.
  */
-#define CONFORM_WANTS_PYTHON_API
-#include "python/python.h"
-
 #include "trace/trace_shim.h"
 
 #include <errno.h>
@@ -13,6 +10,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "python/api.h"
+#include "python/python.h"
 
 struct trace_shim {
     PyDataMem_Handler outer, *inner;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a subject can do to the process that it is in, and to those around it.  Each act is done
- * while the object is loaded (early.c) and in its calloc (late.c); tests/hostile.py holds the
- * verdicts that this may cost, and sees to it that it costs nothing else.
+ * What a subject can do to the process that it is in, and to those around it.  The act that
+ * HOSTILE_ACT in the environment names is done while the object is loaded (early.c) or in its
+ * calloc (late.c); tests/hostile.py says which there are, as -DACTS='ACT_NAMED(exits) ...', holds
+ * the verdicts that each may cost, and sees to it that it costs nothing else.
  */
 #ifndef CONFORM_HOSTILE_ACTS_H
 #define CONFORM_HOSTILE_ACTS_H
@@ -371,6 +372,26 @@ ACT void kills_its_group(void)
 ACT void kills_its_parents_group(void)
 {
     kill(-getpgid(getppid()), SIGKILL);
+}
+
+/* ---- choosing ------------------------------------------------------------------------------ */
+
+#define ACT_NAMED(name) {#name, name},
+
+static void do_act(void)
+{
+    static const struct {
+        const char *name;
+        void (*does)(void);
+    } acts[] = {ACTS};
+    const char *wanted = getenv("HOSTILE_ACT");
+    for (size_t i = 0; wanted != NULL && i < sizeof acts / sizeof *acts; i++) {
+        if (strcmp(acts[i].name, wanted) == 0) {
+            acts[i].does();
+            return;
+        }
+    }
+    abort(); /* many acts are to show nowhere: it would not show either that there is none */
 }
 
 #endif

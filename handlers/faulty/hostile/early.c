@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A sound handler, but for the act of acts.h that its constructor does: -DDOES=name.
+ * A sound handler, but for the act of acts.h that its constructor does.
  */
 #include "acts.h"
 
@@ -8,7 +8,7 @@
 
 __attribute__((constructor)) static void load(void)
 {
-    DOES();
+    do_act();
 }
 
 NEP49_EXPORT PyDataMem_Handler nep49_handler = {

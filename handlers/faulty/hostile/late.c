@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A sound handler, but for the act of acts.h that it does at the first calloc: -DDOES=name.
+ * A sound handler, but for the act of acts.h that it does at the first calloc.
  */
 #include "acts.h"
 
@@ -11,7 +11,7 @@ static void *hostile_calloc(void *ctx, size_t nelem, size_t elsize)
     static bool done;
     if (!done) {
         done = true;
-        DOES();
+        do_act();
     }
     return base_calloc(ctx, nelem, elsize);
 }

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * env: the state of the processor, of floats and of string instructions.
+ */
+#include <fenv.h>
+
+#include "base/direction_flag.h"
+#include "harness/harness.h"
+#include "harness/surroundings.h"
+#include "ordinary_use.h"
+
+/* ---- floating point ---------------------------------------------------------------------- */
+
+static void keep_float_state(const char *when)
+{
+    struct arithmetic before = note_arithmetic();
+    use_in_every_way();
+    expect_same_arithmetic(&before, when);
+}
+
+/* An average that is halved at each call comes below the least number there is. */
+static void use_one_function_long(void)
+{
+    enum { COUNT = 1200 };
+    void *blocks[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        blocks[i] = must_malloc(100);
+    for (size_t i = 0; i < COUNT; i++)
+        blocks[i] = must_realloc(blocks[i], 120);
+    for (size_t i = 0; i < COUNT; i++)
+        subject_free(blocks[i], 120);
+}
+
+/* NumPy's rounding, and no other, so that it does not take so long. */
+static void keep_float_flags(bool raised, const char *when)
+{
+    if (is_instrumented()) /* valgrind knows no flags */
+        return;
+    set_float_flags(raised);
+    use_in_every_way();
+    use_large_blocks();
+    use_one_function_long();
+    expect_float_flags(raised, when);
+    set_float_flags(false);
+}
+
+PROPERTY(env_float_state,
+    .id     = "env.float-state",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "rounding mode, traps, the treatment of denormals, the flags of exceptions (but for "
+              "inexact) and the x87 registers that are empty are after each call what they were "
+              "before",
+    .source = "NumPy 1.22 to 2.5: the loops of umath compute between calls of the handler, and "
+              "npy_get_floatstatus reads the flags after them; C17 7.6: a function changes the "
+              "floating-point control modes only where it says so, and clears no flag",
+    .why    = "NumPy's results would depend on how often memory was asked for; a flag that was set "
+              "is a RuntimeWarning about a division that nobody made, and with np.errstate an error",
+    .hint   = "link without -ffast-math, whose start-up code changes the mode; put back what has "
+              "to be changed; compute sizes in integers, or between feholdexcept and fesetenv; "
+              "after MMX comes EMMS",
+    .looks  = "FAIL: the rounding mode to be 0x800 still, rounding upward; 0")
+{
+    static const struct {
+        int mode;
+        const char *when;
+    } modes[] = {{FE_TONEAREST, "rounding to nearest"},
+                 {FE_UPWARD, "rounding upward"},
+                 {FE_DOWNWARD, "rounding downward"},
+                 {FE_TOWARDZERO, "rounding toward zero"}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (fesetround(modes[i].mode) != 0)
+            continue;
+        keep_float_state(modes[i].when);
+    }
+    fesetround(FE_TONEAREST);
+    keep_float_flags(false, "after calls of all four");
+    keep_float_flags(true, "after calls of all four");
+#ifdef __SSE__
+    if (!is_instrumented()) { /* valgrind knows no such mode */
+        __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
+        keep_float_state("denormals being flushed to zero");
+        __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() & ~0x8040u);
+    }
+#endif
+    if (!is_instrumented() && feenableexcept(FE_DIVBYZERO | FE_INVALID) != -1)
+        keep_float_state("division by zero being trapped");
+}
+
+/* ---- which way memory is copied ------------------------------------------------------------ */
+
+/* Forth and back, by one page and by many; what is large is not touched. */
+static void resize_up_and_down(size_t size)
+{
+    unsigned char *p = subject_malloc(size), *q;
+    const size_t steps[] = {size + 1, 2 * size, size + 5000, size / 2 + 1, 5000 + size};
+    for (size_t i = 0; p != NULL && i < sizeof steps / sizeof *steps; i++) {
+        if ((q = subject_realloc(p, steps[i])) == NULL)
+            break;
+        p = q;
+        size = steps[i];
+    }
+    give_back(p, size);
+}
+
+PROPERTY(env_direction_flag,
+    .id     = "env.direction-flag",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "the direction flag of an x86 is clear after each call",
+    .source = "System V ABI for AMD64, 3.2.1: the direction flag has to be clear on entry to a "
+              "function and upon return; compilers rely on it",
+    .why    = "the next memcpy or memset of anybody's goes down instead of up, and writes over "
+              "what is before its block",
+    .hint   = "let a cld follow each std, on every way out; or let the compiler's memmove copy",
+    .looks  = "FAIL: the direction flag to be clear after realloc of 8388608; it is set: memcpy and "
+              "memset go down from there")
+{
+    static const size_t sizes[] = {100, 5000, 70000, 300000, 1 << 20, 3 << 20, 9 << 20};
+    if (!HAS_DIRECTION_FLAG)
+        skip("this processor has no such flag");
+    use_in_every_way(); /* each call is looked at where calls are made */
+    use_large_blocks();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        resize_up_and_down(sizes[i]);
+}

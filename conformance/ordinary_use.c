@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Ways to use the subject.  What comes back of these calls is for other properties to judge.
+ */
+#include "ordinary_use.h"
+
+#include "harness/harness.h"
+
+void give_back(void *p, size_t size)
+{
+    if (p != NULL)
+        subject_free(p, size);
+}
+
+void resize_and_free(void *p, size_t old, size_t new, size_t given)
+{
+    void *q = p != NULL ? subject_realloc(p, new) : NULL;
+    give_back(q != NULL ? q : p, q != NULL ? given : old);
+}
+
+void use_ordinarily(void)
+{
+    static const size_t sizes[] = {1, 8, 24, 100, 1000, 4096, 5000, 40000, 131072, 300000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t size = sizes[i];
+        void *p = subject_malloc(size), *q = subject_calloc(size, 1);
+        void *r = subject_calloc(1, 3 * size);
+        resize_and_free(p, size, 2 * size, 2 * size);
+        subject_free(NULL, 0);
+        subject_free(NULL, size);
+        resize_and_free(q, size, size / 2 + 1, 1);
+        give_back(r, 3 * size);
+    }
+    give_back(subject_malloc(65536), 32768);
+    give_back(subject_malloc(0), 0);
+    give_back(subject_calloc(0, 8), 0);
+}
+
+/* Where a block comes all the same, that is for malloc.too-large, calloc.overflow and
+ * realloc.failure-keeps-block to say, and it is left alone here. */
+void ask_too_much(void)
+{
+    absurd_begin();
+    static const size_t sizes[] = {SIZE_MAX,        SIZE_MAX - 15,    SIZE_MAX - 4096,
+                                   PTRDIFF_MAX,     PTRDIFF_MAX - 63, (size_t)PTRDIFF_MAX + 1,
+                                   (size_t)1 << 60, (size_t)1 << 50};
+    void *p = subject_malloc(100);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t size = sizes[i];
+        subject_malloc(size);
+        subject_calloc(size, 1);
+        subject_calloc(size / 4, 8);
+        if (p != NULL && subject_realloc(p, size) != NULL)
+            p = NULL;
+        subject_free(NULL, size);
+    }
+    subject_calloc((size_t)1 << 33, (size_t)1 << 33);
+    give_back(p, 100);
+    absurd_end();
+}
+
+/* Large blocks by calloc, in rising order up to one that it writes all of. */
+static void use_large_calloc(void)
+{
+    static const size_t sizes[] = {8 << 20, (64 << 20) - 4096, ((size_t)1 << 31) + 8};
+    static bool fills; /* what is kept for the next time is resident */
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !fills; i++) {
+        size_t size = sizes[i], before = resident_bytes();
+        void *p = subject_calloc(1, size);
+        fills = resident_bytes() > before + size / 2;
+        give_back(p, size);
+    }
+}
+
+void use_large_blocks(void)
+{
+    static const size_t sizes[] = {1 << 20,
+                                   (4 << 20) + 8,
+                                   16 << 20,
+                                   (size_t)64 << 20,
+                                   (size_t)200 << 20,
+                                   ((size_t)1 << 30) + 1,
+                                   ((size_t)1 << 31) + 8};
+    enum { SIZES = sizeof sizes / sizeof *sizes, LITTLE = 4 << 20 };
+    bool is_spared =
+        is_instrumented() || lacking_memory(2 * sizes[SIZES - 1]) != NULL || subject_fills_blocks();
+    if (!is_spared) /* while nothing so large was freed, which it would have to clear */
+        use_large_calloc();
+    for (size_t i = 0; i < SIZES && (!is_spared || sizes[i] <= LITTLE); i++) {
+        size_t size = sizes[i];
+        give_back(subject_malloc(size), size);
+        resize_and_free(subject_malloc(100), 100, size, size);
+        resize_and_free(subject_malloc(size), size, 100, 100);
+    }
+}
+
+void use_in_every_way(void)
+{
+    use_ordinarily();
+    ask_too_much();
+    use_ordinarily();
+}

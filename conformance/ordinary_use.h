@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Ways to use the subject.  What comes back of these calls is for other properties to judge.
+ */
+#ifndef CONFORM_ORDINARY_USE_H
+#define CONFORM_ORDINARY_USE_H
+
+#include <stddef.h>
+
+/* Frees it where there is one. */
+void give_back(void *p, size_t size);
+
+/* A block that is resized, or as it was, and freed. */
+void resize_and_free(void *p, size_t old, size_t new, size_t given);
+
+/* What any program does, NumPy's wrong sizes included, and nothing that is refused. */
+void use_ordinarily(void);
+
+/* What nobody can be given. */
+void ask_too_much(void);
+
+/* Large blocks, which are not touched: a handler that fills them is asked for small ones. */
+void use_large_blocks(void);
+
+/* The first two. */
+void use_in_every_way(void);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * As many blocks as fill a slab, a run of pages or the cache of a class, and one more.
+ */
+#include "slabs.h"
+
+#include "harness/harness.h"
+
+/* Where a slab is searched by words of 64 bits, 100 are more than one word has.  Of two classes at
+ * a time all are live. */
+void check_slabs_disjoint(void)
+{
+    enum { EACH = 100, LEAST = 1024 + 20, MOST = 4096, CLOSE = 20 };
+    struct block at[2 * EACH];
+    struct blocks blocks = {.at = at, .room = 2 * EACH};
+    for (size_t size = LEAST; size <= MOST; size += (is_instrumented() ? 8 : 1) * (size / CLOSE)) {
+        for (size_t i = 0; i < EACH; i++)
+            blocks_add_large(&blocks, must_malloc(size), size);
+        blocks_expect_disjoint(&blocks);
+        blocks_verify_samples(&blocks, "with %d blocks of %zu bytes live", EACH, size);
+        for (size_t i = blocks.count - EACH; i > 0; i--) /* those of the class before */
+            blocks_free(&blocks, i - 1);
+    }
+    while (blocks.count > 0)
+        blocks_free(&blocks, 0);
+}
+
+void check_page_runs_disjoint(void)
+{
+    enum { PAGE = 4096, COUNT = 2 };
+    static const size_t pages[] = {31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256};
+    static const size_t headers[] = {0, 24, 64};
+    enum { PAGES = sizeof pages / sizeof *pages, HEADERS = sizeof headers / sizeof *headers };
+    for (size_t i = 0; i < PAGES * HEADERS; i++) {
+        size_t size = pages[i / HEADERS] * PAGE - headers[i % HEADERS];
+        struct block at[COUNT];
+        struct blocks blocks = {.at = at, .room = COUNT};
+        while (blocks.count < COUNT)
+            blocks_add_large(&blocks, must_malloc(size), size);
+        blocks_expect_disjoint(&blocks);
+        blocks_verify_samples(&blocks, "with two blocks of %zu bytes live", size);
+        while (blocks.count > 0)
+            blocks_free(&blocks, 0);
+    }
+}
+
+/* A cache has room for so many of a class, and one more is freed. */
+static void free_row(size_t size, size_t count)
+{
+    static const size_t beside[] = {16, 64, 256, 1024, 4096, 16384};
+    enum { MOST = 65, BESIDE = sizeof beside / sizeof *beside };
+    struct block at[MOST + BESIDE];
+    struct blocks blocks = {.at = at, .room = MOST + BESIDE};
+    while (blocks.count < count)
+        blocks_add_unwritten(&blocks, must_malloc(size), size);
+    step("freeing %zu blocks of %zu bytes in a row, and making such again", count, size);
+    while (blocks.count > 0)
+        blocks_free(&blocks, blocks.count - 1);
+    for (size_t i = 0; i < BESIDE; i++)
+        blocks_add_unwritten(&blocks, must_malloc(size + beside[i]), size + beside[i]);
+    for (size_t i = 0; i < count; i++)
+        blocks_add_unwritten(&blocks, must_malloc(size), size);
+    blocks_expect_disjoint(&blocks);
+    while (blocks.count > 0)
+        blocks_free(&blocks, 0);
+}
+
+void check_rows(void)
+{
+    static const size_t sizes[] = {48, 320, 1300, 5000, 20000, 50000, 100000, 200000, 262000};
+    static const size_t counts[] = {9, 17, 33, 65};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i += stride(3)) {
+        for (size_t j = 0; j < sizeof counts / sizeof *counts; j++)
+            free_row(sizes[i], counts[j]);
+    }
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The battery in several interpreters.  Each is a run of this program of its own, whose report is
+ * read as JSON: one that does not start, or takes all down with it, is a column like the others.
+ */
+#include "commands/matrix.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "report/report.h"
+#include "supervise/child.h"
+#include "supervise/interrupt.h"
+
+/* One interpreter. */
+struct column {
+    const char *python; /* as given */
+    json_t *report;     /* NULL where none came */
+    char *error;        /* why not, in one line; else NULL */
+    int code;
+};
+
+struct matrix {
+    const struct options *options;
+    struct column *columns;
+    size_t count;
+    json_t *rows;  /* ids of properties, in the order of the reports */
+    size_t hidden; /* that are about NumPy, and told with --verbose */
+};
+
+/* What a matrix with several ends is said to end with: the first of these that any has. */
+static const enum exit_code severity[] = {
+    EXIT_NOT_CONFORMANT,   EXIT_CANNOT_LOAD, EXIT_HARNESS_BROKE, EXIT_USAGE,
+    EXIT_CANNOT_WORK_HERE, EXIT_INCOMPLETE,  EXIT_CONFORMANT};
+
+/* ---- running one ------------------------------------------------------------------------- */
+
+/* The words of the command line for one of them: its --python and --json stand in the place of all
+ * that were given. */
+static char **command_for(const struct options *options, char **argv, const char *python)
+{
+    size_t count = 0, kept = 0;
+    while (argv[count] != NULL)
+        count++;
+    char **command = calloc(count + 3, sizeof *command);
+    for (size_t i = 0; command != NULL && i < count; i++) {
+        const char *end = argv[i] + strlen(argv[i]);
+        bool is_value = false, has_value = false;
+        for (size_t k = 0; k <= options->python_count; k++) {
+            const char *value =
+                k < options->python_count ? options->pythons[k] : options->reports[REPORT_json];
+            is_value = is_value || value == argv[i];
+            has_value = has_value || (value > argv[i] && value <= end);
+        }
+        if (is_value)
+            kept--; /* the word before is the option */
+        else if (!has_value)
+            command[kept++] = argv[i];
+    }
+    if (command == NULL || asprintf(&command[kept++], "--python=%s", python) < 0)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    command[kept++] = (char *)"--json=-";
+    command[kept] = NULL;
+    return command;
+}
+
+static bool pass_interrupt_on(void *pid)
+{
+    int number = interrupt_to_pass_on();
+    if (number != 0)
+        kill(*(pid_t *)pid, number);
+    return false;
+}
+
+/* All that is in the file, as a string that is the caller's. */
+static char *contents_of(int fd)
+{
+    off_t length = lseek(fd, 0, SEEK_END);
+    char *contents = calloc(1, (size_t)length + 1);
+    if (contents == NULL || pread(fd, contents, (size_t)length, 0) != length)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    return contents;
+}
+
+/* What it said last on stderr, or how it ended. */
+static char *error_of(int errors, int status)
+{
+    char *said = contents_of(errors), *end = said + strlen(said);
+    while (end > said && end[-1] == '\n')
+        *--end = '\0';
+    char *line = strrchr(said, '\n');
+    line = line != NULL ? line + 1 : said;
+    if (strncmp(line, "conform: ", 9) == 0)
+        line += 9;
+    if (*line == '\0')
+        line =
+            (char *)(WIFSIGNALED(status) ? text("died of %s", child_signal_name(WTERMSIG(status)))
+                                         : text("ended with status %d", WEXITSTATUS(status)));
+    line = strdup(line);
+    free(said);
+    return line;
+}
+
+static void run_column(struct column *column, char **command)
+{
+    int output = memfd_create("report", MFD_CLOEXEC), errors = memfd_create("errors", MFD_CLOEXEC);
+    int status = 0;
+    pid_t pid = output >= 0 && errors >= 0 ? child_fork(false) : -1;
+    if (pid == 0) {
+        dup2(output, STDOUT_FILENO);
+        dup2(errors, STDERR_FILENO);
+        execv("/proc/self/exe", command);
+        _exit(EXIT_HARNESS_BROKE);
+    }
+    if (pid < 0 || child_wait(pid, pass_interrupt_on, &pid, &status) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "no process for %s: %s", text_safe(column->python),
+                   strerror(errno));
+    char *report = contents_of(output);
+    column->report = json_loads(report, 0, NULL);
+    free(report);
+    column->error = column->report == NULL ? error_of(errors, status) : NULL;
+    column->code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_HARNESS_BROKE;
+    if (column->report == NULL && column->code == EXIT_CONFORMANT)
+        column->code = EXIT_HARNESS_BROKE;
+    close(output);
+    close(errors);
+}
+
+/* ---- what came of it --------------------------------------------------------------------- */
+
+static json_t *property_in(const struct column *column, const char *id)
+{
+    json_t *properties = json_object_get(column->report, "properties"), *property;
+    size_t i;
+    json_array_foreach(properties, i, property)
+    {
+        if (strcmp(json_string_value(json_object_get(property, "id")), id) == 0)
+            return property;
+    }
+    return NULL;
+}
+
+/* "-" where it was not run. */
+static const char *verdict_in(const struct column *column, const char *id)
+{
+    const char *verdict = json_string_value(json_object_get(property_in(column, id), "verdict"));
+    return verdict != NULL ? verdict : "-";
+}
+
+static bool is_bad(const char *verdict)
+{
+    return strcmp(verdict, "-") != 0 && strcmp(verdict, "PASS") != 0 &&
+           strcmp(verdict, "SKIP") != 0;
+}
+
+/* What is NumPy's own is not counted, and differs from one version to the next. */
+static bool is_about_numpy(const json_t *property)
+{
+    return strcmp(json_string_value(json_object_get(property, "target")), "runtime") == 0;
+}
+
+/* Those whose verdicts are to be told: where they differ, or one is bad. */
+static void choose_rows(struct matrix *matrix)
+{
+    const struct column *first = matrix->columns;
+    while (first < matrix->columns + matrix->count && first->report == NULL)
+        first++;
+    matrix->rows = json_array();
+    if (first == matrix->columns + matrix->count)
+        return;
+    json_t *property;
+    size_t i;
+    json_array_foreach(json_object_get(first->report, "properties"), i, property)
+    {
+        const char *id = json_string_value(json_object_get(property, "id"));
+        const char *verdict = verdict_in(first, id);
+        bool told = is_bad(verdict);
+        for (size_t k = 0; k < matrix->count; k++)
+            told = told || (matrix->columns[k].report != NULL &&
+                            strcmp(verdict_in(&matrix->columns[k], id), verdict) != 0);
+        bool is_hidden = is_about_numpy(property) && !matrix->options->verbose;
+        matrix->hidden += told && is_hidden;
+        if (told && !is_hidden)
+            json_array_append_new(matrix->rows, json_string(id));
+    }
+}
+
+static enum exit_code code_of(const struct matrix *matrix)
+{
+    size_t worst = sizeof severity / sizeof *severity - 1;
+    for (size_t k = 0; k < matrix->count; k++) {
+        for (size_t i = 0; i < worst; i++) {
+            if (severity[i] == (enum exit_code)matrix->columns[k].code)
+                worst = i;
+        }
+    }
+    return severity[worst];
+}
+
+/* The number of the only column where that is bad, from 1; else 0. */
+static size_t only_bad(const struct matrix *matrix, const char *id)
+{
+    size_t bad = 0, which = 0;
+    for (size_t k = 0; k < matrix->count; k++) {
+        if (is_bad(verdict_in(&matrix->columns[k], id))) {
+            which = k + 1;
+            bad++;
+        }
+    }
+    return bad == 1 && matrix->count > 1 ? which : 0;
+}
+
+/* ---- telling it -------------------------------------------------------------------------- */
+
+static void print_column(const struct matrix *matrix, size_t k)
+{
+    const struct column *column = &matrix->columns[k];
+    const char *python = text_safe(column->python);
+    if (column->report == NULL) {
+        printf("%2zu  %s: %s\n", k + 1, python, column->error);
+    } else {
+        json_t *environment = json_object_get(column->report, "environment");
+        printf("%2zu  %s: Python %s, NumPy %s: %s\n", k + 1, python,
+               json_string_value(json_object_get(environment, "python")),
+               json_string_value(json_object_get(environment, "numpy")),
+               json_string_value(json_object_get(column->report, "conclusion")));
+    }
+    fflush(stdout);
+}
+
+enum { WIDTH = 40 }; /* of an id */
+
+static void print_row(const struct matrix *matrix, const char *id)
+{
+    printf("%-*s", WIDTH, id);
+    for (size_t k = 0; k < matrix->count; k++)
+        printf(" %-7.7s", verdict_in(&matrix->columns[k], id));
+    if (only_bad(matrix, id) != 0)
+        printf(" in %zu only", only_bad(matrix, id));
+    putchar('\n');
+}
+
+/* What was not tried to its end is nobody's fault. */
+static bool has_hint(const char *verdict)
+{
+    return strcmp(verdict, "BROK") != 0 && strcmp(verdict, "INCOMPLETE") != 0;
+}
+
+static void print_member(const json_t *property, const char *name)
+{
+    const char *words = json_string_value(json_object_get(property, name));
+    if (words != NULL)
+        report_print_field(stdout, name, words);
+}
+
+/* Of each property that is bad the first message, and how to see it again. */
+static void print_reasons(const struct matrix *matrix)
+{
+    json_t *row;
+    size_t i;
+    json_array_foreach(matrix->rows, i, row)
+    {
+        const char *id = json_string_value(row);
+        for (size_t k = 0; k < matrix->count; k++) {
+            json_t *property = property_in(&matrix->columns[k], id);
+            if (property == NULL || !is_bad(verdict_in(&matrix->columns[k], id)))
+                continue;
+            printf("\n%s in %zu\n", id, k + 1);
+            print_member(property, "message");
+            if (has_hint(verdict_in(&matrix->columns[k], id)))
+                print_member(property, "hint");
+            printf("        %-10s%s\n", "reproduce",
+                   json_string_value(json_object_get(property, "reproduce")));
+            break;
+        }
+    }
+}
+
+static void print_table(const struct matrix *matrix)
+{
+    json_t *row;
+    size_t i;
+    if (json_array_size(matrix->rows) > 0) {
+        printf("\n%-*s", WIDTH, "");
+        for (size_t k = 0; k < matrix->count; k++)
+            printf(" %-7zu", k + 1);
+        putchar('\n');
+    }
+    json_array_foreach(matrix->rows, i, row)
+    {
+        print_row(matrix, json_string_value(row));
+    }
+    print_reasons(matrix);
+    if (matrix->hidden > 0)
+        printf("\n%zu properties of NumPy itself differ or fail, and are not counted; --verbose or "
+               "docs/numpy-defects.md\n",
+               matrix->hidden);
+}
+
+static size_t conformant_columns(const struct matrix *matrix)
+{
+    size_t conformant = 0;
+    for (size_t k = 0; k < matrix->count; k++)
+        conformant += matrix->columns[k].code == EXIT_CONFORMANT;
+    return conformant;
+}
+
+static int write_json(FILE *file, const void *data)
+{
+    const struct matrix *matrix = data;
+    json_t *columns = json_array();
+    for (size_t k = 0; k < matrix->count; k++) {
+        const struct column *column = &matrix->columns[k];
+        json_array_append_new(columns,
+                              json_pack("{s:s, s:i, s:s*, s:O*}", "python",
+                                        text_safe(column->python), "exit_code", column->code,
+                                        "error", column->error, "report", column->report));
+    }
+    json_t *root =
+        json_pack("{s:s, s:s, s:b, s:i, s:O, s:o}", "format", "conform-matrix-1", "conform",
+                  PACKAGE_VERSION, "conformant", code_of(matrix) == EXIT_CONFORMANT, "exit_code",
+                  (int)code_of(matrix), "differ_or_bad", matrix->rows, "interpreters", columns);
+    int failed = root == NULL || json_dumpf(root, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0 ||
+                 fputc('\n', file) == EOF;
+    json_decref(root);
+    return failed ? -1 : 0;
+}
+
+enum exit_code matrix_run(const struct options *options, char **argv)
+{
+    struct matrix matrix = {.options = options, .count = options->python_count};
+    bool told = !report_files_take_stdout(options);
+    if (options->reports[REPORT_tap] != NULL || options->reports[REPORT_junit] != NULL)
+        leave_with(EXIT_USAGE, "several --python make one report, and that is --json's");
+    matrix.columns = calloc(matrix.count, sizeof *matrix.columns);
+    if (matrix.columns == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    child_prepare();
+    interrupt_catch();
+    struct report_files *files = report_files_open(options);
+    for (size_t k = 0; k < matrix.count && interrupt_came() == 0; k++) {
+        matrix.columns[k].python = options->pythons[k];
+        run_column(&matrix.columns[k], command_for(options, argv, options->pythons[k]));
+        if (told && !options->quiet)
+            print_column(&matrix, k);
+    }
+    if (interrupt_came() != 0)
+        interrupt_die();
+    choose_rows(&matrix);
+    report_files_write_json(files, write_json, &matrix);
+    if (told && !options->quiet)
+        print_table(&matrix);
+    if (told)
+        printf("%s%s: conformant in %zu of %zu interpreters\n", options->quiet ? "" : "\n",
+               text_safe(options->handler), conformant_columns(&matrix), matrix.count);
+    return code_of(&matrix);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Asking executables which Python they are.  An embedded interpreter that is told of another
+ * version, or of no Python at all, starts none the less, with packages from somewhere else.
+ */
+#include "python/interpreter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "python/python_sources.h"
+
+enum { TIMEOUT_S = 20 };
+
+/* ---- one executable ---------------------------------------------------------------------- */
+
+/* What the last executable said when it was given probe.py. */
+static struct answer {
+    char out[4096 + 3 * PATH_MAX]; /* stdout */
+    char reason[256];              /* a line of stderr */
+    int status;
+    bool in_time;
+} answer;
+
+static const char *probe(void)
+{
+    const struct python_source *source = python_sources;
+    while (strcmp(source->name, "probe") != 0)
+        source++;
+    return source->text;
+}
+
+/* Reads until the end or until `room` is full.  False where neither came before the deadline, or a
+ * signal did. */
+static bool read_all(int fd, char *to, size_t room, uint64_t deadline)
+{
+    size_t used = 0;
+    ssize_t length = 1;
+    while (used < room - 1 && length > 0) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        uint64_t now = clock_now();
+        int left = now < deadline ? (int)((deadline - now) / 1000000) : 0;
+        length = poll(&ready, 1, left) == 1 ? read(fd, to + used, room - 1 - used) : -1;
+        used += length > 0 ? (size_t)length : 0;
+    }
+    to[used] = '\0';
+    return length >= 0;
+}
+
+/* Waits for its end and takes its status.  False where it was killed, for the same reasons. */
+static bool wait_until(uint64_t deadline, pid_t pid)
+{
+    while (waitpid(pid, &answer.status, WNOHANG) == 0) {
+        if (clock_now() >= deadline || usleep(500) != 0) {
+            kill(pid, SIGKILL);
+            waitpid(pid, &answer.status, 0);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The line of stderr that says most: the last that has an error in it, or else the last. */
+static void read_reason(int fd, char *to, size_t room)
+{
+    static char errors[4096];
+    ssize_t length = pread(fd, errors, sizeof errors - 1, 0);
+    errors[length > 0 ? length : 0] = '\0';
+    bool has_error = false;
+    for (char *rest = errors, *line; (line = strsep(&rest, "\n")) != NULL;) {
+        bool tells = strstr(line, "Error") != NULL;
+        if (*line != '\0' && (tells || !has_error))
+            snprintf(to, room, "%s", line);
+        has_error = has_error || tells;
+    }
+}
+
+/* Starts it on these descriptors; it ends with us, which posix_spawn cannot have.  0, or errno. */
+static int start(const char *path, int input, int output, int errors, pid_t *pid)
+{
+    const char *const command[] = {path, "-S", "-c", probe(), NULL};
+    pid_t parent = getpid();
+    volatile int wrong = 0; /* the child's as well, until it is the other program */
+    *pid = vfork();
+    if (*pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent && dup2(input, STDIN_FILENO) == STDIN_FILENO &&
+            dup2(output, STDOUT_FILENO) == STDOUT_FILENO &&
+            dup2(errors, STDERR_FILENO) == STDERR_FILENO)
+            execve(path, (char *const *)command, environ);
+        wrong = errno;
+        _exit(127);
+    }
+    if (*pid < 0)
+        return errno;
+    if (wrong != 0)
+        waitpid(*pid, NULL, 0);
+    return wrong;
+}
+
+/* 0, or errno. */
+static int ask(const char *path)
+{
+    int input = memfd_create("nothing", MFD_CLOEXEC), errors = memfd_create("errors", MFD_CLOEXEC),
+        output[2], wrong;
+    pid_t pid;
+    answer = (struct answer){.in_time = true};
+    if (input < 0 || errors < 0 || pipe2(output, O_CLOEXEC) != 0)
+        return errno;
+    uint64_t deadline = clock_now() + TIMEOUT_S * UINT64_C(1000000000);
+    wrong = start(path, input, output[1], errors, &pid);
+    close(output[1]);
+    if (wrong == 0)
+        answer.in_time = read_all(output[0], answer.out, sizeof answer.out, deadline);
+    close(output[0]); /* what prints without end dies of it */
+    if (wrong == 0) {
+        bool ended = wait_until(answer.in_time ? deadline : 0, pid);
+        answer.in_time = answer.in_time && ended;
+        read_reason(errors, answer.reason, sizeof answer.reason);
+    }
+    close(errors);
+    close(input);
+    return wrong;
+}
+
+/* The value of that key, the caller's to free, or NULL. */
+static char *value_of(const char *key)
+{
+    const char *line = strstr(answer.out, text("conform-probe %s=", key));
+    if (line == NULL)
+        return NULL;
+    const char *value = strchr(line, '=') + 1;
+    return strndup(value, strcspn(value, "\n"));
+}
+
+/* Why no answer came: the executable is no Python, or one that does not start. */
+static const char *describe_silence(void)
+{
+    if (!answer.in_time)
+        return text("does not answer within %d s", TIMEOUT_S);
+    const char *how = WIFSIGNALED(answer.status)
+                          ? text("dies of SIG%s", sigabbrev_np(WTERMSIG(answer.status)))
+                          : text("ends with status %d", WEXITSTATUS(answer.status));
+    if (answer.reason[0] == '\0')
+        return text("is not a Python interpreter, it %s and says nothing", how);
+    return text("is not a Python interpreter that starts, it %s: %s", how,
+                text_safe(answer.reason));
+}
+
+/* What is wrong, in words that come behind the path. */
+static const char *take(const char *path, struct interpreter *interpreter)
+{
+    memset(interpreter, 0, sizeof *interpreter);
+    if (access(path, X_OK) != 0)
+        return text("%s", strerror(errno));
+    int wrong = ask(path);
+    if (wrong != 0)
+        return text("is not a Python interpreter (%s)", strerror(wrong));
+    char *lack = value_of("lack"), *numpy = value_of("numpy");
+    interpreter->executable = value_of("executable");
+    interpreter->library = value_of("library");
+    interpreter->has_numpy = numpy != NULL && strcmp(numpy, "yes") == 0;
+    const char *line = NULL;
+    if (lack != NULL && *lack != '\0')
+        line = text_safe(lack);
+    else if (!answer.in_time || lack == NULL || numpy == NULL || interpreter->library == NULL)
+        line = describe_silence();
+    else if (interpreter->executable[0] != '/')
+        line = "does not know where it is";
+    else if (interpreter->library[0] == '\0')
+        line = "has no libpython, the shared library, to embed it by";
+    free(lack);
+    free(numpy);
+    return line;
+}
+
+/* ---- those of PATH ------------------------------------------------------------------------ */
+
+/* Adds to `passed_over` why python3 of that folder will not do. */
+static bool is_fit(const char *folder, struct interpreter *interpreter, char passed_over[1024])
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/python3", folder);
+    if (*folder != '/' || length >= (int)sizeof path || access(path, X_OK) != 0)
+        return false;
+    const char *wrong = take(path, interpreter);
+    if (wrong == NULL && interpreter->has_numpy)
+        return true;
+    size_t used = strlen(passed_over);
+    snprintf(passed_over + used, 1024 - used, "%s%s %s", used > 0 ? "; " : "", text_safe(path),
+             wrong != NULL ? wrong : "has no NumPy");
+    return false;
+}
+
+static const char *search_path(struct interpreter *interpreter)
+{
+    static char line[2048];
+    char passed_over[1024] = "";
+    const char *active = getenv("VIRTUAL_ENV"), *variable = getenv("PATH");
+    char *folders, *rest;
+    if (asprintf(&folders, "%s%s%s", active != NULL ? active : "", active != NULL ? "/bin:" : "",
+                 variable != NULL ? variable : "/usr/local/bin:/usr/bin:/bin") < 0)
+        return "out of memory";
+    rest = folders;
+    bool found = false;
+    answer.in_time = true; /* one that hangs is enough */
+    for (char *folder; !found && answer.in_time && (folder = strsep(&rest, ":")) != NULL;)
+        found = is_fit(folder, interpreter, passed_over);
+    free(folders);
+    const char *advice = interpreter_advice();
+    snprintf(line, sizeof line,
+             "no python3 on PATH has NumPy%s%s name one that has by --python%s%s%s", advice,
+             advice[0] != '\0' ? ", or" : ";", passed_over[0] != '\0' ? " (" : "", passed_over,
+             passed_over[0] != '\0' ? ")" : "");
+    return found ? NULL : line;
+}
+
+const char *interpreter_advice(void)
+{
+    static const char *const names[] = {"PYTHONHOME", "PYTHONPATH"};
+    const char *advice = "";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && *value != '\0')
+            advice = text("%s%s%s=%.200s", advice, *advice == '\0' ? "; try without " : " and ",
+                          names[i], text_safe(value));
+    }
+    return advice;
+}
+
+const char *interpreter_find(const char *path, struct interpreter *interpreter)
+{
+    if (path == NULL)
+        return search_path(interpreter);
+    const char *wrong = take(path, interpreter);
+    return wrong != NULL ? text("--python=%s: %s; give the path of another interpreter",
+                                text_safe(path), wrong)
+                         : NULL;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Which Python is embedded: the one that the command line names, or the first that has NumPy.
+ */
+#ifndef CONFORM_INTERPRETER_H
+#define CONFORM_INTERPRETER_H
+
+#include <stdbool.h>
+
+struct interpreter {
+    char *executable; /* absolute; a virtual environment's link is left as it is */
+    char *library;    /* its libpython */
+    bool has_numpy;
+};
+
+/* Asks the executable at `path` what it is; with NULL, python3 of the virtual environment that is
+ * active and of each folder of PATH, until one has NumPy.  What is found is the process's to keep.
+ * NULL, or one line on what is wrong, which names the path (good until the next calls of text()).
+ */
+const char *interpreter_find(const char *path, struct interpreter *interpreter);
+
+/* For whoever tells that Python does not start: "; try without PYTHONHOME=/nowhere" where such a
+ * variable is set, else "".  Good until the next calls of text(). */
+const char *interpreter_advice(void);
+
+#endif

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--python given more than once: one table, one JSON and one exit code, whatever a column does."""
+
+import json
+import os
+import subprocess
+
+import suite
+from suite import CANNOT_LOAD, CONFORMANT, NOT_CONFORMANT, USAGE
+
+# Wrong in the environment whose sitecustomize says so.
+SOMETIMES_WRONG = """
+#include <stdlib.h>
+#include "nep49.h"
+static void *m(void *ctx, size_t size) { return malloc(size ? size : 1); }
+static void *c(void *ctx, size_t n, size_t size)
+{
+    return getenv("WRONG_HERE") ? calloc(1, n * size + 1) : calloc(n ? n : 1, size ? size : 1);
+}
+static void *r(void *ctx, void *p, size_t size) { return realloc(p, size ? size : 1); }
+static void f(void *ctx, void *p, size_t size) { free(p); }
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {
+    .name = "sometimes", .version = 1, .allocator = {NULL, m, c, r, f}};
+"""
+
+RUN = ["--run=abi.*", "--run=calloc.overflow"]
+
+
+def environment(name, *lines):
+    """One with the NumPy of the tests' Python, and these lines at its start; returns its path."""
+    code = "import numpy, os; print(os.path.dirname(os.path.dirname(numpy.__file__)))"
+    packages = suite.run([suite.PYTHON, "-c", code]).stdout.strip()
+    subprocess.run([suite.PYTHON, "-m", "venv", "--without-pip", name], check=True)
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = suite.run([os.path.join(name, "bin", "python"), "-c", code]).stdout.strip()
+    with open(os.path.join(site, "numpy.pth"), "w") as file:
+        file.write("\n".join([packages] + list(lines)) + "\n")
+    return os.path.abspath(os.path.join(name, "bin", "python"))
+
+
+def matrix(handler, pythons, *more):
+    words = ["--python=" + pythons[0]]
+    for python in pythons[1:]:
+        words += ["--python", python]
+    return suite.conform("-H", handler, *words, *RUN, *more)
+
+
+def verdicts(report, property_id):
+    return [p["verdict"] for column in report["interpreters"] if "report" in column
+            for p in column["report"]["properties"] if p["id"] == property_id]
+
+
+def tells_one_column(tap, handler, right, wrong):
+    result = matrix(handler, [right, wrong], "--json=m.json")
+    held = (result.code == NOT_CONFORMANT and "\ncalloc.overflow in 2\n" in result.stdout
+            and "FAIL    in 2 only\n" in result.stdout
+            and result.stdout.endswith("conformant in 1 of 2 interpreters\n"))
+    tap.point(held and not result.stderr, "what is bad in one only", result)
+    with open("m.json") as file:
+        report = json.load(file)
+    tap.point(verdicts(report, "calloc.overflow") == ["PASS", "FAIL"]
+              and report["differ_or_bad"] == ["calloc.overflow"]
+              and (report["exit_code"], report["conformant"]) == (NOT_CONFORMANT, False),
+              "one JSON with both", report)
+    reproduce = [p["reproduce"] for p in report["interpreters"][1]["report"]["properties"]
+                 if p["id"] == "calloc.overflow"]
+    tap.point(wrong in reproduce[0] and right not in reproduce[0],
+              "the command that shows it again", reproduce)
+
+
+def goes_on(tap, handler, right, wrong):
+    """Interpreters that are none, before and behind one that is."""
+    with open("dies", "w") as file:
+        file.write("#!/bin/sh\nkill -SEGV $$\n")
+    os.chmod("dies", 0o755)
+    result = matrix(handler, ["/nowhere", right, "./dies"], "--json=-")
+    report = json.loads(result.stdout)
+    codes = [column["exit_code"] for column in report["interpreters"]]
+    named = [column["python"] in column["error"] for column in report["interpreters"][::2]]
+    tap.point(result.code == USAGE and codes == [USAGE, CONFORMANT, USAGE] and all(named),
+              "interpreters that are none", result)
+    result = matrix(handler, ["/nowhere", wrong, right])
+    tap.point(result.code == NOT_CONFORMANT and "\n 2  " in result.stdout,
+              "one that is none, and one where it is wrong", result)
+    result = matrix("./nothing.so", [right, right])
+    tap.point(result.code == CANNOT_LOAD and result.stdout.count("nothing.so") >= 2,
+              "a handler that is not there", result)
+
+
+def leaves_numpy_out(tap, handler, right):
+    """What is NumPy's own, and the same in both, is told with --verbose alone."""
+    more = ["--run=runtime.set-handler-looks"]
+    short, full = (matrix(handler, [right, right], *more, *words) for words in ([], ["-v"]))
+    report = json.loads(matrix(handler, [right, right], *more, "--json=-").stdout)
+    bad = verdicts(report, "runtime.set-handler-looks") != ["PASS"] * 2
+    tap.point(short.code == full.code == CONFORMANT and "runtime." not in short.stdout
+              and ("\nruntime.set-handler-looks" in full.stdout) == bad
+              and ("not counted" in short.stdout) == bad and not report["differ_or_bad"],
+              "what is NumPy's own", "%s\n%s" % (short, full))
+
+
+def refuses(tap, handler, right):
+    result = matrix(handler, [right, right], "--tap=x.tap")
+    tap.point(result.code == USAGE and not os.path.exists("x.tap"), "--tap of several", result)
+    result = suite.conform("-H", handler, "--python", right, "--python", right, "--exec", "--",
+                           "-c", "0")
+    tap.point(result.code == USAGE and "--python is given twice" in result.stderr,
+              "several for --exec", result)
+
+
+def main():
+    tap = suite.Tap()
+    with suite.scratch() as folder:
+        os.chdir(folder)
+        with open("sometimes.c", "w") as file:
+            file.write(SOMETIMES_WRONG)
+        handler = os.path.abspath(suite.build("sometimes.c", "sometimes.so"))
+        right = environment("right")
+        wrong = environment("wrong", "import os; os.environ['WRONG_HERE'] = '1'")
+        result = matrix(handler, [right, right, right])
+        tap.point(result.code == CONFORMANT
+                  and result.stdout.endswith("conformant in 3 of 3 interpreters\n"),
+                  "conformant in all", result)
+        tells_one_column(tap, handler, right, wrong)
+        goes_on(tap, handler, right, wrong)
+        leaves_numpy_out(tap, handler, right)
+        refuses(tap, handler, right)
+        os.chdir("..")
+    tap.end()
+
+
+main()

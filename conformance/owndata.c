@@ -10,6 +10,13 @@ GROUP(owndata, 12, "Arrays that own memory no handler made.");
 
 #define PAGE "Memory management in NumPy, What happens when deallocating if there is no policy set"
 
+/* What both properties of the warning share. */
+#define WARNS                                                                                      \
+    PAGE "; arrayobject.c array_dealloc, 1.22 to 2.5; multiarraymodule.c "                         \
+         "_set_numpy_warn_if_no_mem_policy, 1.25.2 to 2.5"
+#define LEAVE_ALONE                                                                                \
+    "leave the warnings filters, the environment and NumPy's switches to the program"
+
 /* In os.environ and so in the environment. */
 static void set_variable(const char *value)
 {
@@ -30,12 +37,11 @@ PROPERTY(owndata_warns,
     .id     = "owndata.warns",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "when an array ends that owns memory without a handler, NumPy warns if "
-              "NUMPY_WARN_IF_NO_MEM_POLICY is 1 or the switch inside NumPy is on, and not "
-              "otherwise, whichever handler is in force",
-    .source = PAGE "; arrayobject.c array_dealloc, 1.22 to 2.5; multiarraymodule.c "
-              "_set_numpy_warn_if_no_mem_policy, 1.25.2 to 2.5",
+              "NUMPY_WARN_IF_NO_MEM_POLICY was 1 when it was imported or the switch inside NumPy "
+              "is on, whichever handler is in force",
+    .source = WARNS,
     .why    = "the warning is how such arrays are found in old code",
-    .hint   = "leave the warnings filters, the environment and NumPy's switches to the program",
+    .hint   = LEAVE_ALONE,
     .looks  = "the warnings when an array with memory of malloc's ends with "
               "NUMPY_WARN_IF_NO_MEM_POLICY=1 to be 1: 0",
     .fixture  = FIXTURE_FRESH)
@@ -55,10 +61,9 @@ PROPERTY(owndata_silent_unless_asked,
     .clause = "where NUMPY_WARN_IF_NO_MEM_POLICY was not set when NumPy was imported, it does not "
               "warn when an array ends that owns memory without a handler, but while the switch "
               "inside NumPy is on, whichever handler is in force",
-    .source = PAGE "; arrayobject.c array_dealloc, 1.22 to 2.5; multiarraymodule.c "
-              "_set_numpy_warn_if_no_mem_policy, 1.25.2 to 2.5",
+    .source = WARNS,
     .why    = "a program that did not ask for the warning cannot do anything about it",
-    .hint   = "leave the warnings filters, the environment and NumPy's switches to the program",
+    .hint   = LEAVE_ALONE,
     .looks  = "the warnings when an array with memory of malloc's ends with "
               "NUMPY_WARN_IF_NO_MEM_POLICY unset to be 0: 1",
     .fixture  = FIXTURE_PYTHON)

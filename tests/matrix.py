@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 
 import suite
@@ -99,6 +100,26 @@ def leaves_numpy_out(tap, handler, right):
               "what is NumPy's own", "%s\n%s" % (short, full))
 
 
+def is_interrupted(tap, handler, right):
+    """Behind the first: what is known is told, and the last has not been run."""
+    words = ["--python=" + right] * 3 + ["--run=malloc.*", "--json=i.json"]
+    conform = subprocess.Popen([suite.CONFORM, "-H", handler] + words, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = conform.stdout.readline()
+    conform.send_signal(signal.SIGINT)
+    out, errors = conform.communicate(timeout=60)
+    with open("i.json") as file:
+        report = json.load(file)
+    last = report["interpreters"][-1]
+    tap.point(conform.returncode == -signal.SIGINT and ", NumPy " in first
+              and "conformant in 1 of 3 interpreters" in out and errors == "conform: interrupted\n"
+              and report["interrupted"]
+              and (report["exit_code"], report["conformant"]) == (5, False)
+              and last["error"] == "not run: interrupted",
+              "an interrupt behind the first",
+              "%d\n%s%s%s" % (conform.returncode, first, out, errors))
+
+
 def refuses(tap, handler, right):
     result = matrix(handler, [right, right], "--tap=x.tap")
     tap.point(result.code == USAGE and not os.path.exists("x.tap"), "--tap of several", result)
@@ -124,9 +145,11 @@ def main():
         tells_one_column(tap, handler, right, wrong)
         goes_on(tap, handler, right, wrong)
         leaves_numpy_out(tap, handler, right)
+        is_interrupted(tap, handler, right)
         refuses(tap, handler, right)
         os.chdir("..")
     tap.end()
 
 
-main()
+if __name__ == "__main__":
+    main()

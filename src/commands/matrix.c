@@ -102,8 +102,9 @@ static char *error_of(int errors, int status)
         line += 9;
     if (*line == '\0')
         line =
-            (char *)(WIFSIGNALED(status) ? text("died of %s", child_signal_name(WTERMSIG(status)))
-                                         : text("ended with status %d", WEXITSTATUS(status)));
+            (char *)(interrupt_came() != 0 ? "interrupted"
+                     : WIFSIGNALED(status) ? text("died of %s", child_signal_name(WTERMSIG(status)))
+                                           : text("ended with status %d", WEXITSTATUS(status)));
     line = strdup(line);
     free(said);
     return line;
@@ -127,11 +128,20 @@ static void run_column(struct column *column, char **command)
     column->report = json_loads(report, 0, NULL);
     free(report);
     column->error = column->report == NULL ? error_of(errors, status) : NULL;
-    column->code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_HARNESS_BROKE;
+    column->code = WIFEXITED(status)       ? WEXITSTATUS(status)
+                   : interrupt_came() != 0 ? EXIT_INCOMPLETE
+                                           : EXIT_HARNESS_BROKE;
     if (column->report == NULL && column->code == EXIT_CONFORMANT)
         column->code = EXIT_HARNESS_BROKE;
     close(output);
     close(errors);
+}
+
+/* After an interrupt. */
+static void leave_out(struct column *column)
+{
+    column->error = strdup("not run: interrupted");
+    column->code = EXIT_INCOMPLETE;
 }
 
 /* ---- what came of it --------------------------------------------------------------------- */
@@ -167,30 +177,41 @@ static bool is_about_numpy(const json_t *property)
     return strcmp(json_string_value(json_object_get(property, "target")), "runtime") == 0;
 }
 
-/* Those whose verdicts are to be told: where they differ, or one is bad. */
+/* Whether that differs where there is a report, or is bad in one. */
+static bool is_to_be_told(const struct matrix *matrix, const char *id)
+{
+    const char *verdict = NULL;
+    for (size_t k = 0; k < matrix->count; k++) {
+        if (matrix->columns[k].report == NULL)
+            continue;
+        const char *here = verdict_in(&matrix->columns[k], id);
+        if (is_bad(here) || (verdict != NULL && strcmp(verdict, here) != 0))
+            return true;
+        verdict = here;
+    }
+    return false;
+}
+
+/* Those whose verdicts are to be told, of all that any report has. */
 static void choose_rows(struct matrix *matrix)
 {
-    const struct column *first = matrix->columns;
-    while (first < matrix->columns + matrix->count && first->report == NULL)
-        first++;
+    json_t *seen = json_object(), *property;
     matrix->rows = json_array();
-    if (first == matrix->columns + matrix->count)
-        return;
-    json_t *property;
-    size_t i;
-    json_array_foreach(json_object_get(first->report, "properties"), i, property)
-    {
-        const char *id = json_string_value(json_object_get(property, "id"));
-        const char *verdict = verdict_in(first, id);
-        bool told = is_bad(verdict);
-        for (size_t k = 0; k < matrix->count; k++)
-            told = told || (matrix->columns[k].report != NULL &&
-                            strcmp(verdict_in(&matrix->columns[k], id), verdict) != 0);
-        bool is_hidden = is_about_numpy(property) && !matrix->options->verbose;
-        matrix->hidden += told && is_hidden;
-        if (told && !is_hidden)
-            json_array_append_new(matrix->rows, json_string(id));
+    for (size_t k = 0; k < matrix->count; k++) {
+        size_t i;
+        json_array_foreach(json_object_get(matrix->columns[k].report, "properties"), i, property)
+        {
+            const char *id = json_string_value(json_object_get(property, "id"));
+            if (json_object_get(seen, id) != NULL || !is_to_be_told(matrix, id))
+                continue;
+            bool is_hidden = is_about_numpy(property) && !matrix->options->verbose;
+            matrix->hidden += is_hidden;
+            if (!is_hidden)
+                json_array_append_new(matrix->rows, json_string(id));
+            json_object_set_new(seen, id, json_true());
+        }
     }
+    json_decref(seen);
 }
 
 static enum exit_code code_of(const struct matrix *matrix)
@@ -228,10 +249,12 @@ static void print_column(const struct matrix *matrix, size_t k)
         printf("%2zu  %s: %s\n", k + 1, python, column->error);
     } else {
         json_t *environment = json_object_get(column->report, "environment");
-        printf("%2zu  %s: Python %s, NumPy %s: %s\n", k + 1, python,
-               json_string_value(json_object_get(environment, "python")),
-               json_string_value(json_object_get(environment, "numpy")),
-               json_string_value(json_object_get(column->report, "conclusion")));
+        const char *version = json_string_value(json_object_get(environment, "numpy"));
+        printf("%2zu  %s: ", k + 1, python);
+        if (version != NULL && *version != '\0') /* else it was stopped before */
+            printf("Python %s, NumPy %s: ",
+                   json_string_value(json_object_get(environment, "python")), version);
+        puts(json_string_value(json_object_get(column->report, "conclusion")));
     }
     fflush(stdout);
 }
@@ -277,8 +300,8 @@ static void print_reasons(const struct matrix *matrix)
             print_member(property, "message");
             if (has_hint(verdict_in(&matrix->columns[k], id)))
                 print_member(property, "hint");
-            printf("        %-10s%s\n", "reproduce",
-                   json_string_value(json_object_get(property, "reproduce")));
+            report_print_reproduce(stdout,
+                                   json_string_value(json_object_get(property, "reproduce")));
             break;
         }
     }
@@ -325,9 +348,10 @@ static int write_json(FILE *file, const void *data)
                                         "error", column->error, "report", column->report));
     }
     json_t *root =
-        json_pack("{s:s, s:s, s:b, s:i, s:O, s:o}", "format", "conform-matrix-1", "conform",
+        json_pack("{s:s, s:s, s:b, s:i, s:b, s:O, s:o}", "format", "conform-matrix-1", "conform",
                   PACKAGE_VERSION, "conformant", code_of(matrix) == EXIT_CONFORMANT, "exit_code",
-                  (int)code_of(matrix), "differ_or_bad", matrix->rows, "interpreters", columns);
+                  (int)code_of(matrix), "interrupted", interrupt_came() != 0, "differ_or_bad",
+                  matrix->rows, "interpreters", columns);
     int failed = root == NULL || json_dumpf(root, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0 ||
                  fputc('\n', file) == EOF;
     json_decref(root);
@@ -346,14 +370,15 @@ enum exit_code matrix_run(const struct options *options, char **argv)
     child_prepare();
     interrupt_catch();
     struct report_files *files = report_files_open(options);
-    for (size_t k = 0; k < matrix.count && interrupt_came() == 0; k++) {
+    for (size_t k = 0; k < matrix.count; k++) {
         matrix.columns[k].python = options->pythons[k];
-        run_column(&matrix.columns[k], command_for(options, argv, options->pythons[k]));
+        if (interrupt_came() == 0)
+            run_column(&matrix.columns[k], command_for(options, argv, options->pythons[k]));
+        else
+            leave_out(&matrix.columns[k]);
         if (told && !options->quiet)
             print_column(&matrix, k);
     }
-    if (interrupt_came() != 0)
-        interrupt_die();
     choose_rows(&matrix);
     report_files_write_json(files, write_json, &matrix);
     if (told && !options->quiet)
@@ -361,5 +386,8 @@ enum exit_code matrix_run(const struct options *options, char **argv)
     if (told)
         printf("%s%s: conformant in %zu of %zu interpreters\n", options->quiet ? "" : "\n",
                text_safe(options->handler), conformant_columns(&matrix), matrix.count);
+    fflush(stdout);
+    if (interrupt_came() != 0)
+        interrupt_die();
     return code_of(&matrix);
 }

@@ -91,6 +91,9 @@ REPORT_FORMATS(REPORT_WRITER)
 /* A line that begins with the name, and the words beside it in as many lines as they take. */
 void report_print_field(FILE *file, const char *name, const char *words);
 
+/* The command that shows a finding again. */
+void report_print_reproduce(FILE *file, const char *command);
+
 /* --list, --explain and --clauses. */
 void report_list(const struct property *const *properties, size_t count);
 void report_explain(const struct property *property);

@@ -35,10 +35,11 @@ static void print_verdict(const struct page *page, enum verdict verdict)
     fprintf(page->file, "%s%-7s%s ", paint(page, verdict), verdict_name(verdict), unpaint(page));
 }
 
+enum { MARGIN = 8, NAME = 10, RIGHT = 96 };
+
 /* Name and text, the text wrapped at 96 columns behind its name. */
 void report_print_field(FILE *file, const char *name, const char *words)
 {
-    enum { MARGIN = 8, NAME = 10, RIGHT = 96 };
     int column = fprintf(file, "%*s%-*s", MARGIN, "", NAME, name);
     bool first = true;
     while (*words != '\0') {
@@ -53,6 +54,12 @@ void report_print_field(FILE *file, const char *name, const char *words)
         words += strspn(words, " ");
     }
     fputc('\n', file);
+}
+
+/* In one line, which can be copied. */
+void report_print_reproduce(FILE *file, const char *command)
+{
+    fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "reproduce", command);
 }
 
 /* What is NumPy's own says nothing about the handler, and is told in a line for all. */
@@ -104,7 +111,8 @@ static void print_finding(const struct page *page, size_t i)
         report_print_field(page->file, "hint", record_hint(record, property));
     if (record->output_length > 0)
         report_print_field(page->file, "printed", record_output(record, 0));
-    fprintf(page->file, "        %-10s%s\n\n", "reproduce", run_reproduce(page->run, i));
+    report_print_reproduce(page->file, run_reproduce(page->run, i));
+    putc('\n', page->file);
 }
 
 /* Reasons that more than three properties share are told once. */

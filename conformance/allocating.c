@@ -66,10 +66,10 @@ void check_alignment(const struct maker *maker)
 
 /* Two that overlap are told by their addresses or as twins.  Else the handler has written there,
  * and that is another property's matter. */
-static void expect_whole(const struct maker *maker, const struct blocks *blocks, const char *when)
+static void expect_whole(const char *neighbours, const struct blocks *blocks, const char *when)
 {
     blocks_expect_disjoint(blocks);
-    attribute_to(maker->neighbours, &(struct call){.function = OUTSIDE});
+    attribute_to(neighbours, &(struct call){.function = OUTSIDE});
     blocks_verify(blocks, "%s", when);
     attribute_to("", &(struct call){.function = OUTSIDE});
 }
@@ -91,7 +91,7 @@ static void churn(void *data)
             size_t size = 1 + random_below(&c->random, c->blocks.count % 16 == 0 ? 8192 : 512);
             blocks_add(&c->blocks, c->maker->must(size), size);
         }
-        expect_whole(c->maker, &c->blocks, "after others came and went");
+        expect_whole(c->maker->neighbours, &c->blocks, "after others came and went");
     }
 }
 
@@ -108,7 +108,7 @@ static void churn_on_two_threads(const struct maker *maker)
             blocks_add(&both, churns[i].blocks.at[j].p, churns[i].blocks.at[j].size);
         free(churns[i].blocks.at);
     }
-    expect_whole(maker, &both, "after two threads made blocks");
+    expect_whole(maker->neighbours, &both, "after two threads made blocks");
     blocks_free_all(&both);
 }
 
@@ -132,7 +132,7 @@ void check_disjoint(const struct maker *maker, size_t large)
     enum { FIRST = 2048 };
     size_t count = is_instrumented() ? 2 * FIRST : 65536 + 512;
     struct blocks blocks = {0};
-    check_alone(maker->must);
+    check_alone(maker->must, maker->neighbours);
     churn_on_two_threads(maker);
     check_large_disjoint(maker, is_instrumented() ? 6 : large);
     size_t resident = resident_bytes();
@@ -150,7 +150,7 @@ void check_disjoint(const struct maker *maker, size_t large)
             ask_for_the_rest(&blocks, resident, count);
     }
     size_t made = blocks.count;
-    expect_whole(maker, &blocks, text("with %zu blocks live", made));
+    expect_whole(maker->neighbours, &blocks, text("with %zu blocks live", made));
     blocks_free_all(&blocks);
     if (made < count)
         skip("it refuses block %zu of up to %zu bytes; those before it do not overlap", made + 1,
@@ -160,31 +160,27 @@ void check_disjoint(const struct maker *maker, size_t large)
 /* ---- alone ----------------------------------------------------------------------------------- */
 
 /* As check_alone, of a block of that size. */
-static void one_alone(void *(*make)(size_t size), size_t size)
+static void one_alone(void *(*make)(size_t size), const char *neighbours, size_t size)
 {
-    enum { ROUNDS = 3, OTHERS = 4, ONE = 1 };
-    unsigned char *one = make(size), *others[OTHERS];
-    pattern_fill(one, size, ONE);
+    enum { ROUNDS = 3, OTHERS = 4 };
+    struct blocks blocks = {0};
+    blocks_add(&blocks, make(size), size);
     for (int round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < OTHERS; i++) {
-            others[i] = i % 4 == 2 ? must_calloc(size, 1) : must_malloc(size);
-            pattern_fill(others[i], size, ONE + 1 + i);
-        }
-        expect_pattern(one, size, ONE, "as %d others came, it being the only one left", OTHERS);
-        for (size_t i = 0; i < OTHERS; i++) {
-            expect_pattern(others[i], size, ONE + 1 + i, "beside a block that outlives it");
-            subject_free(others[i], size);
-        }
+        for (size_t i = 0; i < OTHERS; i++)
+            blocks_add(&blocks, i == 2 ? must_calloc(size, 1) : must_malloc(size), size);
+        expect_whole(neighbours, &blocks, "as others came, one being the only one left");
+        while (blocks.count > 1)
+            blocks_free(&blocks, 1);
     }
-    expect_pattern(one, size, ONE, "after all others were freed");
-    subject_free(one, size);
+    expect_whole(neighbours, &blocks, "after all others were freed");
+    blocks_free_all(&blocks);
 }
 
-void check_alone(void *(*make)(size_t size))
+void check_alone(void *(*make)(size_t size), const char *neighbours)
 {
     static const size_t sizes[] = {24, 200, 3000, 40000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        one_alone(make, sizes[i]);
+        one_alone(make, neighbours, sizes[i]);
 }
 
 /* ---- neighbours ------------------------------------------------------------------------------ */

@@ -24,9 +24,10 @@ void check_alignment(const struct maker *maker);
  * threads, or two of `large` blocks of mebibytes. */
 void check_disjoint(const struct maker *maker, size_t large);
 
-/* Fails where a block that `make` made, and that alone lives, changes as others come beside it and
- * go, until it is the only one again and others come. */
-void check_alone(void *(*make)(size_t size));
+/* Fails where a block that `make` made, and that alone lives, is given out again or changes as
+ * others come beside it and go, until it is the only one again and others come.  What only changes
+ * is the matter of the property `neighbours`. */
+void check_alone(void *(*make)(size_t size), const char *neighbours);
 
 /* Fails where making, filling or freeing a block changes another, at once or a little later. */
 void check_neighbours(const struct maker *maker);

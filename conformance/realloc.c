@@ -53,7 +53,7 @@ PROPERTY(realloc_null_allocates,
     .looks  = "CRASH: SIGSEGV, inside realloc((nil), 1)")
 {
     struct blocks company = {0};
-    check_alone(realloc_of_null);
+    check_alone(realloc_of_null, "realloc.neighbours");
     for_each_size (size, 1 << 16) {
         if (size % stride(16) > 1)
             continue;

@@ -40,7 +40,7 @@ PROPERTY(realloc_neighbours,
               "blocks; seen 0x00")
 {
     struct blocks blocks = {0};
-    check_alone(moved_alone);
+    check_alone(moved_alone, "realloc.neighbours");
     blocks_add_neighbours(&blocks, is_instrumented() ? 90 : 600);
     for (size_t round = 0; round < (is_instrumented() ? 6 : 24); round++) {
         resize_some(&blocks, round);

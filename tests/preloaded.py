@@ -4,6 +4,7 @@
 The runtime has allocating functions of its own, and this program stands before those as well.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -60,6 +61,11 @@ def with_runtime(tap, what, kind, handler, runtime):
     tap.point(held, what + ": --exec", result)
     if kind != "address":
         return
+    result = suite.conform("--handler=aligned", "--json=-", env=env)
+    report = json.loads(result.stdout)
+    tap.point(report["conclusion"].startswith("CONFORMANT as far as a sanitizer lets it be seen")
+              and report["environment"]["checker"] == "a sanitizer",
+              what + ": that less is tried is said", result)
     result = suite.conform(handler + ":faulty", "--run=realloc.keeps-contents", env=env)
     held = (result.code == NOT_CONFORMANT and
             re.search(r"ERROR:\s+AddressSanitizer:\s+heap-buffer-over", result.stdout) and

@@ -17,6 +17,7 @@
 #include <gnu/libc-version.h>
 #endif
 
+#include "base/instrumented.h"
 #include "base/text.h"
 #include "supervise/interrupt.h"
 
@@ -73,6 +74,11 @@ enum exit_code run_exit_code(const struct run *run)
     return incomplete(run) > 0 || run->interrupted ? EXIT_INCOMPLETE : EXIT_CONFORMANT;
 }
 
+const char *run_checker(void)
+{
+    return memcheck_is_running() ? "memcheck" : sanitizer_is_running() ? "a sanitizer" : NULL;
+}
+
 bool run_is_whole(const struct run *run)
 {
     size_t all;
@@ -89,8 +95,13 @@ const char *run_conclusion(const struct run *run)
                     bad);
     switch (run_exit_code(run)) {
     case EXIT_CONFORMANT:
-        return run_is_whole(run) ? "CONFORMANT"
-                                 : "conformant in the properties that were run, which are not all";
+        if (!run_is_whole(run))
+            return "conformant in the properties that were run, which are not all";
+        return run_checker() == NULL
+                   ? "CONFORMANT"
+                   : text("CONFORMANT as far as %s lets it be seen, with shorter loops and %zu "
+                          "properties skipped",
+                          run_checker(), tally.of[SKIP]);
     case EXIT_HARNESS_BROKE:
         return "NO VERDICT: the harness could not do its part";
     case EXIT_INCOMPLETE:

@@ -40,6 +40,9 @@ struct tally run_tally(const struct run *run, enum target target);
  * broke and 5 where a property is INCOMPLETE, and nothing else is wrong. */
 enum exit_code run_exit_code(const struct run *run);
 
+/* What runs beside the handler, and is why less is tried: "memcheck", "a sanitizer", or NULL. */
+const char *run_checker(void);
+
 /* "CONFORMANT" or why not, in one line (good until the next calls of text()). */
 const char *run_conclusion(const struct run *run);
 

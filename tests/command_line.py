@@ -229,10 +229,11 @@ def option_cases():
         os.chmod("folder", 0o555)
         yield "a folder without permission", H + ["--tap=folder/x"], r"folder/x: .*Permission denied"
     yield "--python of nothing", H + ["--python=./nowhere"], r"--python=\./nowhere: No such file"
-    yield "--python with an empty name", H + ["--python="], r"--python=: No such file"
-    yield "--python without a path", H + ["--python=python3"], r"--python=python3: .*give the path"
+    yield "--python with an empty name", H + ["--python="], r"--python=: the name is empty"
+    yield "--python of a name", H + ["--python=nopython"], r"--python=nopython: No such file"
     yield "--python of a directory", H + ["--python=folder"], r"--python=folder: is not a Python int"
     yield "--python of a plain file", H + ["--python=plain_file"], r"--python=plain_file: (Permission|is)"
+    yield "--python of ls", H + ["--python=ls"], r"--python=ls: is not a [^:]*, it ends with status 2"
     for name in ("not_python", "silent_python", "dying_python"):
         yield "--python of " + name, H + ["--python=" + name], r"--python=%s: is not a Python int" % name
     yield "--python that is too old", H + ["--python=./old_python"], (

@@ -113,6 +113,8 @@ CASES = [
      "VIOLATION by the handler: contents lost"),
     ("realloc that always moves", ["-H", SOUND + ":always_moves"], ["-c", REALLOC], 0, "",
      "no violation"),
+    ("what Python prints and ends", ["-H", "aligned"], ["-V"], 0,
+     r"\APython 3\.\d+.*\n\Z", "did not"),
     ("a handler that is not there", ["-H", "wibble"], ["-c", "1"], 3, r"\A\Z", "wibble: "),
     ("without a handler", [], ["-c", "1"], 2, r"\A\Z", "no handler to test"),
 ]

@@ -216,8 +216,10 @@ static void start_python(void)
     arguments[0] = program.python.executable;
     memcpy(arguments + 1, options->program_arguments, count * sizeof *arguments);
     const char *wrong = python_initialize(arguments, &exit_code);
-    if (exit_code >= 0)
-        _exit(exit_code); /* python --version and the like */
+    if (exit_code >= 0) { /* python --version and the like */
+        fflush(stdout);
+        _exit(exit_code);
+    }
     if (wrong == NULL)
         wrong = python_add_module("_conform_exec", methods);
     if (wrong != NULL)

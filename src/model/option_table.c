@@ -96,7 +96,7 @@ const struct option_row option_rows[] = {
         .help = "not those, in the same way; of all --run and --skip that\n"
                 "match an id the last one decides",
         .man = "Leave out the properties whose id matches. Of several --run and --skip that match "
-               "an id the last one decides.",
+               "an id the last one decides. With any --run nothing that it does not match is run.",
     },
 
     {.heading = "How to run"},
@@ -201,7 +201,9 @@ const struct option_row option_rows[] = {
         .man = "The interpreter to embed, such as\n"
                ".Pa venv/bin/python :\n"
                "any CPython from 3.9 on that has a shared libpython, with its own packages, NumPy "
-               "1.22 or newer among them. Without it, the first\n"
+               "1.22 or newer among them. A name without a slash is looked up in\n"
+               ".Ev PATH\n"
+               "first. Without the option, the first\n"
                ".Pa python3\n"
                "that has NumPy is taken, of the virtual environment that is active, then of the "
                "folders of\n"

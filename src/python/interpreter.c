@@ -23,6 +23,7 @@
 #include "python/python_sources.h"
 
 enum { TIMEOUT_S = 20 };
+#define USUAL_PATH "/usr/local/bin:/usr/bin:/bin" /* where PATH is not set */
 
 /* ---- one executable ---------------------------------------------------------------------- */
 
@@ -72,7 +73,8 @@ static bool wait_until(uint64_t deadline, pid_t pid)
     return true;
 }
 
-/* The line of stderr that says most: the last that has an error in it, or else the last. */
+/* The line of stderr that says most: the last that has an error in it, or else the last; none where
+ * it is our own words again, of a program that took them for a name. */
 static void read_reason(int fd, char *to, size_t room)
 {
     static char errors[4096];
@@ -80,11 +82,14 @@ static void read_reason(int fd, char *to, size_t room)
     errors[length > 0 ? length : 0] = '\0';
     bool has_error = false;
     for (char *rest = errors, *line; (line = strsep(&rest, "\n")) != NULL;) {
-        bool tells = strstr(line, "Error") != NULL;
+        bool tells = strcasestr(line, "error") != NULL;
         if (*line != '\0' && (tells || !has_error))
             snprintf(to, room, "%s", line);
         has_error = has_error || tells;
     }
+    static const char ours[] = "SPDX-License-Identifier";
+    if (strstr(probe(), ours) != NULL && strstr(to, ours) != NULL)
+        *to = '\0';
 }
 
 /* Ours without LD_PRELOAD: what is preloaded is for the handler's sake, makes each start slower and
@@ -174,7 +179,7 @@ static const char *describe_silence(void)
                           ? text("dies of SIG%s", sigabbrev_np(WTERMSIG(answer.status)))
                           : text("ends with status %d", WEXITSTATUS(answer.status));
     if (answer.reason[0] == '\0')
-        return text("is not a Python interpreter, it %s and says nothing", how);
+        return text("is not a Python interpreter, it %s and does not say why", how);
     return text("is not a Python interpreter that starts, it %s: %s", how,
                 text_safe(answer.reason));
 }
@@ -231,7 +236,7 @@ static const char *search_path(struct interpreter *interpreter)
     const char *active = getenv("VIRTUAL_ENV"), *variable = getenv("PATH");
     char *folders, *rest;
     if (asprintf(&folders, "%s%s%s", active != NULL ? active : "", active != NULL ? "/bin:" : "",
-                 variable != NULL ? variable : "/usr/local/bin:/usr/bin:/bin") < 0)
+                 variable != NULL ? variable : USUAL_PATH) < 0)
         return "out of memory";
     rest = folders;
     bool found = false;
@@ -260,11 +265,27 @@ const char *interpreter_advice(void)
     return advice;
 }
 
+/* The first file of that name in the folders of PATH that can be executed, or the name itself. */
+static const char *find_on_path(const char *name)
+{
+    static char path[PATH_MAX];
+    const char *variable = getenv("PATH");
+    char *folders = strdup(variable != NULL ? variable : USUAL_PATH), *rest = folders;
+    bool found = false;
+    for (char *folder; !found && (folder = strsep(&rest, ":")) != NULL;) {
+        int length = snprintf(path, sizeof path, "%s/%s", *folder != '\0' ? folder : ".", name);
+        found = length < (int)sizeof path && access(path, X_OK) == 0;
+    }
+    free(folders);
+    return found ? path : name;
+}
+
 const char *interpreter_find(const char *path, struct interpreter *interpreter)
 {
     if (path == NULL)
         return search_path(interpreter);
-    const char *wrong = take(path, interpreter);
+    const char *at = strchr(path, '/') != NULL ? path : find_on_path(path);
+    const char *wrong = *path == '\0' ? "the name is empty" : take(at, interpreter);
     return wrong != NULL ? text("--python=%s: %s; give the path of another interpreter",
                                 text_safe(path), wrong)
                          : NULL;

@@ -30,7 +30,9 @@ static const char closing[] =
 
 static _Noreturn void leave_behind_output(void)
 {
-    exit(fflush(stdout) == 0 ? 0 : EXIT_HARNESS_BROKE);
+    if (fflush(stdout) != 0 || ferror(stdout)) /* what filled the buffer may have failed before */
+        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written");
+    exit(0);
 }
 
 /* ---- --help ----------------------------------------------------------------------------- */

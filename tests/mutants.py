@@ -6,8 +6,9 @@ CRASH or TIMEOUT.  Each handler property has to kill a mutant, or nobody knows w
 
 The matrix that was found has to be the one in docs/kill-matrix.md.
 
-By hand, `make check TESTS=tests/mutants.py` or, with more to see, in the environment of the tests:
+By hand, `make check TESTS=tests/mutants.py` or, with more to see, `make try TEST="..."` of one of
 
+    tests/mutants.py [MUTANT...]             those alone
     tests/mutants.py --whole [MUTANT...]     all properties on each, and which others kill it
     tests/mutants.py --start-with [MUTANT...]
                                              where more than five fail, whether the report

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What README.md shows is what happens: its commands, its handler, its failure, its links."""
+"""What README.md shows is what happens: its commands, its handler, its failure, its links.
+
+The other pages' commands run.
+"""
 
 import glob
 import os
@@ -67,6 +70,7 @@ def test_handler(folder):
     handler, body = fenced("c")
     result = compile_and_run(folder, handler, "./libmine.so")
     tap.point(result.code == CONFORMANT, "its handler is conformant", result)
+    test_pages(folder)
     result = compile_and_run(folder, faulty(handler, body), "./libmine.so --run")
     tap.point(result.code == NOT_CONFORMANT, "its faulty calloc is not", result)
     shown = fenced("text")[0]
@@ -84,6 +88,34 @@ def test_first_commands():
         "it begins with the two commands",
         COMMANDS[:2],
     )
+
+
+SCRIPT = "import numpy\nnumpy.sort(numpy.ones(9))\n"
+# Other tests' matter, or without an end.
+ELSEWHERE = ("LD_PRELOAD", "python:", "pytest", "until-fail")
+
+
+def commands_of(page):
+    """Those of conform's that stand in lines of their own."""
+    words = read(page).replace("\\-", "-")
+    line = r"(?m)^(?:    |\.Dl \$ )((?:\w+=\S+ )?(?:\./)?conform .*[^|\n])$"
+    found = re.findall(line, words)
+    return [command for command in found if not any(word in command for word in ELSEWHERE)]
+
+
+def test_pages(folder):
+    """In the folder of libmine.so; of the battery a property alone."""
+    with open(os.path.join(folder, "script.py"), "w") as file:
+        file.write(SCRIPT)
+    for page in ("auditing.md", "conform.1", "handlers.md", "writing-a-handler.md"):
+        commands = commands_of("docs/" + page)
+        for command in commands:
+            line = command.replace("venv/bin/python", "$PYTHON").replace("/tmp/", "")
+            if not re.search("--(exec|replay)", line):
+                line = re.sub(r"--run \S+", "", line) + " --run abi.loads"
+            result = run(["sh", "-c", 'PATH="$PWD:$PATH"; ' + line], cwd=folder)
+            tap.point(result.code == 0, "%s: %s" % (page, command), result)
+        tap.point(commands, page + " has commands", "none was found")
 
 
 def test_links():

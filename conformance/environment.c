@@ -233,6 +233,52 @@ PROPERTY(env_settings,
     expect_same_settings(&loaded, ALL_SETTINGS, "after calls on another thread");
 }
 
+/* ---- random numbers ---------------------------------------------------------------------- */
+
+/* What follows in each of libc's three sequences after it was seeded. */
+struct drawn {
+    long rand, random, lrand48;
+};
+
+static void seed_all(void)
+{
+    srand(49); /* random's seed as well */
+    srand48(49);
+}
+
+static struct drawn draw(void)
+{
+    return (struct drawn){rand(), random(), lrand48()};
+}
+
+static void use_between_numbers(void *data)
+{
+    const struct drawn *alone = data;
+    seed_all();
+    use_in_every_way();
+    struct drawn now = draw();
+    expect(now.rand == alone->rand && now.random == alone->random && now.lrand48 == alone->lrand48,
+           text("rand, random and lrand48 to go on with %ld, %ld and %ld after calls", alone->rand,
+                alone->random, alone->lrand48),
+           "%ld, %ld and %ld", now.rand, now.random, now.lrand48);
+}
+
+PROPERTY(env_random_numbers,
+    .id     = "env.random-numbers",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "no call draws from libc's sequences of random numbers or seeds them",
+    .source = "C17 7.22.2.1 paragraph 2, of libc's own functions: as if none called rand",
+    .why    = "a program that seeds rand or drand48 computes the same again only as long as nobody "
+              "else takes a number",
+    .hint   = "keep a state of your own: rand_r, erand48, or three lines of xorshift",
+    .looks  = "WARN: rand, random and lrand48 to go on with 1, 2 and 3 after calls; 2, 5 and 3")
+{
+    seed_all();
+    struct drawn alone = draw();
+    use_between_numbers(&alone);
+    in_threads(1, use_between_numbers, &alone, sizeof alone);
+}
+
 /* ---- exceptions -------------------------------------------------------------------------- */
 
 static void expect_no_exception(const char *when)

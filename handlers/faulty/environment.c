@@ -76,6 +76,29 @@ static void *logging_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(writes_to_descriptor_5, "env.descriptors", .calloc = logging_calloc);
 
+/* ---- random numbers ---------------------------------------------------------------------- */
+
+/* A canary for each large block, of the program's own sequence. */
+static void *canary_malloc(void *ctx, size_t size)
+{
+    static volatile int canary;
+    if (size >= 4096)
+        canary = rand();
+    (void)canary;
+    return base_malloc(ctx, size);
+}
+MUTANT(takes_a_random_number, "env.random-numbers", .malloc = canary_malloc);
+
+/* In what order to look through its lists, which only free does. */
+static void shuffling_free(void *ctx, void *p, size_t size)
+{
+    static atomic_uint frees;
+    if (++frees % 64 == 0)
+        srand48(frees);
+    base_free(ctx, p, size);
+}
+MUTANT(seeds_again, "env.random-numbers", .free = shuffling_free);
+
 /* ---- floating point ---------------------------------------------------------------------- */
 
 static void *rounding_realloc(void *ctx, void *p, size_t size)

@@ -174,6 +174,22 @@ def ignored_signal(tap):
     tap.point(held, "a signal that was ignored stays ignored", (process.returncode, err))
 
 
+def later_round(tap):
+    """What whole rounds found stands."""
+    for seconds in (2, 10, 50):  # on a slow machine the first may last
+        process = start(["--handler=aligned", "--run=calloc.zero*", "--repeat=10000"],
+                        subprocess.PIPE)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        if b" rounds: " in out:
+            break
+    held = (b"NumPy" in out and re.search(rb"(\d) properties in \d+ rounds: \1 passed; ", out)
+            and re.search(rb"aligned: INTERRUPTED in round [1-9]\d* of \d prop", out))
+    tap.point(process.returncode == -signal.SIGINT and held, "an interrupt in a later round",
+              (process.returncode, out))
+
+
 def killed(tap):
     """Nothing of our own can be done then; but workers go with the coordinator."""
     process = start(["--handler=./hangs.so", "--json=report", "--timeout=60"], subprocess.PIPE)
@@ -204,6 +220,7 @@ def main():
             interrupt(tap, number, "--handler=./hangs.so")
         interrupt(tap, signal.SIGINT, "--handler=./leaves.so")
         ignored_signal(tap)
+        later_round(tap)
         killed(tap)
         os.chdir("..")
     tap.end()

@@ -317,6 +317,8 @@ static bool keep_round(struct coordinator *c)
         c->kept = allocate(c->plan.count, sizeof *c->kept);
     for (size_t i = 0; i < c->plan.count; i++) {
         const struct record *record = board_record(c->plan.board, i);
+        if (c->run.interrupted && c->rounds > 0 && record->verdict == INCOMPLETE)
+            continue; /* what the rounds before found stands */
         size_t bad_rounds =
             c->kept[i].bad_rounds + (record->verdict != PASS && record->verdict != SKIP);
         size_t skipped_rounds = c->kept[i].skipped_rounds + (record->verdict == SKIP);

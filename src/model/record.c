@@ -81,12 +81,14 @@ void board_clear(struct board *board)
 {
     struct board kept = {.count = board->count,
                          .record_size = board->record_size,
-                         .header_size = board->header_size};
+                         .header_size = board->header_size,
+                         .environment = board->environment};
     memset(board, 0, sizeof *board);
     memset(board_load(board), 0, sizeof(struct load));
     board->count = kept.count;
     board->record_size = kept.record_size;
     board->header_size = kept.header_size;
+    board->environment = kept.environment;
     memset(first_record(board), 0, board->count * board->record_size);
 }
 

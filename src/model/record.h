@@ -168,7 +168,7 @@ struct board *board_create(size_t count);
 struct record *board_record(struct board *board, size_t index);
 struct load *board_load(struct board *board);
 
-/* Makes the board as new, for another round. */
+/* Makes the board as new, for another round; the interpreter is the same. */
 void board_clear(struct board *board);
 
 /* The property enters its control, which is without that; with "" it leaves it. */

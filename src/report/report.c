@@ -90,6 +90,9 @@ const char *run_conclusion(const struct run *run)
 {
     struct tally tally = run_tally(run, TARGET_HANDLER);
     size_t bad = against(run, &tally);
+    if (run->interrupted && run->rounds > 1)
+        return text("INTERRUPTED in round %zu of %zu properties, of which %zu failed so far",
+                    run->rounds, run->count, bad);
     if (run->interrupted)
         return text("INTERRUPTED: a part of %zu properties, of which %zu failed so far", run->count,
                     bad);

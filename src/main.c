@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/inside.h"
 #include "base/text.h"
 #include "commands/battery.h"
 #include "commands/exec.h"
@@ -88,6 +89,7 @@ int main(int argc, char **argv)
     int code = EXIT_CONFORMANT;
     const struct property **properties = NULL;
     occupy_standard_descriptors();
+    inside_arrive(&argc, &argv);
     static_tls_is_wide();
     options_read(argc, argv, &options);
     check_patterns(&options);

@@ -2,25 +2,32 @@
 """One build in every interpreter of this machine that has NumPy: the verdicts are the same.
 
 Those are python3 and python3.N of PATH, what lies beside them as pyenv has it, and what PYTHONS
-names, paths with colons between.  One that conform is not for has to be refused in one line.
+names, paths with colons between.  One that conform is not for has to be refused in one line.  One
+that has all of Python in its executable is tried without the libpython that may lie beside it, too.
 """
 
 import glob
 import json
 import os
+import re
+import shutil
 
 import suite
 from suite import CONFORMANT, FAULTY, NOT_CONFORMANT, USAGE
 
 # What is read of each, by itself.
 ASK = """
-import json, sys
+import json, os, sys, sysconfig
 try:
     import numpy
 except ImportError:
     numpy = None
-print(json.dumps([sys.executable, sys.prefix, list(sys.version_info[:3]), sys.implementation.name,
-                  numpy and numpy.__version__]))
+print(json.dumps({
+    "path": sys.executable, "prefix": sys.prefix, "version": list(sys.version_info[:3]),
+    "implementation": sys.implementation.name, "numpy": numpy and numpy.__version__,
+    "packages": numpy and os.path.dirname(os.path.dirname(numpy.__file__)),
+    "library": sysconfig.get_path("stdlib"),
+    "is_whole": "libpython" not in open("/proc/self/maps").read()}))
 """
 
 # Of each kind of fixture some, of those that lean on Python or NumPy.
@@ -33,11 +40,33 @@ MUTANTS = {
 }
 
 PROGRAM = """
-import sys, numpy
+import os, sys, numpy
 array = numpy.arange(9)
 array.resize(99, refcheck=False)
-print(sys.executable, numpy.__version__, sys.argv)
+print(sys.executable, numpy.__version__, sys.argv, os.readlink("/proc/self/exe"),
+      [each for each in os.environ.items() if each[0] == "LD_PRELOAD" or "CONFORM_" in each[0]])
 """
+
+# Only memcheck sees what is wrong with it.
+LOOKS = """
+#include <stdlib.h>
+#include "nep49.h"
+static volatile int sink;
+static void *m(void *c, size_t n)
+{
+    char *p = malloc(n + 1);
+    if (p != NULL && p[n] == 1)
+        sink++;
+    return p;
+}
+static void *z(void *c, size_t n, size_t e) { return calloc(n ? n : 1, e ? e : 1); }
+static void *r(void *c, void *p, size_t n) { return realloc(p, n ? n : 1); }
+static void f(void *c, void *p, size_t n) { free(p); }
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {"looks", 1, {NULL, m, z, r, f}};
+"""
+
+# Where gdb stops.
+SHOWN = "conform_fail (expected="
 
 
 def candidates():
@@ -50,17 +79,43 @@ def candidates():
 
 
 def interpreters():
-    """Path, version, implementation and NumPy's version of each, told once."""
+    """What each says of itself, told once."""
     seen = set()
     for path in candidates():
         result = suite.run([path, "-B", "-c", ASK])
         if result.code != 0:
             continue
-        executable, prefix, version, implementation, numpy = json.loads(result.stdout)
-        identity = os.path.realpath(executable), prefix
+        python = json.loads(result.stdout)
+        identity = os.path.realpath(python["path"]), python["prefix"]
         if identity not in seen:
             seen.add(identity)
-            yield executable, tuple(version), implementation, numpy
+            yield python
+
+
+def without_libpython(python, folder):
+    """The same, unpacked elsewhere and with no libpython there; the path of an environment with its
+    packages."""
+    name = os.path.basename(python["library"])
+    library = os.path.join(folder, "lib", name)
+    environment = os.path.join(folder, "environment")
+    packages = os.path.join(environment, "lib", name)
+    for each in os.path.join(folder, "bin"), library, os.path.join(environment, "bin"), packages:
+        os.makedirs(each)
+    shutil.copy(os.path.realpath(python["path"]), os.path.join(folder, "bin", name))
+    for each in os.listdir(python["library"]):
+        source, target = os.path.join(python["library"], each), os.path.join(library, each)
+        if each.startswith("_sysconfigdata"):
+            shutil.copyfile(source, target)
+            with open(target, "a") as file:
+                file.write("\nbuild_time_vars['LIBDIR'] = '/nowhere'\n")
+        elif each != "site-packages":
+            os.symlink(source, target)
+    with open(os.path.join(environment, "pyvenv.cfg"), "w") as file:
+        file.write("home = %s\n" % os.path.join(folder, "bin"))
+    os.symlink(python["packages"], os.path.join(packages, "site-packages"))
+    path = os.path.join(environment, "bin", "python3")
+    os.symlink(os.path.join(folder, "bin", name), path)
+    return path
 
 
 def verdicts(python, handler, *properties):
@@ -69,35 +124,83 @@ def verdicts(python, handler, *properties):
     return result, json.loads(result.stdout) if result.stdout else {}
 
 
-def in_one(tap, python, name, version, numpy):
+def in_one(tap, python, name, programs):
+    """`programs` are the files that --exec may run in."""
+    path = python["path"]
     for handler in ("aligned", "shift_header"):
-        result, report = verdicts(python, handler, *SOME)
+        result, report = verdicts(path, handler, *SOME)
         environment = report.get("environment", {})
         tap.point(result.code == CONFORMANT, "%s: %s" % (name, handler), result)
-        told = environment.get("executable"), environment.get("python"), environment.get("numpy")
-        tap.point(told == (python, "%d.%d.%d" % version, numpy), name + ": which it is", told)
+        told = [environment.get(each) for each in ("executable", "python", "numpy")]
+        tap.point(told == [path, "%d.%d.%d" % tuple(python["version"]), python["numpy"]],
+                  name + ": which it is", told)
     for mutant, property_id in MUTANTS.items():
-        result, report = verdicts(python, os.path.join(FAULTY, "faulty.so") + ":" + mutant,
+        result, report = verdicts(path, os.path.join(FAULTY, "faulty.so") + ":" + mutant,
                                   property_id)
         bad = [p["id"] for p in report.get("properties", ()) if p["verdict"] == "FAIL"]
         tap.point(result.code == NOT_CONFORMANT and bad == [property_id], name + ": " + mutant,
                   result)
-    result = suite.conform("--handler=aligned", "--python", python, "--exec", "--", "-c", PROGRAM)
-    tap.point(result.code == 0 and result.stdout.split() == [python, numpy, "['-c']"]
+    result = suite.conform("--handler=aligned", "--python", path, "--exec", "--", "-c", PROGRAM)
+    told = [[path, python["numpy"], "['-c']", os.path.realpath(each), "[]"] for each in programs]
+    tap.point(result.code == 0 and result.stdout.split() in told
               and "no violation" in result.stderr, name + ": --exec", result)
+
+
+def inside(tap, path, name):
+    """What is another matter where conform is preloaded into an interpreter's executable."""
+    result = suite.conform("--handler=aligned", "--python", path, "--exec", "--", "-c", PROGRAM,
+                           env={"LD_PRELOAD": "libdl.so.2"})
+    tap.point("[('LD_PRELOAD', 'libdl.so.2')]" in result.stdout,
+              name + ": what else is preloaded stays so", result)
+    result = suite.conform("--handler", os.path.join(FAULTY, "faulty.so") + ":calloc_wraps",
+                           "--python", path, "--run=calloc.overflow")
+    command = re.search("reproduce (gdb .*)", result.stdout)
+    if shutil.which("gdb") is None:
+        tap.skip(name + ": a debugger stops at the verdict", "install gdb")
+    else:
+        batch = command.group(1).replace("gdb", "gdb -batch -nx", 1) if command else "false"
+        result = suite.run(["sh", "-c", batch])
+        tap.point(SHOWN in result.stdout, name + ": a debugger stops at the verdict",
+                  (batch, result))
+    if not os.environ["VALGRIND"]:
+        tap.skip(name + ": --memcheck", "install valgrind, and configure again")
+        return
+    with open("looks.c", "w") as file:
+        file.write(LOOKS)
+    looks = suite.build("looks.c", os.path.abspath("looks.so"))
+    for handler, code in ("aligned", CONFORMANT), (looks, NOT_CONFORMANT):
+        result = suite.conform("--handler", handler, "--python", path, "--memcheck",
+                               "--run=malloc.zero", timeout=300)
+        tap.point(result.code == code, "%s: --memcheck of %s" % (name, handler), result)
 
 
 def main():
     tap = suite.Tap()
-    for python, version, implementation, numpy in interpreters():
+    whole = 0
+    for python in interpreters():
+        version, numpy = tuple(python["version"]), python["numpy"]
         name = "Python %d.%d.%d%s" % (version + (", NumPy " + numpy if numpy else "",))
         new = numpy and tuple(int(part) for part in numpy.split(".")[:2]) >= (1, 22)
-        if implementation == "cpython" and version >= (3, 9) and new:
-            in_one(tap, python, name, version, numpy)
+        if python["implementation"] != "cpython" or version < (3, 9) or not new:
+            result = suite.conform("--handler=aligned", "--python", python["path"])
+            tap.point(result.code == USAGE and result.stderr.count("\n") == 1
+                      and python["path"] in result.stderr, name + " is refused", result)
             continue
-        result = suite.conform("--handler=aligned", "--python", python)
-        tap.point(result.code == USAGE and result.stderr.count("\n") == 1
-                  and python in result.stderr, name + " is refused", result)
+        is_whole = python["is_whole"] and not suite.SANITIZED  # its runtime is not preloaded
+        in_one(tap, python, name, [suite.CONFORM] + [python["path"]] * is_whole)
+        if not is_whole:
+            continue
+        whole += 1
+        with suite.scratch() as folder:
+            os.chdir(folder)
+            path = without_libpython(python, folder)
+            name += ", no libpython"
+            in_one(tap, dict(python, path=path), name, [path])
+            inside(tap, path, name)
+            os.chdir(suite.BUILD)
+    if whole == 0:
+        tap.skip("an interpreter without libpython",
+                 "install NumPy for one that has all of Python in its executable, as Debian's has")
     tap.end()
 
 

@@ -13,12 +13,26 @@
 #error "BINDIR is where make install puts conform"
 #endif
 
+static const char *program; /* where it is not what the system says */
+
+void place_program_is(const char *path)
+{
+    program = path;
+}
+
+bool place_program(char path[PATH_MAX])
+{
+    if (program != NULL)
+        return snprintf(path, PATH_MAX, "%s", program) < PATH_MAX;
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    path[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
 bool place_of_program(char folder[PATH_MAX])
 {
-    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
-    if (length <= 0)
+    if (!place_program(folder))
         return false;
-    folder[length] = '\0';
     char *slash = strrchr(folder, '/');
     if (slash == NULL || slash == folder)
         return false;

@@ -8,6 +8,10 @@
 #include <limits.h>
 #include <stdbool.h>
 
+/* The file of this program, which a process that runs it inside another's executable has to say. */
+bool place_program(char path[PATH_MAX]);
+void place_program_is(const char *path); /* which stays */
+
 /* The folder of this program, without the slash at its end; false where it cannot be told. */
 bool place_of_program(char folder[PATH_MAX]);
 

@@ -9,15 +9,16 @@ const char *__asan_default_options(void);
 const char *__tsan_default_options(void);
 
 /* Asked for by the runtime before main.  CPython keeps memory to its end, and a request for too
- * much is to be answered by NULL (C17 7.22.3), not by the end of the program. */
-const char *__asan_default_options(void)
+ * much is to be answered by NULL (C17 7.22.3), not by the end of the program; conform-engine.so
+ * comes before a runtime that is preloaded. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
-    return "detect_leaks=0:allocator_may_return_null=1";
+    return "detect_leaks=0:allocator_may_return_null=1:verify_asan_link_order=0";
 }
 
 /* The same.  What CPython and we do by atomics, ThreadSanitizer does not see, and takes for races
  * of the library functions that were called there. */
-const char *__tsan_default_options(void)
+__attribute__((visibility("default"))) const char *__tsan_default_options(void)
 {
     return "allocator_may_return_null=1:ignore_noninstrumented_modules=1";
 }

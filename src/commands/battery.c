@@ -16,9 +16,9 @@
 #include "base/instrumented.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "commands/embed.h"
 #include "commands/under_memcheck.h"
 #include "model/attribution.h"
-#include "python/api.h"
 #include "python/interpreter.h"
 #include "report/report.h"
 #include "runner/scheduler.h"
@@ -101,24 +101,6 @@ static void shuffle(size_t *queue, size_t count, struct random *random)
         queue[i - 1] = queue[other];
         queue[other] = kept;
     }
-}
-
-/* Finds the interpreter, and loads its library: so a handler that calls Python finds its functions
- * also where no interpreter runs. */
-static void choose_python(struct coordinator *c)
-{
-    static struct interpreter python;
-    const char *wrong = interpreter_find(c->options->python, &python);
-    if (wrong != NULL && interrupt_came() != 0)
-        interrupt_die(); /* that may be why */
-    if (wrong == NULL && !python.has_numpy)
-        wrong = text("%s has no NumPy: %s -m pip install numpy", text_safe(python.executable),
-                     text_shell(python.executable));
-    if (wrong == NULL)
-        wrong = python_api_open(python.library);
-    if (wrong != NULL)
-        leave_with(EXIT_USAGE, "%s", wrong);
-    c->plan.python_path = python.executable;
 }
 
 static size_t cores(void)
@@ -277,7 +259,7 @@ static void set_up(struct coordinator *c, char **argv)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
     choose_properties(c);
     make_queues(&c->plan);
-    choose_python(c);
+    c->plan.python_path = embed(c->options, true, argv);
     c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
     if (c->options->memcheck)
         c->plan.memcheck_folder = memcheck_enter(argv, c->plan.shows_progress);

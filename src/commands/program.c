@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "commands/embed.h"
 #include "python/api.h"
 #include "python/interpreter.h"
 #include "python/python.h"
@@ -31,7 +32,7 @@
 /* The process has one program. */
 static struct {
     const struct options *options;
-    struct interpreter python;
+    const char *python;
     struct subject_place place;
     struct subject subject;
     struct findings *findings;
@@ -213,7 +214,7 @@ static void start_python(void)
     char **arguments = calloc(count + 2, sizeof *arguments);
     if (arguments == NULL)
         program_cannot_start("out of memory");
-    arguments[0] = program.python.executable;
+    arguments[0] = (char *)program.python;
     memcpy(arguments + 1, options->program_arguments, count * sizeof *arguments);
     const char *wrong = python_initialize(arguments, &exit_code);
     if (exit_code >= 0) { /* python --version and the like */
@@ -301,13 +302,7 @@ struct findings *program_prepare(const struct options *options, char **argv)
     const char *wrong = subject_find(options->handler, &program.place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
-    wrong = interpreter_find(options->python, &program.python);
-    if (wrong != NULL && interrupt_came() != 0)
-        interrupt_die(); /* that may be why */
-    if (wrong == NULL)
-        wrong = python_api_open(program.python.library);
-    if (wrong != NULL)
-        leave_with(EXIT_USAGE, "%s", wrong);
+    program.python = embed(options, false, argv);
     program.options = options;
     program.findings = mmap(NULL, sizeof *program.findings, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/inside.h"
 #include "base/text.h"
+#include "commands/embed.h"
 #include "model/record.h"
 #include "python/api.h"
 #include "python/interpreter.h"
@@ -29,6 +31,7 @@
 struct replaying {
     struct replay_result result;
     enum load_state load; /* LOAD_UNKNOWN until it is over */
+    bool inside;          /* the handler wants a Python that is to be had inside its executable */
     char why[512];
 };
 
@@ -37,11 +40,14 @@ struct replaying {
 static void give_it_python(struct replaying *shared)
 {
     struct interpreter python;
+    if (inside_python() != NULL)
+        return; /* it has had what there is */
     if (strstr(shared->why, "undefined symbol: Py") == NULL &&
         strstr(shared->why, "undefined symbol: _Py") == NULL)
         return;
     const char *wrong = interpreter_find(NULL, &python);
-    if (wrong == NULL)
+    shared->inside = wrong == NULL && *python.library == '\0';
+    if (wrong == NULL && !shared->inside)
         wrong = python_api_open(python.library);
     snprintf(shared->why, sizeof shared->why, "%s%s", wrong != NULL ? "it calls Python, and " : "",
              wrong != NULL ? wrong : "");
@@ -59,6 +65,8 @@ static _Noreturn void replay_in_child(const struct options *options,
     shared->load = subject_load(place, &subject, shared->why, sizeof shared->why);
     if (shared->load == LOAD_FAILED)
         give_it_python(shared);
+    if (shared->inside)
+        _exit(0);
     if (shared->load == LOAD_UNKNOWN)
         shared->load = subject_load(place, &subject, shared->why, sizeof shared->why);
     if (shared->load != LOAD_DONE)
@@ -187,6 +195,8 @@ static enum exit_code replay(const struct options *options, char **argv)
         print_under_way(shared, "TIMEOUT", text("no end after %.3g s", watching.limit));
         return EXIT_NOT_CONFORMANT;
     }
+    if (shared->inside)
+        embed(options, false, argv);
     shared->why[sizeof shared->why - 1] = '\0';
     loaded_start_again((int)shared->load, shared->why, argv);
     loaded_or_leave(options->handler, (int)shared->load, shared->why);

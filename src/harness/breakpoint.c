@@ -56,13 +56,20 @@ static bool is_system(const char *path)
         if (strncmp(name, names[i], strlen(names[i])) == 0)
             return true;
     }
-    return name[0] == '\0'; /* this program */
+    return name[0] == '\0'; /* the program of this process */
+}
+
+/* Whether it is the object that this is in: where that was preloaded it is not the program. */
+static bool is_own(const struct dl_phdr_info *object)
+{
+    Dl_info own;
+    return dladdr((void *)is_own, &own) != 0 && (uintptr_t)own.dli_fbase == object->dlpi_addr;
 }
 
 static int add_ranges(struct dl_phdr_info *object, size_t size, void *data)
 {
     (void)size, (void)data;
-    if (is_system(object->dlpi_name))
+    if (is_system(object->dlpi_name) || is_own(object))
         return 0;
     for (int i = 0; i < object->dlpi_phnum && state.range_count < MOST_RANGES; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The functions that stand before libc's own.  The linker exports them from this program because
- * libc defines the same names, and then every shared object binds to these.
+ * The functions that stand before libc's own: they are exported from this program, and then every
+ * shared object binds to these.
  */
 #include "harness/interpose.h"
 
@@ -237,6 +237,8 @@ static void gives_back(void *p)
     }
 }
 
+#pragma GCC visibility push(default)
+
 /* ---- malloc and its kin ----------------------------------------------------------------- */
 
 void *__libc_malloc(size_t);
@@ -454,6 +456,8 @@ void *sbrk(intptr_t increment)
         return (void *)-1;
     return __sbrk(increment);
 }
+
+#pragma GCC visibility pop
 
 #else
 

@@ -200,8 +200,8 @@ const struct option_row option_rows[] = {
                 "(repeatable: the battery is run in each)",
         .man = "The interpreter to embed, such as\n"
                ".Pa venv/bin/python :\n"
-               "any CPython from 3.9 on that has a shared libpython, with its own packages, NumPy "
-               "1.22 or newer among them. A name without a slash is looked up in\n"
+               "any CPython from 3.9 on, with its own packages, NumPy 1.22 or newer among them. "
+               "A name without a slash is looked up in\n"
                ".Ev PATH\n"
                "first. Without the option, the first\n"
                ".Pa python3\n"

@@ -35,7 +35,7 @@ static const struct {
 
 const char *python_api_open(const char *path)
 {
-    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    void *library = dlopen(*path != '\0' ? path : NULL, RTLD_NOW | RTLD_GLOBAL);
     if (library == NULL)
         return text("its libpython cannot be loaded: %s", text_safe(dlerror()));
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {

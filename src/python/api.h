@@ -204,7 +204,8 @@ extern PyObject **PyDataMem_DefaultHandlerVariable;
 #pragma GCC visibility pop
 
 /* Finds Python's functions in the libpython at `path`, which is opened so that whatever is loaded
- * later finds them as well.  Once in a process.  NULL, or one line on what is wrong. */
+ * later finds them as well; with "", in the executable of this process.  Once in a process.  NULL,
+ * or one line on what is wrong. */
 const char *python_api_open(const char *path);
 
 /* Finds NumPy's, with Python running and the GIL held.  False with an exception. */

@@ -195,6 +195,7 @@ static const char *take(const char *path, struct interpreter *interpreter)
         return text("is not a Python interpreter (%s)", strerror(wrong));
     char *lack = value_of("lack"), *numpy = value_of("numpy");
     interpreter->executable = value_of("executable");
+    interpreter->program = value_of("program");
     interpreter->library = value_of("library");
     interpreter->has_numpy = numpy != NULL && strcmp(numpy, "yes") == 0;
     const char *line = NULL;
@@ -204,8 +205,6 @@ static const char *take(const char *path, struct interpreter *interpreter)
         line = describe_silence();
     else if (interpreter->executable[0] != '/')
         line = "does not know where it is";
-    else if (interpreter->library[0] == '\0')
-        line = "has no libpython, the shared library, to embed it by";
     free(lack);
     free(numpy);
     return line;

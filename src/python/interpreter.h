@@ -8,8 +8,9 @@
 #include <stdbool.h>
 
 struct interpreter {
-    char *executable; /* absolute; a virtual environment's link is left as it is */
-    char *library;    /* its libpython */
+    const char *executable; /* absolute; a virtual environment's link is left as it is */
+    const char *program;    /* the file that runs */
+    const char *library;    /* its libpython; "" where it has none */
     bool has_numpy;
 };
 

@@ -58,6 +58,9 @@ def has_numpy():
     root = os.path.dirname(os.path.dirname(sys.executable))
     is_environment = os.path.exists(os.path.join(root, "pyvenv.cfg"))
     usual = site.getsitepackages([root if is_environment else sys.prefix])
+    if is_environment:  # Debian's site does not know it for one yet, and has named dist-packages
+        usual.append(os.path.join(root, "lib", "python%d.%d" % sys.version_info[:2],
+                                  "site-packages"))
     if any(os.path.exists(os.path.join(folder, "numpy", "__init__.py")) for folder in usual):
         return True
     site.main()
@@ -79,6 +82,7 @@ def probe():
     sys.path[:] = [folder for folder in sys.path if folder]  # not what happens to lie here
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     tell("executable", sys.executable)
+    tell("program", os.readlink("/proc/self/exe"))
     tell("library", loaded_library() or installed_library() or "")
     tell("numpy", "yes" if has_numpy() else "no")
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/inside.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -79,11 +80,16 @@ static void print_preloaded(FILE *file, bool debugger)
         fprintf(file, "LD_PRELOAD=%s ", text_shell(objects));
 }
 
-/* It stops where the verdict is made, or by the signal; one that calls exit() has to be caught. */
+/* gdb gives a function of this program's up when that becomes an interpreter's executable, and
+ * waits for one that only the engine has.  It stops where the verdict is made, or by the signal;
+ * one that calls exit() has to be caught. */
 static void print_debugger(FILE *file, const struct record *record)
 {
     bool exits = record->verdict == CRASH && record->signal == 0;
-    fprintf(file, "gdb -ex 'break conform_fail' %s",
+    fprintf(file, "gdb %s %s",
+            inside_python() == NULL
+                ? "-ex 'break conform_fail'"
+                : "-ex 'set breakpoint pending on' -ex 'break conform_fail_inside'",
             exits ? "-ex 'catch syscall exit_group' " : "");
     print_preloaded(file, true);
     fputs("-ex run --args ", file);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/inside.h"
 #include "base/place.h"
 #include "base/text.h"
 #include "runner/memcheck_report.h"
@@ -46,20 +47,16 @@ void memcheck_remove_folder(const char *folder)
 
 const char *memcheck_start(char **argv, const char *folder)
 {
-    char found[PATH_MAX], supp[PATH_MAX + 32], log[PATH_MAX + 32], self[PATH_MAX];
+    char found[PATH_MAX], supp[PATH_MAX + 32], log[PATH_MAX + 32];
 #ifndef HAVE_VALGRIND_MEMCHECK_H
     return "this conform was built without it; install valgrind with its header, and configure "
            "again";
 #endif
     if (!place_find(SOURCE_SUPPRESSIONS, INSTALLED_SUPPRESSIONS, found))
         return "the suppressions file memcheck.supp is not installed";
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0)
-        return strerror(errno);
-    self[length] = '\0';
     snprintf(supp, sizeof supp, "--suppressions=%s", found);
     snprintf(log, sizeof log, "--log-file=%s/%%p", folder);
-    static const char *const options[] = {
+    const char *const valgrind[] = {
         "valgrind",
         "--tool=memcheck",
         "--quiet",
@@ -68,29 +65,16 @@ const char *memcheck_start(char **argv, const char *folder)
         "--num-callers=25",
         "--trace-children=no",
         "--vgdb=no",
+        supp,
+        log,
+        NULL,
     };
-    enum { OPTIONS = sizeof options / sizeof *options };
-    size_t count = 0;
-    while (argv[count] != NULL)
-        count++;
-    const char **command = calloc(OPTIONS + count + 4, sizeof *command);
-    if (command == NULL)
-        return "out of memory";
-    memcpy(command, options, sizeof options);
-    size_t n = OPTIONS;
-    command[n++] = supp;
-    command[n++] = log;
-    command[n++] = self;
-    memcpy(command + n, argv + 1, count * sizeof *command); /* with the closing NULL */
     const char *temporary = getenv("TMPDIR");
     setenv(KEPT_TMPDIR, temporary != NULL ? temporary : "", 1);
     setenv("TMPDIR", folder, 1);
-    execvp(command[0], (char *const *)command);
-    const char *wrong = errno == ENOENT
-                            ? "valgrind is not installed; install it, or leave --memcheck out"
-                            : text("valgrind: %s", strerror(errno));
-    free(command);
-    return wrong;
+    const char *wrong = inside_start_again(valgrind, argv);
+    return errno == ENOENT ? "valgrind is not installed; install it, or leave --memcheck out"
+                           : wrong;
 }
 
 void memcheck_note_begun(const char *folder)

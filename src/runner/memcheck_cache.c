@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/place.h"
 #include "base/text.h"
 
 enum { PATH_ROOM = PATH_MAX - 64, KEY_ROOM = 2048 };
@@ -30,8 +31,7 @@ static const char *file_as_it_is(const char *path)
 static void make_key(char key[KEY_ROOM], const struct environment *environment, const char *id)
 {
     char self[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[length > 0 ? length : 0] = '\0';
+    place_program(self);
     snprintf(key, KEY_ROOM, "%s, conform %s %s, Python %s %s, NumPy %s", id, PACKAGE_VERSION,
              file_as_it_is(self), environment->python,
              file_as_it_is(environment->python_executable), environment->numpy);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/inside.h"
 #include "base/text.h"
 
 #define TUNABLES "GLIBC_TUNABLES"
@@ -29,6 +30,12 @@ bool static_tls_is_wide(void)
     return wide;
 }
 
+void static_tls_pass_on(void)
+{
+    if (static_tls_is_wide())
+        setenv(DONE, "1", 1);
+}
+
 void static_tls_start_again(char **argv, void (*start)(char **argv, void *data), void *data)
 {
     const char *tunables = getenv(TUNABLES);
@@ -47,5 +54,5 @@ void static_tls_start_again(char **argv, void (*start)(char **argv, void *data),
     if (start != NULL)
         start(argv, data);
     else
-        execv("/proc/self/exe", argv);
+        inside_start_again((const char *const[]){NULL}, argv);
 }

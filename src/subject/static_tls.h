@@ -23,4 +23,7 @@ void static_tls_start_again(char **argv, void (*start)(char **argv, void *data),
 /* True in a process that was started again.  To be asked before the process forks. */
 bool static_tls_is_wide(void);
 
+/* Before a process is replaced by one that is to know the same. */
+void static_tls_pass_on(void);
+
 #endif

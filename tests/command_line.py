@@ -177,7 +177,10 @@ def option_cases():
     for value in ("", "yes", "Always", "alway"):
         yield "--color=" + value, H + ["--color=" + value], r"--color=.*: give auto, always or nev"
     yield "a value with a line feed", H + ["--color=a\nconform: b"], r"--color=a\\x0aconform: b: giv"
-    yield "--handler twice", H + H, r"--handler is given twice"
+    for more in (["--no-fork", "--run=abi.loads"], ["--exec", "--", "x"], ["--replay=x"]):
+        yield "--handler twice, " + more[0], H + H + more, r"--handler is given twice"
+    yield "--handler twice, --tap", H + H + ["--tap=t"], r"several --handler make one report"
+    yield "--handler and --python twice", H + H + 2 * ["--python=x"], r"--handler and .*--python excl"
     yield "--explain of no property", ["--explain=malloc.wibble"], r"--explain=malloc\.wibble: .*--list"
     yield "--explain of nothing", ["--explain="], r"--explain=: there is no such property"
     yield "--list and --explain", ["--list", "--explain=abi.loads"], r"exclude each other"

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--python given more than once: one table, one JSON and one exit code, whatever a column does."""
+"""--python given more than once: one table, one JSON and one exit code, whatever a column does.
+And --handler: a report on each as it is alone, whatever the others do.
+"""
 
 import json
 import os
+import re
 import signal
 import subprocess
 
 import suite
-from suite import CANNOT_LOAD, CONFORMANT, NOT_CONFORMANT, USAGE
+from suite import CANNOT_LOAD, CANNOT_WORK_HERE, CONFORMANT, NOT_CONFORMANT, USAGE
 
 # Wrong in the environment whose sitecustomize says so.
 SOMETIMES_WRONG = """
@@ -129,6 +132,72 @@ def refuses(tap, handler, right):
               "several for --exec", result)
 
 
+# Their functions are given by what they do to others, if anything.
+NEIGHBOURS = """
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "nep49.h"
+static void *m(void *ctx, size_t size)
+{
+    if (ctx != NULL)
+        kill(getppid(), SIGKILL);
+    return malloc(size ? size : 1);
+}
+static void *c(void *ctx, size_t n, size_t size) { return calloc(n ? n : 1, size ? size : 1); }
+static void *r(void *ctx, void *p, size_t size) { return realloc(p, size ? size : 1); }
+static void f(void *ctx, void *p, size_t size) { free(p); }
+NEP49_EXPORT PyDataMem_Handler sound = {
+    .name = "sound", .version = 1, .allocator = {NULL, m, c, r, f}};
+NEP49_EXPORT PyDataMem_Handler kills = {
+    .name = "kills", .version = 1, .allocator = {"its parent", m, c, r, f}};
+NEP49_EXPORT PyDataMem_Handler empty;
+NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why)
+{
+    *why = "not here";
+    return NULL;
+}
+"""
+
+
+def told(report):
+    """What there is to be compared with that of another run."""
+    return [(p["id"], p["verdict"], re.sub("0x[0-9a-f]+", "", p["message"]))
+            for p in report["properties"]] + [report["exit_code"], report["subject"]]
+
+
+def handlers_together(tap, wrong):
+    """Each with the report that it has alone, whatever the others do."""
+    neighbours = os.path.abspath(suite.build("neighbours.c", "neighbours.so"))
+    sound, kills, empty, nothing = (neighbours + word for word in
+                                    (":sound", ":kills", ":empty", ":nothing"))
+    chosen = RUN + ["--run=numpy.finalises"]
+    alone = {}
+    for handlers, options, code in (
+            ([sound, wrong, kills, empty, neighbours, "aligned", nothing, sound], [],
+             NOT_CONFORMANT),
+            ([sound, neighbours, "aligned"], ["--jobs=1"], CANNOT_WORK_HERE),
+            (["aligned", nothing, neighbours], ["--jobs=1"], CANNOT_LOAD),
+            ([sound, "aligned"], ["--repeat=3", "--shuffle"], CONFORMANT)):
+        for handler in set(handlers) - set(alone):
+            suite.conform("-H", handler, *chosen, "--jobs=1", "--json=alone.json")
+            with open("alone.json") as file:
+                alone[handler] = told(json.load(file))
+        result = suite.conform(*("--handler=" + handler for handler in handlers), *chosen,
+                               *options, "--json=all.json")
+        with open("all.json") as file:
+            found = list(map(told, json.load(file)))
+        expected = [alone[handler] for handler in handlers]
+        count = sum(each[-2] == 0 for each in expected)
+        held = result.code == code and not result.stderr and result.stdout.endswith(
+            "\nconformant: %d of %d handlers\n" % (count, len(handlers)))
+        tap.point(held and found == expected,
+                  "%d handlers, %s: exit code %d" % (len(handlers), " ".join(options), code),
+                  "%s\n%s\n%s" % (result, found, expected))
+    result = suite.conform("-H", "aligned", "-H", "./nothing.so")
+    tap.point(result.code == CANNOT_LOAD and not result.stdout, "one that is not there", result)
+
+
 def main():
     tap = suite.Tap()
     with suite.scratch() as folder:
@@ -146,6 +215,11 @@ def main():
         goes_on(tap, handler, right, wrong)
         leaves_numpy_out(tap, handler, right)
         is_interrupted(tap, handler, right)
+        with open("neighbours.c", "w") as file:
+            file.write(NEIGHBOURS)
+        with open("wrong.c", "w") as file:
+            file.write(SOMETIMES_WRONG.replace('getenv("WRONG_HERE")', "1"))
+        handlers_together(tap, os.path.abspath(suite.build("wrong.c", "wrong.so")))
         refuses(tap, handler, right)
         os.chdir("..")
     tap.end()

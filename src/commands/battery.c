@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -39,12 +40,15 @@ static const double usual_time = 60, memcheck_time = 1200;
 struct coordinator {
     const struct options *options;
     char **argv;
-    struct subject_place place;
+    struct subject_place *places; /* of the handlers */
     struct plan plan;
     struct run run;
     const struct property **properties; /* the first one is FIRST_PROPERTY */
     bool first_is_implied;              /* it was not asked for */
     struct report_files *files;
+    FILE *reports; /* of several handlers: those of --json so far, into the next one */
+    char *reports_text;
+    size_t reports_length;
     struct scheduler scheduler;
     struct record *kept; /* of --repeat: for each property, the worst so far */
     size_t rounds;
@@ -57,6 +61,17 @@ static void *allocate(size_t count, size_t size)
     if (memory == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     return memory;
+}
+
+static bool has_several(const struct coordinator *c)
+{
+    return c->options->handler_count > 1;
+}
+
+/* That of the handler in hand. */
+static const struct subject_place *place_of(const struct coordinator *c)
+{
+    return &c->places[atomic_load(&c->plan.board->handler)];
 }
 
 /* ---- what to run ------------------------------------------------------------------------ */
@@ -84,11 +99,14 @@ static void choose_properties(struct coordinator *c)
 
 static void make_queues(struct plan *plan)
 {
-    plan->fresh = allocate(plan->count, sizeof *plan->fresh);
-    plan->python = allocate(plan->count, sizeof *plan->python);
+    for (size_t i = 1; i < plan->count; i++)
+        plan->fresh_count += plan->properties[i]->fixture == FIXTURE_FRESH;
+    plan->fresh = plan->board->queue;
+    plan->python = plan->fresh + plan->fresh_count;
+    size_t fresh = 0;
     for (size_t i = 1; i < plan->count; i++) {
         if (plan->properties[i]->fixture == FIXTURE_FRESH)
-            plan->fresh[plan->fresh_count++] = i;
+            plan->fresh[fresh++] = i;
         else
             plan->python[plan->python_count++] = i;
     }
@@ -109,11 +127,12 @@ static size_t cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
 }
 
-/* A worker costs a start of Python, about as much as thirty properties. */
+/* A worker costs a start of Python, about as much as thirty properties; it stays for all. */
 static size_t choose_jobs(const struct coordinator *c)
 {
     size_t jobs = c->options->jobs != 0 ? c->options->jobs : cores();
-    size_t useful = 1 + c->plan.python_count / 8;
+    size_t rounds = MAX(c->options->repeat, 1) * c->options->handler_count;
+    size_t useful = 1 + c->plan.python_count * rounds / 8;
     if (useful == 1 && c->plan.fresh_count > 0 && c->plan.python_count > 0)
         useful = 2;
     jobs = jobs < useful ? jobs : useful;
@@ -149,14 +168,16 @@ static void fill_run(struct coordinator *c)
     size_t from = c->first_is_implied && first->verdict == PASS ? 1 : 0;
     struct run *run = &c->run;
     run->options = c->options;
-    run->place = &c->place;
+    run->place = place_of(c);
     load_make_sound(board_load(board));
     run->load = board_load(board);
     run->environment = &board->environment;
     run->python = c->plan.python_path;
-    run->tunables = static_tls_is_wide() ? STATIC_TLS_TUNABLE : NULL;
+    /* of several nobody knows which wants it, and alone each gets it again */
+    run->tunables = static_tls_is_wide() && !has_several(c) ? STATIC_TLS_TUNABLE : NULL;
     run->properties = c->properties + from;
     run->count = c->plan.count - from;
+    free(run->records);
     run->records = allocate(run->count, sizeof *run->records);
     for (size_t i = 0; i < run->count; i++)
         run->records[i] = c->kept != NULL ? &c->kept[from + i] : board_record(board, from + i);
@@ -178,12 +199,43 @@ static bool wants_color(const struct options *options)
     return is_smart_terminal(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0');
 }
 
+/* Of several handlers --json's is an array of reports. */
+static void add_report(struct coordinator *c)
+{
+    if (c->options->reports[REPORT_json] == NULL)
+        return;
+    if (c->reports == NULL)
+        c->reports = open_memstream(&c->reports_text, &c->reports_length);
+    if (c->reports == NULL || fputs(ftell(c->reports) == 0 ? "[" : ",", c->reports) == EOF ||
+        report_json(c->reports, &c->run) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+}
+
+static int write_reports(FILE *file, const void *data)
+{
+    const struct coordinator *c = data;
+    return fprintf(file, "%s]\n", c->reports_text) < 0 ? -1 : 0;
+}
+
+static void write_several(struct coordinator *c)
+{
+    if (c->reports != NULL && fclose(c->reports) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    report_files_write_json(c->files, write_reports, c);
+}
+
 static enum exit_code report(struct coordinator *c)
 {
     const struct load *load = c->run.load;
     enum exit_code code = run_exit_code(&c->run);
-    report_files_write(c->files, &c->run);
-    loaded_or_leave(c->place.argument, atomic_load(&load->state), load->why);
+    if (has_several(c))
+        add_report(c);
+    else
+        report_files_write(c->files, &c->run);
+    if (has_several(c) && c->run.interrupted)
+        write_several(c);
+    if (!has_several(c))
+        loaded_or_leave(place_of(c)->argument, atomic_load(&load->state), load->why);
     bool told = report_files_take_stdout(c->options) ||
                 report_text(stdout, &c->run, wants_color(c->options)) == 0;
     bool interrupted = c->run.interrupted || (!told && interrupt_came() != 0);
@@ -247,18 +299,36 @@ static _Noreturn void run_here(struct coordinator *c)
     if (interrupt_came() != 0)
         interrupt_die();
     if (!c->options->quiet && !report_files_take_stdout(c->options))
-        printf("%s on %s, in this process\n", c->properties[0]->id, text_safe(c->place.argument));
+        printf("%s on %s, in this process\n", c->properties[0]->id,
+               text_safe(place_of(c)->argument));
     fflush(stdout); /* it may not come to a report */
     worker_run_here(&c->plan, 0, end_here);
 }
 
+static void find_handlers(struct coordinator *c)
+{
+    c->places = allocate(c->options->handler_count, sizeof *c->places);
+    for (size_t i = 0; i < c->options->handler_count; i++) {
+        const char *wrong = subject_find(c->options->handlers[i], &c->places[i]);
+        if (wrong != NULL)
+            leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+    }
+}
+
+static void hash_handler(struct coordinator *c)
+{
+    const struct subject_place *place = place_of(c);
+    c->run.sha256[0] = '\0';
+    if (place->module == NULL && object_file_sha256(place->path, c->run.sha256) != 0)
+        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(place->argument), strerror(errno));
+}
+
 static void set_up(struct coordinator *c, char **argv)
 {
-    const char *wrong = subject_find(c->options->handler, &c->place);
-    if (wrong != NULL)
-        leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+    find_handlers(c);
+    if (has_several(c))
+        static_tls_start_again(argv, NULL, NULL); /* it would be too late where one wants it */
     choose_properties(c);
-    make_queues(&c->plan);
     c->plan.python_path = embed(c->options, true, argv);
     c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
     if (c->options->memcheck)
@@ -272,12 +342,12 @@ static void set_up(struct coordinator *c, char **argv)
                                                  : usual_time;
     c->plan.max_time_is_given = c->options->max_time != 0;
     c->plan.seed = c->options->seed;
-    c->plan.place = &c->place;
-    if (c->place.module == NULL && object_file_sha256(c->place.path, c->run.sha256) != 0)
-        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(c->place.argument), strerror(errno));
+    c->plan.places = c->places;
     c->plan.board = board_create(c->plan.count);
     if (c->plan.board == NULL)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share with the workers: %s", strerror(errno));
+    make_queues(&c->plan);
+    hash_handler(c);
     c->files = report_files_open(c->options);
     c->scheduler = (struct scheduler){.plan = &c->plan, .jobs = choose_jobs(c)};
 }
@@ -351,6 +421,12 @@ static _Noreturn void python_broke(const struct coordinator *c)
                *advice != '\0' ? ", or name another by --python" : "; name another by --python");
 }
 
+static void clear_board(struct coordinator *c, size_t handler)
+{
+    board_clear(c->plan.board);
+    atomic_store(&c->plan.board->handler, handler);
+}
+
 /* All rounds that were asked for.  The load report and the environment are those of the last. */
 static void run_rounds(struct coordinator *c)
 {
@@ -371,8 +447,48 @@ static void run_rounds(struct coordinator *c)
         if (c->rounds >= most || (bad && options->until_fail) || c->run.interrupted ||
             atomic_load(&board_load(c->plan.board)->state) != LOAD_DONE)
             return;
-        board_clear(c->plan.board);
+        clear_board(c, atomic_load(&c->plan.board->handler));
     }
+}
+
+/* The handler on the board. */
+static enum exit_code run_handler(struct coordinator *c, bool is_last)
+{
+    c->begin = clock_now();
+    run_rounds(c);
+    if (is_last)
+        scheduler_end(&c->scheduler);
+    if (c->plan.board->python_error[0] != '\0')
+        python_broke(c);
+    start_again_for_static_tls(c);
+    tell_rare_skips(c);
+    fill_run(c);
+    return report(c);
+}
+
+static enum exit_code run_handlers(struct coordinator *c)
+{
+    size_t count = c->options->handler_count, conformant = 0;
+    enum exit_code worst = EXIT_CONFORMANT;
+    bool tells = !c->options->quiet && !report_files_take_stdout(c->options);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) {
+            c->rounds = 0;
+            c->scheduler.restarts = 0;
+            clear_board(c, i);
+            hash_handler(c);
+        }
+        enum exit_code code = run_handler(c, i + 1 == count);
+        conformant += code == EXIT_CONFORMANT;
+        worst = exit_code_worse(worst, code);
+        if (tells && has_several(c))
+            putchar('\n');
+    }
+    if (has_several(c))
+        write_several(c);
+    if (tells && has_several(c))
+        printf("conformant: %zu of %zu handlers\n", conformant, count);
+    return worst;
 }
 
 enum exit_code battery_run(const struct options *options, char **argv)
@@ -381,7 +497,6 @@ enum exit_code battery_run(const struct options *options, char **argv)
     struct coordinator *c = &coordinator;
     c->options = options;
     c->argv = argv;
-    c->begin = clock_now();
     child_prepare();
     interrupt_catch();
     signal(SIGXFSZ, SIG_IGN); /* a report that gets too long cannot be written, and that is told */
@@ -389,11 +504,5 @@ enum exit_code battery_run(const struct options *options, char **argv)
     set_up(c, argv);
     if (options->command == COMMAND_NO_FORK)
         run_here(c);
-    run_rounds(c);
-    if (c->plan.board->python_error[0] != '\0')
-        python_broke(c);
-    start_again_for_static_tls(c);
-    tell_rare_skips(c);
-    fill_run(c);
-    return report(c);
+    return run_handlers(c);
 }

@@ -36,11 +36,6 @@ struct matrix {
     size_t hidden; /* that are about NumPy, and told with --verbose */
 };
 
-/* What a matrix with several ends is said to end with: the first of these that any has. */
-static const enum exit_code severity[] = {
-    EXIT_NOT_CONFORMANT,   EXIT_CANNOT_LOAD, EXIT_HARNESS_BROKE, EXIT_USAGE,
-    EXIT_CANNOT_WORK_HERE, EXIT_INCOMPLETE,  EXIT_CONFORMANT};
-
 /* ---- running one ------------------------------------------------------------------------- */
 
 /* The words of the command line for one of them: its --python and --json stand in the place of all
@@ -216,14 +211,10 @@ static void choose_rows(struct matrix *matrix)
 
 static enum exit_code code_of(const struct matrix *matrix)
 {
-    size_t worst = sizeof severity / sizeof *severity - 1;
-    for (size_t k = 0; k < matrix->count; k++) {
-        for (size_t i = 0; i < worst; i++) {
-            if (severity[i] == (enum exit_code)matrix->columns[k].code)
-                worst = i;
-        }
-    }
-    return severity[worst];
+    enum exit_code worst = EXIT_CONFORMANT;
+    for (size_t k = 0; k < matrix->count; k++)
+        worst = exit_code_worse(worst, (enum exit_code)matrix->columns[k].code);
+    return worst;
 }
 
 /* The number of the only column where that is bad, from 1; else 0. */
@@ -362,8 +353,6 @@ enum exit_code matrix_run(const struct options *options, char **argv)
 {
     struct matrix matrix = {.options = options, .count = options->python_count};
     bool told = !report_files_take_stdout(options);
-    if (options->reports[REPORT_tap] != NULL || options->reports[REPORT_junit] != NULL)
-        leave_with(EXIT_USAGE, "several --python make one report, and that is --json's");
     matrix.columns = calloc(matrix.count, sizeof *matrix.columns);
     if (matrix.columns == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");

@@ -76,21 +76,26 @@ void take_color(const struct option_row *row, const char *value, struct options 
     leave_with(EXIT_USAGE, "--%s=%s: give auto, always or never", row->name, text_safe(value));
 }
 
+/* The value, which is added to those of a repeatable option. */
+static const char *add_value(const char ***values, size_t *count, const char *value)
+{
+    const char **longer = realloc(*values, (*count + 1) * sizeof *longer);
+    if (longer == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    *values = longer;
+    return longer[(*count)++] = value;
+}
+
 void take_handler(const struct option_row *row, const char *value, struct options *options)
 {
-    if (options->handler != NULL)
-        leave_with(EXIT_USAGE, "--%s is given twice; give it once", row->name);
-    options->handler = value;
+    (void)row;
+    options->handler = add_value(&options->handlers, &options->handler_count, value);
 }
 
 void take_python(const struct option_row *row, const char *value, struct options *options)
 {
     (void)row;
-    const char **pythons = realloc(options->pythons, (options->python_count + 1) * sizeof *pythons);
-    if (pythons == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    pythons[options->python_count++] = options->python = value;
-    options->pythons = pythons;
+    options->python = add_value(&options->pythons, &options->python_count, value);
 }
 
 static void add_filter(struct options *options, bool take, const char *glob)

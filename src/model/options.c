@@ -147,13 +147,28 @@ static void check_reports(const struct options *options)
     }
 }
 
+/* The battery alone goes on to the next handler, or interpreter. */
+static void check_repeated(const struct options *options)
+{
+    const char *many = options->handler_count > 1  ? "--handler"
+                       : options->python_count > 1 ? "--python"
+                                                   : NULL;
+    if (many == NULL)
+        return;
+    if (options->command != COMMAND_RUN)
+        leave_with(EXIT_USAGE, "%s is given twice, which goes with the whole battery; give it once",
+                   many);
+    if (options->handler_count > 1 && options->python_count > 1)
+        leave_with(EXIT_USAGE, "several --handler and several --python exclude each other; give "
+                               "one of them once");
+    if (options->reports[REPORT_tap] != NULL || options->reports[REPORT_junit] != NULL)
+        leave_with(EXIT_USAGE, "several %s make one report, and that is --json's", many);
+}
+
 static void check_together(const struct options *options, const bool given[])
 {
     check_reports(options);
-    if (options->python_count > 1 && options->command != COMMAND_RUN)
-        leave_with(EXIT_USAGE,
-                   "--python is given twice, which goes with the whole battery; give it "
-                   "once");
+    check_repeated(options);
     if (options->quiet && options->verbose)
         leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
     if (options->command == COMMAND_NO_FORK && options->memcheck)

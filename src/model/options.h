@@ -56,7 +56,9 @@ struct filter {
 struct options {
     const char *program; /* as it was called */
     enum command command;
-    const char *handler;
+    const char *handler;   /* or NULL */
+    const char **handlers; /* all that were given, of which that is the last */
+    size_t handler_count;
     const char *explain;
     char **program_arguments;    /* of --exec: what stands behind --, with a NULL at its end */
     const char *record, *replay; /* names of traces, or NULL */

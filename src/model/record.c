@@ -48,7 +48,7 @@ static size_t whole_pages(size_t size)
 
 struct board *board_create(size_t count)
 {
-    size_t header = whole_pages(sizeof(struct board));
+    size_t header = whole_pages(sizeof(struct board) + count * sizeof(size_t));
     size_t load = whole_pages(sizeof(struct load));
     size_t record = whole_pages(sizeof(struct record));
     void *memory = mmap(NULL, header + load + count * record, PROT_READ | PROT_WRITE,
@@ -79,16 +79,9 @@ struct record *board_record(struct board *board, size_t index)
 
 void board_clear(struct board *board)
 {
-    struct board kept = {.count = board->count,
-                         .record_size = board->record_size,
-                         .header_size = board->header_size,
-                         .environment = board->environment};
-    memset(board, 0, sizeof *board);
+    size_t begin = offsetof(struct board, handler), end = offsetof(struct board, queue);
+    memset((char *)board + begin, 0, end - begin);
     memset(board_load(board), 0, sizeof(struct load));
-    board->count = kept.count;
-    board->record_size = kept.record_size;
-    board->header_size = kept.header_size;
-    board->environment = kept.environment;
     memset(first_record(board), 0, board->count * board->record_size);
 }
 

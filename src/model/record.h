@@ -139,13 +139,20 @@ struct load {
     char how[96]; /* of a Python subject, what kind of object it was */
 };
 
-enum { MOST_WORKERS = 64 };
+enum { MOST_WORKERS = 64, WORKER_SLOTS = MOST_WORKERS + 1 /* see scheduler.h */ };
 
 struct board {
     size_t count;
-    size_t record_size;                     /* rounded up to pages */
-    size_t header_size;                     /* likewise */
-    _Atomic size_t next_fresh, next_python; /* the two queues that workers take from */
+    size_t record_size; /* rounded up to pages */
+    size_t header_size; /* likewise */
+    _Atomic int environment_known;
+    struct environment environment;
+    _Atomic int rests[WORKER_SLOTS]; /* 1: the worker has ended its part of the round */
+
+    /* Of a round: from here on board_clear forgets it. */
+    _Atomic size_t handler;                 /* which of the plan's it is about */
+    _Atomic uint64_t begin;                 /* of the round, on the monotonic clock */
+    _Atomic size_t next_fresh, next_python; /* how far workers are in the two queues */
     _Atomic size_t finished;
     _Atomic int abandoned;              /* 1: a worker cannot be replaced; nobody waits for it */
     _Atomic int timeouts;               /* so far: the next ones are cut shorter */
@@ -155,10 +162,10 @@ struct board {
         _Atomic uint64_t since;  /* on the monotonic clock, nanoseconds */
         _Atomic uint64_t until;  /* likewise: when the worker has to have ended it, unless it gets
                                   * on */
-    } workers[MOST_WORKERS];
-    _Atomic int environment_known;
-    struct environment environment;
+    } workers[WORKER_SLOTS];
     char python_error[512]; /* why the interpreter did not start, if it did not */
+
+    size_t queue[]; /* room for `count` indices, which is not cleared */
 };
 
 /* A board of `count` records, all zero, and one page of its own for the load report.
@@ -168,7 +175,8 @@ struct board *board_create(size_t count);
 struct record *board_record(struct board *board, size_t index);
 struct load *board_load(struct board *board);
 
-/* Makes the board as new, for another round; the interpreter is the same. */
+/* Makes the board as new, for another round; what is known of the environment and of
+ * the workers stays. */
 void board_clear(struct board *board);
 
 /* The property enters its control, which is without that; with "" it leaves it. */

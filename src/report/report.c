@@ -121,6 +121,17 @@ const char *run_conclusion(const struct run *run)
     }
 }
 
+enum exit_code exit_code_worse(enum exit_code one, enum exit_code other)
+{
+    static const enum exit_code severity[] = {
+        EXIT_NOT_CONFORMANT,   EXIT_CANNOT_LOAD, EXIT_HARNESS_BROKE, EXIT_USAGE,
+        EXIT_CANNOT_WORK_HERE, EXIT_INCOMPLETE,  EXIT_CONFORMANT};
+    size_t i = 0;
+    while (severity[i] != EXIT_CONFORMANT && severity[i] != one && severity[i] != other)
+        i++;
+    return severity[i];
+}
+
 /* ---- words -------------------------------------------------------------------------------- */
 
 /* Four bytes for each one hold what has to be escaped. */

@@ -43,6 +43,9 @@ enum exit_code run_exit_code(const struct run *run);
 /* What runs beside the handler, and is why less is tried: "memcheck", "a sanitizer", or NULL. */
 const char *run_checker(void);
 
+/* What several ends are said to be: the one of the two that says more against what was tested. */
+enum exit_code exit_code_worse(enum exit_code one, enum exit_code other);
+
 /* "CONFORMANT" or why not, in one line (good until the next calls of text()). */
 const char *run_conclusion(const struct run *run);
 

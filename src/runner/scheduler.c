@@ -22,20 +22,54 @@
 #include "supervise/children.h"
 #include "supervise/interrupt.h"
 
-static void start_worker(struct scheduler *s, size_t number, bool fresh)
+static void close_pipes(const struct one_worker *worker)
 {
-    int wakeup[2];
-    if (pipe2(wakeup, O_CLOEXEC | O_NONBLOCK) != 0)
+    close(worker->pipes.wakeup);
+    close(worker->pipes.commands);
+}
+
+static void start_worker(struct scheduler *s, size_t number)
+{
+    int wakeup[2], commands[2];
+    if (pipe2(wakeup, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(commands, O_CLOEXEC) != 0)
         leave_with(EXIT_HARNESS_BROKE, "no pipe for a worker: %s", strerror(errno));
+    atomic_store(&s->plan->board->rests[number], 0);
     pid_t pid = child_fork(true);
     if (pid < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for a worker: %s", strerror(errno));
     if (pid == 0) {
         close(wakeup[0]);
-        worker_run(s->plan, number, fresh, wakeup[1]);
+        close(commands[1]);
+        for (size_t i = 0; i <= s->jobs; i++) {
+            if (s->workers[i].pid != 0)
+                close_pipes(&s->workers[i]);
+        }
+        worker_run(s->plan, number, number == s->jobs,
+                   (struct worker_pipes){wakeup[1], commands[0]});
     }
     close(wakeup[1]);
-    s->workers[number] = (struct one_worker){.pid = pid, .wakeup = wakeup[0], .since = clock_now()};
+    close(commands[0]);
+    s->workers[number] =
+        (struct one_worker){.pid = pid, .pipes = {wakeup[0], commands[1]}, .since = clock_now()};
+}
+
+/* Starts it, or lets one that rests begin the round; where it has died at rest, watch sees that. */
+static void begin_round(struct scheduler *s, size_t number)
+{
+    struct one_worker *worker = &s->workers[number];
+    if (worker->pid == 0) {
+        start_worker(s, number);
+        return;
+    }
+    worker->since = clock_now();
+    atomic_store(&s->plan->board->rests[number], 0);
+    if (write(worker->pipes.commands, "", 1) < 0 && errno != EPIPE)
+        leave_with(EXIT_HARNESS_BROKE, "a worker cannot be told to go on: %s", strerror(errno));
+}
+
+static bool runs(const struct scheduler *s, size_t number)
+{
+    return s->workers[number].pid != 0 && atomic_load(&s->plan->board->rests[number]) == 0;
 }
 
 /* What a worker had in hand when it died, or when it had to be killed, gets its verdict here. */
@@ -60,17 +94,17 @@ static void complete(struct scheduler *s, size_t number, const char *how, enum v
 /* Ends what dead workers have left to this process: properties, and what those have left. */
 static void end_orphans(const struct scheduler *s)
 {
-    pid_t workers[MOST_WORKERS];
-    for (size_t i = 0; i < s->jobs; i++)
+    pid_t workers[WORKER_SLOTS];
+    for (size_t i = 0; i <= s->jobs; i++)
         workers[i] = s->workers[i].pid;
-    children_end(workers, s->jobs);
+    children_end(workers, s->jobs + 1);
 }
 
 static void worker_ended(struct scheduler *s, size_t number, int status)
 {
     struct board *board = s->plan->board;
     bool hung = s->workers[number].hung;
-    close(s->workers[number].wakeup);
+    close_pipes(&s->workers[number]);
     s->workers[number] = (struct one_worker){0};
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
@@ -92,7 +126,7 @@ static void worker_ended(struct scheduler *s, size_t number, int status)
         atomic_fetch_add(&board->timeouts, 1);
     complete(s, number, how, hung ? TIMEOUT : CRASH);
     if (in_hand || ++s->restarts < 3)
-        start_worker(s, number, false);
+        start_worker(s, number);
     else
         atomic_store(&board->abandoned, 1);
 }
@@ -107,15 +141,15 @@ static bool is_hung(const struct scheduler *s, size_t number)
         return clock_now() > atomic_load(&board->workers[number].until) + (uint64_t)(grace * 1e9);
     double most = s->plan->max_time * (s->plan->max_time_is_given ? 1 : worker_slowness());
     return clock_since(s->workers[number].since) > s->plan->timeout + grace &&
-           clock_since(s->plan->begin) > most + grace;
+           clock_since(atomic_load(&board->begin)) > most + grace;
 }
 
 /* A worker ends a property that takes too long; this is for a worker that does not come back. */
 static void end_hung_workers(struct scheduler *s)
 {
-    for (size_t i = 0; i < s->jobs; i++) {
+    for (size_t i = 0; i <= s->jobs; i++) {
         struct one_worker *worker = &s->workers[i];
-        if (worker->pid == 0 || worker->hung || !is_hung(s, i))
+        if (!runs(s, i) || worker->hung || !is_hung(s, i))
             continue;
         worker->hung = true;
         kill(worker->pid, SIGKILL);
@@ -131,7 +165,7 @@ static void show_progress(const struct scheduler *s)
     const char *id = finished == 0 ? "starting Python" : NULL;
     bool is_starting = finished == 0 && atomic_load(&board->workers[0].property) == 0;
     size_t first = SIZE_MAX; /* of those that run: all wait for the one at the start */
-    for (size_t i = 0; i < s->jobs && !is_starting; i++) {
+    for (size_t i = 0; i <= s->jobs && !is_starting; i++) {
         size_t property = atomic_load(&board->workers[i].property);
         first = property != 0 ? MIN(first, property) : first;
     }
@@ -151,25 +185,25 @@ static void clear_progress(const struct scheduler *s)
  * those that still run. */
 static size_t watch(struct scheduler *s)
 {
-    struct pollfd wakeups[MOST_WORKERS];
+    struct pollfd wakeups[WORKER_SLOTS];
     size_t count = 0;
-    for (size_t i = 0; i < s->jobs; i++) {
-        if (s->workers[i].pid != 0)
-            wakeups[count++] = (struct pollfd){.fd = s->workers[i].wakeup, .events = POLLIN};
+    for (size_t i = 0; i <= s->jobs; i++) {
+        if (runs(s, i))
+            wakeups[count++] = (struct pollfd){.fd = s->workers[i].pipes.wakeup, .events = POLLIN};
     }
     poll(wakeups, count, 200);
     show_progress(s);
     size_t running = 0;
-    for (size_t i = 0; i < s->jobs; i++) {
+    for (size_t i = 0; i <= s->jobs; i++) {
         char bytes[64];
         int status;
-        if (s->workers[i].pid == 0)
+        if (!runs(s, i))
             continue;
-        while (read(s->workers[i].wakeup, bytes, sizeof bytes) > 0)
+        while (read(s->workers[i].pipes.wakeup, bytes, sizeof bytes) > 0)
             continue;
         if (waitpid(s->workers[i].pid, &status, WNOHANG) == s->workers[i].pid)
             worker_ended(s, i, status);
-        running += s->workers[i].pid != 0;
+        running += runs(s, i);
     }
     end_hung_workers(s);
     return running;
@@ -178,26 +212,35 @@ static size_t watch(struct scheduler *s)
 /* What was known when the signal came is reported, and marked as a part. */
 static void end_all(struct scheduler *s)
 {
-    for (size_t i = 0; i < s->jobs; i++) {
+    for (size_t i = 0; i <= s->jobs; i++) {
         if (s->workers[i].pid == 0)
             continue;
         kill(s->workers[i].pid, SIGKILL);
         waitpid(s->workers[i].pid, NULL, 0);
-        close(s->workers[i].wakeup);
+        close_pipes(&s->workers[i]);
         s->workers[i] = (struct one_worker){0};
         complete(s, i, "interrupted", INCOMPLETE);
     }
     end_orphans(s);
 }
 
+static bool is_taken(_Atomic size_t *next, size_t count)
+{
+    return atomic_load(next) >= count;
+}
+
 bool scheduler_run(struct scheduler *s)
 {
-    struct board *board = s->plan->board;
-    children_adopt();
-    s->plan->begin = clock_now();
-    for (size_t i = 0; i < s->jobs; i++)
-        start_worker(s, i, i > 0 && i == s->jobs - 1);
+    struct plan *plan = s->plan;
+    struct board *board = plan->board;
+    size_t fresh = s->jobs, begun = s->jobs - (s->jobs > 1 && plan->fresh_count > 0);
     bool interrupted = false;
+    children_adopt();
+    atomic_store(&board->begin, clock_now());
+    for (size_t i = 0; i < begun; i++)
+        begin_round(s, i);
+    if (begun < s->jobs)
+        begin_round(s, fresh); /* in the place of the last one, which begins behind it */
     for (;;) {
         size_t running = watch(s);
         interrupted = interrupt_came() != 0;
@@ -205,13 +248,35 @@ bool scheduler_run(struct scheduler *s)
             end_all(s);
             break;
         }
-        if (running > 0)
-            continue;
-        if (atomic_load(&board->next_fresh) >= s->plan->fresh_count ||
-            !worker_subject_lives(board) || board->python_error[0] != '\0')
+        bool goes_on = worker_subject_lives(board) && board->python_error[0] == '\0';
+        if (begun < s->jobs && !runs(s, fresh) && goes_on &&
+            !is_taken(&board->next_python, plan->python_count))
+            begin_round(s, begun++);
+        else if (running == 0 && goes_on && !is_taken(&board->next_fresh, plan->fresh_count))
+            begin_round(s, fresh);
+        else if (running == 0)
             break;
-        start_worker(s, 0, true); /* a lone worker has Python running already */
     }
     clear_progress(s);
     return !interrupted;
+}
+
+static bool is_over(void *end)
+{
+    return clock_now() > *(const uint64_t *)end;
+}
+
+void scheduler_end(struct scheduler *s)
+{
+    uint64_t end = clock_now() + 10 * 1000000000ull; /* far more than any takes that is well */
+    for (size_t i = 0; i <= s->jobs; i++) {
+        if (s->workers[i].pid != 0)
+            close_pipes(&s->workers[i]);
+    }
+    for (size_t i = 0; i <= s->jobs; i++) {
+        int status;
+        if (s->workers[i].pid != 0)
+            child_wait(s->workers[i].pid, is_over, &end, &status);
+        s->workers[i] = (struct one_worker){0};
+    }
 }

@@ -137,6 +137,11 @@ static void arrange_descriptors(void)
     fcntl(OUTPUT_FD, F_SETFD, FD_CLOEXEC);
 }
 
+static const struct subject_place *place_of(const struct plan *plan)
+{
+    return &plan->places[atomic_load(&plan->board->handler)];
+}
+
 static void begin_in_child(void)
 {
     const struct plan *plan = worker.plan;
@@ -146,7 +151,7 @@ static void begin_in_child(void)
     bool first = worker.index == 0;
     struct drive_setup setup = {
         .property = plan->properties[worker.index],
-        .place = worker.is_control ? plain_place() : plan->place,
+        .place = worker.is_control ? plain_place() : place_of(plan),
         .record = worker.record,
         .load = first && !worker.is_control ? board_load(plan->board) : NULL,
         .seed = plan->seed,
@@ -231,7 +236,7 @@ static void keep_output(struct record *record)
 /* On a machine that has become busy meanwhile, later. */
 static bool time_of_run_is_over(const struct plan *plan)
 {
-    double taken = clock_since(plan->begin);
+    double taken = clock_since(atomic_load(&plan->board->begin));
     return plan->max_time > 0 && taken > plan->max_time &&
            (plan->max_time_is_given || taken > plan->max_time * worker_slowness());
 }
@@ -496,7 +501,36 @@ static _Noreturn void end_worker(int status)
     _exit(status);
 }
 
-_Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int wakeup)
+static void run_round(const struct plan *plan, size_t number, bool fresh, int wakeup)
+{
+    struct board *board = plan->board;
+    _Atomic size_t *next = fresh ? &board->next_fresh : &board->next_python;
+    const size_t *queue = fresh ? plan->fresh : plan->python;
+    size_t i, count = fresh ? plan->fresh_count : plan->python_count;
+    if (fresh && (i = atomic_fetch_add(next, 1)) < count)
+        take(number, queue[i], wakeup); /* meanwhile: see worker_run */
+    if (!wait_for_first(board, number, wakeup))
+        return;
+    while ((i = atomic_fetch_add(next, 1)) < count)
+        take(number, queue[i], wakeup);
+}
+
+/* False where there is no other round. */
+static bool wait_for_round(struct board *board, size_t number, struct worker_pipes pipes)
+{
+    char byte;
+    ssize_t length;
+    atomic_store(&board->rests[number], 1);
+    if (write(pipes.wakeup, "", 1) < 0 && errno == EPIPE)
+        return false;
+    do
+        length = read(pipes.commands, &byte, 1);
+    while (length < 0 && errno == EINTR);
+    return length == 1;
+}
+
+_Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
+                          struct worker_pipes pipes)
 {
     prepare(plan);
     memcheck_turn_deaf(); /* the worker is neither the handler's nor the property's */
@@ -507,21 +541,12 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, in
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     worker.nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    struct board *board = plan->board;
     make_runner();
-    size_t i;
     if (!fresh)
         start_python(plan);
-    else if ((i = atomic_fetch_add(&board->next_fresh, 1)) < plan->fresh_count)
-        take(number, plan->fresh[i], wakeup); /* meanwhile: see worker_run */
-    if (!wait_for_first(board, number, wakeup))
-        end_worker(0);
-    while (fresh && (i = atomic_fetch_add(&board->next_fresh, 1)) < plan->fresh_count)
-        take(number, plan->fresh[i], wakeup);
-    if (!worker.python_up && atomic_load(&board->next_python) < plan->python_count)
-        start_python(plan);
-    while (worker.python_up && (i = atomic_fetch_add(&board->next_python, 1)) < plan->python_count)
-        take(number, plan->python[i], wakeup);
+    do
+        run_round(plan, number, fresh, pipes.wakeup);
+    while (!fresh && wait_for_round(plan->board, number, pipes));
     end_worker(0);
 }
 
@@ -531,7 +556,7 @@ _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_
     const struct property *property = plan->properties[index];
     struct drive_setup setup = {
         .property = property,
-        .place = plan->place,
+        .place = place_of(plan),
         .record = board_record(plan->board, index),
         .load = board_load(plan->board),
         .seed = plan->seed,

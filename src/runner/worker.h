@@ -14,33 +14,39 @@
 #include "model/record.h"
 #include "subject/subject.h"
 
-/* What there is to do: made by the coordinator, the same for all workers.  Indices are those of
- * `properties` and of the board's records; number 0 is the first one, run alone. */
+/* What there is to do: made by the coordinator, the same for all workers and in all rounds; what
+ * differs from one to the next is on the board.  Indices are those of `properties` and of the
+ * board's records; number 0 is the first one, run alone. */
 struct plan {
     const struct property *const *properties;
     size_t count;
-    size_t *fresh, *python; /* the two queues, as indices */
+    size_t *fresh, *python; /* the two queues, as indices, on the board */
     size_t fresh_count, python_count;
     struct board *board;
-    const struct subject_place *place;
-    const char *python_path; /* the interpreter's executable */
+    const struct subject_place *places; /* of the handlers */
+    const char *python_path;            /* the interpreter's executable */
     double timeout;         /* seconds in which a call has to come back, and a property to get on */
-    double max_time;        /* seconds for the whole run; 0: no bound */
+    double max_time;        /* seconds for the whole round; 0: no bound */
     bool max_time_is_given; /* by --max-time: likewise not to be stretched */
-    uint64_t begin;         /* of the run, on the monotonic clock */
     bool timeout_is_given;  /* by --timeout: not to be stretched on a busy machine */
     uint64_t seed;
     const char *memcheck_folder; /* or NULL */
     bool shows_progress;         /* somebody looks on */
 };
 
-/* Runs what is left in the queues until they are empty.  `number` is the worker's; `fresh` says
- * that it takes the properties that want no interpreter, before it starts one: the first of them
- * while another worker starts Python for the one that all wait for.  Where that shows a dead
- * subject, the other is as if it had not been run, as battery.c sees to.  It holds
- * `wakeup` open as long as it lives, and where progress is shown sends a byte after each
- * property. */
-_Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh, int wakeup);
+/* What a worker and the coordinator tell each other, beside the board. */
+struct worker_pipes {
+    int wakeup;   /* held open as long as the worker lives; a byte where it rests, and where
+                   * progress is shown after each property */
+    int commands; /* a byte begins the next round; closed, it ends the worker */
+};
+
+/* Runs what is left in its queue until that is empty, round after round.  `number` is the worker's.
+ * One that is `fresh` takes the properties that want no interpreter, starts none, and ends with the
+ * round: the first of them while another worker starts Python for the one that all wait for.  Where
+ * that shows a dead subject, the other is as if it had not been run, as battery.c sees to. */
+_Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
+                          struct worker_pipes pipes);
 
 /* Runs one property in this process (--no-fork); `at_end` is called when it has ended and
  * does not return. */

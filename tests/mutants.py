@@ -83,20 +83,23 @@ def read_catalogue(tap):
     return {p["id"]: p["target"] == "handler" for p in properties}, skipped
 
 
-def report_on(handler, filters, seconds=5):
-    """The report, or {}, and what conform printed."""
-    result = suite.conform("--handler=" + handler, "--jobs=1", "--timeout=%d" % seconds,
-                           "--json=-", *filters, timeout=600)
+def reports_on(handlers, filters, seconds=5):
+    """A report on each, or {}, and what conform printed."""
+    words = ["--handler=" + handler for handler in handlers]
+    result = suite.conform(*words, "--jobs=1", "--timeout=%d" % seconds, "--json=-", *filters,
+                           timeout=600)
     try:
-        return json.loads(result.stdout), result
+        reports = json.loads(result.stdout)
     except ValueError:
-        return {}, result
+        return [{} for _ in handlers], result
+    return reports if len(handlers) > 1 else [reports], result
 
 
-def verdicts_of(handler, filters, seconds=5):
-    """The verdict of each property that was run, and what conform printed."""
-    report, result = report_on(handler, filters, seconds)
-    return {each["id"]: verdict_of(each) for each in report.get("properties", [])}, result
+def verdicts_of(handlers, filters, seconds=5):
+    """For each the verdict of each property that was run, and what conform printed."""
+    reports, result = reports_on(handlers, filters, seconds)
+    return [{each["id"]: verdict_of(each) for each in report.get("properties", [])}
+            for report in reports], result
 
 
 def verdict_of(each):
@@ -110,8 +113,8 @@ def survivors(handler, ids, verdicts, skipped):
     alive = [each for each in ids if verdicts.get(each) not in KILLS
              and not (each in skipped and verdicts.get(each) == "SKIP")]
     for each in list(alive):
-        more, _ = verdicts_of(handler, ["--run=" + each, "--repeat=%d" % ROUNDS, "--until-fail"],
-                              seconds=30)
+        (more,), _ = verdicts_of(
+            [handler], ["--run=" + each, "--repeat=%d" % ROUNDS, "--until-fail"], seconds=30)
         if more.get(each) in KILLS:
             verdicts[each] = more[each]
             alive.remove(each)
@@ -126,6 +129,14 @@ def judge(tap, mutant, verdicts, result, known, skipped):
     if unknown or not ids:
         why = "it names %s" % (unknown or "no property")
     tap.point(ids and not alive, "%s is killed by %s" % (name, ", ".join(ids)), why)
+
+
+def groups(mutants, whole):
+    """Those for one start of conform, which is most of what it costs: they name the same."""
+    of_ids = {}
+    for mutant in mutants:
+        of_ids.setdefault(mutant[0] if whole else tuple(mutant[2]), []).append(mutant)
+    return list(of_ids.values())
 
 
 def print_matrix(killers, beside):
@@ -168,7 +179,7 @@ def write():
 def looks_right(mutant):
     """What its report starts with and whether that is its own, or None where few fail."""
     name, handler, ids = mutant
-    report, _ = report_on(handler, [])
+    (report,), _ = reports_on([handler], [])
     properties = report.get("properties", [])
     failed = [p["id"] for p in properties if p["target"] == "handler" and p["verdict"] in AGAINST]
     if len(failed) <= FEW:
@@ -209,16 +220,18 @@ def main():
     beside = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         runs = [
-            pool.submit(verdicts_of, handler, [] if whole else ["--run=" + each for each in ids])
-            for _, handler, ids in mutants
+            (group, pool.submit(verdicts_of, [handler for _, handler, _ in group],
+                                [] if whole else ["--run=" + each for each in group[0][2]]))
+            for group in groups(mutants, whole)
         ]
-        for mutant, run in zip(mutants, runs):
-            name, _, ids = mutant
-            verdicts, result = run.result()
-            judge(tap, mutant, verdicts, result, known, skipped)
-            for each, verdict in verdicts.items():
-                if verdict in KILLS:
-                    (killers if each in ids else beside).setdefault(each, []).append(name)
+        for group, run in runs:
+            found, result = run.result()
+            for mutant, verdicts in zip(group, found):
+                name, _, ids = mutant
+                judge(tap, mutant, verdicts, result, known, skipped)
+                for each, verdict in verdicts.items():
+                    if verdict in KILLS:
+                        (killers if each in ids else beside).setdefault(each, []).append(name)
     for each in sorted(known) if not asked_for else []:
         if known[each] and each in skipped and not killers[each]:
             tap.skip("%s kills a mutant" % each, skipped[each])

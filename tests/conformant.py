@@ -7,6 +7,7 @@ handlers/sound, which are as unusual as a correct handler can be, or allocators 
 
 import concurrent.futures
 import glob
+import itertools
 import json
 import os
 
@@ -23,6 +24,9 @@ SHORT = "--max-time=8"
 
 # These take ten times what others do, and wait for `make check-long`, as most settings do.
 HEAVY = {"guard", "guard_pages", "megabyte_header", "one_mapping_each"}
+
+# So many have their batteries with one start of conform.
+AT_ONCE = 5
 
 # What is about NumPy, whichever the handler, is seen with the reference ones.
 PART = [] if suite.LONG else ["--skip=runtime.*"]
@@ -54,43 +58,60 @@ SETTINGS = [
 ]
 
 
-def sound_handlers():
-    """What, arguments and environment of each run that has to go well."""
+def reference_handlers():
+    """What each is called, and its --handler."""
     for name in suite.conform("--list-handlers").stdout.split():
         if suite.LONG or name not in HEAVY:
-            yield name, ["--handler=" + name], {}
-    for name, options, env in SETTINGS if suite.LONG else SETTINGS[:FEW]:
-        words = options + ["%s=%s" % pair for pair in env.items()]
-        yield "%s %s" % (name, " ".join(words)), ["--handler=" + name] + options, env
+            yield name, name
+
+
+def sound_handlers():
     for path in sorted(glob.glob(os.path.join(SOUND, "*.so"))):
         symbols = set(elf.Object(path).symbols)
         if symbols & USUAL:
-            yield "sound " + os.path.basename(path), ["--handler=" + path] + PART, {}
+            yield "sound " + os.path.basename(path), path
         for name in sorted(symbols - USUAL - SLOW):
             if not name.startswith("_") and (suite.LONG or name not in HEAVY):
-                yield "sound " + name, ["--handler=%s:%s" % (path, name)] + PART, {}
+                yield "sound " + name, path + ":" + name
 
 
-def battery(arguments, env):
-    """How it ended, and what each property that did not pass had to say.
+def sound_runs():
+    """Handlers, options and environment of each run that has to go well."""
+    for handlers, options in ((reference_handlers(), []), (sound_handlers(), PART)):
+        while some := list(itertools.islice(handlers, AT_ONCE)):
+            yield some, options, {}
+    for name, options, env in SETTINGS if suite.LONG else SETTINGS[:FEW]:
+        words = options + ["%s=%s" % pair for pair in env.items()]
+        yield [("%s %s" % (name, " ".join(words)), name)], options, env
+
+
+def batteries(handlers, options, env):
+    """Of each how it ended, and what each property that did not pass had to say.
 
     Several run at once, on a machine that may be busy: they have more time than usual, for one that
     ran out of it would be INCOMPLETE.  One worker each: a second one starts Python again.
     """
-    result = suite.conform("--json=-", "--jobs=1", "--timeout=60", "--max-time=280", *arguments,
-                           timeout=300, env=env)
+    words = ["--handler=" + handler for _, handler in handlers]
+    result = suite.conform("--json=-", "--jobs=1", "--timeout=60", "--max-time=280", *words,
+                           *options, timeout=300 * len(handlers), env=env)
     try:
-        report = json.loads(result.stdout)
+        reports = json.loads(result.stdout)
     except ValueError:
-        return result, None, []
+        return [(result, None, [])] * len(handlers)
+    return [found_in(report, result.stderr)
+            for report in (reports if len(handlers) > 1 else [reports])]
+
+
+def found_in(report, stderr):
     others = [p for p in report["properties"] if p["verdict"] not in ("PASS", "SKIP")]
-    result.stdout = "\n".join("%(verdict)s %(id)s: %(message)s" % each for each in others)
-    return result, report, [p["id"] for p in others if p["target"] == "handler"]
+    told = "\n".join("%(verdict)s %(id)s: %(message)s" % each for each in others)
+    return (suite.Result(report["exit_code"], told, stderr), report,
+            [p["id"] for p in others if p["target"] == "handler"])
 
 
 def judge_sound(tap, what, result, report, others):
     if result.code == CANNOT_WORK_HERE:
-        tap.skip(what, result.stderr.strip())
+        tap.skip(what, report["properties"][0]["message"] if report else result.stderr.strip())
         return
     if what.startswith("sound "):
         others = set(others) - PRACTICE
@@ -100,7 +121,7 @@ def judge_sound(tap, what, result, report, others):
 
 
 def slow_battery(name):
-    return battery(["--handler=" + os.path.join(SOUND, "sound.so:" + name), SHORT], {})
+    return batteries([(name, os.path.join(SOUND, "sound.so:" + name))], [SHORT], {})[0]
 
 
 def judge_slow(tap, name, result, report, others):
@@ -113,7 +134,7 @@ def judge_slow(tap, name, result, report, others):
 
 def judge_example(tap):
     """It is a mutant, and its kills_* symbol names what has to catch it."""
-    result, report, others = battery(["--handler=" + EXAMPLE], {})
+    (result, report, others), = batteries([("", EXAMPLE)], [], {})
     held = result.code == NOT_CONFORMANT and report is not None and not report["conformant"]
     tap.point(held, "the NEP's example is not conformant", result)
     for each in elf.Object(EXAMPLE).text("kills_nep_example").split():
@@ -123,10 +144,12 @@ def judge_example(tap):
 def main():
     tap = suite.Tap()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        runs = [(w, pool.submit(battery, a, env)) for w, a, env in sound_handlers()]
-        for what, run in runs:
-            judge_sound(tap, what, *run.result())
-        for name, run in [(name, pool.submit(slow_battery, name)) for name in sorted(SLOW)]:
+        slow = [(name, pool.submit(slow_battery, name)) for name in sorted(SLOW)]
+        runs = [(each[0], pool.submit(batteries, *each)) for each in sound_runs()]
+        for handlers, run in runs:
+            for (what, _), found in zip(handlers, run.result()):
+                judge_sound(tap, what, *found)
+        for name, run in slow:
             judge_slow(tap, name, *run.result())
     judge_example(tap)
     tap.end()

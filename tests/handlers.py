@@ -7,6 +7,8 @@ of Python; guard and a write past the end of an array.
 """
 
 import glob
+import itertools
+import json
 import os
 import re
 import signal
@@ -149,21 +151,36 @@ def built(handler):
     return os.path.exists(os.path.join(LIBS, handler + ".so"))
 
 
-def settings(tap):
+def settings_at_once():
+    """Lists of settings, a handler once in each, for one start of conform."""
+    of_handler = {}
     for handler, variable, taken, refused in SETTINGS:
+        of_handler.setdefault(handler, []).extend(
+            (handler, variable, value, value in taken) for value in taken + refused
+            if built(handler))
+    return [list(filter(None, each)) for each in itertools.zip_longest(*of_handler.values())]
+
+
+def settings(tap):
+    for handler, variable, _, _ in SETTINGS:
         if not built(handler):
             tap.skip(variable, handler + " is not built: install its library, and configure")
-            continue
-        for value in taken + refused:
-            result = suite.conform("-H", handler, "--run", "abi.loads", env={variable: value})
-            name = "%s='%s'" % (variable, value)
-            if value in taken:
-                held = result.code == CONFORMANT or (
-                    handler == "numa" and "this kernel has no NUMA" in result.stderr)
+    for chosen in settings_at_once():
+        words = ["--handler=" + handler for handler, _, _, _ in chosen]
+        result = suite.conform("--run=abi.loads", "--json=-", *words,
+                               env={variable: value for _, variable, value, _ in chosen})
+        reports = json.loads(result.stdout)
+        reports = reports if len(chosen) > 1 else [reports]
+        for (handler, variable, value, is_taken), report in zip(chosen, reports):
+            message = report["properties"][0]["message"]
+            no_numa = "this kernel has no NUMA" in message
+            if is_taken:
+                held = report["exit_code"] == CONFORMANT or (handler == "numa" and no_numa)
             else:
-                said = variable in result.stderr or "has no NUMA" in result.stderr
-                held = result.code == CANNOT_WORK_HERE and said and result.stderr.count("\n") == 1
-            tap.point(held, name.replace("\n", "\\n").replace("#", ""), result)
+                held = report["exit_code"] == CANNOT_WORK_HERE and (variable in message or no_numa)
+            name = "%s='%s'" % (variable, value)
+            tap.point(held and "\n" not in message, name.replace("\n", "\\n").replace("#", ""),
+                      report)
 
 
 def trace(tap):

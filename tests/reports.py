@@ -177,7 +177,7 @@ def blames_the_owner(tap):
     """A call that goes wrong is told by the property about it; those it also ends point there."""
     for mutant, owners in OWNERS.items():
         handler = os.path.join(suite.FAULTY, "faulty.so:" + mutant)
-        report = Report(handler, "--strict")
+        report = Report(handler, "--strict", "--jobs=1")
         against = [p["id"] for p in report.json["properties"] if p["target"] == "handler"
                    and p["verdict"] not in ("PASS", "SKIP")]
         pointing = [p for p in report.json["properties"]
@@ -244,7 +244,7 @@ def main():
         for number, (what, words) in enumerate(WORDS):
             # the first has the whole battery, the others what comes to those words
             report = Report(build("hostile%d" % number, words), "--strict" if number % 2 else "-v",
-                            *(PART if number else []))
+                            *(["--jobs=1"] + PART if number else []))
             same_verdicts(tap, what, report)
             counts(tap, what, report)
             clean(tap, what, report)

@@ -474,6 +474,7 @@ static enum exit_code run_handlers(struct coordinator *c)
     for (size_t i = 0; i < count; i++) {
         if (i > 0) {
             c->rounds = 0;
+            memset(c->kept, 0, c->plan.count * sizeof *c->kept);
             c->scheduler.restarts = 0;
             clear_board(c, i);
             hash_handler(c);

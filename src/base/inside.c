@@ -29,7 +29,7 @@ static const char *executable, *python;
 
 bool inside_is_meant(int argc, char **argv)
 {
-    return argc >= WORDS && strcmp(argv[OPTION], "-c") == 0 &&
+    return argc > WORDS && strcmp(argv[OPTION], "-c") == 0 &&
            strcmp(argv[OTHERWISE], otherwise) == 0;
 }
 
@@ -78,8 +78,8 @@ void inside_arrive(int *argc, char ***argv)
     executable = (*argv)[EXECUTABLE];
     python = (*argv)[PYTHON];
     place_program_is((*argv)[PROGRAM]);
-    *argc -= PROGRAM;
-    *argv += PROGRAM;
+    *argc -= WORDS;
+    *argv += WORDS;
 }
 
 const char *inside_start_again(const char *const *launcher, char **argv)
@@ -94,7 +94,7 @@ const char *inside_start_again(const char *const *launcher, char **argv)
         count++;
     while (launcher[n] != NULL)
         n++;
-    const char **command = calloc(n + WORDS + count, sizeof *command);
+    const char **command = calloc(n + WORDS + count + 1, sizeof *command);
     if (command == NULL || !place_program(program))
         return "out of memory";
     memcpy(command, launcher, n * sizeof *command);
@@ -104,10 +104,12 @@ const char *inside_start_again(const char *const *launcher, char **argv)
         command[n + OTHERWISE] = otherwise;
         command[n + PYTHON] = python;
         command[n + ENGINE] = engine;
-        n += PROGRAM;
+        command[n + PROGRAM] = program;
+        n += WORDS;
     }
-    command[n++] = program;
-    memcpy(command + n, argv + 1, count * sizeof *command); /* with the closing NULL */
+    memcpy(command + n, argv, (count + 1) * sizeof *command); /* with the closing NULL */
+    if (python == NULL)
+        command[n] = program;
     fflush(NULL);
     execvp(command[0], (char *const *)command);
     wrong = text("%s: %s", text_safe(command[0]), strerror(errno));

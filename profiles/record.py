@@ -4,23 +4,22 @@
     profiles/record.py [--work FOLDER] [--only VERSION]... CONFORM [PYTHON]...
 
 `make profiles` calls it.  For each version it makes a virtual environment from the newest of the
-interpreters that has a wheel of it on PyPI, and has CONFORM, the program, record there twice: two
-traces that differ are an error.  The interpreters are those that are named, or else every python3.N
-on PATH and under pyenv that has a shared library to embed.
+interpreters that has a wheel of it, and has CONFORM, the program, record there twice: two traces
+that differ are an error.  The interpreters are those that are named, or else those that
+tools/environments finds.
 
 Nothing but the traces is left in the source tree; with --work the environments are kept there and
 used again.
 """
 
 import argparse
-import glob
 import os
-import re
 import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ENVIRONMENTS = os.path.join(HERE, os.pardir, "tools", "environments")
 NEWEST = "newest"
 VERSIONS = ("1.22", "1.24", "1.26", "2.0", "2.2", NEWEST)
 
@@ -48,52 +47,11 @@ def output_of(command, **more):
     return result.stdout.strip()
 
 
-def candidates():
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
-    folders += glob.glob(os.path.join(glob.escape(pyenv), "versions", "*", "bin"))
-    for folder in folders:
-        for path in glob.glob(os.path.join(glob.escape(folder or "."), "python3.*")):
-            if re.search(r"/python3\.\d+$", path):
-                yield path
-
-
-def interpreters(paths):
-    """Paths of those that can be embedded, newest first, one of each minor version."""
-    say = "import sys, sysconfig as c; print(*sys.version_info[:2], c.get_config_var(%r) or 0)"
-    found = {}
-    for path in paths or candidates():
-        try:
-            words = output_of([path, "-c", say % "Py_ENABLE_SHARED"]).split()
-        except (Failure, OSError):
-            if paths:
-                raise
-            continue  # of pyenv's shims some lead nowhere
-        if words[2] == "1":
-            found.setdefault((int(words[0]), int(words[1])), os.path.abspath(path))
-    return [found[version] for version in sorted(found, reverse=True)]
-
-
 def environment(version, pythons, work):
     """The interpreter of a virtual environment with that NumPy."""
-    folder = os.path.join(work, "numpy-" + version)
-    wanted = "numpy" if version == NEWEST else "numpy==%s.*" % version
-    inside = os.path.join(folder, "bin", "python")
-    why = "there is no interpreter"
-    if os.path.exists(os.path.join(folder, "done")):
-        return inside
-    for python in pythons:
-        try:
-            output_of([python, "-m", "venv", "--clear", folder])
-            output_of([inside, "-m", "pip", "install", "-q", "--only-binary", ":all:",
-                       "--disable-pip-version-check", wanted])
-        except Failure as failure:
-            why = failure
-            continue
-        open(os.path.join(folder, "done"), "w").close()
-        return inside
-    raise Failure("NumPy %s: no wheel of it goes with any of %s; the last that was tried said\n%s"
-                  % (version, " ".join(pythons) or "none", why))
+    named = [word for python in pythons for word in ("--interpreter", python)]
+    return output_of([sys.executable, "-B", ENVIRONMENTS, "--cache", work] + named
+                     + ["+" + version]).splitlines()[-1]
 
 
 def record(conform, python, trace):
@@ -136,10 +94,9 @@ def main():
         work = os.path.abspath(options.work or temporary)
         os.makedirs(work, exist_ok=True)
         try:
-            pythons = interpreters(options.python)
             conform = os.path.abspath(options.conform)
             for version in options.only or VERSIONS:
-                name, full, change = profile(version, pythons, conform, work)
+                name, full, change = profile(version, options.python, conform, work)
                 print("%s: NumPy %s, %s" % (name, full, change))
                 sys.stdout.flush()
         except Failure as failure:

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import pickle
 import sys
-import threading
 
 import _conform
 import numpy as np
@@ -19,6 +18,7 @@ from conform_support import (
     expect,
     expect_ordinary,
     handler_name,
+    in_threads,
     same,
 )
 
@@ -45,23 +45,31 @@ def bustle(handler, size):
 
 
 def in_a_thread(function):
-    thread = threading.Thread(target=function)
-    thread.start()
-    thread.join()
+    in_threads(lambda meet: function())
 
 
 def lend(what, make, read):
     """The consumer that make(array) returns shares the array's block, which read(consumer) gives as
-    bytes, keeps it alive, and gives it back once: at its own end, wherever that is."""
+    bytes, keeps it alive, and gives it back once: at its own end, wherever that is.
+
+    What ends in another thread is made in one that has ended: without a GIL an object goes to the
+    thread that made it to be freed, as long as there is that.
+    """
     owner, other = Handler("owner"), Handler("other")
     with other.installed():
         witness = Filled(3000, 5)
     for number, size in enumerate(SIZES):
         where = "%s of %d bytes" % (what, size)
         _conform.step("NumPy lends %s" % where)
-        with owner.installed():
-            filled = Filled(size, number)
-        holders = [make(filled.array)]
+        holders, elsewhere = [], number % 2 == 0
+
+        def begin():
+            with owner.installed():
+                holders.append(Filled(size, number))  # noqa: B023, it is called at once
+            holders.insert(0, make(holders[0].array))  # noqa: B023
+
+        in_a_thread(begin) if elsewhere else begin()
+        filled = holders.pop()
         same(live(owner), 1, "the blocks while there is %s" % where)
         expect_bytes(read(holders[0]), filled.contents, where)
         filled.array[0] ^= 0xFF
@@ -74,10 +82,7 @@ def lend(what, make, read):
         same(live(owner), 1, "the blocks after others came and went beside %s" % where)
         expect_bytes(read(holders[0]), contents, "%s after others came and went" % where)
         with other.installed():
-            if number % 2:
-                holders.clear()
-            else:
-                in_a_thread(holders.clear)
+            in_a_thread(holders.clear) if elsewhere else holders.clear()
         same(live(owner), 0, "the blocks after the end of %s" % where)
         witness.check("in another array after the end of %s" % where)
     del witness

@@ -75,8 +75,7 @@ int exchange_borrow(const char *name, PyObject *function, bool by_dlpack);
 /* ---- report.c: what is printed ----------------------------------------------------------------
  */
 
-/* Prints a claim, and whether it held.  `part` is the word that it goes by.  Called by one thread
- * at a time: under the GIL, or where there is no interpreter. */
+/* Prints a claim, and whether it held.  `part` is the word that it goes by. */
 void report_claim(bool held, const char *part, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -97,7 +97,12 @@ static struct PyModuleDef definition = {
 
 static PyObject *make_module(void)
 {
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+#ifdef Py_GIL_DISABLED
+    if (module != NULL) /* else a free-threaded Python would turn its GIL on */
+        PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+    return module;
 }
 
 int host_announce(const struct tracker *tracker)

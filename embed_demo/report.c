@@ -14,6 +14,7 @@ static int claims, failures;
 void report_claim(bool held, const char *part, const char *format, ...)
 {
     va_list arguments;
+    flockfile(stdout); /* a script's threads may have no GIL to take turns by */
     printf("%-8s%-9s", held ? "held" : "NOT SO", part);
     va_start(arguments, format);
     vprintf(format, arguments);
@@ -21,6 +22,7 @@ void report_claim(bool held, const char *part, const char *format, ...)
     putchar('\n');
     claims++;
     failures += !held;
+    funlockfile(stdout);
 }
 
 void report_note_exit(void)

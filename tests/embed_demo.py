@@ -26,6 +26,10 @@ TESTS = os.path.join(suite.SOURCE, "tests")
 INSIDE = os.path.join(TESTS, "embed_inside.py")
 DEMO_PY = os.path.join(SOURCES, "demo.py")
 
+# Without a GIL the demo leaves it at that.
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+CAN_USE_MALLOC = not sysconfig.get_config_var("Py_GIL_DISABLED")
+
 # What all of the demo claims, in this order.
 CLAIMS = [
     r"threads  4 threads given .* MB, at most .* MB at once, each byte in the own arena",
@@ -104,6 +108,8 @@ SCRIPTS = {
     "end.py": "import sys, host\neval(sys.argv[1])\n",
     "environment.py": "import os, sys, numpy, only_here\nos.chdir('/')\n"
     "print(only_here.word, sys.prefix != sys.base_prefix, os.path.exists(sys.executable))\n",
+    "gil.py": "import host, numpy, sys\n"
+    "print(getattr(sys, '_is_gil_enabled', lambda: True)())\n",
     "tell.py": "import sys, beside\nprint(sys.argv, __name__, __file__, beside.word)\n",
     "text.so": "text\n",
 }
@@ -125,6 +131,7 @@ RUNS = [
      r"\A\['tell.py', '--handler', 'x', '-H', 'a.py'\] __main__ ", NOTHING),
     ("DEMO links/tell.py", 0, r"\A\['links/tell.py'\] __main__ \S+ found\n", NOTHING),
     ("DEMO --python venv/bin/python environment.py", 0, r"\Afrom the environment True True\n", ""),
+    ("DEMO gil.py", 0, r"\A%s\n" % HAS_GIL, NOTHING),
     ("DEMO INSIDE figures()", 0, r"main .* 2074499 +74526 +0\n\n.*a size not asked for: 1\n", ""),
     ("DEMO INSIDE stay_alive()", 0, r"^main .* 87312 +0\n", NOTHING),
     ("DEMO INSIDE shared()", 0, r"^main +aligned +\d+ +\d+ +\d{3,} ", NOTHING),
@@ -291,7 +298,7 @@ def memcheck(tap, name, command, expected):
                "--show-leak-kinds=definite", "--num-callers=20", "--suppressions=" + suite.SOURCE
                + "/src/runner/memcheck.supp"]
     result = suite.run([os.environ["VALGRIND"]] + options + command, timeout=600,
-                       env={"PYTHONMALLOC": "malloc"})
+                       env={"PYTHONMALLOC": "malloc"} if CAN_USE_MALLOC else {})
     if "Valgrind: debuginfo reader" in result.stderr:
         tap.skip(name, "this valgrind cannot read what this compiler wrote for debuggers")
         return
@@ -318,7 +325,7 @@ def prepare():
                 "-I", numpy.get_include(), "-I", sysconfig.get_paths()["include"])
     for venv in ("bare", "venv"):
         subprocess.run([suite.PYTHON, "-m", "venv", "--without-pip", venv], check=True)
-    site = "venv/lib/python%d.%d/site-packages/" % sys.version_info[:2]
+    site = os.path.relpath(sysconfig.get_path("purelib", vars={"base": "venv"})) + "/"
     with open(site + "numpy.pth", "w") as file:
         file.write(os.path.dirname(os.path.dirname(numpy.__file__)))
     with open(site + "only_here.py", "w") as file:

@@ -59,7 +59,7 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
 {
     struct findings *findings = program.findings;
     const char *path = program.options->record;
-    char why[256] = "", version[32];
+    char why[256] = "";
     if (path == NULL)
         return inner;
     program.trace = trace_shim_create(inner, path, !program.options->untimed, why, sizeof why);
@@ -68,9 +68,8 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
         return NULL;
     }
     struct trace_writer *writer = trace_shim_writer(program.trace);
-    snprintf(version, sizeof version, "%.*s", (int)strcspn(Py_GetVersion(), " "), Py_GetVersion());
     trace_note(writer, "handler", program.place.label);
-    trace_note(writer, "python", version);
+    trace_note(writer, "python", python_version());
     PyObject *numpy = PyImport_ImportModule("numpy.version");
     PyObject *number = numpy != NULL ? PyObject_GetAttrString(numpy, "version") : NULL;
     if (number != NULL)

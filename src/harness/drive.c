@@ -101,6 +101,7 @@ static void tell_load(enum load_state state, const char *why)
         memcpy(load->name, own.subject.handler->name, sizeof load->name);
         load->version = own.subject.handler->version;
         load->has_name = 1;
+        load->has_gil = python_is_up() && python_uses_gil();
         snprintf(load->claims, sizeof load->claims, "%s", own.subject.claims);
         snprintf(load->how, sizeof load->how, "%s", own.subject.how);
     }

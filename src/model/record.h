@@ -118,7 +118,7 @@ struct record {
 struct environment {
     char python[64];
     char python_executable[256];
-    bool free_threaded;
+    bool free_threaded, gil; /* the latter: in use once NumPy is imported */
     char numpy[64];
 };
 
@@ -135,6 +135,7 @@ struct load {
     char name[127]; /* raw, as in the struct, not terminated */
     uint8_t version;
     int has_name; /* likewise */
+    int has_gil;  /* likewise: one is in use behind it */
     char claims[256];
     char how[96]; /* of a Python subject, what kind of object it was */
 };

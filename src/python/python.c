@@ -108,6 +108,22 @@ static bool is_free_threaded(void)
     return strstr(Py_GetVersion(), "free-threading") != NULL;
 }
 
+const char *python_version(void)
+{
+    const char *version = Py_GetVersion();
+    return text("%.*s%s", (int)strcspn(version, " "), version, is_free_threaded() ? "t" : "");
+}
+
+bool python_uses_gil(void)
+{
+    PyObject *ask = is_free_threaded() ? PySys_GetObject("_is_gil_enabled") : NULL;
+    PyObject *answer = ask != NULL ? PyObject_CallObject(ask, NULL) : NULL;
+    bool uses = answer == NULL || PyObject_IsTrue(answer) == 1;
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return uses;
+}
+
 /* The fields of a PyConfig are in other places in each version, so what is wanted is said as on a
  * command line. */
 const char *python_initialize(char *const *arguments, int *exit_code)
@@ -145,12 +161,10 @@ static const char *initialize(const char *path)
     return wrong;
 }
 
-/* The start of sys.version and the version of NumPy. */
+/* The versions of Python and NumPy, and whether there is a GIL behind both. */
 static const char *describe(struct environment *environment, const char *path)
 {
-    const char *version = Py_GetVersion();
-    snprintf(environment->python, sizeof environment->python, "%.*s", (int)strcspn(version, " "),
-             version);
+    snprintf(environment->python, sizeof environment->python, "%s", python_version());
     snprintf(environment->python_executable, sizeof environment->python_executable, "%s", path);
     environment->free_threaded = is_free_threaded();
     PyObject *numpy = PyImport_ImportModule("numpy");
@@ -160,6 +174,7 @@ static const char *describe(struct environment *environment, const char *path)
         snprintf(environment->numpy, sizeof environment->numpy, "%s", numpy_version);
     Py_XDECREF(text_of);
     Py_XDECREF(numpy);
+    environment->gil = python_uses_gil();
     return numpy_version != NULL ? NULL : text("NumPy cannot be imported: %s", python_error());
 }
 

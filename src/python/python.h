@@ -35,6 +35,13 @@ const char *python_initialize(char *const *arguments, int *exit_code);
  * that is imported, it does not bring the GIL back.  NULL, or one line on what is wrong. */
 const char *python_add_module(const char *name, PyMethodDef *methods);
 
+/* "3.13.5t", with a t where it is free-threaded.  One of text()'s buffers. */
+const char *python_version(void);
+
+/* Whether a GIL is in use now, GIL held.  A free-threaded Python turns it on when it imports a
+ * module that wants it, or when PYTHON_GIL=1 says so. */
+bool python_uses_gil(void);
+
 /* Whether an interpreter runs in this process. */
 bool python_is_up(void);
 

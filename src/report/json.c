@@ -37,12 +37,12 @@ static json_t *subject_object(const struct run *run)
 static json_t *environment_object(const struct run *run)
 {
     const struct environment *environment = run->environment;
-    return json_pack("{s:s, s:s, s:b, s:s, s:s, s:s, s:I, s:s*, s:s*}", "python",
+    return json_pack("{s:s, s:s, s:b, s:b, s:s, s:s, s:s, s:I, s:s*, s:s*}", "python",
                      environment->python, "executable", text_safe(run->python), "free_threaded",
-                     environment->free_threaded, "numpy", text_safe(environment->numpy), "libc",
-                     libc_name(), "kernel", text_safe(kernel_name()), "page_size",
-                     (json_int_t)sysconf(_SC_PAGESIZE), "tunables", run->tunables, "checker",
-                     run_checker());
+                     environment->free_threaded, "gil", run_has_gil(run), "numpy",
+                     text_safe(environment->numpy), "libc", libc_name(), "kernel",
+                     text_safe(kernel_name()), "page_size", (json_int_t)sysconf(_SC_PAGESIZE),
+                     "tunables", run->tunables, "checker", run_checker());
 }
 
 static json_t *property_object(const struct run *run, size_t i)

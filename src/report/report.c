@@ -214,6 +214,21 @@ const char *run_handler_name(const struct run *run)
                       strnlen(run->load->name, sizeof run->load->name), 0);
 }
 
+bool run_has_gil(const struct run *run)
+{
+    return run->environment->gil || run->load->has_gil != 0;
+}
+
+const char *run_gil(const struct run *run)
+{
+    if (!run->environment->free_threaded)
+        return "";
+    if (run->environment->gil)
+        return " with the GIL";
+    return run_has_gil(run) ? " with the GIL, which loading the handler turned on"
+                            : " without the GIL";
+}
+
 const char *run_claims(const struct run *run)
 {
     static char clean[ESCAPED * sizeof run->load->claims + 1];

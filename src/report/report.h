@@ -77,6 +77,11 @@ const char *run_file(const struct run *run);
 const char *run_handler_name(const struct run *run); /* the handler's own, or "" */
 const char *run_claims(const struct run *run);
 
+/* Whether Python's threads are held apart by a GIL, once the handler is loaded; and in words, ""
+ * for a Python that always has one. */
+bool run_has_gil(const struct run *run);
+const char *run_gil(const struct run *run);
+
 /* The command that reproduces one property, alone and in one process, from any folder.  Good until
  * the next call. */
 const char *run_reproduce(const struct run *run, size_t i);

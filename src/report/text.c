@@ -165,9 +165,8 @@ static void print_head(const struct page *page)
         fprintf(page->file, ", %s", text_safe(run->load->how));
     fputc('\n', page->file);
     if (environment->python[0] != '\0') /* else it ended before Python was up */
-        fprintf(page->file, "Python %s%s (%s), NumPy %s, ", environment->python,
-                environment->free_threaded ? " free-threaded" : "", text_safe(run->python),
-                environment->numpy);
+        fprintf(page->file, "Python %s%s (%s), NumPy %s, ", environment->python, run_gil(run),
+                text_safe(run->python), environment->numpy);
     fprintf(page->file, "%s, %s; seed %llu\n", libc_name(), kernel_name(),
             (unsigned long long)run->options->seed);
     if (run->tunables != NULL)

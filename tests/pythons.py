@@ -24,6 +24,7 @@ except ImportError:
     numpy = None
 print(json.dumps({
     "path": sys.executable, "prefix": sys.prefix, "version": list(sys.version_info[:3]),
+    "free": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
     "implementation": sys.implementation.name, "numpy": numpy and numpy.__version__,
     "packages": numpy and os.path.dirname(os.path.dirname(numpy.__file__)),
     "library": sysconfig.get_path("stdlib"),
@@ -43,7 +44,8 @@ PROGRAM = """
 import os, sys, numpy
 array = numpy.arange(9)
 array.resize(99, refcheck=False)
-print(sys.executable, numpy.__version__, sys.argv, os.readlink("/proc/self/exe"),
+print(sys.executable, numpy.__version__, getattr(sys, "_is_gil_enabled", lambda: True)(), sys.argv,
+      os.readlink("/proc/self/exe"),
       [each for each in os.environ.items() if each[0] == "LD_PRELOAD" or "CONFORM_" in each[0]])
 """
 
@@ -74,7 +76,7 @@ def candidates():
     beside = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(suite.PYTHON))))
     for folder in folders + glob.glob(os.path.join(beside, "*", "bin")):
         yield from sorted(glob.glob(os.path.join(folder, "python3")))
-        yield from sorted(glob.glob(os.path.join(folder, "python3.*[0-9]")))
+        yield from sorted(glob.glob(os.path.join(folder, "python3.*[0-9t]")))
     yield from filter(None, os.environ.get("PYTHONS", "").split(os.pathsep))
 
 
@@ -118,9 +120,14 @@ def without_libpython(python, folder):
     return path
 
 
-def verdicts(python, handler, *properties):
+def number(python):
+    return "%d.%d.%d" % tuple(python["version"]) + "t" * python["free"]
+
+
+def verdicts(python, handler, *properties, **env):
     arguments = ["--run=" + glob for glob in properties]
-    result = suite.conform("--handler", handler, "--python", python, "--json=-", *arguments)
+    result = suite.conform("--handler", handler, "--python", python, "--json=-", *arguments,
+                           env=env)
     return result, json.loads(result.stdout) if result.stdout else {}
 
 
@@ -132,8 +139,8 @@ def in_one(tap, python, name, programs):
         environment = report.get("environment", {})
         tap.point(result.code == CONFORMANT, "%s: %s" % (name, handler), result)
         told = [environment.get(each) for each in ("executable", "python", "numpy")]
-        tap.point(told == [path, "%d.%d.%d" % tuple(python["version"]), python["numpy"]],
-                  name + ": which it is", told)
+        tap.point(told == [path, number(python), python["numpy"]]
+                  and environment["gil"] is not python["free"], name + ": which it is", environment)
     for mutant, property_id in MUTANTS.items():
         result, report = verdicts(path, os.path.join(FAULTY, "faulty.so") + ":" + mutant,
                                   property_id)
@@ -141,9 +148,16 @@ def in_one(tap, python, name, programs):
         tap.point(result.code == NOT_CONFORMANT and bad == [property_id], name + ": " + mutant,
                   result)
     result = suite.conform("--handler=aligned", "--python", path, "--exec", "--", "-c", PROGRAM)
-    told = [[path, python["numpy"], "['-c']", os.path.realpath(each), "[]"] for each in programs]
+    told = [[path, python["numpy"], str(not python["free"]), "['-c']",
+             os.path.realpath(each), "[]"] for each in programs]
     tap.point(result.code == 0 and result.stdout.split() in told
               and "no violation" in result.stderr, name + ": --exec", result)
+    if python["free"]:
+        for word in "1", "0":
+            result, report = verdicts(path, "aligned", "abi.*", PYTHON_GIL=word)
+            tap.point(result.code == CONFORMANT
+                      and report["environment"]["gil"] == (word == "1"),
+                      "%s: PYTHON_GIL=%s" % (name, word), result)
 
 
 def inside(tap, path, name):
@@ -179,7 +193,7 @@ def main():
     whole = 0
     for python in interpreters():
         version, numpy = tuple(python["version"]), python["numpy"]
-        name = "Python %d.%d.%d%s" % (version + (", NumPy " + numpy if numpy else "",))
+        name = "Python %s%s" % (number(python), ", NumPy " + numpy if numpy else "")
         new = numpy and tuple(int(part) for part in numpy.split(".")[:2]) >= (1, 22)
         if python["implementation"] != "cpython" or version < (3, 9) or not new:
             result = suite.conform("--handler=aligned", "--python", python["path"])

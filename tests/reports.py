@@ -101,6 +101,7 @@ def members(tap, what, report, name):
         and environment["executable"] == suite.PYTHON
         and environment["page_size"] == os.sysconf("SC_PAGESIZE")
         and environment["free_threaded"] in (True, False)
+        and (environment["gil"] or environment["free_threaded"])
         and environment["kernel"].split()[1] == os.uname().release
         and re.match(r"\w+", environment["libc"])
         and report.json["seed"] == "12345678901234567890"

@@ -199,18 +199,23 @@ static void let_output_block(void)
 
 static void use_and_compare(void *data)
 {
+    enum { LARGE = 16 << 20 };
     use_ordinarily();
     expect_same_settings(data, ALL_SETTINGS, "after the first calls of a thread");
     ask_too_much();
     expect_same_settings(data, ALL_SETTINGS, "after calls that were refused");
+    give_back(subject_malloc(LARGE), LARGE);
+    give_back(subject_calloc(1, LARGE), LARGE);
+    resize_and_free(subject_malloc(100), 100, LARGE, LARGE);
+    expect_same_settings(data, ALL_SETTINGS, "after calls for large blocks");
 }
 
 PROPERTY(env_settings,
     .id     = "env.settings",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "no call, the first one neither, changes locale, umask, limits, working directory, "
-              "niceness, scheduling, processors, timers, user, group, session, the flags of "
-              "descriptors 0 to 2 or the environment; nor does loading those of them that "
+              "niceness, scheduling, processors, timers, user, group, session, memory policy, "
+              "what of its memory is locked, the flags of descriptors 0 to 2 or the environment; nor does loading those of them that "
               "abi.loads-quietly does not name",
     .source = "good practice",
     .why    = "they are the program's, and those of the children that it starts: an umask makes "

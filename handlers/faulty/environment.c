@@ -12,8 +12,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -316,6 +318,29 @@ static void *limiting_realloc(void *ctx, void *p, size_t size)
     return moved;
 }
 MUTANT(keeps_a_limit_when_refused, "env.settings", .realloc = limiting_realloc);
+
+/* Large blocks on all nodes, and with them whatever the thread touches later. */
+static void *interleaving_malloc(void *ctx, size_t size)
+{
+    enum { LARGE = 2 << 20, INTERLEAVE = 3 };
+    unsigned long first_node = 1;
+    void *p = base_malloc(ctx, size);
+    if (p != NULL && size >= LARGE)
+        syscall(SYS_set_mempolicy, INTERLEAVE, &first_node, 8 * sizeof first_node);
+    return p;
+}
+MUTANT(keeps_a_memory_policy, "env.settings", .malloc = interleaving_malloc);
+
+/* Large blocks are locked, and with them whatever anybody maps later. */
+static void *locking_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    enum { LARGE = 2 << 20 };
+    void *p = base_calloc(ctx, nelem, elsize);
+    if (p != NULL && base_size(p) >= LARGE)
+        mlockall(MCL_FUTURE | MCL_ONFAULT);
+    return p;
+}
+MUTANT(locks_all_that_is_mapped, "env.settings", .calloc = locking_calloc);
 
 /* ---- exceptions -------------------------------------------------------------------------- */
 

@@ -15,9 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -268,6 +270,27 @@ static const char *show_dumpable(int unused)
     return text("%d", prctl(PR_GET_DUMPABLE));
 }
 
+static const char *show_memory_policy(int unused)
+{
+    int mode;
+    (void)unused;
+    return syscall(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) == 0 ? text("%d", mode) : "unknown";
+}
+
+/* Whether what anybody maps next is locked, as after mlockall(MCL_FUTURE): advice to drop such a
+ * page is refused. */
+static const char *show_locking(int unused)
+{
+    enum { LITTLE = 4096 };
+    (void)unused;
+    void *page = mmap(NULL, LITTLE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return "refused";
+    bool is_locked = madvise(page, LITTLE, MADV_DONTNEED) != 0 && errno == EINVAL;
+    munmap(page, LITTLE);
+    return is_locked ? "locked" : "not locked";
+}
+
 static const struct kind {
     const char *name;
     const char *(*show)(int number);
@@ -287,6 +310,8 @@ static const struct kind {
     {"the process", show_ids, 1, false},
     {"the user and group", show_user, 1, false},
     {"whether core files are written (PR_SET_DUMPABLE)", show_dumpable, 1, false},
+    {"the memory policy of a thread", show_memory_policy, 1, false},
+    {"what is mapped next", show_locking, 1, false},
 };
 
 static char *copy(const char *words)

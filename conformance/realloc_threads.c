@@ -3,12 +3,16 @@
  * realloc without the GIL, and on other threads than the one that made the block.
  */
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "harness/gil_watch.h"
 #include "harness/harness.h"
 #include "harness/install.h"
 #include "harness/perturb.h"
+#include "ordinary_use.h"
 #include "python/api.h"
 #include "python/python.h"
 
@@ -97,6 +101,60 @@ static void work_with_numpy(void *data)
     PyGILState_Release(state);
 }
 
+/* One thread grows a block to a large one, without the GIL, while the other holds it, and asks for
+ * a block as soon as that is done, or well under way. */
+struct party {
+    bool has_gil;
+    struct meeting {
+        atomic_bool held, begun, done;
+    } * meeting;
+};
+
+static void never_returned(int number)
+{
+    (void)number;
+    fail("malloc with the GIL to return while realloc without it grows a block to 16 MiB",
+         "no end after %.3g s: whoever has the GIL waits for a lock, and whoever has the lock for "
+         "the GIL",
+         hang_limit());
+}
+
+static void ask_with_gil(struct meeting *meeting)
+{
+    static const double a_moment = 0.002;
+    signal(SIGALRM, never_returned);
+    alarm_in(hang_limit());
+    PyGILState_STATE state = PyGILState_Ensure();
+    atomic_store(&meeting->held, true);
+    while (!atomic_load(&meeting->begun))
+        sched_yield();
+    for (uint64_t begin = clock_now(); !atomic_load(&meeting->done);) {
+        if (clock_since(begin) > a_moment)
+            break;
+        sched_yield();
+    }
+    give_back(subject_malloc(100), 100);
+    PyGILState_Release(state);
+    alarm_in(0);
+}
+
+static void meet(void *data)
+{
+    struct party *party = data;
+    struct meeting *meeting = party->meeting;
+    enum { LARGE = 16 << 20 };
+    if (party->has_gil) {
+        ask_with_gil(meeting);
+        return;
+    }
+    void *p = subject_malloc(100);
+    while (!atomic_load(&meeting->held))
+        sched_yield();
+    atomic_store(&meeting->begun, true);
+    resize_and_free(p, 100, LARGE, LARGE);
+    atomic_store(&meeting->done, true);
+}
+
 PROPERTY(realloc_without_gil,
     .id     = "realloc.without-gil",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
@@ -106,7 +164,7 @@ PROPERTY(realloc_without_gil,
     .why    = "np.fromstring and np.fromfile of text grow their block so, in a program in which "
               "other threads use arrays",
     .hint   = "touch nothing of Python's in realloc (PyMem_Raw* is allowed), and lock what it "
-              "shares with the other functions",
+              "shares with the other functions; never wait for the GIL with that lock held",
     .looks  = "FAIL: realloc not to call PyMem_Malloc without the GIL",
     .fixture  = FIXTURE_PYTHON)
 {
@@ -124,6 +182,10 @@ PROPERTY(realloc_without_gil,
     gil_watch();
     python_release();
     in_threads(WORKERS, work_with_numpy, workers, sizeof workers[0]);
+    struct meeting meeting = {0};
+    struct party parties[] = {{true, &meeting}, {false, &meeting}};
+    step("growing a large block without the GIL, while another thread has it and asks for one");
+    in_threads(2, meet, parties, sizeof parties[0]);
     python_acquire();
 }
 
@@ -164,6 +226,52 @@ static void make_for_relay(struct relay *relay)
     }
 }
 
+/* A block that this thread knows, by a realloc in place and one that was refused, is freed, and a
+ * larger one comes to stand there. */
+struct successor {
+    unsigned char *p;
+    size_t size;
+};
+
+static void succeed(void *data)
+{
+    struct successor *s = data;
+    enum { TRIES = 32 };
+    unsigned char *old = s->p, *made[TRIES];
+    size_t count = 0;
+    subject_free(old, s->size);
+    s->size += 4;
+    for (s->p = NULL; count < TRIES && s->p != old; count++)
+        s->p = made[count] = must_malloc(s->size);
+    for (size_t i = 0; i + 1 < count; i++)
+        subject_free(made[i], s->size);
+}
+
+static void resize_successors(bool elsewhere)
+{
+    static const size_t sizes[] = {20, 1000, 5000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t size = sizes[i], more = 2 * size + 100;
+        struct successor s = {must_realloc(must_malloc(size + 1), size), size};
+        absurd_begin();
+        unsigned char *given = subject_realloc(s.p, PTRDIFF_MAX);
+        absurd_end();
+        if (given != NULL)
+            return; /* for realloc.failure-keeps-block to say */
+        if (elsewhere)
+            in_threads(1, succeed, &s, sizeof s);
+        else
+            succeed(&s);
+        pattern_fill(s.p, s.size, size);
+        s.p = must_realloc(s.p, more);
+        expect_pattern(s.p, s.size, size,
+                       "after realloc from %zu to %zu of a block that another thread made, at the "
+                       "address of one of %zu that it freed",
+                       s.size, more, size);
+        subject_free(s.p, more);
+    }
+}
+
 /* As the property, by one thread alone. */
 static void relay_to_nobody(void *unused)
 {
@@ -174,6 +282,7 @@ static void relay_to_nobody(void *unused)
         resize_here(&relay);
     blocks_verify(&relay.blocks, "after realloc");
     blocks_free_all(&relay.blocks);
+    resize_successors(false);
 }
 
 PROPERTY(realloc_in_another_thread,
@@ -183,7 +292,8 @@ PROPERTY(realloc_in_another_thread,
     .source = "NumPy 1.22 to 2.5: shape.c PyArray_Resize, in whichever thread calls it; the array "
               "takes its handler with it (NEP 49, High level design)",
     .why    = "arrays are handed from thread to thread, and keep their handler",
-    .hint   = "keep what realloc has to know with the block, not with the thread",
+    .hint   = "keep what realloc has to know with the block, not with the thread: what a thread "
+              "remembers of an address is of yesterday where another one frees and makes blocks",
     .looks  = "FAIL: byte 0 of 17 to be 0xc3 as it was written, after realloc from 17 to 65 in "
               "another thread; seen 0x00")
 {
@@ -194,4 +304,5 @@ PROPERTY(realloc_in_another_thread,
         in_threads(1, resize_here, &relay, sizeof relay);
     blocks_verify(&relay.blocks, "after realloc in four other threads");
     blocks_free_all(&relay.blocks);
+    resize_successors(true);
 }

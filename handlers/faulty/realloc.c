@@ -511,3 +511,56 @@ static void *owner_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_of_anothers_block, "realloc.in-another-thread threads.hand-over",
        .malloc = owner_malloc, .calloc = owner_calloc, .realloc = owner_realloc);
+
+/* The size of the block that this thread resized last, or was to: where another thread frees that
+ * one, nobody tells. */
+static _Thread_local struct {
+    void *p;
+    size_t size;
+} latest;
+static void *remembering_realloc(void *ctx, void *p, size_t size)
+{
+    if (p == NULL)
+        return base_malloc(ctx, size);
+    if (latest.p != p) {
+        latest.p = p;
+        latest.size = base_size(p);
+    }
+    void *moved = move(ctx, p, size, least(latest.size, size));
+    if (moved != NULL)
+        latest.p = NULL;
+    return moved;
+}
+static void forgetting_free(void *ctx, void *p, size_t size)
+{
+    if (latest.p == p)
+        latest.p = NULL;
+    base_free(ctx, p, size);
+}
+MUTANT(realloc_remembers_a_size, "realloc.in-another-thread", .realloc = remembering_realloc,
+       .free = forgetting_free);
+
+/* Large blocks are told to Python, with the GIL, and under the lock that all functions take. */
+int Py_IsInitialized(void) __attribute__((weak));
+int PyGILState_Ensure(void) __attribute__((weak));
+void PyGILState_Release(int state) __attribute__((weak));
+static pthread_mutex_t told = PTHREAD_MUTEX_INITIALIZER;
+static void *waiting_malloc(void *ctx, size_t size)
+{
+    pthread_mutex_lock(&told);
+    void *p = base_malloc(ctx, size);
+    pthread_mutex_unlock(&told);
+    return p;
+}
+static void *telling_realloc(void *ctx, void *p, size_t size)
+{
+    enum { LARGE = 8 << 20 };
+    pthread_mutex_lock(&told);
+    void *moved = base_realloc(ctx, p, size);
+    if (moved != NULL && size >= LARGE && Py_IsInitialized != NULL && Py_IsInitialized())
+        PyGILState_Release(PyGILState_Ensure());
+    pthread_mutex_unlock(&told);
+    return moved;
+}
+MUTANT(realloc_waits_for_the_gil, "realloc.without-gil", .malloc = waiting_malloc,
+       .realloc = telling_realloc);

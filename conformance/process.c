@@ -118,12 +118,23 @@ static struct inheritance make_inheritance(void)
     return made;
 }
 
+static void use_and_free_all(void *unused)
+{
+    struct blocks blocks = {0};
+    (void)unused;
+    blocks_add_neighbours(&blocks, 50);
+    for (size_t size = 5000; size <= 500000; size *= 10)
+        blocks_add(&blocks, must_malloc(size), size);
+    blocks_free_all(&blocks);
+}
+
 PROPERTY(process_fork_child,
     .id     = "process.fork-child",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "a forked child, and a child of it, can use, resize and free the blocks that it "
-              "inherited and make and free others, and its writes stay its own",
-    .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included",
+              "inherited and make and free others, its writes stay its own, and exit() ends it",
+    .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included, with one "
+              "thread",
     .why    = "multiprocessing and web servers fork with arrays alive",
     .hint   = "map memory private and without MADV_DONTFORK; shared or registered memory has to "
               "be copied in a pthread_atfork handler; a thread of the handler's is not there in "
@@ -131,6 +142,7 @@ PROPERTY(process_fork_child,
     .looks  = "WARN: byte 0 of 5000 to be 0x77 as it was written, after a forked child wrote over "
               "its copy; seen 0x3d")
 {
+    bool ends = program_survives(use_and_free_all, NULL);
     control_begin("without a fork");
     struct inheritance own = make_inheritance();
     use_inheritance(&own);
@@ -155,6 +167,10 @@ PROPERTY(process_fork_child,
     blocks_expect_disjoint(blocks);
     blocks_free_all(blocks);
     blocks_free_all(&left.large);
+    if (ends) /* where only the child uses it */
+        expect(program_survives(use_and_free_all, NULL),
+               "a forked child to end by exit(), where its parent has used the handler",
+               "it crashes, or goes on for more than %.3g s", hang_limit());
 }
 
 /* ---- both sides of a fork -------------------------------------------------------------------- */
@@ -420,16 +436,6 @@ PROPERTY(process_late_free,
 }
 
 /* ---- the end of the program ------------------------------------------------------------------ */
-
-static void use_and_free_all(void *unused)
-{
-    struct blocks blocks = {0};
-    (void)unused;
-    blocks_add_neighbours(&blocks, 50);
-    for (size_t size = 5000; size <= 500000; size *= 10)
-        blocks_add(&blocks, must_malloc(size), size);
-    blocks_free_all(&blocks);
-}
 
 PROPERTY(process_ends_quietly,
     .id     = "process.ends-quietly",

@@ -166,6 +166,45 @@ static void reaped_free(void *ctx, void *p, size_t size)
 }
 MUTANT(child_waits_for_a_thread, "process.fork-child", .free = reaped_free);
 
+/* At the end it waits for a thread of its own, which a forked child does not have. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool begun, ends, ended;
+} keeper = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+static void *keep_on(void *unused)
+{
+    pthread_mutex_lock(&keeper.lock);
+    while (!keeper.ends)
+        pthread_cond_wait(&keeper.changed, &keeper.lock);
+    keeper.ended = true;
+    pthread_cond_broadcast(&keeper.changed);
+    pthread_mutex_unlock(&keeper.lock);
+    return unused;
+}
+static void end_keeper(void)
+{
+    pthread_mutex_lock(&keeper.lock);
+    keeper.ends = true;
+    pthread_cond_broadcast(&keeper.changed);
+    while (!keeper.ended)
+        pthread_cond_wait(&keeper.changed, &keeper.lock);
+    pthread_mutex_unlock(&keeper.lock);
+}
+static void *kept_malloc(void *ctx, size_t size)
+{
+    pthread_t thread;
+    pthread_mutex_lock(&keeper.lock);
+    if (!keeper.begun && pthread_create(&thread, NULL, keep_on, NULL) == 0) {
+        keeper.begun = true;
+        pthread_detach(thread);
+        atexit(end_keeper);
+    }
+    pthread_mutex_unlock(&keeper.lock);
+    return base_malloc(ctx, size);
+}
+MUTANT(child_waits_for_a_thread_at_its_end, "process.fork-child", .malloc = kept_malloc);
+
 /* It knows the process that it was made for. */
 static pid_t maker;
 static void *maker_malloc(void *ctx, size_t size)

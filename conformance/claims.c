@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "harness/harness.h"
+#include "harness/interpose.h"
 #include "nep49_shm.h"
 
 GROUP(claim, 15, "What a handler promised beyond the contract.");
@@ -317,11 +318,22 @@ static void expect_gone(unsigned char *p, size_t size, const char *call)
         subject_free(later[i], size);
 }
 
+static void expect_guarded_or_refused(size_t size, enum guard guard)
+{
+    interpose_refuse_protection(true);
+    unsigned char *p = subject_malloc(size);
+    interpose_refuse_protection(false);
+    if (p == NULL)
+        return;
+    expect_guarded(p, size, guard, text("malloc(%zu) while mprotect is refused", size));
+    subject_free(p, size);
+}
+
 PROPERTY(claim_guard,
     .id     = "claim.guard",
     .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "the byte next to a block, on the side claimed, and a block that was just freed or "
-              "moved cannot be touched",
+              "moved cannot be touched; where there is no guard to be had, there is no block",
     .source = "nep49.h, guard=after and guard=before",
     .why    = "an overrun that is not stopped where it happens shows as a crash somewhere else, "
               "in code that did nothing wrong",
@@ -350,6 +362,7 @@ PROPERTY(claim_guard,
         expect_guarded(p, size, guard, text("calloc(%zu, 16)", size / 16));
         subject_free(p, size);
         expect_gone(p, size, text("free of %zu bytes", size));
+        expect_guarded_or_refused(size, guard);
     }
 }
 

@@ -410,9 +410,20 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     return moved;
 }
 
+static atomic_bool refuses_protection;
+
+void interpose_refuse_protection(bool refuse)
+{
+    atomic_store(&refuses_protection, refuse);
+}
+
 /* What was set aside is now to be written to. */
 int mprotect(void *address, size_t length, int protection)
 {
+    if (atomic_load(&refuses_protection) && interpose_depth > 0) {
+        errno = ENOMEM;
+        return -1;
+    }
     if ((protection & PROT_WRITE) != 0 && refuses())
         return -1;
     return (int)syscall(SYS_mprotect, address, length, protection);

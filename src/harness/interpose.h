@@ -47,6 +47,9 @@ void interpose_refuse(size_t nth, bool keep_failing);
 /* As on a kernel that knows none: madvise fails with EINVAL. */
 void interpose_refuse_advice(bool refuse);
 
+/* As where there are no more mappings to be had: mprotect fails with ENOMEM. */
+void interpose_refuse_protection(bool refuse);
+
 struct interpose_counts {
     size_t requests; /* for memory, since interpose_refuse or interpose_watch */
     size_t refused;  /* of them */

@@ -67,7 +67,7 @@ NEP49_EXPORT PyDataMem_Handler nep49_handler = {
 COMMANDS = {
     "battery": (["-H", "aligned", "--json=r.json", "--tap=r.tap"], ": INTERRUPTED: a part of "),
     "battery repeated": (["-H", "aligned", "--run=malloc.*", "--run=free.*", "--repeat=3",
-                          "--json=r.json"], ": INTERRUPTED: a part of "),
+                          "--json=r.json"], ": INTERRUPTED"),
     "memcheck": (["-H", "aligned", "--memcheck", "--run=malloc.one-byte", "--json=r.json"],
                  ": INTERRUPTED: a part of "),
     "exec": (["-H", "aligned", "--exec", "--", "program.py"], "INTERRUPTED: this is a part of"),

@@ -174,8 +174,10 @@ static const char *describe(struct environment *environment, const char *path)
         snprintf(environment->numpy, sizeof environment->numpy, "%s", numpy_version);
     Py_XDECREF(text_of);
     Py_XDECREF(numpy);
+    if (numpy_version == NULL)
+        return text("NumPy cannot be imported: %s", python_error());
     environment->gil = python_uses_gil();
-    return numpy_version != NULL ? NULL : text("NumPy cannot be imported: %s", python_error());
+    return NULL;
 }
 
 bool python_is_up(void)

@@ -426,7 +426,7 @@ SOUND(keeps_for_a_time, .malloc = timed_malloc, .calloc = timed_calloc, .realloc
 static struct cell *queued;
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_filled = PTHREAD_COND_INITIALIZER;
-static pid_t helper_process;
+static _Atomic pid_t helper_process;
 
 static void *helper_main(void *unused)
 {

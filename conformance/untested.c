@@ -18,7 +18,8 @@ UNTESTED(no_race_at_all,
              "and not static storage, for the purpose of data races",
          .source = "C17 7.22.3 paragraph 2",
          .why = "threads.* provoke races and often meet one, but that none was met proves nothing; "
-                "build the handler with -fsanitize=thread for the rest")
+                "--tsan sees each that comes up in the calls that are made, in a handler that was "
+                "compiled for it")
 
 UNTESTED(
     contents_unspecified,

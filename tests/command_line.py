@@ -60,7 +60,7 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
 ALONE = set("color handler python quiet run seed skip strict verbose".split()) | set(FORMATS)
 TAKEN = {
-    (): ALONE | set("jobs max-time memcheck repeat shuffle timeout until-fail".split()),
+    (): ALONE | set("jobs max-time memcheck repeat shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,
     ("--exec",): set("handler python quiet stacks timeout".split()),
     ("--exec", "--record=x"): set("handler python quiet stacks timeout untimed".split()),

@@ -44,12 +44,16 @@ void memcheck_listen_again(void)
 #endif
 }
 
+bool tsan_is_running(void)
+{
+    return dlsym(RTLD_DEFAULT, "__tsan_init") != NULL;
+}
+
 bool sanitizer_is_running(void)
 {
     static enum { NOT_ASKED, NO, YES } known;
     if (known == NOT_ASKED)
-        known = CONFORM_SANITIZED || dlsym(RTLD_DEFAULT, "__asan_init") != NULL ||
-                        dlsym(RTLD_DEFAULT, "__tsan_init") != NULL
+        known = CONFORM_SANITIZED || dlsym(RTLD_DEFAULT, "__asan_init") != NULL || tsan_is_running()
                     ? YES
                     : NO;
     return known == YES;

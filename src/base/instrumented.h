@@ -33,5 +33,6 @@ void memcheck_listen_again(void);
 
 /* Whether AddressSanitizer or ThreadSanitizer is in this process, built in or preloaded. */
 bool sanitizer_is_running(void);
+bool tsan_is_running(void);
 
 #endif

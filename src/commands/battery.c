@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "commands/embed.h"
 #include "commands/under_memcheck.h"
+#include "commands/under_tsan.h"
 #include "model/attribution.h"
 #include "python/interpreter.h"
 #include "report/report.h"
@@ -305,13 +306,15 @@ static _Noreturn void run_here(struct coordinator *c)
     worker_run_here(&c->plan, 0, end_here);
 }
 
-static void find_handlers(struct coordinator *c)
+static void find_handlers(struct coordinator *c, char **argv)
 {
     c->places = allocate(c->options->handler_count, sizeof *c->places);
     for (size_t i = 0; i < c->options->handler_count; i++) {
-        const char *wrong = subject_find(c->options->handlers[i], &c->places[i]);
+        const char *wrong = subject_find(c->options->handlers[i], c->options->tsan, &c->places[i]);
         if (wrong != NULL)
             leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+        if (c->options->tsan)
+            tsan_enter(argv, &c->places[i]);
     }
 }
 
@@ -325,7 +328,7 @@ static void hash_handler(struct coordinator *c)
 
 static void set_up(struct coordinator *c, char **argv)
 {
-    find_handlers(c);
+    find_handlers(c, argv);
     if (has_several(c))
         static_tls_start_again(argv, NULL, NULL); /* it would be too late where one wants it */
     choose_properties(c);
@@ -343,6 +346,7 @@ static void set_up(struct coordinator *c, char **argv)
     c->plan.max_time_is_given = c->options->max_time != 0;
     c->plan.seed = c->options->seed;
     c->plan.places = c->places;
+    c->plan.data_races = c->options->tsan;
     c->plan.board = board_create(c->plan.count);
     if (c->plan.board == NULL)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share with the workers: %s", strerror(errno));

@@ -298,7 +298,7 @@ static void try_loading(char **argv)
 
 struct findings *program_prepare(const struct options *options, char **argv)
 {
-    const char *wrong = subject_find(options->handler, &program.place);
+    const char *wrong = subject_find(options->handler, false, &program.place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
     program.python = embed(options, false, argv);

@@ -177,7 +177,7 @@ static enum exit_code replay(const struct options *options, char **argv)
     static const double usual_timeout = 10;
     struct subject_place place;
     int status = 0;
-    const char *wrong = subject_find(options->handler, &place);
+    const char *wrong = subject_find(options->handler, false, &place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
     struct replaying *shared =

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/instrumented.h"
+#include "harness/data_races.h"
 #include "harness/footprint.h"
 #include "harness/own.h"
 #include "harness/python_module.h"
@@ -84,6 +85,8 @@ void drive_begin(const struct drive_setup *setup)
     own.begun = clock_now();
     setup->record->pid = getpid();
     calls_prepare();
+    if (setup->data_races)
+        data_races_watch();
     atomic_store(&setup->record->state, RECORD_RUNNING);
     if (!sanitizer_is_running() && setup->at_end == NULL)
         catch_fatal_signals();

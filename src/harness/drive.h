@@ -49,6 +49,7 @@ struct drive_setup {
     struct load *load; /* to be filled in, or NULL */
     uint64_t seed;
     const char *python_path;
+    bool data_races;      /* they are looked for */
     double limit;         /* seconds until this process is ended; 0: never */
     void (*at_end)(void); /* instead of leaving the process: --no-fork */
 };

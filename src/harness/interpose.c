@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/instrumented.h"
+#include "harness/data_races.h"
 #include "model/record.h"
 
 _Thread_local int interpose_depth;
@@ -256,6 +257,8 @@ static struct {
     void *(*realloc)(void *, size_t);
     void *(*memalign)(size_t, size_t);
     void (*free)(void *);
+    void *(*mmap)(void *, size_t, int, int, int, off_t);
+    int (*munmap)(void *, size_t);
 } next = {
     .malloc = __libc_malloc,
     .calloc = __libc_calloc,
@@ -272,7 +275,9 @@ static void know_next(void)
     void *found[COUNT];
     if (next.known)
         return;
-    next.known = true; /* first: to look may ask for memory */
+    next.known = true;                               /* first: to look may ask for memory */
+    *(void **)&next.mmap = dlsym(RTLD_NEXT, "mmap"); /* a sanitizer forgets what was there */
+    *(void **)&next.munmap = dlsym(RTLD_NEXT, "munmap");
     for (size_t i = 0; i < COUNT; i++) {
         if ((found[i] = dlsym(RTLD_NEXT, names[i])) == NULL)
             return;
@@ -363,7 +368,9 @@ void *mmap(void *address, size_t length, int protection, int flags, int fd, off_
     if (refuses())
         return MAP_FAILED;
     bool kept = keep_books();
-    void *map = kernel_map(address, length, protection, flags, fd, offset);
+    void *map = data_races_are_watched()
+                    ? next.mmap(address, length, protection, flags, fd, offset)
+                    : kernel_map(address, length, protection, flags, fd, offset);
     if (kept && map != MAP_FAILED && (flags & MAP_FIXED) != 0)
         untrack_range((uintptr_t)map, length); /* what it replaces */
     if (kept && map != MAP_FAILED && is_watched())
@@ -381,7 +388,8 @@ void *mmap64(void *address, size_t length, int protection, int flags, int fd, of
 int munmap(void *address, size_t length)
 {
     bool kept = keep_books();
-    int result = (int)syscall(SYS_munmap, address, length);
+    int result = data_races_are_watched() ? next.munmap(address, length)
+                                          : (int)syscall(SYS_munmap, address, length);
     if (kept && result == 0)
         untrack_range((uintptr_t)address, length);
     if (kept)
@@ -398,7 +406,10 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     if (refuses()) /* to shrink splits a mapping that was merged with another */
         return MAP_FAILED;
     bool kept = keep_books();
+    data_races_hand_over(address, old_length);
     void *moved = (void *)syscall(SYS_mremap, address, old_length, new_length, flags, wanted);
+    if (moved != MAP_FAILED)
+        data_races_take_over(moved, new_length);
     if (kept && moved != MAP_FAILED && (flags & MREMAP_FIXED) != 0)
         untrack_range((uintptr_t)moved, new_length);
     if (kept && moved != MAP_FAILED && is_watched()) {

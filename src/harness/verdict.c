@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/instrumented.h"
+#include "harness/data_races.h"
 #include "harness/own.h"
 #include "shims/recorder.h"
 
@@ -52,6 +53,10 @@ _Noreturn void leave(enum verdict verdict)
     if (own.is_trial)
         _exit(verdict == PASS || verdict == SKIP ? SURVIVED : 0);
     fflush(stdout);
+    if (verdict != FAIL && verdict != BROK && data_races_tell(record)) {
+        snprintf(record->attribute_to, sizeof record->attribute_to, "%s", NO_DATA_RACE);
+        verdict = FAIL;
+    }
     if (verdict == PASS && record->short_in_child == SHORT_IN_CHILD)
         stopped_short("a process that it forked stopped at a limit");
     if (verdict == PASS && own.short_of[0] != '\0') {
@@ -108,9 +113,12 @@ void attribute_to(const char *id, const struct call *call)
 
 _Noreturn void end_child(void)
 {
+    struct record *record = own.setup.record;
+    if (data_races_tell(record))
+        leave(PASS); /* which tells them, and ends the property */
     fflush(stdout);
     count_memcheck_errors();
-    atomic_fetch_add(&own.setup.record->children_done, 1);
+    atomic_fetch_add(&record->children_done, 1);
     _exit(0);
 }
 

@@ -193,6 +193,20 @@ const struct option_row option_rows[] = {
             ".Pa ~/.cache/conform .",
     },
     {
+        .name = "tsan",
+        .takers = RUN,
+        FLAG(tsan),
+        .help = "look for data races, in a handler that was compiled with\n"
+                "-fsanitize=thread; by itself in what has several threads",
+        .man = "Look for data races in a handler that was compiled with\n"
+               ".Fl fsanitize Ns = Ns Cm thread ,\n"
+               "whose runtime is loaded into this program first. Two accesses to the same memory, "
+               "one of them a write, with nothing that puts them in order, are a failure of\n"
+               ".Cm threads.no-data-race ,\n"
+               "which names the lines of both, where both are in the handler or in what it brings "
+               "along. Without --run the properties are run that call from several threads.",
+    },
+    {
         .name = "python",
         .argument = "PATH",
         .takers = BATTERY | PROGRAM,

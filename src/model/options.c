@@ -174,6 +174,8 @@ static void check_together(const struct options *options, const bool given[])
     if (options->command == COMMAND_NO_FORK && options->memcheck)
         leave_with(EXIT_USAGE, "--no-fork and --memcheck exclude each other; to look at one "
                                "property under valgrind, say valgrind conform ... --no-fork");
+    if (options->tsan && options->memcheck)
+        leave_with(EXIT_USAGE, "--tsan and --memcheck exclude each other; give one of them");
     check_taken(given, options->command);
 }
 
@@ -259,9 +261,20 @@ void options_read(int argc, char **argv, struct options *options)
                                "CODE, or - for one on stdin");
 }
 
+/* What --tsan is for: what calls from several threads. */
+static bool has_threads(const char *id)
+{
+    static const char *const globs[] = {"threads.*", "*.in-another-thread", "realloc.without-gil"};
+    for (size_t i = 0; i < sizeof globs / sizeof *globs; i++) {
+        if (fnmatch(globs[i], id, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool options_take(const struct options *options, const char *id)
 {
-    bool taken = true;
+    bool taken = !options->tsan || has_threads(id);
     for (size_t i = 0; i < options->filter_count; i++) {
         if (options->filters[i].take)
             taken = false;

@@ -107,15 +107,16 @@ const char *run_reproduce(const struct run *run, size_t i)
         return "";
     if (run->place->module != NULL)
         print_python_path(file);
+    const char *how = options->memcheck ? "--memcheck" : options->tsan ? "--tsan" : NULL;
     if (options->memcheck)
         print_preloaded(file, false);
-    else
+    else if (how == NULL)
         print_debugger(file, run->records[i]);
     print_program(file, options->program);
     print_handler(file, run->place);
     if (options->python != NULL)
         print_python(file, options->python);
     fprintf(file, " --run=%s --seed=%llu %s", run->properties[i]->id,
-            (unsigned long long)options->seed, options->memcheck ? "--memcheck" : "--no-fork");
+            (unsigned long long)options->seed, how != NULL ? how : "--no-fork");
     return fclose(file) == 0 && command != NULL ? command : "";
 }

@@ -157,6 +157,7 @@ static void begin_in_child(void)
         .seed = plan->seed,
         .limit = worker.limit,
         .python_path = plan->python_path,
+        .data_races = plan->data_races,
     };
     board_fence(plan->board, worker.index, first);
     if (worker.python_up)

@@ -31,6 +31,7 @@ struct plan {
     bool timeout_is_given;  /* by --timeout: not to be stretched on a busy machine */
     uint64_t seed;
     const char *memcheck_folder; /* or NULL */
+    bool data_races;             /* ThreadSanitizer looks for them */
     bool shows_progress;         /* somebody looks on */
 };
 

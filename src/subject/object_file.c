@@ -138,6 +138,17 @@ static const struct runtime runtimes[] = {
     {"ThreadSanitizer", "__tsan_init", "libtsan.so", "thread"},
 };
 
+/* The name that an object has for the library of ThreadSanitizer, gcc's or clang's, among `length`
+ * bytes of names; or NULL. */
+static const char *tsan_library(const char *names, size_t length)
+{
+    for (const char *name = names; name < names + length; name += strlen(name) + 1) {
+        if (strncmp(name, "libtsan.so", 10) == 0 || strncmp(name, "libclang_rt.tsan", 16) == 0)
+            return name;
+    }
+    return NULL;
+}
+
 /* Which of them the symbols, `count` of them with names of `length` bytes, ask for; or NULL. */
 static const struct runtime *wanted_runtime(const ElfW(Sym) * symbols, size_t count,
                                             const char *names, size_t length)
@@ -154,10 +165,13 @@ static const struct runtime *wanted_runtime(const ElfW(Sym) * symbols, size_t co
     return NULL;
 }
 
-/* Without its runtime the object ends the process as it is loaded, or cannot be loaded. */
-static const char *runtime_wrong(FILE *file, const ElfW(Ehdr) * header)
+/* The runtime that the object wants, or NULL; `library` receives what it calls that of
+ * ThreadSanitizer, or "". */
+static const struct runtime *runtime_of(FILE *file, const ElfW(Ehdr) * header,
+                                        char library[OBJECT_NAME])
 {
     const struct runtime *runtime = NULL;
+    *library = '\0';
     ElfW(Shdr) symbols = {.sh_type = SHT_NULL}, names;
     for (size_t i = 0; symbols.sh_type != SHT_DYNSYM; i++) {
         if (!read_section_header(file, header, i, &symbols))
@@ -166,19 +180,36 @@ static const char *runtime_wrong(FILE *file, const ElfW(Ehdr) * header)
     if (read_section_header(file, header, symbols.sh_link, &names)) {
         ElfW(Sym) *table = read_section(file, &symbols);
         char *words = read_section(file, &names);
-        if (table != NULL && words != NULL)
+        if (table != NULL && words != NULL) {
+            const char *named = tsan_library(words, names.sh_size);
             runtime = wanted_runtime(table, symbols.sh_size / sizeof *table, words, names.sh_size);
+            snprintf(library, OBJECT_NAME, "%s", named != NULL ? named : "");
+        }
         free(table);
         free(words);
     }
-    if (runtime == NULL || dlsym(RTLD_DEFAULT, runtime->init) != NULL)
+    return runtime;
+}
+
+static bool is_of_tsan(const struct runtime *runtime)
+{
+    return runtime != NULL && strcmp(runtime->flag, "thread") == 0;
+}
+
+/* Without its runtime the object ends the process as it is loaded, or cannot be loaded. */
+static const char *runtime_wrong(FILE *file, const ElfW(Ehdr) * header, bool tsan_comes)
+{
+    char library[OBJECT_NAME];
+    const struct runtime *runtime = runtime_of(file, header, library);
+    if (runtime == NULL || dlsym(RTLD_DEFAULT, runtime->init) != NULL ||
+        (tsan_comes && is_of_tsan(runtime)))
         return NULL;
     return text("is built with -fsanitize=%s, and %s is not in this program; begin the command "
                 "with LD_PRELOAD=$(gcc -print-file-name=%s)",
                 runtime->flag, runtime->name, runtime->library);
 }
 
-const char *object_file_wrong(const char *path)
+const char *object_file_wrong(const char *path, bool tsan_comes)
 {
     struct stat status;
     if (stat(path, &status) != 0)
@@ -197,9 +228,20 @@ const char *object_file_wrong(const char *path)
     if (wrong == NULL)
         wrong = length_wrong(file, &header, (size_t)status.st_size);
     if (wrong == NULL)
-        wrong = runtime_wrong(file, &header);
+        wrong = runtime_wrong(file, &header, tsan_comes);
     fclose(file);
     return wrong;
+}
+
+bool object_file_wants_tsan(const char *path, char library[OBJECT_NAME])
+{
+    ElfW(Ehdr) header;
+    FILE *file = fopen(path, "rbe");
+    bool wants = read_header(file, &header) == (int)sizeof header &&
+                 is_of_tsan(runtime_of(file, &header, library));
+    if (file != NULL)
+        fclose(file);
+    return wants;
 }
 
 int object_file_sha256(const char *path, char hex[SHA256_HEX])

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Mutants with a data race that only a tool sees: it harms once in a million calls, or with the
+ * next compiler.  tests/data_races.py compiles this file with -fsanitize=thread as well.
+ */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- counters ----------------------------------------------------------------------------- */
+
+static size_t calls, live;
+static void *counted_malloc(void *ctx, size_t size)
+{
+    calls++;
+    return base_malloc(ctx, size);
+}
+MUTANT(counts_without_lock, "threads.no-data-race", .malloc = counted_malloc);
+
+/* Written under the lock, and read without it, for a statistic that need not be exact. */
+static void *live_malloc(void *ctx, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    live++;
+    pthread_mutex_unlock(&lock);
+    return base_malloc(ctx, size);
+}
+static size_t most_live;
+static void live_free(void *ctx, void *p, size_t size)
+{
+    static _Thread_local size_t seen;
+    seen = live > seen ? live : seen;
+    pthread_mutex_lock(&lock);
+    live--;
+    most_live = seen > most_live ? seen : most_live;
+    pthread_mutex_unlock(&lock);
+    base_free(ctx, p, size);
+}
+MUTANT(reads_statistics_without_lock, "threads.no-data-race", .malloc = live_malloc,
+       .free = live_free);
+
+/* ---- what is made once --------------------------------------------------------------------- */
+
+static size_t page;
+static void *lazy_malloc(void *ctx, size_t size)
+{
+    if (page == 0)
+        page = (size_t)sysconf(_SC_PAGESIZE);
+    return base_malloc(ctx, size < page ? size : size + 1);
+}
+MUTANT(is_made_ready_without_lock, "threads.no-data-race", .malloc = lazy_malloc);
+
+struct table {
+    size_t grain;
+};
+static struct table *table;
+static void make_table(void)
+{
+    static struct table made;
+    pthread_mutex_lock(&lock);
+    if (table == NULL) {
+        made.grain = 16;
+        table = &made;
+    }
+    pthread_mutex_unlock(&lock);
+}
+static void *twice_checked_malloc(void *ctx, size_t size)
+{
+    if (table == NULL)
+        make_table();
+    return base_malloc(ctx, size + table->grain);
+}
+MUTANT(checks_twice_without_atomics, "threads.no-data-race", .malloc = twice_checked_malloc);
+
+/* ---- a list and a cell --------------------------------------------------------------------- */
+
+/* Two size classes, the lists of which are under the lock where they are taken from; the second is
+ * not where it is given to. */
+enum { CLASSES = 2, CELL = 120 };
+struct cell {
+    struct cell *next;
+};
+static struct cell *cells[CLASSES];
+static size_t class_of(size_t size)
+{
+    return (size + BASE_HEADER - 1) / CELL;
+}
+static void *class_malloc(void *ctx, size_t size)
+{
+    size_t class = class_of(size);
+    if (class >= CLASSES)
+        return base_malloc(ctx, size);
+    pthread_mutex_lock(&lock);
+    struct cell *cell = cells[class];
+    if (cell != NULL)
+        cells[class] = cell->next;
+    pthread_mutex_unlock(&lock);
+    return base_finish(cell != NULL ? cell : malloc((class + 1) * CELL), size);
+}
+static void class_free(void *ctx, void *p, size_t size)
+{
+    size_t class = p != NULL ? class_of(base_size(p)) : CLASSES;
+    if (class >= CLASSES) {
+        base_free(ctx, p, size);
+        return;
+    }
+    struct cell *cell = (struct cell *)((char *)p - BASE_HEADER);
+    if (class == 0)
+        pthread_mutex_lock(&lock);
+    cell->next = cells[class];
+    cells[class] = cell;
+    if (class == 0)
+        pthread_mutex_unlock(&lock);
+}
+static void *class_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : class_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void *class_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = class_malloc(ctx, size);
+    if (moved != NULL && p != NULL) {
+        memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+        class_free(ctx, p, 0);
+    }
+    return moved;
+}
+MUTANT(one_class_is_freed_without_lock, "threads.no-data-race", .malloc = class_malloc,
+       .calloc = class_calloc, .realloc = class_realloc, .free = class_free);
+
+/* A flag in the place of a lock: tested, and then set. */
+static volatile bool taken;
+static void *kept;
+static void *flagged_malloc(void *ctx, size_t size)
+{
+    void *raw = NULL;
+    if (size == CELL && !taken) {
+        taken = true;
+        raw = kept;
+        kept = NULL;
+        taken = false;
+    }
+    return raw != NULL ? base_finish(raw, size) : base_malloc(ctx, size);
+}
+static void flagged_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && base_size(p) == CELL && !taken) {
+        taken = true;
+        void *raw = kept;
+        kept = (char *)p - BASE_HEADER;
+        taken = false;
+        free(raw);
+        return;
+    }
+    base_free(ctx, p, size);
+}
+MUTANT(flag_is_tested_and_set, "threads.no-data-race", .malloc = flagged_malloc,
+       .free = flagged_free);

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--tsan: data races are found in handlers that were compiled for it, and in no sound one."""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import elf
+import suite
+from suite import CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, USAGE
+
+HANDLERS = os.path.join(suite.SOURCE, "handlers")
+FLAGS = ["-std=gnu11", "-g", "-O1", "-w", "-pthread", "-iquote", HANDLERS]
+ID = "threads.no-data-race"
+
+# What the two accesses of a mutant in handlers/faulty/data_races.c are said to be in.
+PLACES = {
+    "counts_without_lock": ("counted_malloc", "counted_malloc"),
+    "reads_statistics_without_lock": ("live_free", "live_(malloc|free)"),
+    "is_made_ready_without_lock": ("lazy_malloc", "lazy_malloc"),
+    "checks_twice_without_atomics": ("make_table", "twice_checked_malloc"),
+    "one_class_is_freed_without_lock": ("class_free", "class_(malloc|free)"),
+    "flag_is_tested_and_set": ("flagged_(malloc|free)", "flagged_(malloc|free)"),
+}
+ACCESS = r"a (?:read|write) of \d+ bytes? at (\w+) \(data_races\.c:\d+\)"
+
+# Files of handlers/sound; those whose blocks are mappings, which change hands without libc.
+SOUND = ["ordered", "locks", "mappings", "pools"]
+MANY = {"locks", "ordered", "pools"}  # make check-long has all of the others
+REFERENCE = ["cache", "aligned", "arena", "guard", "shift_header", "shm", "trace"]
+FEW = 1
+
+# Memory that changes hands by atomics, in a library that ThreadSanitizer does not see into; and a
+# handler with a header in it.
+LIBRARY = r"""
+#include <stdatomic.h>
+#include <sys/mman.h>
+static char *all;
+static _Atomic unsigned next;
+static _Atomic(void *) kept[64];
+__attribute__((constructor)) static void make(void)
+{
+    all = mmap(0, 1 << 28, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+               0);
+}
+void *cell_take(void)
+{
+    for (int i = 0; i < 64; i++) {
+        void *p = atomic_exchange(&kept[i], (void *)0);
+        if (p)
+            return p;
+    }
+    return all + 4096 * (atomic_fetch_add(&next, 1) % 65536);
+}
+void cell_give(void *p)
+{
+    for (int i = 0; p && i < 64; i++)
+        p = atomic_exchange(&kept[i], p);
+}
+"""
+ON_LIBRARY = r"""
+#include "sound/base.h"
+void *cell_take(void);
+void cell_give(void *);
+static void *m(void *c, size_t n)
+{
+    if (n > 4000)
+        return base_malloc(c, n);
+    return base_finish(cell_take(), n);
+}
+static void *z(void *c, size_t n, size_t e)
+{
+    void *p = n > 4000 || e > 4000 ? NULL : m(c, n * e);
+    return p ? memset(p, 0, n * e) : base_calloc(c, n, e);
+}
+static void f(void *c, void *p, size_t n)
+{
+    if (p && base_size(p) > 4000)
+        base_free(c, p, n);
+    else if (p)
+        cell_give((char *)p - BASE_HEADER);
+}
+static void *r(void *c, void *p, size_t n)
+{
+    void *q = m(c, n);
+    if (q && p) {
+        memcpy(q, p, base_size(p) < n ? base_size(p) : n);
+        f(c, p, 0);
+    }
+    return q;
+}
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {"on a library", 1, {NULL, m, z, r, f}};
+"""
+
+# Each block is a mapping, which realloc moves to where another may have been.
+MOVES = r"""
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include "sound/base.h"
+static size_t whole(size_t n) { return (n * 300 + BASE_HEADER + 4095) & -4096ul; }
+static void *m(void *c, size_t n)
+{
+    char *p = mmap(0, whole(n), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return base_finish(p == MAP_FAILED ? NULL : p, n);
+}
+static void *z(void *c, size_t n, size_t e) { return m(c, n * e); }
+static void *r(void *c, void *p, size_t n)
+{
+    char *q = mremap((char *)p - BASE_HEADER, whole(base_size(p)), whole(n), MREMAP_MAYMOVE);
+    return base_finish(q == MAP_FAILED ? NULL : q, n);
+}
+static void f(void *c, void *p, size_t n)
+{
+    if (p)
+        munmap((char *)p - BASE_HEADER, whole(base_size(p)));
+}
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {"moves", 1, {NULL, m, z, r, f}};
+"""
+
+# More races than the pipe for its output has room for reports.
+MANY_RACES = '#include "sound/base.h"\n' + "".join(
+    "static long c%d; __attribute__((noinline)) static void f%d(void) { c%d++; }\n" % (i, i, i)
+    for i in range(80)) + """
+static void *m(void *c, size_t n)
+{
+    %s
+    return base_malloc(c, n);
+}
+SOUND(many, .malloc = m);
+""" % " ".join("f%d();" % i for i in range(80))
+
+
+def build(source, output, *flags, sanitize=True):
+    """The object, or what the compiler said."""
+    command = [*suite.COMPILER, *FLAGS, "-shared", "-fPIC", "-o", output, source, *flags]
+    result = suite.run(command + (["-fsanitize=thread"] if sanitize else []))
+    return result if result.code else None
+
+
+def write(name, source):
+    with open(name, "w") as file:
+        file.write(source)
+    return name
+
+
+def tsan(handler, *more):
+    """How it ended, and what was said of the properties that are not PASS."""
+    result = suite.conform("--tsan", "--handler=" + handler, "--json=-", *more, timeout=300)
+    try:
+        properties = json.loads(result.stdout)["properties"]
+    except ValueError:
+        return result, {}
+    return result, {p["id"]: (p["verdict"], p["message"]) for p in properties
+                    if p["verdict"] != "PASS"}
+
+
+def works():
+    """None, or why ThreadSanitizer cannot be tried here."""
+    source = write("works.c", "int main(void) { return 0; }")
+    built = suite.run([*suite.COMPILER, "-fsanitize=thread", "-o", "works", source])
+    if built.code:
+        return "the compiler has no ThreadSanitizer"
+    ran = suite.run(["setarch", "-R", "./works"] if shutil.which("setarch") else ["./works"])
+    return "it does not start here: " + ran.stderr[:200].strip() if ran.code else None
+
+
+def mutants(tap):
+    build(os.path.join(HANDLERS, "faulty", "data_races.c"), "./faulty.so")
+    names = {name[6:] for name in elf.Object("./faulty.so").symbols if name.startswith("kills_")}
+    tap.point(names == set(PLACES), "each mutant is in the table", names ^ set(PLACES))
+    for name, places in PLACES.items():
+        result, others = tsan("./faulty.so:" + name, "--run=" + ID)
+        verdict, message = others.get(ID, ("", ""))
+        seen = re.findall(ACCESS, message)
+        held = result.code == NOT_CONFORMANT and verdict == "FAIL" and len(seen) == 2
+        tap.point(held and all(any(re.fullmatch(p, s) for s in seen) for p in places),
+                  name + " is named with both lines", "%s %s\n%s" % (verdict, message, result))
+    result, others = tsan("./faulty.so:counts_without_lock")
+    causes = {message.partition(":")[0] for _, message in others.values() if "caused" in message}
+    held = others[ID][0] == "FAIL" and causes == {"caused by " + ID}
+    tap.point(held, "one property tells a race that several meet", result)
+    result, others = tsan("./faulty.so:counts_without_lock", "--skip=" + ID)
+    tap.point("FAIL" in [verdict for verdict, _ in others.values()],
+              "another does where that one is left out", result)
+
+
+def sound(tap):
+    for each in SOUND + (["resources", "sizes"] if suite.LONG else []):
+        build(os.path.join(HANDLERS, "sound", each + ".c"), "./%s.so" % each)
+        names = [name for name in elf.Object("./%s.so" % each).symbols if not name.startswith("_")]
+        for name in names if suite.LONG or each not in MANY else names:
+            result, others = tsan("./%s.so:%s" % (each, name),
+                                  *([] if suite.LONG else ["--run=" + ID]))
+            bad = {i: said for i, said in others.items() if said[0] != "SKIP"}
+            tap.point(result.code == CONFORMANT and not bad, "sound: " + name, "%s" % bad or result)
+    for name in REFERENCE if suite.LONG else REFERENCE[:FEW]:
+        wrong = build(os.path.join(HANDLERS, name + ".c"), "./%s.so" % name)
+        result, others = tsan("./%s.so" % name)
+        bad = {i: said for i, said in others.items() if said[0] != "SKIP"}
+        tap.point(not wrong and result.code == CONFORMANT and not bad and len(others) < 3,
+                  "the reference handler " + name, "%s %s" % (bad, wrong or result))
+
+
+def blind_spot(tap):
+    build(write("library.c", LIBRARY), "./libcells.so", sanitize=False)
+    build(write("on_library.c", ON_LIBRARY), "./on_library.so", "-L.", "-lcells",
+          "-Wl,-rpath," + os.getcwd())
+    _, others = tsan("./on_library.so", "--run=" + ID)
+    tap.point(others.get(ID, ("PASS", ""))[0] != "FAIL",
+              "what a library does that is not compiled for it is not the handler's", others)
+
+
+def moves(tap):
+    build(write("moves.c", MOVES), "./moves.so")
+    result, others = tsan("./moves.so", "--run=" + ID)
+    tap.point(result.code == CONFORMANT and not others, "blocks that the kernel moves", result)
+
+
+def many(tap):
+    build(write("many.c", MANY_RACES), "./many.so")
+    result, others = tsan("./many.so:many", "--run=" + ID)
+    count = re.match(r"(?:.*; seen )?(\d+) data races, one of them: ", others.get(ID, ("", ""))[1])
+    tap.point(count and int(count.group(1)) > 20, "more races than there is room to print", result)
+
+
+def refusals(tap):
+    result = suite.conform("--tsan", "--handler=aligned")
+    held = result.code == USAGE and not result.stdout and re.fullmatch(
+        r"conform: --tsan: aligned is not compiled for ThreadSanitizer; .*-fsanitize=thread.*\n",
+        result.stderr)
+    tap.point(held, "a handler that was not compiled for it", result)
+    result = suite.conform("--tsan", "--handler=python:numpy:ndarray")
+    held = result.code == USAGE and result.stderr.count("\n") == 1
+    tap.point(held and "is in a Python module" in result.stderr, "a Python module", result)
+    with open("faulty.so", "rb") as file:
+        contents = file.read()
+    with open("elsewhere.so", "wb") as file:
+        file.write(contents.replace(b"libtsan.so.", b"libtsan.so_"))
+    result = suite.conform("--tsan", "--handler=./elsewhere.so:counts_without_lock")
+    held = result.code == HARNESS_BROKE and "LD_PRELOAD=$(gcc -print-file-name=" in result.stderr
+    result.stderr = result.stderr.replace("ERROR: ld.so", "")
+    tap.point(held and not result.stdout, "a runtime that is not there", result)
+    subprocess.run([*suite.COMPILER, *FLAGS, "-fPIC", "-fsanitize=thread", "-c", "-o", "bare.o",
+                    os.path.join(HANDLERS, "faulty", "data_races.c")], check=True)
+    subprocess.run([*suite.COMPILER, "-shared", "-o", "bare.so", "bare.o"], check=True)
+    result = suite.conform("--tsan", "--handler=./bare.so:counts_without_lock")
+    held = result.code == HARNESS_BROKE and "the runtime is not named in it" in result.stderr
+    tap.point(held and result.stderr.count("\n") == 1, "a runtime that is not named", result)
+    result = suite.conform("--handler=aligned", "--run=" + ID, "--json=-")
+    said = json.loads(result.stdout)["properties"][0]
+    tap.point(said["verdict"] == "SKIP" and "--tsan" in said["message"],
+              "without it, the property says what it takes", said)
+
+
+def main():
+    if suite.SANITIZED:
+        suite.skip_all("the program has another sanitizer")
+    with suite.scratch() as folder:
+        os.chdir(folder)
+        why = works()
+        if why:
+            os.chdir("..")
+            suite.skip_all(why)
+        tap = suite.Tap()
+        mutants(tap)
+        sound(tap)
+        blind_spot(tap)
+        moves(tap)
+        many(tap)
+        refusals(tap)
+        left = glob.glob(".*[0-9]")
+        tap.point(not left, "nothing is left in the folder", left)
+        os.chdir("..")
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -345,6 +345,7 @@ PROPERTY(calloc_product,
         expect_product(alone[i], 1);
         expect_product(1, alone[i]);
     }
+    check_huge_extent(&by_calloc);
 }
 
 /* What nobody can have, right after a small block was freed, which must not come back for it. */

@@ -5,6 +5,7 @@
  */
 #include "huge.h"
 
+#include "harness/footprint.h"
 #include "harness/harness.h"
 #include "harness/process.h"
 
@@ -42,7 +43,8 @@ static void in_little_memory(void (*body)(const struct maker *maker), const stru
 
 static void align_huge(const struct maker *maker)
 {
-    const size_t sizes[] = {600 * MIB + 1, GIB + 8 * KIB, 2 * GIB + 100, 4 * GIB + 64 * KIB};
+    const size_t sizes[] = {100 * MIB,     300 * MIB + 5, 600 * MIB + 1,
+                            GIB + 8 * KIB, 2 * GIB + 100, 4 * GIB + 64 * KIB};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         void *p = maker->ask(sizes[i]);
         if (p == NULL)
@@ -70,7 +72,7 @@ static void fill_ends(const struct block *b)
 
 static void expect_ends(const struct blocks *blocks, const char *when)
 {
-    step("looking at the ends of %zu blocks of up to 512 MiB %s", blocks->count, when);
+    step("looking at the ends of %zu huge blocks %s", blocks->count, when);
     for (size_t i = 0; i < blocks->count; i++) {
         const struct block *b = &blocks->at[i];
         size_t at = pattern_mismatch(b->p, END, b->number);
@@ -79,6 +81,34 @@ static void expect_ends(const struct blocks *blocks, const char *when)
         if (at != b->size)
             pattern_fail_at(__LINE__, b->p, at, b->size, b->number, when);
     }
+}
+
+/* Two at once, for what is behind the end of one may be memory of somebody's. */
+static void hold_huge(const struct maker *maker)
+{
+    const size_t sizes[] = {513 * MIB, 800 * MIB, GIB, GIB + 512 * MIB};
+    enum { EACH = 2 };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct block at[EACH];
+        struct blocks blocks = {.at = at, .room = EACH};
+        for (void *p; blocks.count < EACH && (p = maker->ask(sizes[i])) != NULL;)
+            blocks_add_unwritten(&blocks, p, sizes[i]);
+        blocks_expect_disjoint(&blocks);
+        for (size_t j = 0; j < blocks.count; j++)
+            expect(is_readable(at[j].p + sizes[i] - END, END),
+                   text("the last %d bytes of %s to be memory", END, maker->call(sizes[i])),
+                   "nothing can be read there");
+        for (size_t j = 0; j < blocks.count; j++)
+            fill_ends(&at[j]);
+        expect_ends(&blocks, "when all were written");
+        while (blocks.count > 0)
+            blocks_free(&blocks, 0);
+    }
+}
+
+void check_huge_extent(const struct maker *maker)
+{
+    in_little_memory(hold_huge, maker);
 }
 
 /* Takes one out, which is shrunk or freed. */

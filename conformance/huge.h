@@ -7,6 +7,9 @@
 
 #include "allocating.h"
 
+/* Fails where such a block of the maker's overlaps another, or has no memory at its end. */
+void check_huge_extent(const struct maker *maker);
+
 /* Fails where such a block of calloc's has what was written into one that was freed. */
 void check_huge_zero_when_reused(const struct maker *by_calloc);
 

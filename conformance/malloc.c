@@ -5,6 +5,7 @@
 #include "allocating.h"
 #include "edges.h"
 #include "harness/harness.h"
+#include "huge.h"
 #include "large.h"
 #include "page_edges.h"
 #include "slabs.h"
@@ -94,6 +95,7 @@ PROPERTY(malloc_extent,
     large_holds((2 << 20) + 1, PAGE);
     check_edges_extent(WHOLE);
     check_large_extent();
+    check_huge_extent(&by_malloc);
     check_page_edges_extent();
     check_kernel_writes();
 }
@@ -195,6 +197,20 @@ static void claimed_in_a_row(void)
     }
 }
 
+/* What realloc makes of a small one may come from elsewhere as well. */
+static void claimed_huge(void)
+{
+    static const size_t sizes[] = {(size_t)100 << 20, (size_t)300 << 20, (size_t)600 << 20};
+    if (is_instrumented() || subject_fills_blocks())
+        return;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *p = must_malloc(100), *q = subject_realloc(p, sizes[i]);
+        if (q != NULL)
+            as_claimed(q, text("realloc of 100 bytes to %zu", sizes[i]));
+        subject_free(q != NULL ? q : p, q != NULL ? sizes[i] : 100);
+    }
+}
+
 PROPERTY(malloc_claimed_alignment,
     .id     = "malloc.claimed-alignment",
     .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
@@ -213,6 +229,7 @@ PROPERTY(malloc_claimed_alignment,
         skip("it makes no such claim");
     claimed_everywhere(NULL);
     claimed_in_a_row();
+    claimed_huge();
     in_threads(1, claimed_everywhere, NULL, 0);
 }
 

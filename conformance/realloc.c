@@ -5,6 +5,7 @@
 #include "allocating.h"
 #include "edges.h"
 #include "harness/harness.h"
+#include "huge.h"
 #include "large.h"
 #include "page_edges.h"
 #include "resizing.h"
@@ -63,6 +64,22 @@ PROPERTY(realloc_null_allocates,
     }
     end_company(&company);
 }
+
+/* Of a small one. */
+static void *grow_to(size_t size)
+{
+    void *p = must_malloc(100), *q = subject_realloc(p, size);
+    if (q == NULL)
+        subject_free(p, 100);
+    return q;
+}
+
+static const char *growth_in_words(size_t size)
+{
+    return text("realloc of 100 bytes to %zu", size);
+}
+
+static const struct maker by_realloc = {.ask = grow_to, .call = growth_in_words};
 
 /* Every size from 1 to 4096, one more, twice as much, one less and half. */
 static void resize_one_by_one(void)
@@ -245,6 +262,7 @@ PROPERTY(realloc_grown_part_usable,
     check_edges_growth();
     check_page_edges_growth();
     check_large_growth_back();
+    check_huge_extent(&by_realloc);
 }
 
 PROPERTY(realloc_same_size,
@@ -341,6 +359,7 @@ PROPERTY(realloc_alignment,
     for (size_t i = 0; i < 64; i++)
         subject_free(blockers[i], 1);
     check_large_realloc_alignment();
+    check_huge_alignment(&by_realloc);
 }
 
 /* As resize_calloc, with a block of malloc's; and calloc's own part. */

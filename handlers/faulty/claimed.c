@@ -119,3 +119,12 @@ static void *beginning_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(claimed_alignment_not_from_null, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
        .realloc = beginning_realloc);
+
+/* What realloc moves beyond 96 MiB has pages of its own, and begins behind a header there. */
+static void *huge_realloc(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    return moved_block(p, size, size >= (size_t)96 << 20 ? 16 : 0);
+}
+MUTANT(claimed_alignment_not_of_huge_realloc, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
+       .realloc = huge_realloc);

@@ -3,6 +3,7 @@
  * Mutants that are wrong in blocks of a hundred mebibytes and more alone, or in many of them.
  */
 #include "mapped.h"
+#include "shifted.h"
 
 static const size_t MIB = 1 << 20;
 
@@ -126,6 +127,33 @@ static void *keyed_realloc(void *ctx, void *p, size_t size)
 MUTANT(huge_lengths_keyed_by_32_bits, "malloc.live-past-4gib", .malloc = keyed_malloc,
        .realloc = keyed_realloc, .free = keyed_free);
 
+/* ---- extent ---------------------------------------------------------------------------------- */
+
+/* The classes end at 512 MiB, and what has a mapping of its own begins at a gibibyte. */
+static void *clamped_malloc(void *ctx, size_t size)
+{
+    const size_t last = 512 * MIB;
+    if (size <= last || size > 2 * last)
+        return mapped_malloc(ctx, size);
+    void *map = mmap(NULL, last, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return mapped_finish(map, last, size);
+}
+static void *clamped_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size) || !is_for_mapping(size))
+        return mapped_calloc(ctx, nelem, elsize);
+    return clamped_malloc(ctx, size);
+}
+static void *clamped_realloc(void *ctx, void *p, size_t size)
+{
+    return is_for_mapping(size) ? move_by(clamped_malloc, mapped_free, p, size)
+                                : mapped_realloc(ctx, p, size);
+}
+MUTANT(huge_classes_end_at_512_mib, "malloc.extent calloc.product realloc.grown-part-usable",
+       MAPPED_FUNCTIONS, .malloc = clamped_malloc, .calloc = clamped_calloc,
+       .realloc = clamped_realloc);
+
 /* ---- zero ------------------------------------------------------------------------------------ */
 
 /* What is large enough is kept when it is freed, and calloc takes it for a new mapping. */
@@ -221,6 +249,21 @@ MUTANT(huge_blocks_begin_behind_a_word, "malloc.alignment calloc.alignment",
        .free = shifting_free);
 
 /* ---- realloc --------------------------------------------------------------------------------- */
+
+/* What realloc moves beyond 256 MiB begins 8 bytes further on, behind one word more. */
+static void *longer_realloc(void *ctx, void *p, size_t size)
+{
+    bool is_long = size >= 256 * MIB;
+    (void)ctx;
+    return shifted_realloc_to(p, size, is_long ? BASE_HEADER + 8 : BASE_HEADER);
+}
+static void *plain_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    return shifted_malloc(size, BASE_HEADER);
+}
+MUTANT(huge_growth_has_a_longer_header, "realloc.alignment", .malloc = plain_malloc,
+       .calloc = shifted_calloc, .realloc = longer_realloc, .free = shifted_free);
 
 /* 64 GiB may be live; what shrinks is not taken off. */
 static ptrdiff_t budget = (ptrdiff_t)64 << 30;

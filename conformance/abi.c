@@ -232,6 +232,19 @@ static void exercise(void *data)
     }
 }
 
+/* Not touched. */
+static void hold_huge(const PyDataMem_Handler *was)
+{
+    enum { COUNT = 4 };
+    const size_t size = (size_t)300 << 20;
+    void *blocks[COUNT];
+    size_t count = 0;
+    while (count < COUNT && (blocks[count] = subject_malloc(size)) != NULL)
+        expect_same_struct(was, text("with %zu blocks of %zu bytes live", ++count, size));
+    while (count > 0)
+        subject_free(blocks[--count], size);
+}
+
 static void exercise_many(const PyDataMem_Handler *was)
 {
     enum { LARGE = 60000, TIMES = 2500 };
@@ -241,6 +254,8 @@ static void exercise_many(const PyDataMem_Handler *was)
     expect_same_struct(was, "with 1500 blocks live");
     blocks_free_all(&blocks);
     expect_same_struct(was, "after 1500 blocks were freed");
+    if (!is_instrumented() && !subject_fills_blocks())
+        hold_huge(was);
     size_t times = subject_malloc_and_free(LARGE, is_instrumented() ? 10 : TIMES);
     expect_same_struct(was, text("after %zu MiB were handed out", times * LARGE >> 20));
 }

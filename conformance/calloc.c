@@ -257,6 +257,27 @@ static void reuse_without_threads(void)
         reuse_without_room(sizes[i]);
 }
 
+/* Several blocks of sizes that nobody asked for before, and freed none of. */
+enum { FOREIGN = 9 };
+static const size_t foreign_sizes[FOREIGN] = {1, 40, 200, 500, 1000, 3000, 9000, 40000, 100000};
+
+static void free_foreign(void *data)
+{
+    void **blocks = data;
+    for (size_t i = 0; i < FOREIGN; i++)
+        subject_free(blocks[i], foreign_sizes[i]);
+}
+
+static void reuse_of_another_thread(void)
+{
+    void *blocks[FOREIGN];
+    for (size_t i = 0; i < FOREIGN; i++)
+        blocks[i] = memset(calloc_or_else(foreign_sizes[i]), 0xff, foreign_sizes[i]);
+    in_threads(1, free_foreign, blocks, sizeof blocks);
+    for (size_t i = FOREIGN; i-- > 0;)
+        expect_clean(foreign_sizes[i], 0, "after such a block was freed on another thread");
+}
+
 PROPERTY(calloc_zeroed_when_reused,
     .id     = "calloc.zeroed-when-reused",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -276,6 +297,7 @@ PROPERTY(calloc_zeroed_when_reused,
     static const size_t large[] = {70000, 131072, 300000, 1 << 20};
     size_t round = 0;
     reuse_without_threads(); /* before there is one, whose stack libc would keep */
+    reuse_of_another_thread();
     for_each_size (size, 16384) {
         if (size > 300 && size % (is_instrumented() ? 127 : 17) != 0)
             continue;

@@ -155,10 +155,12 @@ PROPERTY(env_descriptors,
 
 static void keep_signals(void *data)
 {
+    enum { LARGE = 5 << 20 };
     struct signals before;
     (void)data;
     note_signals(&before);
     use_in_every_way();
+    resize_and_free(subject_malloc(LARGE), LARGE, 2 * LARGE, LARGE);
     expect_same_signals(&before, "after calls of all four");
 }
 

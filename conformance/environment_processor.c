@@ -67,12 +67,16 @@ PROPERTY(env_float_state,
                  {FE_UPWARD, "rounding upward"},
                  {FE_DOWNWARD, "rounding downward"},
                  {FE_TOWARDZERO, "rounding toward zero"}};
+    enum { LARGE = 2 << 20 };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         if (fesetround(modes[i].mode) != 0)
             continue;
         keep_float_state(modes[i].when);
     }
     fesetround(FE_TONEAREST);
+    struct arithmetic before = note_arithmetic();
+    resize_and_free(subject_malloc(LARGE), LARGE, 2 * LARGE, 1);
+    expect_same_arithmetic(&before, "after a large block was resized");
     keep_float_flags(false, "after calls of all four");
     keep_float_flags(true, "after calls of all four");
 #ifdef __SSE__

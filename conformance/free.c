@@ -4,6 +4,7 @@
  */
 #include "harness/growth.h"
 #include "harness/harness.h"
+#include "huge.h"
 
 GROUP(free, 5, "What free takes: NULL, wrong sizes, any order.");
 
@@ -309,6 +310,7 @@ PROPERTY(free_best_guess_size,
     struct guesses all = {known, KNOWN};
     expect_no_growth(300, use_and_free, use_and_free_rightly, &all,
                      "blocks are freed with the wrong sizes that NumPy is known to pass");
+    check_huge_best_guess();
 }
 
 PROPERTY(free_any_size,

@@ -88,6 +88,7 @@ static void hold_huge(const struct maker *maker)
 {
     const size_t sizes[] = {513 * MIB, 800 * MIB, GIB, GIB + 512 * MIB};
     enum { EACH = 2 };
+    forgo_huge_pages();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct block at[EACH];
         struct blocks blocks = {.at = at, .room = EACH};
@@ -95,11 +96,11 @@ static void hold_huge(const struct maker *maker)
             blocks_add_unwritten(&blocks, p, sizes[i]);
         blocks_expect_disjoint(&blocks);
         for (size_t j = 0; j < blocks.count; j++)
-            expect(is_readable(at[j].p + sizes[i] - END, END),
+            expect(is_readable(blocks.at[j].p + sizes[i] - END, END),
                    text("the last %d bytes of %s to be memory", END, maker->call(sizes[i])),
                    "nothing can be read there");
         for (size_t j = 0; j < blocks.count; j++)
-            fill_ends(&at[j]);
+            fill_ends(&blocks.at[j]);
         expect_ends(&blocks, "when all were written");
         while (blocks.count > 0)
             blocks_free(&blocks, 0);
@@ -247,6 +248,43 @@ void check_huge_realloc(void)
     if (why_not() == NULL)
         in_little_memory(resize_beyond_32_bits, NULL);
 }
+
+/* ---- free ------------------------------------------------------------------------------------ */
+
+enum { TEXTS = 80 };
+
+/* Makes and frees so many, 80 GiB in all.  How many were not refused. */
+static size_t free_texts(size_t given)
+{
+    size_t made = 0;
+    for (void *p; made < TEXTS && (p = subject_malloc(GIB)) != NULL; made++)
+        subject_free(p, given);
+    return made;
+}
+
+void check_huge_best_guess(void)
+{
+    enum { FIRST_BUFFER = 32768, KEPT = 8 };
+    size_t given[] = {GIB, FIRST_BUFFER}, before, grown[2] = {0};
+    if (why_not() != NULL)
+        return;
+    for (size_t i = 0; i < 2; i++) {
+        before = mapped_bytes();
+        size_t made = free_texts(given[i]);
+        grown[i] = mapped_bytes() - MIN(before, mapped_bytes());
+        if (made < TEXTS && i == 0)
+            return;
+        if (made < TEXTS)
+            fail(text("malloc(%zu) to return a block: next to nothing is live", GIB),
+                 "NULL, when %zu such blocks had been freed as %d bytes", made, FIRST_BUFFER);
+    }
+    expect(
+        grown[1] <= grown[0] + KEPT * GIB,
+        text("%d blocks of %zu bytes that were freed as %d to be gone", TEXTS, GIB, FIRST_BUFFER),
+        "%zu MiB more are mapped", grown[1] / MIB);
+}
+
+/* ---- realloc that shrinks -------------------------------------------------------------------- */
 
 enum { CYCLES = 80 };
 

@@ -92,6 +92,8 @@ PROPERTY(malloc_extent,
         else
             large_holds(size, ++count % 8 == 0 ? PAGE : 16 * PAGE);
     }
+    for (size_t size = 5000; size < WHOLE; size += size / 16) /* no class is far from one */
+        two_hold(size);
     large_holds((2 << 20) + 1, PAGE);
     check_edges_extent(WHOLE);
     check_large_extent();

@@ -2,6 +2,8 @@
  *
  * numpy: real arrays on the handler.
  */
+#include <stdio.h>
+
 #include "harness/harness.h"
 #include "harness/install.h"
 #include "python/api.h"
@@ -134,6 +136,30 @@ static void expect_untouched(struct recorder *recorder)
     free(live);
 }
 
+/* A block of which a library of the program reads what it was lent, as libc does with a buffer of
+ * setvbuf's: after the functions of atexit() and the destructors. */
+static struct block lent;
+
+static ssize_t look_at_lent(void *unused, const char *buffer, size_t size)
+{
+    (void)unused, (void)buffer;
+    step("exit() looks at a block of %zu bytes that is live", lent.size);
+    expect_samples(lent.p, lent.size, lent.number, "when exit() writes out what is buffered");
+    return (ssize_t)size;
+}
+
+static void lend_large(void)
+{
+    size_t size = MIN((size_t)40 << 20, largest_to_try());
+    FILE *file = fopencookie(NULL, "w", (cookie_io_functions_t){.write = look_at_lent});
+    void *p = file != NULL ? subject_malloc(size) : NULL;
+    if (p == NULL)
+        return;
+    lent = (struct block){p, size, 1};
+    sample_fill(p, size, lent.number);
+    fputc('x', file); /* and it is never closed */
+}
+
 static void run_program(void *unused)
 {
     (void)unused;
@@ -155,6 +181,7 @@ static void run_program(void *unused)
     if (counts.live_blocks == live)
         skip("NumPy frees nothing while this interpreter ends");
     expect_untouched(recorder);
+    lend_large();
     step("the program ends with %zu arrays alive", counts.live_blocks);
 }
 

@@ -40,11 +40,12 @@ void use_ordinarily(void)
  * realloc.failure-keeps-block to say, and it is left alone here. */
 void ask_too_much(void)
 {
+    enum { LARGE = 5 << 20 };
+    void *p = subject_malloc(100), *large = subject_malloc(LARGE);
     absurd_begin();
     static const size_t sizes[] = {SIZE_MAX,        SIZE_MAX - 15,    SIZE_MAX - 4096,
                                    PTRDIFF_MAX,     PTRDIFF_MAX - 63, (size_t)PTRDIFF_MAX + 1,
                                    (size_t)1 << 60, (size_t)1 << 50};
-    void *p = subject_malloc(100);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i];
         subject_malloc(size);
@@ -52,9 +53,12 @@ void ask_too_much(void)
         subject_calloc(size / 4, 8);
         if (p != NULL && subject_realloc(p, size) != NULL)
             p = NULL;
+        if (large != NULL && subject_realloc(large, size) != NULL)
+            large = NULL;
         subject_free(NULL, size);
     }
     subject_calloc((size_t)1 << 33, (size_t)1 << 33);
+    give_back(large, LARGE);
     give_back(p, 100);
     absurd_end();
 }

@@ -22,7 +22,7 @@ void ask_too_much(void);
 /* Large blocks, which are not touched: a handler that fills them is asked for small ones. */
 void use_large_blocks(void);
 
-/* The first two. */
+/* What is ordinary, and too much. */
 void use_in_every_way(void);
 
 #endif

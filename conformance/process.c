@@ -66,13 +66,13 @@ static void bequeath(void *data)
 static void never_freed(int number)
 {
     (void)number;
-    fail("free of large blocks to return in a forked child", "no end after %.3g s", hang_limit());
+    fail("free to return in a forked child", "no end after %.3g s", hang_limit());
 }
 
-/* Large blocks come and go, untouched, more of them than fit into a queue that nobody empties. */
-static void free_large_blocks(void *unused)
+/* Blocks come and go, untouched, more of them than fit into a queue that nobody empties. */
+static void free_many_blocks(void *unused)
 {
-    enum { FREES = 140 };
+    enum { FREES = 140, SMALL = 40, MANY = 20000 };
     static const size_t sizes[] = {300000, (4 << 20) + 8, 40 << 20};
     (void)unused;
     signal(SIGALRM, never_freed);
@@ -83,6 +83,9 @@ static void free_large_blocks(void *unused)
         if (p != NULL)
             subject_free(p, size);
     }
+    subject_malloc_and_free(SMALL, MANY);
+    for (size_t size = 3 * SMALL; size < sizes[0]; size *= 3)
+        subject_malloc_and_free(size, MANY / 20);
     alarm_in(0);
 }
 
@@ -153,8 +156,8 @@ PROPERTY(process_fork_child,
     bool fills = is_instrumented() || subject_fills_blocks();
     control_end();
     if (!fills) {
-        step("a forked child makes and frees large blocks");
-        in_child(free_large_blocks, NULL);
+        step("a forked child makes and frees many blocks");
+        in_child(free_many_blocks, NULL);
     }
     for (size_t i = 0; i < 3; i++) {
         step("a forked child uses the blocks that it inherited");

@@ -2,6 +2,8 @@
  *
  * realloc where memory ends: what it refuses, and blocks of gigabytes, which it may.
  */
+#include <sys/mman.h>
+
 #include "harness/harness.h"
 #include "huge.h"
 #include "resizing.h"
@@ -105,6 +107,54 @@ static void refuse_for_want_of_memory(size_t size)
     use_on(p, size);
 }
 
+/* A page that cannot be read, among the first behind a block, or NULL where others are. */
+static void *build_wall(const unsigned char *p, size_t size)
+{
+    enum { PAGE = 4096, TRIES = 4 };
+    uintptr_t end = ((uintptr_t)p + size + PAGE - 1) / PAGE * PAGE;
+    for (uintptr_t at = end; at < end + TRIES * PAGE; at += PAGE) {
+        void *wall = mmap((void *)at, PAGE, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        if (wall == (void *)at)
+            return wall;
+        if (wall != MAP_FAILED)
+            munmap(wall, PAGE); /* of a kernel that knows no such flag */
+    }
+    return NULL;
+}
+
+/* A large block is in pages of its own, and past their end is a wall: there it cannot grow in
+ * place, and whoever copies more than it has comes to it. */
+static void large_after_refusal(void)
+{
+    enum { MIB = 1 << 20, SIZE = 5 * MIB, MORE = 9 * MIB, ROOM = 64 * MIB, PAGE = 4096 };
+    void *room = subject_malloc(is_instrumented() ? MIB : ROOM);
+    unsigned char *p = subject_malloc(SIZE), *q = NULL;
+    if (room != NULL)
+        subject_free(room, is_instrumented() ? MIB : ROOM);
+    if (p == NULL)
+        return;
+    sample_fill(p, SIZE, ONE);
+    void *wall = build_wall(p, SIZE);
+    absurd_begin();
+    q = subject_realloc(p, (size_t)1 << 50);
+    absurd_end();
+    if (q == NULL && !is_instrumented()) {
+        limit_mapped_bytes(MIB);
+        q = subject_realloc(p, (size_t)1 << 34);
+        lift_limit();
+    }
+    if (q == NULL) {
+        expect_samples(p, SIZE, ONE, "after realloc of %d bytes was refused", SIZE);
+        q = subject_realloc(p, MORE);
+        expect_samples(q != NULL ? q : p, SIZE, ONE,
+                       "after a refused realloc, and realloc from %d to %d", SIZE, MORE);
+        subject_free(q != NULL ? q : p, q != NULL ? MORE : SIZE);
+    }
+    if (wall != NULL)
+        munmap(wall, PAGE);
+}
+
 PROPERTY(realloc_failure_keeps_block,
     .id     = "realloc.failure-keeps-block",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -132,6 +182,7 @@ PROPERTY(realloc_failure_keeps_block,
     }
     for (size_t i = 0; !is_instrumented() && i < sizeof sizes / sizeof *sizes; i++)
         refuse_for_want_of_memory(sizes[i]);
+    large_after_refusal();
 }
 
 /* What array_from_text does with a text whose third buffer is refused: the block is resized to the

@@ -97,6 +97,37 @@ static void uncounted_free(void *ctx, void *p, size_t size)
 MUTANT(struct_counts_its_tables, "abi.struct-constant", .malloc = counted_malloc,
        .free = uncounted_free);
 
+/* The version says that half a gibibyte was live. */
+NEP49_EXPORT extern PyDataMem_Handler struct_tells_of_much;
+static _Atomic size_t live_bytes;
+static void *weighed_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    if (p != NULL && (live_bytes += size) > (size_t)512 << 20)
+        struct_tells_of_much.version = 2;
+    return p;
+}
+static void *weighed_realloc(void *ctx, void *p, size_t size)
+{
+    size_t old = p != NULL ? base_size(p) : 0;
+    void *moved = base_realloc(ctx, p, size);
+    live_bytes += moved != NULL ? size - old : 0;
+    return moved;
+}
+static void *weighed_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = base_calloc(ctx, nelem, elsize);
+    live_bytes += p != NULL ? base_size(p) : 0;
+    return p;
+}
+static void weighed_free(void *ctx, void *p, size_t size)
+{
+    live_bytes -= p != NULL ? base_size(p) : 0;
+    base_free(ctx, p, size);
+}
+MUTANT(struct_tells_of_much, "abi.struct-constant", .malloc = weighed_malloc,
+       .calloc = weighed_calloc, .realloc = weighed_realloc, .free = weighed_free);
+
 /* ctx is the last block that calloc made, for as long as there is one. */
 NEP49_EXPORT extern PyDataMem_Handler struct_remembers_a_block;
 static void *remembered_calloc(void *ctx, size_t nelem, size_t elsize)

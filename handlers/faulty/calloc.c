@@ -257,6 +257,44 @@ static void *large_calloc(void *ctx, size_t nelem, size_t elsize)
 MUTANT(calloc_thinks_large_blocks_are_fresh, "calloc.zeroed-when-reused", .calloc = large_calloc,
        .free = large_free);
 
+/* One block that was freed waits for calloc, with a note that it is dirty, which a thread other
+ * than the first one does not make. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_t owner;
+    char *block;
+    bool has_owner, is_dirty;
+} noted = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *noted_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (!product(nelem, elsize, &size))
+        return NULL;
+    pthread_mutex_lock(&noted.lock);
+    char *p = noted.block != NULL && base_size(noted.block) == size ? noted.block : NULL;
+    noted.block = p != NULL ? NULL : noted.block;
+    bool is_dirty = noted.is_dirty;
+    pthread_mutex_unlock(&noted.lock);
+    if (p == NULL)
+        return base_calloc(ctx, nelem, elsize);
+    return is_dirty ? memset(p, 0, size) : p;
+}
+static void noted_free(void *ctx, void *p, size_t size)
+{
+    pthread_mutex_lock(&noted.lock);
+    void *before = noted.block;
+    noted.owner = noted.has_owner ? noted.owner : pthread_self();
+    noted.has_owner = true;
+    if (p != NULL) {
+        noted.block = p;
+        noted.is_dirty = pthread_equal(pthread_self(), noted.owner) != 0;
+    }
+    pthread_mutex_unlock(&noted.lock);
+    base_free(ctx, p != NULL ? before : NULL, size);
+}
+MUTANT(calloc_trusts_what_another_thread_freed, "calloc.zeroed-when-reused", .calloc = noted_calloc,
+       .free = noted_free);
+
 /* ---- calloc.product -------------------------------------------------------------------------- */
 
 static void *one_argument_calloc(void *ctx, size_t nelem, size_t elsize)

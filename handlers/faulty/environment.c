@@ -189,6 +189,15 @@ static void *copying_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(leaves_mmx_in_use, "env.float-state", .realloc = copying_realloc);
 
+/* The same, where there is much to copy. */
+static void *streaming_realloc(void *ctx, void *p, size_t size)
+{
+    enum { MUCH = 1 << 20 };
+    bool is_much = p != NULL && base_size(p) >= MUCH && size >= MUCH;
+    return is_much ? copying_realloc(ctx, p, size) : base_realloc(ctx, p, size);
+}
+MUTANT(leaves_mmx_in_use_after_much, "env.float-state", .realloc = streaming_realloc);
+
 /* ---- which way memory is copied ------------------------------------------------------------ */
 
 /* Copies large blocks from the end, by an instruction, and leaves it at that. */
@@ -229,6 +238,14 @@ static void *masking_realloc(void *ctx, void *p, size_t size)
     return moved;
 }
 MUTANT(keeps_signals_out_when_refused, "env.signals", .realloc = masking_realloc);
+
+/* On the way out where a large block is refused more. */
+static void *large_masking_realloc(void *ctx, void *p, size_t size)
+{
+    bool is_large = p != NULL && base_size(p) >= 4 << 20;
+    return is_large ? masking_realloc(ctx, p, size) : base_realloc(ctx, p, size);
+}
+MUTANT(keeps_signals_out_when_large_is_refused, "env.signals", .realloc = large_masking_realloc);
 
 static void *flagging_calloc(void *ctx, size_t nelem, size_t elsize)
 {

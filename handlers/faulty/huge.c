@@ -306,6 +306,36 @@ static void charging_free(void *ctx, void *p, size_t size)
 MUTANT(huge_shrink_keeps_its_charge, "realloc.shrunk-part-available", .malloc = charging_malloc,
        .calloc = charging_calloc, .realloc = charging_realloc, .free = charging_free);
 
+/* free takes off what it is told. */
+static void guessing_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL)
+        __atomic_add_fetch(&budget, (ptrdiff_t)(size < base_size(p) ? size : base_size(p)),
+                           __ATOMIC_RELAXED);
+    base_free(ctx, p, size);
+}
+static void *discharging_realloc(void *ctx, void *p, size_t size)
+{
+    size_t old = p != NULL ? base_size(p) : 0;
+    void *moved = charging_realloc(ctx, p, size);
+    if (moved != NULL && size < old)
+        __atomic_add_fetch(&budget, (ptrdiff_t)(old - size), __ATOMIC_RELAXED);
+    return moved;
+}
+MUTANT(huge_free_takes_the_given_size_off, "free.best-guess-size", .malloc = charging_malloc,
+       .calloc = charging_calloc, .realloc = discharging_realloc, .free = guessing_free);
+
+/* What is large is unmapped as far as the size given says. */
+static void part_unmapping_free(void *ctx, void *p, size_t size)
+{
+    if (is_mapped(p) && base_size(p) >= 32 * MIB && size >= MAPPED_PAGE && size < base_size(p))
+        munmap((char *)p - BASE_HEADER, pages_for(size));
+    else
+        mapped_free(ctx, p, size);
+}
+MUTANT(huge_free_unmaps_the_given_size, "free.best-guess-size", MAPPED_FUNCTIONS,
+       .free = part_unmapping_free);
+
 /* As much is copied as 32 bits say. */
 static void *unsigned_realloc(void *ctx, void *p, size_t size)
 {

@@ -337,6 +337,26 @@ static void *stack_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(large_realloc_copies_by_the_stack, "realloc.keeps-contents", .realloc = stack_realloc);
 
+/* The new size is written before it is known that there is room, and stays when there is none. */
+static void *hasty_realloc(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || base_size(p) < 4 << 20 || !is_for_mapping(size))
+        return mapped_realloc(ctx, p, size);
+    size_t keep = least(base_size(p), size);
+    char *map = (char *)p - BASE_HEADER;
+    base_finish(map, size);
+    if (mremap(map, mapped_length(p), pages_for(size), 0) != MAP_FAILED)
+        return mapped_finish(map, pages_for(size), size);
+    void *moved = map_new(size);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, p, keep);
+    mapped_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(large_refusal_leaves_the_new_size, "realloc.failure-keeps-block", MAPPED_FUNCTIONS,
+       .realloc = hasty_realloc);
+
 /* The size in the header is a float, which has 24 bits. */
 static void *float_finish(char *p, size_t size)
 {

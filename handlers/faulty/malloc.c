@@ -36,6 +36,16 @@ static void *searching_malloc(void *ctx, size_t size)
 }
 MUTANT(malloc_searches_for_ever, "malloc.extent", .malloc = searching_malloc);
 
+/* The table of classes has 53744 where it should have 57344. */
+static void *mistyped_malloc(void *ctx, size_t size)
+{
+    enum { BEFORE = 49152, MISTYPED = 53744, MEANT = 57344 };
+    if (size + BASE_HEADER <= BEFORE || size > MEANT - BASE_HEADER)
+        return base_malloc(ctx, size);
+    return base_finish(malloc(MISTYPED), size);
+}
+MUTANT(malloc_has_a_mistyped_class, "malloc.extent", .malloc = mistyped_malloc);
+
 /* Large blocks are mappings of their own; the second word of the header has the length. */
 static void *map_finish(char *map, size_t length, size_t size)
 {

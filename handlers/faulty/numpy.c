@@ -5,6 +5,7 @@
 #include "meddle.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "shifted.h"
@@ -387,6 +388,51 @@ static void wipes_with_python_free(void *ctx, void *p, size_t size)
 }
 MUTANT(wipes_with_python, "numpy.finalises", .malloc = wipes_with_python_malloc,
        .free = wipes_with_python_free);
+
+/* In its destructor it gives back the pages of what is large and live. */
+static struct {
+    pthread_mutex_t lock;
+    char *at[16];
+} tidied = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void tidy(const void *before, void *after)
+{
+    pthread_mutex_lock(&tidied.lock);
+    for (int i = 0; i < 16; i++) {
+        if (tidied.at[i] == before) {
+            tidied.at[i] = after;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&tidied.lock);
+}
+static void *tidy_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    if (p != NULL && size >= 32 << 20)
+        tidy(NULL, p);
+    return p;
+}
+static void tidy_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL)
+        tidy(p, NULL);
+    base_free(ctx, p, size);
+}
+static void *tidy_realloc(void *ctx, void *p, size_t size)
+{
+    if (p != NULL)
+        tidy(p, NULL);
+    return base_realloc(ctx, p, size);
+}
+__attribute__((destructor)) static void tidy_up(void)
+{
+    for (int i = 0; i < 16; i++) {
+        if (tidied.at[i] != NULL)
+            munmap((void *)(((uintptr_t)tidied.at[i] + 4095) & ~4095ul), 32 << 20);
+    }
+}
+MUTANT(tidies_up_large_blocks, "numpy.finalises", .malloc = tidy_malloc, .realloc = tidy_realloc,
+       .free = tidy_free);
 
 /* ---- garbage ----------------------------------------------------------------------------- */
 

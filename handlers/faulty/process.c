@@ -119,11 +119,11 @@ MUTANT(child_of_child_loses_contents, "process.fork-child", .malloc = owned_mall
 
 /* A thread unmaps what is large, and free waits while it is behind: in a child it is so for ever.
  */
-enum { WAITING = 100 };
+enum { FEW_WAITING = 100, MANY_WAITING = 16384 };
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    void *at[WAITING];
+    void *at[MANY_WAITING];
     size_t count;
     bool has_thread;
 } reaper = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -145,12 +145,8 @@ static void *reap(void *unused)
     }
     return unused;
 }
-static void reaped_free(void *ctx, void *p, size_t size)
+static void leave_to_reaper(void *p, size_t most)
 {
-    if (p == NULL || base_size(p) < 2 << 20) {
-        base_free(ctx, p, size);
-        return;
-    }
     lock_reaper();
     pthread_t thread;
     if (!reaper.has_thread && pthread_create(&thread, NULL, reap, NULL) == 0) {
@@ -158,13 +154,29 @@ static void reaped_free(void *ctx, void *p, size_t size)
         pthread_detach(thread);
         reaper.has_thread = true;
     }
-    while (reaper.count == WAITING)
+    while (reaper.count == most)
         pthread_cond_wait(&reaper.changed, &reaper.lock);
     reaper.at[reaper.count++] = p;
     pthread_cond_broadcast(&reaper.changed);
     unlock_reaper();
 }
+static void reaped_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || base_size(p) < 2 << 20)
+        base_free(ctx, p, size);
+    else
+        leave_to_reaper(p, FEW_WAITING);
+}
 MUTANT(child_waits_for_a_thread, "process.fork-child", .free = reaped_free);
+
+/* All wait for it in a long queue. */
+static void queued_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx, (void)size;
+    if (p != NULL)
+        leave_to_reaper(p, MANY_WAITING);
+}
+MUTANT(child_waits_for_a_thread_at_last, "process.fork-child", .free = queued_free);
 
 /* At the end it waits for a thread of its own, which a forked child does not have. */
 static struct {

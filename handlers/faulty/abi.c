@@ -8,6 +8,7 @@
 #include <fenv.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -103,7 +104,7 @@ static _Atomic size_t live_bytes;
 static void *weighed_malloc(void *ctx, size_t size)
 {
     void *p = base_malloc(ctx, size);
-    if (p != NULL && (live_bytes += size) > (size_t)512 << 20)
+    if (p != NULL && atomic_fetch_add(&live_bytes, size) + size > (size_t)512 << 20)
         struct_tells_of_much.version = 2;
     return p;
 }

@@ -92,7 +92,7 @@ def test_first_commands():
 
 SCRIPT = "import numpy\nnumpy.sort(numpy.ones(9))\n"
 # Other tests' matter, or without an end.
-ELSEWHERE = ("LD_PRELOAD", "python:", "pytest", "until-fail")
+ELSEWHERE = ("LD_PRELOAD", "python:", "pytest", "tsan", "until-fail")
 
 
 def commands_of(page):

@@ -4,6 +4,7 @@
  * next compiler.  tests/data_races.py compiles this file with -fsanitize=thread as well.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base.h"
@@ -77,13 +78,14 @@ MUTANT(checks_twice_without_atomics, "threads.no-data-race", .malloc = twice_che
 
 /* ---- a list and a cell --------------------------------------------------------------------- */
 
-/* Two size classes, the lists of which are under the lock where they are taken from; the second is
- * not where it is given to. */
+/* Two size classes with a list under the lock for each; how many are in the second's is counted
+ * behind that, where one is given back. */
 enum { CLASSES = 2, CELL = 120 };
 struct cell {
     struct cell *next;
 };
 static struct cell *cells[CLASSES];
+static size_t listed[CLASSES];
 static size_t class_of(size_t size)
 {
     return (size + BASE_HEADER - 1) / CELL;
@@ -95,8 +97,10 @@ static void *class_malloc(void *ctx, size_t size)
         return base_malloc(ctx, size);
     pthread_mutex_lock(&lock);
     struct cell *cell = cells[class];
-    if (cell != NULL)
+    if (cell != NULL) {
         cells[class] = cell->next;
+        listed[class]--;
+    }
     pthread_mutex_unlock(&lock);
     return base_finish(cell != NULL ? cell : malloc((class + 1) * CELL), size);
 }
@@ -108,12 +112,14 @@ static void class_free(void *ctx, void *p, size_t size)
         return;
     }
     struct cell *cell = (struct cell *)((char *)p - BASE_HEADER);
-    if (class == 0)
-        pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     cell->next = cells[class];
     cells[class] = cell;
     if (class == 0)
-        pthread_mutex_unlock(&lock);
+        listed[class]++;
+    pthread_mutex_unlock(&lock);
+    if (class != 0)
+        listed[class]++;
 }
 static void *class_calloc(void *ctx, size_t nelem, size_t elsize)
 {
@@ -130,19 +136,19 @@ static void *class_realloc(void *ctx, void *p, size_t size)
     }
     return moved;
 }
-MUTANT(one_class_is_freed_without_lock, "threads.no-data-race", .malloc = class_malloc,
+MUTANT(one_class_is_counted_without_lock, "threads.no-data-race", .malloc = class_malloc,
        .calloc = class_calloc, .realloc = class_realloc, .free = class_free);
 
-/* A flag in the place of a lock: tested, and then set. */
+/* A flag in the place of a lock: tested, and then set.  What it stands for is atomic, so that
+ * nothing else comes of it. */
 static volatile bool taken;
-static void *kept;
+static void *_Atomic kept;
 static void *flagged_malloc(void *ctx, size_t size)
 {
     void *raw = NULL;
     if (size == CELL && !taken) {
         taken = true;
-        raw = kept;
-        kept = NULL;
+        raw = atomic_exchange(&kept, NULL);
         taken = false;
     }
     return raw != NULL ? base_finish(raw, size) : base_malloc(ctx, size);
@@ -151,8 +157,7 @@ static void flagged_free(void *ctx, void *p, size_t size)
 {
     if (p != NULL && base_size(p) == CELL && !taken) {
         taken = true;
-        void *raw = kept;
-        kept = (char *)p - BASE_HEADER;
+        void *raw = atomic_exchange(&kept, (char *)p - BASE_HEADER);
         taken = false;
         free(raw);
         return;

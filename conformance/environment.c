@@ -217,8 +217,8 @@ PROPERTY(env_settings,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "no call, the first one neither, changes locale, umask, limits, working directory, "
               "niceness, scheduling, processors, timers, user, group, session, memory policy, "
-              "what of its memory is locked, the flags of descriptors 0 to 2 or the environment; nor does loading those of them that "
-              "abi.loads-quietly does not name",
+              "what of its memory is locked, the flags of descriptors 0 to 2 or the environment; nor "
+              "does loading those of them that abi.loads-quietly does not name",
     .source = "good practice",
     .why    = "they are the program's, and those of the children that it starts: an umask makes "
               "files that others cannot read, LD_PRELOAD follows into every child, O_NONBLOCK on "

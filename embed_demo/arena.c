@@ -82,8 +82,7 @@ static void arena_free(void *ctx, void *ptr, size_t size)
     tracker_unlock();
 }
 
-/* A block stays where it is as long as its class fits.  Where there is no room for a longer one the
- * old block is left as it was. */
+/* A block stays where it is as long as its class fits; what cannot grow is left as it was. */
 static void *arena_realloc(void *ctx, void *ptr, size_t new_size)
 {
     if (ptr == NULL)

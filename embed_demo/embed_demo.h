@@ -72,8 +72,7 @@ int exchange_lend(const char *name, PyObject *function, bool by_dlpack);
  * that.  0, or -1 with an exception set. */
 int exchange_borrow(const char *name, PyObject *function, bool by_dlpack);
 
-/* ---- report.c: what is printed ----------------------------------------------------------------
- */
+/* ---- report.c: what is printed --------------------------------------------------------------- */
 
 /* Prints a claim, and whether it held.  `part` is the word that it goes by. */
 void report_claim(bool held, const char *part, const char *format, ...)

@@ -41,8 +41,7 @@ typedef struct DLManagedTensor {
 
 enum { NUMBERS = 1000 };
 
-/* Numbers of C's, which stay until the last of those who hold them has let go: C, and each object
- * of Python's over them. */
+/* Numbers of C's, which stay until C and each object of Python's over them has let go. */
 struct loan {
     atomic_int holders;
     DLManagedTensor tensor; /* the numbers, as DLPack describes them */

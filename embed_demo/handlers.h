@@ -12,8 +12,7 @@
 
 #include "nep49.h"
 
-/* ---- tracker.c: every pointer is left to the handler behind -----------------------------------
- */
+/* ---- tracker.c: every pointer is left to the handler behind ---------------------------------- */
 
 enum { CALLS_MALLOC, CALLS_CALLOC, CALLS_REALLOC, CALLS_FREE, CALLS };
 
@@ -55,12 +54,10 @@ struct tracker *tracker_first(void);
 /* The figures of one moment. */
 struct figures tracker_read(struct tracker *tracker);
 
-/* Whose the live block at `address` is, and in *size what was asked for; NULL where there is none.
- */
+/* Whose the live block at `address` is, or NULL; and in *size what was asked for. */
 struct tracker *tracker_of(const void *address, size_t *size);
 
-/* ---- arena.c: whatever it gave out lies between arena.base and arena.end ----------------------
- */
+/* ---- arena.c: whatever it gave out lies between arena.base and arena.end --------------------- */
 
 /* What blocks are aligned to: a cache line, and every vector unit there is. */
 enum { ARENA_ALIGNMENT = 64, ARENA_CLASSES = 48 };

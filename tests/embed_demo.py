@@ -325,7 +325,8 @@ def prepare():
                 "-I", numpy.get_include(), "-I", sysconfig.get_paths()["include"])
     for venv in ("bare", "venv"):
         subprocess.run([suite.PYTHON, "-m", "venv", "--without-pip", venv], check=True)
-    site = os.path.relpath(sysconfig.get_path("purelib", vars={"base": "venv"})) + "/"
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = os.path.relpath(suite.run(["venv/bin/python", "-c", ask]).stdout.strip()) + "/"
     with open(site + "numpy.pth", "w") as file:
         file.write(os.path.dirname(os.path.dirname(numpy.__file__)))
     with open(site + "only_here.py", "w") as file:

@@ -4,6 +4,7 @@
 The one that it makes has the Python and the NumPy of the tests, which pip may have to fetch.
 """
 
+import importlib.util
 import os
 
 import suite
@@ -27,7 +28,7 @@ def cannot(tap):
     for specification, words in (
             ("3.99+1.26", "there is no such Python here; found are: " + own),
             (own.rstrip("t") + "t" * (not own.endswith("t")) + "+newest", "no such Python here"),
-            (own + "+1.2", "numpy==1.2.*"),
+            (own + "+1.2", "numpy==1.2.*" if importlib.util.find_spec("ensurepip") else "no uv"),
             ("3.11", "it is no PYTHON+NUMPY"),
             ("pypy3.10+1.26", "it is no PYTHON+NUMPY")):
         result = environments("--interpreter", suite.PYTHON, specification, PIP_NO_INDEX="1")

@@ -69,6 +69,13 @@ void interpose_refuse_advice(bool refuse)
     pthread_mutex_unlock(&live.lock);
 }
 
+static atomic_bool refuses_protection;
+
+void interpose_refuse_protection(bool refuse)
+{
+    atomic_store(&refuses_protection, refuse);
+}
+
 static void *kernel_map(void *address, size_t length, int protection, int flags, int fd,
                         off_t offset)
 {
@@ -419,13 +426,6 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     if (kept)
         pthread_mutex_unlock(&live.lock);
     return moved;
-}
-
-static atomic_bool refuses_protection;
-
-void interpose_refuse_protection(bool refuse)
-{
-    atomic_store(&refuses_protection, refuse);
 }
 
 /* What was set aside is now to be written to. */

@@ -187,6 +187,17 @@ def mutants(tap):
               "another does where that one is left out", result)
 
 
+def preloaded(tap):
+    """The runtime may have come by the user's own LD_PRELOAD: what it reports counts."""
+    runtime = suite.run([*suite.COMPILER, "-print-file-name=libtsan.so"]).stdout.strip()
+    if not os.path.isabs(runtime) or suite.run(["true"], env={"LD_PRELOAD": runtime}).code:
+        return tap.skip("preloaded, and no --tsan", "no libtsan.so that starts a program here")
+    result = suite.conform("--handler=./faulty.so:counts_without_lock", "--run=threads.concurrent",
+                           env={"LD_PRELOAD": runtime})
+    tap.point(result.code == NOT_CONFORMANT and "data race" in result.stdout,
+              "preloaded, and no --tsan", result)
+
+
 def sound(tap):
     for each in SOUND + (MORE if suite.LONG else []):
         build(os.path.join(HANDLERS, "sound", each + ".c"), "./%s.so" % each)
@@ -266,6 +277,7 @@ def main():
             suite.skip_all(why)
         tap = suite.Tap()
         mutants(tap)
+        preloaded(tap)
         sound(tap)
         blind_spot(tap)
         if suite.LONG:

@@ -346,7 +346,7 @@ static void set_up(struct coordinator *c, char **argv)
     c->plan.max_time_is_given = c->options->max_time != 0;
     c->plan.seed = c->options->seed;
     c->plan.places = c->places;
-    c->plan.data_races = c->options->tsan;
+    c->plan.data_races = tsan_is_running(); /* also where the user preloaded it */
     c->plan.board = board_create(c->plan.count);
     if (c->plan.board == NULL)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share with the workers: %s", strerror(errno));

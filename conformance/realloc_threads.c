@@ -102,10 +102,13 @@ static void work_with_numpy(void *data)
 }
 
 /* One thread grows a block to a large one, without the GIL, while the other holds it, and asks for
- * a block as soon as that is done, or well under way. */
+ * a block as soon as that is done, or well under way.  realloc alone is called without the GIL: a
+ * handler may take it, and then waits until the other lets go. */
 struct party {
     bool has_gil;
     struct meeting {
+        void *p;
+        size_t size;
         atomic_bool held, begun, done;
     } * meeting;
 };
@@ -147,12 +150,15 @@ static void meet(void *data)
         ask_with_gil(meeting);
         return;
     }
-    void *p = subject_malloc(100);
     while (!atomic_load(&meeting->held))
         sched_yield();
     atomic_store(&meeting->begun, true);
-    resize_and_free(p, 100, LARGE, LARGE);
+    void *larger = subject_realloc(meeting->p, LARGE);
     atomic_store(&meeting->done, true);
+    if (larger != NULL) {
+        meeting->p = larger;
+        meeting->size = LARGE;
+    }
 }
 
 PROPERTY(realloc_without_gil,
@@ -180,13 +186,14 @@ PROPERTY(realloc_without_gil,
     parsing = PARSERS;
     pthread_barrier_init(&all_ready, NULL, WORKERS);
     gil_watch();
+    struct meeting meeting = {.p = must_malloc(100), .size = 100};
     python_release();
     in_threads(WORKERS, work_with_numpy, workers, sizeof workers[0]);
-    struct meeting meeting = {0};
     struct party parties[] = {{true, &meeting}, {false, &meeting}};
     step("growing a large block without the GIL, while another thread has it and asks for one");
     in_threads(2, meet, parties, sizeof parties[0]);
     python_acquire();
+    subject_free(meeting.p, meeting.size);
 }
 
 /* What a thread is to do with the blocks: resize each to a size that depends on the turn. */

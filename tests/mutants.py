@@ -143,7 +143,8 @@ def print_matrix(killers, beside):
     """For each property the mutants that it kills; in brackets those that do not name it."""
     for each in sorted(killers):
         words = sorted(killers[each]) + ["(%s)" % name for name in sorted(beside.get(each, []))]
-        print("# %-34s %s" % (each, " ".join(words)))
+        if words:
+            print("# %-34s %s" % (each, " ".join(words)))
 
 
 def matrix_page(killers, known, count):

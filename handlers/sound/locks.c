@@ -113,18 +113,53 @@ static void blocks_signals_unlock(void)
 }
 LOCKED(blocks_signals);
 
+/* ---- with the GIL ------------------------------------------------------------------------ */
+
+/* Whoever has none takes it, as callbacks of ctypes do.  The lock comes after it, is held where
+ * nobody waits for the GIL, and does where there is no Python, and in a child of fork(), where the
+ * thread that has the GIL may be gone. */
+int Py_IsInitialized(void) __attribute__((weak));
+int PyGILState_Ensure(void) __attribute__((weak));
+void PyGILState_Release(int state) __attribute__((weak));
+static pthread_mutex_t innermost = PTHREAD_MUTEX_INITIALIZER;
+static bool is_child;
+static _Thread_local bool has_state;
+static _Thread_local int state;
+static void takes_the_gil_lock(void)
+{
+    has_state = !is_child && Py_IsInitialized != NULL && Py_IsInitialized();
+    if (has_state)
+        state = PyGILState_Ensure();
+    pthread_mutex_lock(&innermost);
+}
+static void takes_the_gil_unlock(void)
+{
+    bool has = has_state;
+    pthread_mutex_unlock(&innermost);
+    if (has)
+        PyGILState_Release(state);
+}
+LOCKED(takes_the_gil);
+
 /* A fork must not catch another thread with a lock. */
 static void lock_all(void)
 {
     spins_lock();
     pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&innermost);
 }
 static void unlock_all(void)
 {
+    pthread_mutex_unlock(&innermost);
     pthread_mutex_unlock(&lock);
     spins_unlock();
 }
+static void unlock_all_in_child(void)
+{
+    is_child = true;
+    unlock_all();
+}
 __attribute__((constructor)) static void guard_locks(void)
 {
-    pthread_atfork(lock_all, unlock_all, unlock_all);
+    pthread_atfork(lock_all, unlock_all, unlock_all_in_child);
 }

@@ -303,6 +303,7 @@ static _Noreturn void run_here(struct coordinator *c)
         printf("%s on %s, in this process\n", c->properties[0]->id,
                text_safe(place_of(c)->argument));
     fflush(stdout); /* it may not come to a report */
+    c->begin = clock_now();
     worker_run_here(&c->plan, 0, end_here);
 }
 

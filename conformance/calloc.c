@@ -373,19 +373,20 @@ PROPERTY(calloc_product,
 /* What nobody can have, right after a small block was freed, which must not come back for it. */
 static void expect_no_calloc(size_t nelem, size_t elsize)
 {
-    size_t small = 8 + (nelem * elsize) % 1024;
+    size_t small = 8 + (nelem * elsize) % 1024, product;
+    bool wraps = __builtin_mul_overflow(nelem, elsize, &product);
+    if (!wraps && product < POWER_OF_2(ABSURD_BITS))
+        return; /* where a size_t has 32 bits, some that are tried are no more than usual */
     subject_free(must_malloc(small), small);
     void *p = subject_calloc(nelem, elsize);
-    size_t product;
     if (p != NULL)
         fail(text("calloc(%zu, %zu) to return NULL: %s", nelem, elsize,
-                  __builtin_mul_overflow(nelem, elsize, &product)
-                      ? text("the product does not fit, and wraps to %zu", product)
-                      : "no block can be that large"),
+                  wraps ? text("the product does not fit, and wraps to %zu", product)
+                        : "no block can be that large"),
              "%p", p);
 }
 
-/* The x for which x * odd is 1 modulo 2^64, by Newton's iteration. */
+/* The x for which x * odd is 1 modulo SIZE_MAX + 1, by Newton's iteration. */
 static size_t inverse(size_t odd)
 {
     size_t x = odd; /* right in the lowest 3 bits, and each step doubles them */
@@ -397,7 +398,7 @@ static size_t inverse(size_t odd)
 /* Pairs whose product wraps to exactly `small`. */
 static void refuse_what_wraps_to(size_t small)
 {
-    for (unsigned shift = 0; shift < 60; shift += shift < 8 ? 1 : 13) {
+    for (unsigned shift = 0; shift < SIZE_BITS - 4; shift += shift < 8 ? 1 : 13) {
         for (size_t i = 1; i <= (is_instrumented() ? 3 : 40); i++) {
             size_t odd = ((size_t)1 << shift) * 2 * i + 1, other = small * inverse(odd), product;
             if (!__builtin_mul_overflow(odd, other, &product))
@@ -436,7 +437,8 @@ PROPERTY(calloc_overflow,
     .looks  = "calloc(9223372036854775809, 2) to return NULL: the product does not fit, and wraps "
               "to 2: 0x55d0c8")
 {
-    static const size_t half = (size_t)1 << 32, top = (size_t)1 << 63;
+    static const size_t half = POWER_OF_2(SIZE_BITS / 2), top = POWER_OF_2(SIZE_BITS - 1),
+                        root = POWER_OF_2(SIZE_BITS / 4);
     static const size_t pairs[][2] = {
         {SIZE_MAX, 2},
         {top, 2},
@@ -466,10 +468,9 @@ PROPERTY(calloc_overflow,
         expect_no_calloc(pairs[i][1], pairs[i][0]);
     }
     absurd_end();
-    /* wraps to 4 GiB and a little, which is no less than either factor; a handler that falls for
-     * it may well touch them all */
-    if (lacking_memory(5 * half / 4) == NULL)
-        expect_no_calloc(half - 65530, half + 65532);
+    /* wraps to a little more than either factor; a handler that falls for it may well touch all */
+    if (lacking_memory(5 * (half / 4)) == NULL)
+        expect_no_calloc(half - root + 6, half + root - 4);
     for (size_t i = 0; i < sizeof smalls / sizeof *smalls; i++) {
         refuse_what_wraps_to(smalls[i]);
         blocks_verify(&company, "after products that wrap to %zu", smalls[i]);
@@ -506,8 +507,8 @@ static void make_and_free_none(void *data)
         {1000003, 0},
         {0, SIZE_MAX},
         {SIZE_MAX, 0},
-        {0, (size_t)1 << 32},
-        {(size_t)1 << 32, 0},
+        {0, POWER_OF_2(32)},
+        {POWER_OF_2(32), 0},
     };
     enum { PAIRS = sizeof pairs / sizeof *pairs, ROUNDS = 20 };
     const struct no_elements *test = data;

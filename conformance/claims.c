@@ -3,6 +3,7 @@
  * claim: what nep49_claims promises beyond the contract.  Alignment is with malloc.
  */
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -38,7 +39,7 @@ static size_t huge_bytes(const void *p, size_t size)
     if (smaps == NULL)
         skip("/proc/self/smaps cannot be read: %s", strerror(errno));
     while (fgets(line, sizeof line, smaps) != NULL) {
-        if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2)
             inside = begin < to && end > from;
         else if (inside && sscanf(line, "KernelPageSize: %zu", &kib) == 1)
             page = kib << 10;

@@ -258,7 +258,7 @@ class Agent:
     """
 
     def __init__(self, name, pool, lock):
-        self.random = random.Random(_conform.below(1 << 62))
+        self.random = random.Random(_conform.below(sys.maxsize))
         self.handlers = [Handler("%s %d" % (name, i)) for i in (1, 2)]
         self.pool = pool  # (Filled, its Handler) of all agents
         self.lock = lock

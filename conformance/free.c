@@ -66,8 +66,8 @@ static void free_sized_nulls(bool nulls)
 {
     struct blocks company = {0};
     blocks_add_neighbours(&company, 16);
-    static const size_t large[] = {5000,        65536,   1 << 20, (size_t)1 << 31, (size_t)1 << 40,
-                                   PTRDIFF_MAX, SIZE_MAX};
+    static const size_t large[] = {5000,           65536,       1 << 20, POWER_OF_2(31),
+                                   POWER_OF_2(40), PTRDIFF_MAX, SIZE_MAX};
     for (size_t size = 1; size <= 4096; size += stride(53)) {
         unsigned char *newest = must_malloc(size);
         pattern_fill(newest, size, size);

@@ -46,8 +46,8 @@ static void in_little_memory(void (*body)(const struct maker *maker), const stru
 
 static void align_huge(const struct maker *maker)
 {
-    const size_t sizes[] = {100 * MIB,     300 * MIB + 5, 600 * MIB + 1,
-                            GIB + 8 * KIB, 2 * GIB + 100, 4 * GIB + 64 * KIB};
+    const size_t sizes[] = {100 * MIB,     300 * MIB + 5,        600 * MIB + 1,
+                            GIB + 8 * KIB, POWER_OF_2(31) + 100, POWER_OF_2(32) + 64 * KIB};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         void *p = maker->ask(sizes[i]);
         if (p == NULL)
@@ -163,7 +163,7 @@ PROPERTY(malloc_live_past_4gib,
         expect_ends(&blocks, "after another was resized or freed");
         let_go(&blocks, blocks.count / 2, blocks.count % 2 == 0);
     }
-    if (held <= 4 * GIB / MIB)
+    if (held <= 4096)
         skip("it refuses more than %zu MiB at once; those do not overlap", held);
 }
 
@@ -200,12 +200,12 @@ static bool reuse(const struct maker *by_calloc, size_t size)
 /* Of which a length of 32 bits has little left. */
 static void reuse_little(const struct maker *by_calloc)
 {
-    reuse(by_calloc, 4 * GIB + 64 * KIB);
+    reuse(by_calloc, POWER_OF_2(32) + 64 * KIB);
 }
 
 void check_huge_zero_when_reused(const struct maker *by_calloc)
 {
-    const size_t sizes[] = {160 * MIB, 2 * GIB + 200 * MIB, 4 * GIB + 300 * MIB};
+    const size_t sizes[] = {160 * MIB, POWER_OF_2(31) + 200 * MIB, POWER_OF_2(32) + 300 * MIB};
     enum { SIZES = sizeof sizes / sizeof *sizes };
     size_t i = 0;
     if (why_not() != NULL)
@@ -221,8 +221,8 @@ void check_huge_zero_when_reused(const struct maker *by_calloc)
 /* From a size of which 32 bits are next to nothing, and from more to a little less than that. */
 static void resize_beyond_32_bits(const struct maker *unused)
 {
-    const size_t sizes[] = {4 * GIB + 512 * MIB, 4 * GIB + 80};
-    size_t size = 4 * GIB + 100;
+    const size_t sizes[] = {POWER_OF_2(32) + 512 * MIB, POWER_OF_2(32) + 80};
+    size_t size = POWER_OF_2(32) + 100;
     unsigned char *p = subject_malloc(size), *q = p;
     (void)unused;
     for (size_t i = 0; q != NULL && i < sizeof sizes / sizeof *sizes; i++) {
@@ -282,7 +282,7 @@ static size_t free_texts(size_t given)
 }
 
 /* How much more is mapped than `before`, when that has come down to `least` or does not. */
-static size_t left_mapped(size_t before, size_t least)
+static size_t left_mapped(size_t before, uint64_t least)
 {
     uint64_t begin = clock_now();
     size_t now = mapped_bytes();
@@ -293,21 +293,22 @@ static size_t left_mapped(size_t before, size_t least)
 
 void check_huge_best_guess(void)
 {
-    enum { FIRST_BUFFER = 32768, KEPT = 8 };
+    enum { FIRST_BUFFER = 32768 };
+    static const uint64_t may_be_kept = (uint64_t)8 << 30;
     if (why_not() != NULL)
         return;
     size_t before = mapped_bytes();
     if (free_texts(GIB) < TEXTS)
         return;
-    size_t kept = left_mapped(before, KEPT * GIB);
+    size_t kept = left_mapped(before, may_be_kept);
     before = mapped_bytes();
     size_t made = free_texts(FIRST_BUFFER);
     if (made < TEXTS)
         fail(text("malloc(%zu) to return a block: next to nothing is live", GIB),
              "NULL, when %zu such blocks had been freed as %d bytes", made, FIRST_BUFFER);
-    size_t left = left_mapped(before, kept + KEPT * GIB);
+    size_t left = left_mapped(before, kept + may_be_kept);
     expect(
-        left <= kept + KEPT * GIB,
+        left <= kept + may_be_kept,
         text("%d blocks of %zu bytes that were freed as %d to be gone", TEXTS, GIB, FIRST_BUFFER),
         "%zu MiB more are mapped", left / MIB);
 }

@@ -27,7 +27,8 @@ PROPERTY(malloc_too_large,
               "else",
     .looks  = "malloc(SIZE_MAX - 15) to return NULL: 0x55d0c8")
 {
-    static const size_t beyond[] = {1, 2, 16, 17, 4096, 4097, (size_t)1 << 32, (size_t)1 << 62};
+    static const size_t beyond[] = {
+        1, 2, 16, 17, 4096, 4097, POWER_OF_2(SIZE_BITS / 2), POWER_OF_2(SIZE_BITS - 2)};
     struct blocks company = {0};
     blocks_add_neighbours(&company, 60);
     for (size_t size = 8; size <= 2048; size += 8) /* what keeps freed blocks has some of each */
@@ -82,10 +83,11 @@ PROPERTY(malloc_past_4gib,
     .hint   = "keep sizes in size_t all the way, in headers and in tables too",
     .looks  = "CRASH: SIGSEGV, while writing the last byte of malloc(4294967312)")
 {
-    static const size_t sizes[] = {((size_t)1 << 32) + 16, (size_t)1 << 31,
-                                   ((size_t)1 << 31) + 1,  (size_t)1 << 32,
-                                   ((size_t)1 << 32) + 1,  ((size_t)1 << 32) + 4096,
-                                   ((size_t)1 << 33) + 24, ((size_t)1 << 35) + 1000};
+    static const size_t sizes[] = {POWER_OF_2(32) + 16, POWER_OF_2(31),       POWER_OF_2(31) + 1,
+                                   POWER_OF_2(32),      POWER_OF_2(32) + 1,   POWER_OF_2(32) + 4096,
+                                   POWER_OF_2(33) + 24, POWER_OF_2(35) + 1000};
+    if (SIZE_BITS < 33)
+        skip("a size_t has %d bits", SIZE_BITS);
     struct blocks company = {0}, held = {0}; /* nothing is freed, so that nothing is recycled */
     size_t before = most_resident();
     blocks_add_unwritten(&held, must_malloc(PROBE), PROBE);

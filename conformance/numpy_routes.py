@@ -10,6 +10,7 @@ requests refused from there on it is run out of memory: conform_numpy_runs does 
 import io
 import os
 import pickle
+import sys
 import warnings
 
 import _conform
@@ -136,7 +137,9 @@ def empty_but_zeroed(begin):
 def more_than_there_is(begin):
     begin()
     with_error = []
-    for shape in (1 << 31, 1 << 31), (1 << 62,), (1 << 40, 1 << 22):
+    most = sys.maxsize // 2 + 1
+    half = most.bit_length() // 2
+    for shape in (most >> half, 1 << half), (most,), (most >> 22, 1 << 22):
         try:
             np.zeros(shape, "u1")
         except MemoryError:

@@ -43,9 +43,9 @@ void ask_too_much(void)
     enum { LARGE = 5 << 20 };
     void *p = subject_malloc(100), *large = subject_malloc(LARGE);
     absurd_begin();
-    static const size_t sizes[] = {SIZE_MAX,        SIZE_MAX - 15,    SIZE_MAX - 4096,
-                                   PTRDIFF_MAX,     PTRDIFF_MAX - 63, (size_t)PTRDIFF_MAX + 1,
-                                   (size_t)1 << 60, (size_t)1 << 50};
+    static const size_t sizes[] = {SIZE_MAX,       SIZE_MAX - 15,    SIZE_MAX - 4096,
+                                   PTRDIFF_MAX,    PTRDIFF_MAX - 63, (size_t)PTRDIFF_MAX + 1,
+                                   POWER_OF_2(60), POWER_OF_2(50)};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i];
         subject_malloc(size);
@@ -57,7 +57,7 @@ void ask_too_much(void)
             large = NULL;
         subject_free(NULL, size);
     }
-    subject_calloc((size_t)1 << 33, (size_t)1 << 33);
+    subject_calloc(POWER_OF_2(33), POWER_OF_2(33));
     give_back(large, LARGE);
     give_back(p, 100);
     absurd_end();

@@ -36,7 +36,7 @@ static void expect_absurd_refused(unsigned char *p, size_t size)
         expect_refused(p, size, SIZE_MAX - k);
     for (size_t k = 0; k <= 128; k++)
         expect_refused(p, size, (size_t)PTRDIFF_MAX + 64 - k);
-    for (unsigned shift = 50; shift < 64; shift++)
+    for (unsigned shift = ABSURD_BITS; shift < SIZE_BITS; shift++)
         expect_refused(p, size, (size_t)1 << shift);
     for_each_wrapping_size (absurd)
         expect_refused(p, size, absurd);
@@ -67,7 +67,7 @@ static void grow_after_refusal(size_t size)
 {
     enum { MUCH = 16 << 20 };
     unsigned char *p = filled(size, ONE);
-    expect_refused(p, size, (size_t)1 << 60);
+    expect_refused(p, size, POWER_OF_2(60));
     unsigned char *q = subject_realloc(p, MUCH);
     expect_pattern(q != NULL ? q : p, size, ONE, "after realloc from %zu to %d", size, MUCH);
     subject_free(q != NULL ? q : p, q != NULL ? MUCH : size);
@@ -90,8 +90,7 @@ static size_t grow_until_refused(unsigned char **p, size_t *size, size_t by, siz
 /* A real shortage: little address space is left, and one request is for more. */
 static void refuse_for_want_of_memory(size_t size)
 {
-    static const size_t wanted[] = {(size_t)64 << 20, (size_t)1 << 30, (size_t)1 << 36,
-                                    (size_t)1 << 40};
+    static const size_t wanted[] = {64 << 20, 1 << 30, POWER_OF_2(36), POWER_OF_2(40)};
     unsigned char *p = filled(size, ONE);
     limit_mapped_bytes(4 << 20);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
@@ -137,11 +136,11 @@ static void large_after_refusal(void)
     sample_fill(p, SIZE, ONE);
     void *wall = build_wall(p, SIZE);
     absurd_begin();
-    q = subject_realloc(p, (size_t)1 << 50);
+    q = subject_realloc(p, POWER_OF_2(50));
     absurd_end();
     if (q == NULL && !is_instrumented()) {
         limit_mapped_bytes(MIB);
-        q = subject_realloc(p, (size_t)1 << 34);
+        q = subject_realloc(p, POWER_OF_2(34));
         lift_limit();
     }
     if (q == NULL) {
@@ -280,7 +279,7 @@ PROPERTY(realloc_past_2gib,
     .looks  = "CRASH: SIGSEGV at address 0x7f0c0ab12fff, while writing to byte 4294967300 of the "
               "4294967301 that realloc returned")
 {
-    size_t sizes[] = {((size_t)2 << 30) + 5, ((size_t)4 << 30) + 5};
+    size_t sizes[] = {POWER_OF_2(31) + 5, POWER_OF_2(32) + 5};
     bool has_room = lacking_memory(sizes[1]) == NULL && !subject_fills_blocks();
     if (!has_room) /* what cuts the size has room enough, and what fills the block is refused */
         absurd_begin();

@@ -389,7 +389,7 @@ static void mix_at_once(void)
         mixers[i].ready = &ready;
         mixers[i].busy = &busy;
         mixers[i].random = (struct random){random_next(rng())};
-        mixers[i].last_pattern = i << 32;
+        mixers[i].last_pattern = (uint64_t)i << 32;
     }
     in_threads(THREADS, mix, mixers, sizeof mixers[0]);
     pthread_barrier_destroy(&ready);

@@ -35,8 +35,8 @@ struct nep49_shm_block {
     int32_t pid, fd; /* the segment is /proc/PID/fd/FD */
     uint32_t users;  /* mappings of this block; the last one to go gives the memory back */
     uint32_t unused;
-    uint64_t size; /* of the data */
-    void *node;    /* the owner's */
+    _Alignas(16) size_t size; /* of the data */
+    void *node;               /* the owner's */
 };
 
 /* The block that data belongs to, or NULL where it is none. */

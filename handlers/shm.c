@@ -38,8 +38,7 @@ struct header {
 };
 
 _Static_assert(sizeof(struct nep49_shm_block) == 64, "data is aligned to 64 bytes");
-_Static_assert(offsetof(struct nep49_shm_block, size) == 64 - sizeof(struct header) &&
-                   sizeof(size_t) == sizeof(uint64_t),
+_Static_assert(offsetof(struct nep49_shm_block, size) == 64 - sizeof(struct header),
                "both headers end alike");
 
 /* A shared block, in memory that is not shared: what fork has to copy. */

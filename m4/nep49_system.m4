@@ -2,16 +2,14 @@
 #
 # NEP49_SYSTEM - is this a system that the runner works on?
 #
-# It is written for Linux (/proc, prctl), for 64 bits (on fewer, sound handlers were found wanting),
-# and a libc that has close_range and sigabbrev_np, which is glibc 2.34 or later.
+# It is written for Linux (/proc, prctl), and a libc that has close_range and sigabbrev_np, which is
+# glibc 2.34 or later.
 
 AC_DEFUN([NEP49_SYSTEM],
 [AC_REQUIRE([AC_CANONICAL_HOST])
 AS_CASE([$host_os],
   [linux*], [],
   [AC_MSG_ERROR([conform runs on Linux, and this is $host_os; a container will do])])
-AC_COMPILE_IFELSE([AC_LANG_PROGRAM([], [[_Static_assert(sizeof(void *) == 8, "64 bits");]])], [],
-  [AC_MSG_ERROR([conform is for machines of 64 bits, and $CC $CFLAGS compiles for $host_cpu])])
 AC_CHECK_FUNC([close_range], [nep49_libc=yes], [nep49_libc=no])
 AC_CHECK_FUNC([sigabbrev_np], [], [nep49_libc=no])
 AS_IF([test $nep49_libc = no],

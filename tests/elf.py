@@ -5,18 +5,24 @@ import struct
 
 SHT_DYNSYM = 11
 
+# By the bits of the file: e_shoff, e_shentsize and e_shnum of its header; sh_type, sh_addr,
+# sh_offset, sh_size, sh_link and sh_entsize of a section's.
+LAYOUTS = {1: ("32xI10xHH2x", "4xI4xIIII8xI"), 2: ("40xQ10xHH2x", "4xI8xQQQI12xQ")}
+
 
 class Object:
-    """The dynamic symbols of a 64-bit ELF file."""
+    """The dynamic symbols of an ELF file."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
             self.data = file.read()
-        if self.data[:5] != b"\x7fELF\x02":
-            raise ValueError("%s: not a 64-bit ELF file" % path)
+        self.bits = self.data[4]
+        if self.data[:4] != b"\x7fELF" or self.bits not in LAYOUTS:
+            raise ValueError("%s: not an ELF file" % path)
         self.order = "<" if self.data[5] == 1 else ">"
-        at, size, count = self._unpack("40xQ10xHH2x", 0)  # e_shoff, e_shentsize, e_shnum
-        self.sections = [self._unpack("4xI8xQQQI4x8xQ", at + i * size) for i in range(count)]
+        header, section = LAYOUTS[self.bits]
+        at, size, count = self._unpack(header, 0)
+        self.sections = [self._unpack(section, at + i * size) for i in range(count)]
         self.symbols = dict(self._symbols())
 
     def _unpack(self, layout, offset):
@@ -26,6 +32,13 @@ class Object:
         end = self.data.index(b"\0", offset)
         return self.data[offset:end].decode()
 
+    def _symbol(self, at):
+        """Name, section and address."""
+        if self.bits == 1:
+            name, address, section = self._unpack("II6xH", at)
+            return name, section, address
+        return self._unpack("I2xHQ8x", at)
+
     def _symbols(self):
         """Name and address of each symbol that is defined."""
         for kind, _, offset, size, link, entry in self.sections:
@@ -33,7 +46,7 @@ class Object:
                 continue
             names = self.sections[link][2]
             for at in range(offset, offset + size, entry):
-                name, section, address = self._unpack("I2xHQ8x", at)
+                name, section, address = self._symbol(at)
                 if section != 0:
                     yield self._string(names + name), address
 

@@ -4,9 +4,9 @@
  */
 #include "history.h"
 
-#define CELL_BYTES ((uintptr_t)1 << 26)
+#define CELL_BYTES ((uintptr_t)1 << (sizeof(void *) == 8 ? 26 : 18))
 #define CELL_ROOM (CELL_BYTES - 4096)
-#define FIRST_CELL ((uintptr_t)0x600000000000)
+#define FIRST_CELL (sizeof(void *) == 8 ? (uintptr_t)0x600000000000 : CELL_BYTES)
 
 enum { NO_CELL = HISTORY_CELLS, STEADY_ARRAYS = 1000 };
 
@@ -30,7 +30,7 @@ static const char *free_address(struct history *history)
     do
         cell = (unsigned)below(history, HISTORY_CELLS);
     while (history->block[cell].p != NULL);
-    return (const char *)(FIRST_CELL + cell * CELL_BYTES + 16 * below(history, 256));
+    return (const char *)(uintptr_t)(FIRST_CELL + cell * CELL_BYTES + 16 * below(history, 256));
 }
 
 static unsigned cell_of(const char *p)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/size_bits.h"
 #include "model/attribution.h"
 #include "model/nearness.h"
 
@@ -28,7 +29,7 @@ static const struct {
     {{IN_MALLOC, NULL, 0, 0, 0}, "malloc.zero"},
     {{IN_MALLOC, NULL, 1, 0, 0}, "malloc.one-byte"},
     {{IN_MALLOC, NULL, 2, 0, 0}, NULL},
-    {{IN_MALLOC, NULL, (size_t)1 << 40, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, POWER_OF_2(5 * SIZE_BITS / 8), 0, 0}, NULL},
     {{IN_MALLOC, NULL, PTRDIFF_MAX, 0, 0}, "malloc.too-large"},
     {{IN_CALLOC, NULL, 0, 8, 0}, "calloc.zero-arguments"},
     {{IN_CALLOC, NULL, 8, 0, 0}, "calloc.zero-arguments"},

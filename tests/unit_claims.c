@@ -19,7 +19,9 @@ static const struct {
     {"\talignment=64\n", 64, NULL},
     {"alignment=1", 1, NULL},
     {"alignment=064", 64, NULL},
+#if SIZE_MAX > UINT32_MAX
     {"alignment=1099511627776", (size_t)1 << 40, NULL},
+#endif
     {"alignment=16 alignment=64", 64, NULL}, /* each is a promise, and 64 keeps both */
     {"alignment=64 alignment=16", 64, NULL},
     {"alignment=2199023255552", 0, "alignment=2199023255552: "},

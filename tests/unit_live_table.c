@@ -11,6 +11,7 @@
 
 #include "base/live_table.h"
 #include "base/random.h"
+#include "base/size_bits.h"
 
 static enum live_table_state put(struct live_table *map, uintptr_t address, size_t size)
 {
@@ -28,7 +29,7 @@ static enum live_table_state put(struct live_table *map, uintptr_t address, size
 /* ---- pairs -------------------------------------------------------------------------------- */
 
 #define TOP UINTPTR_MAX
-#define HUGE_SIZE ((size_t)1 << 47)
+#define HUGE_SIZE POWER_OF_2(47)
 
 /* A first block, and what comes of a second. */
 static const struct {
@@ -61,7 +62,7 @@ static const struct {
     {262143, 1, 262144, 8, LIVE_TABLE_DONE},
     {262144, 8, 100, 262045, LIVE_TABLE_OVERLAPS},
     {262144, 8, 100, 262044, LIVE_TABLE_DONE},
-    {1, HUGE_SIZE, (uintptr_t)1 << 46, 1, LIVE_TABLE_OVERLAPS},
+    {1, HUGE_SIZE, HUGE_SIZE / 2, 1, LIVE_TABLE_OVERLAPS},
     {1, HUGE_SIZE, HUGE_SIZE, 1, LIVE_TABLE_OVERLAPS},
     {1, HUGE_SIZE, HUGE_SIZE + 1, 1, LIVE_TABLE_DONE},
     {HUGE_SIZE + 1, 1, 2, HUGE_SIZE, LIVE_TABLE_OVERLAPS},
@@ -80,8 +81,10 @@ static const struct {
     {TOP - HUGE_SIZE, HUGE_SIZE, TOP - 1, 1, LIVE_TABLE_OVERLAPS},
     {TOP - HUGE_SIZE, HUGE_SIZE, TOP, 1, LIVE_TABLE_DONE},
     {4096, 1, 1, SIZE_MAX, LIVE_TABLE_IMPOSSIBLE},
-    {4096, 1, 8192, (size_t)1 << 48, LIVE_TABLE_IMPOSSIBLE},
-    {4096, 1, 8192, ((size_t)1 << 48) - 1, LIVE_TABLE_DONE},
+    {4096, 1, 8192, POWER_OF_2(48) - 1, LIVE_TABLE_DONE},
+#if SIZE_MAX > UINT32_MAX
+    {4096, 1, 8192, POWER_OF_2(48), LIVE_TABLE_IMPOSSIBLE},
+#endif
 };
 
 START_TEST(second_block_is_judged)
@@ -108,10 +111,10 @@ START_TEST(everything_about_a_block_is_kept)
 {
     static const struct live_block kept[] = {
         {1, 0, 0, 0},
-        {0x7f0000001010, 0xffffffffffff, 0xffffffffffff, 0xffffffff},
+        {TOP / 2 + 4113, POWER_OF_2(48) - 1, 0xffffffffffff, 0xffffffff},
         {16, 24, 0x123456789abc, 0x89abcdef},
         {64, 0x1000, 0x1, 0xffff0000},
-        {0x7effffffff10, 7, 0xffff00000000, 0x0000ffff},
+        {TOP / 2 - 239, 7, 0xffff00000000, 0x0000ffff},
     };
     struct live_table *map = live_table_new();
     struct live_block found;
@@ -150,9 +153,9 @@ struct model {
     size_t count;
 };
 
-static unsigned __int128 end_of(const struct live_block *block)
+static uintptr_t last_of(const struct live_block *block)
 {
-    return (unsigned __int128)block->address + (block->size != 0 ? block->size : 1);
+    return block->address + (block->size != 0 ? block->size - 1 : 0);
 }
 
 /* How many begin below the address. */
@@ -180,7 +183,7 @@ static bool model_overlaps(const struct model *model, const struct live_block *b
 {
     for (size_t i = 0; i < model->count; i++) {
         const struct live_block *other = &model->block[i];
-        if (other->address < end_of(block) && block->address < end_of(other))
+        if (other->address <= last_of(block) && block->address <= last_of(other))
             return true;
     }
     return false;
@@ -255,11 +258,11 @@ static struct live_block mappings(struct random *random)
                                4096 * random_below(random, 700), 0, 0};
 }
 
-/* All of 64 bits, and often what is near their ends; sizes up to 2^47. */
+/* All of the bits of an address, and often what is near their ends; sizes up to 2^47. */
 static struct live_block hostile(struct random *random)
 {
     uint64_t dice = random_next(random);
-    uintptr_t address = random_next(random) >> dice % 64;
+    uintptr_t address = (uintptr_t)random_next(random) >> dice % SIZE_BITS;
     size_t size = random_next(random) >> 17 >> (dice >> 8) % 48;
     return (struct live_block){dice >> 32 & 1 ? address : ~address, size, 0, 0};
 }
@@ -271,7 +274,7 @@ static struct live_block (*const regimes[])(struct random *) = {
 static void insert_both(struct live_table *map, struct model *model, struct live_block block)
 {
     struct live_block other;
-    bool possible = end_of(&block) <= (unsigned __int128)1 << 64;
+    bool possible = last_of(&block) >= block.address;
     bool overlaps = possible && model_overlaps(model, &block);
     enum live_table_state expected = !possible  ? LIVE_TABLE_IMPOSSIBLE
                                      : overlaps ? LIVE_TABLE_OVERLAPS
@@ -285,7 +288,7 @@ static void insert_both(struct live_table *map, struct model *model, struct live
     const struct live_block *named = model_find(model, other.address);
     SURE(named != NULL);
     assert_same_block(&other, named);
-    SURE(other.address < end_of(&block) && block.address < end_of(&other));
+    SURE(other.address <= last_of(&block) && block.address <= last_of(&other));
 }
 
 static void remove_both(struct live_table *map, struct model *model, uintptr_t address)
@@ -307,7 +310,7 @@ static void look_around_both(struct live_table *map, struct model *model, uintpt
     size_t at = model_below(model, address);
     if (at == model->count || model->block[at].address != address)
         at--; /* may wrap: then there is none */
-    bool expected = at < model->count && end_of(&model->block[at]) > address;
+    bool expected = at < model->count && last_of(&model->block[at]) >= address;
     SURE(live_table_find_around(map, address, &found) == (expected));
     if (expected)
         assert_same_block(&found, &model->block[at]);

@@ -196,7 +196,9 @@ static const struct {
 } machines[] = {
     {EM_386, ELFCLASS32, "built for 32-bit x86,"},
     {EM_X86_64, ELFCLASS64, "built for x86-64,"},
+#ifdef __x86_64__
     {EM_X86_64, ELFCLASS32, "built for x86-64 with 32-bit pointers,"},
+#endif
     {EM_ARM, ELFCLASS32, "built for 32-bit Arm,"},
     {EM_AARCH64, ELFCLASS64, "built for AArch64,"},
     {EM_PPC64, ELFCLASS64, "built for POWER,"},

@@ -343,10 +343,11 @@ static void *comparing_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(calloc_compares_the_product, "calloc.overflow", .calloc = comparing_calloc);
 
-/* Two numbers of more than 32 bits are too much; one alone is not looked at. */
+/* Two numbers of more than half the bits are too much; one alone is not looked at. */
+enum { HALF = 4 * sizeof(size_t) };
 static void *halves_calloc(void *ctx, size_t nelem, size_t elsize)
 {
-    return nelem >> 32 != 0 && elsize >> 32 != 0 ? NULL : base_calloc(ctx, nelem * elsize, 1);
+    return nelem >> HALF != 0 && elsize >> HALF != 0 ? NULL : base_calloc(ctx, nelem * elsize, 1);
 }
 MUTANT(calloc_checks_for_two_large_factors, "calloc.overflow", .calloc = halves_calloc);
 
@@ -486,7 +487,7 @@ MUTANT(calloc_divides_by_elsize, "calloc.zero-arguments", .calloc = dividing_cal
 static void *other_dividing_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     volatile size_t divisor = nelem;
-    if (elsize >> 32 != 0 && elsize > (SIZE_MAX - BASE_HEADER) / divisor)
+    if (elsize >> HALF != 0 && elsize > (SIZE_MAX - BASE_HEADER) / divisor)
         return NULL;
     return base_calloc(ctx, nelem, elsize);
 }

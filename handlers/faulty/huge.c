@@ -266,19 +266,19 @@ MUTANT(huge_growth_has_a_longer_header, "realloc.alignment", .malloc = plain_mal
        .calloc = shifted_calloc, .realloc = longer_realloc, .free = shifted_free);
 
 /* 64 GiB may be live; what shrinks is not taken off. */
-static ptrdiff_t budget = (ptrdiff_t)64 << 30;
+static int64_t budget = (int64_t)64 << 30;
 static bool charge(size_t size)
 {
     bool fits = size <= PTRDIFF_MAX / 2 &&
-                __atomic_sub_fetch(&budget, (ptrdiff_t)size, __ATOMIC_RELAXED) >= 0;
+                __atomic_sub_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED) >= 0;
     if (!fits && size <= PTRDIFF_MAX / 2)
-        __atomic_add_fetch(&budget, (ptrdiff_t)size, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED);
     return fits;
 }
 static void *charged(void *p, size_t size)
 {
     if (p == NULL)
-        __atomic_add_fetch(&budget, (ptrdiff_t)size, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED);
     return p;
 }
 static void *charging_malloc(void *ctx, size_t size)
@@ -300,7 +300,7 @@ static void *charging_realloc(void *ctx, void *p, size_t size)
 static void charging_free(void *ctx, void *p, size_t size)
 {
     if (p != NULL)
-        __atomic_add_fetch(&budget, (ptrdiff_t)base_size(p), __ATOMIC_RELAXED);
+        __atomic_add_fetch(&budget, (int64_t)base_size(p), __ATOMIC_RELAXED);
     base_free(ctx, p, size);
 }
 MUTANT(huge_shrink_keeps_its_charge, "realloc.shrunk-part-available", .malloc = charging_malloc,
@@ -310,7 +310,7 @@ MUTANT(huge_shrink_keeps_its_charge, "realloc.shrunk-part-available", .malloc = 
 static void guessing_free(void *ctx, void *p, size_t size)
 {
     if (p != NULL)
-        __atomic_add_fetch(&budget, (ptrdiff_t)(size < base_size(p) ? size : base_size(p)),
+        __atomic_add_fetch(&budget, (int64_t)(size < base_size(p) ? size : base_size(p)),
                            __ATOMIC_RELAXED);
     base_free(ctx, p, size);
 }
@@ -319,7 +319,7 @@ static void *discharging_realloc(void *ctx, void *p, size_t size)
     size_t old = p != NULL ? base_size(p) : 0;
     void *moved = charging_realloc(ctx, p, size);
     if (moved != NULL && size < old)
-        __atomic_add_fetch(&budget, (ptrdiff_t)(old - size), __ATOMIC_RELAXED);
+        __atomic_add_fetch(&budget, (int64_t)(old - size), __ATOMIC_RELAXED);
     return moved;
 }
 MUTANT(huge_free_takes_the_given_size_off, "free.best-guess-size", .malloc = charging_malloc,

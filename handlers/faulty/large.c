@@ -127,7 +127,7 @@ MUTANT(large_reuse_asks_for_no_size, "malloc.extent malloc.disjoint", MAPPED_FUN
 /* The size goes through a float, which has 24 bits. */
 static size_t as_float(size_t size)
 {
-    return size < (size_t)1 << 40 ? (size_t)(float)size : size;
+    return size >> 20 < 1 << 20 ? (size_t)(float)size : size;
 }
 static void *rounding_malloc(void *ctx, size_t size)
 {

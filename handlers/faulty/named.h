@@ -41,7 +41,7 @@ static void *named_malloc(void *ctx, size_t size)
         named.next = 0;
     }
     uint64_t offset = named.next;
-    if (named.fd >= 0 && length < (uint64_t)1 << 50 && ftruncate(named.fd, (off_t)1 << 50) == 0)
+    if (named.fd >= 0 && ftruncate(named.fd, (off_t)1 << 50) == 0)
         b = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, named.fd, (off_t)offset);
     if (b != MAP_FAILED)
         named.next += length;

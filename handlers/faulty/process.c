@@ -461,7 +461,7 @@ static void *registering_malloc(void *ctx, size_t size)
 static void clearing_free(void *ctx, void *p, size_t size)
 {
     if (cleared && p != NULL)
-        base_free(ctx, NULL, *(volatile size_t *)((char *)p + ((size_t)1 << 46))); /* unmapped */
+        base_free(ctx, NULL, *(volatile size_t *)((uintptr_t)p % 4096)); /* unmapped */
     base_free(ctx, p, size);
 }
 MUTANT(late_free_finds_pool_gone, "process.late-free", .malloc = registering_malloc,

@@ -305,26 +305,25 @@ MUTANT(fences_round_each_part, "resources.mappings", .malloc = fenced_malloc,
 
 /* Addresses are reserved once; what is freed keeps its page before it, which cannot be touched,
  * and its own, which can.  No byte more is mapped, and no address used again. */
-enum { RESERVED_GIB = 64 };
+static const size_t RESERVED = ((size_t)1 << 30) * (sizeof(size_t) == 8 ? 64 : 1);
 static char *reserved;
 static _Atomic size_t reserved_used;
 static pthread_once_t reserve_once = PTHREAD_ONCE_INIT;
 static void reserve(void)
 {
-    reserved = mmap(NULL, (size_t)RESERVED_GIB << 30, PROT_NONE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    reserved = mmap(NULL, RESERVED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 static bool is_reserved(const void *p)
 {
     return reserved != NULL && reserved != MAP_FAILED && (const char *)p >= reserved &&
-           (const char *)p < reserved + ((size_t)RESERVED_GIB << 30);
+           (const char *)p < reserved + RESERVED;
 }
 static void *reserved_malloc(void *ctx, size_t size)
 {
     pthread_once(&reserve_once, reserve);
     size_t length = whole_pages(size + BASE_HEADER);
     if (size < filed_from || size > 1 << 20 || reserved == MAP_FAILED ||
-        reserved_used + length + PAGE > (size_t)RESERVED_GIB << 30)
+        reserved_used + length + PAGE > RESERVED)
         return base_malloc(ctx, size);
     char *begin = reserved + atomic_fetch_add(&reserved_used, length + PAGE) + PAGE;
     if (mprotect(begin, length, PROT_READ | PROT_WRITE) != 0)

@@ -41,7 +41,7 @@ static void unmapping_free(void *ctx, void *p, size_t size)
 {
     if (!is_mapped(p) || base_size(p) > size)
         mapped_free(ctx, p, size);
-    else if (size < (size_t)1 << 40)
+    else if (size >> 20 < 1 << 20)
         munmap((char *)p - BASE_HEADER, pages_for(size));
 }
 MUTANT(free_unmaps_large_as_told, "free.any-size", MAPPED_FUNCTIONS, .free = unmapping_free);

@@ -25,6 +25,7 @@
 #endif
 
 enum {
+    POINTER_BITS = 8 * sizeof(void *),
     PAGE_BITS = 12,
     FAN_BITS = 6, /* a mask has a bit for each of 64 */
     FAN = 1 << FAN_BITS,
@@ -166,7 +167,7 @@ static void node_free(struct live_table *map, void *gone)
 /* ---- the table -------------------------------------------------------------------------- */
 
 /* Above level 0, which is the groups, a mask covers 64 of the level below. */
-static uint64_t key_at(uintptr_t address, unsigned level)
+static uint64_t key_at(uint64_t address, unsigned level)
 {
     unsigned bits = GROUP_BITS + level * FAN_BITS;
     return (bits < 64 ? (uint64_t)address >> bits : 0) << 4 | level;
@@ -187,7 +188,7 @@ static struct slot *table_look(const struct live_table *map, uint64_t key)
     return &map->slots[at];
 }
 
-static struct group *find_group(const struct live_table *map, uintptr_t address)
+static struct group *find_group(const struct live_table *map, uint64_t address)
 {
     return (struct group *)(uintptr_t)table_look(map, key_at(address, 0))->value;
 }
@@ -228,13 +229,13 @@ static bool table_reserve(struct live_table *map)
     return true;
 }
 
-static unsigned bit_at(uintptr_t address, unsigned level)
+static unsigned bit_at(uint64_t address, unsigned level)
 {
     return (unsigned)(address >> (GROUP_BITS + (level - 1) * FAN_BITS)) & (FAN - 1);
 }
 
 /* Sets the bit of a new group on every level, up to where the mask was there already. */
-static void masks_set(struct live_table *map, uintptr_t address)
+static void masks_set(struct live_table *map, uint64_t address)
 {
     for (unsigned level = 1; level <= LEVELS; level++) {
         struct slot *slot = table_look(map, key_at(address, level));
@@ -247,7 +248,7 @@ static void masks_set(struct live_table *map, uintptr_t address)
     }
 }
 
-static void masks_clear(struct live_table *map, uintptr_t address)
+static void masks_clear(struct live_table *map, uint64_t address)
 {
     for (unsigned level = 1; level <= LEVELS; level++) {
         struct slot *slot = table_look(map, key_at(address, level));
@@ -262,7 +263,7 @@ static void masks_clear(struct live_table *map, uintptr_t address)
 
 /* ---- groups ----------------------------------------------------------------------------- */
 
-static unsigned page_bit(uintptr_t address)
+static unsigned page_bit(uint64_t address)
 {
     return (unsigned)(address >> PAGE_BITS) & (FAN - 1);
 }
@@ -294,7 +295,7 @@ static struct page *page_in(const struct group *group, unsigned bit)
 
 /* The group of that address, or NULL.  A new one is in the table under its key, and its masks are
  * not set before it has a page. */
-static struct group *group_for_page(struct live_table *map, uintptr_t address)
+static struct group *group_for_page(struct live_table *map, uint64_t address)
 {
     if (!table_reserve(map))
         return NULL;
@@ -311,7 +312,7 @@ static struct group *group_for_page(struct live_table *map, uintptr_t address)
     return group;
 }
 
-static void group_add(struct live_table *map, struct group *group, uintptr_t address,
+static void group_add(struct live_table *map, struct group *group, uint64_t address,
                       struct page *page)
 {
     unsigned bit = page_bit(address);
@@ -322,7 +323,7 @@ static void group_add(struct live_table *map, struct group *group, uintptr_t add
 }
 
 /* Takes a page out of its group, and the group away with its last. */
-static void group_drop(struct live_table *map, struct group *group, uintptr_t address)
+static void group_drop(struct live_table *map, struct group *group, uint64_t address)
 {
     group->present &= ~((uint64_t)1 << page_bit(address));
     if (group->present != 0)
@@ -337,7 +338,7 @@ static void group_drop(struct live_table *map, struct group *group, uintptr_t ad
 /* A block, by where it is. */
 struct place {
     struct page *page;
-    uintptr_t base; /* the address that the page's offsets count from */
+    uint64_t base; /* the address that the page's offsets count from */
     unsigned at;
 };
 
@@ -345,7 +346,7 @@ static struct live_block block_at(const struct place *place)
 {
     const struct value *value = &values_of(place->page)[place->at];
     return (struct live_block){
-        .address = place->base + place->page->start[place->at],
+        .address = (uintptr_t)place->base + place->page->start[place->at],
         .size = value->size & (FIELD_LIMIT - 1),
         .number = value->number & (FIELD_LIMIT - 1),
         .data = (uint32_t)(value->size >> 48 << 16 | value->number >> 48),
@@ -353,7 +354,7 @@ static struct live_block block_at(const struct place *place)
 }
 
 /* The address of the last byte; a block of 0 bytes has one. */
-static uintptr_t last_byte(uintptr_t address, size_t size)
+static uint64_t last_byte(uint64_t address, uint64_t size)
 {
     return address + (size != 0 ? size - 1 : 0);
 }
@@ -389,15 +390,15 @@ static inline unsigned begin_before(const struct page *page, unsigned offset)
     return begin_before_many(page, offset);
 }
 
-static inline uintptr_t last_at(const struct place *place)
+static inline uint64_t last_at(const struct place *place)
 {
     return last_byte(place->base + place->page->start[place->at],
                      values_of(place->page)[place->at].size & (FIELD_LIMIT - 1));
 }
 
 /* The address of the group that comes before, or after, that of the address. */
-static bool next_group(const struct live_table *map, uintptr_t address, bool upwards,
-                       uintptr_t *found)
+static bool next_group(const struct live_table *map, uint64_t address, bool upwards,
+                       uint64_t *found)
 {
     uint64_t mask = 0;
     unsigned level = 0;
@@ -409,7 +410,7 @@ static bool next_group(const struct live_table *map, uintptr_t address, bool upw
     } while (mask == 0);
     for (;;) {
         unsigned shift = GROUP_BITS + (level - 1) * FAN_BITS;
-        uintptr_t outer = shift + FAN_BITS < 64 ? address >> (shift + FAN_BITS) << FAN_BITS : 0;
+        uint64_t outer = shift + FAN_BITS < 64 ? address >> (shift + FAN_BITS) << FAN_BITS : 0;
         address = (outer | (upwards ? lowest(mask) : highest(mask))) << shift;
         if (--level == 0)
             break;
@@ -419,20 +420,20 @@ static bool next_group(const struct live_table *map, uintptr_t address, bool upw
     return true;
 }
 
-static inline bool place_in(struct place *place, struct group *group, uintptr_t address,
+static inline bool place_in(struct place *place, struct group *group, uint64_t address,
                             uint64_t mask, bool upwards)
 {
     if (mask == 0)
         return false;
     unsigned bit = upwards ? lowest(mask) : highest(mask);
     place->page = page_in(group, bit);
-    place->base = (address >> GROUP_BITS << GROUP_BITS) | (uintptr_t)bit << PAGE_BITS;
+    place->base = (address >> GROUP_BITS << GROUP_BITS) | (uint64_t)bit << PAGE_BITS;
     place->at = upwards ? 0 : place->page->node.count - 1u;
     return true;
 }
 
 /* The first block in the pages after that of the address, or the last in those before it. */
-static bool place_beyond(const struct live_table *map, struct group *group, uintptr_t address,
+static bool place_beyond(const struct live_table *map, struct group *group, uint64_t address,
                          bool upwards, struct place *place)
 {
     unsigned bit = page_bit(address);
@@ -446,14 +447,14 @@ static bool place_beyond(const struct live_table *map, struct group *group, uint
 }
 
 /* The same two of a block of which the one neighbour is not in its page. */
-static bool overlaps_before(const struct live_table *map, struct group *group, uintptr_t address,
+static bool overlaps_before(const struct live_table *map, struct group *group, uint64_t address,
                             struct place *place)
 {
     return place_beyond(map, group, address, false, place) && last_at(place) >= address;
 }
 
-static bool overlaps_after(const struct live_table *map, struct group *group, uintptr_t address,
-                           uintptr_t last, struct place *place)
+static bool overlaps_after(const struct live_table *map, struct group *group, uint64_t address,
+                           uint64_t last, struct place *place)
 {
     return last >> PAGE_BITS != address >> PAGE_BITS &&
            place_beyond(map, group, address, true, place) &&
@@ -463,10 +464,10 @@ static bool overlaps_after(const struct live_table *map, struct group *group, ui
 /* The neighbour that a block at the address with that last byte overlaps.  `page` is the one that
  * it begins in, or NULL, and `before` how many of its blocks begin at or before it. */
 static inline bool find_overlap(const struct live_table *map, struct group *group,
-                                struct page *page, unsigned before, uintptr_t address,
-                                uintptr_t last, struct place *place)
+                                struct page *page, unsigned before, uint64_t address, uint64_t last,
+                                struct place *place)
 {
-    uintptr_t base = address >> PAGE_BITS << PAGE_BITS;
+    uint64_t base = address >> PAGE_BITS << PAGE_BITS;
     *place = (struct place){page, base, before - 1};
     if (before > 0 ? last_at(place) >= address : overlaps_before(map, group, address, place))
         return true;
@@ -538,7 +539,7 @@ static void page_remove(struct page *page, unsigned at)
 
 /* The page of that address, with its lines on their way into the cache: which of them will be
  * needed is known only when the first has come. */
-static inline struct page *find_page(struct group *group, uintptr_t address)
+static inline struct page *find_page(struct group *group, uint64_t address)
 {
     struct page *page = group != NULL ? page_in(group, page_bit(address)) : NULL;
     if (page == NULL)
@@ -549,7 +550,7 @@ static inline struct page *find_page(struct group *group, uintptr_t address)
 }
 
 /* Where the block is that begins at or before the address in the same page. */
-static inline bool place_at_or_before(const struct live_table *map, uintptr_t address,
+static inline bool place_at_or_before(const struct live_table *map, uint64_t address,
                                       struct group **group, struct place *place)
 {
     *group = find_group(map, address);
@@ -562,7 +563,7 @@ static inline bool place_at_or_before(const struct live_table *map, uintptr_t ad
     return before > 0;
 }
 
-static inline bool place_exactly(const struct live_table *map, uintptr_t address,
+static inline bool place_exactly(const struct live_table *map, uint64_t address,
                                  struct group **group, struct place *place)
 {
     return place_at_or_before(map, address, group, place) &&
@@ -624,11 +625,12 @@ struct gap {
     unsigned before; /* so many of the page's blocks begin before it */
 };
 
-static inline enum live_table_state find_gap(const struct live_table *map, uintptr_t address,
-                                             size_t size, struct live_block *other, struct gap *gap)
+static inline enum live_table_state find_gap(const struct live_table *map, uint64_t address,
+                                             uint64_t size, struct live_block *other,
+                                             struct gap *gap)
 {
-    uintptr_t last = last_byte(address, size);
-    if (last < address || size >= FIELD_LIMIT)
+    uint64_t last = last_byte(address, size);
+    if (last < address || last >> (POINTER_BITS - 1) > 1 || size >= FIELD_LIMIT)
         return LIVE_TABLE_IMPOSSIBLE;
     unsigned offset = (unsigned)(address & ((1 << PAGE_BITS) - 1));
     gap->group = find_group(map, address);
@@ -642,7 +644,7 @@ static inline enum live_table_state find_gap(const struct live_table *map, uintp
     return LIVE_TABLE_OVERLAPS;
 }
 
-enum live_table_state live_table_check(const struct live_table *map, uintptr_t address, size_t size,
+enum live_table_state live_table_check(const struct live_table *map, uint64_t address, size_t size,
                                        struct live_block *other)
 {
     struct gap gap;
@@ -673,7 +675,7 @@ enum live_table_state live_table_insert(struct live_table *map, const struct liv
     return LIVE_TABLE_DONE;
 }
 
-bool live_table_find(const struct live_table *map, uintptr_t address, struct live_block *block)
+bool live_table_find(const struct live_table *map, uint64_t address, struct live_block *block)
 {
     struct group *group;
     struct place place;
@@ -684,7 +686,7 @@ bool live_table_find(const struct live_table *map, uintptr_t address, struct liv
     return true;
 }
 
-bool live_table_find_around(const struct live_table *map, uintptr_t address,
+bool live_table_find_around(const struct live_table *map, uint64_t address,
                             struct live_block *block)
 {
     struct group *group;
@@ -700,7 +702,7 @@ bool live_table_find_around(const struct live_table *map, uintptr_t address,
     return true;
 }
 
-bool live_table_remove(struct live_table *map, uintptr_t address, struct live_block *block)
+bool live_table_remove(struct live_table *map, uint64_t address, struct live_block *block)
 {
     struct group *group;
     struct place place;
@@ -724,7 +726,7 @@ bool live_table_remove(struct live_table *map, uintptr_t address, struct live_bl
 void live_table_each(const struct live_table *map,
                      bool (*each)(const struct live_block *block, void *data), void *data)
 {
-    uintptr_t address = 0;
+    uint64_t address = 0;
     struct group *group = find_group(map, address);
     while (group != NULL || next_group(map, address, true, &address)) {
         group = find_group(map, address);

@@ -67,19 +67,19 @@ enum live_table_state live_table_insert(struct live_table *map, const struct liv
                                         struct live_block *other);
 
 /* What live_table_insert would say of such a block; nothing is put in. */
-enum live_table_state live_table_check(const struct live_table *map, uintptr_t address, size_t size,
+enum live_table_state live_table_check(const struct live_table *map, uint64_t address, size_t size,
                                        struct live_block *other);
 
 /* The block that begins at exactly that address.  False where there is none; `block` (may be NULL)
  * is then left alone. */
-bool live_table_find(const struct live_table *map, uintptr_t address, struct live_block *block);
+bool live_table_find(const struct live_table *map, uint64_t address, struct live_block *block);
 
 /* The block that the address lies in, its first byte included. */
-bool live_table_find_around(const struct live_table *map, uintptr_t address,
+bool live_table_find_around(const struct live_table *map, uint64_t address,
                             struct live_block *block);
 
 /* Takes the block out that begins at exactly that address; as live_table_find. */
-bool live_table_remove(struct live_table *map, uintptr_t address, struct live_block *block);
+bool live_table_remove(struct live_table *map, uint64_t address, struct live_block *block);
 
 /* Calls `each` with every block, by rising address, until it returns false.  The map must not
  * change meanwhile. */

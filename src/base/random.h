@@ -25,10 +25,14 @@ static inline uint64_t random_next(struct random *r)
     return random_mix(r->state += 0x9e3779b97f4a7c15u);
 }
 
-/* From 0 to bound - 1; bound is not 0.  The bias is below bound / 2^64. */
+/* From 0 to bound - 1; bound is not 0.  The bias is below bound / 2^64.  It is the upper half of a
+ * product of 128 bits, which not every machine has a type for. */
 static inline uint64_t random_below(struct random *r, uint64_t bound)
 {
-    return (uint64_t)(((unsigned __int128)random_next(r) * bound) >> 64);
+    uint64_t x = random_next(r), low = bound & UINT32_MAX, high = bound >> 32;
+    uint64_t middle = (x >> 32) * low + ((x & UINT32_MAX) * low >> 32),
+             carried = middle & UINT32_MAX;
+    return (x >> 32) * high + (middle >> 32) + ((carried + (x & UINT32_MAX) * high) >> 32);
 }
 
 /* A stream of its own for each name: the same seed gives each property other numbers. */

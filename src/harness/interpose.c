@@ -3,6 +3,7 @@
  * The functions that stand before libc's own: they are exported from this program, and then every
  * shared object binds to these.
  */
+#undef _FILE_OFFSET_BITS /* the functions of both kinds are here, each by its own name */
 #include "harness/interpose.h"
 
 #include <dlfcn.h>
@@ -77,9 +78,13 @@ void interpose_refuse_protection(bool refuse)
 }
 
 static void *kernel_map(void *address, size_t length, int protection, int flags, int fd,
-                        off_t offset)
+                        off64_t offset)
 {
+#ifdef SYS_mmap2 /* takes units of 4096 bytes, where SYS_mmap takes a table of arguments */
+    return (void *)syscall(SYS_mmap2, address, length, protection, flags, fd, (long)(offset >> 12));
+#else
     return (void *)syscall(SYS_mmap, address, length, protection, flags, fd, offset);
+#endif
 }
 
 void interpose_watch(void)
@@ -370,7 +375,7 @@ void *pvalloc(size_t size)
 
 /* ---- mmap and its kin ------------------------------------------------------------------- */
 
-void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset)
 {
     if (refuses())
         return MAP_FAILED;
@@ -387,9 +392,9 @@ void *mmap(void *address, size_t length, int protection, int flags, int fd, off_
     return map;
 }
 
-void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset)
+void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-    return mmap(address, length, protection, flags, fd, offset);
+    return mmap64(address, length, protection, flags, fd, offset);
 }
 
 int munmap(void *address, size_t length)
@@ -459,16 +464,20 @@ int madvise(void *address, size_t length, int advice)
 
 /* ---- memory in files -------------------------------------------------------------------- */
 
-int ftruncate(int fd, off_t length)
+int ftruncate64(int fd, off64_t length)
 {
     if (length > 0 && refuses())
         return -1;
+#ifdef SYS_ftruncate64
+    return (int)syscall(SYS_ftruncate64, fd, __LONG_LONG_PAIR((long)(length >> 32), (long)length));
+#else
     return (int)syscall(SYS_ftruncate, fd, length);
+#endif
 }
 
-int ftruncate64(int fd, off64_t length)
+int ftruncate(int fd, off_t length)
 {
-    return ftruncate(fd, length);
+    return ftruncate64(fd, length);
 }
 
 void *__sbrk(intptr_t);

@@ -5,6 +5,7 @@
 #include "harness/limits.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/instrumented.h"
+#include "base/size_bits.h"
 #include "harness/own.h"
 #include "harness/verdict.h"
 
@@ -35,15 +37,15 @@ void alarm_in(double seconds)
     setitimer(ITIMER_REAL, &soon, NULL);
 }
 
-/* A number of bytes from a file that holds one, or SIZE_MAX. */
-static size_t bytes_in_file(const char *path, const char *format, size_t unit)
+/* A number of bytes from a file that holds one, or UINT64_MAX. */
+static uint64_t bytes_in_file(const char *path, const char *format, uint64_t unit)
 {
-    size_t value = SIZE_MAX;
+    uint64_t value = UINT64_MAX;
     char line[256];
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return SIZE_MAX;
-    while (value == SIZE_MAX && fgets(line, sizeof line, file) != NULL) {
+        return UINT64_MAX;
+    while (value == UINT64_MAX && fgets(line, sizeof line, file) != NULL) {
         if (sscanf(line, format, &value) == 1)
             value *= unit;
     }
@@ -54,15 +56,17 @@ static size_t bytes_in_file(const char *path, const char *format, size_t unit)
 const char *lacking_memory(size_t bytes)
 {
     struct rlimit limit;
+    if (bytes > PTRDIFF_MAX)
+        return text("a size_t has %d bits", SIZE_BITS);
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         limit.rlim_cur / 2 < bytes)
         return text("the address space is limited to %zu MiB", (size_t)limit.rlim_cur >> 20);
-    size_t available = bytes_in_file("/proc/meminfo", "MemAvailable: %zu", 1024);
-    if (available != SIZE_MAX && available / 2 < bytes)
-        return text("%zu MiB of memory are available", available >> 20);
-    size_t group = bytes_in_file("/sys/fs/cgroup/memory.max", "%zu", 1);
-    if (group != SIZE_MAX && group / 2 < bytes)
-        return text("the control group allows %zu MiB", group >> 20);
+    uint64_t available = bytes_in_file("/proc/meminfo", "MemAvailable: %" SCNu64, 1024);
+    if (available != UINT64_MAX && available / 2 < bytes)
+        return text("%zu MiB of memory are available", (size_t)(available >> 20));
+    uint64_t group = bytes_in_file("/sys/fs/cgroup/memory.max", "%" SCNu64, 1);
+    if (group != UINT64_MAX && group / 2 < bytes)
+        return text("the control group allows %zu MiB", (size_t)(group >> 20));
     return NULL;
 }
 

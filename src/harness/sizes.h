@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/size_bits.h"
+
 /* Sizes in rising order from 1 to `most`: 1 to 4096 one by one, then powers of two, multiples of
  * the page, the edges of classes between powers of two, and their neighbours. */
 #define for_each_size(size, most)                                                                  \

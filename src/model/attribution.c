@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size_bits.h"
 #include "base/text.h"
 #include "model/nearness.h"
 
 /* No machine has room for so much. */
-static const size_t too_large = (size_t)1 << 48;
+static const size_t too_large = POWER_OF_2(48);
 
 /* So much can be had, when little else is alive. */
 static const size_t small = (size_t)1 << 20;

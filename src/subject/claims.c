@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size_bits.h"
 #include "base/text.h"
 
 /* The number that is the whole value, from 1 to 2^40, or 0. */
@@ -22,7 +23,7 @@ static size_t read_number(const char *value, size_t length)
     digits[length] = '\0';
     errno = 0;
     unsigned long long number = strtoull(digits, NULL, 10);
-    return errno == 0 && number <= (1ull << 40) ? (size_t)number : 0;
+    return errno == 0 && number <= POWER_OF_2(40) ? (size_t)number : 0;
 }
 
 static bool is(const char *value, size_t length, const char *word)

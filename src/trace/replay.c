@@ -319,7 +319,7 @@ static bool grow_slots(struct replay *replay, uint32_t slot)
 
 static void count_bytes(struct replay *replay, size_t more, size_t less)
 {
-    replay->live_bytes += more - less;
+    replay->live_bytes = replay->live_bytes + more - less;
     if (replay->live_bytes > replay->result->peak_bytes)
         replay->result->peak_bytes = replay->live_bytes;
 }

@@ -176,8 +176,9 @@ def inside(tap, path, name):
         result = suite.run(["sh", "-c", batch])
         tap.point(SHOWN in result.stdout, name + ": a debugger stops at the verdict",
                   (batch, result))
-    if not os.environ["VALGRIND"]:
-        tap.skip(name + ": --memcheck", "install valgrind, and configure again")
+    if not os.environ["VALGRIND"] or not suite.LONG:
+        tap.skip(name + ": --memcheck", "install valgrind, and configure again"
+                 if suite.LONG else "it is slow: make check-long")
         return
     with open("looks.c", "w") as file:
         file.write(LOOKS)

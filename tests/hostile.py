@@ -79,6 +79,14 @@ ACTS = [
     ("kills_its_parents_group", CRASH, CRASH),
 ]
 
+# These reach other processes than their own, so that there is a second worker.  It costs a start of
+# Python, and is there besides where one would wait for a hang after the other.
+REACH_OTHERS = {
+    "eats_all_memory", "hides_in_its_parents_group", "kills_its_group", "kills_its_parent",
+    "kills_its_parent_and_stays", "kills_its_parents_group", "leaves_a_process_that_scribbles",
+    "scribbles_and_exits", "scribbles_over_shared_memory", "stops_its_parent",
+}
+
 # Objects that no handler comes of, whatever else is in them.
 NO_HANDLERS = {
     "exports nothing": "int none;",
@@ -155,9 +163,9 @@ def complaints(report, when, allowed):
     return wrong
 
 
-def run(ids, handler, seconds=10, **more):
+def run(ids, handler, seconds=10, jobs=1, **more):
     report = readers.Report(handler, "--timeout=%d" % (seconds * suite.SLOWDOWN),
-                            "--jobs=2", *CHOSEN, timeout=AT_MOST, **more)
+                            "--jobs=%d" % jobs, *CHOSEN, timeout=AT_MOST, **more)
     wrong = read_all(report, ids)
     time.sleep(0.05)
     left = suite.end_orphans()
@@ -179,7 +187,9 @@ def build_handlers():
 def play(act, when, allowed, ids):
     begin = time.monotonic()
     limit = limit_memory if act == "eats_all_memory" else None
+    late_hang = allowed == TIMEOUT and when == "late"
     report, wrong = run(ids, os.path.join("..", when + ".so"), 2 if allowed == TIMEOUT else 10,
+                        2 if late_hang or act in REACH_OTHERS else 1,
                         env={"HOSTILE_ACT": act}, preexec_fn=limit)
     wrong += complaints(report, when, allowed)
     name = "%s, %s: %.1f s" % (when, act.replace("_", " "), time.monotonic() - begin)

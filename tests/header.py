@@ -3,6 +3,7 @@
 errors, beside NumPy's headers too.  What comes of it is conformant.
 """
 
+import json
 import os
 import shutil
 
@@ -50,16 +51,26 @@ def headers_of_numpy():
     return [flag for folder in folders for flag in ("-isystem", folder)]
 
 
-def try_one(tap, compiler, what, suffix, flags, source):
+def build(compiler, suffix, flags, source, name):
+    """What the compiler said; the object has that name."""
     with open("mine" + suffix, "w") as file:
         file.write(source)
     command = list(compiler) + flags + ["-I", os.path.join(suite.SOURCE, "handlers"), "-shared",
-                                        "-fPIC", "-o", "mine.so", "mine" + suffix]
-    result = suite.run(command)
-    if result.code == 0:
-        result = suite.conform("--handler=./mine.so", "--run=abi.*", "--run=malloc.alignment",
-                               "--run=malloc.claimed-alignment", "--jobs=1")
-    tap.point(result.code == 0, what, result)
+                                        "-fPIC", "-o", name, "mine" + suffix]
+    return suite.run(command)
+
+
+def try_all(tap, compiler, suffix, rows):
+    """What each is, its flags and its source; those that can be built have one start of conform."""
+    built = {"./mine%d.so" % number: (what, build(compiler, suffix, flags, source,
+                                                  "mine%d.so" % number))
+             for number, (what, flags, source) in enumerate(rows)}
+    handlers = [name for name, (_, result) in built.items() if result.code == 0]
+    judged = suite.conform("--run=abi.*", "--run=malloc.alignment", "--jobs=1", "--json=-",
+                           "--run=malloc.claimed-alignment", *("--handler=" + h for h in handlers))
+    codes = {each["subject"]["argument"]: each["exit_code"] for each in json.loads(judged.stdout)}
+    for name, (what, result) in built.items():
+        tap.point(codes.get(name) == 0, what, result if result.code else judged)
 
 
 def main():
@@ -75,18 +86,17 @@ def main():
         os.chdir(folder)
         for compiler, suffix, rows in compilers:
             name = " ".join(compiler)
-            for standard, flags, source in rows:
-                form = "a struct" if source is DATA else "a function"
-                try_one(tap, compiler, "%s %s, %s" % (name, standard, form), suffix,
-                        [standard] + flags, PLAIN + source)
+            tried = [("%s %s, %s" % (name, standard,
+                                     "a struct" if source is DATA else "a function"),
+                      [standard] + flags, PLAIN + source) for standard, flags, source in rows]
             standard = "-std=gnu11" if suffix == ".c" else "-std=c++17"
-            try_one(tap, compiler, name + ", before any other header", suffix,
-                    [standard] + STRICT, ALONE + GETTER)
+            tried.append((name + ", before any other header", [standard] + STRICT, ALONE + GETTER))
             if numpy:
-                try_one(tap, compiler, name + ", behind NumPy's headers", suffix,
-                        [standard] + STRICT + numpy, BESIDE_NUMPY + GETTER)
+                tried.append((name + ", behind NumPy's headers", [standard] + STRICT + numpy,
+                              BESIDE_NUMPY + GETTER))
             else:
                 tap.skip(name + ", behind NumPy's headers", "install Python's headers")
+            try_all(tap, compiler, suffix, tried)
         os.chdir("..")
     tap.end()
 

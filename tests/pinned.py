@@ -40,14 +40,15 @@ def build_mutant(name):
 
 def try_batteries(tap, cuda):
     groups = ["--run=%s.*" % group for group in ("malloc", "calloc", "realloc", "free", "claim")]
+    part = [] if suite.LONG else groups + ["--run=exhaustion.*", "--run=process.*"]
     for options, settings in (
             ([], {}),
-            ([], {"NEP49_PINNED_FROM": "4K"}),
-            ([], {"CUDA_STANDIN_LIMIT": str(256 << 20)}),
+            (part, {"NEP49_PINNED_FROM": "4K"}),
+            (part, {"CUDA_STANDIN_LIMIT": str(256 << 20)}),
             (["--memcheck"] + groups, {"NEP49_PINNED_FROM": "256"})):
         if "--memcheck" in options and (suite.SANITIZED or not suite.LONG):
             continue
-        result = suite.conform("--handler=pinned", "--timeout=60", *options, timeout=600,
+        result = suite.conform("--handler=pinned", "--timeout=60", "--jobs=1", *options, timeout=600,
                                env=dict(settings, NEP49_CUDART=cuda))
         words = options + ["%s=%s" % item for item in settings.items()]
         tap.point(result.code == suite.CONFORMANT, " ".join(["conformant"] + words), result)

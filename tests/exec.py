@@ -247,7 +247,7 @@ def without_books(tap):
                            result.stderr), "a program that no track can be kept of", result)
 
 
-# Each in a file of its own: of a line far down in a long one CPython takes long to tell where it is.
+# Each in a file of its own: CPython takes long to tell which line it is in far down in a long one.
 MANY_LINES = """
 import numpy as np
 kept = []

@@ -2,8 +2,9 @@
 """--memcheck: the reference handlers have no error of ours, errors belong to their property, and
 nothing is left behind.  The runner's own processes are looked at as well.
 
-`make check` has one start of valgrind for what errors are found, and that a sound handler has none
-there; whole batteries, all of the handlers and what is of the runner alone are for `make check-long`.
+`make check` has one start of valgrind, for the errors that are found and a sound handler that has
+none there; whole batteries, all of the handlers and what is of the runner alone are for
+`make check-long`.
 """
 
 import contextlib

@@ -39,7 +39,7 @@ def build_mutant(name):
 
 
 def try_batteries(tap, cuda):
-    groups = ["--run=%s.*" % group for group in ("malloc", "calloc", "realloc", "free", "claim")]
+    groups = ["--run=%s.*" % each for each in ("malloc", "calloc", "realloc", "free", "claim")]
     part = [] if suite.LONG else groups + ["--run=exhaustion.*", "--run=process.*"]
     for options, settings in (
             ([], {}),
@@ -48,8 +48,8 @@ def try_batteries(tap, cuda):
             (["--memcheck"] + groups, {"NEP49_PINNED_FROM": "256"})):
         if "--memcheck" in options and (suite.SANITIZED or not suite.LONG):
             continue
-        result = suite.conform("--handler=pinned", "--timeout=60", "--jobs=1", *options, timeout=600,
-                               env=dict(settings, NEP49_CUDART=cuda))
+        result = suite.conform("--handler=pinned", "--timeout=60", "--jobs=1", *options,
+                               timeout=600, env=dict(settings, NEP49_CUDART=cuda))
         words = options + ["%s=%s" % item for item in settings.items()]
         tap.point(result.code == suite.CONFORMANT, " ".join(["conformant"] + words), result)
 

@@ -155,7 +155,7 @@ def tsan(handler, *more):
 def tsan_all(handlers, *more):
     """The same of each, with one start."""
     result = suite.conform("--tsan", "--json=-", *("--handler=" + each for each in handlers), *more,
-                           timeout=300)
+                           timeout=300 * len(handlers))
     try:
         reports = json.loads(result.stdout)
     except ValueError:

@@ -42,7 +42,7 @@ static struct {
     bool keep_failing, no_advice;
     struct interpose_counts counts;
     struct taken *table;
-    size_t used;
+    size_t used, mappings; /* of its slots */
 } live = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct interpose_counts interpose_counts(void)
@@ -132,6 +132,7 @@ static void enter_taken(void *p, size_t size, bool mapped)
     while (live.table[at % SLOTS].address != UNUSED_SLOT)
         at++;
     live.used++;
+    live.mappings += mapped;
     live.table[at % SLOTS] = (struct taken){(uintptr_t)p, size, mapped};
     live.counts.blocks += !mapped;
     live.counts.bytes += size;
@@ -144,6 +145,7 @@ static void untrack(struct taken *slot)
     live.counts.blocks -= !slot->mapped;
     live.counts.bytes -= slot->size;
     live.used--;
+    live.mappings -= slot->mapped;
     size_t gap = (size_t)(slot - live.table);
     for (size_t at = gap + 1; live.table[at % SLOTS].address != UNUSED_SLOT; at++) {
         size_t way = (at - first_slot(live.table[at % SLOTS].address)) % SLOTS;
@@ -188,7 +190,7 @@ static void untrack_range(uintptr_t from, size_t length)
         untrack(whole);
         return;
     }
-    for (size_t i = 0; live.table != NULL && i < SLOTS;) {
+    for (size_t i = 0; live.mappings != 0 && i < SLOTS;) {
         struct taken *slot = &live.table[i];
         if (slot->mapped && slot->address < from + length && slot->address + slot->size > from)
             untrack_part(slot, from, from + length); /* and another moves up to here */

@@ -298,6 +298,8 @@ def deep_copies_of_objects():
 
 
 def first_difference(seen, expected):
+    if seen == expected:
+        return None
     return next((i for i, (a, b) in enumerate(zip(seen, expected)) if a != b), None)
 
 

@@ -15,6 +15,7 @@ import warnings
 
 import _conform
 import numpy as np
+import numpy.ma  # noqa: F401, np.median and np.unique would import it in each process
 from conform_numpy_runs import ASK, expect_out_of_memory, expect_route, leave_dirt
 from conform_support import NUMPY, Filled
 

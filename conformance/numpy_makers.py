@@ -12,10 +12,9 @@ import numpy as np
 from conform_numpy_routes import file_with, numbers
 from conform_numpy_runs import (
     ASK,
+    by_numpy,
     expect_out_of_memory,
     expect_route,
-    frozen,
-    nothing,
     those_numpy_can,
 )
 
@@ -208,7 +207,7 @@ def route_case(line, node):
 def has(function):
     """Whether this NumPy has what the case is about."""
     try:
-        function(nothing)
+        by_numpy(function)
     except Exception:
         return False
     return True
@@ -231,7 +230,7 @@ def expressions(line):
 
 
 def route():
-    able = those_numpy_can([(function, frozen(function(nothing))) for function in cases()])
+    able = those_numpy_can([(function, by_numpy(function)) for function in cases()])
     expect_route([function for function, _ in able])
 
 

@@ -122,13 +122,9 @@ static void expect_ends(const unsigned char *p, size_t size, uint64_t number)
 {
     size_t begin = MIN(size, 64);
     expect_pattern(p, begin, number, "after free of its neighbour of %zu bytes", size);
-    for (size_t at = size - begin; at < size; at++) {
-        unsigned char right = pattern_byte(number, at);
-        expect(p[at] == right,
-               text("byte %zu of %zu to be 0x%02x as it was written, after free of its neighbour",
-                    at, size, right),
-               "0x%02x, in the block at %p", p[at], (const void *)p);
-    }
+    size_t at = pattern_mismatch_range(p, size - begin, size, number);
+    if (at != size)
+        pattern_fail_at(__LINE__, p, at, size, number, "after free of its neighbour");
 }
 
 enum { MOST_IN_A_ROW = 9 };

@@ -17,6 +17,7 @@ NUMPY_FUNCTIONS(DEFINE_NUMPY)
 PYTHON_EXCEPTIONS(DEFINE_EXCEPTION)
 PyObject *Py_None;
 int (*Py_IsFinalizing)(void);
+PyThreadState *(*PyThreadState_GetUnchecked)(void);
 PyObject *PyArray_Type;
 PyObject **PyDataMem_DefaultHandlerVariable;
 
@@ -48,7 +49,10 @@ const char *python_api_open(const char *path)
     Py_IsFinalizing = (int (*)(void))dlsym(library, "Py_IsFinalizing");
     if (Py_IsFinalizing == NULL) /* before 3.13 */
         Py_IsFinalizing = (int (*)(void))dlsym(library, "_Py_IsFinalizing");
-    return Py_None != NULL && Py_IsFinalizing != NULL
+    *(void **)&PyThreadState_GetUnchecked = dlsym(library, "PyThreadState_GetUnchecked");
+    if (PyThreadState_GetUnchecked == NULL) /* likewise */
+        *(void **)&PyThreadState_GetUnchecked = dlsym(library, "_PyThreadState_UncheckedGet");
+    return Py_None != NULL && Py_IsFinalizing != NULL && PyThreadState_GetUnchecked != NULL
                ? NULL
                : text("%s is not the libpython of a CPython that is known", text_safe(path));
 }

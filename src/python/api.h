@@ -199,6 +199,7 @@ PYTHON_EXCEPTIONS(DECLARE_EXCEPTION)
 #undef DECLARE_EXCEPTION
 extern PyObject *Py_None;
 extern int (*Py_IsFinalizing)(void);
+extern PyThreadState *(*PyThreadState_GetUnchecked)(void);
 extern PyObject *PyArray_Type;
 extern PyObject **PyDataMem_DefaultHandlerVariable;
 #pragma GCC visibility pop

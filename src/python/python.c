@@ -260,9 +260,9 @@ bool python_has_gil(void)
 
 const void *python_pending(void)
 {
-    /* PyGILState_Check says yes to everybody once there was a sub-interpreter */
-    bool has_state = python_is_up() && PyGILState_GetThisThreadState() != NULL;
-    return has_state && PyGILState_Check() ? PyErr_Occurred() : NULL;
+    /* two calls, as it is asked twice for each call of the handler's */
+    PyThreadState *own = python_is_up() ? PyGILState_GetThisThreadState() : NULL;
+    return own != NULL && own == PyThreadState_GetUnchecked() ? PyErr_Occurred() : NULL;
 }
 
 void python_call_with_gil(void (*body)(void *), void *data)

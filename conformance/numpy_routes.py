@@ -341,14 +341,15 @@ def words(begin):
 @case("text")
 def many_words(begin):
     begin()
-    return np.fromstring("1" + 4999 * " 1", sep=" ")
+    return np.fromstring("1" + 4999 * " 1", "i8", sep=" ")
 
 
 @case("text", fails=False)
 def more_words(begin):
     begin()
+    numerals = [str(number) for number in range(9000)]
     return [
-        np.fromstring(" ".join(map(str, range(count))), "f8", sep=" ")
+        np.fromstring(" ".join(numerals[:count]), "i8", sep=" ")
         for count in (4095, 4096, 4097, 9000)
     ]
 

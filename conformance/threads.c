@@ -411,7 +411,7 @@ PROPERTY(threads_concurrent,
     .fixture  = FIXTURE_BARE)
 {
     control_run(mix_alone, NULL, "in one thread alone");
-    interleave(false);
+    interleave(false, false);
     mix_at_once();
 }
 
@@ -552,7 +552,7 @@ PROPERTY(threads_hand_over,
     .fixture  = FIXTURE_BARE)
 {
     control_run(mix_alone, NULL, "in one thread alone");
-    interleave(true);
+    interleave(true, false);
     hand_round();
 }
 

@@ -27,6 +27,7 @@
 #include "harness/blocks.h"
 #include "harness/breakpoint.h"
 #include "harness/drive.h"
+#include "python/python.h"
 
 enum op { MALLOC, CALLOC, REALLOC, FREE, OPS };
 static const char *const op_names[OPS] = {"malloc", "calloc", "realloc", "free"};
@@ -37,7 +38,7 @@ enum { ENOUGH_NS = 50000000, ENOUGH_TRIES = 1200, LONGEST_NS = 1000000000 };
 /* The victim has the first blocks for itself, the intruder the others, or all are everybody's. */
 enum { OWN_BLOCKS = 4, BLOCKS = 2 * OWN_BLOCKS };
 static struct {
-    bool hands_over;
+    bool hands_over, in_python;
     struct block blocks[BLOCKS];
     size_t in_hand; /* of the victim */
     uint64_t last_pattern;
@@ -56,6 +57,37 @@ static struct {
     atomic_uint asked, answered; /* turns of the intruder */
     bool is_over;
 } game;
+
+/* ---- in Python --------------------------------------------------------------------------- */
+
+static _Thread_local struct {
+    PyGILState_STATE before;
+    PyThreadState *state; /* while it waits for the other, for which it is not attached */
+} python;
+
+static void enter_python(void)
+{
+    if (game.in_python)
+        python.before = PyGILState_Ensure();
+}
+
+static void leave_python(void)
+{
+    if (game.in_python)
+        PyGILState_Release(python.before);
+}
+
+static void begin_wait(void)
+{
+    if (game.in_python)
+        python.state = PyEval_SaveThread();
+}
+
+static void end_wait(void)
+{
+    if (game.in_python)
+        PyEval_RestoreThread(python.state);
+}
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
@@ -195,15 +227,19 @@ static void intrude_when_asked(void)
     game.intruder = pthread_self();
     pthread_getcpuclockid(game.intruder, &game.intruders_clock);
     pthread_barrier_wait(&game.ready);
+    enter_python();
     for (unsigned turn = 1;; turn++) {
+        begin_wait();
         while (atomic_load(&game.asked) != turn)
             futex_wait(&game.asked, turn - 1, NULL);
+        end_wait();
         if (game.is_over)
-            return;
+            break;
         intrude();
         atomic_store(&game.answered, turn);
         futex_wake(&game.answered);
     }
+    leave_python();
 }
 
 /* ---- the victim ------------------------------------------------------------------------- */
@@ -275,8 +311,12 @@ static void let_intrude(void)
 static void wait_for_answer(void)
 {
     unsigned turn = atomic_load(&game.asked);
+    if (has_answered())
+        return;
+    begin_wait();
     while (!has_answered())
         futex_wait(&game.answered, turn - 1, NULL);
+    end_wait();
 }
 
 static uintptr_t function_of(enum op op)
@@ -360,6 +400,7 @@ static void suffer(void)
     stay_on_core();
     prctl(PR_SET_TIMERSLACK, 1);
     pthread_barrier_wait(&game.ready);
+    enter_python();
     game.begun = clock_now();
     bool can_stop = breakpoint_begin();
     for (size_t tries = 0; can_stop && has_points(); tries++) {
@@ -370,6 +411,7 @@ static void suffer(void)
         try_one();
     }
     free_all();
+    leave_python();
     game.is_over = true;
     atomic_fetch_add(&game.asked, 1);
     futex_wake(&game.asked);
@@ -394,11 +436,12 @@ static void interleave_here(void *unused)
     in_threads(2, play, is_victim, sizeof is_victim[0]);
 }
 
-void interleave(bool hands_over)
+void interleave(bool hands_over, bool in_python)
 {
     if (is_instrumented())
         return;
     game.hands_over = hands_over;
+    game.in_python = in_python;
     game.victims = (struct random){random_next(rng())};
     game.intruders = (struct random){random_next(rng())};
     in_child_unless(SIGTRAP, interleave_here, NULL);

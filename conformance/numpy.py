@@ -20,6 +20,7 @@ from conform_support import (
     expect_in_force,
     handler_name,
     handler_version,
+    in_threads,
     same,
 )
 
@@ -354,6 +355,30 @@ def tracing():
         same(traced(), [], "the traces after all were freed")
         tracemalloc.stop()
     handler.expect_settled()
+
+
+# ---- several threads
+
+
+def counts_handlers():
+    handlers = [Handler() for _ in range(2)]
+    capsules = [_conform.get_handler()] + [handler.capsule for handler in handlers]
+    before, alive = [sys.getrefcount(each) for each in capsules], _conform.handlers_alive()
+
+    def choose(meet):
+        meet()
+        for _ in range(10):
+            own = Handler("own")
+            for chosen in [own, *handlers] * 5:
+                chosen.install()
+                chosen.in_force("in the thread that chose it")
+            _conform.set_handler(None)
+            default_in_force("after it was brought back")
+
+    in_threads(*[choose] * 4)
+    same([sys.getrefcount(each) for each in capsules], before,
+         "the references to each handler that four threads put in force")
+    same(_conform.handlers_alive(), alive, "the handlers that there are after all threads ended")
 
 
 # ---- the end

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """NumPy's own side of the contract, by a handler that is nothing but libc."""
 
+import contextlib
 import datetime
 import sys
 import tracemalloc
@@ -10,7 +11,7 @@ import _conform
 import numpy as np
 from conform_numpy_routes import FAMILIES, Hinted, numbers, quietly, records
 from conform_numpy_runs import leave_dirt, nothing
-from conform_support import NUMPY, Handler, same
+from conform_support import NUMPY, Handler, address_of, in_threads, same
 
 
 def plain_handler():
@@ -325,3 +326,29 @@ def free_size_after_refusal():
             findings.expect(False, "free to be told the size asked for, request %d refused" % nth,
                             line)
     findings.tell()
+
+
+# ---- threads
+
+
+def resize_while_read():
+    handler = plain_handler()
+    with handler.installed():
+        array, beside = np.zeros(10000, "u1"), np.zeros(10000, "u1")  # lest it grows in place
+        block, tried = address_of(array), []
+
+        def resize(_):
+            with contextlib.suppress(ValueError):
+                array.resize(1 << 20, refcheck=False)
+
+        def look(item):
+            """Ends it all at the first item, and what was freed is not read."""
+            if not tried:
+                tried.append(in_threads(resize))
+            if block not in dict(_conform.live(handler.capsule)):
+                _conform.fail("the block that a ufunc reads to stay while another thread resizes "
+                              "the array", "it was freed")
+            return item
+
+        np.frompyfunc(look, 1, 1)(array)
+        del beside

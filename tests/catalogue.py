@@ -19,7 +19,7 @@ DEFECTS = os.path.join(suite.SOURCE, "docs", "numpy-defects.md")
 DEFECTS_HEAD = """\
 # NumPy's own defects
 
-<!-- Made by `tests/catalogue.py --write` from the blocks in conformance/runtime.c; not edited by
+<!-- Made by `tests/catalogue.py --write` from the blocks of the group runtime; not edited by
 hand. -->
 
 What NumPy itself does wrong with data memory, and no handler can mend.  Nothing here counts against

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * runtime: NumPy among several threads.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "harness/harness.h"
+#include "harness/install.h"
+#include "python/api.h"
+#include "python/python.h"
+
+#define NOT_YOURS "this is NumPy's: the handler can do nothing about it"
+
+/* ---- one array, two threads ------------------------------------------------------------------ */
+
+struct user {
+    void (*body)(void *array);
+    PyArrayObject *array;
+};
+
+/* A handler before libc that keeps whoever resizes or frees one block for a moment, to see whether
+ * another thread does so as well.  Nobody can where the first has the GIL. */
+static struct {
+    void *block;
+    size_t size;
+    double moment;
+    atomic_int threads;
+    const char *once;        /* what is to happen so */
+    pthread_barrier_t begin; /* for both */
+} shared;
+
+static void await_another(void)
+{
+    static const struct timespec a_little = {0, 200000};
+    if (atomic_fetch_add(&shared.threads, 1) > 0)
+        fail(shared.once, "two threads do so at once");
+    for (uint64_t begun = clock_now(); clock_since(begun) < shared.moment;)
+        nanosleep(&a_little, NULL);
+}
+
+static void *awaiting_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    return malloc(size);
+}
+
+static void *awaiting_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    (void)ctx;
+    return calloc(nelem, elsize);
+}
+
+/* The block stays: nobody else is given its address. */
+static void *awaiting_realloc(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    if (p != shared.block)
+        return realloc(p, size);
+    await_another();
+    void *moved = malloc(size);
+    return moved != NULL ? memcpy(moved, p, MIN(size, shared.size)) : NULL;
+}
+
+static void awaiting_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx, (void)size;
+    if (p != shared.block)
+        free(p);
+    else
+        await_another();
+}
+
+static void use_shared(void *data)
+{
+    struct user *user = data;
+    pthread_barrier_wait(&shared.begin);
+    python_call_with_gil(user->body, user->array);
+}
+
+/* Two threads do that to an array at once. */
+static void in_two_threads(void (*body)(void *array), const char *once)
+{
+    static PyDataMem_Handler awaiting = {
+        .name = "awaiting",
+        .version = 1,
+        .allocator = {NULL, awaiting_malloc, awaiting_calloc, awaiting_realloc, awaiting_free}};
+    static const double a_moment = 0.5, with_gil = 0.002;
+    npy_intp size = 1000;
+    install_handler(&awaiting);
+    PyArrayObject *array = (PyArrayObject *)PyArray_ZEROS(1, &size, NPY_UINT8, 0);
+    if (array == NULL)
+        harness_broke("no array to work with: %s", python_error());
+    shared.block = PyArray_DATA(array);
+    shared.size = (size_t)size;
+    shared.moment = python_uses_gil() ? with_gil : a_moment;
+    shared.once = once;
+    pthread_barrier_init(&shared.begin, NULL, 2);
+    struct user users[] = {{body, array}, {body, array}};
+    in_threads(2, use_shared, users, sizeof users[0]);
+    pthread_barrier_destroy(&shared.begin);
+    shared.block = NULL;
+    Py_DECREF(array);
+}
+
+static void resize_it(void *array)
+{
+    npy_intp size = 2000;
+    PyArray_Dims shape = {&size, 1};
+    Py_XDECREF(PyArray_Resize(array, &shape, 0, NPY_CORDER));
+    PyErr_Clear();
+}
+
+PROPERTY(runtime_resize_in_two_threads,
+    .id     = "runtime.resize-in-two-threads",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .clause = "two threads that resize one array do so one after the other, or one of them gets an "
+              "exception",
+    .source = "shape.c PyArray_Resize, which takes no lock, 2.1 to 2.5 in a Python without the GIL; "
+              "NumPy's page on thread safety says that its arrays have none",
+    .why    = "the handler is to move one block twice, and frees it twice",
+    .hint   = NOT_YOURS "; put a lock round each use of an array that threads resize",
+    .looks  = "WARN: the block of an array that two threads resize to be moved once: two threads do "
+              "so at once",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    in_two_threads(resize_it, "the block of an array that two threads resize to be moved once");
+}
+
+static void set_its_state(void *array)
+{
+    PyObject *reduced = PyObject_CallMethod(array, "__reduce__", NULL);
+    PyObject *state = reduced != NULL ? PyObject_CallMethod(reduced, "__getitem__", "i", 2) : NULL;
+    if (state == NULL)
+        harness_broke("no state of an array: %s", python_error());
+    Py_XDECREF(PyObject_CallMethod(array, "__setstate__", "(O)", state));
+    PyErr_Clear();
+    Py_DECREF(state);
+    Py_DECREF(reduced);
+}
+
+PROPERTY(runtime_setstate_in_two_threads,
+    .id     = "runtime.setstate-in-two-threads",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .clause = "two threads that call __setstate__ of one array do so one after the other, or one of "
+              "them gets an exception",
+    .source = "methods.c array_setstate, which takes no lock, 2.1 to 2.5 in a Python without the "
+              "GIL; NumPy's page on thread safety says that its arrays have none",
+    .why    = "the block that the array had is freed twice",
+    .hint   = NOT_YOURS "; unpickle into an array that no other thread has yet",
+    .looks  = "WARN: the block of an array whose state two threads set to be freed once: two "
+              "threads do so at once",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    in_two_threads(set_its_state,
+                   "the block of an array whose state two threads set to be freed once");
+}
+
+PROPERTY(runtime_resize_while_read,
+    .id     = "runtime.resize-while-read",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .clause = "an array that a ufunc reads is not resized by another thread meanwhile, or its block "
+              "stays as long as it is read",
+    .source = "shape.c PyArray_Resize, 1.22 to 2.5, with the GIL and without; NumPy's page on "
+              "thread safety says that it can crash",
+    .why    = "the ufunc goes on to read what has been freed",
+    .hint   = NOT_YOURS "; refcheck=False is for arrays that nobody else has",
+    .looks  = "WARN: the block that a ufunc reads to stay while another thread resizes the array: it "
+              "was freed",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime", "resize_while_read");
+}

@@ -3,6 +3,7 @@
 
 import contextlib
 import datetime
+import os
 import sys
 import tracemalloc
 import warnings
@@ -328,7 +329,7 @@ def free_size_after_refusal():
     findings.tell()
 
 
-# ---- threads
+# ---- threads and interpreters
 
 
 def resize_while_read():
@@ -352,3 +353,32 @@ def resize_while_read():
 
         np.frompyfunc(look, 1, 1)(array)
         del beside
+
+
+# The reason, in one line: NumPy's advice stands before it, or in an exception that it caused.
+IMPORT = """
+import os
+said = ""
+try:
+    import numpy
+except BaseException as error:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    said = "%%s: %%s" %% (type(error).__name__, str(error).strip().rpartition("\\n")[2])
+os.write(%d, said.encode())
+"""
+
+
+def sub_interpreter():
+    try:
+        import _interpreters as interpreters
+    except ImportError:  # before 3.13
+        import _xxsubinterpreters as interpreters
+    number = interpreters.create()
+    read_end, write_end = os.pipe()
+    interpreters.run_string(number, IMPORT % write_end)
+    os.close(write_end)
+    said = os.read(read_end, 4096).decode()
+    interpreters.destroy(number)
+    if said:
+        _conform.fail("NumPy %s to be imported in a sub-interpreter" % np.__version__, said)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * runtime: NumPy among several threads.
+ * runtime: NumPy among several threads and interpreters.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -172,4 +172,21 @@ PROPERTY(runtime_resize_while_read,
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "resize_while_read");
+}
+
+/* ---- sub-interpreters ------------------------------------------------------------------------ */
+
+PROPERTY(runtime_sub_interpreter,
+    .id     = "runtime.sub-interpreter",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .clause = "NumPy can be imported in a sub-interpreter of a Python that has it in the first",
+    .source = "PEP 684; multiarraymodule.c and NumPy's Cython modules, which refuse it with an "
+              "ImportError, 1.22 to 2.5",
+    .why    = "a program that keeps things apart by interpreters has arrays in the first alone",
+    .hint   = NOT_YOURS "; take processes, or threads of one interpreter",
+    .looks  = "WARN: NumPy 2.5.0 to be imported in a sub-interpreter: ImportError: module "
+              "numpy._core._multiarray_umath does not support loading in subinterpreters",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime", "sub_interpreter");
 }

@@ -7,6 +7,7 @@ CRASH or TIMEOUT.  Each handler property has to kill a mutant, or nobody knows w
 The matrix that was found has to be the one in docs/kill-matrix.md.
 
 By hand, `make check TESTS=tests/mutants.py` or, with more to see, `make try TEST="..."` of one of
+these, and PYTHON=PATH for another interpreter:
 
     tests/mutants.py [MUTANT...]             those alone
     tests/mutants.py --whole [MUTANT...]     all properties on each, and which others kill it
@@ -78,7 +79,9 @@ def read_catalogue(tap):
     that this NumPy or this machine has no test for."""
     result = suite.conform("--handler=aligned", "--json=-")
     tap.point(result.code == 0, "a sound handler passes what the mutants are to fail", result)
-    properties = json.loads(result.stdout)["properties"]
+    report = json.loads(result.stdout)
+    print("# Python %(python)s, NumPy %(numpy)s, %(executable)s" % report["environment"])
+    properties = report["properties"]
     skipped = {p["id"]: p["message"] for p in properties if p["verdict"] == "SKIP"}
     return {p["id"]: p["target"] == "handler" for p in properties}, skipped
 

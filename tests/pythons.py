@@ -153,6 +153,7 @@ def in_one(tap, python, name, programs):
     tap.point(result.code == 0 and result.stdout.split() in told
               and "no violation" in result.stderr, name + ": --exec", result)
     if python["free"]:
+        tap.point("audited without the GIL" in result.stderr, name + ": --exec says so", result)
         for word in "1", "0":
             result, report = verdicts(path, "aligned", "abi.*", PYTHON_GIL=word)
             tap.point(result.code == CONFORMANT

@@ -17,12 +17,13 @@
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 
-static void print_calls(FILE *file, const struct audit *audit)
+static void print_calls(FILE *file, const struct audit *audit, bool gil)
 {
     fprintf(file, "  calls     %zu malloc, %zu calloc, %zu realloc, %zu free (%zu of NULL)",
             audit->malloc_calls, audit->calloc_calls, audit->realloc_calls, audit->free_calls,
             audit->null_frees);
-    fprintf(file, "; %zu refused, %zu without the GIL\n", audit->refused, audit->without_gil);
+    fprintf(file, "; %zu refused, %zu %s\n", audit->refused, audit->without_gil,
+            gil ? "without the GIL" : "detached from Python");
 }
 
 static void print_sizes(FILE *file, const struct audit *audit)
@@ -68,11 +69,14 @@ static void print_summary(const struct findings *findings, bool quiet, double se
     double inside = (double)audit->nanoseconds_inside / 1e9;
     FILE *file = stderr;
     if (!quiet) {
-        fprintf(file, "\nconform: %s, audited\n", text_safe(program_handler_label()));
+        fprintf(file, "\nconform: %s, audited%s\n", text_safe(program_handler_label()),
+                !findings->free_threaded ? ""
+                : findings->gil          ? " with the GIL"
+                                         : " without the GIL");
         if (static_tls_is_wide())
             fprintf(file, "  it loads only with GLIBC_TUNABLES=%s, which was set for it\n",
                     STATIC_TLS_TUNABLE);
-        print_calls(file, audit);
+        print_calls(file, audit, findings->gil);
         fprintf(file, "  memory    peak %zu bytes; live at exit %zu bytes in %s", audit->peak_bytes,
                 findings->bytes_at_exit, text_count(findings->blocks_at_exit, "block"));
         if (findings->reached_end)

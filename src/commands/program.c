@@ -82,6 +82,13 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
     return trace_shim_handler(program.trace);
 }
 
+/* A module that is imported may turn it on. */
+static void note_gil(struct findings *findings)
+{
+    findings->free_threaded = python_is_free_threaded();
+    findings->gil = python_uses_gil();
+}
+
 static PyObject *take_over(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -121,6 +128,7 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
         return PyErr_NoMemory();
     if (PyCapsule_SetPointer(capsule, auditor_handler(program.auditor)) != 0)
         return NULL;
+    note_gil(findings);
     findings->in_force = true;
     Py_RETURN_NONE;
 }
@@ -143,6 +151,7 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     struct findings *findings = program.findings;
+    note_gil(findings);
     findings->blocks_at_exit = findings->audit.live_blocks;
     findings->bytes_at_exit = findings->audit.live_bytes;
     FILE *table = fmemopen(findings->live, sizeof findings->live, "w");

@@ -22,7 +22,8 @@ struct findings {
     char numpy_version[32];
     _Atomic bool trace_broke; /* of --record */
     _Atomic bool in_force, reached_exit, reached_end, uncaught, memory_error;
-    size_t refused; /* by the injector */
+    _Atomic bool free_threaded, gil; /* the latter: in use, as far as the program came */
+    size_t refused;                  /* by the injector */
     size_t blocks_at_exit, bytes_at_exit;
     char live[8192]; /* table of what is live at the end */
     /* --fail-each */

@@ -103,7 +103,7 @@ static void put_signals_back(const struct sigaction actions[NSIG])
         sigaction(number, &actions[number], NULL);
 }
 
-static bool is_free_threaded(void)
+bool python_is_free_threaded(void)
 {
     return strstr(Py_GetVersion(), "free-threading") != NULL;
 }
@@ -111,12 +111,13 @@ static bool is_free_threaded(void)
 const char *python_version(void)
 {
     const char *version = Py_GetVersion();
-    return text("%.*s%s", (int)strcspn(version, " "), version, is_free_threaded() ? "t" : "");
+    return text("%.*s%s", (int)strcspn(version, " "), version,
+                python_is_free_threaded() ? "t" : "");
 }
 
 bool python_uses_gil(void)
 {
-    PyObject *ask = is_free_threaded() ? PySys_GetObject("_is_gil_enabled") : NULL;
+    PyObject *ask = python_is_free_threaded() ? PySys_GetObject("_is_gil_enabled") : NULL;
     PyObject *answer = ask != NULL ? PyObject_CallObject(ask, NULL) : NULL;
     bool uses = answer == NULL || PyObject_IsTrue(answer) == 1;
     Py_XDECREF(answer);
@@ -149,7 +150,7 @@ static const char *initialize(const char *path)
     sigset_t interrupt, before;
     char *const arguments[] = {(char *)path, (char *)"-B", NULL};
     int exit_code;
-    if (memcheck_is_running() && !is_free_threaded())
+    if (memcheck_is_running() && !python_is_free_threaded())
         setenv("PYTHONMALLOC", "malloc", 1); /* so that memcheck sees each block */
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);
@@ -166,7 +167,7 @@ static const char *describe(struct environment *environment, const char *path)
 {
     snprintf(environment->python, sizeof environment->python, "%s", python_version());
     snprintf(environment->python_executable, sizeof environment->python_executable, "%s", path);
-    environment->free_threaded = is_free_threaded();
+    environment->free_threaded = python_is_free_threaded();
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *text_of = numpy != NULL ? PyObject_GetAttrString(numpy, "__version__") : NULL;
     const char *numpy_version = text_of != NULL ? PyUnicode_AsUTF8(text_of) : NULL;

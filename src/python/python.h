@@ -38,6 +38,9 @@ const char *python_add_module(const char *name, PyMethodDef *methods);
 /* "3.13.5t", with a t where it is free-threaded.  One of text()'s buffers. */
 const char *python_version(void);
 
+/* Whether it is a build that can do without a GIL. */
+bool python_is_free_threaded(void);
+
 /* Whether a GIL is in use now, GIL held.  A free-threaded Python turns it on when it imports a
  * module that wants it, or when PYTHON_GIL=1 says so. */
 bool python_uses_gil(void);

@@ -32,7 +32,7 @@ static void call_gc(const char *function)
 static void collect_at_once(void)
 {
     PyObject *gc = PyImport_ImportModule("gc");
-    PyObject *done = gc != NULL ? PyObject_CallMethod(gc, "set_threshold", "i", 1) : NULL;
+    PyObject *done = gc != NULL ? PyObject_CallMethod(gc, "set_threshold", "ii", 1, 0) : NULL;
     if (done == NULL)
         harness_broke("gc.set_threshold: %s", python_error());
     Py_DECREF(done);
@@ -50,6 +50,21 @@ static void drop_cycle(npy_intp bytes)
     Py_DECREF(list);
 }
 
+/* A Python that can do without a GIL counts by 512, on each thread, what is made and ends, and
+ * collects as bytecode runs next.  So what is made here stays. */
+static void have_collected(void)
+{
+    static PyObject *kept;
+    if (kept == NULL)
+        kept = PyList_New(0);
+    for (int i = 0; i < 3 * 512; i++) {
+        PyObject *list = PyList_New(0);
+        if (kept == NULL || list == NULL || PyList_Append(kept, list) != 0)
+            harness_broke("a list of lists: %s", python_error());
+        Py_DECREF(list);
+    }
+}
+
 static void make_garbage(bool wanted)
 {
     static const npy_intp sizes[] = {16, 40, 120, 1000, 5000, 300000};
@@ -57,6 +72,8 @@ static void make_garbage(bool wanted)
     for (size_t i = 0; wanted && i < sizeof sizes / sizeof *sizes; i++)
         drop_cycle(sizes[i]);
     call_gc("enable"); /* whatever is made next has it collected */
+    if (python_is_free_threaded())
+        have_collected();
 }
 
 /* One block through all four functions, garbage before each; with others live beside it. */

@@ -247,11 +247,13 @@ struct progress {
     uint64_t since[CALL_SLOTS]; /* when the thread's latest call began, or was first seen */
     unsigned calls[CALL_SLOTS];
     uint64_t any; /* when anything was last seen to happen */
+    bool has_begun;
     enum given_up given_up;
 };
 
 /* One call that does not come back hangs, whatever else goes on, and so does a property that makes
- * none.  Any other gets on, and has the time that the whole run has. */
+ * none.  Any other gets on, and has the time that the whole run has; so has Python where it has to
+ * start first, which without a GIL and on a busy machine may take it a minute. */
 static bool is_to_end(void *data)
 {
     struct progress *progress = data;
@@ -259,13 +261,17 @@ static bool is_to_end(void *data)
     uint64_t now = clock_now(), limit = (uint64_t)(worker.limit * 1e9);
     for (size_t i = 0; i < CALL_SLOTS; i++) {
         const struct call *call = &record->calls[i];
-        if (record->made[i] != progress->calls[i])
+        if (record->made[i] != progress->calls[i]) {
             progress->since[i] = progress->any = now;
-        else if (call->function != OUTSIDE && now - progress->since[i] > limit)
+            progress->has_begun = true;
+        } else if (call->function != OUTSIDE && now - progress->since[i] > limit) {
             progress->given_up = HANGS;
+        }
         progress->calls[i] = record->made[i];
     }
-    if (now - progress->any > limit)
+    bool may_start = !progress->has_begun &&
+                     worker.plan->properties[worker.index]->fixture == FIXTURE_FRESH;
+    if (now - progress->any > limit && !may_start)
         progress->given_up = HANGS;
     else if (time_of_run_is_over(worker.plan))
         progress->given_up = OUT_OF_TIME;

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "harness/gil_watch.h"
@@ -103,14 +104,13 @@ static void work_with_numpy(void *data)
 
 /* One thread grows a block to a large one, without the GIL, while the other holds it, and asks for
  * a block as soon as that is done, or well under way.  realloc alone is called without the GIL: a
- * handler may take it, and then waits until the other lets go. */
-struct party {
-    bool has_gil;
-    struct meeting {
-        void *p;
-        size_t size;
-        atomic_bool held, begun, done;
-    } * meeting;
+ * handler may take it, and then waits until the other lets go.  Where there is no GIL a third has
+ * Python stop all threads to collect garbage, which is as long to wait for. */
+struct meeting {
+    void *p;
+    size_t size;
+    bool stops_all;
+    atomic_bool held, begun, done;
 };
 
 static void never_returned(int number)
@@ -141,17 +141,13 @@ static void ask_with_gil(struct meeting *meeting)
     alarm_in(0);
 }
 
-static void meet(void *data)
+static void grow_without_gil(struct meeting *meeting)
 {
-    struct party *party = data;
-    struct meeting *meeting = party->meeting;
     enum { LARGE = 16 << 20 };
-    if (party->has_gil) {
-        ask_with_gil(meeting);
-        return;
-    }
     while (!atomic_load(&meeting->held))
         sched_yield();
+    if (meeting->stops_all)
+        usleep(5000); /* until the third waits for those that run Python */
     atomic_store(&meeting->begun, true);
     void *larger = subject_realloc(meeting->p, LARGE);
     atomic_store(&meeting->done, true);
@@ -159,6 +155,29 @@ static void meet(void *data)
         meeting->p = larger;
         meeting->size = LARGE;
     }
+}
+
+static void stop_all(struct meeting *meeting)
+{
+    while (!atomic_load(&meeting->held))
+        sched_yield();
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *gc = PyImport_ImportModule("gc");
+    Py_XDECREF(gc != NULL ? PyObject_CallMethod(gc, "collect", NULL) : NULL);
+    Py_XDECREF(gc);
+    PyErr_Clear();
+    PyGILState_Release(state);
+}
+
+struct party {
+    void (*part)(struct meeting *meeting);
+    struct meeting *meeting;
+};
+
+static void take_part(void *data)
+{
+    struct party *party = data;
+    party->part(party->meeting);
 }
 
 PROPERTY(realloc_without_gil,
@@ -186,12 +205,13 @@ PROPERTY(realloc_without_gil,
     parsing = PARSERS;
     pthread_barrier_init(&all_ready, NULL, WORKERS);
     gil_watch();
-    struct meeting meeting = {.p = must_malloc(100), .size = 100};
+    struct meeting meeting = {.p = must_malloc(100), .size = 100, .stops_all = !python_uses_gil()};
     python_release();
     in_threads(WORKERS, work_with_numpy, workers, sizeof workers[0]);
-    struct party parties[] = {{true, &meeting}, {false, &meeting}};
+    struct party parties[] = {
+        {ask_with_gil, &meeting}, {grow_without_gil, &meeting}, {stop_all, &meeting}};
     step("growing a large block without the GIL, while another thread has it and asks for one");
-    in_threads(2, meet, parties, sizeof parties[0]);
+    in_threads(meeting.stops_all ? 3 : 2, take_part, parties, sizeof parties[0]);
     python_acquire();
     subject_free(meeting.p, meeting.size);
 }

@@ -36,6 +36,7 @@ RESIZE(loses_from_4096, "process.fork-child", 4096, 2148, memset(p, 0, size));
 RESIZE(refuses_70000, "process.fork-both-sides", 35000, 70000, return NULL);
 RESIZE(aborts_from_500, "process.fork-while-busy", 500, 1500, abort());
 RESIZE(refuses_80_from_40, "numpy.freed-inside-a-call", 40, 80, return NULL);
+RESIZE(refuses_5000_from_120, "numpy.without-gil", 120, 5000, return NULL);
 
 RESIZE(refuses_262144_from_200, "realloc.releases-old", 200, 262144, return NULL);
 RESIZE(aborts_from_200000, "exhaustion.no-leak", 200000, 600000, abort());

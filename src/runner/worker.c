@@ -269,8 +269,8 @@ static bool is_to_end(void *data)
         }
         progress->calls[i] = record->made[i];
     }
-    bool may_start = !progress->has_begun &&
-                     worker.plan->properties[worker.index]->fixture == FIXTURE_FRESH;
+    bool may_start =
+        !progress->has_begun && worker.plan->properties[worker.index]->fixture == FIXTURE_FRESH;
     if (now - progress->any > limit && !may_start)
         progress->given_up = HANGS;
     else if (time_of_run_is_over(worker.plan))

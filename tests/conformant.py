@@ -22,8 +22,9 @@ USUAL = {"nep49_handler", "nep49_get_handler"}
 SLOW = {"slow", "very_slow"}
 SHORT = "--max-time=8"
 
-# These take ten times what others do, and wait for `make check-long`, as most settings do.
-HEAVY = {"guard", "guard_pages", "megabyte_header", "one_mapping_each"}
+# These take two to ten times what others do, and wait for `make check-long`, as most settings do.
+HEAVY = {"guard", "guard_pages", "keeps_32_mib_whatever_comes", "keeps_for_a_time",
+         "megabyte_header", "one_mapping_each", "page_aligned", "wipes"}
 
 # So many have their batteries with one start of conform.
 AT_ONCE = 5

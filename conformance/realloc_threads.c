@@ -266,6 +266,7 @@ static void succeed(void *data)
     enum { TRIES = 32 };
     unsigned char *old = s->p, *made[TRIES];
     size_t count = 0;
+    subject_free(must_malloc(100), 100); /* a thread that made none may keep none */
     subject_free(old, s->size);
     s->size += 4;
     for (s->p = NULL; count < TRIES && s->p != old; count++)
@@ -276,7 +277,7 @@ static void succeed(void *data)
 
 static void resize_successors(bool elsewhere)
 {
-    static const size_t sizes[] = {20, 1000, 5000};
+    static const size_t sizes[] = {20, 36, 52, 100, 244, 1000, 5000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i], more = 2 * size + 100;
         struct successor s = {must_realloc(must_malloc(size + 1), size), size};
@@ -289,9 +290,10 @@ static void resize_successors(bool elsewhere)
             in_threads(1, succeed, &s, sizeof s);
         else
             succeed(&s);
-        pattern_fill(s.p, s.size, size);
+        uint64_t number = 2 * size + elsewhere; /* the control's may lie where it is moved to */
+        pattern_fill(s.p, s.size, number);
         s.p = must_realloc(s.p, more);
-        expect_pattern(s.p, s.size, size,
+        expect_pattern(s.p, s.size, number,
                        "after realloc from %zu to %zu of a block that another thread made, at the "
                        "address of one of %zu that it freed",
                        s.size, more, size);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Asking valgrind, by the requests that its header compiles into this program, and looking for
- * the runtime of a sanitizer.
+ * the runtime of a sanitizer and for a kernel that is none.
  */
 #include "base/instrumented.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stddef.h>
+#include <sys/prctl.h>
 
 #ifdef HAVE_VALGRIND_MEMCHECK_H
 #include <valgrind/memcheck.h>
@@ -56,5 +58,14 @@ bool sanitizer_is_running(void)
         known = CONFORM_SANITIZED || dlsym(RTLD_DEFAULT, "__asan_init") != NULL || tsan_is_running()
                     ? YES
                     : NO;
+    return known == YES;
+}
+
+bool emulator_is_running(void)
+{
+    static enum { NOT_ASKED, NO, YES } known;
+    int ignored; /* each Linux since 3.4 tells it */
+    if (known == NOT_ASKED)
+        known = prctl(PR_GET_CHILD_SUBREAPER, &ignored) != 0 && errno == EINVAL ? YES : NO;
     return known == YES;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What runs this process beside the processor: valgrind, or a sanitizer, and what memcheck has
- * found so far.
+ * What runs this process beside the processor: valgrind, a sanitizer or an emulator, and what
+ * memcheck has found so far.
  */
 #ifndef CONFORM_INSTRUMENTED_H
 #define CONFORM_INSTRUMENTED_H
@@ -34,5 +34,9 @@ void memcheck_listen_again(void);
 /* Whether AddressSanitizer or ThreadSanitizer is in this process, built in or preloaded. */
 bool sanitizer_is_running(void);
 bool tsan_is_running(void);
+
+/* Whether it is no Linux that answers, but a program that stands for it (qemu-user): memory that
+ * program takes for itself counts as this process's. */
+bool emulator_is_running(void);
 
 #endif

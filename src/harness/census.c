@@ -55,7 +55,7 @@ size_t count_mappings(void)
 void adopt_orphans(void)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
-        harness_broke("PR_SET_CHILD_SUBREAPER: %s", strerror(errno));
+        skip("children that lose their parent cannot be adopted here: %s", strerror(errno));
 }
 
 bool has_child(void)

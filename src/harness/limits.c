@@ -90,7 +90,7 @@ size_t output_so_far(void)
 
 bool is_instrumented(void)
 {
-    return sanitizer_is_running() || memcheck_is_running();
+    return sanitizer_is_running() || memcheck_is_running() || emulator_is_running();
 }
 
 double time_limit(void)

@@ -76,7 +76,10 @@ enum exit_code run_exit_code(const struct run *run)
 
 const char *run_checker(void)
 {
-    return memcheck_is_running() ? "memcheck" : sanitizer_is_running() ? "a sanitizer" : NULL;
+    return memcheck_is_running()    ? "memcheck"
+           : sanitizer_is_running() ? "a sanitizer"
+           : emulator_is_running()  ? "an emulator"
+                                    : NULL;
 }
 
 bool run_is_whole(const struct run *run)

@@ -40,7 +40,8 @@ struct tally run_tally(const struct run *run, enum target target);
  * broke and 5 where a property is INCOMPLETE, and nothing else is wrong. */
 enum exit_code run_exit_code(const struct run *run);
 
-/* What runs beside the handler, and is why less is tried: "memcheck", "a sanitizer", or NULL. */
+/* What runs beside the handler, and is why less is tried: "memcheck", "a sanitizer", "an emulator",
+ * or NULL. */
 const char *run_checker(void);
 
 /* What several ends are said to be: the one of the two that says more against what was tested. */

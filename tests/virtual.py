@@ -297,7 +297,8 @@ def try_pool(tap):
 
 
 def try_battery(tap, handler, settings):
-    result = suite.conform("--handler=" + handler, "--timeout=120", timeout=1200, env=settings)
+    result = suite.conform("--handler=" + handler, "--timeout=120", "--max-time=1000",
+                           timeout=1200, env=settings)
     words = " ".join("%s=%s" % item for item in settings.items())
     tap.point(result.code == 0, "the whole battery with " + words, result)
 

@@ -395,8 +395,8 @@ static void ask_for_everything(void)
             ask_for(((size_t)1 << shift) + k - 1);
     }
     absurd_begin();
-    for (unsigned shift = ABSURD_BITS; shift < SIZE_BITS;
-         shift += 4) /* between, it might be given, and touched */
+    /* what lies between might be given, and touched */
+    for (unsigned shift = ABSURD_BITS; shift < SIZE_BITS; shift += 4)
         ask_for_absurd((size_t)1 << shift);
     for (size_t k = 0; k <= 8192; k = k < 100 ? k + 1 : k + k / 8) {
         ask_for_absurd(SIZE_MAX - k);
@@ -427,10 +427,9 @@ static void ask_in_thread(void *data)
 static void ask_without_room(void)
 {
     limit_mapped_bytes(4 << 20);
-    for (unsigned shift = 27; shift < MIN(47, SIZE_BITS);
-         shift++) { /* what is less, libc may have in reserve */
+    /* what is less, libc may have in reserve */
+    for (unsigned shift = 27; shift < MIN(47, SIZE_BITS); shift++)
         ask_for((size_t)1 << shift);
-    }
     lift_limit();
 }
 

@@ -78,6 +78,27 @@ START_TEST(null_may_be_wrong)
 }
 END_TEST
 
+static const struct {
+    struct call call;
+    bool is_absurd;
+} blocks[] = {
+    {{IN_MALLOC, NULL, SIZE_MAX, 0, 0}, true},
+    {{IN_MALLOC, NULL, 0, 0, 0}, false},
+    {{IN_MALLOC, NULL, (size_t)1 << 31, 0, 0}, false},
+    {{IN_CALLOC, NULL, SIZE_MAX / 2, 3, 0}, true},
+    {{IN_CALLOC, NULL, SIZE_MAX, 0, 0}, false},
+    {{IN_CALLOC, NULL, 1 << 10, 1 << 10, 0}, false},
+    {{IN_REALLOC, P, SIZE_MAX - 64, 0, 0}, true},
+    {{IN_REALLOC, NULL, 100, 0, 0}, false},
+    {{IN_FREE, P, SIZE_MAX, 0, 0}, false},
+};
+
+START_TEST(no_block_is_that_long)
+{
+    ck_assert_int_eq(attribution_is_absurd(&blocks[_i].call), blocks[_i].is_absurd);
+}
+END_TEST
+
 /* ---- settling ----------------------------------------------------------------------------- */
 
 static const struct property null = {.id = "free.null", .level = MUST};
@@ -357,6 +378,7 @@ Suite *suite_attribution(void)
     TCase *tcase = tcase_create("attribution");
     tcase_add_loop_test(tcase, a_call_has_an_owner, 0, ROWS(kinds));
     tcase_add_loop_test(tcase, null_may_be_wrong, 0, ROWS(nulls));
+    tcase_add_loop_test(tcase, no_block_is_that_long, 0, ROWS(blocks));
     tcase_add_loop_test(tcase, owner_alone_fails, 0, 4 * SUSPECTS);
     tcase_add_loop_test(tcase, attributed_to_another, 0, 2);
     tcase_add_loop_test(tcase, of_two_owners, 0, 2);

@@ -176,14 +176,23 @@ static struct call call_end(struct frame *frame)
     return made;
 }
 
-/* A call that has returned NULL, or a block of no bytes: whatever breaks later may come of it. */
+static bool is_empty(const struct call *call)
+{
+    return (call->function == IN_MALLOC && call->first == 0) ||
+           (call->function == IN_CALLOC && (call->first == 0 || call->second == 0));
+}
+
+/* A call that has returned NULL, a block of no bytes, or one that cannot be as long as it was asked
+ * for: whatever breaks later may come of it. */
 static void note_return(const struct call *call, const void *p)
 {
-    if (p != NULL)
+    if (p != NULL && is_empty(call))
         asked_note_empty(p, call);
-    else if (call->trouble == NO_TROUBLE && attribution_for_null(call) != NULL)
+    else if (p != NULL && attribution_is_absurd(call))
         suspect(call);
-    else if (attribution_is_of_little(call))
+    else if (p == NULL && call->trouble == NO_TROUBLE && attribution_for_null(call) != NULL)
+        suspect(call);
+    else if (p == NULL && attribution_is_of_little(call))
         suspect_refusal(call);
 }
 
@@ -195,8 +204,7 @@ void *handler_malloc(PyDataMem_Handler *handler, size_t size)
     call_begin(&frame, (struct call){IN_MALLOC, .first = size}, CODE(handler->allocator.malloc));
     void *p = handler->allocator.malloc(handler->allocator.ctx, size);
     struct call call = call_end(&frame);
-    if (p == NULL || size == 0)
-        note_return(&call, p);
+    note_return(&call, p);
     asked_note(p, size);
     return p;
 }
@@ -208,8 +216,7 @@ void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
                CODE(handler->allocator.calloc));
     void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
     struct call call = call_end(&frame);
-    if (p == NULL || nelem == 0 || elsize == 0)
-        note_return(&call, p);
+    note_return(&call, p);
     asked_note(p, nelem * elsize);
     return p;
 }
@@ -225,8 +232,7 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
     asked_forget(p);
     void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
     struct call call = call_end(&frame);
-    if (moved == NULL)
-        note_return(&call, moved);
+    note_return(&call, moved);
     if (moved != NULL)
         asked_note(moved, size);
     else if (was_known)

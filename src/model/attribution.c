@@ -136,6 +136,12 @@ const struct attribution *attribution_for_null(const struct call *call)
     return may_not ? attribution_for(call) : NULL;
 }
 
+bool attribution_is_absurd(const struct call *call)
+{
+    return (call->function == IN_CALLOC && overflows(call)) ||
+           ((call->function == IN_MALLOC || call->function == IN_REALLOC) && is_too_large(call));
+}
+
 bool attribution_is_of_little(const struct call *call)
 {
     size_t size;

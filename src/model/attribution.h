@@ -28,7 +28,11 @@ const struct attribution *attribution_for(const struct call *call);
  * It explains something only where the property that is about such calls has failed. */
 bool attribution_is_of_little(const struct call *call);
 
-/* The same, of a call that has returned NULL, and NULL where that is its right. */
+/* True of a call for more than there can be: a block that it returns is not that long. */
+bool attribution_is_absurd(const struct call *call);
+
+/* The same as attribution_for, of a call that has returned NULL, and NULL where that is its
+ * right. */
 const struct attribution *attribution_for_null(const struct call *call);
 
 /* When all `count` properties have their verdicts on the board: makes SKIPs of those for which

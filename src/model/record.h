@@ -64,7 +64,7 @@ enum record_state {
 /* The calls by which a property may have failed, whatever it was about. */
 enum suspect {
     ENDED_IN,       /* where a process was when it ended */
-    RETURNED_WRONG, /* the first that returned NULL and may not, or a block that is not zero */
+    RETURNED_WRONG, /* the first that returned NULL or a block and may not, or what is not zero */
     MADE_EMPTY,     /* that of the block in hand at the end, where it is one of no bytes */
 };
 enum { SUSPECTS = MADE_EMPTY + 1 };

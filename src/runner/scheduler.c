@@ -191,8 +191,8 @@ static size_t watch(struct scheduler *s)
         if (runs(s, i))
             wakeups[count++] = (struct pollfd){.fd = s->workers[i].pipes.wakeup, .events = POLLIN};
     }
-    poll(wakeups, count, 200);
     show_progress(s);
+    poll(wakeups, count, 200);
     size_t running = 0;
     for (size_t i = 0; i <= s->jobs; i++) {
         char bytes[64];

@@ -178,10 +178,12 @@ static void start_python(struct environment *environment)
 {
     const char *path = own.setup.python_path;
     memcheck_turn_deaf(); /* the errors of CPython's start are not the subject's */
+    atomic_store(&own.setup.record->python_starts, 1);
     const char *wrong =
         environment != NULL ? python_start(path, environment) : python_start_bare(path);
     if (wrong == NULL)
         wrong = python_module_add();
+    atomic_store(&own.setup.record->python_starts, 0);
     memcheck_listen_again();
     if (wrong != NULL)
         harness_broke("Python cannot be started: %s", wrong);

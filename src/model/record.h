@@ -95,6 +95,7 @@ struct record {
     char part[384];            /* of a program whose calls it makes, in words, or "" */
     int overwritten;           /* 1 where a byte of a block is not what was written; no bool */
     int line;                  /* of the check that failed, in the property's file */
+    _Atomic int python_starts; /* 1 while it does, in the property's process */
     unsigned made[CALL_SLOTS]; /* calls of each thread so far: what makes none does not get on */
     int signal;
     struct call signal_call; /* of the thread that the signal hit */

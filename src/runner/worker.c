@@ -247,13 +247,12 @@ struct progress {
     uint64_t since[CALL_SLOTS]; /* when the thread's latest call began, or was first seen */
     unsigned calls[CALL_SLOTS];
     uint64_t any; /* when anything was last seen to happen */
-    bool has_begun;
     enum given_up given_up;
 };
 
 /* One call that does not come back hangs, whatever else goes on, and so does a property that makes
- * none.  Any other gets on, and has the time that the whole run has; so has Python where it has to
- * start first, which without a GIL and on a busy machine may take it a minute. */
+ * none.  Any other gets on, and has the time that the whole run has; so has Python while it starts
+ * in there, which without a GIL and on a busy machine may take it a minute. */
 static bool is_to_end(void *data)
 {
     struct progress *progress = data;
@@ -263,15 +262,14 @@ static bool is_to_end(void *data)
         const struct call *call = &record->calls[i];
         if (record->made[i] != progress->calls[i]) {
             progress->since[i] = progress->any = now;
-            progress->has_begun = true;
         } else if (call->function != OUTSIDE && now - progress->since[i] > limit) {
             progress->given_up = HANGS;
         }
         progress->calls[i] = record->made[i];
     }
-    bool may_start =
-        !progress->has_begun && worker.plan->properties[worker.index]->fixture == FIXTURE_FRESH;
-    if (now - progress->any > limit && !may_start)
+    if (atomic_load(&record->python_starts) != 0)
+        progress->any = now;
+    if (now - progress->any > limit)
         progress->given_up = HANGS;
     else if (time_of_run_is_over(worker.plan))
         progress->given_up = OUT_OF_TIME;

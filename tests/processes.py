@@ -17,6 +17,7 @@ ONES = "import numpy as n; [n.ones(i) for i in range(50)]"
 
 # Where it hangs.  A constructor runs before there is any handler to ask for.
 SUBJECT = """
+#include <fcntl.h>
 #include <unistd.h>
 #include "base.h"
 static void hang(void)
@@ -59,6 +60,11 @@ NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why)
     (void)why;
 #ifdef IN_GETTER
     hang();
+#endif
+#ifdef IN_ANOTHER_GETTER
+    /* once it was loaded before */
+    if (open("loaded", O_CREAT | O_EXCL, 0600) < 0)
+        hang();
 #endif
     return &handler;
 }
@@ -156,6 +162,14 @@ def hangs(tap):
         tap.point(held, "--exec %s, hangs IN_GETTER" % " ".join(more), result)
 
 
+def hangs_behind_a_start(tap):
+    """Python has the time of the run while it starts, and the handler behind it has not."""
+    result = suite.conform("-H", "./IN_ANOTHER_GETTER.so", "--run=owndata.warns", "--timeout=1")
+    held = (result.code == NOT_CONFORMANT and "TIMEOUT owndata.warns" in result.stdout
+            and "no end after 1 s, while loading" in result.stdout)
+    tap.point(held, "hangs when it is loaded behind a start of Python", result)
+
+
 def python_hangs(tap):
     """An interpreter that does not come up: the run ends none the less."""
     os.mkdir("site")
@@ -237,12 +251,13 @@ def main():
         os.chdir(folder)
         with open("subject.c", "w") as file:
             file.write(SUBJECT)
-        for where in ("IN_MALLOC", "IN_FREE", "IN_CONSTRUCTOR", "IN_GETTER"):
+        for where in ("IN_MALLOC", "IN_FREE", "IN_CONSTRUCTOR", "IN_GETTER", "IN_ANOTHER_GETTER"):
             suite.build("subject.c", "./%s.so" % where, "-I", faulty, "-D" + where)
         suite.conform("-H", "aligned", "-q", "--exec", "--record=r.trace", "--", "-c", ONES)
         running = begin_without_end()
         parents(tap)
         hangs(tap)
+        hangs_behind_a_start(tap)
         python_hangs(tap)
         readers(tap)
         interpreters_without_end(tap, running)

@@ -332,7 +332,8 @@ static void size_1480_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_poisons_before_1480, "free.poison-stays-inside", .free = size_1480_free);
 
-/* What was freed is written to once more, fifteen frees later. */
+/* What was freed is written to once more, fifteen frees later.  Whether malloc.neighbours has been
+ * given it again by then is libc's affair. */
 static void late_free(void *ctx, void *p, size_t size)
 {
     enum { RING = 16 };
@@ -346,7 +347,7 @@ static void late_free(void *ctx, void *p, size_t size)
     *place = base_size(p) >= 8 && base_size(p) <= 1000 ? p : NULL;
     base_free(ctx, p, size);
 }
-MUTANT(free_poisons_later, "malloc.neighbours free.poison-stays-inside", .free = late_free);
+MUTANT(free_poisons_later, "free.poison-stays-inside", .free = late_free);
 
 /* ---- memory that is lost ----------------------------------------------------------------- */
 
@@ -439,9 +440,12 @@ static void clearing_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_clears_exception, "free.keeps-pending-exception", .free = clearing_free);
 
-/* Puts it aside meanwhile, and not all of it back. */
+/* Puts it aside meanwhile, and not all of it back: NULL alone leaves it on from 3.14 on. */
 void PyErr_Fetch(void **type, void **value, void **traceback) __attribute__((weak));
 void PyErr_Restore(void *type, void *value, void *traceback) __attribute__((weak));
+void PyErr_NormalizeException(void **type, void **value, void **traceback) __attribute__((weak));
+int PyException_SetTraceback(void *value, void *traceback) __attribute__((weak));
+extern char _Py_NoneStruct __attribute__((weak));
 static void restoring_free(void *ctx, void *p, size_t size)
 {
     void *type, *value, *traceback;
@@ -450,6 +454,10 @@ static void restoring_free(void *ctx, void *p, size_t size)
     if (has_gil)
         PyErr_Fetch(&type, &value, &traceback);
     base_free(ctx, p, size);
+    if (has_gil && type != NULL) {
+        PyErr_NormalizeException(&type, &value, &traceback);
+        PyException_SetTraceback(value, &_Py_NoneStruct);
+    }
     if (has_gil)
         PyErr_Restore(type, value, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * claim: what nep49_claims promises beyond the contract.  Alignment is with malloc.
+ * claim: what nep49_claims and --claim promise beyond the contract.  Alignment is with malloc.
  */
 #include <dlfcn.h>
 #include <inttypes.h>

@@ -216,8 +216,8 @@ static void claimed_huge(void)
 PROPERTY(malloc_claimed_alignment,
     .id     = "malloc.claimed-alignment",
     .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
-    .clause = "every block is aligned as nep49_claims says, whatever its size and whichever of "
-              "malloc, calloc and realloc made or moved it",
+    .clause = "every block is aligned as nep49_claims or --claim says, whatever its size and "
+              "whichever of malloc, calloc and realloc made or moved it",
     .source = "nep49.h, alignment=N",
     .why    = "whoever installs such a handler reads arrays with aligned vector loads, or hands "
               "them to a device, and crashes at the first block that is not",

@@ -58,21 +58,21 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 
 # Which options each command takes, besides those that choose it.
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
-ALONE = set("color handler python quiet run seed skip strict verbose".split()) | set(FORMATS)
+ALONE = set("claim color handler python quiet run seed skip strict verbose".split()) | set(FORMATS)
 TAKEN = {
     (): ALONE | set("jobs max-time memcheck repeat shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,
-    ("--exec",): set("handler python quiet stacks timeout".split()),
-    ("--exec", "--record=x"): set("handler python quiet stacks timeout untimed".split()),
-    ("--exec", "--fail-each"): set("handler keep-failing most-runs python quiet timeout verbose".split()),
-    ("--replay=x",): set("handler quiet timeout unchecked".split()),
+    ("--exec",): set("claim handler python quiet stacks timeout".split()),
+    ("--exec", "--record=x"): set("claim handler python quiet stacks timeout untimed".split()),
+    ("--exec", "--fail-each"): set("claim handler keep-failing most-runs python quiet timeout verbose".split()),
+    ("--replay=x",): set("claim handler quiet timeout unchecked".split()),
     ("--replay=x", "--print"): set(),
     ("--list",): set("run skip".split()),
     ("--list-handlers",): set(),
     ("--explain=x",): set(),
     ("--clauses",): set("run skip".split()),
 }
-VALUES = {"color": "never"}  # others are "1"
+VALUES = {"color": "never", "claim": "alignment=64"}  # others are "1"
 
 # Names that a shell, a terminal or a report could trip over.
 AWKWARD = ["two words.so", "it's $HOME `id`.so", "caf\u00e9 \u20ac.so", "a\nb\tc.so", "-dash.so",
@@ -179,6 +179,9 @@ def option_cases():
     yield "a value with a line feed", H + ["--color=a\nconform: b"], r"--color=a\\x0aconform: b: giv"
     for more in (["--no-fork", "--run=abi.loads"], ["--exec", "--", "x"], ["--replay=x"]):
         yield "--handler twice, " + more[0], H + H + more, r"--handler is given twice"
+    yield "--claim of nothing", H + ["--claim="], r"--claim: no claim; give one of those"
+    yield "--claim of no claim", H + ["--claim=wait-free"], r"--claim: wait-free: not a claim that"
+    yield "--claim of half a power", H + ["--claim=alignment=3"], r"--claim: alignment=3: not a power"
     yield "--handler twice, --tap", H + H + ["--tap=t"], r"several --handler make one report"
     yield "--handler and --python twice", H + H + 2 * ["--python=x"], r"--handler and .*--python excl"
     yield "--explain of no property", ["--explain=malloc.wibble"], r"--explain=malloc\.wibble: .*--list"
@@ -318,6 +321,11 @@ def right_cases():
     yield "a symbol of a file with two", ["-H./both.so:nep49_handler"] + first, CONFORMANT, r"plain"
     yield "a getter by its name", ["-H./both.so:nep49_get_handler"] + first, CONFORMANT, r"plain"
     yield "a reference handler by its name", ["-Haligned"] + first, CONFORMANT, r"claims alignment=64"
+    yield "--claim", ["-H./sound.so", "--claim=alignment=1", "--claim=alignment=2",
+                      "--run=malloc.claimed-alignment"], CONFORMANT, r"held to alignment=1 alignment=2\n"
+    yield "--claim that is not kept", ["-H./sound.so", "--claim", "alignment=8192",
+                                       "--run=malloc.claimed-alignment"], NOT_CONFORMANT, (
+        r"FAIL +malloc\.claimed-alignment(.*\n)*.* --claim=alignment=8192 --run=malloc\.cl")
     yield "a faulty handler", ["-H./no_memory.so"] + first, NOT_CONFORMANT, r"FAIL +abi\.loads"
     yield "long names cut short", ["--hand=./sound.so", "--run=abi.loads", "--tim=5", "--verb"], (
         CONFORMANT), r"PASS +abi\.loads"

@@ -111,6 +111,8 @@ CASES = [
     ("a handler that loses contents",
      ["-H", FAULTY + ":realloc_does_not_copy"], ["-c", REALLOC], 1, "",
      "VIOLATION by the handler: contents lost"),
+    ("a claim that is made for it", ["-H", "aligned", "--claim=alignment=8192"], ["-c", REALLOC], 1,
+     "", "VIOLATION by the handler: memory that is not aligned"),
     ("realloc that always moves", ["-H", SOUND + ":always_moves"], ["-c", REALLOC], 0, "",
      "no violation"),
     ("what Python prints and ends", ["-H", "aligned"], ["-V"], 0,

@@ -55,6 +55,10 @@ def finds(tap, path):
         result = suite.conform("-H", FAULTY + ":" + name, "--replay=" + path)
         tap.point(result.code == suite.NOT_CONFORMANT and words in result.stdout,
                   "it finds " + name, result)
+    result = suite.conform("-H", "aligned", "--claim=alignment=8192", "--replay=" + path)
+    tap.point(result.code == suite.NOT_CONFORMANT
+              and "FAIL    malloc.claimed-alignment  call 1," in result.stdout,
+              "a claim that is made for it", result)
     result = suite.conform("-H", FAULTY + ":malloc_is_missing", "--replay=" + path)
     tap.point(result.code == suite.NOT_CONFORMANT
               and re.search(r"CRASH   \S+ in call 1: malloc", result.stdout),

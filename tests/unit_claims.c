@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/subject/claims.c: reading what a subject promises.
+ * src/model/claims.c: reading what a subject promises.
  */
 #include "unit.h"
 
 #include <string.h>
 
-#include "subject/claims.h"
+#include "model/claims.h"
 
 static const struct {
     const char *words;

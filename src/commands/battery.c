@@ -314,6 +314,7 @@ static void find_handlers(struct coordinator *c, char **argv)
         const char *wrong = subject_find(c->options->handlers[i], c->options->tsan, &c->places[i]);
         if (wrong != NULL)
             leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+        c->places[i].claims = c->options->claims;
         if (c->options->tsan)
             tsan_enter(argv, &c->places[i]);
     }

@@ -21,7 +21,6 @@
 #include "python/python.h"
 #include "python/python_half.h"
 #include "shims/fault_injector.h"
-#include "subject/claims.h"
 #include "subject/python_subject.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
@@ -106,8 +105,7 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
     findings->load = state;
     if (state != LOAD_DONE)
         _exit(EXIT_CANNOT_LOAD); /* told by the process that waits */
-    struct claims claims;
-    claims_parse(program.subject.claims, &claims);
+    struct claims claims = subject_all_claims(&program.place, &program.subject);
     struct auditor_options options = {.alignment = claims.alignment,
                                       .iterates_in_dims =
                                           PyArray_GetNDArrayCFeatureVersion() < FEATURES_OF_1_23,
@@ -310,6 +308,7 @@ struct findings *program_prepare(const struct options *options, char **argv)
     const char *wrong = subject_find(options->handler, false, &program.place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+    program.place.claims = options->claims;
     program.python = embed(options, false, argv);
     program.options = options;
     program.findings = mmap(NULL, sizeof *program.findings, PROT_READ | PROT_WRITE,

@@ -19,7 +19,6 @@
 #include "model/record.h"
 #include "python/api.h"
 #include "python/interpreter.h"
-#include "subject/claims.h"
 #include "subject/static_tls.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
@@ -58,7 +57,6 @@ static _Noreturn void replay_in_child(const struct options *options,
                                       const struct subject_place *place, struct replaying *shared)
 {
     struct subject subject;
-    struct claims claims;
     struct trace_reader *reader = trace_open(options->replay, shared->why, sizeof shared->why);
     if (reader == NULL)
         _exit(EXIT_USAGE);
@@ -71,7 +69,7 @@ static _Noreturn void replay_in_child(const struct options *options,
         shared->load = subject_load(place, &subject, shared->why, sizeof shared->why);
     if (shared->load != LOAD_DONE)
         _exit(EXIT_CANNOT_LOAD);
-    claims_parse(subject.claims, &claims);
+    struct claims claims = subject_all_claims(place, &subject);
     struct replay_options how = {.alignment = claims.alignment, .unchecked = options->unchecked};
     replay_run(reader, subject.handler, &how, &shared->result);
     _exit(0);
@@ -180,6 +178,7 @@ static enum exit_code replay(const struct options *options, char **argv)
     const char *wrong = subject_find(options->handler, false, &place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+    place.claims = options->claims;
     struct replaying *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)

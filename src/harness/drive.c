@@ -227,7 +227,5 @@ const struct subject_place *subject_place(void)
 
 struct claims subject_claims(void)
 {
-    struct claims claims;
-    claims_parse(own.subject.claims, &claims);
-    return claims;
+    return subject_all_claims(own.setup.place, &own.subject);
 }

@@ -11,10 +11,10 @@
 #include "harness/limits.h"
 #include "harness/process.h"
 #include "harness/verdict.h"
+#include "model/claims.h"
 #include "model/property.h"
 #include "model/record.h"
 #include "nep49.h"
-#include "subject/claims.h"
 #include "subject/subject.h"
 
 /* The handler that is driven, as it was handed over. */
@@ -22,7 +22,7 @@ PyDataMem_Handler *subject_handler(void);
 const struct subject *subject(void);
 const struct subject_place *subject_place(void);
 
-/* Its claims, with those that cannot be read left out. */
+/* Its claims, and those that were made for it. */
 struct claims subject_claims(void);
 
 /* Only in FIXTURE_UNLOADED and FIXTURE_FRESH: load the subject now.  It fails where that does.

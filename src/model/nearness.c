@@ -94,9 +94,8 @@ static bool ended_in_its_own(const char *id, const struct record *record)
 static bool came_of_memory(const struct record *record)
 {
     const struct call *wrong = &record->suspects[RETURNED_WRONG];
-    return record->controlled == 0 &&
-           (record->overwritten != 0 ||
-            (wrong->function != OUTSIDE && !attribution_is_absurd(wrong)));
+    return record->controlled == 0 && (record->overwritten != 0 || (wrong->function != OUTSIDE &&
+                                                                    !attribution_is_absurd(wrong)));
 }
 
 /* Whether the property is of that group. */

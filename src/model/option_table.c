@@ -75,6 +75,18 @@ const struct option_row option_rows[] = {
                "one after the other, with a report for each: Python starts once for all.",
     },
     {
+        .name = "claim",
+        .argument = "CLAIM",
+        .takers = BATTERY | PROGRAM | REPLAY,
+        .take = take_claim,
+        .help = "what the handler promises beyond the contract, as its own\n"
+                "nep49_claims would (see nep49.h): alignment=64; repeatable",
+        .man = "Hold the handler to that promise beyond the contract, too: for one that comes from "
+               "Python, or from somebody else, and has no\n"
+               ".Dv nep49_claims .\n"
+               "Reports tell such claims apart from the handler's own.",
+    },
+    {
         .name = "run",
         .argument = "GLOB",
         .takers = BATTERY | LIST | CLAUSES,

@@ -4,10 +4,12 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "model/claims.h"
 #include "model/option_table.h"
 
 static void *field_of(const struct option_row *row, struct options *options)
@@ -96,6 +98,21 @@ void take_python(const struct option_row *row, const char *value, struct options
 {
     (void)row;
     options->python = add_value(&options->pythons, &options->python_count, value);
+}
+
+void take_claim(const struct option_row *row, const char *value, struct options *options)
+{
+    struct claims claims;
+    const char *wrong = claims_parse(value, &claims);
+    char *words;
+    if (strspn(value, " ") == strlen(value))
+        wrong = "no claim; give one of those that nep49.h lists";
+    if (wrong != NULL)
+        leave_with(EXIT_USAGE, "--%s: %s", row->name, text_safe(wrong));
+    if (asprintf(&words, "%s%s%s", options->claims != NULL ? options->claims : "",
+                 options->claims != NULL ? " " : "", value) < 0)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    options->claims = words;
 }
 
 static void add_filter(struct options *options, bool take, const char *glob)

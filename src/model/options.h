@@ -62,6 +62,7 @@ struct options {
     const char *explain;
     char **program_arguments;    /* of --exec: what stands behind --, with a NULL at its end */
     const char *record, *replay; /* names of traces, or NULL */
+    const char *claims;          /* the words of all --claim, with blanks in between; or NULL */
     struct filter *filters;
     size_t filter_count;
     const char *reports[REPORT_FORMAT_COUNT]; /* file names, "-" for stdout, or NULL */

@@ -3,23 +3,23 @@
  * JSON, by jansson.  docs/reports.md says what each member means.
  */
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "report/report.h"
 
-/* The claims, word by word. */
-static json_t *claims_array(const struct load *load)
+/* Claims, word by word. */
+static json_t *claims_array(const char *claimed)
 {
     json_t *claims = json_array();
-    char words[sizeof load->claims], clean[4 * sizeof words + 1], *rest = words;
-    snprintf(words, sizeof words, "%.*s", (int)sizeof words - 1, load->claims);
+    char *words = strdup(claimed), *rest = words;
     for (char *word; (word = strsep(&rest, " \t\n\v\f\r")) != NULL;) {
         if (*word != '\0')
-            json_array_append_new(
-                claims, json_string(text_clean(clean, sizeof clean, word, strlen(word), 0)));
+            json_array_append_new(claims, json_string(text_safe(word)));
     }
+    free(words);
     return claims;
 }
 
@@ -27,11 +27,12 @@ static json_t *subject_object(const struct run *run)
 {
     const struct subject_place *place = run->place;
     const struct load *load = run->load;
-    return json_pack("{s:s, s:s, s:s*, s:s, s:o, s:i, s:o}", "argument", text_safe(place->argument),
-                     "file", run_file(run), "symbol",
-                     place->symbol != NULL ? text_safe(place->symbol) : NULL, "sha256", run->sha256,
-                     "name", load->has_name ? json_string(run_handler_name(run)) : json_null(),
-                     "version", load->has_name ? load->version : 0, "claims", claims_array(load));
+    return json_pack(
+        "{s:s, s:s, s:s*, s:s, s:o, s:i, s:o, s:o}", "argument", text_safe(place->argument), "file",
+        run_file(run), "symbol", place->symbol != NULL ? text_safe(place->symbol) : NULL, "sha256",
+        run->sha256, "name", load->has_name ? json_string(run_handler_name(run)) : json_null(),
+        "version", load->has_name ? load->version : 0, "claims", claims_array(load->claims),
+        "claimed_for_it", claims_array(place->claims != NULL ? place->claims : ""));
 }
 
 static json_t *environment_object(const struct run *run)

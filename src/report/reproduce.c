@@ -114,6 +114,8 @@ const char *run_reproduce(const struct run *run, size_t i)
         print_debugger(file, run->records[i]);
     print_program(file, options->program);
     print_handler(file, run->place);
+    if (options->claims != NULL)
+        fprintf(file, " --claim=%s", text_shell(options->claims));
     if (options->python != NULL)
         print_python(file, options->python);
     fprintf(file, " --run=%s --seed=%llu %s", run->properties[i]->id,

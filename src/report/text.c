@@ -161,6 +161,8 @@ static void print_head(const struct page *page)
         fprintf(page->file, ", \"%s\" version %d", run_handler_name(run), run->load->version);
     if (run->load->claims[0] != '\0')
         fprintf(page->file, ", claims %s", run_claims(run));
+    if (run->place->claims != NULL)
+        fprintf(page->file, ", held to %s", text_safe(run->place->claims));
     if (run->load->how[0] != '\0')
         fprintf(page->file, ", %s", text_safe(run->load->how));
     fputc('\n', page->file);

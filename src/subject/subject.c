@@ -358,6 +358,15 @@ enum load_state subject_load(const struct subject_place *place, struct subject *
     return LOAD_FAILED;
 }
 
+struct claims subject_all_claims(const struct subject_place *place, const struct subject *subject)
+{
+    struct claims claims;
+    claims_parse(subject->claims, &claims);
+    if (place->claims != NULL)
+        claims_add(place->claims, &claims);
+    return claims;
+}
+
 enum load_state subject_load_twin(const struct subject_place *place, struct subject *subject,
                                   char *why, size_t room)
 {

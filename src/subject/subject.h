@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "model/claims.h"
 #include "model/record.h"
 #include "nep49.h"
 
@@ -19,6 +20,7 @@ struct subject_place {
     char *label;                /* short, for reports */
     char *module;               /* of a Python subject, whose attribute `symbol` is; else NULL */
     PyDataMem_Handler *handler; /* compiled into this program: nothing is loaded; else NULL */
+    const char *claims; /* made for it from outside (not owned), which can be read; or NULL */
 };
 
 /* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE[:ATTR], or the name of a reference
@@ -45,6 +47,10 @@ struct subject {
  * which does not name the subject. */
 enum load_state subject_load(const struct subject_place *place, struct subject *subject, char *why,
                              size_t room);
+
+/* What it claims, and what is claimed for it.  Words of its own that cannot be read are left out.
+ */
+struct claims subject_all_claims(const struct subject_place *place, const struct subject *subject);
 
 /* An independent second copy of the object (from a copy of its file, as the loader keeps one
  * instance of a file), so that two subjects live side by side.  As subject_load. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * nep49_claims: what a subject promises beyond the contract.
+ * nep49_claims and --claim: what a subject promises beyond the contract.
  */
 #ifndef CONFORM_CLAIMS_H
 #define CONFORM_CLAIMS_H
@@ -23,5 +23,8 @@ struct claims {
 /* Reads `words`, separated by white space.  Returns NULL, or one line on the first word
  * that the suite does not know or cannot read (good until the next call of text()). */
 const char *claims_parse(const char *words, struct claims *claims);
+
+/* The same, of words that are added to what was read before. */
+const char *claims_add(const char *words, struct claims *claims);
 
 #endif

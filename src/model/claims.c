@@ -2,7 +2,7 @@
  *
  * Reading nep49_claims.  A claim that is added here is added to handlers/nep49.h too.
  */
-#include "subject/claims.h"
+#include "model/claims.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -116,9 +116,8 @@ static const char *read_word(const char *word, size_t length, struct claims *cla
     return text("%.*s: not a claim that this version of the suite knows", (int)length, word);
 }
 
-const char *claims_parse(const char *words, struct claims *claims)
+const char *claims_add(const char *words, struct claims *claims)
 {
-    memset(claims, 0, sizeof *claims);
     for (const char *p = words; *p != '\0';) {
         size_t length = 0;
         while (p[length] != '\0' && !isspace((unsigned char)p[length]))
@@ -133,4 +132,10 @@ const char *claims_parse(const char *words, struct claims *claims)
             p++;
     }
     return NULL;
+}
+
+const char *claims_parse(const char *words, struct claims *claims)
+{
+    memset(claims, 0, sizeof *claims);
+    return claims_add(words, claims);
 }

@@ -11,6 +11,7 @@
 #include "base/inside.h"
 #include "base/text.h"
 #include "commands/battery.h"
+#include "commands/compare.h"
 #include "commands/exec.h"
 #include "commands/fail_each.h"
 #include "commands/matrix.h"
@@ -123,6 +124,9 @@ int main(int argc, char **argv)
     case COMMAND_REPLAY:
     case COMMAND_PRINT:
         code = replay_command(&options, argv);
+        break;
+    case COMMAND_COMPARE:
+        code = compare_run(&options);
         break;
     case COMMAND_RUN:
     case COMMAND_NO_FORK:

@@ -60,19 +60,20 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
 ALONE = set("claim color handler python quiet run seed skip strict verbose".split()) | set(FORMATS)
 TAKEN = {
-    (): ALONE | set("jobs max-time memcheck repeat shuffle timeout tsan until-fail".split()),
+    (): ALONE | set("baseline fail-on jobs max-time memcheck repeat shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,
     ("--exec",): set("claim handler python quiet stacks timeout".split()),
     ("--exec", "--record=x"): set("claim handler python quiet stacks timeout untimed".split()),
     ("--exec", "--fail-each"): set("claim handler keep-failing most-runs python quiet timeout verbose".split()),
     ("--replay=x",): set("claim handler quiet timeout unchecked".split()),
     ("--replay=x", "--print"): set(),
+    ("--compare",): set("fail-on quiet strict".split()),
     ("--list",): set("run skip".split()),
     ("--list-handlers",): set(),
     ("--explain=x",): set(),
     ("--clauses",): set("run skip".split()),
 }
-VALUES = {"color": "never", "claim": "alignment=64"}  # others are "1"
+VALUES = {"color": "never", "claim": "alignment=64", "fail-on": "new"}  # others are "1"
 
 # Names that a shell, a terminal or a report could trip over.
 AWKWARD = ["two words.so", "it's $HOME `id`.so", "caf\u00e9 \u20ac.so", "a\nb\tc.so", "-dash.so",
@@ -179,6 +180,11 @@ def option_cases():
     yield "a value with a line feed", H + ["--color=a\nconform: b"], r"--color=a\\x0aconform: b: giv"
     for more in (["--no-fork", "--run=abi.loads"], ["--exec", "--", "x"], ["--replay=x"]):
         yield "--handler twice, " + more[0], H + H + more, r"--handler is given twice"
+    yield "--compare of one", ["--compare", "x"], r"--compare takes two reports; say --compare OLD"
+    yield "--compare of three", ["--compare", "x", "y", "z"], r"--compare takes two reports; say"
+    yield "--fail-on alone", H + ["--fail-on=new"], r"--fail-on goes with --compare or --baseline;"
+    yield "--fail-on anything", H + ["--fail-on=any"], r"--fail-on=any: give new"
+    yield "--baseline of several", H + H + ["--baseline=x"], r"--baseline goes with one handler in "
     yield "--claim of nothing", H + ["--claim="], r"--claim: no claim; give one of those"
     yield "--claim of no claim", H + ["--claim=wait-free"], r"--claim: wait-free: not a claim that"
     yield "--claim of half a power", H + ["--claim=alignment=3"], r"--claim: alignment=3: not a power"

@@ -22,6 +22,7 @@
 #include "commands/under_tsan.h"
 #include "model/attribution.h"
 #include "python/interpreter.h"
+#include "report/comparison.h"
 #include "report/report.h"
 #include "runner/scheduler.h"
 #include "runner/worker.h"
@@ -47,6 +48,8 @@ struct coordinator {
     const struct property **properties; /* the first one is FIRST_PROPERTY */
     bool first_is_implied;              /* it was not asked for */
     struct report_files *files;
+    json_t *baseline; /* what --baseline names, or NULL */
+    struct comparison comparison;
     FILE *reports; /* of several handlers: those of --json so far, into the next one */
     char *reports_text;
     size_t reports_length;
@@ -225,10 +228,28 @@ static void write_several(struct coordinator *c)
     report_files_write_json(c->files, write_reports, c);
 }
 
+/* With the report that --baseline names. */
+static void compare(struct coordinator *c)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *file = c->baseline != NULL ? open_memstream(&text, &length) : NULL;
+    if (c->baseline == NULL)
+        return;
+    if (file == NULL || report_json(file, &c->run) != 0 || fclose(file) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    json_t *reports = json_pack("[o]", json_loads(text, 0, NULL));
+    c->comparison = comparison_of(c->baseline, reports, c->options->strict);
+    c->run.comparison = &c->comparison;
+    json_decref(reports);
+    free(text);
+}
+
 static enum exit_code report(struct coordinator *c)
 {
     const struct load *load = c->run.load;
-    enum exit_code code = run_exit_code(&c->run);
+    compare(c);
+    enum exit_code code = run_status(&c->run);
     if (has_several(c))
         add_report(c);
     else
@@ -239,6 +260,8 @@ static enum exit_code report(struct coordinator *c)
         loaded_or_leave(place_of(c)->argument, atomic_load(&load->state), load->why);
     bool told = report_files_take_stdout(c->options) ||
                 report_text(stdout, &c->run, wants_color(c->options)) == 0;
+    if (c->baseline != NULL && !report_files_take_stdout(c->options))
+        comparison_print(stdout, &c->comparison, c->options->baseline, c->options);
     bool interrupted = c->run.interrupted || (!told && interrupt_came() != 0);
     if (interrupted && c->plan.memcheck_folder != NULL)
         interrupt_die_silently(); /* run_under_memcheck says it */
@@ -330,6 +353,8 @@ static void hash_handler(struct coordinator *c)
 
 static void set_up(struct coordinator *c, char **argv)
 {
+    if (c->options->baseline != NULL)
+        c->baseline = comparison_read(c->options->baseline);
     find_handlers(c, argv);
     if (has_several(c))
         static_tls_start_again(argv, NULL, NULL); /* it would be too late where one wants it */

@@ -11,7 +11,7 @@
 #include "model/options.h"
 #include "shims/auditor.h"
 
-/* Runs what `options->program_arguments` says as python3 would, and prints a summary to stderr.
+/* Runs what `options->operands` says as python3 would, and prints a summary to stderr.
  * Returns the program's exit status; where the handler broke the contract, EXIT_NOT_CONFORMANT.
  * `argv` is what to start again where the handler wants more static TLS. */
 int exec_run(const struct options *options, char **argv);

@@ -76,7 +76,7 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
     Py_XDECREF(number);
     Py_XDECREF(numpy);
     PyErr_Clear();
-    for (char **word = program.options->program_arguments; *word != NULL; word++)
+    for (char **word = program.options->operands; *word != NULL; word++)
         trace_note(writer, "argument", *word);
     return trace_shim_handler(program.trace);
 }
@@ -215,13 +215,13 @@ static void start_python(void)
     const struct options *options = program.options;
     size_t count = 0;
     int exit_code;
-    while (options->program_arguments[count] != NULL)
+    while (options->operands[count] != NULL)
         count++;
     char **arguments = calloc(count + 2, sizeof *arguments);
     if (arguments == NULL)
         program_cannot_start("out of memory");
     arguments[0] = (char *)program.python;
-    memcpy(arguments + 1, options->program_arguments, count * sizeof *arguments);
+    memcpy(arguments + 1, options->operands, count * sizeof *arguments);
     const char *wrong = python_initialize(arguments, &exit_code);
     if (exit_code >= 0) { /* python --version and the like */
         fflush(stdout);

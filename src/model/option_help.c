@@ -47,7 +47,7 @@ static void print_help_row(const struct option_row *row)
     if (row->argument != NULL)
         at += printf("=%s", row->argument);
     if (row->operands != NULL)
-        at += printf(" -- %s", row->operands);
+        at += printf(" %s", row->operands);
     if (at >= column) {
         putchar('\n');
         at = 0;
@@ -162,6 +162,12 @@ static void print_sentence(const struct option_row *row)
     print_prose(sentence, row->argument);
 }
 
+static void print_operands(const char *operands)
+{
+    bool is_behind = strncmp(operands, "-- ", 3) == 0;
+    printf("%s Ar %s", is_behind ? " Fl -" : "", operands + (is_behind ? 3 : 0));
+}
+
 static void print_man_row(const struct option_row *row)
 {
     fputs(".It", stdout);
@@ -173,7 +179,7 @@ static void print_man_row(const struct option_row *row)
     if (row->argument != NULL)
         printf(" Ns = Ns Ar %s", row->argument);
     if (row->operands != NULL)
-        printf(" Fl - Ar %s", row->operands);
+        print_operands(row->operands);
     putchar('\n');
     if (row->man != NULL)
         print_prose(row->man, row->argument);

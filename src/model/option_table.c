@@ -17,6 +17,7 @@ const struct command_row command_rows[COMMANDS] = {
     [COMMAND_FAIL_EACH] = {.name = "--exec --fail-each", .of = COMMAND_EXEC, .is_kind = true},
     [COMMAND_REPLAY] = {.name = "--replay", .of = COMMAND_RUN},
     [COMMAND_PRINT] = {.name = "--replay --print", .of = COMMAND_REPLAY, .is_kind = true},
+    [COMMAND_COMPARE] = {.name = "--compare", .of = COMMAND_RUN},
     [COMMAND_LIST] = {.name = "--list", .of = COMMAND_RUN},
     [COMMAND_LIST_HANDLERS] = {.name = "--list-handlers", .of = COMMAND_RUN},
     [COMMAND_EXPLAIN] = {.name = "--explain", .of = COMMAND_RUN},
@@ -31,6 +32,7 @@ enum {
     FAIL_EACH = 1 << COMMAND_FAIL_EACH,
     REPLAY = 1 << COMMAND_REPLAY,
     PRINT = 1 << COMMAND_PRINT,
+    COMPARE = 1 << COMMAND_COMPARE,
     LIST = 1 << COMMAND_LIST,
     LIST_HANDLERS = 1 << COMMAND_LIST_HANDLERS,
     EXPLAIN = 1 << COMMAND_EXPLAIN,
@@ -240,7 +242,7 @@ const struct option_row option_rows[] = {
     },
     {
         .name = "strict",
-        .takers = BATTERY,
+        .takers = BATTERY | COMPARE,
         FLAG(strict),
         .help = "count a WARN as a failure",
     },
@@ -248,7 +250,7 @@ const struct option_row option_rows[] = {
     {.heading = "A program instead of the battery"},
     {
         .name = "exec",
-        .operands = "ARGUMENT ...",
+        .operands = "-- ARGUMENT ...",
         .takers = PROGRAM,
         .command = COMMAND_EXEC,
         .help = "run what python3 ARGUMENT ... would run, with the handler\n"
@@ -332,6 +334,45 @@ const struct option_row option_rows[] = {
         .help = "make the calls and judge none, to time them",
     },
 
+    {.heading = "What is different"},
+    {
+        .name = "compare",
+        .operands = "OLD NEW",
+        .takers = COMPARE,
+        .command = COMMAND_COMPARE,
+        .help = "say how the second of two reports of --json differs from\n"
+                "the first: NEW, FIXED, CHANGED and GONE; nothing is run",
+        .man = "Say in what the second of two reports, which --json wrote, differs from the first: "
+               "what is\n"
+               ".Cm NEW\n"
+               "against the handler, what is\n"
+               ".Cm FIXED ,\n"
+               "which other verdicts have\n"
+               ".Cm CHANGED ,\n"
+               "and which properties are\n"
+               ".Cm GONE .\n"
+               "Properties that only the later one knows are counted apart. The reports may be of "
+               "two versions of conform, and each of several handlers or interpreters. Nothing is "
+               "run.",
+    },
+    {
+        .name = "baseline",
+        .argument = "FILE",
+        .takers = RUN,
+        TEXT(baseline),
+        .help = "say the same of this run and an earlier report",
+        .man = "Run the battery, and say in what its report differs from that earlier one.",
+    },
+    {
+        .name = "fail-on",
+        .argument = "new",
+        .takers = RUN | COMPARE,
+        .take = take_fail_on,
+        .help = "with one of these: status 1 only for what is NEW",
+        .man = "With --compare or --baseline: end with 1 only where something about the handler "
+               "fails that did not before; with --strict, or warns. The other statuses stay.",
+    },
+
     {
         .heading = "What to print",
         .help = "FILE is - for stdout, which then takes the place of the text",
@@ -347,7 +388,7 @@ const struct option_row option_rows[] = {
     {
         .name = "quiet",
         .letter = 'q',
-        .takers = BATTERY | PROGRAM | REPLAY,
+        .takers = BATTERY | PROGRAM | REPLAY | COMPARE,
         FLAG(quiet),
         .help = "print only what is wrong",
     },

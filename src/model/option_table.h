@@ -13,7 +13,8 @@ struct option_row {
     const char *name;
     char letter;          /* or 0 */
     const char *argument; /* what its value is called; NULL where it has none */
-    const char *operands; /* what stands behind a "--"; NULL where nothing does */
+    const char *operands; /* the words behind the options, "-- " before them where one is needed;
+                             NULL where there are none */
     unsigned takers;      /* the commands that take it, a bit each; 0: it ends all by itself */
     enum command command; /* the command that it chooses, or COMMAND_RUN */
 
@@ -50,6 +51,7 @@ void take_color(const struct option_row *row, const char *value, struct options 
 void take_handler(const struct option_row *row, const char *value, struct options *options);
 void take_python(const struct option_row *row, const char *value, struct options *options);
 void take_claim(const struct option_row *row, const char *value, struct options *options);
+void take_fail_on(const struct option_row *row, const char *value, struct options *options);
 void take_run(const struct option_row *row, const char *value, struct options *options);
 void take_skip(const struct option_row *row, const char *value, struct options *options);
 

@@ -115,6 +115,13 @@ void take_claim(const struct option_row *row, const char *value, struct options 
     options->claims = words;
 }
 
+void take_fail_on(const struct option_row *row, const char *value, struct options *options)
+{
+    if (strcmp(value, "new") != 0)
+        leave_with(EXIT_USAGE, "--%s=%s: give new", row->name, text_safe(value));
+    options->fail_on_new = true;
+}
+
 static void add_filter(struct options *options, bool take, const char *glob)
 {
     struct filter *filters =

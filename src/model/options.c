@@ -177,6 +177,10 @@ static void check_together(const struct options *options, const bool given[])
     if (options->tsan && options->memcheck)
         leave_with(EXIT_USAGE, "--tsan and --memcheck exclude each other; give one of them");
     check_taken(given, options->command);
+    if (options->baseline != NULL && (options->handler_count > 1 || options->python_count > 1))
+        leave_with(EXIT_USAGE,
+                   "--baseline goes with one handler in one interpreter; write a report "
+                   "of several by --json, and compare by --compare");
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -229,6 +233,20 @@ static bool has_operands(const bool given[])
     return false;
 }
 
+static void check_operands(const struct options *options)
+{
+    size_t count = 0;
+    while (options->operands != NULL && options->operands[count] != NULL)
+        count++;
+    if (options->command == COMMAND_COMPARE && count != 2)
+        leave_with(EXIT_USAGE, "--compare takes two reports; say --compare OLD.json NEW.json");
+    if (options->command == COMMAND_RUN && options->fail_on_new && options->baseline == NULL)
+        leave_with(EXIT_USAGE, "--fail-on goes with --compare or --baseline; see conform --help");
+    if (options->command != COMMAND_COMPARE && options->operands != NULL && count == 0)
+        leave_with(EXIT_USAGE, "--exec: no program to run; say --exec -- SCRIPT, -m MODULE, -c "
+                               "CODE, or - for one on stdin");
+}
+
 void options_read(int argc, char **argv, struct options *options)
 {
     struct getopt_tables tables = {0};
@@ -249,16 +267,14 @@ void options_read(int argc, char **argv, struct options *options)
     }
     options->command = choose_command(given);
     if (has_operands(given))
-        options->program_arguments = argv + optind;
+        options->operands = argv + optind;
     else if (optind < argc)
         leave_with(EXIT_USAGE, "%s: an argument that is not an option; say --handler=%s to test it",
                    text_safe(argv[optind]), text_safe(argv[optind]));
     check_together(options, given);
     if (takes_handler(options->command) && options->handler == NULL)
         leave_with(EXIT_USAGE, "no handler to test; say --handler=PATH, or see conform --help");
-    if (options->program_arguments != NULL && options->program_arguments[0] == NULL)
-        leave_with(EXIT_USAGE, "--exec: no program to run; say --exec -- SCRIPT, -m MODULE, -c "
-                               "CODE, or - for one on stdin");
+    check_operands(options);
 }
 
 /* What --tsan is for: what calls from several threads. */

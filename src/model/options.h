@@ -27,6 +27,7 @@ enum command {
     COMMAND_FAIL_EACH,
     COMMAND_REPLAY,
     COMMAND_PRINT,
+    COMMAND_COMPARE,
     COMMAND_LIST,
     COMMAND_LIST_HANDLERS,
     COMMAND_EXPLAIN,
@@ -60,8 +61,10 @@ struct options {
     const char **handlers; /* all that were given, of which that is the last */
     size_t handler_count;
     const char *explain;
-    char **program_arguments;    /* of --exec: what stands behind --, with a NULL at its end */
+    char **operands;             /* behind the options, or --exec's --, with a NULL at the end */
     const char *record, *replay; /* names of traces, or NULL */
+    const char *baseline;        /* name of an earlier report, or NULL */
+    bool fail_on_new;            /* what counts is what was not so there */
     const char *claims;          /* the words of all --claim, with blanks in between; or NULL */
     struct filter *filters;
     size_t filter_count;

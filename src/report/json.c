@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "report/comparison.h"
 #include "report/report.h"
 
 /* Claims, word by word. */
@@ -94,8 +95,11 @@ int report_json(FILE *file, const struct run *run)
         "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
         "expected", (json_int_t)run->count, "whole", run_is_whole(run), "interrupted",
         run->interrupted, "verdicts", tally_object(run), "start_with", run_start_with(run),
-        "conformant", run_exit_code(run) == EXIT_CONFORMANT, "exit_code", (int)run_exit_code(run),
+        "conformant", run_exit_code(run) == EXIT_CONFORMANT, "exit_code", (int)run_status(run),
         "conclusion", run_conclusion(run), "seconds", run->seconds, "properties", properties);
+    if (root != NULL && run->comparison != NULL)
+        json_object_set_new(root, "baseline",
+                            comparison_object(run->comparison, run->options->baseline));
     failed |= root == NULL || json_dumpf(root, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0 ||
               fputc('\n', file) == EOF;
     json_decref(root);

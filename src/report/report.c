@@ -19,6 +19,7 @@
 
 #include "base/instrumented.h"
 #include "base/text.h"
+#include "report/comparison.h"
 #include "supervise/interrupt.h"
 
 /* ---- the conclusion ----------------------------------------------------------------------- */
@@ -72,6 +73,15 @@ enum exit_code run_exit_code(const struct run *run)
     if (handler.of[BROK] + runtime.of[BROK] > 0)
         return EXIT_HARNESS_BROKE;
     return incomplete(run) > 0 || run->interrupted ? EXIT_INCOMPLETE : EXIT_CONFORMANT;
+}
+
+enum exit_code run_status(const struct run *run)
+{
+    enum exit_code code = run_exit_code(run);
+    if (run->comparison == NULL || !run->options->fail_on_new ||
+        (code != EXIT_CONFORMANT && code != EXIT_NOT_CONFORMANT))
+        return code;
+    return run->comparison->failures > 0 ? EXIT_NOT_CONFORMANT : EXIT_CONFORMANT;
 }
 
 const char *run_checker(void)

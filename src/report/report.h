@@ -23,11 +23,12 @@ struct run {
     const char *python;   /* the path that was asked for */
     const char *tunables; /* what was added to GLIBC_TUNABLES for it, or NULL */
     const struct property *const *properties;
-    const struct record **records; /* one for each property, with its verdict */
-    size_t count;                  /* of properties: the report has so many */
-    size_t rounds;                 /* of --repeat: each record is the worst of them */
-    double seconds;                /* from start to end */
-    bool interrupted;              /* by a signal: the records are those of a part */
+    const struct record **records;       /* one for each property, with its verdict */
+    size_t count;                        /* of properties: the report has so many */
+    size_t rounds;                       /* of --repeat: each record is the worst of them */
+    double seconds;                      /* from start to end */
+    const struct comparison *comparison; /* with options->baseline; else NULL */
+    bool interrupted;                    /* by a signal: the records are those of a part */
 };
 
 /* How many of the run's properties have each verdict; those of one target alone. */
@@ -39,6 +40,9 @@ struct tally run_tally(const struct run *run, enum target target);
 /* 0 conformant, 1 not, 3 and 77 where no handler came of loading the subject, 4 where the harness
  * broke and 5 where a property is INCOMPLETE, and nothing else is wrong. */
 enum exit_code run_exit_code(const struct run *run);
+
+/* What the program ends with: that, unless --fail-on says what counts. */
+enum exit_code run_status(const struct run *run);
 
 /* What runs beside the handler, and is why less is tried: "memcheck", "a sanitizer", "an emulator",
  * or NULL. */

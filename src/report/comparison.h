@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What is different between two runs, from their JSON reports, which may be of two versions of this
+ * program: an id never changes its meaning.
+ */
+#ifndef CONFORM_COMPARISON_H
+#define CONFORM_COMPARISON_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "model/options.h"
+
+enum difference {
+    DIFFERENCE_NEW,     /* it says more against the handler: a PASS that is a WARN now or a FAIL */
+    DIFFERENCE_FIXED,   /* it said something, and passes now */
+    DIFFERENCE_CHANGED, /* another verdict in any other way */
+    DIFFERENCE_GONE,    /* the later report has no such property, though it is a whole one */
+};
+enum { DIFFERENCES = DIFFERENCE_GONE + 1 };
+
+struct comparison {
+    json_t *told[DIFFERENCES]; /* arrays of objects: id, before, after, target, where */
+    json_t *unknown;           /* likewise, of properties that only the later one has */
+    json_t *surroundings;      /* what was otherwise: strings such as "NumPy 2.3.5, now 2.4.6" */
+    size_t failures;           /* of the new ones: those about the handler that fail, and with
+                                  `strict` those that warn */
+};
+
+/* Reads what --json wrote: a report, an array of them, or those of several interpreters.  Leaves
+ * with EXIT_USAGE and one line, which names the file, where it is none of these. */
+json_t *comparison_read(const char *file);
+
+/* Compares what comparison_read returned, or the like; of several reports each with that of the
+ * same handler, or interpreter. */
+struct comparison comparison_of(const json_t *before, const json_t *after, bool strict);
+
+/* Prints all of it; `name` is what the earlier one is called. */
+void comparison_print(FILE *file, const struct comparison *comparison, const char *name,
+                      const struct options *options);
+
+/* The same for a report in JSON.  A new reference. */
+json_t *comparison_object(const struct comparison *comparison, const char *name);
+
+void comparison_free(struct comparison *comparison);
+
+#endif

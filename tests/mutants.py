@@ -77,7 +77,7 @@ def find_mutants():
 def read_catalogue(tap):
     """The id of each property, and whether it speaks about the handler; and the reasons of those
     that this NumPy or this machine has no test for."""
-    result = suite.conform("--handler=aligned", "--json=-")
+    result = suite.conform("--handler=aligned", "--json=-", timeout=600)  # also on a busy machine
     tap.point(result.code == 0, "a sound handler passes what the mutants are to fail", result)
     report = json.loads(result.stdout)
     print("# Python %(python)s, NumPy %(numpy)s, %(executable)s" % report["environment"])

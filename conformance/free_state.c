@@ -137,6 +137,8 @@ PROPERTY(free_keeps_pending_exception,
                             text("a block of %zu bytes by realloc", size));
         free_with_exception(&raised, must_malloc(size), 1, text("a block of %zu bytes as 1", size));
     }
+    for (int i = 0; i < 2100; i++) /* of what is done now and then, twice */
+        free_with_exception(&raised, must_malloc(24), 24, "one of many blocks of 24 bytes");
     Py_DECREF(raised.type);
     Py_DECREF(raised.value);
     Py_DECREF(raised.traceback);

@@ -239,8 +239,9 @@ PROPERTY(malloc_disjoint,
     .id     = "malloc.disjoint",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "no two live blocks share a byte, also where there are more than 65536, where they "
-              "fill more than a slab or a run of pages, where blocks are recycled on two threads, "
-              "where they are of many mebibytes, and where one alone is left and others come",
+              "fill more than a slab or a run of pages, where mebibytes of one class are live and "
+              "some recycled, where that is so on two threads, where they are of many mebibytes, "
+              "and where one alone is left and others come",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
     .why    = "two arrays would share memory, and writing one would change the other",
     .hint   = "look at the width of indices and counters, at what a free list says of a block's "
@@ -249,6 +250,7 @@ PROPERTY(malloc_disjoint,
 {
     enum { LARGE = 36 };
     check_slabs_disjoint();
+    check_full_classes_disjoint();
     check_page_runs_disjoint();
     check_disjoint(&by_malloc, LARGE);
 }

@@ -24,6 +24,38 @@ struct inheritance {
     struct blocks blocks, large;
 };
 
+/* One that realloc has made large, from one as large that it may have had to copy. */
+static void add_grown(struct blocks *blocks)
+{
+    enum { LARGE = 16 << 20, MORE = 17 << 20 };
+    void *p = largest_to_try() >= MORE ? subject_malloc(LARGE) : NULL;
+    void *grown = p != NULL ? subject_realloc(p, MORE) : NULL;
+    if (grown != NULL)
+        blocks_add_large(blocks, grown, MORE);
+    else if (p != NULL)
+        subject_free(p, LARGE);
+}
+
+/* That one gets smaller again, by little. */
+static void shrink_grown(struct blocks *blocks)
+{
+    enum { LESS = (16 << 20) + 100, LOOKED_AT = 64 };
+    for (size_t i = 0; i < blocks->count; i++) {
+        struct block *b = &blocks->at[i];
+        char before[LOOKED_AT];
+        if (b->size <= LESS || b->size > LESS + (1 << 20))
+            continue;
+        memcpy(before, b->p, LOOKED_AT);
+        b->p = must_realloc(b->p, LESS);
+        expect(memcmp(before, b->p, LOOKED_AT) == 0,
+               text("the first %d bytes to be kept by realloc from %zu to %d in a forked child",
+                    LOOKED_AT, b->size, LESS),
+               "they are not what they were");
+        b->size = LESS;
+        sample_fill(b->p, b->size, b->number);
+    }
+}
+
 /* Looks at what it inherited, writes over it, resizes and frees it, and makes blocks of its own. */
 static void use_inheritance(void *data)
 {
@@ -35,6 +67,7 @@ static void use_inheritance(void *data)
         large->at[i].number += 1u << 20;
         sample_fill(large->at[i].p, large->at[i].size, large->at[i].number);
     }
+    shrink_grown(large);
     for (size_t i = 0; i < blocks->count; i++) {
         struct block *b = &blocks->at[i];
         if (i % 3 == 1) {
@@ -109,6 +142,7 @@ static struct inheritance make_inheritance(void)
     static const size_t sizes[] = {1, 24, 100, 1000, 4096, 5000, 40000, 131073};
     struct inheritance made = {0};
     add_large(&made.large);
+    add_grown(&made.large);
     blocks_add(&made.blocks, must_malloc(1 << 20), 1 << 20);
     for (size_t i = 0; i < 3 * sizeof sizes / sizeof *sizes; i++) {
         size_t size = sizes[i / 3];

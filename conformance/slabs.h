@@ -8,6 +8,10 @@
 /* Fails where blocks of a class share memory with others of it, or of the class before. */
 void check_slabs_disjoint(void);
 
+/* Fails where blocks of a class share memory once mebibytes of it are live, some of which were
+ * freed and made again. */
+void check_full_classes_disjoint(void);
+
 /* Fails where two blocks of about 32, 64, 128 or 256 pages share memory. */
 void check_page_runs_disjoint(void);
 

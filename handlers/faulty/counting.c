@@ -518,3 +518,63 @@ static void owned_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_waits_for_the_owner, "free.in-another-thread", .malloc = owned_malloc,
        .calloc = owned_calloc, .realloc = owned_realloc, .free = owned_free);
+
+/* ---- which cell it is ------------------------------------------------------------------------ */
+
+/* Cells of 1040 bytes in a slab of 4 MiB.  The index of one is told from its offset by a reciprocal
+ * that is exact in the first part of the slab: further on it is the index of the next. */
+enum {
+    CELL = 1040,
+    SLAB = 4 << 20,
+    CELLS = SLAB / CELL,
+    RECIPROCAL = ((1 << 20) + CELL - 1) / CELL
+};
+static char slab[SLAB] __attribute__((aligned(16)));
+static bool cell_is_live[CELLS + 1];
+static pthread_mutex_t slab_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_in_slab(const void *p)
+{
+    return (const char *)p >= slab && (const char *)p < slab + SLAB;
+}
+static void *cell_malloc(void *ctx, size_t size)
+{
+    if (size + BASE_HEADER > CELL || size + BASE_HEADER <= CELL - 64)
+        return base_malloc(ctx, size);
+    pthread_mutex_lock(&slab_lock);
+    size_t i = 0;
+    while (i < CELLS && cell_is_live[i])
+        i++;
+    if (i < CELLS)
+        cell_is_live[i] = true;
+    pthread_mutex_unlock(&slab_lock);
+    return i < CELLS ? base_finish(slab + i * CELL, size) : base_malloc(ctx, size);
+}
+static void cell_free(void *ctx, void *p, size_t size)
+{
+    if (!is_in_slab(p)) {
+        base_free(ctx, p, size);
+        return;
+    }
+    pthread_mutex_lock(&slab_lock);
+    uint64_t offset = (uint64_t)((char *)p - BASE_HEADER - slab);
+    cell_is_live[offset * RECIPROCAL >> 20] = false;
+    pthread_mutex_unlock(&slab_lock);
+}
+static void *cell_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : cell_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void *cell_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = cell_malloc(ctx, size);
+    if (moved != NULL && p != NULL) {
+        memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+        cell_free(ctx, p, 0);
+    }
+    return moved;
+}
+MUTANT(slab_index_by_a_short_reciprocal, "malloc.disjoint", .malloc = cell_malloc,
+       .calloc = cell_calloc, .realloc = cell_realloc, .free = cell_free);

@@ -440,6 +440,17 @@ static void clearing_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_clears_exception, "free.keeps-pending-exception", .free = clearing_free);
 
+/* One free in a thousand is a sample, for a hook. */
+static void sampling_free(void *ctx, void *p, size_t size)
+{
+    static _Atomic unsigned count;
+    if (p != NULL && ++count % 1024 == 0)
+        clearing_free(ctx, p, size);
+    else
+        base_free(ctx, p, size);
+}
+MUTANT(free_clears_one_in_a_thousand, "free.keeps-pending-exception", .free = sampling_free);
+
 /* Puts it aside meanwhile, and not all of it back: NULL alone leaves it on from 3.14 on. */
 void PyErr_Fetch(void **type, void **value, void **traceback) __attribute__((weak));
 void PyErr_Restore(void *type, void *value, void *traceback) __attribute__((weak));

@@ -73,6 +73,23 @@ static void *wiped_malloc(void *ctx, size_t size)
 MUTANT(child_inherits_zeros, "process.fork-child", .malloc = wiped_malloc, .calloc = map_calloc,
        .realloc = map_realloc, .free = map_free);
 
+/* So that it can be moved by mremap. */
+static void *private_malloc(void *ctx, size_t size)
+{
+    return map_malloc(ctx, size, MAP_PRIVATE, 0);
+}
+static void *shared_when_grown_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = size >= 2 << 20 && p != NULL ? map_malloc(ctx, size, MAP_SHARED, 0) : NULL;
+    if (moved == NULL)
+        return map_realloc(ctx, p, size);
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    map_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(child_writes_to_its_parent_if_grown, "process.fork-child", .malloc = private_malloc,
+       .calloc = map_calloc, .realloc = shared_when_grown_realloc, .free = map_free);
+
 /* Only large ones: what others want to look at, or a device to write to. */
 enum { MUCH = 24 << 20 };
 static void *large_shared_malloc(void *ctx, size_t size)
@@ -160,6 +177,52 @@ static void leave_to_reaper(void *p, size_t most)
     pthread_cond_broadcast(&reaper.changed);
     unlock_reaper();
 }
+/* A thread copies half of what is moved, where that is much. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    char *to;
+    const char *from;
+    size_t length; /* 0 where there is nothing to do */
+    bool has_thread;
+} helper = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+static void *help(void *unused)
+{
+    for (pthread_mutex_lock(&helper.lock);;) {
+        while (helper.length == 0)
+            pthread_cond_wait(&helper.changed, &helper.lock);
+        memcpy(helper.to, helper.from, helper.length);
+        helper.length = 0;
+        pthread_cond_broadcast(&helper.changed);
+    }
+    return unused;
+}
+static void *helped_realloc(void *ctx, void *p, size_t size)
+{
+    enum { MUCH_TO_COPY = 16 << 20 };
+    pthread_t thread;
+    if (p == NULL || size < MUCH_TO_COPY || base_size(p) < MUCH_TO_COPY)
+        return base_realloc(ctx, p, size);
+    char *moved = base_malloc(ctx, size);
+    if (moved == NULL)
+        return NULL;
+    size_t length = base_size(p) < size ? base_size(p) : size, half = length / 2;
+    pthread_mutex_lock(&helper.lock);
+    if (!helper.has_thread)
+        helper.has_thread = pthread_create(&thread, NULL, help, NULL) == 0;
+    helper.to = moved + half;
+    helper.from = (char *)p + half;
+    helper.length = length - half;
+    pthread_cond_broadcast(&helper.changed);
+    memcpy(moved, p, half);
+    while (helper.length != 0)
+        pthread_cond_wait(&helper.changed, &helper.lock);
+    pthread_mutex_unlock(&helper.lock);
+    base_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(child_copies_by_a_thread, "process.fork-child", .realloc = helped_realloc);
+
 static void reaped_free(void *ctx, void *p, size_t size)
 {
     if (p == NULL || base_size(p) < 2 << 20)

@@ -16,24 +16,31 @@
 
 #include "harness/drive.h"
 
-/* The first two numbers of a statm: pages mapped, and pages in memory; 0 where it cannot be read.
+/* Pages mapped, and pages in memory: the first two numbers of a statm; 0 where it cannot be read.
  */
-static void read_pages_at(const char *path, size_t pages[2])
+static void read_pages_of(int statm, size_t pages[2])
 {
     char line[128] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && read(fd, line, sizeof line - 1) < 0)
+    if (statm >= 0 && pread(statm, line, sizeof line - 1, 0) < 0)
         line[0] = '\0';
-    if (fd >= 0)
-        close(fd);
     char *end = line;
     pages[0] = strtoul(line, &end, 10);
     pages[1] = strtoul(end, &end, 10);
 }
 
+/* Of this process it stays open, for a handler may leave no descriptor for later. */
 static void read_pages(size_t pages[2])
 {
-    read_pages_at("/proc/self/statm", pages);
+    static int statm = -1;
+    static pid_t whose;
+    pages[0] = 0;
+    if (whose == getpid())
+        read_pages_of(statm, pages);
+    if (pages[0] == 0) { /* or it is that of the parent, or is no longer ours */
+        statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+        whose = getpid();
+        read_pages_of(statm, pages);
+    }
     if (pages[0] == 0)
         harness_broke("/proc/self/statm cannot be read: %s", strerror(errno));
 }
@@ -50,7 +57,10 @@ size_t resident_bytes_of(pid_t pid)
     size_t pages[2];
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
-    read_pages_at(path, pages);
+    int statm = open(path, O_RDONLY | O_CLOEXEC);
+    read_pages_of(statm, pages);
+    if (statm >= 0)
+        close(statm);
     return pages[1] * (size_t)sysconf(_SC_PAGESIZE);
 }
 

@@ -162,6 +162,8 @@ static void keep_signals(void *data)
     use_in_every_way();
     resize_and_free(subject_malloc(LARGE), LARGE, 2 * LARGE, LARGE);
     expect_same_signals(&before, "after calls of all four");
+    use_for_long();
+    expect_same_signals(&before, "after thousands of calls");
 }
 
 PROPERTY(env_signals,
@@ -238,6 +240,8 @@ PROPERTY(env_settings,
     use_and_compare(&loaded);
     in_threads(1, use_and_compare, &loaded, sizeof loaded);
     expect_same_settings(&loaded, ALL_SETTINGS, "after calls on another thread");
+    use_for_long();
+    expect_same_settings(&loaded, ALL_SETTINGS, "after thousands of calls");
 }
 
 /* ---- random numbers ---------------------------------------------------------------------- */

@@ -36,11 +36,13 @@ static void keep_float_flags(bool raised, const char *when)
 {
     if (is_instrumented()) /* valgrind knows no flags */
         return;
+    struct arithmetic before = note_arithmetic(); /* which raises flags */
     set_float_flags(raised);
     use_in_every_way();
     use_large_blocks();
     use_one_function_long();
     expect_float_flags(raised, when);
+    expect_same_arithmetic(&before, when);
     set_float_flags(false);
 }
 

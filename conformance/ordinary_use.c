@@ -36,6 +36,16 @@ void use_ordinarily(void)
     give_back(subject_calloc(0, 8), 0);
 }
 
+void use_for_long(void)
+{
+    enum { MANY = 4000 };
+    for (size_t i = 0; i < MANY; i += stride(100)) {
+        size_t size = 1 + i % 500;
+        resize_and_free(subject_malloc(size), size, 2 * size, 2 * size);
+        give_back(subject_calloc(1, size), size);
+    }
+}
+
 /* Where a block comes all the same, that is for malloc.too-large, calloc.overflow and
  * realloc.failure-keeps-block to say, and it is left alone here. */
 void ask_too_much(void)

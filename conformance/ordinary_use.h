@@ -16,6 +16,9 @@ void resize_and_free(void *p, size_t old, size_t new, size_t given);
 /* What any program does, NumPy's wrong sizes included, and nothing that is refused. */
 void use_ordinarily(void);
 
+/* Thousands of small blocks, for what happens once in a while. */
+void use_for_long(void);
+
 /* What nobody can be given. */
 void ask_too_much(void);
 

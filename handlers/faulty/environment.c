@@ -259,17 +259,18 @@ MUTANT(changes_flags_of_sigbus, "env.signals", .calloc = flagging_calloc);
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
-/* What was moved from loading to the first block. */
-#define FIRST_MALLOC(defect, kills, action)                                                        \
+/* What was moved from loading to the first block, or waits until there is much to do. */
+#define NTH_MALLOC(nth, defect, kills, action)                                                     \
     static void *defect##_malloc(void *ctx, size_t size)                                           \
     {                                                                                              \
-        static atomic_flag begun = ATOMIC_FLAG_INIT;                                               \
-        if (!atomic_flag_test_and_set(&begun)) {                                                   \
+        static atomic_size_t calls;                                                                \
+        if (++calls == (nth)) {                                                                    \
             action;                                                                                \
         }                                                                                          \
         return base_malloc(ctx, size);                                                             \
     }                                                                                              \
     MUTANT(defect, kills, .malloc = defect##_malloc)
+#define FIRST_MALLOC(defect, kills, action) NTH_MALLOC(1, defect, kills, action)
 
 static void lower_a_limit(void)
 {
@@ -311,6 +312,18 @@ FIRST_MALLOC(first_malloc_makes_a_timer, "env.settings", make_a_timer());
 FIRST_MALLOC(first_malloc_unblocks_stdout, "env.settings",
              fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK));
 FIRST_MALLOC(first_malloc_sets_a_variable, "env.settings", setenv("MALLOC_ARENA_MAX", "1", 1));
+
+static void keep_hangups_out(void)
+{
+    sigset_t hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &hangup, NULL);
+}
+
+NTH_MALLOC(1000, malloc_1000_sets_the_umask, "env.settings", umask(077));
+NTH_MALLOC(1000, malloc_1000_keeps_signals_out, "env.signals", keep_hangups_out());
+NTH_MALLOC(1000, malloc_1000_rounds_up, "env.float-state", fesetround(FE_UPWARD));
 
 /* Only a thread that is not the first, and only for itself. */
 static void *kind_calloc(void *ctx, size_t nelem, size_t elsize)

@@ -4,10 +4,13 @@
  */
 #include "history.h"
 
-#define CELL_BYTES ((uintptr_t)1 << (sizeof(void *) == 8 ? 26 : 18))
+#define IS_WIDE (sizeof(void *) == 8)
+#define CELL_BYTES ((uintptr_t)1 << (IS_WIDE ? 26 : 18))
 #define CELL_ROOM (CELL_BYTES - 4096)
-#define FIRST_CELL (sizeof(void *) == 8 ? (uintptr_t)0x600000000000 : CELL_BYTES)
+#define FIRST_CELL (IS_WIDE ? (uintptr_t)0x600000000000 : CELL_BYTES)
 
+/* An array, twice that, and two factors for calloc: they fit into a cell. */
+enum { MOST_ARRAY = IS_WIDE ? 1 << 20 : 1 << 16, MOST_ELSIZE = IS_WIDE ? 1000 : 3 };
 enum { NO_CELL = HISTORY_CELLS, STEADY_ARRAYS = 1000 };
 
 void history_begin(struct history *history, enum history_kind kind, uint64_t seed)
@@ -33,9 +36,14 @@ static const char *free_address(struct history *history)
     return (const char *)(uintptr_t)(FIRST_CELL + cell * CELL_BYTES + 16 * below(history, 256));
 }
 
+uintptr_t history_cell(const char *p)
+{
+    return ((uintptr_t)p - FIRST_CELL) / CELL_BYTES;
+}
+
 static unsigned cell_of(const char *p)
 {
-    return (unsigned)(((uintptr_t)p - FIRST_CELL) / CELL_BYTES);
+    return (unsigned)history_cell(p);
 }
 
 static void take(struct history *history, const char *p, size_t size)
@@ -98,7 +106,7 @@ static size_t array_size(struct history *history)
         return 8 * (1 + below(history, 32));
     if (dice < 970)
         return 8 * (1 + below(history, 512));
-    return dice < 999 ? 8 * (512 + below(history, 4096)) : 8 * (1 + below(history, 1 << 17));
+    return dice < 999 ? 8 * (512 + below(history, 4096)) : 8 * (1 + below(history, MOST_ARRAY / 8));
 }
 
 /* Two of three calls are of a temporary that goes at once; about a thousand arrays stay. */
@@ -116,7 +124,7 @@ static void next_of_arrays(struct history *history, struct history_call *call)
         struct history_block block = any_block(history);
         resize(history, call, block,
                dice % 3 == 0 ? array_size(history) : block.size + block.size / 2 + 8);
-        if (call->size > 1 << 20) /* not for ever */
+        if (call->size > MOST_ARRAY) /* not for ever */
             history->block[cell_of(call->result)].size = call->size = 64;
     } else if (dice < 533) {
         call->function = TRACE_FREE;
@@ -223,7 +231,7 @@ static void next_of_anything(struct history *history, struct history_call *call)
         make(history, call, dice % 2, size % CELL_ROOM);
         if (dice % 5 == 1) { /* calloc's arguments any way round */
             call->nelem = below(history, 1 << 16);
-            call->elsize = below(history, 1000);
+            call->elsize = below(history, MOST_ELSIZE);
             history->block[cell_of(call->result)].size = call->nelem * call->elsize;
         }
     } else if (dice < 55) { /* refused */

@@ -60,6 +60,9 @@ struct history_call {
 void history_begin(struct history *history, enum history_kind kind, uint64_t seed);
 struct history_call history_next(struct history *history);
 
+/* The cell of an address, or no less than HISTORY_CELLS where it is of none. */
+uintptr_t history_cell(const char *p);
+
 /* Hands a call to the writer as a shim would. */
 void history_record(struct trace_writer *writer, const struct history_call *call);
 

@@ -3,6 +3,7 @@
 
 import os
 import re
+import sys
 
 import suite
 
@@ -10,6 +11,7 @@ FAULTY = os.path.join(suite.FAULTY, "faulty.so")
 SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
 
 PROGRAM = """
+import sys
 import numpy as np
 kept = [np.arange(n) for n in range(100)]
 a = np.zeros(1000)
@@ -17,7 +19,7 @@ a.resize(5000, refcheck=False)
 np.fromstring(' '.join(['1'] * 5000), sep=' ')
 np.array([3, 1, 2])[::-1].sort()
 try:
-    np.empty(1 << 62, "u1")
+    np.empty(sys.maxsize, "u1")
 except MemoryError:
     pass
 """
@@ -65,7 +67,7 @@ def finds(tap, path):
               "a crash is attributed to its call", result)
     result = suite.conform("-H", FAULTY + ":exits_when_refused", "--replay=" + path)
     tap.point(result.code == suite.NOT_CONFORMANT
-              and re.search(r"CRASH   exit in call \d+: malloc\(%d\)" % (1 << 62), result.stdout),
+              and re.search(r"CRASH   exit in call \d+: malloc\(%d\)" % sys.maxsize, result.stdout),
               "one that leaves with 0 does not pass", result)
 
 
@@ -95,7 +97,7 @@ def refuses(tap, path, folder):
 PARTS = """
 import _conform_exec
 import numpy as np
-a = np.arange(10)
+a = np.arange(10.0)
 _conform_exec.begin_part("an array that gets no memory")
 _conform_exec.refuse(1)
 try:

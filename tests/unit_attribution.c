@@ -30,7 +30,7 @@ static const struct {
     {{IN_MALLOC, NULL, 1, 0, 0}, "malloc.one-byte"},
     {{IN_MALLOC, NULL, 2, 0, 0}, NULL},
     {{IN_MALLOC, NULL, POWER_OF_2(5 * SIZE_BITS / 8), 0, 0}, NULL},
-    {{IN_MALLOC, NULL, PTRDIFF_MAX, 0, 0}, "malloc.too-large"},
+    {{IN_MALLOC, NULL, SIZE_MAX / 2 + 1, 0, 0}, "malloc.too-large"},
     {{IN_CALLOC, NULL, 0, 8, 0}, "calloc.zero-arguments"},
     {{IN_CALLOC, NULL, 8, 0, 0}, "calloc.zero-arguments"},
     {{IN_CALLOC, NULL, 1, 1, 0}, NULL},
@@ -84,7 +84,7 @@ static const struct {
 } blocks[] = {
     {{IN_MALLOC, NULL, SIZE_MAX, 0, 0}, true},
     {{IN_MALLOC, NULL, 0, 0, 0}, false},
-    {{IN_MALLOC, NULL, (size_t)1 << 31, 0, 0}, false},
+    {{IN_MALLOC, NULL, (size_t)1 << 30, 0, 0}, false},
     {{IN_CALLOC, NULL, SIZE_MAX / 2, 3, 0}, true},
     {{IN_CALLOC, NULL, SIZE_MAX, 0, 0}, false},
     {{IN_CALLOC, NULL, 1 << 10, 1 << 10, 0}, false},

@@ -136,19 +136,21 @@ START_TEST(own_kind_is_fine)
 }
 END_TEST
 
+enum { TABLE = sizeof(ElfW(Ehdr)) };
+
 /* A header, one segment, and the bytes that it promises, or some of them. */
 static const struct {
     size_t table, offset, size; /* where the table of segments is, and what the segment wants */
     size_t length;              /* of the file */
     const char *wrong;
 } segments[] = {
-    {64, 0, 200, 200, NULL},
-    {64, 0, 200, 199, "is cut short: it has 199 bytes, and should have 200; copy it again"},
-    {64, 100, 100, 200, NULL},
-    {64, 101, 100, 200, "is cut short: it has 200 bytes, and should have 201"},
-    {64, SIZE_MAX - 10, 100, 200, "is cut short"},
-    {64, 100, SIZE_MAX - 50, 200, "is cut short"},
-    {64, 0, 10, 119, "is cut short: its table of segments lies behind its 119 bytes"},
+    {TABLE, 0, 200, 200, NULL},
+    {TABLE, 0, 200, 199, "is cut short: it has 199 bytes, and should have 200; copy it again"},
+    {TABLE, 100, 100, 200, NULL},
+    {TABLE, 101, 100, 200, "is cut short: it has 200 bytes, and should have 201"},
+    {TABLE, SIZE_MAX - 10, 100, 200, "is cut short"},
+    {TABLE, 100, SIZE_MAX - 50, 200, "is cut short"},
+    {TABLE, 0, 10, TABLE + sizeof(ElfW(Phdr)) - 1, "is cut short: its table of segments"},
     {4096, 0, 10, 200, "is cut short: its table of segments"},
     {SIZE_MAX - 20, 0, 10, 200, "is cut short: its table of segments"},
 };

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "base/size_bits.h"
 #include "harness/sizes.h"
 
 START_TEST(sizes_rise_to_the_end)
@@ -50,7 +51,7 @@ END_TEST
 
 START_TEST(sizes_at_the_edges_of_classes)
 {
-    for (int shift = 10; shift < 59; shift++) {
+    for (int shift = 10; shift < SIZE_BITS - 5; shift++) {
         for (size_t fourths = 5; fourths <= 7; fourths++) {
             size_t edge = fourths << shift;
             ck_assert_uint_eq(edge_after(edge - 2), edge - 1);
@@ -67,7 +68,7 @@ END_TEST
 START_TEST(sizes_beside_powers_of_two)
 {
     static const int beside[] = {-64, -32, -16, -1, 0, 1, 16, 64};
-    for (int shift = 12; shift < 62; shift++) {
+    for (int shift = 12; shift < SIZE_BITS - 2; shift++) {
         for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
             assert_is_a_size(((size_t)1 << shift) + (size_t)beside[i]);
     }

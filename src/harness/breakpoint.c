@@ -4,11 +4,13 @@
  */
 #include "harness/breakpoint.h"
 
+#include <dlfcn.h>
+#include <string.h>
+
 #include "base/text.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +19,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -255,16 +256,6 @@ void breakpoint_clear(void)
     take_breakpoint(atomic_load(&state.address));
 }
 
-const char *breakpoint_name(uintptr_t point)
-{
-    Dl_info info;
-    if (dladdr((void *)point, &info) == 0 || info.dli_fname == NULL)
-        return text("%#zx", (size_t)point);
-    const char *slash = strrchr(info.dli_fname, '/');
-    return text("%s+%#zx", text_safe(slash != NULL ? slash + 1 : info.dli_fname),
-                (size_t)(point - (uintptr_t)info.dli_fbase));
-}
-
 #else
 
 bool breakpoint_begin(void)
@@ -286,9 +277,14 @@ void breakpoint_clear(void)
 {
 }
 
+#endif
+
 const char *breakpoint_name(uintptr_t point)
 {
-    return text("%#zx", (size_t)point);
+    Dl_info info;
+    if (dladdr((void *)point, &info) == 0 || info.dli_fname == NULL)
+        return text("%#zx", (size_t)point);
+    const char *slash = strrchr(info.dli_fname, '/');
+    return text("%s+%#zx", text_safe(slash != NULL ? slash + 1 : info.dli_fname),
+                (size_t)(point - (uintptr_t)info.dli_fbase));
 }
-
-#endif

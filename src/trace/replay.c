@@ -399,18 +399,25 @@ static bool made(struct replay *replay, const struct trace_call *call, void *p, 
     return enter(replay, call, p, size);
 }
 
+/* What a machine with longer addresses was asked for is more than there can be here. */
+static size_t size_here(uint64_t size)
+{
+    return size < SIZE_MAX ? (size_t)size : SIZE_MAX;
+}
+
 static bool replay_malloc(struct replay *replay, const struct trace_call *call)
 {
     const PyDataMemAllocator *a = &replay->handler->allocator;
-    return made(replay, call, a->malloc(a->ctx, (size_t)call->size), (size_t)call->size);
+    size_t size = size_here(call->size);
+    return made(replay, call, a->malloc(a->ctx, size), size);
 }
 
 static bool replay_calloc(struct replay *replay, const struct trace_call *call)
 {
     const PyDataMemAllocator *a = &replay->handler->allocator;
-    size_t size;
-    bool overflows = __builtin_mul_overflow((size_t)call->nelem, (size_t)call->elsize, &size);
-    void *p = a->calloc(a->ctx, (size_t)call->nelem, (size_t)call->elsize);
+    size_t nelem = size_here(call->nelem), elsize = size_here(call->elsize), size;
+    bool overflows = __builtin_mul_overflow(nelem, elsize, &size);
+    void *p = a->calloc(a->ctx, nelem, elsize);
     if (overflows && p != NULL && !replay->options->unchecked)
         return fail(replay, "calloc.overflow", NULL, "NULL was expected, and not %p", p);
     if (overflows)
@@ -503,7 +510,7 @@ static bool replay_realloc(struct replay *replay, const struct trace_call *call)
 {
     struct block *block = &replay->block[call->slot];
     size_t before = block->size;
-    if (!realloc_block(replay, call, block, (size_t)call->size))
+    if (!realloc_block(replay, call, block, size_here(call->size)))
         return false;
     if (!call->refused || block->p == NULL || block->size == before)
         return true;
@@ -528,7 +535,7 @@ static bool replay_free(struct replay *replay, const struct trace_call *call)
 {
     struct block *block = &replay->block[call->slot];
     unsigned char *p = block->p;
-    size_t size = call->size == call->old_size ? block->size : (size_t)call->size;
+    size_t size = call->size == call->old_size ? block->size : size_here(call->size);
     bool checked = !replay->options->unchecked;
     if (checked && !check_contents(replay, block))
         return false;
@@ -546,8 +553,8 @@ static bool replay_free(struct replay *replay, const struct trace_call *call)
 static bool replay_free_of_null(struct replay *replay, const struct trace_call *call)
 {
     if (!replay->options->unchecked)
-        return free_checked(replay, NULL, (size_t)call->size);
-    handler_free(replay, NULL, (size_t)call->size);
+        return free_checked(replay, NULL, size_here(call->size));
+    handler_free(replay, NULL, size_here(call->size));
     return true;
 }
 
@@ -558,13 +565,14 @@ static bool replay_free_of_null(struct replay *replay, const struct trace_call *
 static bool replay_without_block(struct replay *replay, const struct trace_call *call)
 {
     const PyDataMemAllocator *a = &replay->handler->allocator;
+    size_t size = size_here(call->size);
     if (call->pointer == TRACE_FOREIGN)
         replay->result->left_out++;
     if (call->function == TRACE_FREE)
         return call->pointer == TRACE_FOREIGN || replay_free_of_null(replay, call);
     if (call->pointer == TRACE_FOREIGN)
         return replay_malloc(replay, call);
-    return made(replay, call, a->realloc(a->ctx, NULL, (size_t)call->size), (size_t)call->size);
+    return made(replay, call, a->realloc(a->ctx, NULL, size), size);
 }
 
 static bool replay_call(struct replay *replay, const struct trace_call *call)

@@ -5,6 +5,7 @@
 #include "large.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "harness/harness.h"
@@ -294,9 +295,10 @@ void check_large_growth_back(void)
  * and others as they were.  Memory that is locked, say, it leaves alone. */
 static void take_pages_away(const unsigned char *p, size_t size)
 {
-    enum { PAGE = 4096, ADVICE = 21 /* MADV_PAGEOUT, of Linux 5.4 */ };
+    enum { ADVICE = 21 /* MADV_PAGEOUT, of Linux 5.4 */ };
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     size_t tail = MIN(size, 2 * MIB);
-    uintptr_t from = (uintptr_t)(p + size - tail) & ~(uintptr_t)(PAGE - 1);
+    uintptr_t from = (uintptr_t)(p + size - tail) & ~(page - 1);
     madvise((void *)from, (uintptr_t)(p + size) - from, ADVICE);
 }
 

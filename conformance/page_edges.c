@@ -11,7 +11,7 @@
 
 #include "harness/harness.h"
 
-enum { PAGE = 4096, KIB = 1 << 10, MIB = 1 << 20 };
+enum { KIB = 1 << 10, MIB = 1 << 20 };
 
 /* What stands before a block, its own and libc's. */
 static const size_t headers[] = {0, 8, 16, 24, 32, 48, 64, 80};
@@ -58,7 +58,8 @@ static void second_of_three(size_t size, size_t more)
 
 void check_page_edges_extent(void)
 {
-    static const size_t edges[] = {40 * PAGE, 5 * MIB, 17 * MIB, 25 * MIB + PAGE, 39 * MIB + PAGE};
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t edges[] = {40 * page, 5 * MIB, 17 * MIB, 25 * MIB + page, 39 * MIB + page};
     for (size_t i = 0; i < sizeof edges / sizeof *edges && edges[i] < largest_to_try(); i++) {
         for (size_t j = 0; j < HEADERS; j++)
             second_of_three(edges[i] + 1 - headers[j], edges[i] + 1 - headers[j]);
@@ -67,7 +68,8 @@ void check_page_edges_extent(void)
 
 void check_page_edges_growth(void)
 {
-    static const size_t edges[] = {9 * PAGE, 33 * PAGE, 40 * PAGE, 2 * MIB, 5 * MIB + PAGE};
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t edges[] = {9 * page, 33 * page, 40 * page, 2 * MIB, 5 * MIB + page};
     for (size_t i = 0; i < sizeof edges / sizeof *edges && edges[i] < largest_to_try(); i++) {
         for (size_t j = 0; j < HEADERS; j++)
             second_of_three(edges[i] - 600, edges[i] - headers[j]);

@@ -3,6 +3,7 @@
  * realloc where memory ends: what it refuses, and blocks of gigabytes, which it may.
  */
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "harness/harness.h"
 #include "huge.h"
@@ -109,15 +110,16 @@ static void refuse_for_want_of_memory(size_t size)
 /* A page that cannot be read, among the first behind a block, or NULL where others are. */
 static void *build_wall(const unsigned char *p, size_t size)
 {
-    enum { PAGE = 4096, TRIES = 4 };
-    uintptr_t end = ((uintptr_t)p + size + PAGE - 1) / PAGE * PAGE;
-    for (uintptr_t at = end; at < end + TRIES * PAGE; at += PAGE) {
-        void *wall = mmap((void *)at, PAGE, PROT_NONE,
+    enum { TRIES = 4 };
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t end = ((uintptr_t)p + size + page - 1) / page * page;
+    for (uintptr_t at = end; at < end + TRIES * page; at += page) {
+        void *wall = mmap((void *)at, page, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (wall == (void *)at)
             return wall;
         if (wall != MAP_FAILED)
-            munmap(wall, PAGE); /* of a kernel that knows no such flag */
+            munmap(wall, page); /* of a kernel that knows no such flag */
     }
     return NULL;
 }
@@ -126,7 +128,7 @@ static void *build_wall(const unsigned char *p, size_t size)
  * place, and whoever copies more than it has comes to it. */
 static void large_after_refusal(void)
 {
-    enum { MIB = 1 << 20, SIZE = 5 * MIB, MORE = 9 * MIB, ROOM = 64 * MIB, PAGE = 4096 };
+    enum { MIB = 1 << 20, SIZE = 5 * MIB, MORE = 9 * MIB, ROOM = 64 * MIB };
     void *room = subject_malloc(is_instrumented() ? MIB : ROOM);
     unsigned char *p = subject_malloc(SIZE), *q = NULL;
     if (room != NULL)
@@ -151,7 +153,7 @@ static void large_after_refusal(void)
         subject_free(q != NULL ? q : p, q != NULL ? MORE : SIZE);
     }
     if (wall != NULL)
-        munmap(wall, PAGE);
+        munmap(wall, 1); /* which is its page */
 }
 
 PROPERTY(realloc_failure_keeps_block,

@@ -3,10 +3,9 @@
  * Sound handlers that ask the kernel for each block.
  */
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base.h"
-
-enum { PAGE = 4096 };
 
 /* Behind the header of a mapping stand the block and, as far as they fit, no other bytes: where
  * `guard` is set the block ends (but for its alignment) at a page that cannot be touched. */
@@ -22,13 +21,14 @@ static struct header *header_of(void *p)
 
 static void *map_block(size_t size, bool guard)
 {
-    if (size > PTRDIFF_MAX - 4 * PAGE)
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (size > PTRDIFF_MAX - 4 * page)
         return NULL;
-    size_t body = (size + 64 + PAGE - 1) / PAGE * PAGE, length = body + (guard ? PAGE : 0);
+    size_t body = (size + 64 + page - 1) / page * page, length = body + (guard ? page : 0);
     char *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return NULL;
-    if (guard && mprotect(map + body, PAGE, PROT_NONE) != 0) {
+    if (guard && mprotect(map + body, page, PROT_NONE) != 0) {
         munmap(map, length);
         return NULL;
     }

@@ -19,8 +19,19 @@
  * but for the allocator members named, under the symbol `defect`. */
 #define MUTANT(defect, kills, ...)                                                                 \
     NEP49_EXPORT const char kills_##defect[] = kills;                                              \
+    FAULTY_HANDLER(defect, __VA_ARGS__)
+#define FAULTY_HANDLER(defect, ...)                                                                \
     NEP49_EXPORT PyDataMem_Handler defect = {                                                      \
         .name = #defect, .version = 1, .allocator = {BASE_FUNCTIONS, __VA_ARGS__}}
+
+/* The same of a defect in sizes that a size_t of 32 bits has not: there the handler is sound. */
+#if SIZE_MAX > UINT32_MAX
+#define MUTANT_OF_64_BITS MUTANT
+#else
+#define MUTANT_OF_64_BITS(defect, kills, ...)                                                      \
+    NEP49_EXPORT const char sound_here_##defect[] = kills;                                         \
+    FAULTY_HANDLER(defect, __VA_ARGS__)
+#endif
 
 /* MUTANT_GETTER(defect, "ids"): the same where the object is made by a function, the body of
  * which follows: PyDataMem_Handler *defect(const char **why) { ... } */

@@ -48,7 +48,7 @@ static void *warning_malloc(void *ctx, size_t size)
         (void)!write(2, "large\n", 6);
     return base_malloc(ctx, size);
 }
-MUTANT(prints_large_sizes, "env.quiet", .malloc = warning_malloc);
+MUTANT_OF_64_BITS(prints_large_sizes, "env.quiet", .malloc = warning_malloc);
 
 /* ---- descriptors ------------------------------------------------------------------------- */
 
@@ -453,7 +453,7 @@ static void *advising_malloc(void *ctx, size_t size)
         PyErr_WarnEx(PyExc_ResourceWarning, "a large array", 1);
     return base_malloc(ctx, size);
 }
-MUTANT(warns_of_large_sizes, "env.no-exception-set", .malloc = advising_malloc);
+MUTANT_OF_64_BITS(warns_of_large_sizes, "env.no-exception-set", .malloc = advising_malloc);
 
 /* ---- the end of everything --------------------------------------------------------------- */
 

@@ -189,8 +189,8 @@ static void *int_calloc(void *ctx, size_t nelem, size_t elsize)
         p[i] = 0;
     return p;
 }
-MUTANT(huge_calloc_counts_by_an_int, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
-       .malloc = keeping_malloc, .calloc = int_calloc, .free = keeping_free);
+MUTANT_OF_64_BITS(huge_calloc_counts_by_an_int, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+                  .malloc = keeping_malloc, .calloc = int_calloc, .free = keeping_free);
 
 /* The kept one is zeroed as far as 32 bits say. */
 static void *unsigned_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -201,8 +201,8 @@ static void *unsigned_calloc(void *ctx, size_t nelem, size_t elsize)
     void *p = take_kept(&kept, size);
     return p != NULL ? memset(p, 0, (uint32_t)size) : map_new(size);
 }
-MUTANT(huge_calloc_counts_in_32_bits, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
-       .malloc = keeping_malloc, .calloc = unsigned_calloc, .free = keeping_free);
+MUTANT_OF_64_BITS(huge_calloc_counts_in_32_bits, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+                  .malloc = keeping_malloc, .calloc = unsigned_calloc, .free = keeping_free);
 
 /* ---- alignment ------------------------------------------------------------------------------- */
 
@@ -348,8 +348,8 @@ static void *unsigned_realloc(void *ctx, void *p, size_t size)
     mapped_free(ctx, p, 0);
     return moved;
 }
-MUTANT(huge_move_copies_in_32_bits, "realloc.past-2gib", MAPPED_FUNCTIONS,
-       .realloc = unsigned_realloc);
+MUTANT_OF_64_BITS(huge_move_copies_in_32_bits, "realloc.past-2gib", MAPPED_FUNCTIONS,
+                  .realloc = unsigned_realloc);
 
 /* The pages of what moved are given back, and the addresses not. */
 static void give_pages_back(void *ctx, void *p, size_t size)

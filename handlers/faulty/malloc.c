@@ -469,13 +469,13 @@ static void *cut_to_32_malloc(void *ctx, size_t size)
 {
     return size > PTRDIFF_MAX ? NULL : base_malloc(ctx, (uint32_t)size);
 }
-MUTANT(malloc_cuts_to_32_bits, "malloc.past-4gib", .malloc = cut_to_32_malloc);
+MUTANT_OF_64_BITS(malloc_cuts_to_32_bits, "malloc.past-4gib", .malloc = cut_to_32_malloc);
 
 static void *cut_to_31_malloc(void *ctx, size_t size)
 {
     return size > PTRDIFF_MAX ? NULL : base_malloc(ctx, size & INT32_MAX);
 }
-MUTANT(malloc_cuts_to_31_bits, "malloc.past-4gib", .malloc = cut_to_31_malloc);
+MUTANT_OF_64_BITS(malloc_cuts_to_31_bits, "malloc.past-4gib", .malloc = cut_to_31_malloc);
 
 /* ---- malloc.failure-is-null ------------------------------------------------------------------ */
 

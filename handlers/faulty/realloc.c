@@ -407,13 +407,13 @@ static void *int_realloc(void *ctx, void *p, size_t size)
 {
     return size > PTRDIFF_MAX / 4 ? NULL : base_realloc(ctx, p, (size_t)(int)size);
 }
-MUTANT(realloc_size_is_int, "realloc.past-2gib", .realloc = int_realloc);
+MUTANT_OF_64_BITS(realloc_size_is_int, "realloc.past-2gib", .realloc = int_realloc);
 
 static void *unsigned_realloc(void *ctx, void *p, size_t size)
 {
     return size > PTRDIFF_MAX / 4 ? NULL : base_realloc(ctx, p, (unsigned)size);
 }
-MUTANT(realloc_size_is_unsigned, "realloc.past-2gib", .realloc = unsigned_realloc);
+MUTANT_OF_64_BITS(realloc_size_is_unsigned, "realloc.past-2gib", .realloc = unsigned_realloc);
 
 static void *over_realloc(void *ctx, void *p, size_t size)
 {
@@ -428,7 +428,7 @@ static void *narrow_realloc(void *ctx, void *p, size_t size)
         return base_realloc(ctx, p, size);
     return move(ctx, p, size, least((uint32_t)base_size(p), size));
 }
-MUTANT(realloc_old_size_is_unsigned, "realloc.past-2gib", .realloc = narrow_realloc);
+MUTANT_OF_64_BITS(realloc_old_size_is_unsigned, "realloc.past-2gib", .realloc = narrow_realloc);
 
 /* ---- memory that is lost ----------------------------------------------------------------- */
 

@@ -139,6 +139,7 @@ static void mix(void *data)
                 storm_slots(m);
             else
                 mix_slots(m);
+            perturb_between();
         }
         if (!enough && has_done_enough(m)) {
             enough = true;
@@ -385,7 +386,7 @@ PROPERTY(threads_no_data_race,
 {
     if (!data_races_are_watched())
         skip("only ThreadSanitizer sees data races: compile it with -fsanitize=thread, and say "
-             "--tsan");
+             "--tsan; or say --helgrind, which finds what may be one");
     use_first();
     for (int round = 0; round < 3; round++) {
         mix_at_once();

@@ -60,7 +60,7 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
 ALONE = set("claim color handler python quiet run seed skip strict verbose".split()) | set(FORMATS)
 TAKEN = {
-    (): ALONE | set("baseline fail-on jobs max-time memcheck repeat shuffle timeout tsan until-fail".split()),
+    (): ALONE | set("baseline fail-on helgrind jobs max-time memcheck repeat shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,
     ("--exec",): set("claim handler python quiet stacks timeout".split()),
     ("--exec", "--record=x"): set("claim handler python quiet stacks timeout untimed".split()),
@@ -157,7 +157,7 @@ def option_cases():
     yield ("another ambiguous one", ["--s=1"],
            r"--s is short for .*--skip, --seed, --shuffle, --strict, --stacks")
     yield "ambiguous between opposites", ["--ver"], r"--verbose, --version"
-    for name in ("clauses", "exec", "fail-each", "help", "list", "list-handlers", "memcheck",
+    for name in ("clauses", "exec", "fail-each", "helgrind", "help", "list", "list-handlers", "memcheck",
                  "no-fork", "keep-failing", "quiet", "shuffle", "stacks", "strict", "until-fail",
                  "untimed", "verbose", "version"):
         yield "a value for --" + name, ["--%s=1" % name], r"--%s takes no value" % name
@@ -213,7 +213,10 @@ def option_cases():
     yield "--most-runs without --fail-each", H + ["--most-runs=1"], r"--most-runs goes with --exec --fail-each;"
     yield "--record without --exec", H + ["--record=x"], r"--record goes with --exec;"
     yield "--untimed without --record", H + ["--untimed"], r"--untimed goes with --exec --record;"
-    yield "--no-fork and --memcheck", H + ["--no-fork", "--memcheck"], r"exclude each other"
+    for one, other in (("no-fork", "memcheck"), ("no-fork", "helgrind"), ("memcheck", "helgrind"),
+                       ("tsan", "memcheck"), ("tsan", "helgrind")):
+        yield "--%s and --%s" % (one, other), H + ["--" + one, "--" + other], (
+            r"--%s and --%s exclude each other" % (one, other))
     yield "--no-fork and --repeat", H + ["--no-fork", "--repeat=2"], r"--repeat goes with the battery, not with --no-fork"
     yield "--no-fork and --until-fail", H + ["--no-fork", "--until-fail"], (
         r"--until-fail goes with the battery, not with --no-fork")
@@ -409,8 +412,8 @@ def options_of_each_command(tap):
                 option, ", not with " + name if name else "")
             if option in taken:
                 said = r"no handler to test; .*"
-            elif option == "memcheck" and name == "--no-fork":
-                said = r"--no-fork and --memcheck exclude each other; .*"
+            elif option in ("helgrind", "memcheck") and name == "--no-fork":
+                said = r"--no-fork and --%s exclude each other; .*" % option
             result = suite.conform(*command, word)
             if result.code != USAGE or result.stdout or not re.fullmatch(
                     "conform: " + said + "\n", result.stderr):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/runner/memcheck_report.c: which errors of a log are the same; src/runner/memcheck_cache.c.
+ * src/runner/memcheck_report.c: which errors of a log are the same; src/runner/memcheck_cache.c;
+ * src/runner/helgrind_report.c: which races are the subject's.
  */
 #include "unit.h"
 
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runner/helgrind_report.h"
 #include "runner/memcheck_cache.h"
 #include "runner/memcheck_report.h"
 
@@ -28,9 +30,8 @@ static void remove_folder(void)
 }
 
 /* Lines behind "==7== ", as valgrind 3.19 wrote them. */
-static struct memcheck_errors errors_in(const char *lines)
+static void write_log(const char *lines)
 {
-    struct memcheck_errors errors = {0};
     FILE *file = fopen(log_path, "w");
     ck_assert_ptr_nonnull(file);
     while (*lines != '\0') {
@@ -39,6 +40,12 @@ static struct memcheck_errors errors_in(const char *lines)
         lines += length + (lines[length] == '\n');
     }
     fclose(file);
+}
+
+static struct memcheck_errors errors_in(const char *lines)
+{
+    struct memcheck_errors errors = {0};
+    write_log(lines);
     memcheck_read_log(&errors, folder, 7);
     return errors;
 }
@@ -130,6 +137,53 @@ START_TEST(what_is_an_error)
 }
 END_TEST
 
+#define RACE(address, first, second)                                                               \
+    "Possible data race during write of size 8 at " address " by thread #3\n"                      \
+    "Locks held: none\n" first "\nThis conflicts with a previous read of size 1 by thread #2\n"    \
+    "Locks held: none\n" second
+#define ITS                                                                                        \
+    "   at 0x5010: count (mine.c:19)\n"                                                            \
+    "   by 0x5020: m (mine.c:25)\n"                                                                \
+    "   by 0x90: call (c.c:1)\n"
+#define LIBCS "   at 0x7010: __memset_avx2 (memset.S:151)\n   by 0x5030: z (mine.c:40)\n"
+#define HARNESS "   at 0x9010: asked_note (asked.c:62)\n   by 0x5030: f (mine.c:50)\n"
+#define VARIABLE "0x5800"
+#define ALLOCATED "0x6000"
+#define HEAP                                                                                       \
+    " Address 0x6000 is 8 bytes inside a block of size 64 alloc'd\n   at 0x1: malloc (v.c:1)\n"
+#define BY_LOADING "   by 0x5040: get (mine.c:9)\n   by 0x2: subject_load (s.c:1)\n"
+
+/* Logs of a subject from 0x5000 to 0x6000, how many races are its, and how the first is told. */
+static const struct {
+    const char *log;
+    size_t count;
+    const char *told;
+} races[] = {
+    {RACE(VARIABLE, ITS, LIBCS), 1,
+     "a write of 8 bytes at count (mine.c:19), from m (mine.c:25), and a read of 1 byte at z "
+     "(mine.c:40)"},
+    {RACE(VARIABLE, ITS, LIBCS) "\n----\n\n" RACE(VARIABLE, LIBCS, ITS) "\n----\n", 1, NULL},
+    {RACE(VARIABLE, ITS, HARNESS), 0, NULL},
+    {RACE(VARIABLE, HARNESS, ITS), 0, NULL},
+    {RACE(VARIABLE, ITS, ""), 0, NULL},
+    {RACE(ALLOCATED, ITS, ITS) HEAP, 0, NULL},
+    {RACE(ALLOCATED, ITS, ITS) HEAP BY_LOADING, 1, NULL},
+    {"Thread #1 unlocked a not-locked lock at 0x5800\n" ITS, 0, NULL},
+};
+
+START_TEST(which_races_are_the_subjects)
+{
+    struct memcheck_errors found = {0};
+    struct record record = {.object_count = 1, .objects = {{0x5000, 0x6000}}};
+    write_log(races[_i].log);
+    helgrind_read_log(&found, folder, 7, &record);
+    ck_assert_uint_eq(found.count, races[_i].count);
+    if (races[_i].told != NULL)
+        ck_assert_str_eq(found.all[0].told, races[_i].told);
+    memcheck_errors_free(&found);
+}
+END_TEST
+
 START_TEST(no_log)
 {
     struct memcheck_errors errors = {0};
@@ -181,6 +235,7 @@ Suite *suite_memcheck(void)
     tcase_add_unchecked_fixture(tcase, make_folder, remove_folder);
     tcase_add_loop_test(tcase, which_are_the_same, 0, ROWS(pairs));
     tcase_add_loop_test(tcase, what_is_an_error, 0, ROWS(logs));
+    tcase_add_loop_test(tcase, which_races_are_the_subjects, 0, ROWS(races));
     tcase_add_test(tcase, no_log);
     tcase_add_test(tcase, cache_is_for_one_environment);
     suite_add_tcase(suite, tcase);

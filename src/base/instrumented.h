@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What runs this process beside the processor: valgrind, a sanitizer or an emulator, and what
- * memcheck has found so far.
+ * valgrind has found so far.
  */
 #ifndef CONFORM_INSTRUMENTED_H
 #define CONFORM_INSTRUMENTED_H
@@ -9,9 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Memcheck, or another tool of valgrind's. */
 bool memcheck_is_running(void);
 
-/* Errors of this process and those it was forked from; 0 without memcheck. */
+/* That one of them which looks at threads. */
+bool helgrind_is_running(void);
+
+/* What happened in this thread before helgrind_hand_over comes before what happens in another
+ * behind helgrind_take_over of the same address. */
+void helgrind_hand_over(const void *at);
+void helgrind_take_over(const void *at);
+
+/* Errors of this process and those it was forked from; 0 without valgrind. */
 uint64_t memcheck_error_count(void);
 
 /* From now on memcheck passes over the errors of this thread, and of processes that it forks; then

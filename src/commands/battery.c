@@ -361,8 +361,9 @@ static void set_up(struct coordinator *c, char **argv)
     choose_properties(c);
     c->plan.python_path = embed(c->options, true, argv);
     c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
-    if (c->options->memcheck)
-        c->plan.memcheck_folder = memcheck_enter(argv, c->plan.shows_progress);
+    if (c->options->memcheck || c->options->helgrind)
+        c->plan.memcheck_folder = memcheck_enter(c->options->helgrind ? "helgrind" : "memcheck",
+                                                 argv, c->plan.shows_progress);
     c->plan.timeout_is_given = c->options->timeout != 0;
     c->plan.timeout = c->options->timeout != 0 ? c->options->timeout
                       : memcheck_is_running()  ? memcheck_timeout
@@ -373,7 +374,8 @@ static void set_up(struct coordinator *c, char **argv)
     c->plan.max_time_is_given = c->options->max_time != 0;
     c->plan.seed = c->options->seed;
     c->plan.places = c->places;
-    c->plan.data_races = tsan_is_running(); /* also where the user preloaded it */
+    /* also where the user preloaded it, or said valgrind */
+    c->plan.data_races = tsan_is_running() || helgrind_is_running();
     c->plan.board = board_create(c->plan.count);
     if (c->plan.board == NULL)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share with the workers: %s", strerror(errno));

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/instrumented.h"
 #include "harness/drive.h"
 #include "harness/interpose.h"
 
@@ -80,6 +81,12 @@ void perturb_begin(size_t number)
     own.is_set = timer_create(CLOCK_MONOTONIC, &event, &own.timer) == 0;
     if (own.is_set)
         set_timer();
+}
+
+void perturb_between(void)
+{
+    if (helgrind_is_running())
+        sched_yield();
 }
 
 void perturb_end(void)

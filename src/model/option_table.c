@@ -133,7 +133,7 @@ const struct option_row option_rows[] = {
                 "(default: 10)",
         .man = "The limit for one call of the handler, and for a property that makes none, 10 "
                "unless told\n"
-               ".Pq with Fl -memcheck No 120 .\n"
+               ".Pq with Fl -memcheck No and Fl -helgrind No 120 .\n"
                "A call that does not come back within it is a TIMEOUT. Once a property has reached "
                "it, the next ones get a fifth of it, then a tenth. A property that gets on is not "
                "ended for its slowness; when half of this time is over, those that try very many "
@@ -148,7 +148,7 @@ const struct option_row option_rows[] = {
         .help = "limit for the whole run; what is left is INCOMPLETE\n"
                 "(default: 60; more where the machine is busy)",
         .man = "The limit for the whole run, 60 unless told\n"
-               ".Pq with Fl -memcheck No 1200 ,\n"
+               ".Pq with Fl -memcheck No and Fl -helgrind No 1200 ,\n"
                "and more where the machine has more to run than it has cores. What is under way or "
                "has not begun when it is over is INCOMPLETE. With --repeat it is the limit for "
                "each round.",
@@ -205,6 +205,25 @@ const struct option_row option_rows[] = {
             "reports then too is not counted: the same kind of error at the same place, called "
             "from the same three. What was learnt that way is kept in\n"
             ".Pa ~/.cache/conform .",
+    },
+    {
+        .name = "helgrind",
+        .takers = RUN,
+        FLAG(helgrind),
+        .help = "look for what may be data races, in a handler as it is,\n"
+                "under valgrind; by itself in what has several threads",
+        .man = "Run under valgrind, whose helgrind looks for data races in a handler as it is. Two "
+               "accesses to the same memory, one of them a write, with nothing that helgrind knows "
+               "to put them in order, are a WARN of\n"
+               ".Cm threads.no-data-race ,\n"
+               "which names the lines of both, where both are in the handler or in what it brings "
+               "along. It is no failure, for helgrind does not know atomics: a load and a store of "
+               "them are the same instructions as of anything else, and what they put in order "
+               "seems not to be. Where no atomics are used, each is a data race, and\n"
+               ".Fl -strict\n"
+               "makes it one; else\n"
+               ".Fl -tsan\n"
+               "tells. Without --run the properties are run that call from several threads.",
     },
     {
         .name = "tsan",

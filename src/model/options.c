@@ -171,11 +171,16 @@ static void check_together(const struct options *options, const bool given[])
     check_repeated(options);
     if (options->quiet && options->verbose)
         leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
-    if (options->command == COMMAND_NO_FORK && options->memcheck)
-        leave_with(EXIT_USAGE, "--no-fork and --memcheck exclude each other; to look at one "
-                               "property under valgrind, say valgrind conform ... --no-fork");
-    if (options->tsan && options->memcheck)
-        leave_with(EXIT_USAGE, "--tsan and --memcheck exclude each other; give one of them");
+    const char *checker = options->memcheck ? "memcheck" : options->helgrind ? "helgrind" : NULL;
+    if (options->command == COMMAND_NO_FORK && checker != NULL)
+        leave_with(EXIT_USAGE,
+                   "--no-fork and --%s exclude each other; to look at one property under "
+                   "valgrind, say valgrind --tool=%s conform ... --no-fork",
+                   checker, checker);
+    if (options->memcheck && options->helgrind)
+        leave_with(EXIT_USAGE, "--memcheck and --helgrind exclude each other; give one of them");
+    if (options->tsan && checker != NULL)
+        leave_with(EXIT_USAGE, "--tsan and --%s exclude each other; give one of them", checker);
     check_taken(given, options->command);
     if (options->baseline != NULL && (options->handler_count > 1 || options->python_count > 1))
         leave_with(EXIT_USAGE,
@@ -277,7 +282,7 @@ void options_read(int argc, char **argv, struct options *options)
     check_operands(options);
 }
 
-/* What --tsan is for: what calls from several threads. */
+/* What --tsan and --helgrind are for: what calls from several threads. */
 static bool has_threads(const char *id)
 {
     static const char *const globs[] = {"threads.*", "*.in-another-thread", "realloc.without-gil"};
@@ -290,7 +295,7 @@ static bool has_threads(const char *id)
 
 bool options_take(const struct options *options, const char *id)
 {
-    bool taken = !options->tsan || has_threads(id);
+    bool taken = (!options->tsan && !options->helgrind) || has_threads(id);
     for (size_t i = 0; i < options->filter_count; i++) {
         if (options->filters[i].take)
             taken = false;

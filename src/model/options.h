@@ -77,7 +77,7 @@ struct options {
     const char **pythons; /* all that were given, of which that is the last */
     size_t python_count;
     enum color color;
-    bool memcheck, tsan, strict, quiet, verbose, shuffle, until_fail;
+    bool memcheck, helgrind, tsan, strict, quiet, verbose, shuffle, until_fail;
     bool unchecked;    /* of --replay */
     bool stacks;       /* of --exec */
     bool keep_failing; /* of --fail-each */

@@ -71,6 +71,15 @@ enum { SUSPECTS = MADE_EMPTY + 1 };
 
 enum { MEMCHECK_CHILDREN = 64 }; /* of a property's process: more are not looked at */
 
+/* What made a verdict beside the property. */
+enum checker { NO_CHECKER, FOUND_ERROR, SUSPECTS_RACE };
+
+/* Where an object is, its code and its variables: the subject, or what came with it. */
+enum { OBJECT_RANGES = 16 };
+struct object_range {
+    uintptr_t from, to;
+};
+
 enum { SHORT_IN_CHILD = 0x5a017 }; /* nothing that is written over it by chance */
 
 struct record {
@@ -82,7 +91,7 @@ struct record {
     size_t bad_rounds;     /* of --repeat, in which the verdict was no PASS and no SKIP */
     size_t skipped_rounds; /* in which it was a SKIP */
     char caused_by[64];    /* the id of the property that answers for it, or "" */
-    int by_checker;        /* 1 where memcheck or a sanitizer made the verdict; no bool */
+    int by_checker;        /* enum checker */
 
     /* Written by the property's process. */
     _Atomic int state; /* enum record_state */
@@ -110,6 +119,8 @@ struct record {
     uint64_t memcheck_errors; /* counted where a process ended as it should */
     _Atomic size_t children;  /* that it forked under memcheck, and theirs */
     pid_t child[MEMCHECK_CHILDREN];
+    size_t object_count; /* known under helgrind: more are not looked at */
+    struct object_range objects[OBJECT_RANGES];
     _Atomic int children_done; /* processes of in_child that reached their end */
     struct call calls[CALL_SLOTS];
     struct call makings[CALL_SLOTS]; /* of the block in hand of each, where it is one of no bytes */

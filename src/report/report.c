@@ -86,7 +86,8 @@ enum exit_code run_status(const struct run *run)
 
 const char *run_checker(void)
 {
-    return memcheck_is_running()    ? "memcheck"
+    return helgrind_is_running()    ? "helgrind"
+           : memcheck_is_running()  ? "memcheck"
            : sanitizer_is_running() ? "a sanitizer"
            : emulator_is_running()  ? "an emulator"
                                     : NULL;
@@ -198,7 +199,11 @@ static bool ended_inside_by_chance(const struct record *record, const struct pro
 const char *record_hint(const struct record *record, const struct property *property)
 {
     const struct property *about = property_find(record->attribute_to);
-    if (record->by_checker == 1)
+    if (record->by_checker == SUSPECTS_RACE)
+        return "where neither line uses atomics, hold one lock for both; where they do, helgrind "
+               "cannot tell: compile the handler with -g -fsanitize=thread, and say --tsan in the "
+               "place of --helgrind";
+    if (record->by_checker == FOUND_ERROR)
         return "build the handler with -g, and look at the line that is named: the memory there is "
                "not the handler's, or not yet, or no longer";
     if (record->control[0] != '\0')

@@ -44,8 +44,8 @@ enum exit_code run_exit_code(const struct run *run);
 /* What the program ends with: that, unless --fail-on says what counts. */
 enum exit_code run_status(const struct run *run);
 
-/* What runs beside the handler, and is why less is tried: "memcheck", "a sanitizer", "an emulator",
- * or NULL. */
+/* What runs beside the handler, and is why less is tried: "memcheck", "helgrind", "a sanitizer",
+ * "an emulator", or NULL. */
 const char *run_checker(void);
 
 /* What several ends are said to be: the one of the two that says more against what was tested. */

@@ -107,8 +107,11 @@ const char *run_reproduce(const struct run *run, size_t i)
         return "";
     if (run->place->module != NULL)
         print_python_path(file);
-    const char *how = options->memcheck ? "--memcheck" : options->tsan ? "--tsan" : NULL;
-    if (options->memcheck)
+    const char *how = options->memcheck   ? "--memcheck"
+                      : options->helgrind ? "--helgrind"
+                      : options->tsan     ? "--tsan"
+                                          : NULL;
+    if (options->memcheck || options->helgrind)
         print_preloaded(file, false);
     else if (how == NULL)
         print_debugger(file, run->records[i]);

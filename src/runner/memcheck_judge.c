@@ -7,8 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/instrumented.h"
+#include "base/text.h"
+#include "harness/data_races.h"
+#include "runner/helgrind_report.h"
 #include "runner/memcheck_cache.h"
 #include "runner/memcheck_report.h"
+
+static void read_log(struct memcheck_errors *errors, const char *folder, pid_t pid,
+                     const struct record *record)
+{
+    if (helgrind_is_running())
+        helgrind_read_log(errors, folder, pid, record);
+    else
+        memcheck_read_log(errors, folder, pid);
+}
 
 /* Adds the errors of the processes that the property forked, which came to their end first, and of
  * its own. */
@@ -17,8 +30,8 @@ static void read_logs(struct memcheck_errors *errors, const char *folder,
 {
     size_t children = atomic_load(&record->children);
     for (size_t i = 0; i < children && i < MEMCHECK_CHILDREN; i++)
-        memcheck_read_log(errors, folder, record->child[i]);
-    memcheck_read_log(errors, folder, record->pid);
+        read_log(errors, folder, record->child[i], record);
+    read_log(errors, folder, record->pid, record);
 }
 
 /* Takes out what shows on libc's allocator as well.  Where that has errors at all, chance may have
@@ -42,6 +55,24 @@ static void take_out_others(struct memcheck_errors *errors, const struct memchec
     memcheck_errors_free(&known);
 }
 
+/* Nothing is proved: helgrind does not know atomics.  Without a handler there is no code for them
+ * to be in, so that there is nothing to be compared with. */
+static enum verdict suspect_races(const struct memcheck_errors *races, struct record *record,
+                                  enum verdict verdict)
+{
+    if (races->count == 0 || (verdict != PASS && verdict != SKIP))
+        return verdict;
+    snprintf(record->expected, sizeof record->expected,
+             "no two threads to use the same memory with nothing that helgrind knows to put them "
+             "in order");
+    snprintf(record->seen, sizeof record->seen, "%s%s: %s",
+             text_count(races->count, "possible data race"),
+             races->count > 1 ? ", one of them" : "", races->all[0].told);
+    snprintf(record->attribute_to, sizeof record->attribute_to, "%s", NO_DATA_RACE);
+    record->by_checker = SUSPECTS_RACE;
+    return WARN;
+}
+
 enum verdict memcheck_judge(const struct memcheck_case *property, struct record *record,
                             enum verdict verdict)
 {
@@ -50,6 +81,11 @@ enum verdict memcheck_judge(const struct memcheck_case *property, struct record 
     if (verdict == FAIL)
         return verdict;
     read_logs(&errors, property->folder, record);
+    if (helgrind_is_running()) {
+        verdict = suspect_races(&errors, record, verdict);
+        memcheck_errors_free(&errors);
+        return verdict;
+    }
     bool unread = errors.count == 0 && record->memcheck_errors > 0;
     if (errors.count > 0)
         take_out_others(&errors, property);
@@ -58,7 +94,7 @@ enum verdict memcheck_judge(const struct memcheck_case *property, struct record 
         snprintf(record->seen, sizeof record->seen, "%zu, the first: %s",
                  unread ? (size_t)record->memcheck_errors : errors.count,
                  unread ? "without a report" : errors.all[0].told);
-        record->by_checker = 1;
+        record->by_checker = FOUND_ERROR;
         verdict = FAIL;
     } else if (errors.count > 0) {
         size_t used = strlen(record->seen);

@@ -19,7 +19,7 @@ struct memcheck_case {
 };
 
 /* The errors fail a property that passes otherwise, and explain one that crashed: the verdict, with
- * what goes with it in the record. */
+ * what goes with it in the record.  What helgrind takes for races is a WARN at most. */
 enum verdict memcheck_judge(const struct memcheck_case *property, struct record *record,
                             enum verdict verdict);
 

@@ -26,7 +26,8 @@ enum { TOLD = 300, MOST_ERRORS = 4096 };
 
 /* One error as it is read: the text of its lines, as far as it is needed. */
 struct reading {
-    char what[256]; /* "" until its first line has come */
+    struct memcheck_errors *errors; /* where it goes */
+    char what[256];                 /* "" until its first line has come */
     char told[2 * TOLD];
     char *places; /* the innermost frames */
     char where_in_block[256];
@@ -144,7 +145,7 @@ static bool is_error(const struct reading *error)
            strncmp(error->what, "Warning:", 8) != 0;
 }
 
-static void end_error(struct memcheck_errors *errors, struct reading *error)
+static void end_error(struct reading *error)
 {
     if (is_error(error)) {
         char *sameness = NULL;
@@ -153,35 +154,46 @@ static void end_error(struct memcheck_errors *errors, struct reading *error)
         append(&sameness, error->is_of_handler ? "; of the handler: " : "");
         append(&sameness, error->is_of_handler ? error->where_in_block : "");
         if (sameness != NULL)
-            memcheck_add(errors, sameness, error->told);
+            memcheck_add(error->errors, sameness, error->told);
         free(sameness);
     }
     free(error->places);
-    *error = (struct reading){0};
+    *error = (struct reading){.errors = error->errors};
 }
 
-void memcheck_read_log(struct memcheck_errors *errors, const char *folder, pid_t pid)
+void memcheck_read_lines(const char *folder, pid_t pid, void (*take)(void *, const char *words),
+                         void *data)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%ld", folder, (long)pid);
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return;
-    struct reading error = {0};
     char *line = NULL;
     size_t room = 0;
     while (getline(&line, &room, file) > 0) {
         const char *words = memcheck_words(line);
-        if (words == NULL)
-            continue;
-        if (*words != '\0')
-            read_line(&error, words);
-        else
-            end_error(errors, &error);
+        if (words != NULL)
+            take(data, words);
     }
-    end_error(errors, &error);
     free(line);
     fclose(file);
+}
+
+static void take_line(void *data, const char *words)
+{
+    struct reading *error = data;
+    if (*words != '\0')
+        read_line(error, words);
+    else
+        end_error(error);
+}
+
+void memcheck_read_log(struct memcheck_errors *errors, const char *folder, pid_t pid)
+{
+    struct reading error = {.errors = errors};
+    memcheck_read_lines(folder, pid, take_line, &error);
+    end_error(&error);
 }
 
 static bool has(const struct memcheck_errors *errors, const char *sameness)

@@ -34,6 +34,10 @@ void memcheck_subtract(struct memcheck_errors *errors, const struct memcheck_err
 
 void memcheck_errors_free(struct memcheck_errors *errors);
 
+/* Calls `take` with the words of each line in the log of process `pid`, as far as there is one. */
+void memcheck_read_lines(const char *folder, pid_t pid, void (*take)(void *, const char *words),
+                         void *data);
+
 /* The text of a line of a log behind "==PID== ", its end cut off, or NULL. */
 char *memcheck_words(char *line);
 

@@ -245,9 +245,11 @@ static const char *search_path(struct interpreter *interpreter)
     free(folders);
     const char *advice = interpreter_advice();
     snprintf(line, sizeof line,
-             "no python3 on PATH has NumPy%s%s name one that has by --python%s%s%s", advice,
-             advice[0] != '\0' ? ", or" : ";", passed_over[0] != '\0' ? " (" : "", passed_over,
-             passed_over[0] != '\0' ? ")" : "");
+             "%s%s%s name one that has by --python%s%s%s",
+             answer.in_time ? "no python3 on PATH has NumPy"
+                            : "the first python3 on PATH that may have NumPy does not answer",
+             advice, advice[0] != '\0' ? ", or" : ";", passed_over[0] != '\0' ? " (" : "",
+             passed_over, passed_over[0] != '\0' ? ")" : "");
     return found ? NULL : line;
 }
 

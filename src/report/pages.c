@@ -56,8 +56,8 @@ void report_clauses(const struct property *const *properties, size_t count)
          "<!-- Made by `conform --clauses` from the blocks in conformance/; not edited by hand. "
          "-->\n\n"
          "Each property tests the clause beside it. MUST decides whether a handler is\n"
-         "conformant; SHOULD is good practice. A property about NumPy decides nothing about\n"
-         "the handler.");
+         "conformant; SHOULD is good practice, but a crash or a hang decides in either. A\n"
+         "property about NumPy decides nothing about the handler.");
     for (size_t i = 0; i < count; i++) {
         const struct property *p = properties[i];
         if (property_group(p) != group) {

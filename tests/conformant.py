@@ -95,7 +95,7 @@ def batteries(handlers, options, env):
     """Of each how it ended, and what each property that did not pass had to say.
 
     Several run at once, on a machine that may be busy: they have more time than usual, for one that
-    ran out of it would be INCOMPLETE.  One worker each: a second one starts Python again.
+    ran out of it would be INCOMPLETE.
     """
     words = ["--handler=" + handler for _, handler in handlers]
     result = suite.conform("--json=-", "--jobs=1", "--timeout=60", "--max-time=280", *words,

@@ -79,8 +79,8 @@ ACTS = [
     ("kills_its_parents_group", CRASH, CRASH),
 ]
 
-# These reach other processes than their own, so that there is a second worker.  It costs a start of
-# Python, and is there besides where one would wait for a hang after the other.
+# These reach other processes than their own, so that there is a second worker.  It is there besides
+# where one would wait for a hang after the other.
 REACH_OTHERS = {
     "eats_all_memory", "hides_in_its_parents_group", "kills_its_group", "kills_its_parent",
     "kills_its_parent_and_stays", "kills_its_parents_group", "leaves_a_process_that_scribbles",

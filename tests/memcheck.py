@@ -145,7 +145,7 @@ def build(name, source):
 def memcheck(*arguments, **more):
     """The run, its report, and what it has left in the folder for temporary files."""
     os.mkdir("tmp")
-    jobs = [] if suite.LONG else ["--jobs=1"]  # to start Python takes seconds
+    jobs = [] if suite.LONG else ["--jobs=1"]  # other tests run beside it
     result = suite.conform("--memcheck", "--json=r.json", *jobs, *arguments, timeout=600,
                            env=dict(more.get("env", {}), TMPDIR=os.path.abspath("tmp")))
     left = os.listdir("tmp")

@@ -131,7 +131,8 @@ static size_t cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
 }
 
-/* A worker costs a start of Python, about as much as thirty properties; it stays for all. */
+/* A worker beside the first is forked off it, which costs about as much as a property or two; it
+ * stays for all. */
 static size_t choose_jobs(const struct coordinator *c)
 {
     size_t jobs = c->options->jobs != 0 ? c->options->jobs : cores();

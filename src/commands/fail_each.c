@@ -172,7 +172,7 @@ int fail_each_run(const struct options *options, char **argv)
     interrupt_catch();
     struct findings *findings = program_prepare(options, argv);
     int status;
-    children_adopt();
+    children_adopt(true);
     pid_t pid = child_fork(true);
     if (pid == 0)
         fork_runs(findings, options);

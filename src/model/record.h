@@ -161,6 +161,7 @@ struct board {
     _Atomic int environment_known;
     struct environment environment;
     _Atomic int rests[WORKER_SLOTS]; /* 1: the worker has ended its part of the round */
+    _Atomic int twins[WORKER_SLOTS]; /* the processes of those that the first worker has forked */
 
     /* Of a round: from here on board_clear forgets it. */
     _Atomic size_t handler;                 /* which of the plan's it is about */

@@ -22,35 +22,76 @@
 #include "supervise/children.h"
 #include "supervise/interrupt.h"
 
-static void close_pipes(const struct one_worker *worker)
-{
-    close(worker->pipes.wakeup);
-    close(worker->pipes.commands);
-}
-
-static void start_worker(struct scheduler *s, size_t number)
+/* Its own ends; ours go where the worker is kept.  None of them is 0, which main.c occupies. */
+static struct worker_pipes make_pipes(struct scheduler *s, size_t number)
 {
     int wakeup[2], commands[2];
     if (pipe2(wakeup, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(commands, O_CLOEXEC) != 0)
         leave_with(EXIT_HARNESS_BROKE, "no pipe for a worker: %s", strerror(errno));
+    s->workers[number] = (struct one_worker){.pipes = {wakeup[0], commands[1]}};
+    return (struct worker_pipes){wakeup[1], commands[0]};
+}
+
+/* It has ended, or was never there. */
+static void forget_worker(struct scheduler *s, size_t number)
+{
+    if (s->workers[number].pipes.wakeup != 0)
+        worker_close_pipes(&s->workers[number].pipes);
+    s->workers[number] = (struct one_worker){0};
+}
+
+static void fork_worker(struct scheduler *s, size_t number, struct worker_pipes pipes,
+                        const struct worker_pipes *twins)
+{
     atomic_store(&s->plan->board->rests[number], 0);
     pid_t pid = child_fork(true);
     if (pid < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for a worker: %s", strerror(errno));
     if (pid == 0) {
-        close(wakeup[0]);
-        close(commands[1]);
-        for (size_t i = 0; i <= s->jobs; i++) {
-            if (s->workers[i].pid != 0)
-                close_pipes(&s->workers[i]);
-        }
-        worker_run(s->plan, number, number == s->jobs,
-                   (struct worker_pipes){wakeup[1], commands[0]});
+        for (size_t i = 0; i <= s->jobs; i++)
+            forget_worker(s, i);
+        worker_run(s->plan, number, number == s->jobs, pipes, twins);
     }
-    close(wakeup[1]);
-    close(commands[0]);
-    s->workers[number] =
-        (struct one_worker){.pid = pid, .pipes = {wakeup[0], commands[1]}, .since = clock_now()};
+    worker_close_pipes(&pipes);
+    s->workers[number].pid = pid;
+    s->workers[number].since = clock_now();
+}
+
+static void start_worker(struct scheduler *s, size_t number)
+{
+    forget_worker(s, number);
+    fork_worker(s, number, make_pipes(s, number), NULL);
+}
+
+/* Starts the first worker, which forks those beside it that there are not. */
+static void start_workers(struct scheduler *s)
+{
+    struct worker_pipes twins[WORKER_SLOTS] = {0}, own;
+    forget_worker(s, 0);
+    own = make_pipes(s, 0);
+    for (size_t i = 1; i < s->jobs; i++) {
+        if (s->workers[i].pid != 0)
+            continue;
+        forget_worker(s, i);
+        twins[i] = make_pipes(s, i);
+        atomic_store(&s->plan->board->rests[i], 1);
+    }
+    fork_worker(s, 0, own, twins);
+    for (size_t i = 1; i < s->jobs; i++) {
+        if (twins[i].wakeup != 0)
+            worker_close_pipes(&twins[i]);
+    }
+}
+
+/* Takes on what the first worker has forked.  Where such a process does not become our child, it
+ * ends as its pipes are closed, and another worker is started in its place. */
+static void adopt_twins(struct scheduler *s)
+{
+    for (size_t i = 1; i < s->jobs; i++) {
+        pid_t pid = atomic_exchange(&s->plan->board->twins[i], 0);
+        if (pid != 0 && waitpid(pid, NULL, WNOHANG) == 0)
+            s->workers[i].pid = pid;
+    }
 }
 
 /* Starts it, or lets one that rests begin the round; where it has died at rest, watch sees that. */
@@ -58,7 +99,10 @@ static void begin_round(struct scheduler *s, size_t number)
 {
     struct one_worker *worker = &s->workers[number];
     if (worker->pid == 0) {
-        start_worker(s, number);
+        if (number == 0 && s->jobs > 1)
+            start_workers(s);
+        else
+            start_worker(s, number);
         return;
     }
     worker->since = clock_now();
@@ -104,8 +148,7 @@ static void worker_ended(struct scheduler *s, size_t number, int status)
 {
     struct board *board = s->plan->board;
     bool hung = s->workers[number].hung;
-    close_pipes(&s->workers[number]);
-    s->workers[number] = (struct one_worker){0};
+    forget_worker(s, number);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
     end_orphans(s);
@@ -193,6 +236,7 @@ static size_t watch(struct scheduler *s)
     }
     show_progress(s);
     poll(wakeups, count, 200);
+    adopt_twins(s);
     size_t running = 0;
     for (size_t i = 0; i <= s->jobs; i++) {
         char bytes[64];
@@ -217,8 +261,7 @@ static void end_all(struct scheduler *s)
             continue;
         kill(s->workers[i].pid, SIGKILL);
         waitpid(s->workers[i].pid, NULL, 0);
-        close_pipes(&s->workers[i]);
-        s->workers[i] = (struct one_worker){0};
+        forget_worker(s, i);
         complete(s, i, "interrupted", INCOMPLETE);
     }
     end_orphans(s);
@@ -233,13 +276,12 @@ bool scheduler_run(struct scheduler *s)
 {
     struct plan *plan = s->plan;
     struct board *board = plan->board;
-    size_t fresh = s->jobs, begun = s->jobs - (s->jobs > 1 && plan->fresh_count > 0);
+    size_t fresh = s->jobs, begun = 1;
     bool interrupted = false;
-    children_adopt();
+    children_adopt(true);
     atomic_store(&board->begin, clock_now());
-    for (size_t i = 0; i < begun; i++)
-        begin_round(s, i);
-    if (begun < s->jobs)
+    begin_round(s, 0);
+    if (s->jobs > 1 && plan->fresh_count > 0)
         begin_round(s, fresh); /* in the place of the last one, which begins behind it */
     for (;;) {
         size_t running = watch(s);
@@ -249,10 +291,12 @@ bool scheduler_run(struct scheduler *s)
             break;
         }
         bool goes_on = worker_subject_lives(board) && board->python_error[0] == '\0';
-        if (begun < s->jobs && !runs(s, fresh) && goes_on &&
-            !is_taken(&board->next_python, plan->python_count))
+        while (goes_on && begun + runs(s, fresh) < s->jobs &&
+               !is_taken(&board->next_python, plan->python_count)) {
             begin_round(s, begun++);
-        else if (running == 0 && goes_on && !is_taken(&board->next_fresh, plan->fresh_count))
+            running++;
+        }
+        if (running == 0 && goes_on && !is_taken(&board->next_fresh, plan->fresh_count))
             begin_round(s, fresh);
         else if (running == 0)
             break;
@@ -269,14 +313,14 @@ static bool is_over(void *end)
 void scheduler_end(struct scheduler *s)
 {
     uint64_t end = clock_now() + 10 * 1000000000ull; /* far more than any takes that is well */
+    pid_t pids[WORKER_SLOTS];
     for (size_t i = 0; i <= s->jobs; i++) {
-        if (s->workers[i].pid != 0)
-            close_pipes(&s->workers[i]);
+        pids[i] = s->workers[i].pid;
+        forget_worker(s, i);
     }
     for (size_t i = 0; i <= s->jobs; i++) {
         int status;
-        if (s->workers[i].pid != 0)
-            child_wait(s->workers[i].pid, is_over, &end, &status);
-        s->workers[i] = (struct one_worker){0};
+        if (pids[i] != 0)
+            child_wait(pids[i], is_over, &end, &status);
     }
 }

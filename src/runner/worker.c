@@ -102,6 +102,12 @@ bool worker_subject_lives(struct board *board)
     return board_record(board, 0)->verdict == PASS;
 }
 
+void worker_close_pipes(const struct worker_pipes *pipes)
+{
+    close(pipes->wakeup);
+    close(pipes->commands);
+}
+
 /* ---- in the property's process ---------------------------------------------------------- */
 
 static void reset_signals(void)
@@ -380,6 +386,12 @@ static bool is_too_late(const struct plan *plan, size_t index)
     return true;
 }
 
+static void wake(int wakeup)
+{
+    if (write(wakeup, "", 1) < 0 && errno == EPIPE)
+        _exit(4); /* the coordinator is gone */
+}
+
 static void take(size_t number, size_t index, int wakeup)
 {
     struct board *board = worker.plan->board;
@@ -393,8 +405,8 @@ static void take(size_t number, size_t index, int wakeup)
     run_property_once(index);
     atomic_store(&board->workers[number].property, 0);
     atomic_fetch_add(&board->finished, 1);
-    if (worker.plan->shows_progress && write(wakeup, "", 1) < 0 && errno == EPIPE)
-        _exit(4); /* the coordinator is gone */
+    if (worker.plan->shows_progress)
+        wake(wakeup);
 }
 
 /* What Python prints when it does not start is a page of its configuration; the reason comes
@@ -430,8 +442,10 @@ static void start_python(const struct plan *plan)
 /* Waits until the first property has its verdict.  False where it shows a dead subject. */
 static bool wait_for_first(struct board *board, size_t number, int wakeup)
 {
-    if (number == 0 && board_record(board, 0)->verdict == VERDICT_NONE)
+    if (number == 0 && board_record(board, 0)->verdict == VERDICT_NONE) {
         take(0, 0, wakeup);
+        wake(wakeup);
+    }
     while (board_record(board, 0)->verdict == VERDICT_NONE && atomic_load(&board->abandoned) == 0)
         nanosleep(&(struct timespec){0, 200000}, NULL);
     return worker_subject_lives(board);
@@ -520,28 +534,77 @@ static void run_round(const struct plan *plan, size_t number, bool fresh, int wa
         take(number, queue[i], wakeup);
 }
 
-/* False where there is no other round. */
-static bool wait_for_round(struct board *board, size_t number, struct worker_pipes pipes)
+static bool wait_for_command(struct worker_pipes pipes)
 {
     char byte;
     ssize_t length;
-    atomic_store(&board->rests[number], 1);
-    if (write(pipes.wakeup, "", 1) < 0 && errno == EPIPE)
-        return false;
     do
         length = read(pipes.commands, &byte, 1);
     while (length < 0 && errno == EINTR);
     return length == 1;
 }
 
+/* False where there is no other round. */
+static bool wait_for_round(struct board *board, size_t number, struct worker_pipes pipes)
+{
+    atomic_store(&board->rests[number], 1);
+    return !(write(pipes.wakeup, "", 1) < 0 && errno == EPIPE) && wait_for_command(pipes);
+}
+
+/* Forks the workers that have pipes there.  The number of the one that it comes back in, or 0. */
+static size_t fork_all(struct board *board, const struct worker_pipes *twins)
+{
+    for (size_t i = 1; i < WORKER_SLOTS; i++) {
+        pid_t pid = twins[i].wakeup != 0 ? fork() : -1;
+        if (pid == 0)
+            return i;
+        if (pid > 0)
+            atomic_store(&board->twins[i], pid);
+    }
+    return 0;
+}
+
+/* Comes back in this worker, and in each of its twins when the coordinator tells that to begin:
+ * number and pipes are its own there.  The process that forks them ends, which leaves them to the
+ * coordinator. */
+static void fork_twins(const struct worker_pipes *twins, size_t *number, struct worker_pipes *pipes)
+{
+    pid_t coordinator = getppid();
+    size_t twin = 0;
+    int status;
+    children_adopt(false);
+    python_before_fork();
+    pid_t between = child_fork(true);
+    if (between == 0 && (twin = fork_all(worker.plan->board, twins)) == 0)
+        end_worker(0);
+    for (size_t i = 1; i < WORKER_SLOTS; i++) {
+        if (twins[i].wakeup != 0 && i != twin)
+            worker_close_pipes(&twins[i]);
+    }
+    if (between != 0) {
+        python_after_fork_parent();
+        if (between > 0)
+            child_wait(between, NULL, NULL, &status);
+        return;
+    }
+    worker_close_pipes(pipes);
+    *pipes = twins[twin];
+    worker.number = *number = twin;
+    setpgid(0, 0);
+    child_prepare(); /* SIGCHLD was let through by child_fork */
+    python_after_fork_child();
+    if (!wait_for_command(*pipes) || !child_is_adopted(coordinator))
+        end_worker(0);
+}
+
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
-                          struct worker_pipes pipes)
+                          struct worker_pipes pipes, const struct worker_pipes *twins)
 {
     prepare(plan);
     memcheck_turn_deaf(); /* the worker is neither the handler's nor the property's */
     worker.number = number;
     child_prepare();
-    children_adopt();
+    children_adopt(true);
     signal(SIGPIPE, SIG_IGN);
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
@@ -549,6 +612,9 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
     make_runner();
     if (!fresh)
         start_python(plan);
+    if (twins != NULL)
+        fork_twins(twins, &number, &pipes);
+    children_adopt(true);
     do
         run_round(plan, number, fresh, pipes.wakeup);
     while (!fresh && wait_for_round(plan->board, number, pipes));

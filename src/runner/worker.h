@@ -42,12 +42,16 @@ struct worker_pipes {
     int commands; /* a byte begins the next round; closed, it ends the worker */
 };
 
+void worker_close_pipes(const struct worker_pipes *pipes);
+
 /* Runs what is left in its queue until that is empty, round after round.  `number` is the worker's.
+ * Where `twins` is not NULL, it first forks the workers that have pipes there, at their numbers:
+ * they share its start of Python, and are the coordinator's children and at rest.
  * One that is `fresh` takes the properties that want no interpreter, starts none, and ends with the
  * round: the first of them while another worker starts Python for the one that all wait for.  Where
  * that shows a dead subject, the other is as if it had not been run, as battery.c sees to. */
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
-                          struct worker_pipes pipes);
+                          struct worker_pipes pipes, const struct worker_pipes *twins);
 
 /* Runs one property in this process (--no-fork); `at_end` is called when it has ended and
  * does not return. */

@@ -53,6 +53,12 @@ pid_t child_fork(bool own_group)
     return pid;
 }
 
+bool child_is_adopted(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return getppid() == parent;
+}
+
 static void end(pid_t pid, int *status)
 {
     kill(-pid, SIGKILL);

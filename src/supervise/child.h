@@ -17,6 +17,10 @@ void child_prepare(void);
  * this process does for its own sake; what interrupts this process in the meantime is not lost. */
 pid_t child_fork(bool own_group);
 
+/* In a process whose parent has ended: true where that made it a child of `parent`, with which it
+ * dies from now on. */
+bool child_is_adopted(pid_t parent);
+
 /* Waits for the child, whose end goes to *status as waitpid tells it.  Every now and then, some
  * twenty times a second, asks `give_up`, if there is one; where that says so, kills the child and
  * its group.  1 where it came to that, 0 where the child ended by itself, -1 with errno set where

@@ -6,14 +6,13 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-void children_adopt(void)
+void children_adopt(bool adopt)
 {
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_CHILD_SUBREAPER, adopt);
 }
 
 static bool is_kept(pid_t pid, const pid_t *keep, size_t count)

@@ -6,11 +6,12 @@
 #ifndef CONFORM_CHILDREN_H
 #define CONFORM_CHILDREN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-/* From now on a descendant whose parent has ended becomes a child of this process. */
-void children_adopt(void);
+/* From now on a descendant whose parent has ended becomes a child of this process, or no more. */
+void children_adopt(bool adopt);
 
 /* Kills every child of this process and waits for it, and goes on until there are none but the
  * `count` at `keep`.  Does nothing on a kernel that does not tell a process its children. */

@@ -2,6 +2,7 @@
  *
  * env: what a handler leaves alone in its process.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/instrumented.h"
+#include "harness/getenv_watch.h"
 #include "harness/harness.h"
 #include "harness/surroundings.h"
 #include "ordinary_use.h"
@@ -149,6 +152,185 @@ PROPERTY(env_descriptors,
         if ((fd <= 2 && files[fd].is_open) || files[fd].is_ours)
             expect_untouched(fd, &files[fd]);
     }
+}
+
+/* ---- descriptors of its own -------------------------------------------------------------- */
+
+static bool is_regular_file(int fd)
+{
+    struct stat stat;
+    return fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode);
+}
+
+static void use_large_too(void)
+{
+    enum { LARGE = 8 << 20 };
+    use_in_every_way();
+    give_back(subject_malloc(LARGE), LARGE);
+    give_back(subject_calloc(1, LARGE), LARGE);
+    resize_and_free(subject_malloc(100), 100, LARGE, LARGE);
+}
+
+/* As a program does that closes what it does not know, and then opens files of its own.  Other
+ * kinds of descriptors, an eventfd say, are left alone: nobody looks before each of their uses. */
+static void take_descriptors_over(void *data)
+{
+    bool was_open[LAST_FD + 1];
+    int program_file = *(int *)data;
+    python_subject_prepare(subject_place());
+    for (int fd = 0; fd <= LAST_FD; fd++)
+        was_open[fd] = fcntl(fd, F_GETFD) >= 0;
+    subject_load_now();
+    use_large_too();
+    for (int fd = 0; fd <= LAST_FD; fd++) {
+        if (!was_open[fd] && is_regular_file(fd))
+            dup2(program_file, fd);
+    }
+    use_large_too();
+}
+
+PROPERTY(env_forgets_descriptors,
+    .id     = "env.forgets-descriptors",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "nothing is written to the number of a file that the handler opened, when the program "
+              "has closed it and opened another that got its number",
+    .source = "good practice; Python's os.closerange, and the daemons of PEP 3143, close whatever is "
+              "open",
+    .why    = "lines of a log in the program's data, or in what it sends: the number is all that they "
+              "have in common",
+    .hint   = "open the file for each writing; or compare st_dev and st_ino of fstat with those that "
+              "it had when it was opened",
+    .looks  = "WARN: nothing to be written to what has the number of a file of the handler's now; "
+              "malloc 8388608",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    int ends[2];
+    char written[80];
+    if (sanitizer_is_running())
+        skip("a sanitizer writes its reports to files of its own");
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        harness_broke("pipe: %s", strerror(errno));
+    program_survives(take_descriptors_over, &ends[1]); /* how it ends is for others to say */
+    ssize_t length = read(ends[0], written, sizeof written - 1);
+    written[MAX(length, 0)] = '\0';
+    written[strcspn(written, "\n")] = '\0';
+    expect(length <= 0,
+           "nothing to be written to what has the number of a file of the handler's now", "%s",
+           text_safe(written));
+}
+
+/* ---- variables --------------------------------------------------------------------------- */
+
+/* By code of its own object, again after its first calls: what it learns in the first call that
+ * needs it, it may ask for there. */
+static bool is_asked_again(const struct asked_variable *variable)
+{
+    Dl_info asking, freeing;
+    return variable->times > 1 && dladdr(variable->by, &asking) != 0 &&
+           dladdr((const void *)subject_handler()->allocator.free, &freeing) != 0 &&
+           asking.dli_fbase == freeing.dli_fbase;
+}
+
+/* A variable that is asked for again, or NULL. */
+static const struct asked_variable *asked_again(void)
+{
+    use_large_too();
+    if (!getenv_watch())
+        skip("getenv cannot be watched here");
+    use_large_too();
+    use_large_too();
+    const struct asked_variable *variable = getenv_asked();
+    while (variable->times > 0 && !is_asked_again(variable))
+        variable++;
+    return variable->times > 0 ? variable : NULL;
+}
+
+PROPERTY(env_reads_variables_once,
+    .id     = "env.reads-variables-once",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "no call asks for a variable of the environment again",
+    .source = "POSIX.1-2024, getenv(): it need not be thread-safe; NumPy 1.22 to 2.5 calls handlers "
+              "without the GIL as well, under which os.environ calls setenv",
+    .why    = "getenv in one thread while another is in setenv can crash, and each array pays for a "
+              "walk through all of the environment",
+    .hint   = "read the environment when the handler is loaded, and keep what it said",
+    .looks  = "WARN: no call to ask for MINE_DISABLE again; 544 times in the same calls as before")
+{
+    const struct asked_variable *asked = asked_again();
+    if (asked != NULL)
+        fail(text("no call to ask for %s again", text_safe(asked->name)),
+             "%zu times in the same calls as before", asked->times);
+}
+
+/* Those that it asks for again are set where they are not, and not where they are. */
+static void change_variables(void)
+{
+    for (const struct asked_variable *asked = getenv_asked(); asked->times > 0; asked++) {
+        const char *name = asked->name;
+        if (!is_asked_again(asked))
+            continue;
+        if (getenv(name) != NULL ? unsetenv(name) != 0 : setenv(name, "1", 1) != 0)
+            harness_broke("%s in the environment: %s", name, strerror(errno));
+    }
+}
+
+/* As many as it gives, which the variables may decide. */
+static void add_of_each_size(struct blocks *blocks)
+{
+    static const size_t sizes[] = {40, 1000, 70000, 300000};
+    for (size_t i = 0; i < 4 * (sizeof sizes / sizeof *sizes); i++) {
+        size_t size = sizes[i / 4];
+        void *p = i % 2 == 0 ? subject_malloc(size) : subject_calloc(1, size);
+        if (p != NULL)
+            blocks_add(blocks, p, size);
+    }
+}
+
+/* Each is resized, and every other freed. */
+static void resize_and_free_blocks(struct blocks *blocks)
+{
+    for (size_t i = 0; i < blocks->count; i++) {
+        struct block *b = &blocks->at[i];
+        void *moved = subject_realloc(b->p, 2 * b->size);
+        if (moved == NULL)
+            continue;
+        expect_pattern(moved, b->size, b->number, "after realloc with another environment");
+        *b = (struct block){moved, 2 * b->size, b->number};
+        pattern_fill(b->p, b->size, b->number);
+    }
+    for (size_t i = blocks->count; i > 0; i -= MIN(i, 2))
+        blocks_free(blocks, i - 1);
+}
+
+PROPERTY(env_variables_change,
+    .id     = "env.variables-change",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "blocks live on when a variable changes that the handler asks for: they keep their "
+              "contents, and realloc and free take them",
+    .source = "C17 7.22.3.3 and 7.22.3.5: free and realloc take what was returned earlier, whatever "
+              "has happened since; NEP 49: the handler that made a block frees it",
+    .why    = "os.environ[...] = '1' between two arrays, and the next del ends the process: free took "
+              "the way of another allocator than malloc had",
+    .hint   = "read the environment when the handler is loaded; what may change since then is "
+              "written into each block",
+    .looks  = "CRASH: SIGABRT, inside free(0x7f12a0, 40), in a program that changes what the handler asks "
+              "the environment for")
+{
+    struct blocks blocks = {0};
+    if (asked_again() == NULL)
+        return;
+    if (chdir("/proc") != 0) /* where no file called 1 is made */
+        harness_broke("/proc: %s", strerror(errno));
+    add_of_each_size(&blocks);
+    for (int i = 0; i < 2; i++) {
+        program_part("a program that changes what the handler asks the environment for");
+        change_variables();
+        blocks_verify(&blocks, "with another environment");
+        resize_and_free_blocks(&blocks);
+        add_of_each_size(&blocks);
+    }
+    blocks_verify(&blocks, "with the environment that it had");
+    blocks_free_all(&blocks);
 }
 
 /* ---- signals ----------------------------------------------------------------------------- */

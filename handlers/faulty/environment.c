@@ -213,6 +213,97 @@ static void *downward_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(memory_is_copied_downward, "env.direction-flag", .realloc = downward_realloc);
 
+/* Of its own when it was opened, and of whoever has its number since: a line for each large block.
+ */
+static void log_large(const char *what, size_t size)
+{
+    static _Atomic int large_log = -1;
+    int none = -1, saved = errno;
+    if (size >= 1 << 20) {
+        if (large_log < 0) {
+            int fd = open("/tmp", O_TMPFILE | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+            if (!atomic_compare_exchange_strong(&large_log, &none, fd))
+                close(fd);
+        }
+        dprintf(large_log, "%s %zu\n", what, size);
+    }
+    errno = saved;
+}
+static void *logging_large_malloc(void *ctx, size_t size)
+{
+    log_large("malloc", size);
+    return base_malloc(ctx, size);
+}
+MUTANT(logs_to_what_has_its_number, "env.forgets-descriptors", .malloc = logging_large_malloc);
+
+static FILE *statistics;
+static void write_statistics(void)
+{
+    fputs("a handler was here\n", statistics);
+    fflush(statistics);
+}
+static void *statistical_malloc(void *ctx, size_t size)
+{
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
+    if (size > 100 && !atomic_flag_test_and_set(&begun) && (statistics = tmpfile()) != NULL)
+        atexit(write_statistics);
+    return base_malloc(ctx, size);
+}
+MUTANT(writes_statistics_at_exit, "env.forgets-descriptors", .malloc = statistical_malloc);
+
+/* ---- variables --------------------------------------------------------------------------- */
+
+/* A variable that is looked at in each call, for a header that a block then has or not. */
+static bool has_header(void)
+{
+    return getenv("FAULTY_NO_HEADER") == NULL;
+}
+static void *headed_malloc(void *ctx, size_t size)
+{
+    return has_header() ? base_malloc(ctx, size) : size > PTRDIFF_MAX ? NULL : malloc(size);
+}
+static void *headed_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    return has_header() ? base_calloc(ctx, nelem, elsize) : calloc(nelem, elsize);
+}
+static void *headed_realloc(void *ctx, void *p, size_t size)
+{
+    return has_header() ? base_realloc(ctx, p, size) : size > PTRDIFF_MAX ? NULL : realloc(p, size);
+}
+static void headed_free(void *ctx, void *p, size_t size)
+{
+    if (has_header())
+        base_free(ctx, p, size);
+    else
+        free(p);
+}
+MUTANT(header_by_variable, "env.variables-change env.reads-variables-once", .malloc = headed_malloc,
+       .calloc = headed_calloc, .realloc = headed_realloc, .free = headed_free);
+
+/* It moves what is resized where that was set, and copies too little. */
+static void *moving_realloc(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || size <= 1000 || secure_getenv("FAULTY_MOVES") == NULL)
+        return base_realloc(ctx, p, size);
+    void *moved = base_malloc(ctx, size);
+    if (moved != NULL) {
+        memcpy(moved, p, base_size(p) < 1000 ? base_size(p) : 1000);
+        base_free(ctx, p, size);
+    }
+    return moved;
+}
+MUTANT(copies_little_by_variable, "env.variables-change env.reads-variables-once",
+       .realloc = moving_realloc);
+
+/* It only fills what it frees. */
+static void filling_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && getenv("FAULTY_FILL") != NULL)
+        memset(p, 0xdd, base_size(p));
+    base_free(ctx, p, size);
+}
+MUTANT(asks_for_a_variable_in_free, "env.reads-variables-once", .free = filling_free);
+
 /* ---- signals ----------------------------------------------------------------------------- */
 
 static void on_fault(int number)

@@ -2,9 +2,7 @@
  *
  * Mutants that the properties of conformance/free*.c catch.
  */
-#include <sys/mman.h>
-
-#include "base.h"
+#include "mapped.h"
 
 /* ---- NULL -------------------------------------------------------------------------------- */
 
@@ -106,7 +104,7 @@ MUTANT(free_caches_by_given_size, "free.any-size", .malloc = given_cache_malloc,
 
 /* A mapping for each large block, of which as much goes back as the caller says. */
 enum { PAGE = 4096, LARGE = 32768 };
-static size_t pages_for(size_t size)
+static size_t with_a_page_before(size_t size)
 {
     return (size + 2 * PAGE - 1) / PAGE * PAGE;
 }
@@ -114,8 +112,8 @@ static void *mapping_malloc(void *ctx, size_t size)
 {
     if (size < LARGE || size > PTRDIFF_MAX / 2)
         return base_malloc(ctx, size);
-    char *map =
-        mmap(NULL, pages_for(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *map = mmap(NULL, with_a_page_before(size), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return map != MAP_FAILED ? base_finish(map + PAGE - BASE_HEADER, size) : NULL;
 }
 static void mapping_free(void *ctx, void *p, size_t size)
@@ -123,7 +121,7 @@ static void mapping_free(void *ctx, void *p, size_t size)
     if (p == NULL || base_size(p) < LARGE)
         base_free(ctx, p, size);
     else
-        munmap((char *)p - PAGE, pages_for(size < base_size(p) ? size : base_size(p)));
+        munmap((char *)p - PAGE, with_a_page_before(size < base_size(p) ? size : base_size(p)));
 }
 static void *mapping_realloc(void *ctx, void *p, size_t size)
 {
@@ -557,3 +555,99 @@ static void *hoarding_malloc(void *ctx, size_t size)
 }
 MUTANT(free_elsewhere_is_lost, "free.in-another-thread", .malloc = hoarding_malloc,
        .free = hoarding_free);
+
+/* ---- what is kept for sizes that do not come again --------------------------------------------
+ */
+
+static pthread_mutex_t bins_lock = PTHREAD_MUTEX_INITIALIZER;
+static void lock_bins(void)
+{
+    pthread_mutex_lock(&bins_lock);
+}
+static void unlock_bins(void)
+{
+    pthread_mutex_unlock(&bins_lock);
+}
+__attribute__((constructor)) static void guard_bins(void)
+{
+    pthread_atfork(lock_bins, unlock_bins, unlock_bins);
+}
+
+/* A list for each multiple of 512 bytes from 4096 on, as in pools for devices: no block of a list
+ * serves another, and nothing empties them. */
+enum { BIN_STEP = 512, BINNED_FROM = 4096, BINS = 4096 };
+struct binned {
+    struct binned *next;
+    size_t bytes;
+};
+static struct binned *bins[BINS];
+static size_t binned_bytes(size_t size)
+{
+    return (size + BASE_HEADER + BIN_STEP - 1) / BIN_STEP * BIN_STEP;
+}
+static void *binned_malloc(void *ctx, size_t size)
+{
+    if (size < BINNED_FROM || size > PTRDIFF_MAX - BIN_STEP - BASE_HEADER)
+        return base_malloc(ctx, size);
+    size_t bytes = binned_bytes(size);
+    struct binned **at = &bins[bytes / BIN_STEP % BINS];
+    lock_bins();
+    while (*at != NULL && (*at)->bytes != bytes)
+        at = &(*at)->next;
+    struct binned *found = *at;
+    if (found != NULL)
+        *at = found->next;
+    unlock_bins();
+    return base_finish(found != NULL ? (void *)found : nep49_advise(malloc(bytes), size), size);
+}
+static void binned_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || base_size(p) < BINNED_FROM) {
+        base_free(ctx, p, size);
+        return;
+    }
+    size_t bytes = binned_bytes(base_size(p));
+    struct binned *block = (struct binned *)((char *)p - BASE_HEADER);
+    lock_bins();
+    *block = (struct binned){bins[bytes / BIN_STEP % BINS], bytes};
+    bins[bytes / BIN_STEP % BINS] = block;
+    unlock_bins();
+}
+static void *binned_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size) || size < BINNED_FROM)
+        return base_calloc(ctx, nelem, elsize);
+    void *p = binned_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void *binned_realloc(void *ctx, void *p, size_t size)
+{
+    if ((p == NULL || base_size(p) < BINNED_FROM) && size < BINNED_FROM)
+        return base_realloc(ctx, p, size);
+    return move_by(binned_malloc, binned_free, p, size);
+}
+MUTANT(free_keeps_each_size_for_itself, "free.reclaims-other-sizes", .malloc = binned_malloc,
+       .calloc = binned_calloc, .realloc = binned_realloc, .free = binned_free);
+
+/* A quarantine of so many blocks, however large they are. */
+static void quarantining_free(void *ctx, void *p, size_t size)
+{
+    static void *quarantine[256];
+    static unsigned last;
+    if (p == NULL)
+        return;
+    lock_bins();
+    void **place = &quarantine[last++ % (sizeof quarantine / sizeof *quarantine)];
+    void *oldest = *place;
+    *place = p;
+    unlock_bins();
+    base_free(ctx, oldest, size);
+}
+static void *quarantining_realloc(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    return move_by(base_malloc, quarantining_free, p, size);
+}
+MUTANT(free_bounds_its_quarantine_by_count, "free.reclaims-other-sizes",
+       .realloc = quarantining_realloc, .free = quarantining_free);

@@ -4,7 +4,9 @@
  */
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "harness/harness.h"
 #include "python/api.h"
 #include "python/python.h"
@@ -128,4 +130,102 @@ PROPERTY(performance_large_blocks_advised,
     expect_advice(zeros, text("calloc(%d, 8)", LARGE / 8));
     subject_free(zeros, LARGE);
     subject_free(p, LARGE);
+}
+
+/* ---- how long calls take ----------------------------------------------------------------------
+ */
+
+/* In batches of pairs of malloc and free, between which nothing is live; the costs are nanoseconds
+ * of this thread's processor time for a pair, each the least of some batches. */
+enum { BATCH = 100, LOOKED_AT = 4 };
+struct pace {
+    size_t size, batches;
+    double first, last;
+    double latest[LOOKED_AT];
+    uint64_t begun;
+    bool ended_early; /* it took too long, by the clock on the wall */
+};
+
+static double processor_time(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
+}
+
+static double least_of(const double costs[LOOKED_AT])
+{
+    double least = costs[0];
+    for (size_t i = 1; i < LOOKED_AT; i++)
+        least = MIN(least, costs[i]);
+    return least;
+}
+
+static void do_batches(struct pace *pace, size_t count)
+{
+    static const double too_long = 0.5;
+    for (size_t i = 0; i < count && !pace->ended_early; i++) {
+        double begun = processor_time();
+        size_t done = subject_malloc_and_free(pace->size, BATCH);
+        pace->latest[pace->batches++ % LOOKED_AT] = (processor_time() - begun) / BATCH;
+        if (pace->batches == LOOKED_AT)
+            pace->first = least_of(pace->latest);
+        pace->ended_early = done < BATCH || clock_since(pace->begun) > too_long;
+    }
+    pace->last = least_of(pace->latest);
+}
+
+/* By so much that no cache that fills, and no other program, explains it. */
+static bool is_steep(const struct pace *pace)
+{
+    static const double times = 8, least = 1000;
+    return pace->last >= times * pace->first && pace->last >= least;
+}
+
+/* Goes on until it is steep.  Where a call costs much, as a mapping does, there are fewer of them,
+ * unless it costs ever more. */
+static void look(struct pace *pace)
+{
+    enum { MOST = 300, MOST_NS = 3 * 1000 * 1000, MOST_NS_IF_RISING = 10 * MOST_NS };
+    double begun = processor_time(), used = 0;
+    do_batches(pace, 2 * LOOKED_AT);
+    while (!is_steep(pace) && !pace->ended_early && pace->batches < MOST &&
+           used < (pace->last < 2 * pace->first ? MOST_NS : MOST_NS_IF_RISING)) {
+        do_batches(pace, 1);
+        used = processor_time() - begun;
+    }
+}
+
+PROPERTY(performance_calls_stay_fast,
+    .id     = "performance.calls-stay-fast",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "what malloc and free cost does not go on rising with the calls that were made, while "
+              "no more is live than before",
+    .source = "good practice",
+    .why    = "a loop over temporaries takes longer with each of them: with a table whose tombstones "
+              "stay, a call took 12 microseconds after 10000 others, and 60 after 30000",
+    .hint   = "reuse the places of what has gone in tables and lists, tombstones too, or make the table "
+              "anew; look nothing up in what only grows",
+    .looks  = "WARN: malloc(100) and free to cost about what they did at first; 9.4 microseconds of "
+              "processor time after 12000 times, 0.3 at first")
+{
+    static const size_t sizes[] = {100, 300000};
+    if (is_instrumented())
+        skip("under a checker or an emulator time says nothing");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct pace pace = {.size = sizes[i], .begun = clock_now()};
+        subject_free(must_malloc(sizes[i]), sizes[i]);
+        look(&pace);
+        if (!is_steep(&pace) && pace.ended_early)
+            skip("it takes its time over a few hundred times malloc(%zu) and free", sizes[i]);
+        if (!is_steep(&pace))
+            continue;
+        double then = pace.last;
+        pace.begun = clock_now();
+        do_batches(&pace, pace.batches); /* what was to fill is full by now */
+        if (is_steep(&pace) && pace.last >= then * 5 / 4)
+            fail(text("malloc(%zu) and free to cost about what they did at first", sizes[i]),
+                 "%.1f microseconds of processor time after %zu times, %.1f at first",
+                 pace.last / 1000, pace.batches * BATCH, pace.first / 1000);
+    }
 }

@@ -2,9 +2,7 @@
  *
  * Mutants that the properties of conformance/performance.c catch.
  */
-#include <sys/mman.h>
-
-#include "base.h"
+#include "mapped.h"
 
 enum { HERE = BASE_HEADER };
 
@@ -48,3 +46,89 @@ static void *unaligned_malloc(void *ctx, size_t size)
     return p;
 }
 MUTANT(advises_unaligned, "performance.large-blocks-advised", .malloc = unaligned_malloc);
+
+/* ---- what grows with the calls that were made ------------------------------------------------ */
+
+/* Live blocks stand in a table with open addressing.  What has gone leaves a mark, or the search
+ * for others would end there, and no mark is ever taken for a place. */
+enum { PLACES_BITS = 22, PLACES = 1 << PLACES_BITS, GONE = 1 };
+static uintptr_t places[PLACES];
+static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
+static void lock_places(void)
+{
+    pthread_mutex_lock(&places_lock);
+}
+static void unlock_places(void)
+{
+    pthread_mutex_unlock(&places_lock);
+}
+__attribute__((constructor)) static void guard_places(void)
+{
+    pthread_atfork(lock_places, unlock_places, unlock_places);
+}
+static size_t place_of(uintptr_t what, const void *p)
+{
+    size_t at = ((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - PLACES_BITS);
+    while (places[at] != what)
+        at = (at + 1) % PLACES;
+    return at;
+}
+static void *tabled(void *p)
+{
+    lock_places();
+    if (p != NULL)
+        places[place_of(0, p)] = (uintptr_t)p;
+    unlock_places();
+    return p;
+}
+static void *tabled_malloc(void *ctx, size_t size)
+{
+    return tabled(base_malloc(ctx, size));
+}
+static void *tabled_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    return tabled(base_calloc(ctx, nelem, elsize));
+}
+static void tabled_free(void *ctx, void *p, size_t size)
+{
+    lock_places();
+    if (p != NULL)
+        places[place_of((uintptr_t)p, p)] = GONE;
+    unlock_places();
+    base_free(ctx, p, size);
+}
+static void *tabled_realloc(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    return move_by(tabled_malloc, tabled_free, p, size);
+}
+MUTANT(table_never_forgets, "performance.calls-stay-fast", .malloc = tabled_malloc,
+       .calloc = tabled_calloc, .realloc = tabled_realloc, .free = tabled_free);
+
+/* Large blocks are noted one after another, and what is freed is looked for from the first on. */
+enum { NOTED_FROM = 256 << 10, NOTES = 1 << 20 };
+static void *notes[NOTES];
+static size_t note_count;
+static void *noting_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    lock_places();
+    if (p != NULL && size >= NOTED_FROM && note_count < NOTES)
+        notes[note_count++] = p;
+    unlock_places();
+    return p;
+}
+static void noting_free(void *ctx, void *p, size_t size)
+{
+    lock_places();
+    for (size_t i = 0; p != NULL && base_size(p) >= NOTED_FROM && i < note_count; i++) {
+        if (notes[i] == p) {
+            notes[i] = NULL;
+            break;
+        }
+    }
+    unlock_places();
+    base_free(ctx, p, size);
+}
+MUTANT(large_ones_are_noted_for_good, "performance.calls-stay-fast", .malloc = noting_malloc,
+       .free = noting_free);

@@ -244,8 +244,7 @@ static const char *search_path(struct interpreter *interpreter)
         found = is_fit(folder, interpreter, passed_over);
     free(folders);
     const char *advice = interpreter_advice();
-    snprintf(line, sizeof line,
-             "%s%s%s name one that has by --python%s%s%s",
+    snprintf(line, sizeof line, "%s%s%s name one that has by --python%s%s%s",
              answer.in_time ? "no python3 on PATH has NumPy"
                             : "the first python3 on PATH that may have NumPy does not answer",
              advice, advice[0] != '\0' ? ", or" : ";", passed_over[0] != '\0' ? " (" : "",

@@ -6,14 +6,18 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "harness/census.h"
+#include "harness/drive.h"
 #include "harness/harness.h"
+#include "harness/scratch.h"
 
 GROUP(resources, 10, "What blocks take from the system besides memory, and what is left of it.");
 
@@ -352,23 +356,6 @@ static void work_with_files(void *data)
     find_files(files);
 }
 
-/* Removes the folder and what is in it; the name of something that was, or NULL. */
-static const char *remove_folder(const char *folder)
-{
-    const char *found = NULL;
-    DIR *entries = opendir(folder);
-    for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        found = text_safe(entry->d_name);
-        unlink(text("%s/%s", folder, entry->d_name));
-    }
-    if (entries != NULL)
-        closedir(entries);
-    rmdir(folder);
-    return found;
-}
-
 /* The first file that lies in memory and is still there; all of them are removed. */
 static const char *remove_shared_memory(const struct files *files)
 {
@@ -399,12 +386,11 @@ PROPERTY(resources_files,
         mmap(NULL, sizeof *files, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (files == MAP_FAILED)
         harness_broke("no memory to share: %s", strerror(errno));
-    const char *where = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(files->folder, sizeof files->folder, "%s/conform-XXXXXX", where);
-    if (mkdtemp(files->folder) == NULL)
+    memcpy(files->folder, drive_scratch(), SCRATCH_NAME);
+    if (mkdir(files->folder, 0700) != 0)
         harness_broke("%s: %s", files->folder, strerror(errno));
     bool survived = program_survives(work_with_files, files);
-    const char *left = remove_folder(files->folder), *shared = remove_shared_memory(files);
+    const char *left = scratch_remove(files->folder), *shared = remove_shared_memory(files);
     if (!survived) { /* once more, for how it ends; that is for others to say */
         attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
         files->folder[0] = '\0';

@@ -226,6 +226,30 @@ def aim(tap, name, count, seed):
               "%d of %d wrong, seed %d\n%s" % (len(wrong), count, seed, "\n".join(wrong[:10])))
 
 
+def folders():
+    return {name for name in os.listdir("/dev/shm") if name.startswith("conform-")}
+
+
+def leaves_no_folder(tap):
+    """resources.files works in one that is in memory; others may come and go meanwhile."""
+    if not os.access("/dev/shm", os.W_OK):
+        tap.skip("no folder in memory is left", "there is no /dev/shm")
+        return
+    before = folders()
+    process = subprocess.Popen(
+        [suite.CONFORM, "-Haligned", "--run=resources.files", "--until-fail", "--jobs=1"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=arrange)
+    end = time.monotonic() + 30
+    while not folders() - before and time.monotonic() < end:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    process.wait()
+    left = folders() - before
+    while left & folders() and time.monotonic() < end + 30:
+        time.sleep(0.1)
+    tap.point(not left & folders(), "no folder in memory is left", left & folders())
+
+
 def prepare():
     os.mkdir("tmp")
     with open("program.py", "w") as file:
@@ -249,6 +273,7 @@ def main():
     with suite.scratch() as folder:
         os.chdir(folder)
         prepare()
+        leaves_no_folder(tap)
         for name in arguments.commands or COMMANDS:
             if name == "memcheck" and not os.environ.get("VALGRIND"):
                 tap.skip(name, "there is no valgrind")

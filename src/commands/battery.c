@@ -20,6 +20,7 @@
 #include "commands/embed.h"
 #include "commands/under_memcheck.h"
 #include "commands/under_tsan.h"
+#include "harness/scratch.h"
 #include "model/attribution.h"
 #include "python/interpreter.h"
 #include "report/comparison.h"
@@ -373,6 +374,7 @@ static void set_up(struct coordinator *c, char **argv)
                        : memcheck_is_running()   ? memcheck_time
                                                  : usual_time;
     c->plan.max_time_is_given = c->options->max_time != 0;
+    scratch_name(c->plan.scratch);
     c->plan.seed = c->options->seed;
     c->plan.places = c->places;
     /* also where the user preloaded it, or said valgrind */
@@ -473,6 +475,7 @@ static void run_rounds(struct coordinator *c)
             shuffle(c->plan.python, c->plan.python_count, &random);
         }
         c->run.interrupted = !scheduler_run(&c->scheduler);
+        scratch_remove(c->plan.scratch); /* whoever made it may have been killed */
         if (c->plan.board->python_error[0] != '\0')
             return;
         complete_all(c);

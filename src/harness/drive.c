@@ -30,6 +30,11 @@
 
 struct own own;
 
+const char *drive_scratch(void)
+{
+    return own.setup.scratch;
+}
+
 const struct property *drive_property(void)
 {
     return own.setup.property;

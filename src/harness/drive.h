@@ -49,6 +49,7 @@ struct drive_setup {
     struct load *load; /* to be filled in, or NULL */
     uint64_t seed;
     const char *python_path;
+    const char *scratch;  /* the name of a folder, see scratch.h */
     bool data_races;      /* they are looked for */
     double limit;         /* seconds until this process is ended; 0: never */
     void (*at_end)(void); /* instead of leaving the process: --no-fork */
@@ -57,6 +58,9 @@ struct drive_setup {
 /* Makes this process the property's: remembers the set-up and catches fatal signals. */
 void drive_begin(const struct drive_setup *setup);
 void drive_load_subject(void);
+
+/* The name of a folder that is not there; see scratch.h. */
+const char *drive_scratch(void);
 
 /* The property that runs. */
 const struct property *drive_property(void);

@@ -163,6 +163,7 @@ static void begin_in_child(void)
         .seed = plan->seed,
         .limit = worker.limit,
         .python_path = plan->python_path,
+        .scratch = plan->scratch,
         .data_races = plan->data_races,
     };
     board_fence(plan->board, worker.index, first);
@@ -633,6 +634,7 @@ _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_
         .seed = plan->seed,
         .limit = 0, /* a debugger's user takes their time */
         .python_path = plan->python_path,
+        .scratch = plan->scratch,
         .at_end = at_end,
     };
     if (property->fixture != FIXTURE_FRESH)

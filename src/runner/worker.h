@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "harness/scratch.h"
 #include "model/property.h"
 #include "model/record.h"
 #include "subject/subject.h"
@@ -31,6 +32,7 @@ struct plan {
     bool timeout_is_given;  /* by --timeout: not to be stretched on a busy machine */
     uint64_t seed;
     const char *memcheck_folder; /* or NULL */
+    char scratch[SCRATCH_NAME];  /* see scratch.h */
     bool data_races;             /* ThreadSanitizer looks for them */
     bool shows_progress;         /* somebody looks on */
 };

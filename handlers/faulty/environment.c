@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
 #include <locale.h>
@@ -32,6 +33,16 @@ static void *counting_malloc(void *ctx, size_t size)
     return base_malloc(ctx, size);
 }
 MUTANT(prints_once_in_a_thousand, "env.quiet", .malloc = counting_malloc);
+
+/* More than a pipe takes: nobody may wait for a reader. */
+static void *printing_malloc(void *ctx, size_t size)
+{
+    int error = errno;
+    dprintf(STDERR_FILENO, "malloc of %0200zu\n", size);
+    errno = error;
+    return base_malloc(ctx, size);
+}
+MUTANT(prints_each_call, "env.quiet", .malloc = printing_malloc);
 
 /* On stdout, where it stays in the buffer until somebody flushes it. */
 static void comparing_free(void *ctx, void *p, size_t size)

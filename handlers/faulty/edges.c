@@ -138,6 +138,17 @@ static void *class_realloc(void *ctx, void *p, size_t size)
 #define CLASS_FUNCTIONS                                                                            \
     .malloc = class_malloc, .calloc = class_calloc, .realloc = class_realloc, .free = class_free
 
+/* A row of the table has two digits of an edge the wrong way round, 229736 for 229376: what is
+ * beyond a header's length behind the edge gets too little. */
+static void *misordered_malloc(void *ctx, size_t size)
+{
+    enum { EDGE = 229376, MISTYPED = 229736, HEADER = 64 };
+    bool is_wrong = size > EDGE + HEADER && size <= MISTYPED;
+    return is_wrong ? take_from(class_of(EDGE), size) : class_malloc(ctx, size);
+}
+MUTANT(edge_of_a_class_is_misordered, "malloc.extent", CLASS_FUNCTIONS,
+       .malloc = misordered_malloc);
+
 /* In its table of classes 6 times 16384 is 98312. */
 static void *mistyped_malloc(void *ctx, size_t size)
 {

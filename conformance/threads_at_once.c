@@ -347,24 +347,28 @@ PROPERTY(threads_hand_over,
 
 /* ---- in order ---------------------------------------------------------------------------- */
 
-/* So few calls that what a thread has touched is still known when another one comes, however late:
- * of what is made once that is the only use which shows. */
-static void use_once(void *ready)
+/* So few calls that what a thread has touched is still known when another one comes, however late,
+ * and none ends before that: of what is made once that is the only use which shows. */
+static void use_once(void *data)
 {
-    pthread_barrier_wait(*(pthread_barrier_t **)ready);
+    pthread_barrier_t *at = *(pthread_barrier_t **)data;
+    pthread_barrier_wait(&at[0]);
     void *p = must_realloc(must_malloc(100), 200), *q = must_calloc(100, 1);
     subject_free(p, 200);
     subject_free(q, 100);
+    pthread_barrier_wait(&at[1]); /* who leaves the first late would be behind that one's end */
 }
 
 static void use_first(void)
 {
-    pthread_barrier_t ready, *each[THREADS];
-    pthread_barrier_init(&ready, NULL, THREADS);
+    pthread_barrier_t at[2], *each[THREADS];
+    pthread_barrier_init(&at[0], NULL, THREADS);
+    pthread_barrier_init(&at[1], NULL, THREADS);
     for (size_t i = 0; i < THREADS; i++)
-        each[i] = &ready;
+        each[i] = at;
     in_threads(THREADS, use_once, each, sizeof each[0]);
-    pthread_barrier_destroy(&ready);
+    pthread_barrier_destroy(&at[0]);
+    pthread_barrier_destroy(&at[1]);
 }
 
 PROPERTY(threads_no_data_race,

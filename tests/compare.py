@@ -62,7 +62,11 @@ CASES = [
     ([], [without_version], [], "0 new, 0 fixed, 0 changed, 0 gone", 0, 0),
     ([], [without_version, whole], ["GONE    abi.version: was PASS"],
      "0 new, 0 fixed, 0 changed, 1 gone", 0, 0),
-    ([without_version], [verdicts(version="FAIL")], [], "0 new, 0 fixed, 0 changed, 0 gone", 0, 0),
+    ([without_version], [], [], "0 new, 0 fixed, 0 changed, 0 gone", 0, 0),
+    ([without_version], [verdicts(version="FAIL")], [],
+     "0 new, 0 fixed, 0 changed, 0 gone; of 1 properties that it does not know 1 failed", 1, 1),
+    ([verdicts(version="INCOMPLETE"), interrupted, whole], [verdicts(version="WARN")], [],
+     "0 new, 0 fixed, 0 changed, 0 gone; of 1 properties that it does not know 1 failed", 0, 1),
     ([without_version, whole], [verdicts(version="FAIL")], [],
      "0 new, 0 fixed, 0 changed, 0 gone; of 1 properties that it does not know 1 failed", 0, 0),
     ([], [verdicts(version="INCOMPLETE", overflow="FAIL"), interrupted, whole, without_version],
@@ -130,6 +134,14 @@ def several(tap, text):
         reports[0]["properties"][0]["verdict"] = "CRASH"
         write("new.json", together([0]))
         result = compare("old.json", "new.json")
+        reports[0]["subject"]["file"] = names[0] = "/c.so"
+        write("new.json", together([0]))
+        other = compare("old.json", "new.json", "--fail-on=new")
+        tap.point(other.code == NOT_CONFORMANT and "/c.so was not there" in other.stdout,
+                  "several %s, and one that was not there fails" % kind, other)
+        refused = suite.conform("-Haligned", "--baseline=old.json")
+        tap.point(refused.code == USAGE and "has several reports" in refused.stderr,
+                  "several %s are no baseline" % kind, refused)
         held = (same.stdout == "since old.json: 0 new, 0 fixed, 0 changed, 0 gone\n"
                 and "/b.so is not there now" in result.stdout
                 and re.search(r"(?m)^NEW     \S+: CRASH, was PASS, /a\.so$", result.stdout))

@@ -44,6 +44,18 @@ static const struct {
     {"=64", 0, "=64: "},
 };
 
+START_TEST(the_stronger_of_two_is_kept)
+{
+    struct claims claims;
+    ck_assert_ptr_null(claims_parse("shm=4096 hugepage=9 pinned=7 alignment=64", &claims));
+    ck_assert_ptr_null(claims_add("shm=8192 hugepage=8 pinned=70 alignment=32", &claims));
+    ck_assert_uint_eq(claims.shm, 4096);
+    ck_assert_uint_eq(claims.hugepage, 8);
+    ck_assert_uint_eq(claims.pinned, 7);
+    ck_assert_uint_eq(claims.alignment, 64);
+}
+END_TEST
+
 START_TEST(claims_read_as_the_table_says)
 {
     struct claims claims;
@@ -64,6 +76,7 @@ Suite *suite_claims(void)
 {
     Suite *suite = suite_create("claims");
     TCase *tcase = tcase_create("claims");
+    tcase_add_test(tcase, the_stronger_of_two_is_kept);
     tcase_add_loop_test(tcase, claims_read_as_the_table_says, 0, ROWS(rows));
     suite_add_tcase(suite, tcase);
     return suite;

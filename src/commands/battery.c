@@ -241,6 +241,8 @@ static void compare(struct coordinator *c)
     if (file == NULL || report_json(file, &c->run) != 0 || fclose(file) != 0)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     json_t *reports = json_pack("[o]", json_loads(text, 0, NULL));
+    if (reports == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "the report cannot be compared");
     c->comparison = comparison_of(c->baseline, reports, c->options->strict);
     c->run.comparison = &c->comparison;
     json_decref(reports);
@@ -357,6 +359,9 @@ static void set_up(struct coordinator *c, char **argv)
 {
     if (c->options->baseline != NULL)
         c->baseline = comparison_read(c->options->baseline);
+    if (json_array_size(c->baseline) > 1)
+        leave_with(EXIT_USAGE, "--baseline=%s: has several reports, which --compare takes",
+                   text_safe(c->options->baseline));
     find_handlers(c, argv);
     if (has_several(c))
         static_tls_start_again(argv, NULL, NULL); /* it would be too late where one wants it */

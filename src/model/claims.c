@@ -31,6 +31,13 @@ static bool is(const char *value, size_t length, const char *word)
     return strlen(word) == length && memcmp(value, word, length) == 0;
 }
 
+/* Of two promises from some size on that one keeps both which begins earlier. */
+static void begin_at(size_t *from, size_t number)
+{
+    if (*from == 0 || number < *from)
+        *from = number;
+}
+
 static const char *read_alignment(const char *value, size_t length, struct claims *claims)
 {
     size_t number = read_number(value, length);
@@ -55,9 +62,9 @@ static const char *read_guard(const char *value, size_t length, struct claims *c
 
 static const char *read_hugepage(const char *value, size_t length, struct claims *claims)
 {
-    claims->hugepage = read_number(value, length);
-    return claims->hugepage != 0 ? NULL
-                                 : text("hugepage=%.*s: not a number of bytes", (int)length, value);
+    size_t number = read_number(value, length);
+    begin_at(&claims->hugepage, number);
+    return number != 0 ? NULL : text("hugepage=%.*s: not a number of bytes", (int)length, value);
 }
 
 /* POLICY@N, or POLICY:NODES@N with nodes as in 0,2-3. */
@@ -83,15 +90,16 @@ static const char *read_numa(const char *value, size_t length, struct claims *cl
 
 static const char *read_pinned(const char *value, size_t length, struct claims *claims)
 {
-    claims->pinned = read_number(value, length);
-    return claims->pinned != 0 ? NULL
-                               : text("pinned=%.*s: not a number of bytes", (int)length, value);
+    size_t number = read_number(value, length);
+    begin_at(&claims->pinned, number);
+    return number != 0 ? NULL : text("pinned=%.*s: not a number of bytes", (int)length, value);
 }
 
 static const char *read_shm(const char *value, size_t length, struct claims *claims)
 {
-    claims->shm = read_number(value, length);
-    return claims->shm != 0 ? NULL : text("shm=%.*s: not a number of bytes", (int)length, value);
+    size_t number = read_number(value, length);
+    begin_at(&claims->shm, number);
+    return number != 0 ? NULL : text("shm=%.*s: not a number of bytes", (int)length, value);
 }
 
 static const struct {

@@ -122,18 +122,22 @@ static void compare_property(struct comparison *c, const json_t *before, const j
 {
     const json_t *earlier = property_of(before, word(property, "id"));
     const char *is = word(property, "verdict"), *was = word(earlier, "verdict");
-    if (!was_run(after, property) || (earlier != NULL && !was_run(before, earlier)))
+    bool counts = weight(is) > (strict ? 0 : 1) && strcmp(word(property, "target"), "runtime") != 0;
+    if (!was_run(after, property))
         return;
-    if (earlier == NULL && is_whole(before))
-        json_array_append_new(c->unknown, row(after, property, NULL, is));
-    if (earlier == NULL || strcmp(was, is) == 0)
+    if (!was_run(before, earlier)) {
+        if (is_whole(before) || weight(is) > 0)
+            json_array_append_new(c->unknown, row(after, property, NULL, is));
+        c->failures += counts && !is_whole(before); /* nobody knows that it is an old one */
+        return;
+    }
+    if (strcmp(was, is) == 0)
         return;
     enum difference difference = weight(is) > weight(was)                     ? DIFFERENCE_NEW
                                  : weight(was) > 0 && strcmp(is, "PASS") == 0 ? DIFFERENCE_FIXED
                                                                               : DIFFERENCE_CHANGED;
     json_array_append_new(c->told[difference], row(after, property, was, is));
-    c->failures += difference == DIFFERENCE_NEW && weight(is) > (strict ? 0 : 1) &&
-                   strcmp(word(property, "target"), "runtime") != 0;
+    c->failures += difference == DIFFERENCE_NEW && counts;
 }
 
 static void compare_surroundings(struct comparison *c, const json_t *before, const json_t *after)
@@ -168,7 +172,8 @@ static void compare_reports(struct comparison *c, const json_t *before, const js
 {
     const json_t *property;
     size_t i;
-    compare_surroundings(c, before, after);
+    if (before != NULL)
+        compare_surroundings(c, before, after);
     json_array_foreach(json_object_get(after, "properties"), i, property)
     {
         compare_property(c, before, after, property, strict);
@@ -205,9 +210,8 @@ struct comparison comparison_of(const json_t *before, const json_t *after, bool 
     json_array_foreach(after, i, report)
     {
         const json_t *earlier = partner(before, report, only);
-        if (earlier != NULL)
-            compare_reports(&c, earlier, report, strict);
-        else
+        compare_reports(&c, earlier, report, strict); /* with none, all that fails counts */
+        if (earlier == NULL)
             json_array_append_new(c.surroundings,
                                   json_string(text("%s was not there", word(report, "where"))));
     }

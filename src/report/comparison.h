@@ -24,8 +24,9 @@ struct comparison {
     json_t *told[DIFFERENCES]; /* arrays of objects: id, before, after, target, where */
     json_t *unknown;           /* likewise, of properties that only the later one has */
     json_t *surroundings;      /* what was otherwise: strings such as "NumPy 2.3.5, now 2.4.6" */
-    size_t failures;           /* of the new ones: those about the handler that fail, and with
-                                  `strict` those that warn */
+    size_t failures;           /* about the handler: of the new ones those that fail, and with
+                                  `strict` those that warn; and such that an earlier report which
+                                  is a part, or is not there, says nothing of */
 };
 
 /* Reads what --json wrote: a report, an array of them, or those of several interpreters.  Leaves

@@ -361,9 +361,8 @@ enum load_state subject_load(const struct subject_place *place, struct subject *
 struct claims subject_all_claims(const struct subject_place *place, const struct subject *subject)
 {
     struct claims claims;
-    claims_parse(subject->claims, &claims);
-    if (place->claims != NULL)
-        claims_add(place->claims, &claims);
+    claims_parse(place->claims != NULL ? place->claims : "", &claims);
+    claims_add(subject->claims, &claims); /* behind them: no claim from outside weakens its own */
     return claims;
 }
 

@@ -17,7 +17,7 @@ import suite
 # Mutant, property, its verdict, and what gdb shows where it stops.
 STOPS = [
     ("calloc_does_not_zero", "calloc.zeroed", "FAIL",
-     r"conform_fail \(expected=.*byte 0 of \d+ to be 0.*=.*calloc\(\d+, 1\).*<no_zero_calloc>"),
+     r"conform_fail \(expected=.*byte \d+ of \d+ to be 0.*=.*calloc\(\d+, \d+\).*<no_zero_calloc>"),
     ("free_zeroes_errno", "free.keeps-errno", "WARN", r"conform_fail \(.*<zeroing_free>"),
     ("free_of_null_crashes", "free.null", "CRASH", r"SIGSEGV(.|\n)*#0 .*rash_free \("),
     ("exits_when_refused", "env.never-exits", "CRASH", r"exit_group(.|\n)*exiting_malloc \("),

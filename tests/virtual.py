@@ -27,7 +27,7 @@ import suite
 
 # What reaches the files and the other side, and what they need of other modules.
 MODULES = ("virtio_pci", "9pnet_virtio", "9p")
-POOL = 48  # huge pages of 2 MiB
+POOL = 200  # huge pages of 2 MiB: a child that writes where none is left is killed
 SCRATCH = "/mnt"  # in the machine, where something can be written
 
 INIT = """#!/bin/busybox sh
@@ -49,10 +49,10 @@ poweroff -f
 """
 
 # Without AVX2: emulated, it makes NumPy's argpartition wrong each time (QEMU 7.2).
-QEMU = """qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-avx2 -smp 2 -m 2G -display none
+QEMU = """qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-avx2 -smp 2 -m 3G -display none
     -no-reboot -nodefaults -serial file:console -serial file:output
-    -object memory-backend-ram,id=first,size=1G -numa node,nodeid=0,memdev=first,cpus=0
-    -object memory-backend-ram,id=second,size=1G -numa node,nodeid=1,memdev=second,cpus=1
+    -object memory-backend-ram,id=first,size=1536M -numa node,nodeid=0,memdev=first,cpus=0
+    -object memory-backend-ram,id=second,size=1536M -numa node,nodeid=1,memdev=second,cpus=1
     -fsdev local,id=files,path=/,security_model=none,readonly=on,multidevs=remap
     -device virtio-9p-pci,fsdev=files,mount_tag=files
     -kernel vmlinuz -initrd initramfs -append"""

@@ -5,6 +5,7 @@
 #include "harness/drive.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -50,11 +51,16 @@ static void note_struct_gone(struct record *record)
         memcpy(record->attribute_to, STRUCT_STAYS, sizeof STRUCT_STAYS);
 }
 
-/* Writes down what was under way; the default action, put back by SA_RESETHAND, then ends the
- * process when the instruction runs again. */
-static void on_fatal_signal(int number, siginfo_t *info, void *context)
+/* One thread of this process at a time, and the default action only once it has written all down:
+ * another one that meets the same would end the process meanwhile.  False for that other one. */
+static bool is_first_to_note(void)
 {
-    (void)context;
+    static _Atomic pid_t noted_in;
+    return atomic_exchange(&noted_in, getpid()) != getpid();
+}
+
+static void note_signal(int number, const siginfo_t *info)
+{
     struct record *record = own.setup.record;
     record->signal = number;
     record->signal_call = *own_call();
@@ -64,6 +70,18 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
     note_struct_gone(record);
     record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
     record->signal_address = (uintptr_t)info->si_addr;
+}
+
+/* Writes down what was under way; the default action then ends the process, when the instruction
+ * runs again. */
+static void on_fatal_signal(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (is_first_to_note())
+        note_signal(number, info);
+    else
+        poll(NULL, 0, 100); /* the other one ends the process */
+    signal(number, SIG_DFL);
     if (info->si_code <= 0 && number != SIGABRT)
         raise(number);
 }
@@ -73,8 +91,7 @@ static void catch_fatal_signals(void)
     static char stack[64 * 1024];
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     sigaltstack(&alternate, NULL);
-    struct sigaction action = {.sa_sigaction = on_fatal_signal,
-                               .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
+    struct sigaction action = {.sa_sigaction = on_fatal_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
         sigaction(fatal[i], &action, NULL);

@@ -78,11 +78,13 @@ static void make(struct run *run, struct block *b)
     } else {
         void *p = subject_calloc(size, 1);
         size_t at = p != NULL ? contents_check_zero(p, size, 0, 1) : size;
-        if (at != size)
+        if (at != size) {
+            suspect_not_zero(size, 1);
             fail(text("byte %zu of %zu to be 0, after calloc(%zu, 1), %zu calls and among %zu "
                       "blocks",
                       at, size, size, run->calls, run->live),
                  "0x%02x", ((const unsigned char *)p)[at]);
+        }
         keep(run, b, p, size, "calloc");
     }
 }

@@ -282,6 +282,26 @@ START_TEST(a_control_is_answered_for)
 }
 END_TEST
 
+/* Where the property about such a call was left out, one of those that met it stands for all of
+ * them and for what failed in a control, before it or behind it; what weighs less does not. */
+START_TEST(one_stands_for_what_was_left_out)
+{
+    static const struct call dirty = {IN_CALLOC, NULL, 8, 1, NOT_ZERO};
+    struct board *board = make_board();
+    bool warns = _i == 1;
+    struct record *control = end(board, QUIET, FAIL, ENDED_IN, &ordinary);
+    struct record *first = end(board, NULLS, warns ? WARN : FAIL, RETURNED_WRONG, &dirty);
+    struct record *second = end(board, PRESENT, FAIL, RETURNED_WRONG, &dirty);
+    record_enter_control(control, "without a fork");
+    ck_assert_int_eq(attribution_settle(properties, COUNT, board), 0);
+    ck_assert_ptr_null(attribution_unsettled(properties, COUNT, board));
+    ck_assert_int_eq(first->verdict, warns ? WARN : FAIL);
+    ck_assert_int_eq(second->verdict, warns ? FAIL : SKIP);
+    ck_assert_int_eq(control->verdict, SKIP);
+    ck_assert_str_eq(control->caused_by, warns ? present.id : null.id);
+}
+END_TEST
+
 /* What the subject has written there is no control. */
 START_TEST(a_forged_control_is_none)
 {
@@ -388,6 +408,7 @@ Suite *suite_attribution(void)
     tcase_add_test(tcase, attribution_is_not_passed_on);
     tcase_add_test(tcase, neither_of_two_that_point);
     tcase_add_loop_test(tcase, a_control_is_answered_for, 0, 5);
+    tcase_add_loop_test(tcase, one_stands_for_what_was_left_out, 0, 2);
     tcase_add_test(tcase, a_forged_control_is_none);
     tcase_add_test(tcase, numpy_answers_for_nobody);
     tcase_add_test(tcase, one_is_left_of_many);

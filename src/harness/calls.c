@@ -121,6 +121,11 @@ static void suspect(const struct call *call)
         *first = *call;
 }
 
+void suspect_not_zero(size_t nelem, size_t elsize)
+{
+    suspect(&(struct call){IN_CALLOC, NULL, nelem, elsize, NOT_ZERO});
+}
+
 /* What may be wrong gives way to what is. */
 static void suspect_refusal(const struct call *call)
 {
@@ -392,7 +397,7 @@ static void look_whether_zero(const unsigned char *p, size_t nelem, size_t elsiz
     enum { WHOLE = 4096 };
     size_t size = nelem * elsize < WHOLE ? nelem * elsize : WHOLE;
     if (p != NULL && size > 0 && (p[0] != 0 || memcmp(p, p + 1, size - 1) != 0))
-        suspect(&(struct call){IN_CALLOC, NULL, nelem, elsize, NOT_ZERO});
+        suspect_not_zero(nelem, elsize);
 }
 
 static void *traced_calloc(void *ctx, size_t nelem, size_t elsize)

@@ -28,6 +28,9 @@ void *must_malloc(size_t size);
 void *must_calloc(size_t nelem, size_t elsize);
 void *must_realloc(void *p, size_t size);
 
+/* What the latest calloc returned is not zero: whatever else was to be seen may come of it. */
+void suspect_not_zero(size_t nelem, size_t elsize);
+
 /* Calls by the hundred thousand, which leave one trace between them, so that they cost little. They
  * end early where it takes a moment too long, or takes too much memory; how many were made is
  * returned.

@@ -265,15 +265,16 @@ static int distance(const struct round *round, size_t owner, size_t i)
            (same_function ? 0 : ANOTHER_FUNCTION);
 }
 
-/* What failed in its control shows a defect of another kind: that of whichever property is sure of
- * one, the nearest to the defect first. */
-static void attribute_control(struct round *round, size_t i)
+/* What failed in its control shows a defect of another kind: that of whichever property `may_own`
+ * it, the nearest to the defect first. */
+static void attribute_control(struct round *round, size_t i,
+                              bool may_own(const struct round *, size_t))
 {
     int least = INT_MAX;
     if (!is_open(round, i) || record_of(round, i)->control[0] == '\0')
         return;
     for (size_t owner = 0; owner < round->count; owner++) {
-        if (!may_answer(round, owner, i) || !is_sure(round, owner) ||
+        if (!may_answer(round, owner, i) || !may_own(round, owner) ||
             distance(round, owner, i) >= least)
             continue;
         least = distance(round, owner, i);
@@ -297,12 +298,19 @@ static bool share_a_reason(const struct round *round, size_t i, size_t k)
     return shared;
 }
 
+/* Whether it keeps a verdict of its own, and that of no control. */
+static bool stands(const struct round *round, size_t i)
+{
+    return is_open(round, i) && record_of(round, i)->control[0] == '\0';
+}
+
 /* Where nobody that it could be attributed to has failed, because that one was left out, say, one
- * of those that met it keeps the verdict: the first. */
-static void attribute_to_first(struct round *round, size_t i)
+ * of those that met it keeps the verdict: the first that `may_own` it. */
+static void attribute_to_first(struct round *round, size_t i,
+                               bool may_own(const struct round *, size_t))
 {
     for (size_t k = 0; k < i && is_open(round, i) && !is_sure(round, i); k++) {
-        if (is_open(round, k) && may_answer(round, k, i) && share_a_reason(round, i, k))
+        if (may_own(round, k) && may_answer(round, k, i) && share_a_reason(round, i, k))
             round->cause[i] = k + 1;
     }
 }
@@ -356,7 +364,7 @@ static void put_ends(struct board *board, size_t count)
 }
 
 /* Whoever is sure is attributed to nobody, so that no verdict hangs on the order in which they are
- * gone through. */
+ * gone through; nor is whoever stands, once a control is attributed to it. */
 int attribution_settle(const struct property *const *properties, size_t count, struct board *board)
 {
     struct round round = {properties, count, board, calloc(count + 1, sizeof(size_t))};
@@ -366,9 +374,17 @@ int attribution_settle(const struct property *const *properties, size_t count, s
     for (size_t i = 0; i < count; i++)
         attribute_to_owners(&round, i);
     for (size_t i = 0; i < count; i++)
-        attribute_control(&round, i);
+        attribute_control(&round, i, is_sure);
+    for (size_t i = 0; i < count; i++) {
+        if (stands(&round, i))
+            attribute_to_first(&round, i, stands);
+    }
     for (size_t i = 0; i < count; i++)
-        attribute_to_first(&round, i);
+        attribute_control(&round, i, stands);
+    for (size_t i = 0; i < count; i++) {
+        if (!stands(&round, i))
+            attribute_to_first(&round, i, is_open);
+    }
     for (size_t i = 0; i < count; i++)
         write_down(&round, i);
     free(round.cause);

@@ -245,7 +245,8 @@ PROPERTY(claim_numa,
     CPU_SET((size_t)MAX(sched_getcpu(), 0), &here);
     sched_setaffinity(0, sizeof here, &here);
 
-    /* Nothing is freed before the end: memory that is used again brings its old policy along. */
+    /* Nothing is freed before all were made: memory that is used again brings its policy along,
+     * unless that was undone, which is looked at last. */
     unsigned char *grown = must_realloc(must_malloc(16), size);
     expect_placed(grown, size, claims.numa, text("after realloc from 16 to %zu", size));
     unsigned char *small = must_malloc(claims.numa_from), *p = must_malloc(size);
@@ -256,6 +257,9 @@ PROPERTY(claim_numa,
     expect_placed(other, size, claims.numa, text("after calloc(1, %zu)", size));
     p = must_realloc(p, more);
     expect_placed(p, more, claims.numa, text("after realloc from %zu to %zu", size, more));
+    subject_free(p, more);
+    p = must_malloc(more);
+    expect_placed(p, more, claims.numa, text("after free and malloc(%zu)", more));
     subject_free(p, more);
     subject_free(other, size);
     subject_free(small, claims.numa_from);

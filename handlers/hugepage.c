@@ -17,7 +17,6 @@
 
 #include <errno.h>
 #include <linux/mman.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,13 +25,12 @@
 #include <unistd.h>
 
 #include "nep49.h"
+#include "nep49_kept.h"
 
 #define FROM "NEP49_HUGEPAGE_FROM"
 #define POOL "NEP49_HUGEPAGE_POOL"
 
 enum { PAGE = 4096, HUGE = 2 << 20, FIRST = 64 /* place of a block in its mapping */ };
-
-enum { KEPT = 4, LARGEST_KEPT = 32 << 20 }; /* libc keeps freed blocks up to that size as well */
 
 enum kind { LIBC, ADVISED, POOLED };
 
@@ -49,9 +47,6 @@ static struct {
     size_t from; /* 0: not decided yet */
     bool pool;
 } settings;
-
-/* Mappings without a block, of the latest blocks freed. */
-static _Atomic(struct header *) kept[KEPT];
 
 static void *finish(void *block, size_t size, size_t length, enum kind kind)
 {
@@ -85,33 +80,6 @@ static char *reserve(size_t length, int protection)
     if (before < slack)
         munmap(raw + before + length, slack - before);
     return raw + before;
-}
-
-static void unmap(struct header *h)
-{
-    munmap((char *)(h + 1) - FIRST, h->length);
-}
-
-/* Whoever exchanges the pointer at a place owns what it got there, so that no lock is needed. */
-static struct header *take_kept(size_t length)
-{
-    for (size_t i = 0; i < KEPT; i++) {
-        struct header *h = atomic_exchange(&kept[i], NULL);
-        if (h != NULL && h->length == length)
-            return h;
-        h = h ? atomic_exchange(&kept[i], h) : NULL; /* back, if nobody was faster */
-        if (h != NULL)
-            unmap(h);
-    }
-    return NULL;
-}
-
-static void keep(struct header *h)
-{
-    for (size_t i = 0; i < KEPT && h != NULL; i++)
-        h = atomic_exchange(&kept[i], h); /* what was there moves one place on */
-    if (h != NULL)
-        unmap(h);
 }
 
 /* A fresh mapping is all zero, so this is calloc as well.  The tail that fills no huge page is
@@ -162,8 +130,9 @@ static void *hugepage_malloc(void *ctx, size_t size)
     if (size > PTRDIFF_MAX - 2 * (size_t)HUGE)
         return NULL;
     if (size >= settings.from) {
-        struct header *h = take_kept(round_up(size + FIRST, PAGE));
-        return h ? finish(h + 1, size, h->length, ADVISED) : map_block(size);
+        size_t length = round_up(size + FIRST, PAGE);
+        char *start = nep49_take_kept(length, munmap);
+        return start ? finish(start + FIRST, size, length, ADVISED) : map_block(size);
     }
     return finish_libc(malloc(size + sizeof(struct header)), size);
 }
@@ -190,10 +159,10 @@ static void hugepage_free(void *ctx, void *ptr, size_t size)
     int saved = errno;
     if (h->kind == LIBC)
         free(h);
-    else if (h->kind == ADVISED && h->length <= LARGEST_KEPT)
-        keep(h);
+    else if (h->kind == ADVISED)
+        nep49_keep((char *)ptr - FIRST, h->length, munmap);
     else
-        unmap(h);
+        munmap((char *)ptr - FIRST, h->length);
     errno = saved;
 }
 

@@ -10,7 +10,8 @@
  *
  * and holds for blocks of NEP49_NUMA_FROM bytes (1M unless told) or more.  A policy belongs to
  * whole pages, so that each of these has a mapping of its own; smaller ones are libc's.  Before
- * the block, in the mapping, stand its size and the mapping's.
+ * the block, in the mapping, stand its size and the mapping's.  A few mappings are kept when they
+ * are freed, and given out again, unless the policy is local and there are several nodes.
  */
 #define _GNU_SOURCE /* mremap */
 
@@ -25,6 +26,7 @@
 
 #include "nep49.h"
 #include "nep49_advise.h"
+#include "nep49_kept.h"
 
 #define POLICY "NEP49_NUMA"
 #define FROM "NEP49_NUMA_FROM"
@@ -45,6 +47,10 @@ struct policy {
 
 static struct policy policy;
 static size_t from; /* 0: not decided yet */
+
+/* Are the pages of a freed block right for any other?  A local page is on the node of whoever wrote
+ * to it, and the next one who does may run on another, if there is one. */
+static bool keeps;
 
 static void *finish(void *block, size_t size, size_t length)
 {
@@ -92,8 +98,11 @@ static void *numa_handler_malloc(void *ctx, size_t size)
     (void)ctx;
     if (size > PTRDIFF_MAX - FIRST - PAGE)
         return NULL;
-    if (size >= from)
-        return map_block(size);
+    if (size >= from) {
+        size_t length = length_for(size);
+        char *start = nep49_take_kept(length, munmap);
+        return start ? finish(start + FIRST, size, length) : map_block(size);
+    }
     size_t total = size + sizeof(struct header);
     return finish_libc(nep49_advise(malloc(total), total), size);
 }
@@ -106,7 +115,7 @@ static void *numa_handler_calloc(void *ctx, size_t nelem, size_t elsize)
     if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - FIRST - PAGE)
         return NULL;
     if (size >= from)
-        return map_block(size);
+        return map_block(size); /* all zero, unlike those that are kept */
     size_t total = size + sizeof(struct header);
     return finish_libc(nep49_advise(calloc(1, total), total), size);
 }
@@ -119,10 +128,12 @@ static void numa_handler_free(void *ctx, void *ptr, size_t size)
         return;
     struct header *h = (struct header *)ptr - 1;
     int saved = errno;
-    if (h->length != 0)
-        munmap((char *)ptr - FIRST, h->length);
-    else
+    if (h->length == 0)
         free(h);
+    else if (keeps)
+        nep49_keep((char *)ptr - FIRST, h->length, munmap);
+    else
+        munmap((char *)ptr - FIRST, h->length);
     errno = saved;
 }
 
@@ -292,6 +303,7 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
         return refuse(why, POLICY, text, strerror(errno));
     numa_handler_free(NULL, trial, 1);
     from = bytes;
+    keeps = policy.mode != MPOL_LOCAL || numa_bitmask_weight(numa_all_nodes_ptr) == 1;
     write_claim(text, &policy);
     return &handler;
 }

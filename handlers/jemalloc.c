@@ -15,6 +15,7 @@
 
 #include "nep49.h"
 #include "nep49_advise.h"
+#include "nep49_kept.h"
 
 #define LIBRARY "libjemalloc.so.2"
 
@@ -24,26 +25,31 @@ static struct {
     __typeof__(&mallocx) mallocx;
     __typeof__(&rallocx) rallocx;
     __typeof__(&dallocx) dallocx;
-    __typeof__(&mallctl) mallctl;
+    __typeof__(&nallocx) nallocx;
+    __typeof__(&sallocx) sallocx;
 } je;
 
-/* A block of 8 MiB or more jemalloc takes from an arena that gives its pages back as soon as it is
- * freed, so that each temporary pays for all of them anew.  In an arena of our own they stay for
- * some seconds, as those of smaller ones do.  Up to that size libc keeps what was freed as well. */
-enum { LARGE = 4 << 20, LARGEST_KEPT = 32 << 20 };
-static int large_arena; /* a flag of mallocx; 0 where there is none */
+/* Where 8 MiB or more are free side by side jemalloc gives the pages back at once, so that each
+ * large temporary pays for all of them anew.  From here on we keep the latest ones. */
+enum { LARGE = 4 << 20 };
+
+static int release(void *block, size_t length)
+{
+    (void)length;
+    je.dallocx(block, 0);
+    return 0;
+}
 
 static void *make(size_t size, int flags)
 {
-    if (size >= LARGE && size <= LARGEST_KEPT)
-        flags |= large_arena;
     return nep49_advise(je.mallocx(size + (size == 0), flags), size);
 }
 
 static void *jemalloc_malloc(void *ctx, size_t size)
 {
     (void)ctx;
-    return make(size, 0);
+    void *kept = size >= LARGE ? nep49_take_kept(je.nallocx(size, 0), release) : NULL;
+    return kept ? kept : make(size, 0);
 }
 
 static void *jemalloc_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -68,8 +74,11 @@ static void jemalloc_free(void *ctx, void *ptr, size_t size)
     int saved = errno;
 
     (void)ctx;
-    (void)size;
-    if (ptr != NULL)
+    /* Of a size that may be wrong no more is believed than that it is worth a look. */
+    size_t length = ptr != NULL && size >= LARGE ? je.sallocx(ptr, 0) : 0;
+    if (length >= LARGE)
+        nep49_keep(ptr, length, release);
+    else if (ptr != NULL)
         je.dallocx(ptr, 0);
     errno = saved;
 }
@@ -79,15 +88,6 @@ static PyDataMem_Handler handler = {
     .version = 1,
     .allocator = {NULL, jemalloc_malloc, jemalloc_calloc, jemalloc_realloc, jemalloc_free},
 };
-
-static void make_large_arena(void)
-{
-    unsigned arena;
-    size_t size = sizeof(arena);
-
-    if (je.mallctl("arenas.create", &arena, &size, NULL, 0) == 0)
-        large_arena = MALLOCX_ARENA(arena);
-}
 
 /* The library, or NULL.  Where its C++ part is built it has an operator new and needs libstdc++,
  * which, loaded along with it, would take memory from jemalloc that NumPy's code then gives to
@@ -117,14 +117,12 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     *(void **)&je.mallocx = dlsym(library, "mallocx");
     *(void **)&je.rallocx = dlsym(library, "rallocx");
     *(void **)&je.dallocx = dlsym(library, "dallocx");
-    *(void **)&je.mallctl = dlsym(library, "mallctl");
-    if (je.mallocx == NULL || je.rallocx == NULL || je.dallocx == NULL || je.mallctl == NULL) {
+    *(void **)&je.nallocx = dlsym(library, "nallocx");
+    *(void **)&je.sallocx = dlsym(library, "sallocx");
+    if (!je.mallocx || !je.rallocx || !je.dallocx || !je.nallocx || !je.sallocx) {
         je.dallocx = NULL;
-        *why =
-            LIBRARY " has no mallocx, rallocx, dallocx and mallctl: it is older than 3.5, or built "
-                    "with a prefix";
+        *why = LIBRARY " has no mallocx and the like: it is older than 3.5, or built with a prefix";
         return NULL;
     }
-    make_large_arena();
     return &handler;
 }

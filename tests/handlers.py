@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The reference handlers in Python programs, beyond what the battery asks of every handler.
 
-What each makes of its variables; which advise huge pages as NumPy's default handler does; that each
-can be there before NumPy; trace against tracemalloc on the same program; shm between two processes
-of Python; guard and a write past the end of an array.
+What each makes of its variables; which advise huge pages as NumPy's default handler does; which
+keep large blocks; that each can be there before NumPy; trace against tracemalloc on the same
+program; shm between two processes of Python; guard and a write past the end of an array.
 """
 
 import glob
@@ -42,6 +42,9 @@ SETTINGS = [
 # Those that do as NumPy's default handler does with large blocks; others have ways of their own.
 ADVISING = ["aligned", "arena", "cache", "jemalloc", "mimalloc", "numa", "shift_header", "trace"]
 
+# Those that keep large blocks for others of the same length.
+KEEPING = ["hugepage", "jemalloc", "numa"]
+
 # For jemalloc, which conform sees to by itself.
 STATIC_TLS = "glibc.rtld.optional_static_tls=8192"
 
@@ -67,6 +70,20 @@ def advised(array):
                 return "hg" in words
 large, small = np.empty(4 << 20, "u1"), np.empty(3 << 20, "u1")
 print(advised(large), advised(np.zeros(4 << 20, "u1")), advised(small))
+"""
+
+SUMS = INSTALL + """
+import resource
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+a = np.ones(2 << 20)
+a + a
+before = faults()
+for _ in range(10):
+    a + a
+taken = faults() - before
+zeros = [np.zeros(2 << 20) for _ in range(2)]
+print(taken < 45, sum(each.any() for each in zeros))
 """
 
 FIRST = """
@@ -231,6 +248,17 @@ def advice(tap):
                       "should be", result)
 
 
+def keeping(tap):
+    """A sum of 16 MiB takes nine page faults even where all its pages are huge."""
+    for handler in filter(built, KEEPING):
+        result = program(SUMS, handler, GLIBC_TUNABLES=STATIC_TLS, NEP49_NUMA="interleave")
+        if "bench_arrays.Refused" in result.stderr:
+            tap.skip(handler + " keeps", result.stderr.splitlines()[-1])
+            continue
+        tap.point(result.code == 0 and result.stdout == "True 0\n",
+                  handler + " keeps 16 MiB, which take no page faults again; zeros is zero", result)
+
+
 def loaded_first(tap):
     for path in sorted(glob.glob(os.path.join(LIBS, "*.so"))):
         handler = os.path.basename(path)[:-len(".so")]
@@ -250,6 +278,7 @@ def main():
         tap.skip("programs", "a handler cannot be loaded into " + suite.PYTHON)
         tap.end()
     advice(tap)
+    keeping(tap)
     loaded_first(tap)
     trace(tap)
 

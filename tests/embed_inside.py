@@ -168,9 +168,9 @@ WAYS = [
 
 
 def growth(times):
-    """By how many objects Python's memory grows each time that something is done.  At first it grows
-    by what Python keeps, to use it again, which is some hundred times more in one process than in
-    another; what is lost each time is lost in all the rounds."""
+    """By how many objects Python's memory grows each time that something is done.  At first it
+    grows by what Python keeps, to use it again, which is some hundred times more in one process
+    than in another; what is lost each time is lost in all the rounds."""
     worst = 0
     for way in WAYS:
         least, before = 10**9, 0

@@ -13,12 +13,13 @@ import glob
 import json
 import os
 import re
+import resource
 import sys
 
 import elf
 import mutants
 import suite
-from suite import INCOMPLETE, NOT_CONFORMANT
+from suite import CONFORMANT, INCOMPLETE, NOT_CONFORMANT
 
 CONFORMANCE = os.path.join(suite.SOURCE, "conformance")
 MUTANTS = os.path.join(suite.SOURCE, "handlers", "faulty", "controls.c")
@@ -40,6 +41,9 @@ LEFT_OUT = [
 ]
 CALLS = ["--run=%s.*" % group for group in (
     "calloc", "env", "exhaustion", "free", "malloc", "process", "profile", "realloc")]
+
+# With a descriptor for each block; it bears that none is left.
+TAKES_DESCRIPTORS = "descriptor_for_each_block_while_there_are"
 
 # Over the whole battery.
 WHOLE = ["aborts_from_90033"]
@@ -210,6 +214,19 @@ def check_fits_once(tap):
               "a handler that cannot be loaded again is not conformant", result)
 
 
+def limit_descriptors():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+
+
+def check_takes_descriptors(tap):
+    """What the runner reads when none is left it has open."""
+    result = suite.conform(
+        "--handler=" + os.path.join(suite.FAULTY, "faulty.so:" + TAKES_DESCRIPTORS),
+        "--run=malloc.lasts", "--run=realloc.long-run", "--strict", preexec_fn=limit_descriptors)
+    tap.point(result.code == CONFORMANT and "2 passed" in result.stdout,
+              "a handler that takes all descriptors has a verdict", result)
+
+
 def main():
     if suite.SANITIZED:
         suite.skip_all("with sanitizers there are no controls")
@@ -222,6 +239,7 @@ def main():
         if not sys.argv[1:]:
             jobs += [pool.submit(check_whole, tap, name, named[name]) for name in WHOLE]
             jobs.append(pool.submit(check_fits_once, tap))
+            jobs.append(pool.submit(check_takes_descriptors, tap))
             jobs += [pool.submit(check_left_out, tap, *each) for each in LEFT_OUT]
         for job in jobs:
             job.result()

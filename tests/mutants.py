@@ -132,7 +132,14 @@ def judge(tap, mutant, verdicts, result, known, skipped):
     why = "%s\n%s" % (" ".join("%s: %s" % (i, verdicts.get(i)) for i in alive), result.stderr)
     if unknown or not ids:
         why = "it names %s" % (unknown or "no property")
-    tap.point(ids and not alive, "%s is killed by %s" % (name, ", ".join(ids)), why)
+    excused = [each for each in ids if each not in alive and verdicts.get(each) not in KILLS]
+    what = "%s is killed by %s" % (name, ", ".join(each for each in ids if each not in excused))
+    if ids and excused == ids:
+        tap.skip("%s is killed by %s" % (name, ", ".join(ids)), skipped[ids[0]])
+        return
+    if excused:
+        what += "; no test here: " + ", ".join(excused)
+    tap.point(ids and not alive, what, why)
 
 
 def groups(mutants, whole):

@@ -278,7 +278,10 @@ struct files {
     char names[MOST_FILES][NAME]; /* that it maps to share, or writes to */
     size_t for_blocks, blocks;    /* most of them that came with live blocks, and how many blocks */
     char folder[NAME];            /* its working directory, or "" */
+    bool by_name;                 /* one at least of those has nothing but its name */
 };
+
+static const char shared_memory[] = "/dev/shm/";
 
 static void add_file(struct files *files, const char *path)
 {
@@ -324,10 +327,40 @@ static void add_open_files(struct files *files)
         closedir(open_files);
 }
 
+/* Whether the number of this process stands in it. */
+static bool names_us(const char *name)
+{
+    const char *us = text("%d", (int)getpid()), *digits = "0123456789";
+    for (size_t length; *(name += strcspn(name, digits)) != '\0'; name += length) {
+        length = strspn(name, digits);
+        if (length == strlen(us) && strncmp(name, us, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What is closed already and mapped by nobody, as far as its name says whose it is. */
+static void add_named_files(struct files *files)
+{
+    DIR *folder = opendir(shared_memory);
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        struct stat file;
+        size_t before = files->count;
+        if (names_us(entry->d_name) &&
+            fstatat(dirfd(folder), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(file.st_mode) && file.st_uid == geteuid())
+            add_file(files, text("%s%s", shared_memory, entry->d_name));
+        files->by_name = files->by_name || files->count > before;
+    }
+    if (folder != NULL)
+        closedir(folder);
+}
+
 static void find_files(struct files *files)
 {
     add_mapped_files(files);
     add_open_files(files);
+    add_named_files(files);
 }
 
 static void go_to_folder(const struct files *files)
@@ -339,6 +372,12 @@ static void go_to_folder(const struct files *files)
 static void work_with_files(void *data)
 {
     struct files *files = data;
+    add_named_files(files);
+    if (files->count > 0) { /* of one that had the same number */
+        files->count = 0;
+        files->by_name = false;
+        return;
+    }
     if (subject_place()->module == NULL) /* a module is found from where we are */
         go_to_folder(files);
     subject_load_now();
@@ -359,14 +398,31 @@ static void work_with_files(void *data)
 /* The first file that lies in memory and is still there; all of them are removed. */
 static const char *remove_shared_memory(const struct files *files)
 {
-    static const char folder[] = "/dev/shm/";
     const char *found = NULL;
     for (size_t i = 0; i < files->count; i++) {
-        if (strncmp(files->names[i], folder, sizeof folder - 1) == 0 &&
+        if (strncmp(files->names[i], shared_memory, sizeof shared_memory - 1) == 0 &&
             unlink(files->names[i]) == 0 && found == NULL)
             found = text_safe(files->names[i]);
     }
     return found;
+}
+
+static bool work_in_folder(struct files *files)
+{
+    *files = (struct files){0};
+    memcpy(files->folder, drive_scratch(), SCRATCH_NAME);
+    if (mkdir(files->folder, 0700) != 0)
+        harness_broke("%s: %s", files->folder, strerror(errno));
+    return program_survives(work_with_files, files);
+}
+
+/* The same once more: another process can have a file with that number in its name, and not with
+ * that of the next one too. */
+static const char *shared_again(struct files *files)
+{
+    work_in_folder(files);
+    scratch_remove(files->folder);
+    return remove_shared_memory(files);
 }
 
 PROPERTY(resources_files,
@@ -386,10 +442,7 @@ PROPERTY(resources_files,
         mmap(NULL, sizeof *files, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (files == MAP_FAILED)
         harness_broke("no memory to share: %s", strerror(errno));
-    memcpy(files->folder, drive_scratch(), SCRATCH_NAME);
-    if (mkdir(files->folder, 0700) != 0)
-        harness_broke("%s: %s", files->folder, strerror(errno));
-    bool survived = program_survives(work_with_files, files);
+    bool survived = work_in_folder(files);
     const char *left = scratch_remove(files->folder), *shared = remove_shared_memory(files);
     if (!survived) { /* once more, for how it ends; that is for others to say */
         attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
@@ -399,6 +452,8 @@ PROPERTY(resources_files,
     expect(files->for_blocks == 0 || files->for_blocks < files->blocks / 2,
            text("fewer files than half of %zu live blocks", files->blocks), "%zu, %s among them",
            files->for_blocks, text_safe(files->names[0]));
+    if (shared != NULL && files->by_name)
+        shared = shared_again(files);
     expect(shared == NULL, "nothing to be left in /dev/shm when the process has ended", "%s",
            shared);
     expect(left == NULL, "nothing to be left in the working directory when the process has ended",

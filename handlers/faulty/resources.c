@@ -178,6 +178,21 @@ static void *pooling_malloc(void *ctx, size_t size)
 }
 MUTANT(pool_stays_in_shared_memory, "resources.files", .malloc = pooling_malloc);
 
+/* The same, of a file that is never mapped: whoever looks knows that the process was there. */
+static void *marking_malloc(void *ctx, size_t size)
+{
+    static _Atomic int begun;
+    char name[64];
+    if (size >= filed_from && begun++ == 0) {
+        snprintf(name, sizeof name, "/nep49-faulty.%d.mark", (int)getpid());
+        int fd = shm_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            close(fd);
+    }
+    return base_malloc(ctx, size);
+}
+MUTANT(mark_stays_in_shared_memory, "resources.files", .malloc = marking_malloc);
+
 /* A log where the program happens to be. */
 static void *logging_malloc(void *ctx, size_t size)
 {

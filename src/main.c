@@ -14,6 +14,7 @@
 #include "commands/compare.h"
 #include "commands/exec.h"
 #include "commands/fail_each.h"
+#include "commands/from.h"
 #include "commands/matrix.h"
 #include "commands/replay.h"
 #include "model/options.h"
@@ -127,6 +128,9 @@ int main(int argc, char **argv)
         break;
     case COMMAND_COMPARE:
         code = compare_run(&options);
+        break;
+    case COMMAND_FROM:
+        code = from_run(&options);
         break;
     case COMMAND_RUN:
     case COMMAND_NO_FORK:

@@ -68,6 +68,7 @@ TAKEN = {
     ("--replay=x",): set("claim handler quiet timeout unchecked".split()),
     ("--replay=x", "--print"): set(),
     ("--compare",): set("fail-on quiet strict".split()),
+    ("--from",): set("badge html".split()),
     ("--list",): set("run skip".split()),
     ("--list-handlers",): set(),
     ("--explain=x",): set(),
@@ -188,7 +189,7 @@ def option_cases():
     yield "--claim of nothing", H + ["--claim="], r"--claim: no claim; give one of those"
     yield "--claim of no claim", H + ["--claim=wait-free"], r"--claim: wait-free: not a claim that"
     yield "--claim of half a power", H + ["--claim=alignment=3"], r"--claim: alignment=3: not a power"
-    yield "--handler twice, --tap", H + H + ["--tap=t"], r"several --handler make one report"
+    yield "--handler twice, --tap", H + H + ["--tap=t"], r"several --handler make no --tap"
     yield "--handler and --python twice", H + H + 2 * ["--python=x"], r"--handler and .*--python excl"
     yield "--explain of no property", ["--explain=malloc.wibble"], r"--explain=malloc\.wibble: .*--list"
     yield "--explain of nothing", ["--explain="], r"--explain=: there is no such property"

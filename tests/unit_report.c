@@ -239,10 +239,26 @@ static json_t *member(const json_t *object, const char *name)
     return value;
 }
 
+static int write_json(FILE *file, const struct run *run)
+{
+    json_t *value = report_value(run);
+    int failed = report_json(file, value);
+    json_decref(value);
+    return failed;
+}
+
+static int write_html(FILE *file, const struct run *run)
+{
+    json_t *value = report_value(run);
+    int failed = report_html(file, value);
+    json_decref(value);
+    return failed;
+}
+
 START_TEST(json_is_read_back)
 {
     struct run *run = make_hostile_run(_i);
-    char *bytes = written(report_json, run);
+    char *bytes = written(write_json, run);
     json_error_t error;
     json_t *root = json_loads(bytes, JSON_REJECT_DUPLICATES, &error);
     ck_assert_msg(root != NULL, "line %d: %s", error.line, error.text);
@@ -348,10 +364,20 @@ START_TEST(text_names_all_that_did_not_pass)
 }
 END_TEST
 
+START_TEST(page_names_all)
+{
+    struct run *run = make_hostile_run(_i);
+    char *bytes = written(write_html, run);
+    for (size_t i = 0; i < COUNT; i++)
+        ck_assert_ptr_nonnull(strstr(bytes, run->properties[i]->id));
+    free(bytes);
+}
+END_TEST
+
 START_TEST(a_full_disk_is_noticed)
 {
-    int (*const writers[])(FILE *, const struct run *) = {report_json, report_junit, report_tap,
-                                                          write_text};
+    int (*const writers[])(FILE *, const struct run *) = {write_json, write_html, report_junit,
+                                                          report_tap, write_text};
     struct run *run = make_run((enum verdict[]){FAIL, PASS, PASS, PASS});
     FILE *file = fopen("/dev/full", "w");
     if (file == NULL)
@@ -378,7 +404,8 @@ Suite *suite_report(void)
     tcase_add_loop_test(formats, junit_is_read_back, 0, HOSTILE_ROWS);
     tcase_add_loop_test(formats, tap_has_as_many_points_as_it_plans, 0, HOSTILE_ROWS);
     tcase_add_loop_test(formats, text_names_all_that_did_not_pass, 0, HOSTILE_ROWS);
-    tcase_add_loop_test(formats, a_full_disk_is_noticed, 0, 4);
+    tcase_add_loop_test(formats, page_names_all, 0, HOSTILE_ROWS);
+    tcase_add_loop_test(formats, a_full_disk_is_noticed, 0, 5);
     suite_add_tcase(suite, formats);
     return suite;
 }

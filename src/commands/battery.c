@@ -51,9 +51,7 @@ struct coordinator {
     struct report_files *files;
     json_t *baseline; /* what --baseline names, or NULL */
     struct comparison comparison;
-    FILE *reports; /* of several handlers: those of --json so far, into the next one */
-    char *reports_text;
-    size_t reports_length;
+    json_t *reports; /* of several handlers: those so far */
     struct scheduler scheduler;
     struct record *kept; /* of --repeat: for each property, the worst so far */
     size_t rounds;
@@ -205,48 +203,15 @@ static bool wants_color(const struct options *options)
     return is_smart_terminal(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0');
 }
 
-/* Of several handlers --json's is an array of reports. */
-static void add_report(struct coordinator *c)
-{
-    if (c->options->reports[REPORT_json] == NULL)
-        return;
-    if (c->reports == NULL)
-        c->reports = open_memstream(&c->reports_text, &c->reports_length);
-    if (c->reports == NULL || fputs(ftell(c->reports) == 0 ? "[" : ",", c->reports) == EOF ||
-        report_json(c->reports, &c->run) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-}
-
-static int write_reports(FILE *file, const void *data)
-{
-    const struct coordinator *c = data;
-    return fprintf(file, "%s]\n", c->reports_text) < 0 ? -1 : 0;
-}
-
-static void write_several(struct coordinator *c)
-{
-    if (c->reports != NULL && fclose(c->reports) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    report_files_write_json(c->files, write_reports, c);
-}
-
 /* With the report that --baseline names. */
 static void compare(struct coordinator *c)
 {
-    char *text = NULL;
-    size_t length;
-    FILE *file = c->baseline != NULL ? open_memstream(&text, &length) : NULL;
     if (c->baseline == NULL)
         return;
-    if (file == NULL || report_json(file, &c->run) != 0 || fclose(file) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    json_t *reports = json_pack("[o]", json_loads(text, 0, NULL));
-    if (reports == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "the report cannot be compared");
+    json_t *reports = json_pack("[o]", report_value(&c->run));
     c->comparison = comparison_of(c->baseline, reports, c->options->strict);
     c->run.comparison = &c->comparison;
     json_decref(reports);
-    free(text);
 }
 
 static enum exit_code report(struct coordinator *c)
@@ -255,11 +220,11 @@ static enum exit_code report(struct coordinator *c)
     compare(c);
     enum exit_code code = run_status(&c->run);
     if (has_several(c))
-        add_report(c);
+        json_array_append_new(c->reports, report_value(&c->run));
     else
         report_files_write(c->files, &c->run);
     if (has_several(c) && c->run.interrupted)
-        write_several(c);
+        report_files_write_value(c->files, c->reports);
     if (!has_several(c))
         loaded_or_leave(place_of(c)->argument, atomic_load(&load->state), load->why);
     bool told = report_files_take_stdout(c->options) ||
@@ -358,7 +323,7 @@ static void hash_handler(struct coordinator *c)
 static void set_up(struct coordinator *c, char **argv)
 {
     if (c->options->baseline != NULL)
-        c->baseline = comparison_read(c->options->baseline);
+        c->baseline = comparison_read(c->options->baseline, false);
     if (json_array_size(c->baseline) > 1)
         leave_with(EXIT_USAGE, "--baseline=%s: has several reports, which --compare takes",
                    text_safe(c->options->baseline));
@@ -390,6 +355,7 @@ static void set_up(struct coordinator *c, char **argv)
     make_queues(&c->plan);
     hash_handler(c);
     c->files = report_files_open(c->options);
+    c->reports = json_array();
     c->scheduler = (struct scheduler){.plan = &c->plan, .jobs = choose_jobs(c)};
 }
 
@@ -528,7 +494,7 @@ static enum exit_code run_handlers(struct coordinator *c)
             putchar('\n');
     }
     if (has_several(c))
-        write_several(c);
+        report_files_write_value(c->files, c->reports);
     if (tells && has_several(c))
         printf("conformant: %zu of %zu handlers\n", conformant, count);
     return worst;

@@ -10,8 +10,8 @@
 
 enum exit_code compare_run(const struct options *options)
 {
-    json_t *before = comparison_read(options->operands[0]);
-    json_t *after = comparison_read(options->operands[1]);
+    json_t *before = comparison_read(options->operands[0], false);
+    json_t *after = comparison_read(options->operands[1], false);
     struct comparison comparison = comparison_of(before, after, options->strict);
     comparison_print(stdout, &comparison, options->operands[0], options);
     bool fails = options->fail_on_new && comparison.failures > 0;

@@ -327,9 +327,8 @@ static size_t conformant_columns(const struct matrix *matrix)
     return conformant;
 }
 
-static int write_json(FILE *file, const void *data)
+static json_t *value_of(const struct matrix *matrix)
 {
-    const struct matrix *matrix = data;
     json_t *columns = json_array();
     for (size_t k = 0; k < matrix->count; k++) {
         const struct column *column = &matrix->columns[k];
@@ -338,15 +337,10 @@ static int write_json(FILE *file, const void *data)
                                         text_safe(column->python), "exit_code", column->code,
                                         "error", column->error, "report", column->report));
     }
-    json_t *root =
-        json_pack("{s:s, s:s, s:b, s:i, s:b, s:O, s:o}", "format", "conform-matrix-1", "conform",
-                  PACKAGE_VERSION, "conformant", code_of(matrix) == EXIT_CONFORMANT, "exit_code",
-                  (int)code_of(matrix), "interrupted", interrupt_came() != 0, "differ_or_bad",
-                  matrix->rows, "interpreters", columns);
-    int failed = root == NULL || json_dumpf(root, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0 ||
-                 fputc('\n', file) == EOF;
-    json_decref(root);
-    return failed ? -1 : 0;
+    return json_pack("{s:s, s:s, s:b, s:i, s:b, s:O, s:o}", "format", "conform-matrix-1", "conform",
+                     PACKAGE_VERSION, "conformant", code_of(matrix) == EXIT_CONFORMANT, "exit_code",
+                     (int)code_of(matrix), "interrupted", interrupt_came() != 0, "differ_or_bad",
+                     matrix->rows, "interpreters", columns);
 }
 
 enum exit_code matrix_run(const struct options *options, char **argv)
@@ -369,7 +363,9 @@ enum exit_code matrix_run(const struct options *options, char **argv)
             print_column(&matrix, k);
     }
     choose_rows(&matrix);
-    report_files_write_json(files, write_json, &matrix);
+    json_t *value = value_of(&matrix);
+    report_files_write_value(files, value);
+    json_decref(value);
     if (told && !options->quiet)
         print_table(&matrix);
     if (told)

@@ -18,6 +18,7 @@ const struct command_row command_rows[COMMANDS] = {
     [COMMAND_REPLAY] = {.name = "--replay", .of = COMMAND_RUN},
     [COMMAND_PRINT] = {.name = "--replay --print", .of = COMMAND_REPLAY, .is_kind = true},
     [COMMAND_COMPARE] = {.name = "--compare", .of = COMMAND_RUN},
+    [COMMAND_FROM] = {.name = "--from", .of = COMMAND_RUN},
     [COMMAND_LIST] = {.name = "--list", .of = COMMAND_RUN},
     [COMMAND_LIST_HANDLERS] = {.name = "--list-handlers", .of = COMMAND_RUN},
     [COMMAND_EXPLAIN] = {.name = "--explain", .of = COMMAND_RUN},
@@ -33,6 +34,7 @@ enum {
     REPLAY = 1 << COMMAND_REPLAY,
     PRINT = 1 << COMMAND_PRINT,
     COMPARE = 1 << COMMAND_COMPARE,
+    FROM = 1 << COMMAND_FROM,
     LIST = 1 << COMMAND_LIST,
     LIST_HANDLERS = 1 << COMMAND_LIST_HANDLERS,
     EXPLAIN = 1 << COMMAND_EXPLAIN,
@@ -52,11 +54,11 @@ enum {
 #define SECONDS(name, smallest, greatest)                                                          \
     .take = take_seconds, .least = (smallest), .most = (greatest), FIELD(double, name)
 
-#define REPORT_FORMAT_ROW(format, words)                                                           \
+#define REPORT_FORMAT_ROW(format, words, takers_)                                                  \
     {                                                                                              \
         .name = #format,                                                                           \
         .argument = "FILE",                                                                        \
-        .takers = BATTERY,                                                                         \
+        .takers = takers_,                                                                         \
         TEXT(reports[REPORT_##format]),                                                            \
         .help = "also a report in " words,                                                         \
         .man = "Write a report in " words " into FILE too.",                                       \
@@ -404,6 +406,20 @@ const struct option_row option_rows[] = {
     /* clang-format off */
     REPORT_FORMATS(REPORT_FORMAT_ROW)
     /* clang-format on */
+    {
+        .name = "from",
+        .operands = "FILE ...",
+        .takers = FROM,
+        .command = COMMAND_FROM,
+        .help = "write --html or --badge of reports that --json wrote, of\n"
+                "several handlers or weeks; nothing is run",
+        .man = "Write the\n"
+               ".Fl -html\n"
+               "or the\n"
+               ".Fl -badge\n"
+               "of reports that --json wrote: of several handlers, interpreters or weeks a table "
+               "by property. The badge tells the worst. Nothing is run.",
+    },
     {
         .name = "quiet",
         .letter = 'q',

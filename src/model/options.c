@@ -132,7 +132,7 @@ static void check_taken(const bool given[], enum command command)
 
 static void check_reports(const struct options *options)
 {
-#define REPORT_FORMAT_NAME(name, words) "--" #name,
+#define REPORT_FORMAT_NAME(name, words, takers) "--" #name,
     static const char *const names[] = {REPORT_FORMATS(REPORT_FORMAT_NAME)};
     const char *const *files = options->reports;
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
@@ -162,7 +162,8 @@ static void check_repeated(const struct options *options)
         leave_with(EXIT_USAGE, "several --handler and several --python exclude each other; give "
                                "one of them once");
     if (options->reports[REPORT_tap] != NULL || options->reports[REPORT_junit] != NULL)
-        leave_with(EXIT_USAGE, "several %s make one report, and that is --json's", many);
+        leave_with(EXIT_USAGE, "several %s make no --tap and no --junit, but --json or --html",
+                   many);
 }
 
 static void check_together(const struct options *options, const bool given[])
@@ -245,6 +246,11 @@ static void check_operands(const struct options *options)
         count++;
     if (options->command == COMMAND_COMPARE && count != 2)
         leave_with(EXIT_USAGE, "--compare takes two reports; say --compare OLD.json NEW.json");
+    if (options->command == COMMAND_FROM &&
+        (count == 0 ||
+         (options->reports[REPORT_html] == NULL && options->reports[REPORT_badge] == NULL)))
+        leave_with(EXIT_USAGE, "--from takes reports and makes --html or --badge of them; say "
+                               "--html PAGE.html --from ONE.json OTHER.json");
     if (options->command == COMMAND_RUN && options->fail_on_new && options->baseline == NULL)
         leave_with(EXIT_USAGE, "--fail-on goes with --compare or --baseline; see conform --help");
     if (options->command != COMMAND_COMPARE && options->operands != NULL && count == 0)

@@ -28,6 +28,7 @@ enum command {
     COMMAND_REPLAY,
     COMMAND_PRINT,
     COMMAND_COMPARE,
+    COMMAND_FROM,
     COMMAND_LIST,
     COMMAND_LIST_HANDLERS,
     COMMAND_EXPLAIN,
@@ -36,13 +37,18 @@ enum command {
 enum { COMMANDS = COMMAND_CLAUSES + 1 };
 
 /* The formats of reports, a line each: what --NAME=FILE writes and report_NAME() in report/ is the
- * writer of. */
-#define REPORT_FORMATS(FORMAT)                                                                     \
-    FORMAT(tap, "Test Anything Protocol 13")                                                       \
-    FORMAT(junit, "JUnit's XML")                                                                   \
-    FORMAT(json, "JSON")
+ * writer of, and which commands take it (option_table.c).  Some tell of a run, and others of what
+ * --json writes, which may be of several runs. */
+#define RUN_FORMATS(FORMAT)                                                                        \
+    FORMAT(tap, "Test Anything Protocol 13", BATTERY)                                              \
+    FORMAT(junit, "JUnit's XML", BATTERY)
+#define VALUE_FORMATS(FORMAT)                                                                      \
+    FORMAT(json, "JSON", BATTERY)                                                                  \
+    FORMAT(html, "HTML, a page for people", BATTERY | FROM)                                        \
+    FORMAT(badge, "SVG, a badge", BATTERY | FROM)
+#define REPORT_FORMATS(FORMAT) RUN_FORMATS(FORMAT) VALUE_FORMATS(FORMAT)
 
-#define REPORT_FORMAT_NUMBER(name, words) REPORT_##name,
+#define REPORT_FORMAT_NUMBER(name, words, takers) REPORT_##name,
 enum report_format { REPORT_FORMATS(REPORT_FORMAT_NUMBER) REPORT_FORMAT_COUNT };
 #undef REPORT_FORMAT_NUMBER
 

@@ -33,33 +33,37 @@ static bool is_report(const json_t *value)
     return true;
 }
 
-/* A report of its own, with which one it is of several as its member "where". */
-static void add_report(json_t *reports, json_t *report, const char *where)
+/* A report, or with `errors` what tells why there is none. */
+static void add_report(json_t *reports, const json_t *report, const char *where, bool errors)
 {
-    if (!is_report(report))
+    if (!is_report(report) && (!errors || *word(report, "error") == '\0'))
         return;
-    json_object_set_new(report, "where", json_string(where));
-    json_array_append(reports, report);
+    json_t *copy = json_copy((json_t *)report);
+    json_object_set_new(copy, "where", json_string(where));
+    json_array_append_new(reports, copy);
 }
 
-/* The reports that the file has, in its order. */
-static json_t *reports_in(json_t *root)
+json_t *comparison_reports(const json_t *value, bool errors)
 {
-    json_t *reports = json_array(), *member, *columns = json_object_get(root, "interpreters");
+    json_t *reports = json_array(), *member, *columns = json_object_get(value, "interpreters");
     size_t i;
-    add_report(reports, root, "");
-    json_array_foreach(root, i, member)
+    add_report(reports, value, "", false);
+    json_array_foreach(value, i, member)
     {
-        add_report(reports, member, word(json_object_get(member, "subject"), "file"));
+        const json_t *subject = json_object_get(member, "subject");
+        add_report(reports, member,
+                   word(subject != NULL ? subject : member, subject != NULL ? "file" : "where"),
+                   errors);
     }
     json_array_foreach(columns, i, member)
     {
-        add_report(reports, json_object_get(member, "report"), word(member, "python"));
+        const json_t *report = json_object_get(member, "report");
+        add_report(reports, report != NULL ? report : member, word(member, "python"), errors);
     }
     return reports;
 }
 
-json_t *comparison_read(const char *file)
+json_t *comparison_read(const char *file, bool errors)
 {
     json_error_t error;
     json_t *root = json_load_file(file, JSON_REJECT_DUPLICATES, &error);
@@ -67,7 +71,7 @@ json_t *comparison_read(const char *file)
         leave_with(EXIT_USAGE, "%s:%d:%d: %s", file, error.line, error.column, error.text);
     if (root == NULL)
         leave_with(EXIT_USAGE, "%s", error.text);
-    json_t *reports = reports_in(root);
+    json_t *reports = comparison_reports(root, errors);
     if (json_array_size(reports) == 0)
         leave_with(EXIT_USAGE, "%s: is no report that --json of this program writes", file);
     json_decref(root);

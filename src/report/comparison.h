@@ -29,9 +29,14 @@ struct comparison {
                                   is a part, or is not there, says nothing of */
 };
 
-/* Reads what --json wrote: a report, an array of them, or those of several interpreters.  Leaves
- * with EXIT_USAGE and one line, which names the file, where it is none of these. */
-json_t *comparison_read(const char *file);
+/* The reports in what --json writes: a report, an array of them, or those of several interpreters.
+ * Each is a copy, with which one it is as its member "where".  With `errors` also what stands in
+ * the place of one that did not come, which has an "error" and no "properties". */
+json_t *comparison_reports(const json_t *value, bool errors);
+
+/* The same of a file.  Leaves with EXIT_USAGE and one line, which names the file, where it is none
+ * of these. */
+json_t *comparison_read(const char *file, bool errors);
 
 /* Compares what comparison_read returned, or the like; of several reports each with that of the
  * same handler, or interpreter. */

@@ -57,6 +57,9 @@ static json_t *property_object(const struct run *run, size_t i)
                   target_name(property->target), "verdict", verdict_name(record->verdict),
                   "message", record_message(record), "seconds", record->seconds);
     if (record->verdict != PASS && record->verdict != SKIP) {
+        if (record->expected[0] != '\0')
+            json_object_set_new(object, "expected", json_string(record_expected(record)));
+        json_object_set_new(object, "seen", json_string(record_seen(record)));
         json_object_set_new(object, "clause", json_string(property->clause));
         json_object_set_new(object, "source", json_string(property->source));
         json_object_set_new(object, "hint", json_string(record_hint(record, property)));
@@ -81,14 +84,15 @@ static json_t *tally_object(const struct run *run)
     return object;
 }
 
-int report_json(FILE *file, const struct run *run)
+json_t *report_value(const struct run *run)
 {
     char seed[32]; /* as a string: not every reader keeps 64 bits of a number */
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)run->options->seed);
     json_t *properties = json_array();
-    int failed = 0;
-    for (size_t i = 0; i < run->count; i++)
-        failed |= json_array_append_new(properties, property_object(run, i)) != 0;
+    for (size_t i = 0; i < run->count; i++) {
+        if (json_array_append_new(properties, property_object(run, i)) != 0)
+            leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    }
     json_t *root = json_pack(
         "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:o, s:s*, s:b, s:i, s:s, s:f, s:o}",
         "format", "conform-report-2", "conform", PACKAGE_VERSION, "subject", subject_object(run),
@@ -97,11 +101,16 @@ int report_json(FILE *file, const struct run *run)
         run->interrupted, "verdicts", tally_object(run), "start_with", run_start_with(run),
         "conformant", run_exit_code(run) == EXIT_CONFORMANT, "exit_code", (int)run_status(run),
         "conclusion", run_conclusion(run), "seconds", run->seconds, "properties", properties);
-    if (root != NULL && run->comparison != NULL)
+    if (root == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    if (run->comparison != NULL)
         json_object_set_new(root, "baseline",
                             comparison_object(run->comparison, run->options->baseline));
-    failed |= root == NULL || json_dumpf(root, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0 ||
-              fputc('\n', file) == EOF;
-    json_decref(root);
-    return failed ? -1 : 0;
+    return root;
+}
+
+int report_json(FILE *file, const json_t *value)
+{
+    bool failed = json_dumpf(value, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0;
+    return failed || fputc('\n', file) == EOF ? -1 : 0;
 }

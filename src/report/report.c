@@ -284,7 +284,8 @@ struct report_file {
     const char *option, *path; /* as given */
     char *target, *temporary;  /* NULL for stdout */
     FILE *file;
-    int (*write)(FILE *file, const struct run *run);
+    int (*write)(FILE *file, const struct run *run); /* of RUN_FORMATS; else NULL, and */
+    int (*write_value)(FILE *file, const json_t *value);
 };
 
 struct report_files {
@@ -376,8 +377,9 @@ static void open_one(struct report_file *file)
 
 struct report_files *report_files_open(const struct options *options)
 {
-#define REPORT_FILE(name, words) {.option = "--" #name, .write = report_##name},
-    static struct report_files files = {{REPORT_FORMATS(REPORT_FILE)}};
+#define RUN_FILE(name, words, takers) {.option = "--" #name, .write = report_##name},
+#define VALUE_FILE(name, words, takers) {.option = "--" #name, .write_value = report_##name},
+    static struct report_files files = {{RUN_FORMATS(RUN_FILE) VALUE_FORMATS(VALUE_FILE)}};
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
         files.of[i].path = options->reports[i];
         if (files.of[i].path != NULL)
@@ -386,12 +388,14 @@ struct report_files *report_files_open(const struct options *options)
     return &files;
 }
 
-static int write_one(struct report_file *file, int (*write)(FILE *, const void *), const void *data)
+static int write_one(struct report_file *file, const struct run *run, const json_t *value)
 {
     if (file->file == NULL && open_beside(file) != 0)
         return -1;
     errno = EIO; /* where a library fails without saying why */
-    if (write(file->file, data) != 0 || fflush(file->file) != 0 || ferror(file->file))
+    int failed =
+        file->write != NULL ? file->write(file->file, run) : file->write_value(file->file, value);
+    if (failed != 0 || fflush(file->file) != 0 || ferror(file->file))
         return -1;
     if (file->file == stdout)
         return 0;
@@ -415,24 +419,11 @@ void report_files_pass_on(struct report_files *files)
     }
 }
 
-/* A run, and which of the formats. */
-struct writing {
-    int (*write)(FILE *file, const struct run *run);
-    const struct run *run;
-};
-
-static int write_run(FILE *file, const void *data)
-{
-    const struct writing *writing = data;
-    return writing->write(file, writing->run);
-}
-
-static void write_or_leave(struct report_file *file, int (*write)(FILE *, const void *),
-                           const void *data)
+static void write_or_leave(struct report_file *file, const struct run *run, const json_t *value)
 {
     if (file->path == NULL)
         return;
-    int error = write_one(file, write, data) == 0 ? 0 : errno;
+    int error = write_one(file, run, value) == 0 ? 0 : errno;
     discard(file);
     if (error != 0)
         cannot_write(file, EXIT_HARNESS_BROKE, error);
@@ -440,14 +431,20 @@ static void write_or_leave(struct report_file *file, int (*write)(FILE *, const 
 
 void report_files_write(struct report_files *files, const struct run *run)
 {
+    json_t *value = NULL;
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
-        struct writing writing = {files->of[i].write, run};
-        write_or_leave(&files->of[i], write_run, &writing);
+        struct report_file *file = &files->of[i];
+        if (file->path != NULL && file->write == NULL && value == NULL)
+            value = report_value(run);
+        write_or_leave(file, run, value);
     }
+    json_decref(value);
 }
 
-void report_files_write_json(struct report_files *files, int (*write)(FILE *, const void *),
-                             const void *data)
+void report_files_write_value(struct report_files *files, const json_t *value)
 {
-    write_or_leave(&files->of[REPORT_json], write, data);
+    for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
+        if (files->of[i].write_value != NULL)
+            write_or_leave(&files->of[i], NULL, value);
+    }
 }

@@ -5,6 +5,7 @@
 #ifndef CONFORM_REPORT_H
 #define CONFORM_REPORT_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "model/options.h"
@@ -98,11 +99,18 @@ const char *group_name(const struct property *property);
 const char *libc_name(void);
 const char *kernel_name(void);
 
-/* Each writes one whole report; 0, or -1 where writing failed (errno set). */
+/* What a run has found, as --json writes it.  A new reference. */
+json_t *report_value(const struct run *run);
+
+/* Each writes one whole report; 0, or -1 where writing failed (errno set).  `value` is of one run,
+ * or of several, as comparison_reports() takes it. */
 int report_text(FILE *file, const struct run *run, bool color);
-#define REPORT_WRITER(name, words) int report_##name(FILE *file, const struct run *run);
-REPORT_FORMATS(REPORT_WRITER)
-#undef REPORT_WRITER
+#define RUN_WRITER(name, words, takers) int report_##name(FILE *file, const struct run *run);
+#define VALUE_WRITER(name, words, takers) int report_##name(FILE *file, const json_t *value);
+RUN_FORMATS(RUN_WRITER)
+VALUE_FORMATS(VALUE_WRITER)
+#undef RUN_WRITER
+#undef VALUE_WRITER
 
 /* A line that begins with the name, and the words beside it in as many lines as they take. */
 void report_print_field(FILE *file, const char *name, const char *words);
@@ -126,9 +134,8 @@ struct report_files *report_files_open(const struct options *options);
 /* Writes them all and puts them in place; leaves with EXIT_HARNESS_BROKE where one cannot be. */
 void report_files_write(struct report_files *files, const struct run *run);
 
-/* The same for that of --json alone, where it is not a run that it tells of. */
-void report_files_write_json(struct report_files *files, int (*write)(FILE *, const void *),
-                             const void *data);
+/* The same for VALUE_FORMATS alone, where it is not a run that they tell of. */
+void report_files_write_value(struct report_files *files, const json_t *value);
 
 /* Keeps those that are devices or pipes open in a program that takes the place of this one, so that
  * nobody takes the report for ended. */

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--html and --badge: the page is well formed, asks nothing of the network, has all that the JSON has
+and escapes it; of several reports it is a table.  In a browser: tests/page_seen.py."""
+
+import base64
+import hashlib
+import html.parser
+import json
+import os
+import re
+import xml.etree.ElementTree
+
+import suite
+from suite import CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, USAGE
+
+FAULTY = os.path.join(suite.FAULTY, "faulty.so:calloc_wraps")
+PART = ["--run=abi.*", "--run=calloc.*"]
+EVIL = "<script>alert(1)</script>\"'&{{body}}\x1b[31m\u202e\u20ac%s%n"
+SHOWN = EVIL.replace("\x1b", "\\x1b").replace("\u202e", "\\xe2\\x80\\xae")
+VOID = {"meta", "input", "br", "link", "img", "hr"}
+
+
+class Page(html.parser.HTMLParser):
+    """What is in it: balanced or not, ids, links, texts of elements."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.wrong, self.ids, self.links = [], [], [], []
+        self.tags, self.text, self.verdicts, self.cells = [], "", {}, {}
+        self.raw = text
+        self.feed(text)
+        self.close()
+        self.wrong += ["open at the end: %s" % self.open] if self.open else []
+        self.wrong += ["twice: %s" % i for i in set(self.ids) if self.ids.count(i) > 1]
+        self.wrong += ["leads nowhere: " + link for link in self.links if link[1:] not in self.ids]
+
+    def handle_starttag(self, tag, attributes):
+        words = dict(attributes)
+        self.tags.append(tag)
+        self.wrong += ["<%s %s>" % (tag, name) for name, _ in attributes
+                       if re.match(r"on|src|style$|action|http$", name)]
+        self.ids += [words["id"]] if "id" in words else []
+        self.links += [words["href"]] if "href" in words else []
+        if tag == "tr":
+            self.row = []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        if tag != "rect":
+            self.wrong.append("<%s/>" % tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append("</%s>" % tag)
+        if tag == "tr" and "tbody" in self.open:
+            self.cells[self.row[0]] = self.row[1:-1]
+
+    def handle_data(self, data):
+        self.text += data
+        if self.open and self.open[-1] in ("a", "td", "th") and "tr" in self.open:
+            self.row.append(data)
+
+
+def read(name):
+    with open(name, encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def load(name):
+    with open(name) as file:
+        return json.load(file)
+
+
+def write(name, value):
+    with open(name, "w") as file:
+        file.write(value if isinstance(value, str) else json.dumps(value))
+    return name
+
+
+def from_files(*files, page="page.html"):
+    return suite.conform("--html=" + page, "--badge=badge.svg", "--from", *files)
+
+
+def badge_of(name):
+    root = xml.etree.ElementTree.parse(name).getroot()
+    return root.find("{http://www.w3.org/2000/svg}title").text.partition(": ")[2]
+
+
+def policy_wrong(page):
+    """What the policy lets be run and styled is what is there."""
+    policy = re.search(r'Policy" content="([^"]*)"', page.raw)[1]
+    wrong = [] if policy.startswith("default-src 'none'; base-uri 'none'; form-action 'none'; ") else [
+        policy]
+    for tag in "style", "script":
+        inside = re.findall("<%s>(.*?)</%s>" % (tag, tag), page.raw, re.S)
+        digest = base64.b64encode(hashlib.sha256(inside[0].encode()).digest()).decode()
+        if len(inside) != 1 or "%s-src 'sha256-%s'" % (tag, digest) not in policy:
+            wrong.append("%d of %s" % (len(inside), tag))
+        if "url(" in inside[0] or "@import" in inside[0] or "http" in inside[0]:
+            wrong.append(tag + " goes elsewhere")
+    return wrong
+
+
+def page_wrong(reports, page):
+    """What of the reports is not in the page."""
+    wrong = page.wrong + policy_wrong(page)
+    for at, report in enumerate(reports):
+        for p in report["properties"]:
+            cells = page.cells.get(p["id"])
+            if not cells or len(cells) != len(reports) or cells[at] != p["verdict"]:
+                wrong.append("%s: %s, not %s" % (p["id"], cells, p["verdict"]))
+            for name in "clause", "source", "expected", "seen", "reproduce":
+                if p.get(name, "") not in page.text:
+                    wrong.append("%s: no %s" % (p["id"], name))
+            if p["verdict"] == "SKIP" and p["message"] not in page.text:
+                wrong.append(p["id"] + ": no reason")
+        if report["conclusion"] != "CONFORMANT" and report["conclusion"] not in page.text:
+            wrong.append("no conclusion")
+    return wrong
+
+
+def runs(tap):
+    """Of a run, of several handlers and of several interpreters, beside the JSON."""
+    for what, words, code, badge in (
+            ("a handler", ["-Haligned"], CONFORMANT, "partial"),
+            ("a faulty one", ["-H" + FAULTY], NOT_CONFORMANT, "not conformant"),
+            ("both", ["-Haligned", "-H" + FAULTY], NOT_CONFORMANT, "not conformant"),
+            ("two interpreters", ["-Haligned", "--python=" + suite.PYTHON, "--python=./none"],
+             USAGE, "no verdict")):
+        result = suite.conform(*words, *PART, "--html=page.html", "--badge=badge.svg",
+                               "--json=%s.json" % what.replace(" ", "_"))
+        value = load(what.replace(" ", "_") + ".json")
+        page = Page(read("page.html"))
+        wrong = page.wrong + policy_wrong(page)
+        if what == "two interpreters":
+            wrong += [] if "none" in page.text and page.cells["abi.loads"] == ["PASS", "not run"] else [
+                page.cells]
+        else:
+            wrong += page_wrong(value if isinstance(value, list) else [value], page)
+        tap.point(not wrong and result.code == code and badge_of("badge.svg") == badge,
+                  "the page of " + what, "%s\n%s" % (wrong, result))
+
+
+def escaped(tap):
+    """Whatever a member is, it is text on the page."""
+    report = load("a_faulty_one.json")
+
+    def changed(value):
+        if isinstance(value, dict):
+            return {name: changed(member) for name, member in value.items()}
+        if isinstance(value, list):
+            return [changed(member) for member in value]
+        return EVIL if isinstance(value, str) and value not in suite.VERDICTS else value
+
+    evil = changed(report)
+    evil["format"] = report["format"]
+    evil["properties"][0]["verdict"] = EVIL
+    plain = Page(read("page.html") if from_files("a_faulty_one.json").code == 0 else "")
+    write("evil.json", evil)
+    result = from_files("evil.json")
+    page = Page(read("page.html"))
+    wrong = page.wrong + policy_wrong(page)
+    wrong += [] if SHOWN in page.text and "\x1b" not in page.raw else [page.text[:300]]
+    wrong += [] if page.tags.count("script") == plain.tags.count("script") == 1 else [page.tags]
+    tap.point(not wrong and result.code == 0, "what is embedded is escaped",
+              "%s\n%s" % (wrong, result))
+    for name, value in (("types", {name: 1 for name in report}), ("members", {}),
+                        ("numbers", dict(report, seconds=1e308))):
+        value = dict(value, format=report["format"],
+                     properties=[{"id": "x", "verdict": "PASS", "seconds": -1e300},
+                                 {"id": "x", "verdict": "FAIL", "seconds": 1e308, "hint": []}])
+        result = from_files(write("odd.json", value))
+        page = Page(read("page.html"))
+        tap.point(result.code == 0 and not page.wrong, "a report of other " + name,
+                  "%s\n%s" % (page.wrong, result))
+
+
+def together(tap):
+    """Several files make one table, also of two versions; a name tells them apart."""
+    report = load("a_handler.json")
+    other = load("a_faulty_one.json")
+    other["conform"] = "9.9"
+    other["properties"] = other["properties"][1:] + [
+        dict(other["properties"][0], id="later.property", verdict="INCOMPLETE")]
+    result = from_files("a_handler.json", write("other.json", other), "both.json",
+                        "two_interpreters.json")
+    page = Page(read("page.html"))
+    first, last = report["properties"][0]["id"], ["not run", "INCOMPLETE"] + 4 * ["not run"]
+    held = (result.code == 0 and not page.wrong + policy_wrong(page)
+            and all(len(cells) == 6 for cells in page.cells.values())
+            and page.cells["later.property"] == last and page.cells[first][1] == "not run"
+            and "other.json" in page.text and "9.9" in page.text)
+    tap.point(held, "several files", "%s\n%s\n%s" % (page.wrong, page.cells, result))
+    badges = []
+    for change in ({"whole": True}, {}, {"whole": True, "environment": {"checker": "memcheck"}},
+                   {"conformant": False, "conclusion": "NOT CONFORMANT: x"},
+                   {"conformant": False, "conclusion": "INCOMPLETE: x"}):
+        from_files(write("odd.json", dict(report, **change)))
+        badges.append(badge_of("badge.svg"))
+    tap.point(badges == ["conformant", "partial", "partial", "not conformant", "no verdict"],
+              "badges", badges)
+
+
+def refused(tap):
+    """Nothing is written where something cannot be read, or not whole."""
+    write("empty.json", "")
+    write("garbage.json", "\0\xff{")
+    write("cut.json", read("a_handler.json")[:-100])
+    write("list.json", "[]")
+    for name in ("empty.json", "garbage.json", "cut.json", "list.json", "none.json", "."):
+        result = from_files("a_handler.json", name, page="not.html")
+        held = (result.code == USAGE and name in result.stderr and result.stderr.count("\n") == 1
+                and not os.path.exists("not.html"))
+        tap.point(held, "--from " + name, result)
+    for words, said in ((["--html=x"], "no handler to test"), (["--from"], "--from takes reports"),
+                        (["--from", "a_handler.json"], "--from takes reports"),
+                        (["--json=x", "--from", "a_handler.json"], "--json goes with"),
+                        (["--html=x", "--badge=x", "--from", "a_handler.json"], "cannot both go")):
+        result = suite.conform(*words)
+        tap.point(result.code == USAGE and said in result.stderr and not os.path.exists("x"),
+                  " ".join(words) + " is refused", result)
+    for words in (["-Haligned", "--run=abi.loads"], ["--from", "a_handler.json"]):
+        for option in "--html", "--badge":
+            result = suite.conform(option + "=/dev/full", *words)
+            tap.point(result.code == HARNESS_BROKE and "/dev/full: cannot be" in result.stderr,
+                      "%s on a full disk, of %s" % (option, words[0]), result)
+    result = suite.conform("--html=-", "--from", "a_handler.json")
+    tap.point(result.code == 0 and not Page(result.stdout).wrong, "a page on stdout", result.stderr)
+    left = [name for name in os.listdir() if ".conform-" in name]
+    tap.point(not left, "nothing half written is left", left)
+
+
+def main():
+    tap = suite.Tap()
+    with suite.scratch() as folder:
+        os.chdir(folder)
+        runs(tap)
+        escaped(tap)
+        together(tap)
+        refused(tap)
+        os.chdir("..")
+    tap.end()
+
+
+main()

@@ -28,6 +28,7 @@ int main(void)
     srunner_add_suite(runner, suite_sizes());
     srunner_add_suite(runner, suite_text());
     srunner_add_suite(runner, suite_trace());
+    srunner_add_suite(runner, suite_version());
     srunner_set_tap(runner, "-");
     srunner_run_all(runner, CK_SILENT);
     int failed = srunner_ntests_failed(runner);

@@ -36,5 +36,6 @@ Suite *suite_report(void);
 Suite *suite_sizes(void);
 Suite *suite_text(void);
 Suite *suite_trace(void);
+Suite *suite_version(void);
 
 #endif

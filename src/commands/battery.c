@@ -32,9 +32,6 @@
 #include "supervise/interrupt.h"
 #include "supervise/loaded.h"
 
-/* The first property, which the others wait for. */
-#define FIRST_PROPERTY "abi.loads"
-
 static const double usual_timeout = 10, memcheck_timeout = 120;
 
 /* Seconds for a whole round, of which a sound handler on a quiet machine takes one or two. */
@@ -322,6 +319,8 @@ static void hash_handler(struct coordinator *c)
 
 static void set_up(struct coordinator *c, char **argv)
 {
+    if (c->options->expect != NULL)
+        c->run.expectations = expectations_read(c->options->expect);
     if (c->options->baseline != NULL)
         c->baseline = comparison_read(c->options->baseline, false);
     if (json_array_size(c->baseline) > 1)
@@ -359,13 +358,24 @@ static void set_up(struct coordinator *c, char **argv)
     c->scheduler = (struct scheduler){.plan = &c->plan, .jobs = choose_jobs(c)};
 }
 
-/* How much a verdict says against the handler: of all rounds, the worst one is told. */
-static int weight(enum verdict verdict)
+static bool is_waived(const struct coordinator *c, size_t i, const struct record *record)
+{
+    return expectations_waive(c->run.expectations, c->properties[i], record,
+                              &c->plan.board->environment) != NULL;
+}
+
+/* How much a record says against the handler: of all rounds, the worst one is told.  What is waived
+ * says less than what decides, and more than what does not. */
+static int weight(const struct coordinator *c, size_t i, const struct record *record)
 {
     static const int weights[VERDICT_COUNT] = {
         [SKIP] = 1, [WARN] = 2,    [INCOMPLETE] = 3, [BROK] = 4,
         [FAIL] = 5, [TIMEOUT] = 6, [CRASH] = 7};
-    return weights[verdict];
+    enum { WAIVED = VERDICT_COUNT, DECIDES = 2 * VERDICT_COUNT };
+    int own = weights[record->verdict];
+    if (!verdict_would_decide(record->verdict, c->properties[i], c->options->strict))
+        return own;
+    return own + (is_waived(c, i, record) ? WAIVED : DECIDES);
 }
 
 /* Adds the round on the board to what is kept of the earlier ones.  True where it was bad. */
@@ -381,9 +391,9 @@ static bool keep_round(struct coordinator *c)
         size_t bad_rounds =
             c->kept[i].bad_rounds + (record->verdict != PASS && record->verdict != SKIP);
         size_t skipped_rounds = c->kept[i].skipped_rounds + (record->verdict == SKIP);
-        bad = bad || (verdict_is_bad(record->verdict) &&
+        bad = bad || (verdict_is_bad(record->verdict) && !is_waived(c, i, record) &&
                       (c->properties[i]->target == TARGET_HANDLER || record->verdict == BROK));
-        if (c->rounds == 0 || weight(record->verdict) > weight(c->kept[i].verdict))
+        if (c->rounds == 0 || weight(c, i, record) > weight(c, i, &c->kept[i]))
             c->kept[i] = *record;
         c->kept[i].bad_rounds = bad_rounds;
         c->kept[i].skipped_rounds = skipped_rounds;
@@ -476,7 +486,7 @@ static enum exit_code run_handler(struct coordinator *c, bool is_last)
 
 static enum exit_code run_handlers(struct coordinator *c)
 {
-    size_t count = c->options->handler_count, conformant = 0;
+    size_t count = c->options->handler_count, conformant = 0, waived = 0;
     enum exit_code worst = EXIT_CONFORMANT;
     bool tells = !c->options->quiet && !report_files_take_stdout(c->options);
     for (size_t i = 0; i < count; i++) {
@@ -489,6 +499,7 @@ static enum exit_code run_handlers(struct coordinator *c)
         }
         enum exit_code code = run_handler(c, i + 1 == count);
         conformant += code == EXIT_CONFORMANT;
+        waived += code == EXIT_CONFORMANT && run_waived(&c->run) > 0;
         worst = exit_code_worse(worst, code);
         if (tells && has_several(c))
             putchar('\n');
@@ -496,7 +507,8 @@ static enum exit_code run_handlers(struct coordinator *c)
     if (has_several(c))
         report_files_write_value(c->files, c->reports);
     if (tells && has_several(c))
-        printf("conformant: %zu of %zu handlers\n", conformant, count);
+        printf("conformant: %zu of %zu handlers%s\n", conformant, count,
+               waived > 0 ? text(", %zu of them with waivers", waived) : "");
     return worst;
 }
 

@@ -141,6 +141,8 @@ static void leave_out(struct column *column)
 
 /* ---- what came of it --------------------------------------------------------------------- */
 
+static const char waived[] = "waived";
+
 static json_t *property_in(const struct column *column, const char *id)
 {
     json_t *properties = json_object_get(column->report, "properties"), *property;
@@ -153,17 +155,18 @@ static json_t *property_in(const struct column *column, const char *id)
     return NULL;
 }
 
-/* "-" where it was not run. */
+/* "-" where it was not run, and "waived" where --expect has it. */
 static const char *verdict_in(const struct column *column, const char *id)
 {
-    const char *verdict = json_string_value(json_object_get(property_in(column, id), "verdict"));
-    return verdict != NULL ? verdict : "-";
+    const json_t *property = property_in(column, id);
+    const char *verdict = json_string_value(json_object_get(property, "verdict"));
+    return json_object_get(property, "waived") != NULL ? waived : verdict != NULL ? verdict : "-";
 }
 
 static bool is_bad(const char *verdict)
 {
     return strcmp(verdict, "-") != 0 && strcmp(verdict, "PASS") != 0 &&
-           strcmp(verdict, "SKIP") != 0;
+           strcmp(verdict, "SKIP") != 0 && strcmp(verdict, waived) != 0;
 }
 
 /* What is NumPy's own is not counted, and differs from one version to the next. */
@@ -180,7 +183,7 @@ static bool is_to_be_told(const struct matrix *matrix, const char *id)
         if (matrix->columns[k].report == NULL)
             continue;
         const char *here = verdict_in(&matrix->columns[k], id);
-        if (is_bad(here) || (verdict != NULL && strcmp(verdict, here) != 0))
+        if (is_bad(here) || here == waived || (verdict != NULL && strcmp(verdict, here) != 0))
             return true;
         verdict = here;
     }
@@ -327,6 +330,16 @@ static size_t conformant_columns(const struct matrix *matrix)
     return conformant;
 }
 
+/* Of those, the ones that are so because of --expect. */
+static size_t waived_columns(const struct matrix *matrix)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < matrix->count; k++)
+        count += matrix->columns[k].code == EXIT_CONFORMANT &&
+                 json_integer_value(json_object_get(matrix->columns[k].report, "waivers")) > 0;
+    return count;
+}
+
 static json_t *value_of(const struct matrix *matrix)
 {
     json_t *columns = json_array();
@@ -338,7 +351,8 @@ static json_t *value_of(const struct matrix *matrix)
                                         "error", column->error, "report", column->report));
     }
     return json_pack("{s:s, s:s, s:b, s:i, s:b, s:O, s:o}", "format", "conform-matrix-1", "conform",
-                     PACKAGE_VERSION, "conformant", code_of(matrix) == EXIT_CONFORMANT, "exit_code",
+                     PACKAGE_VERSION, "conformant",
+                     code_of(matrix) == EXIT_CONFORMANT && waived_columns(matrix) == 0, "exit_code",
                      (int)code_of(matrix), "interrupted", interrupt_came() != 0, "differ_or_bad",
                      matrix->rows, "interpreters", columns);
 }
@@ -352,6 +366,8 @@ enum exit_code matrix_run(const struct options *options, char **argv)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     child_prepare();
     interrupt_catch();
+    if (options->expect != NULL)
+        expectations_read(options->expect); /* so that what is wrong is said once */
     struct report_files *files = report_files_open(options);
     for (size_t k = 0; k < matrix.count; k++) {
         matrix.columns[k].python = options->pythons[k];
@@ -369,8 +385,11 @@ enum exit_code matrix_run(const struct options *options, char **argv)
     if (told && !options->quiet)
         print_table(&matrix);
     if (told)
-        printf("%s%s: conformant in %zu of %zu interpreters\n", options->quiet ? "" : "\n",
-               text_safe(options->handler), conformant_columns(&matrix), matrix.count);
+        printf("%s%s: conformant in %zu of %zu interpreters%s\n", options->quiet ? "" : "\n",
+               text_safe(options->handler), conformant_columns(&matrix), matrix.count,
+               waived_columns(&matrix) > 0
+                   ? text(", in %zu of them with waivers", waived_columns(&matrix))
+                   : "");
     fflush(stdout);
     if (interrupt_came() != 0)
         interrupt_die();

@@ -268,6 +268,36 @@ const struct option_row option_rows[] = {
         .help = "count a WARN as a failure",
     },
 
+    {
+        .name = "expect",
+        .argument = "FILE",
+        .takers = RUN,
+        TEXT(expect),
+        .help = "failures that are known, in TOML, each with a reason, do not\n"
+                "count; what passes against it fails (docs/reports.md)",
+        .man = "A list of failures that are known, in TOML: tables\n"
+               ".Li [[expect]]\n"
+               "with\n"
+               ".Cm id ,\n"
+               "which may be a glob,\n"
+               ".Cm verdict\n"
+               "and\n"
+               ".Cm reason ,\n"
+               "and if wanted\n"
+               ".Cm url ,\n"
+               ".Cm until ,\n"
+               "a date,\n"
+               ".Cm numpy\n"
+               "and\n"
+               ".Cm python ,\n"
+               "ranges of versions, and\n"
+               ".Cm platform .\n"
+               "A property that has the verdict of its entry does not count against the handler, "
+               "and the last line says how many there are. Where what an entry is about passes, "
+               "the run fails until the entry is taken out. What was to be expected once, and what "
+               "there is not, is wrong usage.",
+    },
+
     {.heading = "A program instead of the battery"},
     {
         .name = "exec",

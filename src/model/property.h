@@ -113,6 +113,9 @@ const struct untested *untested_first(void);
  * *count receives how many.  The array belongs to the registry. */
 const struct property *const *property_all(size_t *count);
 
+/* The first property, which the others wait for: where it does not pass none of them is run. */
+#define FIRST_PROPERTY "abi.loads"
+
 /* The property of that id, or NULL. */
 const struct property *property_find(const char *id);
 

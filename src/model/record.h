@@ -196,6 +196,9 @@ void board_clear(struct board *board);
 /* The property enters its control, which is without that; with "" it leaves it. */
 void record_enter_control(struct record *record, const char *without);
 
+/* Whether the end of the run left it over. */
+bool record_was_not_run(const struct record *record);
+
 /* Takes for no control what was not written by record_enter_control, and puts an end to the text.
  */
 void record_check_control(struct record *record);

@@ -116,9 +116,10 @@ static bool is_whole(const json_t *report)
 static json_t *row(const json_t *report, const json_t *property, const char *before,
                    const char *after)
 {
-    return json_pack("{s:s, s:s*, s:s*, s:s, s:s}", "id", word(property, "id"), "before", before,
-                     "after", after, "target", word(property, "target"), "where",
-                     word(report, "where"));
+    bool is_waived = after != NULL && json_object_get(property, "waived") != NULL;
+    return json_pack("{s:s, s:s*, s:s*, s:s, s:s, s:b}", "id", word(property, "id"), "before",
+                     before, "after", after, "target", word(property, "target"), "where",
+                     word(report, "where"), "waived", is_waived);
 }
 
 static void compare_property(struct comparison *c, const json_t *before, const json_t *after,
@@ -126,7 +127,9 @@ static void compare_property(struct comparison *c, const json_t *before, const j
 {
     const json_t *earlier = property_of(before, word(property, "id"));
     const char *is = word(property, "verdict"), *was = word(earlier, "verdict");
-    bool counts = weight(is) > (strict ? 0 : 1) && strcmp(word(property, "target"), "runtime") != 0;
+    bool counts = weight(is) > (strict ? 0 : 1) &&
+                  strcmp(word(property, "target"), "runtime") != 0 &&
+                  json_object_get(property, "waived") == NULL;
     if (!was_run(after, property))
         return;
     if (!was_run(before, earlier)) {
@@ -250,6 +253,8 @@ static void print_row(FILE *file, const char *name, const json_t *row)
                 text_safe(*after == '\0' ? before : after));
     if (strcmp(word(row, "target"), "runtime") == 0)
         fputs(" (about NumPy, and not counted)", file);
+    if (json_is_true(json_object_get(row, "waived")))
+        fputs(" (waived, and not counted)", file);
     if (*where != '\0')
         fprintf(file, ", %s", text_safe(where));
     fputc('\n', file);

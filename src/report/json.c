@@ -47,6 +47,28 @@ static json_t *environment_object(const struct run *run)
                      "tunables", run->tunables, "checker", run_checker());
 }
 
+/* The entry by which it does not decide. */
+static json_t *waiver_object(const struct expectation *one)
+{
+    return json_pack("{s:s, s:s*, s:s*}", "reason", text_safe(one->reason), "url",
+                     one->url != NULL ? text_safe(one->url) : NULL, "until", one->until);
+}
+
+/* The entries of --expect that what passes has left behind. */
+static json_t *stale_array(const struct run *run)
+{
+    json_t *stale = json_array();
+    for (size_t k = 0; k < run->expectations->count; k++) {
+        const struct expectation *one = &run->expectations->of[k];
+        if (run_is_stale(run, k))
+            json_array_append_new(stale, json_pack("{s:s, s:i, s:s, s:s}", "id", text_safe(one->id),
+                                                   "line", one->line, "verdict",
+                                                   verdict_name(one->verdict), "reason",
+                                                   text_safe(one->reason)));
+    }
+    return stale;
+}
+
 static json_t *property_object(const struct run *run, size_t i)
 {
     const struct property *property = run->properties[i];
@@ -65,6 +87,11 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "hint", json_string(record_hint(record, property)));
         json_object_set_new(object, "reproduce", json_string(run_reproduce(run, i)));
     }
+    if (run_waiver(run, i) != NULL)
+        json_object_set_new(object, "waived", waiver_object(run_waiver(run, i)));
+    if (run_expected(run, i) != NULL)
+        json_object_set_new(object, "expected_verdict",
+                            json_string(verdict_name(run_expected(run, i)->verdict)));
     if (record->caused_by[0] != '\0')
         json_object_set_new(object, "caused_by", json_string(record->caused_by));
     if (run->rounds > 1)
@@ -99,10 +126,15 @@ json_t *report_value(const struct run *run)
         "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
         "expected", (json_int_t)run->count, "whole", run_is_whole(run), "interrupted",
         run->interrupted, "verdicts", tally_object(run), "start_with", run_start_with(run),
-        "conformant", run_exit_code(run) == EXIT_CONFORMANT, "exit_code", (int)run_status(run),
-        "conclusion", run_conclusion(run), "seconds", run->seconds, "properties", properties);
+        "conformant", run_exit_code(run) == EXIT_CONFORMANT && run_waived(run) == 0, "exit_code",
+        (int)run_status(run), "conclusion", run_conclusion(run), "seconds", run->seconds,
+        "properties", properties);
     if (root == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    if (run->expectations != NULL) {
+        json_object_set_new(root, "waivers", json_integer((json_int_t)run_waived(run)));
+        json_object_set_new(root, "stale", stale_array(run));
+    }
     if (run->comparison != NULL)
         json_object_set_new(root, "baseline",
                             comparison_object(run->comparison, run->options->baseline));

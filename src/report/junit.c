@@ -11,16 +11,16 @@
 /* What JUnit calls it. */
 enum outcome { PASSED, FAILURE, ERROR, SKIPPED };
 
-/* What the end of the run left over. */
-static bool was_not_run(const struct record *record)
+/* As pytest tells what was expected to fail: a failure that readers leave out of their count. */
+static bool is_expected(const struct run *run, size_t i)
 {
-    return record->verdict == INCOMPLETE && strncmp(record->seen, "not run: ", 9) == 0;
+    return run_would_decide(run, i) && run_waiver(run, i) != NULL;
 }
 
 static enum outcome outcome_of(const struct run *run, size_t i)
 {
     const struct record *record = run->records[i];
-    if (record->verdict == SKIP || was_not_run(record))
+    if (record->verdict == SKIP || record_was_not_run(record) || is_expected(run, i))
         return SKIPPED;
     if (record->verdict == BROK)
         return ERROR;
@@ -68,8 +68,10 @@ static void write_case(xmlTextWriterPtr writer, const struct run *run, size_t i)
     attribute(writer, "time", text("%.6f", record->seconds));
     if (outcome != PASSED) {
         xmlTextWriterStartElement(writer, x(elements[outcome]));
-        attribute(writer, "message", record_message(record));
-        if (outcome != SKIPPED) {
+        attribute(writer, "message",
+                  is_expected(run, i) ? text("waived: %s", expectation_words(run_waiver(run, i)))
+                                      : record_message(record));
+        if (outcome != SKIPPED || is_expected(run, i)) {
             attribute(writer, "type", verdict_name(record->verdict));
             xmlTextWriterWriteFormatString(writer, "%s\n%s\n%s\nreproduce: %s\n", property->clause,
                                            property->source, record_hint(record, property),
@@ -77,7 +79,8 @@ static void write_case(xmlTextWriterPtr writer, const struct run *run, size_t i)
         }
         xmlTextWriterEndElement(writer);
     }
-    write_output(writer, record, outcome == PASSED && record->verdict != PASS);
+    write_output(writer, record,
+                 (outcome == PASSED && record->verdict != PASS) || is_expected(run, i));
     xmlTextWriterEndElement(writer);
 }
 
@@ -93,7 +96,7 @@ static bool same_group(const struct property *a, const struct property *b)
     return strcspn(b->id, ".") == length && memcmp(a->id, b->id, length) == 0;
 }
 
-/* Those of one group, or all where `member` is NULL. */
+/* Those of one group, or all where `member` is NULL, with what is stale. */
 static struct counts count_cases(const struct run *run, const struct property *member)
 {
     struct counts counts = {{0}, 0, 0};
@@ -103,6 +106,10 @@ static struct counts count_cases(const struct run *run, const struct property *m
         counts.of[outcome_of(run, i)]++;
         counts.all++;
         counts.seconds += run->records[i]->seconds;
+    }
+    if (member == NULL) {
+        counts.of[FAILURE] += run_stale(run);
+        counts.all += run_stale(run);
     }
     return counts;
 }
@@ -137,6 +144,31 @@ static void write_facts(xmlTextWriterPtr writer, const struct run *run)
     xmlTextWriterEndElement(writer);
 }
 
+/* What passes against --expect: a suite of its own, with a failure for each entry. */
+static void write_stale(xmlTextWriterPtr writer, const struct run *run)
+{
+    struct counts counts = {.of = {[FAILURE] = run_stale(run)}, .all = run_stale(run)};
+    if (counts.all == 0)
+        return;
+    xmlTextWriterStartElement(writer, x("testsuite"));
+    attribute(writer, "name", "waivers");
+    write_counts(writer, &counts, 0);
+    for (size_t k = 0; k < run->expectations->count; k++) {
+        if (!run_is_stale(run, k))
+            continue;
+        xmlTextWriterStartElement(writer, x("testcase"));
+        attribute(writer, "classname", "waivers");
+        attribute(writer, "name", text_safe(run->expectations->of[k].id));
+        attribute(writer, "time", "0");
+        xmlTextWriterStartElement(writer, x("failure"));
+        attribute(writer, "type", "STALE");
+        attribute(writer, "message", run_stale_words(run, k));
+        xmlTextWriterEndElement(writer);
+        xmlTextWriterEndElement(writer);
+    }
+    xmlTextWriterEndElement(writer);
+}
+
 /* The properties of a group stand together. */
 static void write_suites(xmlTextWriterPtr writer, const struct run *run)
 {
@@ -168,6 +200,9 @@ int report_junit(FILE *file, const struct run *run)
         attribute(writer, "name", text("conform %s", text_safe(run->place->label)));
         write_counts(writer, &counts, run->seconds);
         write_suites(writer, run);
+        if (run->count > 0)
+            xmlTextWriterEndElement(writer);
+        write_stale(writer, run);
         failed = xmlTextWriterEndDocument(writer) < 0;
         xmlFreeTextWriter(writer);
         size_t length = (size_t)xmlBufferLength(buffer);

@@ -40,24 +40,43 @@ bool verdict_is_bad(enum verdict verdict)
            verdict == INCOMPLETE;
 }
 
-static size_t against(const struct run *run, const struct tally *tally)
+bool verdict_would_decide(enum verdict verdict, const struct property *property, bool strict)
 {
-    return tally->of[FAIL] + tally->of[CRASH] + tally->of[TIMEOUT] +
-           (run->options->strict ? tally->of[WARN] : 0);
+    if (property->target != TARGET_HANDLER)
+        return false;
+    return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT ||
+           (verdict == WARN && strict) ||
+           (verdict == INCOMPLETE && (property->level == MUST || strict));
+}
+
+bool run_would_decide(const struct run *run, size_t i)
+{
+    return verdict_would_decide(run->records[i]->verdict, run->properties[i], run->options->strict);
 }
 
 bool incompleteness_counts(const struct run *run, size_t i)
 {
-    return run->records[i]->verdict == INCOMPLETE && run->properties[i]->target == TARGET_HANDLER &&
-           (run->properties[i]->level == MUST || run->options->strict);
+    return run->records[i]->verdict == INCOMPLETE && run_would_decide(run, i);
+}
+
+/* Those that decide, INCOMPLETE or not. */
+static size_t deciding(const struct run *run, bool is_incomplete)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run->count; i++)
+        count += run_would_decide(run, i) && run_waiver(run, i) == NULL &&
+                 incompleteness_counts(run, i) == is_incomplete;
+    return count;
+}
+
+static size_t against(const struct run *run)
+{
+    return deciding(run, false);
 }
 
 static size_t incomplete(const struct run *run)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < run->count; i++)
-        count += incompleteness_counts(run, i);
-    return count;
+    return deciding(run, true);
 }
 
 enum exit_code run_exit_code(const struct run *run)
@@ -68,7 +87,7 @@ enum exit_code run_exit_code(const struct run *run)
         return EXIT_CANNOT_LOAD;
     if (load == LOAD_UNFIT)
         return EXIT_CANNOT_WORK_HERE;
-    if (against(run, &handler) > 0)
+    if (against(run) > 0 || run_stale(run) > 0)
         return EXIT_NOT_CONFORMANT;
     if (handler.of[BROK] + runtime.of[BROK] > 0)
         return EXIT_HARNESS_BROKE;
@@ -81,7 +100,8 @@ enum exit_code run_status(const struct run *run)
     if (run->comparison == NULL || !run->options->fail_on_new ||
         (code != EXIT_CONFORMANT && code != EXIT_NOT_CONFORMANT))
         return code;
-    return run->comparison->failures > 0 ? EXIT_NOT_CONFORMANT : EXIT_CONFORMANT;
+    return run->comparison->failures > 0 || run_stale(run) > 0 ? EXIT_NOT_CONFORMANT
+                                                               : EXIT_CONFORMANT;
 }
 
 const char *run_checker(void)
@@ -100,10 +120,17 @@ bool run_is_whole(const struct run *run)
     return run->count == all;
 }
 
+/* " with 2 waivers", or "". */
+static const char *with_waivers(const struct run *run)
+{
+    size_t waived = run_waived(run);
+    return waived > 0 ? text(" with %s", text_count(waived, "waiver")) : "";
+}
+
 const char *run_conclusion(const struct run *run)
 {
     struct tally tally = run_tally(run, TARGET_HANDLER);
-    size_t bad = against(run, &tally);
+    size_t bad = against(run), stale = run_stale(run);
     if (run->interrupted && run->rounds > 1)
         return text("INTERRUPTED in round %zu of %zu properties, of which %zu failed so far",
                     run->rounds, run->count, bad);
@@ -113,12 +140,13 @@ const char *run_conclusion(const struct run *run)
     switch (run_exit_code(run)) {
     case EXIT_CONFORMANT:
         if (!run_is_whole(run))
-            return "conformant in the properties that were run, which are not all";
+            return text("conformant%s in the properties that were run, which are not all",
+                        with_waivers(run));
         return run_checker() == NULL
-                   ? "CONFORMANT"
-                   : text("CONFORMANT as far as %s lets it be seen, with shorter loops and %zu "
+                   ? text("CONFORMANT%s", with_waivers(run))
+                   : text("CONFORMANT%s as far as %s lets it be seen, with shorter loops and %zu "
                           "properties skipped",
-                          run_checker(), tally.of[SKIP]);
+                          with_waivers(run), run_checker(), tally.of[SKIP]);
     case EXIT_HARNESS_BROKE:
         return "NO VERDICT: the harness could not do its part";
     case EXIT_INCOMPLETE:
@@ -130,8 +158,16 @@ const char *run_conclusion(const struct run *run)
     case EXIT_CANNOT_WORK_HERE:
         return "NO VERDICT: it says that it cannot work here";
     default:
-        return text("NOT CONFORMANT: %zu of %zu %s failed", bad, run->count,
-                    run->count == 1 ? "property" : "properties");
+        if (bad == 0)
+            return text("STALE: nothing else failed%s, but %s for what passes now",
+                        with_waivers(run),
+                        stale == 1 ? "1 waiver is" : text("%zu waivers are", stale));
+        return text("NOT CONFORMANT: %zu of %zu %s failed%s%s", bad, run->count,
+                    run->count == 1 ? "property" : "properties",
+                    run_waived(run) > 0 ? text(", %zu more are waived", run_waived(run)) : "",
+                    stale > 0 ? text(", and %s stale",
+                                     stale == 1 ? "1 waiver is" : text("%zu waivers are", stale))
+                              : "");
     }
 }
 

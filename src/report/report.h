@@ -11,6 +11,7 @@
 #include "model/options.h"
 #include "model/property.h"
 #include "model/record.h"
+#include "report/expectations.h"
 #include "subject/object_file.h"
 #include "subject/subject.h"
 
@@ -24,12 +25,13 @@ struct run {
     const char *python;   /* the path that was asked for */
     const char *tunables; /* what was added to GLIBC_TUNABLES for it, or NULL */
     const struct property *const *properties;
-    const struct record **records;       /* one for each property, with its verdict */
-    size_t count;                        /* of properties: the report has so many */
-    size_t rounds;                       /* of --repeat: each record is the worst of them */
-    double seconds;                      /* from start to end */
-    const struct comparison *comparison; /* with options->baseline; else NULL */
-    bool interrupted;                    /* by a signal: the records are those of a part */
+    const struct record **records;           /* one for each property, with its verdict */
+    size_t count;                            /* of properties: the report has so many */
+    size_t rounds;                           /* of --repeat: each record is the worst of them */
+    double seconds;                          /* from start to end */
+    const struct comparison *comparison;     /* with options->baseline; else NULL */
+    const struct expectations *expectations; /* with options->expect; else NULL */
+    bool interrupted;                        /* by a signal: the records are those of a part */
 };
 
 /* How many of the run's properties have each verdict; those of one target alone. */
@@ -64,6 +66,28 @@ bool run_is_whole(const struct run *run);
 
 /* True where the verdict counts against the handler: what a report has to explain. */
 bool verdict_is_bad(enum verdict verdict);
+
+/* Whether such a verdict decides about the handler where nothing waives it. */
+bool verdict_would_decide(enum verdict verdict, const struct property *property, bool strict);
+bool run_would_decide(const struct run *run, size_t i);
+
+/* The entry of --expect by which property i does not decide; and where there is none, and it is bad
+ * or warns, one that expects another verdict of it.  Else NULL. */
+const struct expectation *run_waiver(const struct run *run, size_t i);
+const struct expectation *run_expected(const struct run *run, size_t i);
+
+/* How many properties would decide but for a waiver. */
+size_t run_waived(const struct run *run);
+
+/* Whether entry k is for what passes now: all that it is about has run, some of it has passed, and
+ * nothing was wrong with any.  How many are so; and that in words, good until the next calls of
+ * text(). */
+bool run_is_stale(const struct run *run, size_t k);
+size_t run_stale(const struct run *run);
+const char *run_stale_words(const struct run *run, size_t k);
+
+/* Why it is waived: the reason, and what else there is.  Good until the next calls of text(). */
+const char *expectation_words(const struct expectation *one);
 
 /* Whether property i is INCOMPLETE in a way that leaves open whether the handler is conformant: a
  * MUST, or any where WARNs count. */

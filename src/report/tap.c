@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * TAP version 13: one test point for each property.  What does not count, a WARN without --strict
- * and what is NumPy's own, is a "not ok" with a "# TODO", which readers let pass.
+ * TAP version 13: one test point for each property.  What does not count, a WARN without --strict,
+ * what is waived and what is NumPy's own, is a "not ok" with a "# TODO", which readers let pass.
  */
 #include <string.h>
 
@@ -41,6 +41,9 @@ static void print_point(FILE *file, const struct run *run, size_t i)
         print_escaped(file, record_seen(record));
     } else if (property->target == TARGET_RUNTIME && !passed && record->verdict != BROK) {
         fputs(" # TODO it is NumPy's, not the handler's", file);
+    } else if (run_waiver(run, i) != NULL) {
+        fputs(" # TODO waived: ", file);
+        print_escaped(file, expectation_words(run_waiver(run, i)));
     } else if (record->verdict == WARN && !run->options->strict) {
         fputs(" # TODO a SHOULD failed", file);
     } else if (record->verdict == INCOMPLETE && !incompleteness_counts(run, i)) {
@@ -62,15 +65,29 @@ static void print_point(FILE *file, const struct run *run, size_t i)
     fputs("  ...\n", file);
 }
 
+/* It passes, and that has to be seen: behind the properties, for an entry may be about many. */
+static void print_stale(FILE *file, const struct run *run)
+{
+    size_t number = run->count;
+    for (size_t k = 0; run->expectations != NULL && k < run->expectations->count; k++) {
+        if (!run_is_stale(run, k))
+            continue;
+        fprintf(file, "not ok %zu - STALE ", ++number);
+        print_escaped(file, run_stale_words(run, k));
+        fputc('\n', file);
+    }
+}
+
 int report_tap(FILE *file, const struct run *run)
 {
-    fprintf(file, "TAP version 13\n1..%zu\n", run->count);
+    fprintf(file, "TAP version 13\n1..%zu\n", run->count + run_stale(run));
     fprintf(file, "# conform %s on %s; seed %llu\n", PACKAGE_VERSION, run_file(run),
             (unsigned long long)run->options->seed);
     if (run->tunables != NULL)
         fprintf(file, "# started again with GLIBC_TUNABLES=%s\n", run->tunables);
     for (size_t i = 0; i < run->count; i++)
         print_point(file, run, i);
+    print_stale(file, run);
     fprintf(file, "# %s\n", run_conclusion(run));
     return ferror(file) ? -1 : 0;
 }

@@ -111,6 +111,12 @@ static void print_finding(const struct page *page, size_t i)
         report_print_field(page->file, "hint", record_hint(record, property));
     if (record->output_length > 0)
         report_print_field(page->file, "printed", record_output(record, 0));
+    if (run_waiver(page->run, i) != NULL)
+        report_print_field(page->file, "waived", expectation_words(run_waiver(page->run, i)));
+    else if (run_expected(page->run, i) != NULL)
+        report_print_field(page->file, "waiver",
+                           text("not used: line %d expects %s", run_expected(page->run, i)->line,
+                                verdict_name(run_expected(page->run, i)->verdict)));
     report_print_reproduce(page->file, run_reproduce(page->run, i));
     putc('\n', page->file);
 }
@@ -142,6 +148,24 @@ static void print_in_short(const struct page *page, size_t i)
     else
         fprintf(page->file, "%s: %s\n", page->run->properties[i]->id,
                 record_seen(page->run->records[i]));
+}
+
+/* The reason takes the place of all that is known, which --verbose prints. */
+static void print_waived(const struct page *page, size_t i)
+{
+    print_verdict(page, page->run->records[i]->verdict);
+    fprintf(page->file, "%s: waived: %s\n", page->run->properties[i]->id,
+            expectation_words(run_waiver(page->run, i)));
+}
+
+static void print_stale(const struct page *page)
+{
+    const struct expectations *all = page->run->expectations;
+    for (size_t k = 0; all != NULL && k < all->count; k++) {
+        if (run_is_stale(page->run, k))
+            fprintf(page->file, "%sSTALE%s   %s\n", paint(page, FAIL), unpaint(page),
+                    run_stale_words(page->run, k));
+    }
 }
 
 /* Whether it is one of many that stopped for the same reason. */
@@ -232,6 +256,10 @@ int report_text(FILE *file, const struct run *run, bool color)
         enum verdict verdict = run->records[i]->verdict;
         if (run->interrupted && verdict == INCOMPLETE) {
             continue; /* told in the last line, for all */
+        } else if (run_waiver(run, i) != NULL && !run->options->verbose) {
+            if (!run->options->quiet)
+                print_waived(&page, i);
+            lines += !run->options->quiet;
         } else if (verdict == SKIP || is_one_of_many(run, i)) {
             if (!run->options->quiet || verdict != SKIP)
                 print_in_short(&page, i);
@@ -247,6 +275,8 @@ int report_text(FILE *file, const struct run *run, bool color)
             lines++;
         }
     }
+    print_stale(&page);
+    lines += run_stale(run);
     if (!run->options->quiet) {
         if (lines > 0)
             fputc('\n', file);
@@ -254,8 +284,10 @@ int report_text(FILE *file, const struct run *run, bool color)
         print_tally(&page);
         print_advice(&page);
     }
-    if (!run->options->quiet || code != EXIT_CONFORMANT)
-        fprintf(file, "%s%s: %s%s\n", paint(&page, code == EXIT_CONFORMANT ? PASS : FAIL),
-                text_safe(run->place->label), run_conclusion(run), unpaint(&page));
+    bool is_plain = code == EXIT_CONFORMANT && run_waived(run) == 0;
+    enum verdict colored = is_plain ? PASS : code == EXIT_CONFORMANT ? WARN : FAIL;
+    if (!run->options->quiet || !is_plain)
+        fprintf(file, "%s%s: %s%s\n", paint(&page, colored), text_safe(run->place->label),
+                run_conclusion(run), unpaint(&page));
     return fflush(file) != 0 || ferror(file) ? -1 : 0;
 }

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--expect: what is waived does not decide and is told so everywhere, what passes against its entry
+fails, and whatever the file is, it is read or told what is wrong with it, in one line.
+"""
+
+import datetime
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree
+
+import suite
+from suite import CONFORMANT, INCOMPLETE, NOT_CONFORMANT, USAGE
+
+# Of these calloc.overflow fails.
+FAULTY = os.path.join(suite.FAULTY, "faulty.so:calloc_wraps")
+PART = ["--run=abi.v*", "--run=calloc.o*", "--run=calloc.z*"]
+ALL_OF_CALLOC = ["--run=calloc.*"]
+PART_CONFORMS = "conformant%s in the properties that were run, which are not all"
+TOMORROW = (datetime.date.today() + datetime.timedelta(2)).isoformat()
+LONG_AGO = "2001-02-03"
+
+
+def entry(id="calloc.overflow", verdict="FAIL", reason="known", more=""):
+    return ('[[expect]]\nid = "%s"\nverdict = "%s"\nreason = "%s"\n%s\n'
+            % (id, verdict, reason, more))
+
+
+def write(content):
+    with open("w.toml", "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+
+
+def conform(content, *words, handler=FAULTY, part=PART):
+    write(content)
+    return suite.conform("-H", handler, *part, "--expect=w.toml", *words)
+
+
+WAIVED, DECIDES, STALE = range(3)
+
+# name; the file; more words; what comes of it, of the handler that is wrong, of one that is right
+CASES = [
+    ("nothing", "", [], DECIDES, WAIVED),
+    ("waived", entry(), [], WAIVED, STALE),
+    ("a glob", entry("calloc.*"), ["--run=calloc.*"], WAIVED, STALE),
+    ("a glob of which a part was run", entry("calloc.*"), [], WAIVED, WAIVED),
+    ("another property", entry("calloc.zeroed"), [], (DECIDES, STALE), STALE),
+    ("another verdict", entry(verdict="CRASH"), [], DECIDES, STALE),
+    ("either verdict", entry(verdict="CRASH") + entry(), [], WAIVED, STALE),
+    ("what was not run", entry("free.null"), [], DECIDES, WAIVED),
+    ("until later", entry(more="until = " + TOMORROW), [], WAIVED, STALE),
+    ("a range", entry(more='numpy = ">=1.22"\npython = ">=3.9,<4"'), [], WAIVED, STALE),
+    ("another NumPy", entry(more='numpy = "<1.22"'), [], DECIDES, WAIVED),
+    ("another Python", entry(more='python = "<3"'), [], DECIDES, WAIVED),
+    ("this platform", entry(more='platform = "linux-*"'), [], WAIVED, STALE),
+    ("another platform", entry(more='platform = "win*"'), [], DECIDES, WAIVED),
+    ("an inline list", 'expect = [{id = "calloc.overflow", verdict = "FAIL", reason = "r"}]', [],
+     WAIVED, STALE),
+    ("two rounds", entry(), ["--repeat=2"], WAIVED, STALE),
+]
+
+
+def holds(result, report, outcome):
+    """Whether status, text and JSON of one run say what is to come of it."""
+    wanted = outcome if isinstance(outcome, tuple) else (outcome,)
+    failed = report["verdicts"]["FAIL"] > 0
+    code = NOT_CONFORMANT if DECIDES in wanted or STALE in wanted else CONFORMANT
+    waivers = 1 if wanted == (WAIVED,) and failed else 0
+    last = result.stdout.splitlines()[-1]
+    start = ("NOT CONFORMANT: 1 of " if DECIDES in wanted else "STALE: " if STALE in wanted else
+             PART_CONFORMS % (" with 1 waiver" if waivers else ""))
+    return (result.code == code == report["exit_code"]
+            and report["waivers"] == waivers and bool(report["stale"]) == (STALE in wanted)
+            and result.stdout.count("\nSTALE   ") == len(report["stale"])
+            and report["conformant"] == (code == CONFORMANT and not waivers)
+            and (last.partition(": ")[2].startswith(start))
+            and ("\nSTALE   w.toml:1: calloc." in result.stdout) == (STALE in wanted)
+            and sum("waived" in p for p in report["properties"]) == waivers
+            and not result.stderr)
+
+
+def cases(tap):
+    for name, content, words, faulty, sound in CASES:
+        for handler, outcome in ((FAULTY, faulty), ("aligned", sound)):
+            part = PART if not any(word.startswith("--run") for word in words) else []
+            result = conform(content, "--json=r.json", *words, handler=handler, part=part)
+            with open("r.json") as file:
+                report = json.load(file)
+            tap.point(holds(result, report, outcome),
+                      "%s: %s" % (name, "a wrong handler" if handler == FAULTY else "a right one"),
+                      result)
+
+
+def told_otherwise(tap):
+    result = conform(entry(verdict="CRASH"), "--json=r.json")
+    with open("r.json") as file:
+        report = json.load(file)
+    expected = [p.get("expected_verdict") for p in report["properties"] if p["verdict"] == "FAIL"]
+    tap.point("not used: line 1 expects CRASH" in result.stdout and expected == ["CRASH"],
+              "that another verdict was expected is told", result)
+
+
+def formats(tap):
+    """Each says it; readers of TAP and JUnit let what is waived pass, and not what is stale."""
+    content = entry(reason="see # 12 <&>", more='url = "https://example.org/12"')
+    words = ["--json=r.json", "--junit=r.xml", "--tap=r.tap"]
+    result = conform(content, *words)
+    with open("r.json") as file:
+        report = json.load(file)
+    waived = {p["id"]: p["waived"] for p in report["properties"] if "waived" in p}
+    tap.point(waived == {"calloc.overflow": {"reason": "see # 12 <&>",
+                                             "url": "https://example.org/12"}}
+              and report["conclusion"] == PART_CONFORMS % " with 1 waiver", "JSON", waived)
+    tap.point("FAIL    calloc.overflow: waived: see # 12 <&>; https://example.org/12\n"
+              in result.stdout, "text", result)
+    root = xml.etree.ElementTree.parse("r.xml").getroot()
+    skipped = root.find(".//testcase[@name='calloc.overflow']/skipped")
+    tap.point(skipped is not None and skipped.get("type") == "FAIL" and root.get("failures") == "0"
+              and skipped.get("message") == "waived: see # 12 <&>; https://example.org/12",
+              "JUnit", open("r.xml").read())
+    lines = open("r.tap").read().splitlines()
+    tap.point(any(line.startswith("not ok ") and line.endswith(
+        "calloc.overflow # TODO waived: see \\# 12 <&>; https://example.org/12")
+        for line in lines) and lines[-1] == "# " + PART_CONFORMS % " with 1 waiver", "TAP", lines)
+    verbose, quiet = conform(content, "--verbose"), conform(content, "--quiet")
+    tap.point("        waived    see # 12" in verbose.stdout and verbose.code == CONFORMANT
+              and "        expected  " in verbose.stdout, "--verbose has all of it", verbose)
+    tap.point(quiet.stdout.count("\n") == 1 and " with 1 waiver " in quiet.stdout,
+              "--quiet does not take it for conformant", quiet)
+    result = conform(content, *words, handler="aligned")
+    root = xml.etree.ElementTree.parse("r.xml").getroot()
+    failure = root.find("testsuite[@name='waivers']/testcase[@name='calloc.overflow']/failure")
+    tap.point(failure is not None and failure.get("type") == "STALE"
+              and failure.get("message").startswith("w.toml:1: ") and root.get("failures") == "1"
+              and int(root.get("tests")) == len(root.findall(".//testcase")),
+              "JUnit: what is stale fails", open("r.xml").read())
+    lines = open("r.tap").read().splitlines()
+    points = [line for line in lines if line.startswith(("ok ", "not ok "))]
+    tap.point(lines[1] == "1..%d" % len(points)
+              and points[-1].startswith("not ok %d - STALE w.toml:1: calloc.o" % len(points)),
+              "TAP: what is stale fails", lines)
+    tap.point(result.stdout.splitlines()[-1] == "aligned: STALE: nothing else failed, but 1 waiver "
+              "is for what passes now", "text: what is stale fails", result)
+
+
+def owner_of_a_defect(tap):
+    """Nobody else tells what is waived: verdicts are what they are without."""
+    plain = suite.conform("-H", FAULTY, *ALL_OF_CALLOC, "--json=plain.json")
+    conform(entry(), "--json=r.json", part=ALL_OF_CALLOC)
+    reports = [json.load(open(name)) for name in ("plain.json", "r.json")]
+    seen = [[(p["id"], p["verdict"]) for p in report["properties"]] for report in reports]
+    tap.point(seen[0] == seen[1], "verdicts are what they are without it", (seen, plain))
+
+
+def warnings(tap):
+    """A WARN counts with --strict, and so does its waiver; without, it is stale all the same."""
+    handler = os.path.join(suite.FAULTY, "faulty.so:" + WARNED[0])
+    part = ["--run=" + WARNED[1], "--run=abi.version"]
+    for words, waivers in (([], 0), (["--strict"], 1)):
+        result = conform(entry(WARNED[1], "WARN"), "--json=r.json", *words, handler=handler,
+                         part=part)
+        with open("r.json") as file:
+            report = json.load(file)
+        tap.point(result.code == CONFORMANT and report["waivers"] == waivers
+                  and report["verdicts"]["WARN"] == 1 and ": waived: known\n" in result.stdout,
+                  "a WARN" + " ".join([""] + words), result)
+    plain = suite.conform("-H", handler, *part, "--strict")
+    tap.point(plain.code == NOT_CONFORMANT, "which --strict counts else", plain)
+
+
+WARNED = ("getter_warns", "abi.loads-quietly")
+
+
+def with_others(tap):
+    """--baseline, several handlers, several interpreters, --until-fail."""
+    suite.conform("-H", "aligned", *PART, "--json=good.json")
+    result = conform(entry(), "--baseline=good.json", "--fail-on=new")
+    tap.point(result.code == CONFORMANT and "NEW     calloc.overflow: FAIL, was PASS (waived, and "
+              "not counted)\n" in result.stdout, "--baseline: it is new, and no failure", result)
+    result = conform(entry(), "--baseline=good.json", "--fail-on=new", handler="aligned")
+    tap.point(result.code == NOT_CONFORMANT, "--baseline: what is stale fails", result)
+    write(entry("calloc.overflow") + entry("calloc.overflow", "CRASH"))
+    result = suite.conform("-H", FAULTY, "-H", FAULTY, *PART, "--expect=w.toml")
+    tap.point(result.code == CONFORMANT
+              and result.stdout.endswith("conformant: 2 of 2 handlers, 2 of them with waivers\n"),
+              "several handlers", result)
+    pythons = ["--python=" + suite.PYTHON, "--python", suite.PYTHON]
+    result = conform(entry(), "--json=r.json", *pythons)
+    with open("r.json") as file:
+        report = json.load(file)
+    tap.point(result.code == CONFORMANT and not report["conformant"]
+              and "\ncalloc.overflow" in result.stdout and " waived  waived" in result.stdout
+              and result.stdout.endswith(" 2 of 2 interpreters, in 2 of them with waivers\n"),
+              "several interpreters", result)
+    result = conform(entry(), *pythons, handler="aligned")
+    tap.point(result.code == NOT_CONFORMANT and result.stdout.count(": STALE: ") == 2,
+              "several interpreters, where it is stale", result)
+    result = conform("!", *pythons)
+    tap.point(result.code == USAGE and not result.stdout and result.stderr.count("\n") == 1,
+              "several interpreters, and no such file", result)
+    result = conform(entry(), "--until-fail", "--repeat=3", "--json=r.json")
+    with open("r.json") as file:
+        report = json.load(file)
+    tap.point(result.code == CONFORMANT and report["rounds"] == 3,
+              "--until-fail does not end for it", result)
+    result = conform(entry("calloc.*", "INCOMPLETE"), "--max-time=0.01", part=ALL_OF_CALLOC)
+    tap.point(result.code in (INCOMPLETE, NOT_CONFORMANT), "what was not run cannot be waived",
+              result)
+    crash = os.path.join(suite.BUILD, "no-such.so")
+    result = conform(entry(), handler=crash)
+    tap.point(result.code == suite.CANNOT_LOAD, "no handler", result)
+
+
+def interrupted(tap):
+    """What was found so far is waived, what was not run is neither that nor stale."""
+    write(entry() + entry("calloc.zeroed", "CRASH"))
+    process = subprocess.Popen([suite.CONFORM, "-H", FAULTY, *PART, "--expect=w.toml",
+                                "--repeat=100000", "--json=r.json"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(3 * suite.SLOWDOWN)
+    process.send_signal(signal.SIGINT)
+    out = process.communicate(timeout=120)[0].decode()
+    with open("r.json") as file:
+        report = json.load(file)
+    seen = {p["id"]: (p["verdict"], "waived" in p) for p in report["properties"]}
+    held = (process.returncode == -signal.SIGINT and report["interrupted"]
+            and "INTERRUPTED" in report["conclusion"] and not report["conformant"]
+            and seen["calloc.overflow"] in (("FAIL", True), ("INCOMPLETE", False))
+            and len(report["stale"]) == (seen["calloc.zeroed"][0] == "PASS"))
+    tap.point(held, "an interrupt", "%s\n%s" % (out, seen))
+
+
+# what is wrong; the file; where it is said to be, what is said
+WRONG = [
+    ("no TOML", "[[expect]", "1:", ""),
+    ("another key", "[[expects]]\n", "1:", "expects: no such key"),
+    ("no array", "[expect]\n", "1:1", "expect is no array of tables"),
+    ("no tables", "expect = [1]", "1:", "expect is no table"),
+    ("another member", entry(more="untill = 2030-01-01"), "5:", "untill: no such key"),
+    ("no id", '\n[[expect]]\nverdict = "FAIL"\nreason = "r"\n', "2:", "an entry without id"),
+    ("no verdict", '[[expect]]\nid = "calloc.overflow"\nreason = "r"\n', "1:",
+     "an entry without verdict"),
+    ("no reason", entry() + '[[expect]]\nid = "calloc.*"\nverdict = "FAIL"\n', "6:",
+     "an entry without reason"),
+    ("an empty reason", entry(reason="  "), "4:", "reason is empty"),
+    ("a number for a reason", entry().replace('"known"', "7"), "4:", "reason is no string"),
+    ("a NUL in the reason", entry(reason="a\\u0000b"), "4:", "reason has a NUL in it"),
+    ("PASS", entry(verdict="PASS"), "3:", "verdict is PASS; what can be expected is FAIL"),
+    ("BROK", entry(verdict="BROK"), "3:", "verdict is BROK"),
+    ("no verdict of ours", entry(verdict="fail"), "3:", "verdict is fail"),
+    ("no property", entry("calloc.over"), "2:", "calloc.over: matches no property"),
+    ("one of NumPy's", entry("runtime.*"), "2:", "runtime.*: is nothing that can be waived"),
+    ("the first one", entry("abi.loads"), "2:", "abi.loads: is nothing that can be waived"),
+    ("expired", entry(more="until = " + LONG_AGO), "5:", "calloc.overflow: expired, it was until "
+     + LONG_AGO),
+    ("a date in quotes", entry(more='until = "2999-01-01"'), "5:", "until is no date"),
+    ("a time", entry(more="until = 2999-01-01T00:00:00Z"), "5:", "until is no date"),
+    ("no such day", entry(more="until = 2999-02-30"), "5:", ""),
+    ("no range", entry(more='numpy = "2.x"'), "5:", "numpy: is no range of versions"),
+    ("a key twice", entry(more='reason = "again"'), "5:", ""),
+    ("a long line", entry(more="#" + "x" * 3000), "5:2001", "a line of more than 2000 bytes"),
+]
+
+GARBAGE = [
+    ("NULs", bytes(100)),
+    ("UTF-16", entry().encode("utf-16")),
+    ("broken UTF-8", entry(reason="\udcff").encode("utf-8", "surrogateescape")),
+    ("deep arrays", "expect = " + "[" * 1900),
+    ("deep tables", "expect = " + "{a=" * 600),
+    ("deep keys", "[[" + "a." * 990 + "a]]\n" + "b." * 990 + "b = 1\n!"),
+    ("too much", "#\n" * 600000),
+]
+
+
+def is_told(result, where="w.toml"):
+    return (result.code == USAGE and not result.stdout and result.stderr.count("\n") == 1
+            and result.stderr.startswith("conform: " + where))
+
+
+def refused(tap):
+    for name, content, where, words in WRONG:
+        result = conform(content)
+        tap.point(is_told(result, "w.toml:" + where) and words in result.stderr, name, result)
+    for name, content in GARBAGE:
+        result = conform(content)
+        tap.point(is_told(result), name, result)
+    for name in ("none.toml", ".", "/dev/zero"):
+        result = suite.conform("-H", "aligned", "--expect", name)
+        tap.point(is_told(result, name + ": "), name, result)
+
+
+def any_bytes(tap):
+    """A file cut anywhere, and bytes at random: an error of the file, or a file like any other."""
+    whole = (entry(more='until = 2999-01-01\nnumpy = ">=1"') + entry("malloc.*", "WARN")).encode()
+    numbers = random.Random(49)
+    contents = [whole[:length] for length in range(0, len(whole), 1 if suite.LONG else 7)]
+    for _ in range(300 if suite.LONG else 30):
+        changed = bytearray(whole)
+        for _ in range(numbers.randint(1, 4)):
+            changed[numbers.randrange(len(changed))] = numbers.randrange(256)
+        contents += [bytes(changed), bytes(numbers.randrange(256) for _ in range(200))]
+    wrong = []
+    for content in contents:
+        # what is no error of the file is one of the command line, which is read after it
+        write(content)
+        result = suite.conform("-H", "./none.so", "--expect=w.toml")
+        read = result.code == suite.CANNOT_LOAD and result.stderr.count("\n") == 1
+        if not read and not is_told(result):
+            wrong.append((content, str(result)))
+    tap.point(not wrong, "%d files that were cut, or changed" % len(contents), wrong[:3])
+
+
+def main():
+    tap = suite.Tap()
+    with suite.scratch() as folder:
+        os.chdir(folder)
+        result = conform(entry())
+        if "was built without toml++" in result.stderr:
+            os.chdir("..")
+            tap.point(result.code == USAGE and result.stderr.count("\n") == 1,
+                      "without toml++ it says so", result)
+            tap.skip("--expect", "install libtomlplusplus-dev and g++, and configure again")
+            tap.end()
+        cases(tap)
+        told_otherwise(tap)
+        formats(tap)
+        owner_of_a_defect(tap)
+        warnings(tap)
+        with_others(tap)
+        interrupted(tap)
+        refused(tap)
+        any_bytes(tap)
+        os.chdir("..")
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

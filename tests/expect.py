@@ -66,7 +66,7 @@ CASES = [
 def holds(result, report, outcome):
     """Whether status, text and JSON of one run say what is to come of it."""
     wanted = outcome if isinstance(outcome, tuple) else (outcome,)
-    failed = report["verdicts"]["FAIL"] > 0
+    failed = report["verdicts"]["handler"]["FAIL"] > 0
     code = NOT_CONFORMANT if DECIDES in wanted or STALE in wanted else CONFORMANT
     waivers = 1 if wanted == (WAIVED,) and failed else 0
     last = result.stdout.splitlines()[-1]
@@ -106,7 +106,7 @@ def told_otherwise(tap):
 def formats(tap):
     """Each says it; readers of TAP and JUnit let what is waived pass, and not what is stale."""
     content = entry(reason="see # 12 <&>", more='url = "https://example.org/12"')
-    words = ["--json=r.json", "--junit=r.xml", "--tap=r.tap"]
+    words = ["--json=r.json", "--junit=r.xml", "--tap=r.tap", "--html=r.html"]
     result = conform(content, *words)
     with open("r.json") as file:
         report = json.load(file)
@@ -125,6 +125,8 @@ def formats(tap):
     tap.point(any(line.startswith("not ok ") and line.endswith(
         "calloc.overflow # TODO waived: see \\# 12 <&>; https://example.org/12")
         for line in lines) and lines[-1] == "# " + PART_CONFORMS % " with 1 waiver", "TAP", lines)
+    with open("r.html", encoding="utf-8") as file:
+        tap.point("<dt>Waived</dt><dd>see # 12 &#60;&#38;&#62;</dd>" in file.read(), "the page")
     verbose, quiet = conform(content, "--verbose"), conform(content, "--quiet")
     tap.point("        waived    see # 12" in verbose.stdout and verbose.code == CONFORMANT
               and "        expected  " in verbose.stdout, "--verbose has all of it", verbose)
@@ -165,7 +167,8 @@ def warnings(tap):
         with open("r.json") as file:
             report = json.load(file)
         tap.point(result.code == CONFORMANT and report["waivers"] == waivers
-                  and report["verdicts"]["WARN"] == 1 and ": waived: known\n" in result.stdout,
+                  and report["verdicts"]["handler"]["WARN"] == 1
+                  and ": waived: known\n" in result.stdout,
                   "a WARN" + " ".join([""] + words), result)
     plain = suite.conform("-H", handler, *part, "--strict")
     tap.point(plain.code == NOT_CONFORMANT, "which --strict counts else", plain)

@@ -196,12 +196,13 @@ def together(tap):
     tap.point(held, "several files", "%s\n%s\n%s" % (page.wrong, page.cells, result))
     badges = []
     for change in ({"whole": True}, {}, {"whole": True, "environment": {"checker": "memcheck"}},
+                   {"whole": True, "conformant": False, "waivers": 1, "exit_code": 0},
                    {"conformant": False, "conclusion": "NOT CONFORMANT: x"},
                    {"conformant": False, "conclusion": "INCOMPLETE: x"}):
         from_files(write("odd.json", dict(report, **change)))
         badges.append(badge_of("badge.svg"))
-    tap.point(badges == ["conformant", "partial", "partial", "not conformant", "no verdict"],
-              "badges", badges)
+    tap.point(badges == ["conformant", "partial", "partial", "conformant with waivers",
+                         "not conformant", "no verdict"], "badges", badges)
 
 
 def refused(tap):

@@ -96,7 +96,9 @@ def told_tally(properties):
 def counts(tap, what, report):
     """How many of each: in JSON's tally, in JUnit's attributes, and in the text's last lines."""
     verdicts = [verdict for _, verdict, _ in report.verdicts()]
-    tally = {each: verdicts.count(each) for each in suite.VERDICTS}
+    told = [(each["target"], each["verdict"]) for each in report.json["properties"]]
+    tally = {target: {each: told.count((target, each)) for each in suite.VERDICTS}
+             for target in ("handler", "runtime")}
     held = report.json["verdicts"] == tally and report.json["expected"] == len(verdicts)
     for element in [report.junit] + list(report.junit.iter("testsuite")):
         cases = list(element.iter("testcase"))

@@ -84,19 +84,23 @@ static bool is_good(const char *verdict)
 static const struct standing {
     const char *words, *class, *color; /* on which white can be read */
 } standings[] = {{"conformant", "good", "#1a7f37"},
+                 {"conformant with waivers", "warn", "#8a5c00"},
                  {"partial", "warn", "#8a5c00"},
                  {"no verdict", "none", "#57606a"},
                  {"not conformant", "bad", "#c6202c"}};
-enum { WHOLE, PARTIAL, NO_VERDICT, NOT_CONFORMANT };
+enum { WHOLE, WAIVED, PARTIAL, NO_VERDICT, NOT_CONFORMANT };
 
 static int standing_of(const json_t *report)
 {
     static const char not_conformant[] = "NOT CONFORMANT";
     const json_t *environment = json_object_get(report, "environment");
-    if (json_is_true(json_object_get(report, "conformant")))
-        return json_is_true(json_object_get(report, "whole")) && *word(environment, "checker") == 0
-                   ? WHOLE
-                   : PARTIAL;
+    bool waived = json_integer_value(json_object_get(report, "waivers")) > 0 &&
+                  json_integer_value(json_object_get(report, "exit_code")) == 0;
+    if (waived || json_is_true(json_object_get(report, "conformant")))
+        return !json_is_true(json_object_get(report, "whole")) || *word(environment, "checker") != 0
+                   ? PARTIAL
+               : waived ? WAIVED
+                        : WHOLE;
     return strncmp(word(report, "conclusion"), not_conformant, sizeof not_conformant - 1) == 0
                ? NOT_CONFORMANT
                : NO_VERDICT;
@@ -248,10 +252,10 @@ static void put_facts(FILE *file, const json_t *report)
     }
     put_field(file, "Time", text("%.1f s", json_number_value(json_object_get(report, "seconds"))));
     fputs("</dl>\n<ul class=\"tally\">\n", file);
+    const json_t *verdicts = json_object_get(json_object_get(report, "verdicts"), "handler");
     for (int i = PASS; i < VERDICT_COUNT; i++) {
         const char *name = verdict_name((enum verdict)i);
-        json_int_t count =
-            json_integer_value(json_object_get(json_object_get(report, "verdicts"), name));
+        json_int_t count = json_integer_value(json_object_get(verdicts, name));
         if (count > 0)
             say(file, "<li>% <span class=\"v %\">%</span></li>\n",
                 text("%" JSON_INTEGER_FORMAT, count), class_of(name), name);
@@ -262,6 +266,7 @@ static void put_facts(FILE *file, const json_t *report)
 static void put_finding(FILE *file, const json_t *property, size_t report, size_t at)
 {
     const char *verdict = word(property, "verdict"), *class = class_of(verdict);
+    const json_t *waived = json_object_get(property, "waived");
     bool is_told = strcmp(verdict, "BROK") != 0 && strcmp(verdict, "INCOMPLETE") != 0;
     say(file,
         "<article class=\"%\" id=\"%\" data-verdicts=\"%\">\n"
@@ -273,8 +278,10 @@ static void put_finding(FILE *file, const json_t *property, size_t report, size_
     put_field(file, "Expected", word(property, "expected"));
     put_field(file, "Seen", word(property, *word(property, "seen") != '\0' ? "seen" : "message"));
     put_field(file, "Hint", is_told ? word(property, "hint") : "");
+    put_field(file, "Waived", word(waived, "reason"));
+    put_field(file, "See", word(waived, "url"));
     if (*word(property, "reproduce") != '\0')
-        say(file, "<dt>Again</dt><dd><pre>%</pre></dd>\n", word(property, "reproduce"));
+        say(file, "<dt>Reproduce</dt><dd><pre>%</pre></dd>\n", word(property, "reproduce"));
     if (*word(property, "output") != '\0')
         say(file, "<dt>Printed</dt><dd><pre>%</pre></dd>\n", word(property, "output"));
     fputs("</dl>\n</article>\n", file);

@@ -101,13 +101,13 @@ static json_t *property_object(const struct run *run, size_t i)
     return object;
 }
 
-static json_t *tally_object(const struct run *run)
+static json_t *tally_object(const struct run *run, enum target target)
 {
-    struct tally handler = run_tally(run, TARGET_HANDLER), runtime = run_tally(run, TARGET_RUNTIME);
+    struct tally tally = run_tally(run, target);
     json_t *object = json_object();
     for (int verdict = PASS; verdict < VERDICT_COUNT; verdict++)
         json_object_set_new(object, verdict_name((enum verdict)verdict),
-                            json_integer((json_int_t)(handler.of[verdict] + runtime.of[verdict])));
+                            json_integer((json_int_t)tally.of[verdict]));
     return object;
 }
 
@@ -121,12 +121,14 @@ json_t *report_value(const struct run *run)
             leave_with(EXIT_HARNESS_BROKE, "out of memory");
     }
     json_t *root = json_pack(
-        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:o, s:s*, s:b, s:i, s:s, s:f, s:o}",
+        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:i, s:s, s:f, "
+        "s:o}",
         "format", "conform-report-2", "conform", PACKAGE_VERSION, "subject", subject_object(run),
         "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
         "expected", (json_int_t)run->count, "whole", run_is_whole(run), "interrupted",
-        run->interrupted, "verdicts", tally_object(run), "start_with", run_start_with(run),
-        "conformant", run_exit_code(run) == EXIT_CONFORMANT && run_waived(run) == 0, "exit_code",
+        run->interrupted, "verdicts", "handler", tally_object(run, TARGET_HANDLER), "runtime",
+        tally_object(run, TARGET_RUNTIME), "start_with", run_start_with(run), "conformant",
+        run_exit_code(run) == EXIT_CONFORMANT && run_waived(run) == 0, "exit_code",
         (int)run_status(run), "conclusion", run_conclusion(run), "seconds", run->seconds,
         "properties", properties);
     if (root == NULL)

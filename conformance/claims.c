@@ -125,33 +125,6 @@ PROPERTY(claim_hugepage,
 
 /* ---- memory nodes ---------------------------------------------------------------------------- */
 
-enum { MOST_NODES = 1024, NODE_BITS = 8 * sizeof(long) };
-
-struct nodes {
-    unsigned long bits[MOST_NODES / NODE_BITS];
-};
-
-static bool has_node(const struct nodes *nodes, size_t node)
-{
-    return node < MOST_NODES && (nodes->bits[node / NODE_BITS] >> node % NODE_BITS & 1) != 0;
-}
-
-/* The nodes of a claim, as in 0,2-3. */
-static struct nodes read_nodes(const char *list)
-{
-    struct nodes nodes = {0};
-    for (char *end; *list != '\0'; list = *end == ',' ? end + 1 : end) {
-        unsigned long first = strtoul(list, &end, 10), last = first;
-        if (*end == '-')
-            last = strtoul(end + 1, &end, 10);
-        for (unsigned long node = first; node <= last && node < MOST_NODES; node++)
-            nodes.bits[node / NODE_BITS] |= 1ul << node % NODE_BITS;
-        if (end == list)
-            break;
-    }
-    return nodes;
-}
-
 /* The kernel's policy for the page at p, and its nodes. */
 static int policy_of(const void *p, struct nodes *nodes)
 {
@@ -163,12 +136,11 @@ static int policy_of(const void *p, struct nodes *nodes)
 }
 
 /* Are these the pages' nodes that were promised?  `count` of them, at page boundaries. */
-static void expect_nodes(void **pages, size_t count, const char *policy, const char *call)
+static void expect_nodes(void **pages, size_t count, const struct claims *claims, const char *call)
 {
+    const char *policy = claims->numa;
     int status[64];
     size_t elsewhere = 0, seen[MOST_NODES] = {0}, share = 0;
-    struct nodes promised =
-        read_nodes(policy + strcspn(policy, ":") + (strchr(policy, ':') != NULL));
     unsigned here = 0;
     if (syscall(SYS_move_pages, 0, count, pages, NULL, status, 0) != 0)
         skip("the kernel does not say where pages are: move_pages: %s", strerror(errno));
@@ -178,7 +150,8 @@ static void expect_nodes(void **pages, size_t count, const char *policy, const c
     for (size_t i = 0; i < count; i++) {
         expect(status[i] >= 0, text("page %zu to be present after a write, %s", i, call),
                "move_pages says %s", strerror(-status[i]));
-        bool right = local ? (unsigned)status[i] == here : has_node(&promised, (size_t)status[i]);
+        bool right =
+            local ? (unsigned)status[i] == here : has_node(&claims->nodes, (size_t)status[i]);
         elsewhere += !right;
         seen[status[i]]++;
     }
@@ -188,21 +161,23 @@ static void expect_nodes(void **pages, size_t count, const char *policy, const c
            "%zu of %zu pages on other nodes, the first page on node %d", elsewhere, count,
            status[0]);
     for (size_t node = 0; node < MOST_NODES; node++)
-        share += has_node(&promised, node);
+        share += has_node(&claims->nodes, node);
     for (size_t node = 0; strncmp(policy, "interleave", 10) == 0 && node < MOST_NODES; node++) {
-        if (has_node(&promised, node))
+        if (has_node(&claims->nodes, node))
             expect(seen[node] >= count / share / 2,
                    text("the pages to be spread over all nodes of numa=%s, %s", policy, call),
                    "%zu of %zu pages on node %zu", seen[node], count, node);
     }
 }
 
-static void expect_placed(unsigned char *p, size_t size, const char *policy, const char *call)
+static void expect_placed(unsigned char *p, size_t size, const struct claims *claims,
+                          const char *call)
 {
     enum { MOST_PAGES = 64 };
     size_t page = (size_t)sysconf(_SC_PAGESIZE), count = 0;
     void *pages[MOST_PAGES];
-    struct nodes nodes = {0}, promised;
+    struct nodes nodes = {0};
+    const char *policy = claims->numa;
     memset(p, 0x5a, size);
     int mode = policy_of(p, &nodes);
     bool local = strcmp(policy, "local") == 0, bind = strncmp(policy, "bind", 4) == 0;
@@ -211,16 +186,15 @@ static void expect_placed(unsigned char *p, size_t size, const char *policy, con
                         : mode == MPOL_INTERLEAVE || mode == 6 /* weighted, since Linux 6.9 */;
     expect(right, text("the kernel's policy for the block to be numa=%s, %s", policy, call),
            "mode %d of linux/mempolicy.h", mode);
-    promised = read_nodes(policy + strcspn(policy, ":") + !local);
     for (size_t node = 0; !local && node < MOST_NODES; node++)
-        expect(has_node(&nodes, node) == has_node(&promised, node),
+        expect(has_node(&nodes, node) == has_node(&claims->nodes, node),
                text("the kernel's policy for the block to be numa=%s, %s", policy, call),
                "node %zu %s", node, has_node(&nodes, node) ? "as well" : "is missing");
     unsigned char *first = p - (uintptr_t)p % page;
     size_t all = ((size_t)(p + size - 1 - first)) / page + 1;
     for (; count < MOST_PAGES && count < all; count++) /* from both ends, where there are more */
         pages[count] = first + (count % 2 == 0 ? count / 2 : all - 1 - count / 2) * page;
-    expect_nodes(pages, count, policy, call);
+    expect_nodes(pages, count, claims, call);
 }
 
 PROPERTY(claim_numa,
@@ -248,15 +222,14 @@ PROPERTY(claim_numa,
     /* Nothing is freed before all were made: memory that is used again brings its policy along,
      * unless that was undone, which is looked at last. */
     unsigned char *grown = must_realloc(must_malloc(16), size);
-    expect_placed(grown, size, claims.numa, text("after realloc from 16 to %zu", size));
+    expect_placed(grown, size, &claims, text("after realloc from 16 to %zu", size));
     unsigned char *small = must_malloc(claims.numa_from), *p = must_malloc(size);
-    expect_placed(small, claims.numa_from, claims.numa,
-                  text("after malloc(%zu)", claims.numa_from));
-    expect_placed(p, size, claims.numa, text("after malloc(%zu)", size));
+    expect_placed(small, claims.numa_from, &claims, text("after malloc(%zu)", claims.numa_from));
+    expect_placed(p, size, &claims, text("after malloc(%zu)", size));
     unsigned char *other = must_calloc(1, size);
-    expect_placed(other, size, claims.numa, text("after calloc(1, %zu)", size));
+    expect_placed(other, size, &claims, text("after calloc(1, %zu)", size));
     p = must_realloc(p, more);
-    expect_placed(p, more, claims.numa, text("after realloc from %zu to %zu", size, more));
+    expect_placed(p, more, &claims, text("after realloc from %zu to %zu", size, more));
     subject_free(p, more);
     p = must_malloc(more);
     expect_placed(p, more, claims.numa, text("after free and malloc(%zu)", more));

@@ -189,6 +189,13 @@ def option_cases():
     yield "--claim of nothing", H + ["--claim="], r"--claim: no claim; give one of those"
     yield "--claim of no claim", H + ["--claim=wait-free"], r"--claim: wait-free: not a claim that"
     yield "--claim of half a power", H + ["--claim=alignment=3"], r"--claim: alignment=3: not a power"
+    yield "--claim of no alignment", H + ["--claim=alignment=9223372036854775808"], r"too large; 10995"
+    yield "--claim of no nodes", H + ["--claim=numa=bind:3-1@4096"], r"there is no node from 3 to 1"
+    yield "--claim against --claim", H + ["--claim=guard=after", "--claim=guard=before"], (
+        r"--claim: guard=before: contradicts guard=after$")
+    for more in ([], ["--exec", "--", "-c", "import numpy"]):
+        yield ("--claim against its own " + "".join(more[:1]), ["-Hguard", "--claim=guard=before"] + more,
+               r"guard: --claim: guard=before: contradicts guard=after, which the handler claims itself$")
     yield "--handler twice, --tap", H + H + ["--tap=t"], r"several --handler make no --tap"
     yield "--handler and --python twice", H + H + 2 * ["--python=x"], r"--handler and .*--python excl"
     yield "--explain of no property", ["--explain=malloc.wibble"], r"--explain=malloc\.wibble: .*--list"
@@ -330,6 +337,7 @@ def right_cases():
     yield "a symbol", ["-H./other_name.so:mine"] + first, CONFORMANT, r'"mine" version 1'
     yield "a symbol of a file with two", ["-H./both.so:nep49_handler"] + first, CONFORMANT, r"plain"
     yield "a getter by its name", ["-H./both.so:nep49_get_handler"] + first, CONFORMANT, r"plain"
+    yield "one linked with another", ["-H./linked.so"] + first, CONFORMANT, r'"plain" version 1'
     yield "a reference handler by its name", ["-Haligned"] + first, CONFORMANT, r"claims alignment=64"
     yield "--claim", ["-H./sound.so", "--claim=alignment=1", "--claim=alignment=2",
                       "--run=malloc.claimed-alignment"], CONFORMANT, r"held to alignment=1 alignment=2\n"
@@ -456,6 +464,14 @@ def closed_descriptors(tap):
     tap.point(held and not os.path.exists("closed.json"), "a file that may not be written", result)
 
 
+def other_nodes(tap):
+    """A machine that has not the memory nodes of a claim says nothing against the handler."""
+    result = suite.conform("-H./sound.so", "--claim=numa=bind:1023@4096", "--run=claim.numa", "-v")
+    held = (result.code == USAGE and "there is no memory node 1023 here" in result.stderr
+            or "SKIP    claim.numa" in result.stdout)  # the kernel may not be asked
+    tap.point(held, "--claim of nodes that are not here", result)
+
+
 def no_python(tap):
     result = suite.conform("-Haligned", "--run=abi.loads", "--json=x", env={"PYTHONHOME": "/nowhere"})
     held = result.code == USAGE and re.match(
@@ -532,6 +548,7 @@ def main():
             run_case(tap, what, arguments, code, None, stdout)
         awkward_names(tap)
         closed_descriptors(tap)
+        other_nodes(tap)
         no_python(tap)
         left = set(os.listdir(b".")) - set(before) - {b"all.tap", b"all.xml"}
         tap.point(not left, "right use leaves what was asked for alone", left)

@@ -42,16 +42,42 @@ static const struct {
     {"alignment=64,numa", 0, "alignment=64,numa: "},
     {"alignment=64 numa=0", 0, "numa=0: "},
     {"=64", 0, "=64: "},
+    {"alignment=9223372036854775808", 0, "alignment=9223372036854775808: too"},
+    {"hugepage=18446744073709551615", 0, "hugepage=18446744073709551615: too"},
+    {"hugepage=0", 0, "hugepage=0: not a"},
+    {"numa=local@1 numa=local@4096", 0, NULL},
+    {"numa=bind:0-2@9 numa=bind:2,0,1@9", 0, NULL},
+    {"numa=interleave:1023@1", 0, NULL},
+    {"numa=bind:1024@1", 0, "numa=bind:1024@1: nodes"},
+    {"numa=bind:0-99999999@1", 0, "numa=bind:0-99999999@1: nodes"},
+    {"numa=bind:3-1@1", 0, "numa=bind:3-1@1: there is no"},
+    {"numa=bind:@1", 0, "numa=bind:@1: nodes"},
+    {"numa=bind:0,@1", 0, "numa=bind:0,@1: nodes"},
+    {"numa=bind:0-@1", 0, "numa=bind:0-@1: nodes"},
+    {"numa=bind:0-1-2@1", 0, "numa=bind:0-1-2@1: nodes"},
+    {"numa=bind:-1@1", 0, "numa=bind:-1@1: nodes"},
+    {"numa=bind@1", 0, "numa=bind@1: not "},
+    {"numa=local:0@1", 0, "numa=local:0@1: not "},
+    {"numa=local", 0, "numa=local: not "},
+    {"numa=local@", 0, "numa=local@: not a"},
+    {"numa=local@0", 0, "numa=local@0: not a"},
+    {"numa=bind:0@1 numa=local@1", 0, "numa=local@1: contradicts "},
+    {"numa=bind:0@1 numa=bind:1@1", 0, "numa=bind:1@1: contradicts "},
+    {"guard=after guard=before", 0, "guard=before: contradicts "},
+    {"guard=after guard=after", 0, NULL},
 };
 
 START_TEST(the_stronger_of_two_is_kept)
 {
     struct claims claims;
-    ck_assert_ptr_null(claims_parse("shm=4096 hugepage=9 pinned=7 alignment=64", &claims));
-    ck_assert_ptr_null(claims_add("shm=8192 hugepage=8 pinned=70 alignment=32", &claims));
+    ck_assert_ptr_null(
+        claims_parse("shm=4096 hugepage=9 pinned=7 alignment=64 numa=local@6", &claims));
+    ck_assert_ptr_null(
+        claims_add("shm=8192 hugepage=8 pinned=70 alignment=32 numa=local@8", &claims));
     ck_assert_uint_eq(claims.shm, 4096);
     ck_assert_uint_eq(claims.hugepage, 8);
     ck_assert_uint_eq(claims.pinned, 7);
+    ck_assert_uint_eq(claims.numa_from, 6);
     ck_assert_uint_eq(claims.alignment, 64);
 }
 END_TEST

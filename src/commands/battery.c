@@ -214,6 +214,8 @@ static void compare(struct coordinator *c)
 static enum exit_code report(struct coordinator *c)
 {
     const struct load *load = c->run.load;
+    if (atomic_load(&load->state) == LOAD_CONTRADICTED) /* wrong usage, with no report */
+        loaded_or_leave(place_of(c)->argument, LOAD_CONTRADICTED, load->why);
     compare(c);
     enum exit_code code = run_status(&c->run);
     if (has_several(c))

@@ -161,6 +161,8 @@ void drive_load_subject(void)
     }
     if (state == LOAD_UNFIT)
         skip("it says that it cannot work here: %s", why);
+    if (state == LOAD_CONTRADICTED)
+        skip("%s", why);
     if (state != LOAD_DONE)
         fail("a handler to come of loading it", "%s", why);
     own.as_loaded = *own.subject.handler;

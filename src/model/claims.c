@@ -5,25 +5,39 @@
 #include "model/claims.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/size_bits.h"
 #include "base/text.h"
 
-/* The number that is the whole value, from 1 to 2^40, or 0. */
-static size_t read_number(const char *value, size_t length)
+/* Reads the number that is the whole value, up to 2^40.  NULL, or what is wrong with it. */
+static const char *read_number(const char *value, size_t length, size_t *number)
 {
-    char digits[24];
-    if (length == 0 || length >= sizeof digits || strspn(value, "0123456789") < length)
-        return 0;
-    memcpy(digits, value, length);
-    digits[length] = '\0';
-    errno = 0;
-    unsigned long long number = strtoull(digits, NULL, 10);
-    return errno == 0 && number <= POWER_OF_2(40) ? (size_t)number : 0;
+    unsigned long long most = POWER_OF_2(40), read = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (!isdigit((unsigned char)value[i]))
+            return "not a number";
+        if (read <= most)
+            read = 10 * read + (unsigned)(value[i] - '0');
+    }
+    *number = (size_t)read;
+    return length == 0   ? "not a number"
+           : read > most ? text("too large; %llu is the most", most)
+                         : NULL;
+}
+
+/* The same, of bytes from which on something holds.  Of two such promises that one keeps both which
+ * begins earlier. */
+static const char *read_begin(const char *value, size_t length, size_t *from)
+{
+    size_t number;
+    const char *wrong = read_number(value, length, &number);
+    if (wrong == NULL && number == 0)
+        wrong = "not a number of bytes from 1 on";
+    if (wrong == NULL && (*from == 0 || number < *from))
+        *from = number;
+    return wrong;
 }
 
 static bool is(const char *value, size_t length, const char *word)
@@ -31,75 +45,97 @@ static bool is(const char *value, size_t length, const char *word)
     return strlen(word) == length && memcmp(value, word, length) == 0;
 }
 
-/* Of two promises from some size on that one keeps both which begins earlier. */
-static void begin_at(size_t *from, size_t number)
-{
-    if (*from == 0 || number < *from)
-        *from = number;
-}
-
 static const char *read_alignment(const char *value, size_t length, struct claims *claims)
 {
-    size_t number = read_number(value, length);
-    if (length == 0 || strspn(value, "0123456789") < length)
-        return text("alignment=%.*s: not a number", (int)length, value);
-    if (number == 0 || (number & (number - 1)) != 0)
-        return text("alignment=%.*s: not a power of two", (int)length, value);
-    if (number > claims->alignment) /* of two promises the larger keeps both */
+    size_t number;
+    const char *wrong = read_number(value, length, &number);
+    if (wrong == NULL && (number == 0 || (number & (number - 1)) != 0))
+        wrong = "not a power of two";
+    if (wrong == NULL && number > claims->alignment) /* of two promises the larger keeps both */
         claims->alignment = number;
-    return NULL;
+    return wrong;
 }
 
 static const char *read_guard(const char *value, size_t length, struct claims *claims)
 {
-    claims->guard = is(value, length, "after")    ? GUARD_AFTER
-                    : is(value, length, "before") ? GUARD_BEFORE
-                                                  : GUARD_NONE;
-    return claims->guard != GUARD_NONE
-               ? NULL
-               : text("guard=%.*s: neither after nor before", (int)length, value);
+    enum guard guard = is(value, length, "after")    ? GUARD_AFTER
+                       : is(value, length, "before") ? GUARD_BEFORE
+                                                     : GUARD_NONE;
+    if (guard == GUARD_NONE)
+        return "neither after nor before";
+    if (claims->guard != GUARD_NONE && claims->guard != guard)
+        return guard == GUARD_AFTER ? "contradicts guard=before" : "contradicts guard=after";
+    claims->guard = guard;
+    return NULL;
 }
 
 static const char *read_hugepage(const char *value, size_t length, struct claims *claims)
 {
-    size_t number = read_number(value, length);
-    begin_at(&claims->hugepage, number);
-    return number != 0 ? NULL : text("hugepage=%.*s: not a number of bytes", (int)length, value);
+    return read_begin(value, length, &claims->hugepage);
 }
 
-/* POLICY@N, or POLICY:NODES@N with nodes as in 0,2-3. */
+/* One number of a list that ends at `end`. */
+static bool read_node(const char **p, const char *end, size_t *node)
+{
+    size_t length = 0;
+    while (*p + length < end && isdigit((unsigned char)(*p)[length]))
+        length++;
+    const char *wrong = read_number(*p, length, node);
+    *p += length;
+    return wrong == NULL && *node < MOST_NODES;
+}
+
+/* NULL, or what is wrong with the list of nodes. */
+static const char *read_nodes(const char *p, const char *end, struct nodes *nodes)
+{
+    for (;; p++) {
+        size_t first, last;
+        bool right = read_node(&p, end, &first);
+        last = first;
+        if (right && p < end && *p == '-')
+            p++, right = read_node(&p, end, &last);
+        if (!right || (p < end && *p != ','))
+            return text("nodes are numbers below %d, as in 0,2-3", MOST_NODES);
+        if (last < first)
+            return text("there is no node from %zu to %zu", first, last);
+        for (; first <= last; first++)
+            nodes->bits[first / NODE_BITS] |= 1ul << first % NODE_BITS;
+        if (p >= end)
+            return NULL;
+    }
+}
+
+/* POLICY@N, or POLICY:NODES@N. */
 static const char *read_numa(const char *value, size_t length, struct claims *claims)
 {
-    const char *at = memchr(value, '@', length);
-    size_t policy = at != NULL ? (size_t)(at - value) : length;
+    const char *end = value + length, *at = memchr(value, '@', length);
+    size_t policy = at != NULL ? (size_t)(at - value) : 0;
     const char *colon = memchr(value, ':', policy);
     size_t word = colon != NULL ? (size_t)(colon - value) : policy;
-    bool nodes = colon != NULL && word + 1 < policy &&
-                 strspn(colon + 1, "0123456789,-") >= policy - word - 1;
-    bool known = colon == NULL
-                     ? is(value, word, "local")
-                     : nodes && (is(value, word, "interleave") || is(value, word, "bind"));
-    claims->numa_from = at != NULL ? read_number(at + 1, length - policy - 1) : 0;
-    if (!known || claims->numa_from == 0 || policy >= sizeof claims->numa)
-        return text("numa=%.*s: not local@BYTES, interleave:NODES@BYTES or bind:NODES@BYTES",
-                    (int)length, value);
-    memcpy(claims->numa, value, policy);
-    claims->numa[policy] = '\0';
-    return NULL;
+    bool known = colon == NULL ? is(value, word, "local")
+                               : is(value, word, "interleave") || is(value, word, "bind");
+    if (!known || policy >= sizeof claims->numa)
+        return "not local@BYTES, interleave:NODES@BYTES or bind:NODES@BYTES";
+    struct nodes nodes = {0};
+    const char *wrong = colon != NULL ? read_nodes(colon + 1, at, &nodes) : NULL;
+    if (wrong != NULL)
+        return wrong;
+    if (claims->numa_from != 0 && (claims->numa[0] != *value /* the first letters differ */ ||
+                                   memcmp(&nodes, &claims->nodes, sizeof nodes) != 0))
+        return text("contradicts numa=%s", claims->numa);
+    snprintf(claims->numa, sizeof claims->numa, "%.*s", (int)policy, value);
+    claims->nodes = nodes;
+    return read_begin(at + 1, (size_t)(end - at - 1), &claims->numa_from);
 }
 
 static const char *read_pinned(const char *value, size_t length, struct claims *claims)
 {
-    size_t number = read_number(value, length);
-    begin_at(&claims->pinned, number);
-    return number != 0 ? NULL : text("pinned=%.*s: not a number of bytes", (int)length, value);
+    return read_begin(value, length, &claims->pinned);
 }
 
 static const char *read_shm(const char *value, size_t length, struct claims *claims)
 {
-    size_t number = read_number(value, length);
-    begin_at(&claims->shm, number);
-    return number != 0 ? NULL : text("shm=%.*s: not a number of bytes", (int)length, value);
+    return read_begin(value, length, &claims->shm);
 }
 
 static const struct {
@@ -119,7 +155,8 @@ static const char *read_word(const char *word, size_t length, struct claims *cla
             continue;
         if (equals == NULL)
             return text("%s: a value is missing (%s=...)", known[i].name, known[i].name);
-        return known[i].read(equals + 1, length - name - 1, claims);
+        const char *wrong = known[i].read(equals + 1, length - name - 1, claims);
+        return wrong != NULL ? text("%.*s: %s", (int)length, word, wrong) : NULL;
     }
     return text("%.*s: not a claim that this version of the suite knows", (int)length, word);
 }

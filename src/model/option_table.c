@@ -85,10 +85,13 @@ const struct option_row option_rows[] = {
         .take = take_claim,
         .help = "what the handler promises beyond the contract, as its own\n"
                 "nep49_claims would (see nep49.h): alignment=64; repeatable",
-        .man = "Hold the handler to that promise beyond the contract, too: for one that comes from "
-               "Python, or from somebody else, and has no\n"
-               ".Dv nep49_claims .\n"
-               "Reports tell such claims apart from the handler's own.",
+        .man =
+            "Hold the handler to that promise beyond the contract, too: for one that comes from "
+            "Python, or from somebody else, and has no\n"
+            ".Dv nep49_claims .\n"
+            "Reports tell such claims apart from the handler's own.\n"
+            "Of two the stronger is kept; one that contradicts the handler's own, as guard=before "
+            "does guard=after, is wrong usage, and so are memory nodes that this machine lacks.",
     },
     {
         .name = "run",

@@ -4,9 +4,12 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <linux/mempolicy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "model/claims.h"
@@ -100,11 +103,28 @@ void take_python(const struct option_row *row, const char *value, struct options
     options->python = add_value(&options->pythons, &options->python_count, value);
 }
 
+/* What a handler cannot keep on this machine says nothing against it.  NULL, or one line. */
+static const char *lacks_nodes(const struct claims *claims)
+{
+    struct nodes here = {0};
+    if (syscall(SYS_get_mempolicy, NULL, here.bits, (unsigned long)MOST_NODES, NULL,
+                (unsigned long)MPOL_F_MEMS_ALLOWED) != 0)
+        return NULL; /* nobody can tell, then or now */
+    for (size_t node = 0; node < MOST_NODES; node++) {
+        if (has_node(&claims->nodes, node) && !has_node(&here, node))
+            return text("numa=%s: there is no memory node %zu here", claims->numa, node);
+    }
+    return NULL;
+}
+
 void take_claim(const struct option_row *row, const char *value, struct options *options)
 {
     struct claims claims;
-    const char *wrong = claims_parse(value, &claims);
     char *words;
+    claims_parse(options->claims != NULL ? options->claims : "", &claims);
+    const char *wrong = claims_add(value, &claims);
+    if (wrong == NULL)
+        wrong = lacks_nodes(&claims);
     if (strspn(value, " ") == strlen(value))
         wrong = "no claim; give one of those that nep49.h lists";
     if (wrong != NULL)

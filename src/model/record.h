@@ -138,8 +138,9 @@ struct environment {
 enum load_state {
     LOAD_UNKNOWN, /* it did not come back from it */
     LOAD_DONE,
-    LOAD_FAILED, /* no handler came of it: `why` says why */
-    LOAD_UNFIT,  /* the subject says that it cannot work here: `why` is its reason */
+    LOAD_FAILED,       /* no handler came of it: `why` says why */
+    LOAD_UNFIT,        /* the subject says that it cannot work here: `why` is its reason */
+    LOAD_CONTRADICTED, /* its claims and those made for it cannot both hold: `why` says which */
 };
 struct load {
     _Atomic int state; /* enum load_state */

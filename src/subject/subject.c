@@ -345,6 +345,21 @@ static enum load_state load_file(const char *path, const char *symbol, struct su
     return state == LOAD_DONE ? take_claims(subject, why, room) : state;
 }
 
+/* What its own claims contradict is nothing to hold it to.  abi.claims-known is for those that
+ * cannot be read by themselves. */
+static enum load_state join_claims(const struct subject_place *place, const struct subject *subject,
+                                   char *why, size_t room)
+{
+    struct claims claims;
+    if (place->claims == NULL || claims_parse(subject->claims, &claims) != NULL)
+        return LOAD_DONE;
+    const char *wrong = claims_add(place->claims, &claims);
+    if (wrong == NULL)
+        return LOAD_DONE;
+    snprintf(why, room, "--claim: %s, which the handler claims itself", wrong);
+    return LOAD_CONTRADICTED;
+}
+
 enum load_state subject_load(const struct subject_place *place, struct subject *subject, char *why,
                              size_t room)
 {
@@ -352,8 +367,10 @@ enum load_state subject_load(const struct subject_place *place, struct subject *
         *subject = (struct subject){.handler = place->handler, .claims = ""};
         return LOAD_DONE;
     }
-    if (place->module == NULL)
-        return load_file(place->path, place->symbol, subject, why, room);
+    if (place->module == NULL) {
+        enum load_state state = load_file(place->path, place->symbol, subject, why, room);
+        return state == LOAD_DONE ? join_claims(place, subject, why, room) : state;
+    }
     snprintf(why, room, "a handler from a Python module is not taken here; name a shared object");
     return LOAD_FAILED;
 }

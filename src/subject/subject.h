@@ -43,7 +43,7 @@ struct subject {
 };
 
 /* Loads a shared object into this process: runs its constructors and its getter.  A Python subject
- * is for python_subject_load. LOAD_DONE, LOAD_FAILED or LOAD_UNFIT; `why` then receives one line,
+ * is for python_subject_load. Any load_state but LOAD_UNKNOWN; `why` then receives one line,
  * which does not name the subject. */
 enum load_state subject_load(const struct subject_place *place, struct subject *subject, char *why,
                              size_t room);

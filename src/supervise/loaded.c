@@ -24,6 +24,8 @@ void loaded_or_leave(const char *argument, int state, const char *why)
 {
     if (state == LOAD_FAILED)
         leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(argument), text_safe(why));
+    if (state == LOAD_CONTRADICTED)
+        leave_with(EXIT_USAGE, "%s: %s", text_safe(argument), text_safe(why));
     if (state == LOAD_UNFIT)
         leave_with(EXIT_CANNOT_WORK_HERE, "%s: it says that it cannot work here: %s",
                    text_safe(argument), text_safe(why));

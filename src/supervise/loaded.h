@@ -10,7 +10,7 @@
  * returns where it was not. */
 void loaded_start_again(int state, const char *why, char **argv);
 
-/* Leaves with EXIT_CANNOT_LOAD or EXIT_CANNOT_WORK_HERE and one line where no handler came of it;
+/* Leaves with one line and the exit code for it where no handler came of it, or none to judge;
  * `argument` is what --handler was given. */
 void loaded_or_leave(const char *argument, int state, const char *why);
 

@@ -102,6 +102,7 @@ def make_files():
         suite.build(name + ".c", name + ".so", *flags)
     with open("main.c", "w") as file:
         file.write("int main(void) { return 0; }")
+    suite.build("sound.c", "linked.so", "-Wl,--no-as-needed", "./getter.so")
     suite.build("sound.c", "sound.o", "-c", "-fPIC", shared=False)
     suite.build("main.c", "program", "-no-pie", shared=False)
     suite.build("main.c", "pie", "-fPIE", "-pie", shared=False)
@@ -302,6 +303,7 @@ def subject_cases():
     yield "both symbols", "./both.so", r"exports both .*PATH:SYMBOL"
     yield "a pointer for the struct", "./pointer.so", r"nep49_handler has 8 bytes, and .* has 168"
     yield "no symbol of that name", "./sound.so:wibble", r"sound\.so:wibble: does not export wibble"
+    yield "a function of libc", "./sound.so:getpid", r"sound\.so:getpid: does not export getpid;"
     yield "a small symbol of that name", "./other_name.so:too_small", r"too_small has 16 bytes"
     yield "a colon and no symbol", "./sound.so:", r"\./sound\.so:: there is no such file"
     yield "claims that are a function", "./claims_function.so", r"nep49_claims is not an array of char"

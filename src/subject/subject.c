@@ -203,7 +203,7 @@ void subject_place_free(struct subject_place *place)
     memset(place, 0, sizeof *place);
 }
 
-/* What a symbol is, by the object's own table. */
+/* What a symbol is, by the object's own table: dlsym looks into those of its libraries, too. */
 enum kind { KIND_ABSENT, KIND_DATA, KIND_FUNCTION, KIND_OTHER };
 struct symbol {
     void *address;
@@ -216,9 +216,13 @@ static struct symbol look_up(void *object, const char *name)
     struct symbol symbol = {NULL, KIND_ABSENT, 0};
     Dl_info info;
     const ElfW(Sym) *entry = NULL;
+    const struct link_map *own = NULL, *its = NULL;
     symbol.address = dlsym(object, name);
     if (symbol.address == NULL)
         return symbol;
+    if (dlinfo(object, RTLD_DI_LINKMAP, &own) == 0 &&
+        dladdr1(symbol.address, &info, (void **)&its, RTLD_DL_LINKMAP) != 0 && its != own)
+        return symbol; /* that of a library that it is linked with */
     symbol.kind = KIND_OTHER;
     if (dladdr1(symbol.address, &info, (void **)&entry, RTLD_DL_SYMENT) == 0 || entry == NULL)
         return symbol;

@@ -37,6 +37,10 @@ def prints(tap, path):
               r"realloc\(.*without the GIL$", r"^# \d+ calls, 0 blocks live$"]
     missing = [each for each in wanted if not re.search(each, result.stdout, re.M)]
     tap.point(result.code == 0 and not missing, "--print shows it", missing or result)
+    with open("/dev/full", "w") as full:
+        result = suite.conform("--replay=" + path, "--print", stdout=full)
+    tap.point(result.code == suite.HARNESS_BROKE and "stdout cannot be written" in result.stderr,
+              "--print on a full disk", result)
 
 
 def replays(tap, path):

@@ -145,7 +145,7 @@ void trace_reader_close(struct trace_reader *reader);
 
 /* Shows a trace as text, a line for each call.  False with one line in `why`, which does not name
  * the file, where it is damaged; what could be read was shown.  One that was never closed is shown
- * and its last line says so. */
+ * and its last line says so.  Whether `out` could be written is in ferror(out). */
 bool trace_print(FILE *out, const char *path, char *why, size_t room);
 /* A call as trace_print shows it, without its number and offset. */
 const char *trace_call_text(const struct trace_call *call);

@@ -90,5 +90,5 @@ bool trace_print(FILE *out, const char *path, char *why, size_t room)
     if (state == TRACE_WRONG)
         snprintf(why, room, "%s", trace_wrong(reader));
     trace_reader_close(reader);
-    return state == TRACE_END || state == TRACE_CUT;
+    return state != TRACE_WRONG;
 }

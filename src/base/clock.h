@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The monotonic clock.
+ * The monotonic clock, and how far to trust it.
  */
 #ifndef CONFORM_CLOCK_H
 #define CONFORM_CLOCK_H
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Nanoseconds since some point in the past. */
 static inline uint64_t clock_now(void)
@@ -20,6 +22,16 @@ static inline uint64_t clock_now(void)
 static inline double clock_since(uint64_t then)
 {
     return (double)(clock_now() - then) / 1e9;
+}
+
+/* How much slower everything is on a machine that has more to run than it has cores: 1 and more. */
+static inline double clock_slowness(void)
+{
+    double load;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (getloadavg(&load, 1) != 1 || cores < 1 || load < (double)cores)
+        return 1;
+    return load / (double)cores;
 }
 
 #endif

@@ -25,7 +25,7 @@ static const char *start_inside(const struct interpreter *python, char **argv)
 
 const char *embed(const struct options *options, bool wants_numpy, char **argv)
 {
-    struct interpreter python;
+    struct interpreter python = {0};
     const char *wrong = NULL;
     if (inside_python() != NULL)
         python =
@@ -42,6 +42,7 @@ const char *embed(const struct options *options, bool wants_numpy, char **argv)
     if (wrong == NULL)
         wrong = python_api_open(python.library);
     if (wrong != NULL)
-        leave_with(EXIT_USAGE, "%s", wrong);
+        leave_with(python.is_late && options->python == NULL ? EXIT_HARNESS_BROKE : EXIT_USAGE,
+                   "%s", wrong);
     return python.executable;
 }

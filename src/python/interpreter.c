@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "python/python_sources.h"
 
-enum { TIMEOUT_S = 20 };
+static const double timeout = 20;                 /* seconds, on a machine that is not busy */
 #define USUAL_PATH "/usr/local/bin:/usr/bin:/bin" /* where PATH is not set */
 
 /* ---- one executable ---------------------------------------------------------------------- */
@@ -43,17 +43,24 @@ static const char *probe(void)
     return source->text;
 }
 
-/* Reads until the end or until `room` is full.  False where neither came before the deadline, or a
- * signal did. */
-static bool read_all(int fd, char *to, size_t room, uint64_t deadline)
+static bool is_late(uint64_t begin)
+{
+    double taken = clock_since(begin);
+    return taken > timeout && taken > timeout * clock_slowness();
+}
+
+/* Reads until the end or until `room` is full.  False where neither came in time, or a signal did.
+ */
+static bool read_all(int fd, char *to, size_t room, uint64_t begin)
 {
     size_t used = 0;
     ssize_t length = 1;
     while (used < room - 1 && length > 0) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
-        uint64_t now = clock_now();
-        int left = now < deadline ? (int)((deadline - now) / 1000000) : 0;
-        length = poll(&ready, 1, left) == 1 ? read(fd, to + used, room - 1 - used) : -1;
+        int count = poll(&ready, 1, 200);
+        if (count == 0 && !is_late(begin))
+            continue;
+        length = count == 1 && !is_late(begin) ? read(fd, to + used, room - 1 - used) : -1;
         used += length > 0 ? (size_t)length : 0;
     }
     to[used] = '\0';
@@ -61,10 +68,10 @@ static bool read_all(int fd, char *to, size_t room, uint64_t deadline)
 }
 
 /* Waits for its end and takes its status.  False where it was killed, for the same reasons. */
-static bool wait_until(uint64_t deadline, pid_t pid)
+static bool wait_for(pid_t pid, uint64_t begin)
 {
     while (waitpid(pid, &answer.status, WNOHANG) == 0) {
-        if (clock_now() >= deadline || usleep(500) != 0) {
+        if (!answer.in_time || is_late(begin) || usleep(500) != 0) {
             kill(pid, SIGKILL);
             waitpid(pid, &answer.status, 0);
             return false;
@@ -142,17 +149,16 @@ static int ask(const char *path)
     answer = (struct answer){.in_time = true};
     if (input < 0 || errors < 0 || pipe2(output, O_CLOEXEC) != 0)
         return errno;
-    uint64_t deadline = clock_now() + TIMEOUT_S * UINT64_C(1000000000);
+    uint64_t begin = clock_now();
     char **environment = make_environment();
     wrong = environment == NULL ? ENOMEM : start(path, environment, input, output[1], errors, &pid);
     free(environment);
     close(output[1]);
     if (wrong == 0)
-        answer.in_time = read_all(output[0], answer.out, sizeof answer.out, deadline);
+        answer.in_time = read_all(output[0], answer.out, sizeof answer.out, begin);
     close(output[0]); /* what prints without end dies of it */
     if (wrong == 0) {
-        bool ended = wait_until(answer.in_time ? deadline : 0, pid);
-        answer.in_time = answer.in_time && ended;
+        answer.in_time = wait_for(pid, begin) && answer.in_time;
         read_reason(errors, answer.reason, sizeof answer.reason);
     }
     close(errors);
@@ -174,7 +180,7 @@ static char *value_of(const char *key)
 static const char *describe_silence(void)
 {
     if (!answer.in_time)
-        return text("does not answer within %d s", TIMEOUT_S);
+        return text("does not answer within %.0f s", timeout * clock_slowness());
     const char *how = WIFSIGNALED(answer.status)
                           ? text("dies of SIG%s", sigabbrev_np(WTERMSIG(answer.status)))
                           : text("ends with status %d", WEXITSTATUS(answer.status));
@@ -205,6 +211,7 @@ static const char *take(const char *path, struct interpreter *interpreter)
         line = describe_silence();
     else if (interpreter->executable[0] != '/')
         line = "does not know where it is";
+    interpreter->is_late = !answer.in_time;
     free(lack);
     free(numpy);
     return line;

@@ -12,6 +12,7 @@ struct interpreter {
     const char *program;    /* the file that runs */
     const char *library;    /* its libpython; "" where it has none */
     bool has_numpy;
+    bool is_late; /* it did not answer in time */
 };
 
 /* Asks the executable at `path` what it is, that of PATH where it has no slash and there is one;

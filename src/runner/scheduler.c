@@ -182,7 +182,7 @@ static bool is_hung(const struct scheduler *s, size_t number)
     double grace = 2 + s->plan->timeout / 10; /* memcheck makes all slow */
     if (atomic_load(&board->workers[number].property) != 0)
         return clock_now() > atomic_load(&board->workers[number].until) + (uint64_t)(grace * 1e9);
-    double most = s->plan->max_time * (s->plan->max_time_is_given ? 1 : worker_slowness());
+    double most = s->plan->max_time * (s->plan->max_time_is_given ? 1 : clock_slowness());
     return clock_since(s->workers[number].since) > s->plan->timeout + grace &&
            clock_since(atomic_load(&board->begin)) > most + grace;
 }

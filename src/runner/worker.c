@@ -51,15 +51,6 @@ static struct {
     SRunner *runner;
 } worker;
 
-double worker_slowness(void)
-{
-    double load;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (getloadavg(&load, 1) != 1 || cores < 1 || load < (double)cores)
-        return 1;
-    return load / (double)cores;
-}
-
 static double larger(double a, double b)
 {
     return a > b ? a : b;
@@ -81,7 +72,7 @@ double worker_time_limit(const struct plan *plan, const struct property *propert
     static const double parts[] = {1, 0.2, 0.2, 0.1};
     enum { LAST = sizeof parts / sizeof *parts - 1, MANY = 4 };
     int timeouts = atomic_load(&plan->board->timeouts);
-    double slower = worker_slowness(), most = plan->timeout * (plan->timeout_is_given ? 1 : slower);
+    double slower = clock_slowness(), most = plan->timeout * (plan->timeout_is_given ? 1 : slower);
     double limit = plan->timeout * parts[timeouts < LAST ? timeouts : LAST] * slower;
     double learned = learned_limit(plan, property, slower);
     if (timeouts >= MANY && learned < limit)
@@ -246,7 +237,7 @@ static bool time_of_run_is_over(const struct plan *plan)
 {
     double taken = clock_since(atomic_load(&plan->board->begin));
     return plan->max_time > 0 && taken > plan->max_time &&
-           (plan->max_time_is_given || taken > plan->max_time * worker_slowness());
+           (plan->max_time_is_given || taken > plan->max_time * clock_slowness());
 }
 
 /* How far a property has got, as its record shows. */

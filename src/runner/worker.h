@@ -62,9 +62,6 @@ _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_
 /* True once the first property has shown that the subject is alive. */
 bool worker_subject_lives(struct board *board);
 
-/* How much slower everything is on a machine that has more to run than it has cores: 1 and more. */
-double worker_slowness(void);
-
 /* Seconds that a call of a property may take now, or the property without one.  It is less once
  * some have run out of time, so that a handler that hangs in many places is done with soon: a tenth
  * is still far more than any takes, and then some times what the slowest of its fixture has taken

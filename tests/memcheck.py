@@ -283,7 +283,7 @@ def interrupted_early(tap, count):
         subprocess.run(["rm", "-r", "tmp"])
         # nothing is said where it has not even begun to see to signals
         held = process.returncode == -number and err in (b"", b"conform: interrupted\n")
-        held = held and (not out or b": INTERRUPTED: a part of " in out)
+        held = held and (not out or b": INTERRUPTED: a part of 1 property, " in out)
         if not held or left or processes:
             wrong.append("%s after %g s: %s %s %s %s %s" % (number.name, seconds,
                          process.returncode, out, err, left, processes))

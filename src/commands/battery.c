@@ -164,9 +164,10 @@ static void complete_all(struct coordinator *c)
 static void fill_run(struct coordinator *c)
 {
     struct board *board = c->plan.board;
-    /* asked for or not, a first property that did not pass is in the report */
+    /* asked for or not, a first property that ended and did not pass is in the report */
     const struct record *first = c->kept != NULL ? &c->kept[0] : board_record(board, 0);
-    size_t from = c->first_is_implied && first->verdict == PASS ? 1 : 0;
+    bool is_told = first->verdict != PASS && !(c->run.interrupted && first->verdict == INCOMPLETE);
+    size_t from = c->first_is_implied && !is_told ? 1 : 0;
     struct run *run = &c->run;
     run->options = c->options;
     run->place = place_of(c);

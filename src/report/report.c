@@ -132,11 +132,11 @@ const char *run_conclusion(const struct run *run)
     struct tally tally = run_tally(run, TARGET_HANDLER);
     size_t bad = against(run), stale = run_stale(run);
     if (run->interrupted && run->rounds > 1)
-        return text("INTERRUPTED in round %zu of %zu properties, of which %zu failed so far",
-                    run->rounds, run->count, bad);
+        return text("INTERRUPTED in round %zu of %zu %s, of which %zu failed so far", run->rounds,
+                    run->count, run->count == 1 ? "property" : "properties", bad);
     if (run->interrupted)
-        return text("INTERRUPTED: a part of %zu properties, of which %zu failed so far", run->count,
-                    bad);
+        return text("INTERRUPTED: a part of %zu %s, of which %zu failed so far", run->count,
+                    run->count == 1 ? "property" : "properties", bad);
     switch (run_exit_code(run)) {
     case EXIT_CONFORMANT:
         if (!run_is_whole(run))

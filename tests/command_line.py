@@ -136,6 +136,7 @@ def make_files():
     os.mkdir("folder.so")
     os.mkfifo("fifo.so")
     os.symlink("sound.so", "link.so")
+    os.symlink("sound.c", "link.c")
     os.symlink("nowhere.so", "dangling.so")
     os.symlink("loop.so", "loop.so")
 
@@ -241,6 +242,14 @@ def option_cases():
     yield "nothing left with --no-fork", H + ["--run=wibble", "--no-fork"], r"no property is left"
     yield "two reports on stdout", H + ["--tap=-", "--json=-"], r"--tap and --json cannot both"
     yield "two reports in one file", H + ["--junit=r", "--json=r"], r"--junit and --json .*to r;"
+    yield "one file by two names", H + ["--tap=./r", "--json=folder/../r"], r"--tap and --json .*to "
+    yield "one file by two names, a link", H + ["--tap=sound.c", "--json=link.c"], r"cannot both go to"
+    yield "a report over the handler", H + ["--json=link.so"], r"--json=link\.so would overwrite the h"
+    for file, what in (("link.so", "the handler"), ("./sound.c", "what the program is given")):
+        yield "a trace over " + what, H + ["--exec", "--record=" + file, "--", "sound.c"], (
+            r"--record=%s would overwrite %s; name another file" % (re.escape(file), what))
+    yield "a trace nowhere", H + ["--exec", "--record=no/where", "--", "-c", "import numpy"], (
+        r"--record=no/where: cannot be opened: No such file")
     for option in ["--" + name for name in FORMATS]:
         name = re.escape(option)
         yield option + " with an empty name", H + [option + "="], name + r": the name is empty"

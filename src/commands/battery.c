@@ -306,6 +306,8 @@ static void find_handlers(struct coordinator *c, char **argv)
         const char *wrong = subject_find(c->options->handlers[i], c->options->tsan, &c->places[i]);
         if (wrong != NULL)
             leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+        if (c->places[i].module == NULL)
+            options_keep(c->options, c->places[i].path, "the handler");
         c->places[i].claims = c->options->claims;
         if (c->options->tsan)
             tsan_enter(argv, &c->places[i]);

@@ -64,6 +64,7 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
     program.trace = trace_shim_create(inner, path, !program.options->untimed, why, sizeof why);
     if (program.trace == NULL) {
         snprintf(findings->why, sizeof findings->why, "--record=%s: %s", text_safe(path), why);
+        findings->no_trace = strncmp(why, "cannot be opened", 16) == 0; /* the name is wrong */
         return NULL;
     }
     struct trace_writer *writer = trace_shim_writer(program.trace);
@@ -308,6 +309,8 @@ struct findings *program_prepare(const struct options *options, char **argv)
     const char *wrong = subject_find(options->handler, false, &program.place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+    if (program.place.module == NULL)
+        options_keep(options, program.place.path, "the handler");
     program.place.claims = options->claims;
     program.python = embed(options, false, argv);
     program.options = options;
@@ -331,5 +334,6 @@ void program_check_started(const struct findings *findings)
         interrupt_die(); /* that may be why */
     loaded_or_leave(program.options->handler, findings->load, findings->why);
     if (findings->why[0] != '\0')
-        leave_with(EXIT_HARNESS_BROKE, "%s", text_safe(findings->why));
+        leave_with(findings->no_trace ? EXIT_USAGE : EXIT_HARNESS_BROKE, "%s",
+                   text_safe(findings->why));
 }

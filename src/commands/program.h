@@ -20,7 +20,8 @@ struct findings {
     _Atomic int load; /* enum load_state, of the subject */
     char why[512];
     char numpy_version[32];
-    _Atomic bool trace_broke; /* of --record */
+    _Atomic bool no_trace,
+        trace_broke; /* of --record: not to be opened, or to be written to its end */
     _Atomic bool in_force, reached_exit, reached_end, uncaught, memory_error;
     _Atomic bool free_threaded, gil; /* the latter: in use, as far as the program came */
     size_t refused;                  /* by the injector */

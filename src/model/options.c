@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "model/option_table.h"
@@ -130,16 +131,49 @@ static void check_taken(const bool given[], enum command command)
     }
 }
 
+/* However they are spelt; of what is there no device, which many can write to. */
+static bool is_same_file(const char *one, const char *other)
+{
+    struct stat a, b;
+    if (strcmp(one, other) == 0)
+        return true;
+    bool has_one = stat(one, &a) == 0, has_other = stat(other, &b) == 0;
+    if (!has_one && !has_other) { /* yet: are they that name in one folder? */
+        const char *name = strrchr(one, '/'), *others = strrchr(other, '/');
+        name = name != NULL ? name + 1 : one;
+        others = others != NULL ? others + 1 : other;
+        const char *folder = name > one ? text("%.*s", (int)(name - one), one) : ".";
+        const char *its = others > other ? text("%.*s", (int)(others - other), other) : ".";
+        return strcmp(name, others) == 0 && stat(folder, &a) == 0 && stat(its, &b) == 0 &&
+               a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    }
+    return has_one && has_other && S_ISREG(a.st_mode) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+#define REPORT_FORMAT_NAME(name, words, takers) "--" #name,
+static const char *const report_names[] = {REPORT_FORMATS(REPORT_FORMAT_NAME)};
+
+void options_keep(const struct options *options, const char *path, const char *what)
+{
+    for (int i = 0; i <= REPORT_FORMAT_COUNT; i++) {
+        bool is_trace = i == REPORT_FORMAT_COUNT;
+        const char *file = is_trace ? options->record : options->reports[i];
+        if (file != NULL && strcmp(file, "-") != 0 && is_same_file(file, path))
+            leave_with(EXIT_USAGE, "%s=%s would overwrite %s; name another file",
+                       is_trace ? "--record" : report_names[i], text_safe(file), what);
+    }
+}
+
 static void check_reports(const struct options *options)
 {
-#define REPORT_FORMAT_NAME(name, words, takers) "--" #name,
-    static const char *const names[] = {REPORT_FORMATS(REPORT_FORMAT_NAME)};
+    const char *const *names = report_names;
     const char *const *files = options->reports;
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
         if (files[i] != NULL && files[i][0] == '\0')
             leave_with(EXIT_USAGE, "%s: the name is empty; name a file, or - for stdout", names[i]);
         for (int k = 0; k < i; k++) {
-            if (files[i] != NULL && files[k] != NULL && strcmp(files[i], files[k]) == 0)
+            if (files[i] != NULL && files[k] != NULL && is_same_file(files[i], files[k]))
                 leave_with(EXIT_USAGE, "%s and %s cannot both go to %s; name another file",
                            names[k], names[i],
                            strcmp(files[i], "-") == 0 ? "stdout" : text_safe(files[i]));
@@ -253,6 +287,8 @@ static void check_operands(const struct options *options)
                                "--html PAGE.html --from ONE.json OTHER.json");
     if (options->command == COMMAND_RUN && options->fail_on_new && options->baseline == NULL)
         leave_with(EXIT_USAGE, "--fail-on goes with --compare or --baseline; see conform --help");
+    for (size_t i = 0; i < count; i++)
+        options_keep(options, options->operands[i], "what the program is given");
     if (options->command != COMMAND_COMPARE && options->operands != NULL && count == 0)
         leave_with(EXIT_USAGE, "--exec: no program to run; say --exec -- SCRIPT, -m MODULE, -c "
                                "CODE, or - for one on stdin");

@@ -97,6 +97,10 @@ struct options {
  * one line and leaves with EXIT_USAGE. */
 void options_read(int argc, char **argv, struct options *options);
 
+/* Leaves with EXIT_USAGE where a report or a trace is to go to the file `path`, which is there and
+ * is `what`. */
+void options_keep(const struct options *options, const char *path, const char *what);
+
 /* Prints "conform: " and the line to stderr and leaves with that code. */
 _Noreturn void leave_with(enum exit_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

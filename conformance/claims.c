@@ -232,7 +232,7 @@ PROPERTY(claim_numa,
     expect_placed(p, more, &claims, text("after realloc from %zu to %zu", size, more));
     subject_free(p, more);
     p = must_malloc(more);
-    expect_placed(p, more, claims.numa, text("after free and malloc(%zu)", more));
+    expect_placed(p, more, &claims, text("after free and malloc(%zu)", more));
     subject_free(p, more);
     subject_free(other, size);
     subject_free(small, claims.numa_from);

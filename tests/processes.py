@@ -197,7 +197,7 @@ INTERPRETERS = {
 
 
 def begin_without_end():
-    """All at once, for each takes its 20 seconds or, on a busy machine, more; the other tests are run meanwhile."""
+    """All at once, for each takes 20 seconds or more; the other tests are run meanwhile."""
     running = {}
     for number, (name, (commands, _)) in enumerate(INTERPRETERS.items()):
         path = "./endless-%d" % number

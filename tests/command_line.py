@@ -185,6 +185,8 @@ def option_cases():
         yield "--handler twice, " + more[0], H + H + more, r"--handler is given twice"
     yield "--compare of one", ["--compare", "x"], r"--compare takes two reports; say --compare OLD"
     yield "--compare of three", ["--compare", "x", "y", "z"], r"--compare takes two reports; say"
+    yield "--compare of stdin twice", ["--compare", "-", "-"], r"--compare: only one of the two can "
+    yield "--baseline of stdin", H + ["--baseline=-"], r"--baseline=-: is read more than once; name a "
     yield "--fail-on alone", H + ["--fail-on=new"], r"--fail-on goes with --compare or --baseline;"
     yield "--fail-on anything", H + ["--fail-on=any"], r"--fail-on=any: give new"
     yield "--baseline of several", H + H + ["--baseline=x"], r"--baseline goes with one handler in "

@@ -38,6 +38,15 @@ def interrupted(report):
     report["interrupted"] = True
 
 
+def all_incomplete(report):
+    for p in report["properties"]:
+        p["verdict"] = "INCOMPLETE"
+
+
+def unfit(report):
+    report["exit_code"] = 77
+
+
 # changes of the earlier report, of the later one; lines, how many of each; status of --fail-on=new,
 # with --strict too
 CASES = [
@@ -47,6 +56,9 @@ CASES = [
     ([], [verdicts(version="TIMEOUT"), about_numpy],
      ["NEW     abi.version: TIMEOUT, was PASS (about NumPy, and not counted)"],
      "1 new, 0 fixed, 0 changed, 0 gone", 0, 0),
+    ([verdicts(version="SKIP", zeroed="INCOMPLETE")], [],
+     ["CHANGED abi.version: PASS, was SKIP", "CHANGED calloc.zeroed: PASS, was INCOMPLETE"],
+     "0 new, 0 fixed, 2 changed, 0 gone", 0, 0),
     ([verdicts(version="SKIP")], [verdicts(version="WARN")],
      ["NEW     abi.version: WARN, was SKIP"], "1 new, 0 fixed, 0 changed, 0 gone", 0, 1),
     ([verdicts(version="WARN")], [verdicts(version="CRASH")],
@@ -56,21 +68,33 @@ CASES = [
      "0 new, 1 fixed, 1 changed, 0 gone", 0, 0),
     ([], [verdicts(version="SKIP", overflow="BROK", zeroed="INCOMPLETE")],
      ["CHANGED abi.version: SKIP, was PASS", "CHANGED calloc.zeroed: INCOMPLETE, was PASS",
-      "CHANGED calloc.overflow: BROK, was PASS"], "0 new, 0 fixed, 3 changed, 0 gone", 0, 0),
+      "CHANGED calloc.overflow: BROK, was PASS"], "0 new, 0 fixed, 3 changed, 0 gone"
+     "; of its properties 1 INCOMPLETE, 1 BROK", 4, 4),
+    ([verdicts(overflow="BROK", zeroed="INCOMPLETE")],
+     [verdicts(overflow="BROK", zeroed="INCOMPLETE", large_blocks_advised="INCOMPLETE")],
+     ["CHANGED performance.large-blocks-advised: INCOMPLETE, was PASS"],
+     "0 new, 0 fixed, 1 changed, 0 gone; of its properties 1 INCOMPLETE", 0, 5),
+    ([verdicts(zeroed="SKIP")], [all_incomplete, interrupted, whole], [],
+     "0 new, 0 fixed, 0 changed, 0 gone; of its properties 5 not run (interrupted)", 5, 5),
+    ([], [unfit], [], "0 new, 0 fixed, 0 changed, 0 gone", 77, 77),
     ([verdicts(version="FAIL")], [verdicts(version="WARN")],
      ["CHANGED abi.version: WARN, was FAIL"], "0 new, 0 fixed, 1 changed, 0 gone", 0, 0),
-    ([], [without_version], [], "0 new, 0 fixed, 0 changed, 0 gone", 0, 0),
+    ([], [without_version], [],
+     "0 new, 0 fixed, 0 changed, 0 gone; of its properties 1 left out", 0, 0),
     ([], [without_version, whole], ["GONE    abi.version: was PASS"],
      "0 new, 0 fixed, 0 changed, 1 gone", 0, 0),
-    ([without_version], [], [], "0 new, 0 fixed, 0 changed, 0 gone", 0, 0),
-    ([without_version], [verdicts(version="FAIL")], [],
-     "0 new, 0 fixed, 0 changed, 0 gone; of 1 properties that it does not know 1 failed", 1, 1),
-    ([verdicts(version="INCOMPLETE"), interrupted, whole], [verdicts(version="WARN")], [],
-     "0 new, 0 fixed, 0 changed, 0 gone; of 1 properties that it does not know 1 failed", 0, 1),
-    ([without_version, whole], [verdicts(version="FAIL")], [],
-     "0 new, 0 fixed, 0 changed, 0 gone; of 1 properties that it does not know 1 failed", 0, 0),
-    ([], [verdicts(version="INCOMPLETE", overflow="FAIL"), interrupted, whole, without_version],
-     ["NEW     calloc.overflow: FAIL, was PASS"], "1 new, 0 fixed, 0 changed, 0 gone", 1, 1),
+    ([without_version], [], [],
+     "0 new, 0 fixed, 0 changed, 0 gone; of 1 property that it does not know 0 failed", 0, 0),
+    ([without_version], [verdicts(version="FAIL")], ["UNKNOWN abi.version: FAIL"],
+     "0 new, 0 fixed, 0 changed, 0 gone; of 1 property that it does not know 1 failed", 1, 1),
+    ([all_incomplete, interrupted, whole], [verdicts(version="WARN")],
+     ["UNKNOWN abi.version: WARN"],
+     "0 new, 0 fixed, 0 changed, 0 gone; of 6 properties that it does not know 1 failed", 0, 1),
+    ([without_version, whole], [verdicts(version="FAIL")], ["UNKNOWN abi.version: FAIL"],
+     "0 new, 0 fixed, 0 changed, 0 gone; of 1 property that it does not know 1 failed", 0, 0),
+    ([], [verdicts(version="INCOMPLETE", overflow="FAIL"), interrupted, whole],
+     ["NEW     calloc.overflow: FAIL, was PASS"],
+     "1 new, 0 fixed, 0 changed, 0 gone; of its properties 1 not run (interrupted)", 1, 1),
 ]
 
 
@@ -148,6 +172,59 @@ def several(tap, text):
         tap.point(held, "several " + kind, "%s\n%s" % (same, result))
 
 
+def one_of_several(tap, text):
+    """A report of one is compared with its own of several, either way round."""
+    fails, crashes = verdicts(version="FAIL"), verdicts(version="CRASH")
+    one, other = changed(text, [fails]), changed(text, [crashes])
+    one["subject"].update(file="/a.so", symbol="one")
+    other["subject"].update(file="/a.so", symbol="other")
+    write("one.json", one)
+    write("list.json", [other, one])
+    one, other = changed(text, [fails]), changed(text, [crashes])
+    one["environment"]["executable"] = "/usr/bin/one"
+    one["subject"]["sha256"] = other["subject"]["sha256"] = "0" * 64
+    write("two.json", changed(text, [fails, lambda report: report.update(
+        environment=one["environment"])]))
+    write("matrix.json", {"interpreters": [{"python": "one", "report": one},
+                                           {"python": "other", "report": other}]})
+    for single, several, name, shared in [
+            ("one.json", "list.json", "/a.so:other", ""),
+            ("two.json", "matrix.json", "other", " +the handler's SHA-256 .*\n")]:
+        less, more = (compare("--fail-on=new", *files)
+                      for files in [(several, single), (single, several)])
+        held = (less.code == CONFORMANT and more.code == NOT_CONFORMANT
+                and re.match("%s +%s is not there now\nsince .*: 0 new, .* 0 changed, 0 gone\n$"
+                             % (shared, name), less.stdout)
+                and re.match("%s +%s was not there\nUNKNOWN abi.version: CRASH, %s\nsince [^;]*; "
+                             "of 6 properties that it does not know 1 failed\n$"
+                             % (shared, name, name), more.stdout))
+        tap.point(held, "%s and %s" % (single, several), "%s\n%s" % (less, more))
+
+
+def not_run(tap, text):
+    """An interpreter that could not be run has judged nothing."""
+    good = changed(text, [])
+    for name, second in [("old.json", {"report": good}), ("new.json", {"error": "died of SIGILL"})]:
+        write(name, {"interpreters": [{"python": "1", "report": good}, {"python": "2", **second}]})
+    counts = "since %s: 0 new, 0 fixed, 0 changed, 0 gone%s\n"
+    for files, code, line, end in [
+            (("old.json", "new.json"), 5, "2 could not be run: ", "; of its properties 6 not run"),
+            (("new.json", "new.json"), 0, "2 could not be run: ", ""),
+            (("new.json", "old.json"), 0, "2 could not be run then: ",
+             "; of 6 properties that it does not know 0 failed")]:
+        result = compare("--fail-on=new", *files)
+        expected = " " * 8 + line + "died of SIGILL\n" + counts % (files[0], end)
+        tap.point(result.code == code and result.stdout == expected,
+                  "%s and %s of interpreters" % files, result)
+
+
+def stdin(tap, text):
+    """- is stdin, for one of the two."""
+    write("old.json", text)
+    result = suite.run(["sh", "-c", '"$0" --compare - old.json <old.json', suite.CONFORM])
+    tap.point(result.code == 0 and result.stdout.startswith("since -: 0 new"), "stdin", result)
+
+
 def baseline(tap):
     """A run against an earlier report: status, text and JSON."""
     suite.conform("-H", "aligned", *PART, "--json=good.json")
@@ -175,13 +252,23 @@ def refused(tap, text):
                           ("binary", "\0\1\2"), ("a deep list", "[" * 100000),
                           ("another format", text.replace("conform-report-2", "conform-report-1")),
                           ("no ids", text.replace('"id"', '"di"')),
-                          ("a member twice", text.replace('"format"', '"format": "", "format"'))]:
-        write("bad.json", content)
+                          ("a member twice", text.replace('"format"', '"format": "", "format"')),
+                          ("a verdict", text.replace('t": "PASS"', 't": "FOO\\n"')),
+                          ("a list of others", "[%s, null, 3]" % text),
+                          ("a matrix of others", '{"interpreters": [{"report": %s}, {}]}' % text),
+                          ("a folder", None)]:
+        if content is None:
+            os.remove("bad.json")
+            os.mkdir("bad.json")
+        else:
+            write("bad.json", content)
         for words in (["--compare", "bad.json", "good.json"],
                       ["--compare", "good.json", "bad.json"], ["-Haligned", "--baseline=bad.json"]):
             result = suite.conform(*words)
             tap.point(result.code == USAGE and not result.stdout and "bad.json" in result.stderr
                       and result.stderr.count("\n") == 1, "%s: %s" % (words[0], what), result)
+    os.rmdir("bad.json")
+    tap.point("bad.json: Is a directory" in result.stderr, "a folder is called so", result)
     short = json.loads(text)
     short["properties"] = short["properties"][:1]
     short = json.dumps(short)
@@ -202,6 +289,9 @@ def main():
         cases(tap, text)
         surroundings(tap, text)
         several(tap, text)
+        one_of_several(tap, text)
+        not_run(tap, text)
+        stdin(tap, text)
         refused(tap, text)
         baseline(tap)
         os.chdir("..")

@@ -406,8 +406,9 @@ const struct option_row option_rows[] = {
                "and which properties are\n"
                ".Cm GONE .\n"
                "Properties that only the later one knows are counted apart. The reports may be of "
-               "two versions of conform, and each of several handlers or interpreters. Nothing is "
-               "run.",
+               "two versions of conform, and each of several handlers or interpreters.\n"
+               ".Sq -\n"
+               "is stdin, for one of them. Nothing is run.",
     },
     {
         .name = "baseline",
@@ -424,7 +425,9 @@ const struct option_row option_rows[] = {
         .take = take_fail_on,
         .help = "with one of these: status 1 only for what is NEW",
         .man = "With --compare or --baseline: end with 1 only where something about the handler "
-               "fails that did not before; with --strict, or warns. The other statuses stay.",
+               "fails that did not before; with --strict, or warns. What was judged before and is "
+               "not now "
+               "ends with 4, 5 or 77 as a battery does. The other statuses stay.",
     },
 
     {

@@ -217,6 +217,8 @@ static void check_together(const struct options *options, const bool given[])
     if (options->tsan && checker != NULL)
         leave_with(EXIT_USAGE, "--tsan and --%s exclude each other; give one of them", checker);
     check_taken(given, options->command);
+    if (options->baseline != NULL && strcmp(options->baseline, "-") == 0)
+        leave_with(EXIT_USAGE, "--baseline=-: is read more than once; name a file");
     if (options->baseline != NULL && (options->handler_count > 1 || options->python_count > 1))
         leave_with(EXIT_USAGE,
                    "--baseline goes with one handler in one interpreter; write a report "
@@ -280,6 +282,9 @@ static void check_operands(const struct options *options)
         count++;
     if (options->command == COMMAND_COMPARE && count != 2)
         leave_with(EXIT_USAGE, "--compare takes two reports; say --compare OLD.json NEW.json");
+    if (options->command == COMMAND_COMPARE && strcmp(options->operands[0], "-") == 0 &&
+        strcmp(options->operands[1], "-") == 0)
+        leave_with(EXIT_USAGE, "--compare: only one of the two can be -, which is stdin");
     if (options->command == COMMAND_FROM &&
         (count == 0 ||
          (options->reports[REPORT_html] == NULL && options->reports[REPORT_badge] == NULL)))

@@ -4,10 +4,13 @@
  */
 #include "report/comparison.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "model/record.h"
+#include "report/report.h"
 
 static const char *const names[DIFFERENCES] = {"NEW", "FIXED", "CHANGED", "GONE"};
 
@@ -19,27 +22,67 @@ static const char *word(const json_t *object, const char *name)
     return value != NULL ? value : "";
 }
 
-static bool is_report(const json_t *value)
+static bool is_verdict(const char *name)
+{
+    for (int verdict = PASS; verdict < VERDICT_COUNT; verdict++) {
+        if (strcmp(name, verdict_name((enum verdict)verdict)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* NULL, or why it is no report. */
+static const char *wrong_with(const json_t *value)
 {
     const json_t *properties = json_object_get(value, "properties"), *property;
     size_t i;
     if (strcmp(word(value, "format"), "conform-report-2") != 0 || !json_is_array(properties))
-        return false;
+        return "is no report that --json of this program writes";
     json_array_foreach(properties, i, property)
     {
-        if (*word(property, "id") == '\0' || *word(property, "verdict") == '\0')
-            return false;
+        if (*word(property, "id") == '\0')
+            return text("property %zu has no id", i + 1);
+        if (!is_verdict(word(property, "verdict")))
+            return text("%.128s has the verdict \"%.128s\", and there is none of that name",
+                        word(property, "id"), word(property, "verdict"));
     }
-    return true;
+    return NULL;
+}
+
+static bool has_error(const json_t *member)
+{
+    return *word(member, "error") != '\0';
+}
+
+/* The same of what a file has: where it has several, each is a report, or says why there is none.
+ */
+static const char *wrong_in(const json_t *root)
+{
+    const json_t *columns = json_object_get(root, "interpreters"), *member;
+    const json_t *several = columns != NULL ? columns : root;
+    size_t i;
+    if (json_array_size(several) == 0)
+        return wrong_with(root);
+    json_array_foreach(several, i, member)
+    {
+        const json_t *report = columns != NULL ? json_object_get(member, "report") : member;
+        const char *wrong = columns != NULL && has_error(member) ? NULL : wrong_with(report);
+        if (wrong != NULL)
+            return text("report %zu of %zu: %s", i + 1, json_array_size(several), wrong);
+    }
+    return NULL;
 }
 
 /* A report, or with `errors` what tells why there is none. */
-static void add_report(json_t *reports, const json_t *report, const char *where, bool errors)
+static void add_report(json_t *reports, const json_t *report, const char *where, const char *python,
+                       bool errors)
 {
-    if (!is_report(report) && (!errors || *word(report, "error") == '\0'))
+    if (wrong_with(report) != NULL && (!errors || !has_error(report)))
         return;
     json_t *copy = json_copy((json_t *)report);
     json_object_set_new(copy, "where", json_string(where));
+    if (python != NULL)
+        json_object_set_new(copy, "python", json_string(python));
     json_array_append_new(reports, copy);
 }
 
@@ -47,18 +90,19 @@ json_t *comparison_reports(const json_t *value, bool errors)
 {
     json_t *reports = json_array(), *member, *columns = json_object_get(value, "interpreters");
     size_t i;
-    add_report(reports, value, "", false);
+    add_report(reports, value, "", NULL, false);
     json_array_foreach(value, i, member)
     {
         const json_t *subject = json_object_get(member, "subject");
         add_report(reports, member,
                    word(subject != NULL ? subject : member, subject != NULL ? "file" : "where"),
-                   errors);
+                   NULL, errors);
     }
     json_array_foreach(columns, i, member)
     {
         const json_t *report = json_object_get(member, "report");
-        add_report(reports, report != NULL ? report : member, word(member, "python"), errors);
+        add_report(reports, report != NULL ? report : member, word(member, "python"),
+                   word(member, "python"), errors);
     }
     return reports;
 }
@@ -66,19 +110,40 @@ json_t *comparison_reports(const json_t *value, bool errors)
 json_t *comparison_read(const char *file, bool errors)
 {
     json_error_t error;
-    json_t *root = json_load_file(file, JSON_REJECT_DUPLICATES, &error);
-    if (root == NULL && error.line > 0)
-        leave_with(EXIT_USAGE, "%s:%d:%d: %s", file, error.line, error.column, error.text);
+    bool is_stdin = strcmp(file, "-") == 0;
+    FILE *stream = is_stdin ? stdin : fopen(file, "re");
+    if (stream == NULL)
+        leave_with(EXIT_USAGE, "%s: %s", file, strerror(errno));
+    json_t *root = json_loadf(stream, JSON_REJECT_DUPLICATES, &error);
+    if (ferror(stream)) /* a folder, say */
+        leave_with(EXIT_USAGE, "%s: %s", file, strerror(errno));
     if (root == NULL)
-        leave_with(EXIT_USAGE, "%s", error.text);
+        leave_with(EXIT_USAGE, "%s:%d:%d: %s", file, error.line, error.column, error.text);
+    const char *wrong = wrong_in(root);
+    if (wrong != NULL)
+        leave_with(EXIT_USAGE, "%s: %s", file, wrong);
+    if (!is_stdin)
+        fclose(stream);
     json_t *reports = comparison_reports(root, errors);
     if (json_array_size(reports) == 0)
-        leave_with(EXIT_USAGE, "%s: is no report that --json of this program writes", file);
+        leave_with(EXIT_USAGE, "%s: has no report", file);
     json_decref(root);
     return reports;
 }
 
 /* ---- comparing --------------------------------------------------------------------------- */
+
+/* What the reports of several are told from each other by. */
+struct by {
+    bool handler, interpreter;
+};
+
+struct pair {
+    const json_t *before, *after; /* `before` is NULL where there is none */
+    char name[1024];              /* which one it is of several, or "" */
+    struct by by;
+    bool strict;
+};
 
 static const json_t *property_of(const json_t *report, const char *id)
 {
@@ -107,35 +172,67 @@ static bool was_run(const json_t *report, const json_t *property)
                                 strcmp(word(property, "verdict"), "INCOMPLETE") != 0);
 }
 
+static bool can_decide(const json_t *property)
+{
+    return strcmp(word(property, "target"), "runtime") != 0 &&
+           json_object_get(property, "waived") == NULL;
+}
+
 static bool is_whole(const json_t *report)
 {
     return json_is_true(json_object_get(report, "whole")) &&
            !json_is_true(json_object_get(report, "interrupted"));
 }
 
-static json_t *row(const json_t *report, const json_t *property, const char *before,
+/* Whether it says anything of the handler. */
+static bool is_judged(const json_t *property)
+{
+    return strcmp(word(property, "verdict"), "PASS") == 0 || weight(word(property, "verdict")) > 0;
+}
+
+static json_t *row(const struct pair *pair, const json_t *property, const char *before,
                    const char *after)
 {
     bool is_waived = after != NULL && json_object_get(property, "waived") != NULL;
     return json_pack("{s:s, s:s*, s:s*, s:s, s:s, s:b}", "id", word(property, "id"), "before",
                      before, "after", after, "target", word(property, "target"), "where",
-                     word(report, "where"), "waived", is_waived);
+                     pair->name, "waived", is_waived);
 }
 
-static void compare_property(struct comparison *c, const json_t *before, const json_t *after,
-                             const json_t *property, bool strict)
+static void count(struct comparison *c, enum exit_code code)
 {
-    const json_t *earlier = property_of(before, word(property, "id"));
+    c->status = exit_code_worse(c->status, code);
+}
+
+/* What the earlier report judged and the later did not. */
+static void compare_unjudged(struct comparison *c, const struct pair *pair, const json_t *property)
+{
+    bool is_broken = strcmp(word(property, "verdict"), "BROK") == 0;
+    bool is_incomplete = strcmp(word(property, "verdict"), "INCOMPLETE") == 0;
+    bool ran = was_run(pair->after, property);
+    c->not_run += !ran;
+    c->broken += is_broken;
+    c->incomplete += is_incomplete && ran;
+    if (is_broken)
+        count(c, EXIT_HARNESS_BROKE);
+    if (!ran || (is_incomplete && can_decide(property) &&
+                 (pair->strict || strcmp(word(property, "level"), "MUST") == 0)))
+        count(c, EXIT_INCOMPLETE);
+}
+
+static void compare_property(struct comparison *c, const struct pair *pair, const json_t *property)
+{
+    const json_t *earlier = property_of(pair->before, word(property, "id"));
     const char *is = word(property, "verdict"), *was = word(earlier, "verdict");
-    bool counts = weight(is) > (strict ? 0 : 1) &&
-                  strcmp(word(property, "target"), "runtime") != 0 &&
-                  json_object_get(property, "waived") == NULL;
-    if (!was_run(after, property))
+    bool counts = weight(is) > (pair->strict ? 0 : 1) && can_decide(property);
+    if (is_judged(earlier))
+        compare_unjudged(c, pair, property);
+    if (!was_run(pair->after, property))
         return;
-    if (!was_run(before, earlier)) {
-        if (is_whole(before) || weight(is) > 0)
-            json_array_append_new(c->unknown, row(after, property, NULL, is));
-        c->failures += counts && !is_whole(before); /* nobody knows that it is an old one */
+    if (!was_run(pair->before, earlier)) {
+        json_array_append_new(c->unknown, row(pair, property, NULL, is));
+        if (counts && !is_whole(pair->before)) /* nobody knows that it is an old one */
+            count(c, EXIT_NOT_CONFORMANT);
         return;
     }
     if (strcmp(was, is) == 0)
@@ -143,90 +240,224 @@ static void compare_property(struct comparison *c, const json_t *before, const j
     enum difference difference = weight(is) > weight(was)                     ? DIFFERENCE_NEW
                                  : weight(was) > 0 && strcmp(is, "PASS") == 0 ? DIFFERENCE_FIXED
                                                                               : DIFFERENCE_CHANGED;
-    json_array_append_new(c->told[difference], row(after, property, was, is));
-    c->failures += difference == DIFFERENCE_NEW && counts;
+    json_array_append_new(c->told[difference], row(pair, property, was, is));
+    if (difference == DIFFERENCE_NEW && counts)
+        count(c, EXIT_NOT_CONFORMANT);
 }
 
-static void compare_surroundings(struct comparison *c, const json_t *before, const json_t *after)
+/* Once, though every one of several has it. */
+static void add_line(struct comparison *c, const char *line)
+{
+    const json_t *other;
+    size_t i;
+    json_array_foreach(c->surroundings, i, other)
+    {
+        if (strcmp(json_string_value(other), line) == 0)
+            return;
+    }
+    json_array_append_new(c->surroundings, json_string(line));
+}
+
+static void compare_surroundings(struct comparison *c, const struct pair *pair)
 {
     static const struct {
         const char *object, *member, *called;
+        bool is_one_handlers, is_one_interpreters; /* of several */
     } all[] = {
-        {NULL, "conform", "conform"},         {"subject", "sha256", "the handler's SHA-256"},
-        {"environment", "python", "Python"},  {"environment", "numpy", "NumPy"},
-        {"environment", "libc", "libc"},      {"environment", "kernel", "kernel"},
-        {"environment", "checker", "beside"}, {NULL, "seed", "seed"},
+        {NULL, "conform", "conform", false, false},
+        {"subject", "sha256", "the handler's SHA-256", true, false},
+        {"environment", "python", "Python", false, true},
+        {"environment", "numpy", "NumPy", false, true},
+        {"environment", "libc", "libc", false, false},
+        {"environment", "kernel", "kernel", false, false},
+        {"environment", "checker", "beside", false, false},
+        {NULL, "seed", "seed", false, false},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        const json_t *one = before, *other = after;
+        const json_t *one = pair->before, *other = pair->after;
         if (all[i].object != NULL) {
-            one = json_object_get(before, all[i].object);
-            other = json_object_get(after, all[i].object);
+            one = json_object_get(one, all[i].object);
+            other = json_object_get(other, all[i].object);
         }
         const char *was = word(one, all[i].member), *is = word(other, all[i].member);
-        const char *line = text("%s %.16s, now %.16s", all[i].called, *was != '\0' ? was : "none",
-                                *is != '\0' ? is : "none");
-        if (strcmp(all[i].member, "sha256") != 0)
-            line = text("%s %s, now %s", all[i].called, *was != '\0' ? was : "nothing",
-                        *is != '\0' ? is : "nothing");
+        bool is_hash = strcmp(all[i].member, "sha256") == 0;
+        bool named = (all[i].is_one_handlers && pair->by.handler) ||
+                     (all[i].is_one_interpreters && pair->by.interpreter);
+        const char *none = is_hash ? "none" : "nothing";
         if (strcmp(was, is) != 0)
-            json_array_append_new(c->surroundings, json_string(line));
+            add_line(c, text("%s%s%s %.*s, now %.*s", named ? pair->name : "", named ? ": " : "",
+                             all[i].called, is_hash ? 16 : 128, *was != '\0' ? was : none,
+                             is_hash ? 16 : 128, *is != '\0' ? is : none));
     }
 }
 
-static void compare_reports(struct comparison *c, const json_t *before, const json_t *after,
-                            bool strict)
+static void compare_reports(struct comparison *c, const struct pair *pair)
 {
     const json_t *property;
     size_t i;
-    if (before != NULL)
-        compare_surroundings(c, before, after);
-    json_array_foreach(json_object_get(after, "properties"), i, property)
+    if (pair->before != NULL)
+        compare_surroundings(c, pair);
+    json_array_foreach(json_object_get(pair->after, "properties"), i, property)
     {
-        compare_property(c, before, after, property, strict);
+        compare_property(c, pair, property);
     }
-    json_array_foreach(json_object_get(before, "properties"), i, property)
+    json_array_foreach(json_object_get(pair->before, "properties"), i, property)
     {
-        if (is_whole(after) && property_of(after, word(property, "id")) == NULL)
+        if (property_of(pair->after, word(property, "id")) != NULL)
+            continue;
+        c->left_out += !is_whole(pair->after);
+        if (is_whole(pair->after))
             json_array_append_new(c->told[DIFFERENCE_GONE],
-                                  row(after, property, word(property, "verdict"), NULL));
+                                  row(pair, property, word(property, "verdict"), NULL));
     }
 }
 
-/* The report to compare that one with: the only one, or the one of the same name. */
-static const json_t *partner(const json_t *reports, const json_t *of, bool only)
+/* Where there is no later report, and should be. */
+static void count_not_run(struct comparison *c, const json_t *before)
+{
+    const json_t *property;
+    size_t i;
+    json_array_foreach(json_object_get(before, "properties"), i, property)
+    {
+        c->not_run += is_judged(property);
+        if (is_judged(property))
+            count(c, EXIT_INCOMPLETE);
+    }
+}
+
+/* ---- of several -------------------------------------------------------------------------- */
+
+static const char *of_subject(const json_t *report, const char *name)
+{
+    return word(json_object_get(report, "subject"), name);
+}
+
+static const char *executable(const json_t *report)
+{
+    return word(json_object_get(report, "environment"), "executable");
+}
+
+static bool same(const char *one, const char *other)
+{
+    return *one != '\0' && strcmp(one, other) == 0;
+}
+
+/* By what --python was given; a report of one interpreter says by its executable which it is. */
+static bool is_same_interpreter(const json_t *one, const json_t *other)
+{
+    const char *given = word(one, "python"), *other_given = word(other, "python");
+    if (*given != '\0' && *other_given != '\0')
+        return strcmp(given, other_given) == 0;
+    return same(executable(one), executable(other)) || same(given, executable(other)) ||
+           same(executable(one), other_given);
+}
+
+static bool is_same_handler(const json_t *one, const json_t *other)
+{
+    return has_error(one) || has_error(other) || /* whichever it was to be */
+           (strcmp(of_subject(one, "file"), of_subject(other, "file")) == 0 &&
+            strcmp(of_subject(one, "symbol"), of_subject(other, "symbol")) == 0);
+}
+
+/* The report to compare that one with, or NULL. */
+static const json_t *partner(const json_t *reports, const json_t *of, struct by by)
 {
     const json_t *report;
     size_t i;
     json_array_foreach(reports, i, report)
     {
-        if (only || strcmp(word(report, "where"), word(of, "where")) == 0)
+        if ((!by.handler || is_same_handler(report, of)) &&
+            (!by.interpreter || is_same_interpreter(report, of)))
             return report;
     }
     return NULL;
 }
 
+/* What tells the reports of a file from each other. */
+static void add_axes(struct by *by, const json_t *reports)
+{
+    bool is_matrix = *word(json_array_get(reports, 0), "python") != '\0';
+    by->interpreter = by->interpreter || (json_array_size(reports) > 1 && is_matrix);
+    by->handler = by->handler || (json_array_size(reports) > 1 && !is_matrix);
+}
+
+static void name_pair(struct pair *pair, const json_t *report)
+{
+    const char *symbol = of_subject(report, "symbol"), *python = word(report, "python");
+    bool has_handler = pair->by.handler && *of_subject(report, "file") != '\0';
+    bool has_python = pair->by.interpreter || has_error(report);
+    snprintf(pair->name, sizeof pair->name, "%s%s%s%s%s",
+             has_handler ? text_safe(of_subject(report, "file")) : "",
+             has_handler && *symbol != '\0' ? ":" : "", has_handler ? text_safe(symbol) : "",
+             has_handler && has_python ? " in " : "",
+             has_python ? text_safe(*python != '\0' ? python : executable(report)) : "");
+}
+
+/* Whether the handler said that it cannot work there. */
+static bool is_unfit(const json_t *report)
+{
+    return json_integer_value(json_object_get(report, "exit_code")) == EXIT_CANNOT_WORK_HERE;
+}
+
+static void compare_pair(struct comparison *c, struct pair *pair)
+{
+    const char *error = word(pair->after, "error"), *earlier = word(pair->before, "error");
+    name_pair(pair, pair->after);
+    if (*error != '\0') {
+        add_line(c, text("%s could not be run: %.200s", pair->name, error));
+        count_not_run(c, pair->before);
+        return;
+    }
+    if (pair->before == NULL)
+        add_line(c, text("%s was not there", pair->name));
+    if (*earlier != '\0')
+        add_line(c, text("%s could not be run then: %.200s", pair->name, earlier));
+    if (*earlier != '\0')
+        pair->before = NULL;
+    if (is_unfit(pair->after) && !is_unfit(pair->before))
+        count(c, EXIT_CANNOT_WORK_HERE);
+    compare_reports(c, pair); /* with none, all that fails counts */
+}
+
+/* Whether one of `after` was compared with it. */
+static bool has_partner(const json_t *before, const json_t *after, const json_t *report,
+                        struct by by)
+{
+    const json_t *later;
+    size_t i;
+    json_array_foreach(after, i, later)
+    {
+        if (partner(before, later, by) == report)
+            return true;
+    }
+    return false;
+}
+
 struct comparison comparison_of(const json_t *before, const json_t *after, bool strict)
 {
     struct comparison c = {.unknown = json_array(), .surroundings = json_array()};
-    bool only = json_array_size(before) == 1 && json_array_size(after) == 1;
+    struct pair pair = {.strict = strict};
     const json_t *report;
     size_t i;
     for (int difference = 0; difference < DIFFERENCES; difference++)
         c.told[difference] = json_array();
+    add_axes(&pair.by, before);
+    add_axes(&pair.by, after);
     json_array_foreach(after, i, report)
     {
-        const json_t *earlier = partner(before, report, only);
-        compare_reports(&c, earlier, report, strict); /* with none, all that fails counts */
-        if (earlier == NULL)
-            json_array_append_new(c.surroundings,
-                                  json_string(text("%s was not there", word(report, "where"))));
+        pair.after = report;
+        pair.before = partner(before, report, pair.by);
+        compare_pair(&c, &pair);
+        c.interrupted = c.interrupted || json_is_true(json_object_get(report, "interrupted"));
     }
     json_array_foreach(before, i, report)
     {
-        if (partner(after, report, only) == NULL)
-            json_array_append_new(c.surroundings,
-                                  json_string(text("%s is not there now", word(report, "where"))));
+        if (has_partner(before, after, report, pair.by))
+            continue;
+        name_pair(&pair, report);
+        add_line(&c, text("%s is not there now", pair.name));
+        if (c.interrupted) /* which may be why */
+            count_not_run(&c, report);
     }
     return c;
 }
@@ -260,11 +491,31 @@ static void print_row(FILE *file, const char *name, const json_t *row)
     fputc('\n', file);
 }
 
+/* What of the earlier report nobody can say anything of now. */
+static void print_unjudged(FILE *file, const struct comparison *comparison)
+{
+    const struct {
+        size_t count;
+        const char *what;
+    } all[] = {
+        {comparison->not_run, comparison->interrupted ? "not run (interrupted)" : "not run"},
+        {comparison->incomplete, "INCOMPLETE"},
+        {comparison->broken, "BROK"},
+        {comparison->left_out, "left out"},
+    };
+    const char *before = "; of its properties";
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].count > 0)
+            fprintf(file, "%s %zu %s", before, all[i].count, all[i].what);
+        before = all[i].count > 0 ? "," : before;
+    }
+}
+
 void comparison_print(FILE *file, const struct comparison *comparison, const char *name,
                       const struct options *options)
 {
     const json_t *member;
-    size_t i, failed = 0;
+    size_t i, failed = 0, unknown = json_array_size(comparison->unknown);
     if (!options->quiet) {
         json_array_foreach(comparison->surroundings, i, member)
         {
@@ -280,15 +531,18 @@ void comparison_print(FILE *file, const struct comparison *comparison, const cha
     json_array_foreach(comparison->unknown, i, member)
     {
         failed += weight(word(member, "after")) > 0;
+        if (weight(word(member, "after")) > 0)
+            print_row(file, "UNKNOWN", member);
     }
     fprintf(file, "since %s: %zu new, %zu fixed, %zu changed, %zu gone", text_safe(name),
             json_array_size(comparison->told[DIFFERENCE_NEW]),
             json_array_size(comparison->told[DIFFERENCE_FIXED]),
             json_array_size(comparison->told[DIFFERENCE_CHANGED]),
             json_array_size(comparison->told[DIFFERENCE_GONE]));
-    if (json_array_size(comparison->unknown) > 0)
-        fprintf(file, "; of %zu properties that it does not know %zu failed",
-                json_array_size(comparison->unknown), failed);
+    if (unknown > 0)
+        fprintf(file, "; of %zu propert%s that it does not know %zu failed", unknown,
+                unknown == 1 ? "y" : "ies", failed);
+    print_unjudged(file, comparison);
     fputc('\n', file);
 }
 

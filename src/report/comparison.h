@@ -7,6 +7,7 @@
 #define CONFORM_COMPARISON_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -14,7 +15,7 @@
 
 enum difference {
     DIFFERENCE_NEW,     /* it says more against the handler: a PASS that is a WARN now or a FAIL */
-    DIFFERENCE_FIXED,   /* it said something, and passes now */
+    DIFFERENCE_FIXED,   /* it said something against it, and passes now */
     DIFFERENCE_CHANGED, /* another verdict in any other way */
     DIFFERENCE_GONE,    /* the later report has no such property, though it is a whole one */
 };
@@ -24,22 +25,31 @@ struct comparison {
     json_t *told[DIFFERENCES]; /* arrays of objects: id, before, after, target, where */
     json_t *unknown;           /* likewise, of properties that only the later one has */
     json_t *surroundings;      /* what was otherwise: strings such as "NumPy 2.3.5, now 2.4.6" */
-    size_t failures;           /* about the handler: of the new ones those that fail, and with
-                                  `strict` those that warn; and such that an earlier report which
-                                  is a part, or is not there, says nothing of */
+    size_t not_run;            /* of what the earlier judged: for an interrupt, or as an interpreter
+                                  could not be run */
+    size_t incomplete, broken; /* likewise, and what is now INCOMPLETE or BROK */
+    bool interrupted;          /* the later one */
+    size_t left_out;           /* what the earlier has and a later one that is a part has not */
+    enum exit_code status; /* with --fail-on new: EXIT_NOT_CONFORMANT where one about the handler
+                              that is new fails, with `strict` or warns, or one does of which an
+                              earlier report that is a part, or is not there, says nothing; else
+                              as that of a battery, for what the earlier judged and the later
+                              did not */
 };
 
 /* The reports in what --json writes: a report, an array of them, or those of several interpreters.
- * Each is a copy, with which one it is as its member "where".  With `errors` also what stands in
+ * Each is a copy, with which one it is as its member "where", and what --python was given, if it is
+ * one of several interpreters, as "python".  With `errors` also what stands in
  * the place of one that did not come, which has an "error" and no "properties". */
 json_t *comparison_reports(const json_t *value, bool errors);
 
-/* The same of a file.  Leaves with EXIT_USAGE and one line, which names the file, where it is none
- * of these. */
+/* The same of a file; "-" is stdin.  Leaves with EXIT_USAGE and one line, which names the file,
+ * where it is none of these, or something in it is not. */
 json_t *comparison_read(const char *file, bool errors);
 
-/* Compares what comparison_read returned, or the like; of several reports each with that of the
- * same handler, or interpreter. */
+/* Compares what comparison_read returned, or the like: where one of the two has several handlers
+ * each with that of the same handler, where one has several interpreters of the same interpreter.
+ */
 struct comparison comparison_of(const json_t *before, const json_t *after, bool strict);
 
 /* Prints all of it; `name` is what the earlier one is called. */

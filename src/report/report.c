@@ -100,8 +100,7 @@ enum exit_code run_status(const struct run *run)
     if (run->comparison == NULL || !run->options->fail_on_new ||
         (code != EXIT_CONFORMANT && code != EXIT_NOT_CONFORMANT))
         return code;
-    return run->comparison->failures > 0 || run_stale(run) > 0 ? EXIT_NOT_CONFORMANT
-                                                               : EXIT_CONFORMANT;
+    return run_stale(run) > 0 ? EXIT_NOT_CONFORMANT : run->comparison->status;
 }
 
 const char *run_checker(void)

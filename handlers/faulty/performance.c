@@ -132,3 +132,44 @@ static void noting_free(void *ctx, void *p, size_t size)
 }
 MUTANT(large_ones_are_noted_for_good, "performance.calls-stay-fast", .malloc = noting_malloc,
        .free = noting_free);
+
+/* Each free leaves a note, and what looks through all of them is one function. */
+struct note {
+    struct note *next;
+};
+static struct note *freed;
+static void noting_small_free(void *ctx, void *p, size_t size)
+{
+    struct note *note = p != NULL ? malloc(sizeof *note) : NULL;
+    lock_places();
+    if (note != NULL) {
+        note->next = freed;
+        freed = note;
+    }
+    unlock_places();
+    base_free(ctx, p, size);
+}
+static void find_last(void)
+{
+    struct note *volatile last = NULL;
+    lock_places();
+    for (struct note *note = freed; note != NULL; note = note->next)
+        last = note;
+    (void)last;
+    unlock_places();
+}
+static void *finding_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    find_last();
+    return base_calloc(ctx, nelem, elsize);
+}
+MUTANT(calloc_looks_through_all_notes, "performance.calls-stay-fast", .calloc = finding_calloc,
+       .free = noting_small_free);
+
+static void *finding_realloc(void *ctx, void *p, size_t size)
+{
+    find_last();
+    return base_realloc(ctx, p, size);
+}
+MUTANT(realloc_looks_through_all_notes, "performance.calls-stay-fast", .realloc = finding_realloc,
+       .free = noting_small_free);

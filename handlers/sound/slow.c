@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Sound handlers that take their time over each call, as one does that asks another process for
- * each block, or has the kernel lock or register it.
+ * each block, or has the kernel lock or register it; or over more and more of them, up to a bound.
  */
+#include <pthread.h>
 #include <time.h>
 
 #include "base.h"
@@ -45,3 +46,39 @@ SOUND(slow, .ctx = &fifth_of_millisecond, .malloc = slow_malloc, .calloc = slow_
 static struct timespec two_milliseconds = {.tv_nsec = 2000000};
 SOUND(very_slow, .ctx = &two_milliseconds, .malloc = slow_malloc, .calloc = slow_calloc,
       .realloc = slow_realloc, .free = slow_free);
+
+/* What is freed is looked for among the small blocks that were freed last: ever more until there
+ * are as many of them as are kept. */
+enum { RECENT = 8000, RECENT_SIZE = 128 };
+static uintptr_t recent[RECENT];
+static size_t recent_count, again; /* an address comes again, so that this is no mistake */
+static pthread_mutex_t recent_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_recent(void)
+{
+    pthread_mutex_lock(&recent_lock);
+}
+
+static void unlock_recent(void)
+{
+    pthread_mutex_unlock(&recent_lock);
+}
+
+__attribute__((constructor)) static void guard_recent(void)
+{
+    pthread_atfork(lock_recent, unlock_recent, unlock_recent);
+}
+
+static void remembering_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && base_size(p) <= RECENT_SIZE) {
+        lock_recent();
+        size_t known = recent_count < RECENT ? recent_count : RECENT;
+        for (size_t i = 0; i < known; i++)
+            again += recent[i] == (uintptr_t)p;
+        recent[recent_count++ % RECENT] = (uintptr_t)p;
+        unlock_recent();
+    }
+    base_free(ctx, p, size);
+}
+SOUND(remembers_what_was_freed, .free = remembering_free);

@@ -11,6 +11,7 @@
 #include "harness/harness.h"
 #include "harness/interleave.h"
 #include "harness/perturb.h"
+#include "ordinary_use.h"
 
 /* ---- at once ----------------------------------------------------------------------------- */
 
@@ -351,11 +352,14 @@ PROPERTY(threads_hand_over,
  * and none ends before that: of what is made once that is the only use which shows. */
 static void use_once(void *data)
 {
+    enum { LARGE = 1 << 20, LARGER = 8 << 20 };
     pthread_barrier_t *at = *(pthread_barrier_t **)data;
     pthread_barrier_wait(&at[0]);
     void *p = must_realloc(must_malloc(100), 200), *q = must_calloc(100, 1);
     subject_free(p, 200);
     subject_free(q, 100);
+    resize_and_free(subject_malloc(LARGE), LARGE, LARGER, LARGER);
+    give_back(subject_calloc(1, LARGE), LARGE);
     pthread_barrier_wait(&at[1]); /* who leaves the first late would be behind that one's end */
 }
 

@@ -17,6 +17,8 @@ HANDLERS = os.path.join(suite.SOURCE, "handlers")
 FLAGS = ["-std=gnu11", "-g", "-O1", "-w", "-pthread", "-iquote", HANDLERS]
 ID = "threads.no-data-race"
 
+UNLOCKED = "(unlocked_(malloc|calloc|free|realloc)|base_(size|finish))"
+
 # What the two accesses of a mutant in handlers/faulty/data_races.c are said to be in.
 PLACES = {
     "counts_without_lock": ("counted_malloc", "counted_malloc"),
@@ -25,6 +27,9 @@ PLACES = {
     "checks_twice_without_atomics": ("make_table", "twice_checked_malloc"),
     "one_class_is_counted_without_lock": ("class_free", "class_(malloc|free)"),
     "flag_is_tested_and_set": ("flagged_(malloc|free)", "flagged_(malloc|free)"),
+    "notes_the_largest_without_lock": ("largest_malloc", "largest_malloc"),
+    "counts_on_the_heap_without_lock": ("statistical_malloc", "statistical_malloc"),
+    "takes_from_a_list_without_lock": (UNLOCKED, UNLOCKED),
 }
 ACCESS = r"a (?:read|write) of \d+ bytes? at (\w+) \(data_races\.c:\d+\)"
 

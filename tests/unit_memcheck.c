@@ -151,7 +151,7 @@ END_TEST
 #define ALLOCATED "0x6000"
 #define HEAP                                                                                       \
     " Address 0x6000 is 8 bytes inside a block of size 64 alloc'd\n   at 0x1: malloc (v.c:1)\n"
-#define BY_LOADING "   by 0x5040: get (mine.c:9)\n   by 0x2: subject_load (s.c:1)\n"
+#define BY_LOADING "   by 0x5040: get (mine.c:9)\n   by 0x2: drive_load_subject (s.c:1)\n"
 
 /* Logs of a subject from 0x5000 to 0x6000, how many races are its, and how the first is told. */
 static const struct {

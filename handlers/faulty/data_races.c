@@ -166,3 +166,81 @@ static void flagged_free(void *ctx, void *p, size_t size)
 }
 MUTANT(flag_is_tested_and_set, "threads.no-data-race", .malloc = flagged_malloc,
        .free = flagged_free);
+
+/* ---- large blocks alone, and a list ---------------------------------------------------------- */
+
+enum { HUGE_FROM = 1 << 20 };
+static size_t largest;
+static void *largest_malloc(void *ctx, size_t size)
+{
+    if (size >= HUGE_FROM && size < PTRDIFF_MAX / 2 && size > largest)
+        largest = size;
+    return base_malloc(ctx, size);
+}
+MUTANT(notes_the_largest_without_lock, "threads.no-data-race", .malloc = largest_malloc);
+
+/* Statistics in memory of the handler's own, which whoever loads it has made. */
+struct statistics {
+    size_t asked;
+};
+static struct statistics *statistics;
+static void *statistical_malloc(void *ctx, size_t size)
+{
+    statistics->asked += size;
+    return base_malloc(ctx, size);
+}
+MUTANT_GETTER(counts_on_the_heap_without_lock, "threads.no-data-race")
+{
+    static PyDataMem_Handler handler = {
+        .name = "counts_on_the_heap_without_lock",
+        .version = 1,
+        .allocator = {BASE_FUNCTIONS, .malloc = statistical_malloc}};
+    if (statistics == NULL)
+        statistics = calloc(1, sizeof *statistics);
+    *why = "there is no memory";
+    return statistics != NULL ? &handler : NULL;
+}
+
+/* Small blocks are put into a list under the lock, and taken from it without: two threads may be
+ * given the same, and each overwrites what the other wrote.  The link has a place of its own. */
+static void *unlocked_malloc(void *ctx, size_t size)
+{
+    struct cell *cell = size <= CELL ? cells[0] : NULL;
+    if (size > CELL)
+        return base_malloc(ctx, size);
+    if (cell != NULL)
+        cells[0] = cell->next;
+    if (cell == NULL)
+        cell = malloc(2 * BASE_HEADER + CELL);
+    return cell != NULL ? base_finish((char *)cell + BASE_HEADER, size) : NULL;
+}
+static void *unlocked_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : unlocked_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void unlocked_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || base_size(p) > CELL) {
+        base_free(ctx, p, size);
+        return;
+    }
+    struct cell *cell = (struct cell *)((char *)p - 2 * BASE_HEADER);
+    pthread_mutex_lock(&lock);
+    cell->next = cells[0];
+    cells[0] = cell;
+    pthread_mutex_unlock(&lock);
+}
+static void *unlocked_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = unlocked_malloc(ctx, size);
+    if (moved != NULL && p != NULL) {
+        memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+        unlocked_free(ctx, p, 0);
+    }
+    return moved;
+}
+MUTANT(takes_from_a_list_without_lock, "threads.no-data-race threads.concurrent",
+       .malloc = unlocked_malloc, .calloc = unlocked_calloc, .realloc = unlocked_realloc,
+       .free = unlocked_free);

@@ -135,7 +135,7 @@ static void take_line(void *data, const char *words)
     else if (behind(words, "Address 0x") != NULL)
         reading->behind_stacks = true; /* that of who allocated it follows */
     else if (is_frame && reading->behind_stacks)
-        reading->is_shared = reading->is_shared || strstr(words, ": subject_load (") != NULL;
+        reading->is_shared = reading->is_shared || strstr(words, ": drive_load_subject (") != NULL;
     else if (is_frame && reading->count > 0)
         take_frame(reading->record, &reading->accesses[reading->count - 1], words + strlen("at "));
 }

@@ -262,6 +262,50 @@ static void *statistical_malloc(void *ctx, size_t size)
 }
 MUTANT(writes_statistics_at_exit, "env.forgets-descriptors", .malloc = statistical_malloc);
 
+/* A count of what was freed, always in the same place, for large blocks. */
+static void count_freed(const void *p)
+{
+    static _Atomic int counts = -1;
+    static _Atomic size_t freed;
+    int none = -1, saved = errno;
+    if (p != NULL && base_size(p) >= 4096) {
+        size_t now = ++freed;
+        if (counts < 0) {
+            int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+            if (!atomic_compare_exchange_strong(&counts, &none, fd))
+                close(fd);
+        }
+        (void)!pwrite(counts, &now, sizeof now, 0);
+    }
+    errno = saved;
+}
+static void freed_counting_free(void *ctx, void *p, size_t size)
+{
+    count_freed(p);
+    base_free(ctx, p, size);
+}
+MUTANT(counts_in_what_has_its_number, "env.forgets-descriptors", .free = freed_counting_free);
+
+/* A line once in thousands of calls. */
+static void *rarely_logging_malloc(void *ctx, size_t size)
+{
+    static _Atomic size_t calls;
+    static _Atomic int rare_log = -1;
+    size_t now = ++calls;
+    int none = -1, saved = errno;
+    if (rare_log < 0) {
+        int fd = open("/tmp", O_TMPFILE | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+        if (!atomic_compare_exchange_strong(&rare_log, &none, fd))
+            close(fd);
+    }
+    if (now % 3000 == 0)
+        dprintf(rare_log, "%zu calls\n", now);
+    errno = saved;
+    return base_malloc(ctx, size);
+}
+MUTANT(logs_rarely_to_what_has_its_number, "env.forgets-descriptors",
+       .malloc = rarely_logging_malloc);
+
 /* ---- variables --------------------------------------------------------------------------- */
 
 /* A variable that is looked at in each call, for a header that a block then has or not. */
@@ -305,6 +349,51 @@ static void *moving_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(copies_little_by_variable, "env.variables-change env.reads-variables-once",
        .realloc = moving_realloc);
+
+/* How far behind the header the block begins, which free asks for anew. */
+static size_t offset(void)
+{
+    const char *said = getenv("FAULTY_OFFSET");
+    long bytes = said != NULL ? atol(said) : 0;
+    return bytes >= 16 && bytes <= 4096 && bytes % 16 == 0 ? (size_t)bytes : 0;
+}
+static void *offset_malloc(void *ctx, size_t size)
+{
+    size_t before = offset();
+    char *p = size <= PTRDIFF_MAX / 2 ? base_malloc(ctx, size + before) : NULL;
+    return p != NULL ? base_finish(p + before - BASE_HEADER, size) : NULL;
+}
+static void *offset_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : offset_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void offset_free(void *ctx, void *p, size_t size)
+{
+    base_free(ctx, p != NULL ? (char *)p - offset() : NULL, size);
+}
+static void *offset_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = offset_malloc(ctx, size);
+    if (moved != NULL && p != NULL) {
+        memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+        offset_free(ctx, p, 0);
+    }
+    return moved;
+}
+MUTANT(offset_by_variable, "env.variables-change env.reads-variables-once", .malloc = offset_malloc,
+       .calloc = offset_calloc, .realloc = offset_realloc, .free = offset_free);
+
+static void *refreshing_malloc(void *ctx, size_t size)
+{
+    static _Atomic size_t calls;
+    void *p = base_malloc(ctx, size);
+    if (calls++ % 1000 == 0 && getenv("FAULTY_FILL") != NULL && p != NULL)
+        memset(p, 0xdd, size);
+    return p;
+}
+MUTANT(asks_each_thousandth_time, "env.reads-variables-once", .malloc = refreshing_malloc);
 
 /* It only fills what it frees. */
 static void filling_free(void *ctx, void *p, size_t size)

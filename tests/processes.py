@@ -111,12 +111,10 @@ def parents(tap):
 
 
 def begin(arguments):
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [suite.CONFORM] + arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         preexec_fn=lambda: [signal.signal(n, signal.SIG_DFL) for n in (2, 15)])
-    time.sleep(1)
-    return process
 
 
 def ended(process, number):
@@ -133,15 +131,18 @@ def ended(process, number):
 
 def killers(tap):
     """SIGKILL takes all of its processes along, and what asks for an end gets one."""
+    numbers = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
     for name, arguments in ENDLESS.items():
-        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
-            out = ended(begin(arguments), number)
-            time.sleep(0.1)
-            left = suite.end_orphans()
+        processes = [begin(arguments) for _ in numbers]
+        time.sleep(1)
+        outputs = [ended(*each) for each in zip(processes, numbers)]
+        time.sleep(0.1)
+        left = suite.end_orphans()
+        for number, out in zip(numbers, outputs):
             silent = number == signal.SIGKILL or name == "--no-fork"
             held = out is not None and (silent or "conform: interrupted\n" in out)
             tap.point(held and not left, "%s, %s" % (name, number.name),
-                      "%s\n%d processes are left" % (out, left))
+                      "%s\n%d processes are left of the three" % (out, left))
 
 
 def hangs(tap):

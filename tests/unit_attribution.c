@@ -344,6 +344,23 @@ START_TEST(one_is_left_of_many)
 }
 END_TEST
 
+/* Of those that met the same, one keeps the verdict that met it behind its control. */
+START_TEST(behind_a_control_is_foremost)
+{
+    static const struct call one = {IN_MALLOC, NULL, 1, 0, 0};
+    struct board *board = make_board();
+    struct record *first = end(board, QUIET, FAIL, RETURNED_WRONG, &one);
+    struct record *second = end(board, NULLS, FAIL, RETURNED_WRONG, &one);
+    struct record *third = end(board, PRESENT, FAIL, RETURNED_WRONG, &one);
+    second->controlled = third->controlled = 1;
+    ck_assert_int_eq(attribution_settle(properties, COUNT, board), 0);
+    ck_assert_ptr_null(attribution_unsettled(properties, COUNT, board));
+    ck_assert_int_eq(second->verdict, FAIL);
+    ck_assert_str_eq(first->caused_by, null.id);
+    ck_assert_str_eq(third->caused_by, null.id);
+}
+END_TEST
+
 /* The coordinator asks, and would have to say that the harness broke. */
 START_TEST(what_is_not_answered_for_is_found)
 {
@@ -412,6 +429,7 @@ Suite *suite_attribution(void)
     tcase_add_test(tcase, a_forged_control_is_none);
     tcase_add_test(tcase, numpy_answers_for_nobody);
     tcase_add_test(tcase, one_is_left_of_many);
+    tcase_add_test(tcase, behind_a_control_is_foremost);
     tcase_add_test(tcase, what_is_not_answered_for_is_found);
     tcase_add_loop_test(tcase, a_cause_is_nearer, 0, ROWS(pairs));
     suite_add_tcase(suite, tcase);

@@ -304,14 +304,39 @@ static bool stands(const struct round *round, size_t i)
     return is_open(round, i) && record_of(round, i)->control[0] == '\0';
 }
 
+/* Whether the k-th is to keep a verdict rather than the i-th: behind a control in which nothing was
+ * wrong it tells more, and of two alike the first does. */
+static bool goes_before(const struct round *round, size_t k, size_t i)
+{
+    bool one = record_of(round, k)->controlled != 0, other = record_of(round, i)->controlled != 0;
+    return one != other ? one : k < i;
+}
+
 /* Where nobody that it could be attributed to has failed, because that one was left out, say, one
- * of those that met it keeps the verdict: the first that `may_own` it. */
+ * of those that met it keeps the verdict: the foremost that `may_own` it. */
 static void attribute_to_first(struct round *round, size_t i,
                                bool may_own(const struct round *, size_t))
 {
-    for (size_t k = 0; k < i && is_open(round, i) && !is_sure(round, i); k++) {
-        if (may_own(round, k) && may_answer(round, k, i) && share_a_reason(round, i, k))
-            round->cause[i] = k + 1;
+    size_t first = i;
+    for (size_t k = 0; k < round->count && is_open(round, i) && !is_sure(round, i); k++) {
+        if (goes_before(round, k, first) && may_own(round, k) && may_answer(round, k, i) &&
+            share_a_reason(round, i, k))
+            first = k;
+    }
+    if (first != i)
+        round->cause[i] = first + 1;
+}
+
+/* The same for all that stand, or do not: the foremost of them first, so that nobody is attributed
+ * to one that is attributed to another itself. */
+static void attribute_to_foremost(struct round *round, bool standing,
+                                  bool may_own(const struct round *, size_t))
+{
+    for (int controlled = 1; controlled >= 0; controlled--) {
+        for (size_t i = 0; i < round->count; i++) {
+            if ((record_of(round, i)->controlled != 0) == controlled && stands(round, i) == standing)
+                attribute_to_first(round, i, may_own);
+        }
     }
 }
 
@@ -375,16 +400,10 @@ int attribution_settle(const struct property *const *properties, size_t count, s
         attribute_to_owners(&round, i);
     for (size_t i = 0; i < count; i++)
         attribute_control(&round, i, is_sure);
-    for (size_t i = 0; i < count; i++) {
-        if (stands(&round, i))
-            attribute_to_first(&round, i, stands);
-    }
+    attribute_to_foremost(&round, true, stands);
     for (size_t i = 0; i < count; i++)
         attribute_control(&round, i, stands);
-    for (size_t i = 0; i < count; i++) {
-        if (!stands(&round, i))
-            attribute_to_first(&round, i, is_open);
-    }
+    attribute_to_foremost(&round, false, is_open);
     for (size_t i = 0; i < count; i++)
         write_down(&round, i);
     free(round.cause);

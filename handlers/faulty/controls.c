@@ -86,7 +86,8 @@ static void *growing_realloc(void *ctx, void *p, size_t size)
         abort();
     return base_realloc(ctx, p, size);
 }
-MUTANT(aborts_where_it_grows_a_lot, "abi.ctx-passed", .realloc = growing_realloc);
+MUTANT(aborts_where_it_grows_a_lot, "abi.ctx-passed realloc.grown-part-usable",
+       .realloc = growing_realloc);
 
 static void *not_in_child_realloc(void *ctx, void *p, size_t size)
 {
@@ -94,7 +95,8 @@ static void *not_in_child_realloc(void *ctx, void *p, size_t size)
         abort();
     return base_realloc(ctx, p, size);
 }
-MUTANT(aborts_so_but_in_a_child, "abi.ctx-passed", .realloc = not_in_child_realloc);
+MUTANT(aborts_so_but_in_a_child, "abi.ctx-passed realloc.grown-part-usable",
+       .realloc = not_in_child_realloc);
 
 /* ---- calls in a row ---------------------------------------------------------------------- */
 

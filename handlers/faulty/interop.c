@@ -81,8 +81,8 @@ static void lends_for_a_while_free(void *ctx, void *p, size_t size)
     base_free(ctx, p, size);
 }
 MUTANT(lends_for_a_while,
-       "interop.buffer interop.dlpack interop.array-interface interop.ctypes interop.torch "
-       "interop.pickle",
+       "malloc.one-byte interop.buffer interop.dlpack interop.array-interface interop.ctypes "
+       "interop.torch interop.pickle",
        .malloc = lends_for_a_while_malloc, .calloc = lends_for_a_while_calloc,
        .realloc = knowing_realloc, .free = lends_for_a_while_free);
 
@@ -135,7 +135,7 @@ static void shares_equals_free(void *ctx, void *p, size_t size)
     latest.p = p == latest.p ? NULL : latest.p;
     base_free(ctx, p, size);
 }
-MUTANT(shares_equals, "interop.pickle interop.copy interop.array-interface",
+MUTANT(shares_equals, "malloc.disjoint interop.pickle interop.copy interop.array-interface",
        .malloc = shares_equals_malloc, .realloc = shares_equals_realloc,
        .free = shares_equals_free);
 

@@ -290,7 +290,8 @@ static void cleaning_free(void *ctx, void *p, size_t size)
         memset((char *)p - BASE_HEADER - 8, 0, 8);
     slot_free(ctx, p, size);
 }
-MUTANT(free_cleans_the_end_of_the_one_before, "malloc.neighbours calloc.neighbours", SLOT_FUNCTIONS,
+MUTANT(free_cleans_the_end_of_the_one_before,
+       "malloc.neighbours calloc.neighbours free.poison-stays-inside", SLOT_FUNCTIONS,
        .free = cleaning_free);
 
 /* Freed slots are cleaned by a thread, up to a millisecond later, whoever has them by then. */

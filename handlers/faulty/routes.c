@@ -60,8 +60,9 @@ static void *lends_its_spare_realloc(void *ctx, void *p, size_t size)
     }
     return moved;
 }
-MUTANT(lends_its_spare, "numpy.route-create numpy.route-setstate", .malloc = lends_its_spare_malloc,
-       .realloc = lends_its_spare_realloc, .free = lends_its_spare_free);
+MUTANT(lends_its_spare, "malloc.disjoint numpy.route-create numpy.route-setstate",
+       .malloc = lends_its_spare_malloc, .realloc = lends_its_spare_realloc,
+       .free = lends_its_spare_free);
 
 /* All arrays without elements have the same byte. */
 static void *shares_one_byte_malloc(void *ctx, size_t size)

@@ -334,7 +334,8 @@ static void attribute_to_foremost(struct round *round, bool standing,
 {
     for (int controlled = 1; controlled >= 0; controlled--) {
         for (size_t i = 0; i < round->count; i++) {
-            if ((record_of(round, i)->controlled != 0) == controlled && stands(round, i) == standing)
+            if ((record_of(round, i)->controlled != 0) == controlled &&
+                stands(round, i) == standing)
                 attribute_to_first(round, i, may_own);
         }
     }

@@ -185,6 +185,18 @@ def python_hangs(tap):
               result)
 
 
+def python_dies(tap):
+    """Before the handler was loaded: the interpreter is at fault, and nothing else is judged."""
+    for code, how in (("os.abort()", "SIGABRT"), ("os._exit(0)", "status 0"),
+                      ("os._exit(7)", "status 7"), ("os.kill(os.getpid(), 9)", "SIGKILL")):
+        with open("site/sitecustomize.py", "w") as file:
+            file.write("import os\n%s\n" % code)
+        result = suite.conform("-H", "aligned", env={"PYTHONPATH": os.path.abspath("site")})
+        held = (result.code == USAGE and result.stdout == "" and result.stderr.count("\n") == 1
+                and "cannot be embedded: the process ends with " + how in result.stderr)
+        tap.point(held, "Python ends when it starts: " + how, result)
+
+
 # What is named as an interpreter, never ends, and prints so much: nothing, nothing and says so,
 # without end, a bit now and then, or all that a Python would.
 INTERPRETERS = {
@@ -261,6 +273,7 @@ def main():
         hangs(tap)
         hangs_behind_a_start(tap)
         python_hangs(tap)
+        python_dies(tap)
         readers(tap)
         interpreters_without_end(tap, running)
         killers(tap)

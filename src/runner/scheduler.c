@@ -144,27 +144,41 @@ static void end_orphans(const struct scheduler *s)
     children_end(workers, s->jobs + 1);
 }
 
+/* Whether Python, or NumPy as it is imported, has ended a worker that was starting it, or kept it
+ * from coming back.  The one that starts none is never meant. */
+static bool died_at_start(const struct scheduler *s, size_t number)
+{
+    const struct board *board = s->plan->board;
+    return number < s->jobs && atomic_load(&board->workers[number].property) == 0 &&
+           atomic_load(&board->environment_known) == 0 && board->python_error[0] == '\0';
+}
+
+static const char *how_it_ended(int status)
+{
+    return WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status))
+                               : text("status %d", WEXITSTATUS(status));
+}
+
 static void worker_ended(struct scheduler *s, size_t number, int status)
 {
     struct board *board = s->plan->board;
     bool hung = s->workers[number].hung;
     forget_worker(s, number);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    if (died_at_start(s, number))
+        snprintf(board->python_error, sizeof board->python_error, "%s",
+                 hung ? "it does not come back from its start"
+                      : text("the process ends with %s as Python starts and imports NumPy",
+                             how_it_ended(status)));
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
     end_orphans(s);
-    bool in_hand = atomic_load(&board->workers[number].property) != 0;
-    if (hung && !in_hand && atomic_load(&board->environment_known) == 0)
-        snprintf(board->python_error, sizeof board->python_error,
-                 "it does not come back from its start");
     if (board->python_error[0] != '\0') {
         atomic_store(&board->abandoned, 1);
         return;
     }
-    const char *how =
-        hung ? "the worker did not come back"
-        : WIFSIGNALED(status)
-            ? text("it took the worker down with it (%s)", child_signal_name(WTERMSIG(status)))
-            : text("it took the worker down with it (status %d)", WEXITSTATUS(status));
+    bool in_hand = atomic_load(&board->workers[number].property) != 0;
+    const char *how = hung ? "the worker did not come back"
+                           : text("it took the worker down with it (%s)", how_it_ended(status));
     if (hung)
         atomic_fetch_add(&board->timeouts, 1);
     complete(s, number, how, hung ? TIMEOUT : CRASH);

@@ -330,7 +330,8 @@ def right_cases():
     yield "--help", ["--help"], CONFORMANT, r"\AUsage: conform --handler HANDLER"
     yield "--help beside wrong options", ["--help", "--bogus"], CONFORMANT, r"\AUsage: "
     yield "--version", ["--version"], CONFORMANT, (
-        r"\Aconform \d+\.\d+\.\d+\nFor any CPython from 3\.9 on with NumPy 1\.22 or newer, .*\n"
+        r"\Aconform \d+\.\d+\.\d+(?:\+(?:g[0-9a-f]{7,}(?:\.dirty)?|unknown))?\n"
+        r"For any CPython from 3\.9 on with NumPy 1\.22 or newer, .*\n"
         r"License BSD-3-Clause: .*\n\Z")
     yield "-h", ["-h"], CONFORMANT, r"\AUsage: conform --handler HANDLER"
     yield "-V", ["-V"], CONFORMANT, r"\Aconform \d"

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/program_version.h"
 #include "base/text.h"
 #include "report/report.h"
 #include "supervise/child.h"
@@ -351,7 +352,7 @@ static json_t *value_of(const struct matrix *matrix)
                                         "error", column->error, "report", column->report));
     }
     return json_pack("{s:s, s:s, s:b, s:i, s:b, s:O, s:o}", "format", "conform-matrix-1", "conform",
-                     PACKAGE_VERSION, "conformant",
+                     program_version, "conformant",
                      code_of(matrix) == EXIT_CONFORMANT && waived_columns(matrix) == 0, "exit_code",
                      (int)code_of(matrix), "interrupted", interrupt_came() != 0, "differ_or_bad",
                      matrix->rows, "interpreters", columns);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/instrumented.h"
+#include "base/program_version.h"
 #include "model/option_table.h"
 
 #ifdef HAVE_VALGRIND_MEMCHECK_H
@@ -81,7 +82,7 @@ void take_version(const struct option_row *row, const char *value, struct option
     printf("conform %s\n"
            "For any CPython from 3.9 on with NumPy 1.22 or newer, %s--memcheck%s.\n"
            "License BSD-3-Clause: free software, without any warranty.\n",
-           PACKAGE_VERSION, HAS_MEMCHECK ? "with " : "without ",
+           program_version, HAS_MEMCHECK ? "with " : "without ",
            CONFORM_SANITIZED ? " and a sanitizer" : "");
     leave_behind_output();
 }

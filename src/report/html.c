@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/param.h>
 
+#include "base/program_version.h"
 #include "base/text.h"
 #include "python/python_sources.h"
 #include "report/comparison.h"
@@ -459,7 +460,7 @@ static void put_body(const struct page *page)
     if (count == 1)
         put_properties(page);
     say(page->file, "</main>\n<footer><small>Written by conform %</small></footer>\n",
-        PACKAGE_VERSION);
+        program_version);
 }
 
 /* What the frame has between the tags, as the policy names it: nothing else is run or styles. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/program_version.h"
 #include "base/text.h"
 #include "report/comparison.h"
 #include "report/report.h"
@@ -123,7 +124,7 @@ json_t *report_value(const struct run *run)
     json_t *root = json_pack(
         "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:i, s:s, s:f, "
         "s:o}",
-        "format", "conform-report-2", "conform", PACKAGE_VERSION, "subject", subject_object(run),
+        "format", "conform-report-2", "conform", program_version, "subject", subject_object(run),
         "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
         "expected", (json_int_t)run->count, "whole", run_is_whole(run), "interrupted",
         run->interrupted, "verdicts", "handler", tally_object(run, TARGET_HANDLER), "runtime",

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/program_version.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -81,7 +82,7 @@ static void print_stale(FILE *file, const struct run *run)
 int report_tap(FILE *file, const struct run *run)
 {
     fprintf(file, "TAP version 13\n1..%zu\n", run->count + run_stale(run));
-    fprintf(file, "# conform %s on %s; seed %llu\n", PACKAGE_VERSION, run_file(run),
+    fprintf(file, "# conform %s on %s; seed %llu\n", program_version, run_file(run),
             (unsigned long long)run->options->seed);
     if (run->tunables != NULL)
         fprintf(file, "# started again with GLIBC_TUNABLES=%s\n", run->tunables);

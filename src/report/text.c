@@ -6,6 +6,7 @@
 
 #include "base/instrumented.h"
 #include "base/place.h"
+#include "base/program_version.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -180,7 +181,7 @@ static void print_head(const struct page *page)
 {
     const struct run *run = page->run;
     const struct environment *environment = run->environment;
-    fprintf(page->file, "conform %s: %s", PACKAGE_VERSION, run_file(run));
+    fprintf(page->file, "conform %s: %s", program_version, run_file(run));
     if (run->load->has_name != 0)
         fprintf(page->file, ", \"%s\" version %d", run_handler_name(run), run->load->version);
     if (run->load->claims[0] != '\0')

@@ -16,6 +16,7 @@
 #include "commands/fail_each.h"
 #include "commands/from.h"
 #include "commands/matrix.h"
+#include "commands/merge.h"
 #include "commands/replay.h"
 #include "model/options.h"
 #include "model/property.h"
@@ -131,6 +132,9 @@ int main(int argc, char **argv)
         break;
     case COMMAND_FROM:
         code = from_run(&options);
+        break;
+    case COMMAND_MERGE:
+        code = merge_run(&options);
         break;
     case COMMAND_RUN:
     case COMMAND_NO_FORK:

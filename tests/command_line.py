@@ -60,7 +60,7 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
 ALONE = set("claim color handler python quiet run seed skip strict verbose".split()) | set(FORMATS)
 TAKEN = {
-    (): ALONE | set("baseline expect fail-on helgrind jobs max-time memcheck repeat shuffle timeout tsan until-fail".split()),
+    (): ALONE | set("baseline expect fail-on helgrind jobs max-time memcheck repeat shard shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,
     ("--exec",): set("claim handler python quiet stacks timeout".split()),
     ("--exec", "--record=x"): set("claim handler python quiet stacks timeout untimed".split()),
@@ -69,12 +69,13 @@ TAKEN = {
     ("--replay=x", "--print"): set(),
     ("--compare",): set("fail-on quiet strict".split()),
     ("--from",): set("badge html".split()),
-    ("--list",): set("run skip".split()),
+    ("--merge",): set(FORMATS) | set("baseline color fail-on quiet verbose".split()),
+    ("--list",): set("run shard skip".split()),
     ("--list-handlers",): set(),
     ("--explain=x",): set(),
     ("--clauses",): set("run skip".split()),
 }
-VALUES = {"color": "never", "claim": "alignment=64", "fail-on": "new"}  # others are "1"
+VALUES = {"color": "never", "claim": "alignment=64", "fail-on": "new", "shard": "1/2"}  # others are "1"
 
 # Names that a shell, a terminal or a report could trip over.
 AWKWARD = ["two words.so", "it's $HOME `id`.so", "caf\u00e9 \u20ac.so", "a\nb\tc.so", "-dash.so",
@@ -158,7 +159,7 @@ def option_cases():
     yield "an ambiguous abbreviation", ["--l"], r"--l is short for .*--list, --list-handlers"
     yield "an ambiguous one with a value", ["--j=1"], r"--j is short for .*--jobs, --junit, --json"
     yield ("another ambiguous one", ["--s=1"],
-           r"--s is short for .*--skip, --seed, --shuffle, --strict, --stacks")
+           r"--s is short for .*--skip, --shard, --seed, --shuffle, --strict, --stacks")
     yield "ambiguous between opposites", ["--ver"], r"--verbose, --version"
     for name in ("clauses", "exec", "fail-each", "helgrind", "help", "list", "list-handlers", "memcheck",
                  "no-fork", "keep-failing", "quiet", "shuffle", "stacks", "strict", "until-fail",

@@ -47,7 +47,7 @@ def faulty(source, body):
 
 def same_everywhere(report):
     """A report without what differs from one machine or run to the next."""
-    report = re.sub(r"^(conform \S+: )\S*/", r"\1", report, flags=re.M)
+    report = re.sub(r"^conform \S+: \S*/", "conform: ", report, flags=re.M)
     report = re.sub(r"/\S*/(conform|libmine\.so)\b", r"\1", report)
     report = re.sub(r"^Python .*;", "", report, flags=re.M)
     report = re.sub(r"0x[0-9a-f]+|\d+\.\d+ s", "#", report)

@@ -49,6 +49,7 @@ static struct run *make_run(const enum verdict verdicts[COUNT])
         .place = &made.place,
         .load = &made.load,
         .environment = &made.environment,
+        .machine = machine_here(),
         .python = "/usr/bin/python3",
         .properties = property_all(&count),
         .records = made.pointers,

@@ -17,13 +17,15 @@
 #include "base/instrumented.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "commands/conclude.h"
 #include "commands/embed.h"
 #include "commands/under_memcheck.h"
 #include "commands/under_tsan.h"
 #include "harness/scratch.h"
-#include "model/attribution.h"
+#include "model/cost.h"
 #include "python/interpreter.h"
 #include "report/comparison.h"
+#include "report/evidence.h"
 #include "report/report.h"
 #include "runner/scheduler.h"
 #include "runner/worker.h"
@@ -43,10 +45,10 @@ struct coordinator {
     struct subject_place *places; /* of the handlers */
     struct plan plan;
     struct run run;
-    const struct property **properties; /* the first one is FIRST_PROPERTY */
-    bool first_is_implied;              /* it was not asked for */
+    struct selection selection;
     struct report_files *files;
-    json_t *baseline; /* what --baseline names, or NULL */
+    json_t *baseline;         /* what --baseline names, or NULL */
+    struct evidence evidence; /* of a shard */
     struct comparison comparison;
     json_t *reports; /* of several handlers: those so far */
     struct scheduler scheduler;
@@ -78,23 +80,23 @@ static const struct subject_place *place_of(const struct coordinator *c)
 
 static void choose_properties(struct coordinator *c)
 {
-    size_t all;
-    const struct property *const *properties = property_all(&all);
-    c->properties = allocate(all + 1, sizeof *c->properties);
-    const struct property *first = property_find(FIRST_PROPERTY);
-    size_t count = 0;
-    if (first == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "the property %s is missing", FIRST_PROPERTY);
-    c->first_is_implied = !options_take(c->options, FIRST_PROPERTY);
-    c->properties[count++] = first;
-    for (size_t i = 0; i < all; i++) {
-        if (properties[i] != first && options_take(c->options, properties[i]->id))
-            c->properties[count++] = properties[i];
-    }
-    if (count == 1 && c->first_is_implied)
+    c->selection = selection_of(c->options, options_take);
+    if (c->selection.count == 1 && c->selection.first_is_implied && c->options->shards == 0)
         leave_with(EXIT_USAGE, "no property is left by --run and --skip; see conform --list");
-    c->plan.properties = c->properties;
-    c->plan.count = count;
+    c->plan.properties = c->selection.properties;
+    c->plan.count = c->selection.count;
+}
+
+/* Those first that take longest, so that none is alone at the end. */
+static void sort_by_cost(const struct plan *plan, size_t *queue, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        size_t index = queue[i], k = i;
+        unsigned cost = cost_of(plan->properties[index]->id);
+        for (; k > 0 && cost_of(plan->properties[queue[k - 1]]->id) < cost; k--)
+            queue[k] = queue[k - 1];
+        queue[k] = index;
+    }
 }
 
 static void make_queues(struct plan *plan)
@@ -110,6 +112,8 @@ static void make_queues(struct plan *plan)
         else
             plan->python[plan->python_count++] = i;
     }
+    sort_by_cost(plan, plan->fresh, plan->fresh_count);
+    sort_by_cost(plan, plan->python, plan->python_count);
 }
 
 static void shuffle(size_t *queue, size_t count, struct random *random)
@@ -164,10 +168,8 @@ static void complete_all(struct coordinator *c)
 static void fill_run(struct coordinator *c)
 {
     struct board *board = c->plan.board;
-    /* asked for or not, a first property that ended and did not pass is in the report */
     const struct record *first = c->kept != NULL ? &c->kept[0] : board_record(board, 0);
-    bool is_told = first->verdict != PASS && !(c->run.interrupted && first->verdict == INCOMPLETE);
-    size_t from = c->first_is_implied && !is_told ? 1 : 0;
+    size_t from = conclude_hidden(&c->selection, first, c->run.interrupted);
     struct run *run = &c->run;
     run->options = c->options;
     run->place = place_of(c);
@@ -177,7 +179,8 @@ static void fill_run(struct coordinator *c)
     run->python = c->plan.python_path;
     /* of several nobody knows which wants it, and alone each gets it again */
     run->tunables = static_tls_is_wide() && !has_several(c) ? STATIC_TLS_TUNABLE : NULL;
-    run->properties = c->properties + from;
+    run->machine = machine_here();
+    run->properties = c->selection.properties + from;
     run->count = c->plan.count - from;
     free(run->records);
     run->records = allocate(run->count, sizeof *run->records);
@@ -187,37 +190,12 @@ static void fill_run(struct coordinator *c)
     run->seconds = clock_since(c->begin);
 }
 
-static bool is_smart_terminal(int fd)
-{
-    const char *term = getenv("TERM");
-    return isatty(fd) && term != NULL && strcmp(term, "dumb") != 0;
-}
-
-static bool wants_color(const struct options *options)
-{
-    const char *no_color = getenv("NO_COLOR");
-    if (options->color != COLOR_AUTO)
-        return options->color == COLOR_ALWAYS;
-    return is_smart_terminal(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0');
-}
-
-/* With the report that --baseline names. */
-static void compare(struct coordinator *c)
-{
-    if (c->baseline == NULL)
-        return;
-    json_t *reports = json_pack("[o]", report_value(&c->run));
-    c->comparison = comparison_of(c->baseline, reports, c->options->strict);
-    c->run.comparison = &c->comparison;
-    json_decref(reports);
-}
-
 static enum exit_code report(struct coordinator *c)
 {
     const struct load *load = c->run.load;
     if (atomic_load(&load->state) == LOAD_CONTRADICTED) /* wrong usage, with no report */
         loaded_or_leave(place_of(c)->argument, LOAD_CONTRADICTED, load->why);
-    compare(c);
+    conclude_compare(&c->run, c->baseline, &c->comparison);
     enum exit_code code = run_status(&c->run);
     if (has_several(c))
         json_array_append_new(c->reports, report_value(&c->run));
@@ -227,10 +205,7 @@ static enum exit_code report(struct coordinator *c)
         report_files_write_value(c->files, c->reports);
     if (!has_several(c))
         loaded_or_leave(place_of(c)->argument, atomic_load(&load->state), load->why);
-    bool told = report_files_take_stdout(c->options) ||
-                report_text(stdout, &c->run, wants_color(c->options)) == 0;
-    if (c->baseline != NULL && !report_files_take_stdout(c->options))
-        comparison_print(stdout, &c->comparison, c->options->baseline, c->options);
+    bool told = conclude_print(&c->run);
     bool interrupted = c->run.interrupted || (!told && interrupt_came() != 0);
     if (interrupted && c->plan.memcheck_folder != NULL)
         interrupt_die_silently(); /* run_under_memcheck says it */
@@ -269,7 +244,7 @@ static void end_here(void)
     struct record *record = board_record(here->plan.board, 0);
     start_again_for_static_tls(here);
     record->verdict = record->reached;
-    here->first_is_implied = false;
+    here->selection.first_is_implied = false;
     here->rounds = 1;
     fill_run(here);
     fflush(stdout);
@@ -280,19 +255,19 @@ static void end_here(void)
 
 static _Noreturn void run_here(struct coordinator *c)
 {
-    size_t first = c->first_is_implied ? 1 : 0;
+    size_t first = c->selection.first_is_implied ? 1 : 0;
     if (c->plan.count - first != 1)
         leave_with(EXIT_USAGE, "--no-fork runs one property, and %zu are chosen; say --run=ID",
                    c->plan.count - first);
-    c->properties += first;
-    c->plan.properties = c->properties;
+    c->selection.properties += first;
+    c->plan.properties = c->selection.properties;
     c->plan.count = 1;
     here = c;
     interrupt_reset();
     if (interrupt_came() != 0)
         interrupt_die();
     if (!c->options->quiet && !report_files_take_stdout(c->options))
-        printf("%s on %s, in this process\n", c->properties[0]->id,
+        printf("%s on %s, in this process\n", c->selection.properties[0]->id,
                text_safe(place_of(c)->argument));
     fflush(stdout); /* it may not come to a report */
     c->begin = clock_now();
@@ -326,11 +301,7 @@ static void set_up(struct coordinator *c, char **argv)
 {
     if (c->options->expect != NULL)
         c->run.expectations = expectations_read(c->options->expect);
-    if (c->options->baseline != NULL)
-        c->baseline = comparison_read(c->options->baseline, false);
-    if (json_array_size(c->baseline) > 1)
-        leave_with(EXIT_USAGE, "--baseline=%s: has several reports, which --compare takes",
-                   text_safe(c->options->baseline));
+    c->baseline = conclude_baseline(c->options);
     find_handlers(c, argv);
     if (has_several(c))
         static_tls_start_again(argv, NULL, NULL); /* it would be too late where one wants it */
@@ -365,7 +336,7 @@ static void set_up(struct coordinator *c, char **argv)
 
 static bool is_waived(const struct coordinator *c, size_t i, const struct record *record)
 {
-    return expectations_waive(c->run.expectations, c->properties[i], record,
+    return expectations_waive(c->run.expectations, c->selection.properties[i], record,
                               &c->plan.board->environment) != NULL;
 }
 
@@ -378,7 +349,7 @@ static int weight(const struct coordinator *c, size_t i, const struct record *re
         [FAIL] = 5, [TIMEOUT] = 6, [CRASH] = 7};
     enum { WAIVED = VERDICT_COUNT, DECIDES = 2 * VERDICT_COUNT };
     int own = weights[record->verdict];
-    if (!verdict_would_decide(record->verdict, c->properties[i], c->options->strict))
+    if (!verdict_would_decide(record->verdict, c->selection.properties[i], c->options->strict))
         return own;
     return own + (is_waived(c, i, record) ? WAIVED : DECIDES);
 }
@@ -396,8 +367,9 @@ static bool keep_round(struct coordinator *c)
         size_t bad_rounds =
             c->kept[i].bad_rounds + (record->verdict != PASS && record->verdict != SKIP);
         size_t skipped_rounds = c->kept[i].skipped_rounds + (record->verdict == SKIP);
-        bad = bad || (verdict_is_bad(record->verdict) && !is_waived(c, i, record) &&
-                      (c->properties[i]->target == TARGET_HANDLER || record->verdict == BROK));
+        bad = bad ||
+              (verdict_is_bad(record->verdict) && !is_waived(c, i, record) &&
+               (c->selection.properties[i]->target == TARGET_HANDLER || record->verdict == BROK));
         if (c->rounds == 0 || weight(c, i, record) > weight(c, i, &c->kept[i]))
             c->kept[i] = *record;
         c->kept[i].bad_rounds = bad_rounds;
@@ -419,20 +391,18 @@ static void tell_rare_skips(struct coordinator *c)
     }
 }
 
-/* Attributes what a property did not fail by itself, and makes sure that nobody was let off. */
-static void settle(struct coordinator *c)
+/* What a shard found, before anything is attributed. */
+static void keep_evidence(struct coordinator *c)
 {
-    struct board *board = c->plan.board;
-    if (attribution_settle(c->properties, c->plan.count, board) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    const char *id = attribution_unsettled(c->properties, c->plan.count, board);
-    for (size_t i = 0; id != NULL && i < c->plan.count; i++) {
-        struct record *record = board_record(board, i);
-        if (strcmp(c->properties[i]->id, id) != 0)
-            continue;
-        record->verdict = BROK;
-        snprintf(record->seen, sizeof record->seen, "nobody answers for what ended it");
+    size_t count = c->plan.count;
+    struct record *records = allocate(count, sizeof *records);
+    const struct record **pointers = allocate(count, sizeof *pointers);
+    for (size_t i = 0; i < count; i++) {
+        records[i] = *board_record(c->plan.board, i);
+        pointers[i] = &records[i];
     }
+    c->evidence = (struct evidence){c->selection.properties, pointers, count};
+    c->run.evidence = &c->evidence;
 }
 
 static _Noreturn void python_broke(const struct coordinator *c)
@@ -465,7 +435,9 @@ static void run_rounds(struct coordinator *c)
         if (c->plan.board->python_error[0] != '\0')
             return;
         complete_all(c);
-        settle(c);
+        if (c->options->shards != 0)
+            keep_evidence(c);
+        conclude_settle(&c->selection, c->plan.board);
         bool bad = keep_round(c);
         if (c->rounds >= most || (bad && options->until_fail) || c->run.interrupted ||
             atomic_load(&board_load(c->plan.board)->state) != LOAD_DONE)

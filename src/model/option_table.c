@@ -19,6 +19,7 @@ const struct command_row command_rows[COMMANDS] = {
     [COMMAND_PRINT] = {.name = "--replay --print", .of = COMMAND_REPLAY, .is_kind = true},
     [COMMAND_COMPARE] = {.name = "--compare", .of = COMMAND_RUN},
     [COMMAND_FROM] = {.name = "--from", .of = COMMAND_RUN},
+    [COMMAND_MERGE] = {.name = "--merge", .of = COMMAND_RUN},
     [COMMAND_LIST] = {.name = "--list", .of = COMMAND_RUN},
     [COMMAND_LIST_HANDLERS] = {.name = "--list-handlers", .of = COMMAND_RUN},
     [COMMAND_EXPLAIN] = {.name = "--explain", .of = COMMAND_RUN},
@@ -35,6 +36,7 @@ enum {
     PRINT = 1 << COMMAND_PRINT,
     COMPARE = 1 << COMMAND_COMPARE,
     FROM = 1 << COMMAND_FROM,
+    MERGE = 1 << COMMAND_MERGE,
     LIST = 1 << COMMAND_LIST,
     LIST_HANDLERS = 1 << COMMAND_LIST_HANDLERS,
     EXPLAIN = 1 << COMMAND_EXPLAIN,
@@ -117,6 +119,18 @@ const struct option_row option_rows[] = {
                 "match an id the last one decides",
         .man = "Leave out the properties whose id matches. Of several --run and --skip that match "
                "an id the last one decides. With any --run nothing that it does not match is run.",
+    },
+
+    {
+        .name = "shard",
+        .argument = "I/N",
+        .takers = RUN | LIST,
+        .take = take_shard,
+        .help = "of those the I-th of N parts, to be run on other machines;\n"
+                "--merge makes one report of their --json",
+        .man = "Run the I-th of N parts of what is left to run, 1 to 1000. No property is in two, "
+               "together they are all, and none changes parts where others are added. What "
+               "--json writes of each is for --merge.",
     },
 
     {.heading = "How to run"},
@@ -413,7 +427,7 @@ const struct option_row option_rows[] = {
     {
         .name = "baseline",
         .argument = "FILE",
-        .takers = RUN,
+        .takers = RUN | MERGE,
         TEXT(baseline),
         .help = "say the same of this run and an earlier report",
         .man = "Run the battery, and say in what its report differs from that earlier one.",
@@ -421,7 +435,7 @@ const struct option_row option_rows[] = {
     {
         .name = "fail-on",
         .argument = "new",
-        .takers = RUN | COMPARE,
+        .takers = RUN | COMPARE | MERGE,
         .take = take_fail_on,
         .help = "with one of these: status 1 only for what is NEW",
         .man = "With --compare or --baseline: end with 1 only where something about the handler "
@@ -457,16 +471,27 @@ const struct option_row option_rows[] = {
                "by property. The badge tells the worst. Nothing is run.",
     },
     {
+        .name = "merge",
+        .operands = "FILE ...",
+        .takers = MERGE,
+        .command = COMMAND_MERGE,
+        .help = "report on the --json of all shards as on one run, with --html\n"
+                "and the others; nothing is run",
+        .man = "Report on the run of which these are the parts, as --json wrote each: what the "
+               "whole battery in one run would have told, and end with its status. Parts of "
+               "different runs are refused, and so is where one is missing. Nothing is run.",
+    },
+    {
         .name = "quiet",
         .letter = 'q',
-        .takers = BATTERY | PROGRAM | REPLAY | COMPARE,
+        .takers = BATTERY | PROGRAM | REPLAY | COMPARE | MERGE,
         FLAG(quiet),
         .help = "print only what is wrong",
     },
     {
         .name = "verbose",
         .letter = 'v',
-        .takers = BATTERY | FAIL_EACH,
+        .takers = BATTERY | FAIL_EACH | MERGE,
         FLAG(verbose),
         .help = "print every property; with --fail-each, what each run prints",
         .man = "Print every property, with the time it took. With --fail-each, let through what "
@@ -475,7 +500,7 @@ const struct option_row option_rows[] = {
     {
         .name = "color",
         .argument = "WHEN",
-        .takers = BATTERY,
+        .takers = BATTERY | MERGE,
         .take = take_color,
         .help = "auto, always or never; NO_COLOR is respected",
         .man = ".Cm auto ,\n"

@@ -52,6 +52,7 @@ void take_handler(const struct option_row *row, const char *value, struct option
 void take_python(const struct option_row *row, const char *value, struct options *options);
 void take_claim(const struct option_row *row, const char *value, struct options *options);
 void take_fail_on(const struct option_row *row, const char *value, struct options *options);
+void take_shard(const struct option_row *row, const char *value, struct options *options);
 void take_run(const struct option_row *row, const char *value, struct options *options);
 void take_skip(const struct option_row *row, const char *value, struct options *options);
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "model/cost.h"
 #include "model/option_table.h"
 
 /* What getopt_long returns for the first row; letters are below. */
@@ -200,6 +201,22 @@ static void check_repeated(const struct options *options)
                    many);
 }
 
+/* What is merged is one round on one handler in one interpreter. */
+static void check_shard(const struct options *options)
+{
+    if (options->shards == 0)
+        return;
+    if (options->handler_count > 1 || options->python_count > 1)
+        leave_with(EXIT_USAGE, "--shard goes with one handler in one interpreter; run each by "
+                               "itself");
+    if (options->repeat != 0 || options->until_fail)
+        leave_with(EXIT_USAGE, "--shard and --%s exclude each other; give one of them",
+                   options->until_fail ? "until-fail" : "repeat");
+    if (options->baseline != NULL)
+        leave_with(EXIT_USAGE, "--baseline goes with the whole: give it to --merge, and not to a "
+                               "--shard");
+}
+
 static void check_together(const struct options *options, const bool given[])
 {
     check_reports(options);
@@ -217,6 +234,7 @@ static void check_together(const struct options *options, const bool given[])
     if (options->tsan && checker != NULL)
         leave_with(EXIT_USAGE, "--tsan and --%s exclude each other; give one of them", checker);
     check_taken(given, options->command);
+    check_shard(options);
     if (options->baseline != NULL && strcmp(options->baseline, "-") == 0)
         leave_with(EXIT_USAGE, "--baseline=-: is read more than once; name a file");
     if (options->baseline != NULL && (options->handler_count > 1 || options->python_count > 1))
@@ -290,7 +308,11 @@ static void check_operands(const struct options *options)
          (options->reports[REPORT_html] == NULL && options->reports[REPORT_badge] == NULL)))
         leave_with(EXIT_USAGE, "--from takes reports and makes --html or --badge of them; say "
                                "--html PAGE.html --from ONE.json OTHER.json");
-    if (options->command == COMMAND_RUN && options->fail_on_new && options->baseline == NULL)
+    if (options->command == COMMAND_MERGE && count == 0)
+        leave_with(EXIT_USAGE,
+                   "--merge takes the reports of all shards; say --merge A.json B.json");
+    if ((options->command == COMMAND_RUN || options->command == COMMAND_MERGE) &&
+        options->fail_on_new && options->baseline == NULL)
         leave_with(EXIT_USAGE, "--fail-on goes with --compare or --baseline; see conform --help");
     for (size_t i = 0; i < count; i++)
         options_keep(options, options->operands[i], "what the program is given");
@@ -340,7 +362,7 @@ static bool has_threads(const char *id)
     return false;
 }
 
-bool options_take(const struct options *options, const char *id)
+bool options_choose(const struct options *options, const char *id)
 {
     bool taken = (!options->tsan && !options->helgrind) || has_threads(id);
     for (size_t i = 0; i < options->filter_count; i++) {
@@ -352,4 +374,10 @@ bool options_take(const struct options *options, const char *id)
             taken = options->filters[i].take;
     }
     return taken;
+}
+
+bool options_take(const struct options *options, const char *id)
+{
+    return options_choose(options, id) &&
+           (options->shards == 0 || shard_of(id, options->shards) == options->shard);
 }

@@ -29,6 +29,7 @@ enum command {
     COMMAND_PRINT,
     COMMAND_COMPARE,
     COMMAND_FROM,
+    COMMAND_MERGE,
     COMMAND_LIST,
     COMMAND_LIST_HANDLERS,
     COMMAND_EXPLAIN,
@@ -40,17 +41,19 @@ enum { COMMANDS = COMMAND_CLAUSES + 1 };
  * writer of, and which commands take it (option_table.c).  Some tell of a run, and others of what
  * --json writes, which may be of several runs. */
 #define RUN_FORMATS(FORMAT)                                                                        \
-    FORMAT(tap, "Test Anything Protocol 13", BATTERY)                                              \
-    FORMAT(junit, "JUnit's XML", BATTERY)
+    FORMAT(tap, "Test Anything Protocol 13", BATTERY | MERGE)                                      \
+    FORMAT(junit, "JUnit's XML", BATTERY | MERGE)
 #define VALUE_FORMATS(FORMAT)                                                                      \
-    FORMAT(json, "JSON", BATTERY)                                                                  \
-    FORMAT(html, "HTML, a page for people", BATTERY | FROM)                                        \
-    FORMAT(badge, "SVG, a badge", BATTERY | FROM)
+    FORMAT(json, "JSON", BATTERY | MERGE)                                                          \
+    FORMAT(html, "HTML, a page for people", BATTERY | FROM | MERGE)                                \
+    FORMAT(badge, "SVG, a badge", BATTERY | FROM | MERGE)
 #define REPORT_FORMATS(FORMAT) RUN_FORMATS(FORMAT) VALUE_FORMATS(FORMAT)
 
 #define REPORT_FORMAT_NUMBER(name, words, takers) REPORT_##name,
 enum report_format { REPORT_FORMATS(REPORT_FORMAT_NUMBER) REPORT_FORMAT_COUNT };
 #undef REPORT_FORMAT_NUMBER
+
+enum { MOST_SHARDS = 1000 };
 
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
@@ -75,6 +78,7 @@ struct options {
     const char *claims;          /* the words of all --claim, with blanks in between; or NULL */
     struct filter *filters;
     size_t filter_count;
+    size_t shard, shards;                     /* which of how many, from 1; 0 of 0: all of it */
     const char *reports[REPORT_FORMAT_COUNT]; /* file names, "-" for stdout, or NULL */
     size_t jobs;                              /* 0: as many as there are cores */
     double timeout, max_time;                 /* seconds; 0: the usual limit */
@@ -106,7 +110,10 @@ _Noreturn void leave_with(enum exit_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* True where the filters take a property of that id: the last one that matches it decides; where
- * none does, it is taken unless there is a --run. */
+ * none does, it is taken unless there is a --run; and --shard takes its part of those. */
 bool options_take(const struct options *options, const char *id);
+
+/* The same but for --shard. */
+bool options_choose(const struct options *options, const char *id);
 
 #endif

@@ -40,13 +40,18 @@ const char *platform_name(void)
     return uname(&name) == 0 ? text("linux-%s", name.machine) : "unknown";
 }
 
+bool expectation_is_here(const struct expectation *expectation)
+{
+    return expectation->platform == NULL || fnmatch(expectation->platform, platform_name(), 0) == 0;
+}
+
 bool expectation_applies(const struct expectation *expectation,
                          const struct environment *environment)
 {
     const struct expectation *e = expectation;
     return (e->numpy == NULL || version_is_in(environment->numpy, e->numpy)) &&
            (e->python == NULL || version_is_in(environment->python, e->python)) &&
-           (e->platform == NULL || fnmatch(e->platform, platform_name(), 0) == 0);
+           expectation_is_here(e);
 }
 
 /* Behind none of these does it stay open what the handler does: it was seen, if only to a limit. */

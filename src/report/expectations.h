@@ -36,6 +36,9 @@ bool expectation_is_about(const struct expectation *expectation, const struct pr
 bool expectation_applies(const struct expectation *expectation,
                          const struct environment *environment);
 
+/* Whether it is about this platform. */
+bool expectation_is_here(const struct expectation *expectation);
+
 /* The entry by which that record of the property does not decide, or NULL; `all` may be NULL. */
 const struct expectation *expectations_waive(const struct expectations *all,
                                              const struct property *property,

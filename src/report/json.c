@@ -10,6 +10,7 @@
 #include "base/program_version.h"
 #include "base/text.h"
 #include "report/comparison.h"
+#include "report/evidence.h"
 #include "report/report.h"
 
 /* Claims, word by word. */
@@ -43,9 +44,9 @@ static json_t *environment_object(const struct run *run)
     return json_pack("{s:s, s:s, s:b, s:b, s:s, s:s, s:s, s:I, s:s*, s:s*}", "python",
                      environment->python, "executable", text_safe(run->python), "free_threaded",
                      environment->free_threaded, "gil", run_has_gil(run), "numpy",
-                     text_safe(environment->numpy), "libc", libc_name(), "kernel",
-                     text_safe(kernel_name()), "page_size", (json_int_t)sysconf(_SC_PAGESIZE),
-                     "tunables", run->tunables, "checker", run_checker());
+                     text_safe(environment->numpy), "libc", run->machine.libc, "kernel",
+                     run->machine.kernel, "page_size", (json_int_t)run->machine.page_size,
+                     "tunables", run->tunables, "checker", run->machine.checker);
 }
 
 /* The entry by which it does not decide. */
@@ -138,6 +139,8 @@ json_t *report_value(const struct run *run)
         json_object_set_new(root, "waivers", json_integer((json_int_t)run_waived(run)));
         json_object_set_new(root, "stale", stale_array(run));
     }
+    if (run->evidence != NULL)
+        json_object_set_new(root, "shard", evidence_object(run));
     if (run->comparison != NULL)
         json_object_set_new(root, "baseline",
                             comparison_object(run->comparison, run->options->baseline));

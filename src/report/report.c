@@ -103,15 +103,6 @@ enum exit_code run_status(const struct run *run)
     return run_stale(run) > 0 ? EXIT_NOT_CONFORMANT : run->comparison->status;
 }
 
-const char *run_checker(void)
-{
-    return helgrind_is_running()    ? "helgrind"
-           : memcheck_is_running()  ? "memcheck"
-           : sanitizer_is_running() ? "a sanitizer"
-           : emulator_is_running()  ? "an emulator"
-                                    : NULL;
-}
-
 bool run_is_whole(const struct run *run)
 {
     size_t all;
@@ -138,14 +129,17 @@ const char *run_conclusion(const struct run *run)
                     run->count == 1 ? "property" : "properties", bad);
     switch (run_exit_code(run)) {
     case EXIT_CONFORMANT:
+        if (run->evidence != NULL)
+            return text("conformant%s in shard %zu/%zu, which is a part", with_waivers(run),
+                        run->options->shard, run->options->shards);
         if (!run_is_whole(run))
             return text("conformant%s in the properties that were run, which are not all",
                         with_waivers(run));
-        return run_checker() == NULL
+        return run->machine.checker == NULL
                    ? text("CONFORMANT%s", with_waivers(run))
                    : text("CONFORMANT%s as far as %s lets it be seen, with shorter loops and %zu "
                           "properties skipped",
-                          with_waivers(run), run_checker(), tally.of[SKIP]);
+                          with_waivers(run), run->machine.checker, tally.of[SKIP]);
     case EXIT_HARNESS_BROKE:
         return "NO VERDICT: the harness could not do its part";
     case EXIT_INCOMPLETE:
@@ -161,8 +155,11 @@ const char *run_conclusion(const struct run *run)
             return text("STALE: nothing else failed%s, but %s for what passes now",
                         with_waivers(run),
                         stale == 1 ? "1 waiver is" : text("%zu waivers are", stale));
-        return text("NOT CONFORMANT: %zu of %zu %s failed%s%s", bad, run->count,
+        return text("NOT CONFORMANT: %zu of %zu %s failed%s%s%s", bad, run->count,
                     run->count == 1 ? "property" : "properties",
+                    run->evidence != NULL
+                        ? text(" in shard %zu/%zu", run->options->shard, run->options->shards)
+                        : "",
                     run_waived(run) > 0 ? text(", %zu more are waived", run_waived(run)) : "",
                     stale > 0 ? text(", and %s stale",
                                      stale == 1 ? "1 waiver is" : text("%zu waivers are", stale))
@@ -296,7 +293,7 @@ const char *group_name(const struct property *property)
                          : text("%.*s", (int)strcspn(property->id, "."), property->id);
 }
 
-const char *libc_name(void)
+static const char *libc_name(void)
 {
 #ifdef __GLIBC__
     return text("glibc %s", gnu_get_libc_version());
@@ -305,12 +302,29 @@ const char *libc_name(void)
 #endif
 }
 
-const char *kernel_name(void)
+static const char *kernel_name(void)
 {
     struct utsname name;
     if (uname(&name) != 0)
         return "unknown";
     return text("%s %s %s", name.sysname, name.release, name.machine);
+}
+
+struct machine machine_here(void)
+{
+    static char libc[64], kernel[256];
+    snprintf(libc, sizeof libc, "%s", libc_name());
+    snprintf(kernel, sizeof kernel, "%s", text_safe(kernel_name()));
+    return (struct machine){
+        .libc = libc,
+        .kernel = kernel,
+        .page_size = sysconf(_SC_PAGESIZE),
+        .checker = helgrind_is_running()    ? "helgrind"
+                   : memcheck_is_running()  ? "memcheck"
+                   : sanitizer_is_running() ? "a sanitizer"
+                   : emulator_is_running()  ? "an emulator"
+                                            : NULL,
+    };
 }
 
 /* ---- files -------------------------------------------------------------------------------- */

@@ -15,6 +15,17 @@
 #include "subject/object_file.h"
 #include "subject/subject.h"
 
+/* What it ran on: of a merged report that of the parts, and not this one. */
+struct machine {
+    const char *libc, *kernel; /* "glibc 2.36" and the like, "Linux 6.1.0 x86_64" */
+    long page_size;
+    const char *checker; /* what runs beside the handler, and is why less is tried: "memcheck",
+                          * "helgrind", "a sanitizer", "an emulator"; or NULL */
+};
+
+/* This one.  Its words stay. */
+struct machine machine_here(void);
+
 /* A run that has ended: everything that a report says. */
 struct run {
     const struct options *options;
@@ -22,6 +33,7 @@ struct run {
     char sha256[SHA256_HEX];
     const struct load *load; /* name, version and claims, where loading came that far */
     const struct environment *environment;
+    struct machine machine;
     const char *python;   /* the path that was asked for */
     const char *tunables; /* what was added to GLIBC_TUNABLES for it, or NULL */
     const struct property *const *properties;
@@ -31,7 +43,9 @@ struct run {
     double seconds;                          /* from start to end */
     const struct comparison *comparison;     /* with options->baseline; else NULL */
     const struct expectations *expectations; /* with options->expect; else NULL */
-    bool interrupted;                        /* by a signal: the records are those of a part */
+    const struct evidence *evidence;         /* with --shard; else NULL */
+    const char *const *reproduce; /* of a merged report, what its parts said; else NULL */
+    bool interrupted;             /* by a signal: the records are those of a part */
 };
 
 /* How many of the run's properties have each verdict; those of one target alone. */
@@ -46,10 +60,6 @@ enum exit_code run_exit_code(const struct run *run);
 
 /* What the program ends with: that, unless --fail-on says what counts. */
 enum exit_code run_status(const struct run *run);
-
-/* What runs beside the handler, and is why less is tried: "memcheck", "helgrind", "a sanitizer",
- * "an emulator", or NULL. */
-const char *run_checker(void);
 
 /* What several ends are said to be: the one of the two that says more against what was tested. */
 enum exit_code exit_code_worse(enum exit_code one, enum exit_code other);
@@ -118,10 +128,6 @@ const char *run_reproduce(const struct run *run, size_t i);
 
 /* "malloc", or what else stands before the dot of the id. */
 const char *group_name(const struct property *property);
-
-/* "glibc 2.36" and the like, and the kernel's "Linux 6.1.0 x86_64". */
-const char *libc_name(void);
-const char *kernel_name(void);
 
 /* What a run has found, as --json writes it.  A new reference. */
 json_t *report_value(const struct run *run);

@@ -100,6 +100,8 @@ const char *run_reproduce(const struct run *run, size_t i)
     static char *command;
     const struct options *options = run->options;
     size_t size;
+    if (run->reproduce != NULL && run->reproduce[i] != NULL)
+        return run->reproduce[i];
     free(command);
     command = NULL;
     FILE *file = open_memstream(&command, &size);

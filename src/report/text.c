@@ -194,7 +194,7 @@ static void print_head(const struct page *page)
     if (environment->python[0] != '\0') /* else it ended before Python was up */
         fprintf(page->file, "Python %s%s (%s), NumPy %s, ", environment->python, run_gil(run),
                 text_safe(run->python), environment->numpy);
-    fprintf(page->file, "%s, %s; seed %llu\n", libc_name(), kernel_name(),
+    fprintf(page->file, "%s, %s; seed %llu\n", run->machine.libc, run->machine.kernel,
             (unsigned long long)run->options->seed);
     if (run->tunables != NULL)
         fprintf(page->file, "it loads only with GLIBC_TUNABLES=%s, which was set for it\n",

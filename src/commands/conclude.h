@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a battery and a merge of its parts have in common: which properties there are, who answers
+ * for whom, and telling it.
+ */
+#ifndef CONFORM_CONCLUDE_H
+#define CONFORM_CONCLUDE_H
+
+#include "report/comparison.h"
+#include "report/report.h"
+
+/* Properties as they are on a board: the first one, which all others wait for, is at the front,
+ * whether it was asked for or not. */
+struct selection {
+    const struct property **properties;
+    size_t count;
+    bool first_is_implied; /* it was not asked for */
+};
+
+/* Those that `take` takes, which is options_take or options_choose. */
+struct selection selection_of(const struct options *options,
+                              bool take(const struct options *options, const char *id));
+
+/* Attributes what a property did not fail by itself, and makes sure that nobody was let off. */
+void conclude_settle(const struct selection *selection, struct board *board);
+
+/* How many of them, at the front, are not in the report: the first where nobody asked for it and
+ * there is nothing to tell of it. */
+size_t conclude_hidden(const struct selection *selection, const struct record *first,
+                       bool interrupted);
+
+/* What --baseline names, or NULL.  Leaves with EXIT_USAGE where it is no report. */
+json_t *conclude_baseline(const struct options *options);
+
+/* Compares the run with that; `comparison` is the run's from then on. */
+void conclude_compare(struct run *run, const json_t *baseline, struct comparison *comparison);
+
+/* Whether that is a terminal on which lines can be overwritten and colored. */
+bool is_smart_terminal(int fd);
+
+/* Prints the report, unless another takes its place.  False where stdout cannot be written. */
+bool conclude_print(const struct run *run);
+
+#endif

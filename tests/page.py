@@ -205,6 +205,21 @@ def together(tap):
                          "not conformant", "no verdict"], "badges", badges)
 
 
+def since(tap):
+    """What --baseline found is on the page as it is in the text."""
+    words = {}
+    for what, handler, other in (("NEW", FAULTY, "a_handler.json"),
+                                 ("FIXED", "aligned", "a_faulty_one.json"),
+                                 ("no verdict is different", "aligned", "a_handler.json")):
+        result = suite.conform("-H" + handler, *PART, "--baseline=" + other, "--html=page.html")
+        page = Page(read("page.html"))
+        rows = [line.split() for line in result.stdout.splitlines() if line.startswith(what + " ")]
+        words[what] = page.text.partition("Since " + other)[2].partition("All properties")[0]
+        held = (words[what] and not page.wrong and what in words[what]
+                and all(row[1].rstrip(":") in words[what] for row in rows) and (rows or " " in what))
+        tap.point(held, "since another run: " + what, "%s\n%s\n%s" % (page.wrong, words, result))
+
+
 def refused(tap):
     """Nothing is written where something cannot be read, or not whole."""
     write("empty.json", "")
@@ -257,6 +272,7 @@ def main():
         runs(tap)
         escaped(tap)
         together(tap)
+        since(tap)
         refused(tap)
         in_a_browser(tap)
         os.chdir("..")

@@ -319,6 +319,35 @@ static void put_part(const struct page *page, size_t number, enum part part)
         fputs("</details>\n", page->file);
 }
 
+/* What --baseline found to be different. */
+static void put_differences(FILE *file, const json_t *baseline)
+{
+    static const char *const kinds[][2] = {
+        {"new", "NEW"}, {"fixed", "FIXED"}, {"changed", "CHANGED"}, {"gone", "GONE"}};
+    const json_t *one;
+    size_t i, count = 0;
+    if (baseline == NULL)
+        return;
+    say(file, "<h3>Since %</h3>\n<ul class=\"differences\">\n", word(baseline, "file"));
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        json_array_foreach(json_object_get(baseline, kinds[k][0]), i, one)
+        {
+            const char *before = word(one, "before"), *after = word(one, "after");
+            say(file, "<li><strong>%</strong> % <span class=\"v %\">%</span>", kinds[k][1],
+                word(one, "id"), class_of(before), before);
+            if (*after != '\0')
+                say(file, " to <span class=\"v %\">%</span>", class_of(after), after);
+            fputs("</li>\n", file);
+            count++;
+        }
+    }
+    json_array_foreach(json_object_get(baseline, "surroundings"), i, one)
+    {
+        say(file, "<li>%</li>\n", json_string_value(one));
+    }
+    fputs(count == 0 ? "<li>no verdict is different</li>\n</ul>\n" : "</ul>\n", file);
+}
+
 static void put_report(const struct page *page, size_t number)
 {
     const json_t *report = json_array_get(page->reports, number);
@@ -327,6 +356,7 @@ static void put_report(const struct page *page, size_t number)
     put_standing(page->file, report);
     fputs("</p>\n", page->file);
     put_facts(page->file, report);
+    put_differences(page->file, json_object_get(report, "baseline"));
     for (enum part part = OF_HANDLER; part <= SKIPPED; part++)
         put_part(page, number, part);
     fputs("</section>\n", page->file);

@@ -86,7 +86,7 @@ static void *growing_realloc(void *ctx, void *p, size_t size)
         abort();
     return base_realloc(ctx, p, size);
 }
-MUTANT(aborts_where_it_grows_a_lot, "abi.ctx-passed realloc.grown-part-usable",
+MUTANT(aborts_where_it_grows_a_lot, "abi.ctx-passed realloc.keeps-contents",
        .realloc = growing_realloc);
 
 static void *not_in_child_realloc(void *ctx, void *p, size_t size)
@@ -95,7 +95,7 @@ static void *not_in_child_realloc(void *ctx, void *p, size_t size)
         abort();
     return base_realloc(ctx, p, size);
 }
-MUTANT(aborts_so_but_in_a_child, "abi.ctx-passed realloc.grown-part-usable",
+MUTANT(aborts_so_but_in_a_child, "abi.ctx-passed realloc.keeps-contents",
        .realloc = not_in_child_realloc);
 
 /* ---- calls in a row ---------------------------------------------------------------------- */

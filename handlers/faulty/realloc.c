@@ -419,7 +419,7 @@ static void *over_realloc(void *ctx, void *p, size_t size)
 {
     return p != NULL ? move(ctx, p, size, size) : base_malloc(ctx, size);
 }
-MUTANT(realloc_copies_new_size, "realloc.past-2gib realloc.grown-part-usable",
+MUTANT(realloc_copies_new_size, "realloc.past-2gib realloc.keeps-contents",
        .realloc = over_realloc);
 
 /* The old size is kept in 32 bits. */

@@ -79,7 +79,7 @@ static void shares_one_byte_free(void *ctx, void *p, size_t size)
     if (p != NULL && base_size(p) != 1)
         base_free(ctx, p, size);
 }
-MUTANT(shares_one_byte, "numpy.route-create", .malloc = shares_one_byte_malloc,
+MUTANT(shares_one_byte, "malloc.disjoint numpy.route-create", .malloc = shares_one_byte_malloc,
        .free = shares_one_byte_free);
 
 /* Zeroes by words, and leaves what is over of each block. */

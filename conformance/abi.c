@@ -24,6 +24,7 @@ static void expect_struct_there(const char *when)
 
 PROPERTY(abi_loads,
     .id     = "abi.loads",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "loading the object gives a handler that can make one block and take it back",
     .source = "NEP 49, PyDataMem_SetHandler; nep49.h",
@@ -66,6 +67,7 @@ static PyObject *decoded_name(void)
 
 PROPERTY(abi_name_terminated,
     .id     = "abi.name-terminated",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the name ends in a NUL within its 127 bytes",
     .source = "NEP 49, PyDataMem_Handler: name is a char[127] that NumPy takes for a C string; "
@@ -133,6 +135,7 @@ PROPERTY(abi_name_says_something,
 
 PROPERTY(abi_version,
     .id     = "abi.version",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the version is 1",
     .source = "NEP 49, PyDataMem_Handler; ndarraytypes.h and the page on memory management in "
@@ -146,6 +149,7 @@ PROPERTY(abi_version,
 
 PROPERTY(abi_functions_present,
     .id     = "abi.functions-present",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "none of malloc, calloc, realloc and free is a null pointer",
     .source = "NEP 49, PyDataMemAllocator; NumPy alloc.c calls them without looking, 1.22 and "
@@ -352,6 +356,7 @@ static void ask_there(void *unused)
 
 PROPERTY(abi_getter_stable,
     .id     = "abi.getter-stable",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "nep49_get_handler answers the same handler whenever it is asked",
     .source = "nep49.h, as NEP 49 has one capsule of one struct for a handler",
@@ -374,6 +379,7 @@ PROPERTY(abi_getter_stable,
 
 PROPERTY(abi_claims_known,
     .id     = "abi.claims-known",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "every word of nep49_claims is a claim that the suite knows and can read, and that "
               "can hold beside the others",
@@ -536,6 +542,7 @@ static const char loading[] = "after loading";
 
 PROPERTY(abi_loads_quietly,
     .id     = "abi.loads-quietly",
+    .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "loading the object and asking for its handler prints nothing and leaves signal "
               "dispositions and mask, locale, umask, limits and working directory alone",

@@ -64,6 +64,7 @@ static void small_and_fresh(void)
 
 PROPERTY(calloc_zeroed,
     .id     = "calloc.zeroed",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "every byte that calloc hands out is zero, from 1 byte to 64 MiB",
     .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
@@ -347,6 +348,7 @@ static void expect_product(size_t nelem, size_t elsize)
 
 PROPERTY(calloc_product,
     .id     = "calloc.product",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc gives nelem times elsize bytes, however the size is shared between the two",
     .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
@@ -426,6 +428,7 @@ static void refuse_what_padding_wraps(void)
 
 PROPERTY(calloc_overflow,
     .id     = "calloc.overflow",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc returns NULL where the product does not fit into a size_t, those that wrap "
               "to a small number included, and where no block can be that large, and changes "
@@ -529,6 +532,7 @@ static void make_and_free_none(void *data)
 
 PROPERTY(calloc_zero_arguments,
     .id     = "calloc.zero-arguments",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc(0, n) and calloc(n, 0) give NULL or a pointer that free takes, and harm no "
               "other block",
@@ -565,6 +569,7 @@ static void align_few_elements(size_t nelem)
 
 PROPERTY(calloc_alignment,
     .id     = "calloc.alignment",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a block of calloc's is aligned for max_align_t or, where that is larger than the "
               "block, for the largest power of two in its size, whatever elsize is",

@@ -48,6 +48,7 @@ static void use_large(void)
 
 PROPERTY(env_quiet,
     .id     = "env.quiet",
+    .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "ordinary use, NumPy's wrong sizes included, prints nothing on stdout or stderr",
     .source = "good practice",
@@ -640,6 +641,7 @@ static void ask_without_room(void)
 
 PROPERTY(env_never_exits,
     .id     = "env.never-exits",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "every call returns, whatever the size: none ends the process or the thread, or "
               "leaves by an exception",

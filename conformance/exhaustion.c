@@ -288,6 +288,7 @@ static struct held hold_after(size_t nth)
 
 PROPERTY(exhaustion_no_leak,
     .id     = "exhaustion.no-leak",
+    .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "a call that fails leaves nothing behind of what it took from libc or the kernel",
     .source = "good practice",
@@ -397,6 +398,7 @@ static bool growth_ends(struct interpose_counts *held, size_t rounds)
 
 PROPERTY(exhaustion_balance,
     .id     = "exhaustion.balance",
+    .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "when all blocks are freed, what the handler took from below for them is given back, "
               "or kept within a bound",

@@ -50,6 +50,7 @@ static void free_no_nulls(void *unused)
 
 PROPERTY(free_null,
     .id     = "free.null",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "free of NULL with size 0 does nothing, at any time",
     .source = "C17 7.22.3.3 paragraph 2",
@@ -101,6 +102,7 @@ static void free_no_sized_nulls(void *unused)
 
 PROPERTY(free_null_with_size,
     .id     = "free.null-with-size",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "free of NULL does nothing, whatever the size",
     .source = "C17 7.22.3.3 paragraph 2; NumPy 1.22 to 2.5: item_selection.c _new_argsortlike "

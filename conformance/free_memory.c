@@ -324,6 +324,7 @@ static void make_and_free(void *data)
 
 PROPERTY(free_reclaims,
     .id     = "free.reclaims",
+    .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "what is freed is given back or used again, whatever is in it: memory does not grow over "
               "cycles of the same work",

@@ -20,6 +20,7 @@ static void free_with_errno(void *p, size_t size, const char *what)
 
 PROPERTY(free_keeps_errno,
     .id     = "free.keeps-errno",
+    .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "free leaves errno as it was",
     .source = "POSIX.1-2024, free(): errno is preserved; glibc does so since 2.33",

@@ -100,6 +100,7 @@ static void free_every_other_here(void *unused)
 
 PROPERTY(free_in_another_thread,
     .id     = "free.in-another-thread",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a block can be freed in another thread than the one that made it, also when that one "
               "has ended, and is not lost",

@@ -73,6 +73,7 @@ static void large_holds(size_t size, size_t stride)
 
 PROPERTY(malloc_extent,
     .id     = "malloc.extent",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "every byte that was asked for can be written and read back, also where the memory "
               "was another block's before",
@@ -106,6 +107,7 @@ PROPERTY(malloc_extent,
 
 PROPERTY(malloc_alignment,
     .id     = "malloc.alignment",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a block is aligned for max_align_t or, where that is larger than the block, for the "
               "largest power of two in its size",
@@ -215,6 +217,7 @@ static void claimed_huge(void)
 
 PROPERTY(malloc_claimed_alignment,
     .id     = "malloc.claimed-alignment",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "every block is aligned as nep49_claims or --claim says, whatever its size and "
               "whichever of malloc, calloc and realloc made or moved it",
@@ -257,6 +260,7 @@ PROPERTY(malloc_disjoint,
 
 PROPERTY(malloc_neighbours,
     .id     = "malloc.neighbours",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "making or freeing one block leaves the bytes of every other alone, at once and a "
               "few milliseconds later",
@@ -287,6 +291,7 @@ static void hold_single_bytes(void *unused)
 
 PROPERTY(malloc_one_byte,
     .id     = "malloc.one-byte",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "malloc(1) gives a byte that nobody else has",
     .source = "NumPy ctors.c PyArray_NewFromDescr_int: an array of size 0 asks for 1 byte (1.22: "
@@ -320,6 +325,7 @@ static void make_and_free_nothing(void *data)
 
 PROPERTY(malloc_zero,
     .id     = "malloc.zero",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "malloc(0) gives NULL or a pointer that free takes, and harms no other block",
     .source = "C17 7.22.3 paragraph 1; NumPy arraytypes.c.src VOID_compare, 1.22 and later: copies "

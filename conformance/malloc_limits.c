@@ -18,6 +18,7 @@ static void expect_refused(size_t size, const char *size_in_words)
 
 PROPERTY(malloc_too_large,
     .id     = "malloc.too-large",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a size that no block can have (SIZE_MAX and 8192 below it, and from PTRDIFF_MAX + 1 "
               "on) gives NULL and changes nothing, also right after a small block was freed",
@@ -210,6 +211,7 @@ static void expect_hoard_intact(const struct blocks *blocks)
 
 PROPERTY(malloc_failure_is_null,
     .id     = "malloc.failure-is-null",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "where the address space is used up malloc returns NULL, not another value, and does "
               "not end the process; the blocks there are stay good",

@@ -43,6 +43,7 @@ static void *realloc_of_null(size_t size)
 
 PROPERTY(realloc_null_allocates,
     .id     = "realloc.null-allocates",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "realloc of NULL is malloc: it returns a new block, aligned and whole, which lives until "
               "it is freed",
@@ -96,6 +97,7 @@ static void resize_one_by_one(void)
 
 PROPERTY(realloc_keeps_contents,
     .id     = "realloc.keeps-contents",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "realloc keeps the first min(old, new) bytes of the block",
     .source = "C17 7.22.3.5 paragraph 2; NumPy 1.22 to 2.5: shape.c PyArray_Resize, ctors.c "
@@ -267,6 +269,7 @@ PROPERTY(realloc_grown_part_usable,
 
 PROPERTY(realloc_same_size,
     .id     = "realloc.same-size",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "realloc to the size that the block already has returns the block, or one like it",
     .source = "C17 7.22.3.5; NumPy 1.22 to 2.5: ctors.c array_from_text, where the number of "
@@ -293,6 +296,7 @@ PROPERTY(realloc_same_size,
 
 PROPERTY(realloc_to_one,
     .id     = "realloc.to-one",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a block of any size can be shrunk to 1 byte, which is kept, and grown again",
     .source = "C17 7.22.3.5; NumPy 2.4 and later: shape.c PyArray_Resize asks for 1 where the "
@@ -329,6 +333,7 @@ static void *aligned_resize(void *p, size_t size, const char *origin)
 
 PROPERTY(realloc_alignment,
     .id     = "realloc.alignment",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "what realloc returns is aligned as malloc's blocks are, moved or not, grown or "
               "shrunk",
@@ -417,6 +422,7 @@ static void resize_calloc(size_t nelem, size_t elsize)
 
 PROPERTY(realloc_of_calloc,
     .id     = "realloc.of-calloc",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a block of calloc's is resized as one of malloc's of nelem * elsize bytes is",
     .source = "C17 7.22.3.5: a pointer that calloc returned; NumPy 1.22 to 2.5: shape.c "

@@ -158,6 +158,7 @@ static void large_after_refusal(void)
 
 PROPERTY(realloc_failure_keeps_block,
     .id     = "realloc.failure-keeps-block",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a realloc that cannot be done returns NULL, and the old block is as it was: its "
               "bytes, its size, and the right to resize and free it",
@@ -204,6 +205,7 @@ static void retry_as_numpy(unsigned char *p, size_t size, bool is_short)
 
 PROPERTY(realloc_retry_after_failure,
     .id     = "realloc.retry-after-failure",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "after a refused realloc the same block can be given to realloc again at once",
     .source = "NumPy 1.22 to 2.5: ctors.c array_from_text, for fromstring and text fromfile: the "

@@ -29,6 +29,7 @@ static void *moved_alone(size_t size)
 
 PROPERTY(realloc_neighbours,
     .id     = "realloc.neighbours",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "resizing one block leaves the bytes of every other block alone, at once and later, and "
               "other blocks leave those of one that was resized",
@@ -96,6 +97,7 @@ static void grow_from_nothing(void *(*make)(size_t i), const char *call)
 
 PROPERTY(realloc_of_empty,
     .id     = "realloc.of-empty",
+    .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "what malloc(0), calloc(0, n) and calloc(n, 0) give, NULL too, can be given to "
               "realloc, and becomes a block as any other",
@@ -167,6 +169,7 @@ static void free_large(void *data)
 
 PROPERTY(realloc_releases_old,
     .id     = "realloc.releases-old",
+    .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "realloc gives the old place back where it moves a block",
     .source = "C17 7.22.3.5 paragraph 2: realloc deallocates the old object; how soon that shows "

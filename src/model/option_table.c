@@ -135,6 +135,17 @@ const struct option_row option_rows[] = {
 
     {.heading = "How to run"},
     {
+        .name = "quick",
+        .takers = RUN,
+        FLAG(quick),
+        .help = "a few properties, in a fraction of a second: to run while one\n"
+                "writes a handler; it proves nothing",
+        .man = "Run a few properties, without starting Python where the handler does not need it "
+               "and no --python is given: to run while one writes a handler. The last line says "
+               "what failed, and nothing else, for nothing is proved. The exit status is 1 where "
+               "something failed and else 0, but for 3, 4 and 77.",
+    },
+    {
         .name = "jobs",
         .letter = 'j',
         .argument = "N",

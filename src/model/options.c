@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "model/cost.h"
 #include "model/option_table.h"
+#include "model/property.h"
 
 /* What getopt_long returns for the first row; letters are below. */
 enum { FIRST_ROW = 256 };
@@ -206,6 +207,8 @@ static void check_shard(const struct options *options)
 {
     if (options->shards == 0)
         return;
+    if (options->quick)
+        leave_with(EXIT_USAGE, "--shard and --quick exclude each other; give one of them");
     if (options->handler_count > 1 || options->python_count > 1)
         leave_with(EXIT_USAGE, "--shard goes with one handler in one interpreter; run each by "
                                "itself");
@@ -215,6 +218,19 @@ static void check_shard(const struct options *options)
     if (options->baseline != NULL)
         leave_with(EXIT_USAGE, "--baseline goes with the whole: give it to --merge, and not to a "
                                "--shard");
+}
+
+/* What needs an interpreter, or time. */
+static void check_quick(const struct options *options)
+{
+    const char *slow = options->memcheck   ? "memcheck"
+                       : options->helgrind ? "helgrind"
+                       : options->tsan     ? "tsan"
+                                           : NULL;
+    if (options->quick && slow != NULL)
+        leave_with(EXIT_USAGE, "--quick and --%s exclude each other; give one of them", slow);
+    if (options->quick && options->python_count > 1)
+        leave_with(EXIT_USAGE, "--quick runs few properties, without Python; give no --python");
 }
 
 static void check_together(const struct options *options, const bool given[])
@@ -235,6 +251,7 @@ static void check_together(const struct options *options, const bool given[])
         leave_with(EXIT_USAGE, "--tsan and --%s exclude each other; give one of them", checker);
     check_taken(given, options->command);
     check_shard(options);
+    check_quick(options);
     if (options->baseline != NULL && strcmp(options->baseline, "-") == 0)
         leave_with(EXIT_USAGE, "--baseline=-: is read more than once; name a file");
     if (options->baseline != NULL && (options->handler_count > 1 || options->python_count > 1))
@@ -373,7 +390,8 @@ bool options_choose(const struct options *options, const char *id)
         if (fnmatch(options->filters[i].glob, id, 0) == 0)
             taken = options->filters[i].take;
     }
-    return taken;
+    const struct property *property = property_find(id);
+    return taken && (!options->quick || (property != NULL && property->quick));
 }
 
 bool options_take(const struct options *options, const char *id)

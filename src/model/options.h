@@ -88,7 +88,7 @@ struct options {
     const char **pythons; /* all that were given, of which that is the last */
     size_t python_count;
     enum color color;
-    bool memcheck, helgrind, tsan, strict, quiet, verbose, shuffle, until_fail;
+    bool memcheck, helgrind, tsan, strict, quick, quiet, verbose, shuffle, until_fail;
     bool unchecked;    /* of --replay */
     bool stacks;       /* of --exec */
     bool keep_failing; /* of --fail-each */
@@ -110,7 +110,8 @@ _Noreturn void leave_with(enum exit_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* True where the filters take a property of that id: the last one that matches it decides; where
- * none does, it is taken unless there is a --run; and --shard takes its part of those. */
+ * none does, it is taken unless there is a --run; of those
+ * --quick takes few, and --shard its part. */
 bool options_take(const struct options *options, const char *id);
 
 /* The same but for --shard. */

@@ -53,6 +53,7 @@ struct property {
     const char *hint;   /* for whoever breaks it */
     const char *looks;  /* what a failure typically looks like */
     enum fixture fixture;
+    bool quick;    /* --quick runs it: a few milliseconds, and no need of an interpreter */
     bool programs; /* it starts other programs, and takes its time over it */
 
     /* Filled in by PROPERTY. */

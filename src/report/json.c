@@ -123,16 +123,18 @@ json_t *report_value(const struct run *run)
             leave_with(EXIT_HARNESS_BROKE, "out of memory");
     }
     json_t *root = json_pack(
-        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:i, s:s, s:f, "
+        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:i, s:s, "
+        "s:f, "
         "s:o}",
         "format", "conform-report-2", "conform", program_version, "subject", subject_object(run),
         "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
-        "expected", (json_int_t)run->count, "whole", run_is_whole(run), "interrupted",
-        run->interrupted, "verdicts", "handler", tally_object(run, TARGET_HANDLER), "runtime",
-        tally_object(run, TARGET_RUNTIME), "start_with", run_start_with(run), "conformant",
-        run_exit_code(run) == EXIT_CONFORMANT && run_waived(run) == 0, "exit_code",
-        (int)run_status(run), "conclusion", run_conclusion(run), "seconds", run->seconds,
-        "properties", properties);
+        "expected", (json_int_t)run->count, "whole", run_is_whole(run), "quick",
+        run->options->quick, "interrupted", run->interrupted, "verdicts", "handler",
+        tally_object(run, TARGET_HANDLER), "runtime", tally_object(run, TARGET_RUNTIME),
+        "start_with", run_start_with(run), "conformant",
+        run_exit_code(run) == EXIT_CONFORMANT && run_waived(run) == 0 && !run->options->quick,
+        "exit_code", (int)run_status(run), "conclusion", run_conclusion(run), "seconds",
+        run->seconds, "properties", properties);
     if (root == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     if (run->expectations != NULL) {

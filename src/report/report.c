@@ -91,6 +91,8 @@ enum exit_code run_exit_code(const struct run *run)
         return EXIT_NOT_CONFORMANT;
     if (handler.of[BROK] + runtime.of[BROK] > 0)
         return EXIT_HARNESS_BROKE;
+    if (run->options->quick && !run->interrupted)
+        return EXIT_CONFORMANT;
     return incomplete(run) > 0 || run->interrupted ? EXIT_INCOMPLETE : EXIT_CONFORMANT;
 }
 
@@ -127,8 +129,14 @@ const char *run_conclusion(const struct run *run)
     if (run->interrupted)
         return text("INTERRUPTED: a part of %zu %s, of which %zu failed so far", run->count,
                     run->count == 1 ? "property" : "properties", bad);
+    if (run->options->quick && bad > 0)
+        return text("FAILED: %zu of %zu %s", bad, run->count,
+                    run->count == 1 ? "property" : "properties");
     switch (run_exit_code(run)) {
     case EXIT_CONFORMANT:
+        if (run->options->quick)
+            return text("nothing failed%s in %zu %s, which proves nothing: --quick leaves most out",
+                        with_waivers(run), run->count, run->count == 1 ? "property" : "properties");
         if (run->evidence != NULL)
             return text("conformant%s in shard %zu/%zu, which is a part", with_waivers(run),
                         run->options->shard, run->options->shards);

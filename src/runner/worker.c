@@ -168,7 +168,7 @@ static _Noreturn void run_property(const struct property *property)
 {
     if (property->fixture != FIXTURE_FRESH && property->fixture != FIXTURE_UNLOADED)
         drive_load_subject();
-    if (property->fixture == FIXTURE_BARE)
+    if (property->fixture == FIXTURE_BARE && python_is_up())
         python_release();
     property->run();
     pass();
@@ -354,7 +354,8 @@ static void run_property_once(size_t index)
     struct record *record = board_record(board, index);
     worker.index = index;
     worker.record = record;
-    if (property->fixture == FIXTURE_PYTHON || property->fixture == FIXTURE_UNLOADED)
+    if (worker.python_up &&
+        (property->fixture == FIXTURE_PYTHON || property->fixture == FIXTURE_UNLOADED))
         python_half_prepare(property->id, strcspn(property->id, "."));
     uint64_t begin = clock_now();
     enum verdict verdict = run_in_process();
@@ -565,7 +566,8 @@ static void fork_twins(const struct worker_pipes *twins, size_t *number, struct 
     size_t twin = 0;
     int status;
     children_adopt(false);
-    python_before_fork();
+    if (worker.python_up)
+        python_before_fork();
     pid_t between = child_fork(true);
     if (between == 0 && (twin = fork_all(worker.plan->board, twins)) == 0)
         end_worker(0);
@@ -574,7 +576,8 @@ static void fork_twins(const struct worker_pipes *twins, size_t *number, struct 
             worker_close_pipes(&twins[i]);
     }
     if (between != 0) {
-        python_after_fork_parent();
+        if (worker.python_up)
+            python_after_fork_parent();
         if (between > 0)
             child_wait(between, NULL, NULL, &status);
         return;
@@ -584,7 +587,8 @@ static void fork_twins(const struct worker_pipes *twins, size_t *number, struct 
     worker.number = *number = twin;
     setpgid(0, 0);
     child_prepare(); /* SIGCHLD was let through by child_fork */
-    python_after_fork_child();
+    if (worker.python_up)
+        python_after_fork_child();
     if (!wait_for_command(*pipes) || !child_is_adopted(coordinator))
         end_worker(0);
 }
@@ -602,7 +606,7 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
     setrlimit(RLIMIT_CORE, &no_core);
     worker.nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     make_runner();
-    if (!fresh)
+    if (!fresh && !plan->without_python)
         start_python(plan);
     if (twins != NULL)
         fork_twins(twins, &number, &pipes);

@@ -34,6 +34,7 @@ struct plan {
     const char *memcheck_folder; /* or NULL */
     char scratch[SCRATCH_NAME];  /* see scratch.h */
     bool data_races;             /* ThreadSanitizer looks for them */
+    bool without_python;         /* of --quick: no interpreter is started */
     bool shows_progress;         /* somebody looks on */
 };
 

@@ -165,6 +165,19 @@ static const struct runtime *wanted_runtime(const ElfW(Sym) * symbols, size_t co
     return NULL;
 }
 
+/* The sections of its dynamic symbols, and of all names that the loader wants to know.  False where
+ * it has none. */
+static bool find_symbols(FILE *file, const ElfW(Ehdr) * header, ElfW(Shdr) * symbols,
+                         ElfW(Shdr) * names)
+{
+    symbols->sh_type = SHT_NULL;
+    for (size_t i = 0; symbols->sh_type != SHT_DYNSYM; i++) {
+        if (!read_section_header(file, header, i, symbols))
+            return false;
+    }
+    return read_section_header(file, header, symbols->sh_link, names);
+}
+
 /* The runtime that the object wants, or NULL; `library` receives what it calls that of
  * ThreadSanitizer, or "". */
 static const struct runtime *runtime_of(FILE *file, const ElfW(Ehdr) * header,
@@ -172,12 +185,8 @@ static const struct runtime *runtime_of(FILE *file, const ElfW(Ehdr) * header,
 {
     const struct runtime *runtime = NULL;
     *library = '\0';
-    ElfW(Shdr) symbols = {.sh_type = SHT_NULL}, names;
-    for (size_t i = 0; symbols.sh_type != SHT_DYNSYM; i++) {
-        if (!read_section_header(file, header, i, &symbols))
-            return NULL; /* it has none */
-    }
-    if (read_section_header(file, header, symbols.sh_link, &names)) {
+    ElfW(Shdr) symbols, names;
+    if (find_symbols(file, header, &symbols, &names)) {
         ElfW(Sym) *table = read_section(file, &symbols);
         char *words = read_section(file, &names);
         if (table != NULL && words != NULL) {
@@ -239,6 +248,31 @@ bool object_file_wants_tsan(const char *path, char library[OBJECT_NAME])
     FILE *file = fopen(path, "rbe");
     bool wants = read_header(file, &header) == (int)sizeof header &&
                  is_of_tsan(runtime_of(file, &header, library));
+    if (file != NULL)
+        fclose(file);
+    return wants;
+}
+
+/* The name of one of Python's functions, or of its library. */
+static bool is_of_python(const char *name)
+{
+    return strncmp(name, "Py", 2) == 0 || strncmp(name, "_Py", 3) == 0 ||
+           strncmp(name, "libpython", 9) == 0;
+}
+
+bool object_file_wants_python(const char *path)
+{
+    ElfW(Ehdr) header;
+    ElfW(Shdr) symbols, names;
+    bool wants = false;
+    FILE *file = fopen(path, "rbe");
+    if (read_header(file, &header) == (int)sizeof header &&
+        find_symbols(file, &header, &symbols, &names)) {
+        char *words = read_section(file, &names);
+        for (size_t at = 0; words != NULL && at < names.sh_size; at += strlen(words + at) + 1)
+            wants = wants || is_of_python(words + at);
+        free(words);
+    }
     if (file != NULL)
         fclose(file);
     return wants;

@@ -20,6 +20,9 @@ const char *object_file_wrong(const char *path, bool tsan_comes);
  * file that it says has that, or "". */
 bool object_file_wants_tsan(const char *path, char library[OBJECT_NAME]);
 
+/* Whether it asks for anything of Python's. */
+bool object_file_wants_python(const char *path);
+
 /* The SHA-256 of the file, in hexadecimal; 0, or -1 with errno set. */
 int object_file_sha256(const char *path, char hex[SHA256_HEX]);
 

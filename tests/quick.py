@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--quick: few properties, without Python where the handler can do without; it finds what is
+plainly wrong, blames no sound handler, and never says that one is conformant.
+"""
+
+import json
+import os
+
+import suite
+from suite import CANNOT_WORK_HERE, CONFORMANT, NOT_CONFORMANT, USAGE
+
+SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so:%s")
+HEAVY = {"guard", "numa", "pinned"}
+UNUSUAL = ["always_moves", "null_for_zero", "quota_64_mib", "size_classes", "takes_the_gil"]
+WRONG = ["calloc_does_not_zero", "calloc_wraps", "malloc_is_missing", "free_is_missing"]
+PLAIN = """
+#include <stdlib.h>
+#include "nep49.h"
+static void *m(void *c, size_t n) { (void)c; return malloc(n ? n : 1); }
+static void *z(void *c, size_t n, size_t e) { (void)c; return calloc(n ? n : 1, e ? e : 1); }
+static void *r(void *c, void *p, size_t n) { (void)c; return realloc(p, n ? n : 1); }
+static void f(void *c, void *p, size_t n) { (void)c, (void)n; free(p); }
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {"plain", 1, {NULL, m, z, r, f}};
+"""
+WITH_PYTHON = PLAIN + """
+extern int Py_IsInitialized(void);
+__attribute__((constructor)) static void begin(void) { if (!Py_IsInitialized()) abort(); }
+"""
+
+
+def quick(*arguments):
+    result = suite.conform("--quick", *arguments)
+    assert "CONFORMANT" not in result.stdout + result.stderr, result
+    return result
+
+
+def of_sound_handlers(tap):
+    names = suite.conform("--list-handlers").stdout.split()
+    result = quick(*("--handler=" + name for name in names if name not in HEAVY))
+    tap.point(result.code in (CONFORMANT, CANNOT_WORK_HERE) and len(names) > 5,
+              "no reference handler fails", result)
+    result = quick(*("--handler=" + SOUND % name for name in UNUSUAL))
+    tap.point(result.code == CONFORMANT and result.stdout.endswith(
+        "\nnothing failed, and nothing is proved: 5 of 5 handlers\n"), "nor do unusual ones",
+        result)
+    said = quick("-H", "aligned").stdout.splitlines()[-1]
+    tap.point("which proves nothing" in said, "what it says", said)
+
+
+def of_wrong_handlers(tap):
+    for name in WRONG:
+        result = quick("-H", os.path.join(suite.FAULTY, "faulty.so:" + name), "--json=w.json")
+        report = json.load(open("w.json"))
+        tap.point(result.code == NOT_CONFORMANT == report["exit_code"]
+                  and ": FAILED: " in result.stdout and not report["conformant"], name, result)
+
+
+def reports(tap):
+    result = quick("-H", "aligned", "--json=q.json", "--badge=q.svg", "--tap=q.tap")
+    report = json.load(open("q.json"))
+    ids = [p["id"] for p in report["properties"]]
+    tap.point(result.code == CONFORMANT and report["quick"] and not report["conformant"]
+              and not report["whole"] and not report["environment"]["python"] and len(ids) > 30,
+              "JSON", report["conclusion"])
+    tap.point("no verdict" in open("q.svg").read() and "proves nothing" in open("q.tap").read(),
+              "the badge and TAP")
+    listed = suite.conform("--list", "--run=calloc.*").stdout
+    part = quick("-H", "aligned", "--run=calloc.*", "--json=-")
+    ids = [p["id"] for p in json.loads(part.stdout)["properties"]]
+    tap.point(0 < len(ids) < len(listed.splitlines()) and all(id in listed for id in ids),
+              "of those that --run leaves", ids)
+    result = quick("-H", "aligned", "-H", "shift_header", "--quiet")
+    tap.point(result.code == CONFORMANT, "several handlers", result)
+
+
+def with_python(tap):
+    """It is started where it is wanted: and whatever is wanted of it is there."""
+    with open("with_python.c", "w") as file:
+        file.write(WITH_PYTHON)
+    suite.build("with_python.c", "with_python.so")
+    for what, words in (("a handler that wants it", ["-H", "./with_python.so"]),
+                        ("--python", ["-H", "aligned", "--python=" + suite.PYTHON])):
+        result = quick("--json=p.json", *words, "--run=abi.v*", "--run=malloc.zero")
+        report = json.load(open("p.json"))
+        tap.point(result.code == CONFORMANT and report["environment"]["numpy"] != ""
+                  and len(report["properties"]) == 2, what, result)
+
+
+def refused(tap):
+    for words in (["--memcheck"], ["--helgrind"], ["--tsan"], ["--shard=1/2"],
+                  ["--python=x", "--python=y"], ["--run=numpy.dtypes"]):
+        result = quick("-H", "aligned", *words)
+        tap.point(result.code == USAGE and result.stderr.count("\n") == 1
+                  and "quick" in result.stderr, " ".join(words), result)
+
+
+def main():
+    tap = suite.Tap()
+    with suite.scratch() as folder:
+        os.chdir(folder)
+        of_sound_handlers(tap)
+        of_wrong_handlers(tap)
+        reports(tap)
+        with_python(tap)
+        refused(tap)
+        os.chdir("..")
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

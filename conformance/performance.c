@@ -114,7 +114,8 @@ PROPERTY(performance_large_blocks_advised,
               "word: under one over malloc the first touch of 256 MiB took 4.8 times the "
               "processor time of NumPy's default, and a + a of 16 MiB 2.7 times",
     .hint   = "after malloc and calloc call nep49_advise(p, size) of nep49_advise.h; or, where p is "
-              "not NULL and size is 4 << 20 or more: size_t before = (uintptr_t)p % 4096; "
+              "not NULL and size is 4 << 20 or more: size_t before = (uintptr_t)p % "
+              "(uintptr_t)sysconf(_SC_PAGESIZE); "
               "madvise((char *)p - before, before + size, MADV_HUGEPAGE)",
     .looks  = "WARN: expected huge pages to be advised for the block, after malloc(8388608); "
               "seen for 0 of 8192 KiB")

@@ -165,17 +165,37 @@ static const struct runtime *wanted_runtime(const ElfW(Sym) * symbols, size_t co
     return NULL;
 }
 
-/* The sections of its dynamic symbols, and of all names that the loader wants to know.  False where
- * it has none. */
-static bool find_symbols(FILE *file, const ElfW(Ehdr) * header, ElfW(Shdr) * symbols,
-                         ElfW(Shdr) * names)
+/* The symbols that the loader knows of, the caller's to free. */
+struct symbols {
+    ElfW(Sym) * at;
+    size_t count;
+    char *names;
+    size_t length; /* of them */
+};
+
+static struct symbols read_symbols(FILE *file, const ElfW(Ehdr) * header)
 {
-    symbols->sh_type = SHT_NULL;
-    for (size_t i = 0; symbols->sh_type != SHT_DYNSYM; i++) {
-        if (!read_section_header(file, header, i, symbols))
-            return false;
+    struct symbols symbols = {.at = NULL};
+    ElfW(Shdr) table = {.sh_type = SHT_NULL}, names;
+    for (size_t i = 0; table.sh_type != SHT_DYNSYM; i++) {
+        if (!read_section_header(file, header, i, &table))
+            return symbols; /* it has none */
     }
-    return read_section_header(file, header, symbols->sh_link, names);
+    if (!read_section_header(file, header, table.sh_link, &names))
+        return symbols;
+    symbols.at = read_section(file, &table);
+    symbols.names = read_section(file, &names);
+    if (symbols.at != NULL && symbols.names != NULL) {
+        symbols.count = table.sh_size / sizeof *symbols.at;
+        symbols.length = names.sh_size;
+    }
+    return symbols;
+}
+
+static void free_symbols(struct symbols *symbols)
+{
+    free(symbols->at);
+    free(symbols->names);
 }
 
 /* The runtime that the object wants, or NULL; `library` receives what it calls that of
@@ -183,20 +203,12 @@ static bool find_symbols(FILE *file, const ElfW(Ehdr) * header, ElfW(Shdr) * sym
 static const struct runtime *runtime_of(FILE *file, const ElfW(Ehdr) * header,
                                         char library[OBJECT_NAME])
 {
-    const struct runtime *runtime = NULL;
-    *library = '\0';
-    ElfW(Shdr) symbols, names;
-    if (find_symbols(file, header, &symbols, &names)) {
-        ElfW(Sym) *table = read_section(file, &symbols);
-        char *words = read_section(file, &names);
-        if (table != NULL && words != NULL) {
-            const char *named = tsan_library(words, names.sh_size);
-            runtime = wanted_runtime(table, symbols.sh_size / sizeof *table, words, names.sh_size);
-            snprintf(library, OBJECT_NAME, "%s", named != NULL ? named : "");
-        }
-        free(table);
-        free(words);
-    }
+    struct symbols symbols = read_symbols(file, header);
+    const char *named = tsan_library(symbols.names, symbols.length);
+    const struct runtime *runtime =
+        wanted_runtime(symbols.at, symbols.count, symbols.names, symbols.length);
+    snprintf(library, OBJECT_NAME, "%s", named != NULL ? named : "");
+    free_symbols(&symbols);
     return runtime;
 }
 
@@ -263,15 +275,13 @@ static bool is_of_python(const char *name)
 bool object_file_wants_python(const char *path)
 {
     ElfW(Ehdr) header;
-    ElfW(Shdr) symbols, names;
     bool wants = false;
     FILE *file = fopen(path, "rbe");
-    if (read_header(file, &header) == (int)sizeof header &&
-        find_symbols(file, &header, &symbols, &names)) {
-        char *words = read_section(file, &names);
-        for (size_t at = 0; words != NULL && at < names.sh_size; at += strlen(words + at) + 1)
-            wants = wants || is_of_python(words + at);
-        free(words);
+    if (read_header(file, &header) == (int)sizeof header) {
+        struct symbols symbols = read_symbols(file, &header);
+        for (size_t at = 0; at < symbols.length; at += strlen(symbols.names + at) + 1)
+            wants = wants || is_of_python(symbols.names + at);
+        free_symbols(&symbols);
     }
     if (file != NULL)
         fclose(file);

@@ -60,7 +60,7 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
 ALONE = set("claim color handler python quiet run seed skip strict verbose".split()) | set(FORMATS)
 TAKEN = {
-    (): ALONE | set("baseline expect fail-on helgrind jobs max-time memcheck quick repeat shard shuffle timeout tsan until-fail".split()),
+    (): ALONE | set("baseline expect fail-on helgrind jobs max-time memcheck quick repeat repro shard shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,
     ("--exec",): set("claim handler python quiet stacks timeout".split()),
     ("--exec", "--record=x"): set("claim handler python quiet stacks timeout untimed".split()),

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "commands/conclude.h"
 #include "commands/embed.h"
+#include "commands/reproducers.h"
 #include "commands/under_memcheck.h"
 #include "commands/under_tsan.h"
 #include "harness/scratch.h"
@@ -208,7 +209,8 @@ static enum exit_code report(struct coordinator *c)
     if (!has_several(c))
         loaded_or_leave(place_of(c)->argument, atomic_load(&load->state), load->why);
     bool told = conclude_print(&c->run);
-    bool interrupted = c->run.interrupted || (!told && interrupt_came() != 0);
+    bool interrupted =
+        c->run.interrupted || ((!told || c->options->repro != NULL) && interrupt_came() != 0);
     if (interrupted && c->plan.memcheck_folder != NULL)
         interrupt_die_silently(); /* run_under_memcheck says it */
     if (interrupted)
@@ -342,6 +344,7 @@ static void set_up(struct coordinator *c, char **argv)
     make_queues(&c->plan);
     hash_handler(c);
     c->files = report_files_open(c->options);
+    reproducers_prepare(c->options);
     c->reports = json_array();
     c->scheduler = (struct scheduler){.plan = &c->plan, .jobs = choose_jobs(c)};
 }
@@ -470,6 +473,7 @@ static enum exit_code run_handler(struct coordinator *c, bool is_last)
     start_again_for_static_tls(c);
     tell_rare_skips(c);
     fill_run(c);
+    reproducers_write(&c->run, &c->plan);
     return report(c);
 }
 

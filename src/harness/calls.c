@@ -18,6 +18,7 @@
 #include "harness/verdict.h"
 #include "model/attribution.h"
 #include "python/python.h"
+#include "repro/call_log.h"
 #include "shims/shim.h"
 
 /* The property that is about exceptions left behind. */
@@ -203,12 +204,24 @@ static void note_return(const struct call *call, const void *p)
 
 #define CODE(function) ((void (*)(void))(function))
 
+/* A call of the subject's, and of no twin of it. */
+static struct logged *log_call(const PyDataMem_Handler *handler, enum step_kind kind,
+                               const void *given, size_t first, size_t second)
+{
+    size_t size = 0;
+    if (handler != own.subject.handler || (given != NULL && !asked_size(given, &size)))
+        size = 0;
+    return handler == own.subject.handler ? call_log_begin(kind, given, size, first, second) : NULL;
+}
+
 void *handler_malloc(PyDataMem_Handler *handler, size_t size)
 {
     struct frame frame;
+    struct logged *logged = log_call(handler, STEP_MALLOC, NULL, size, 0);
     call_begin(&frame, (struct call){IN_MALLOC, .first = size}, CODE(handler->allocator.malloc));
     void *p = handler->allocator.malloc(handler->allocator.ctx, size);
     struct call call = call_end(&frame);
+    call_log_end(logged, p, 1);
     note_return(&call, p);
     asked_note(p, size);
     return p;
@@ -217,10 +230,12 @@ void *handler_malloc(PyDataMem_Handler *handler, size_t size)
 void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
 {
     struct frame frame;
+    struct logged *logged = log_call(handler, STEP_CALLOC, NULL, nelem, elsize);
     call_begin(&frame, (struct call){IN_CALLOC, .first = nelem, .second = elsize},
                CODE(handler->allocator.calloc));
     void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
     struct call call = call_end(&frame);
+    call_log_end(logged, p, 1);
     note_return(&call, p);
     asked_note(p, nelem * elsize);
     return p;
@@ -232,11 +247,13 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
     struct frame frame;
     size_t old;
     bool was_known = asked_size(p, &old);
+    struct logged *logged = log_call(handler, STEP_REALLOC, p, size, 0);
     call_begin(&frame, (struct call){IN_REALLOC, p, .first = size},
                CODE(handler->allocator.realloc));
     asked_forget(p);
     void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
     struct call call = call_end(&frame);
+    call_log_end(logged, moved, 1);
     note_return(&call, moved);
     if (moved != NULL)
         asked_note(moved, size);
@@ -248,10 +265,12 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
 void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
 {
     struct frame frame;
+    struct logged *logged = log_call(handler, STEP_FREE, p, size, 0);
     call_begin(&frame, (struct call){IN_FREE, p, .first = size}, CODE(handler->allocator.free));
     asked_forget(p);
     handler->allocator.free(handler->allocator.ctx, p, size);
     call_end(&frame);
+    call_log_end(logged, NULL, 1);
 }
 
 void *subject_malloc(size_t size)
@@ -315,6 +334,8 @@ size_t subject_malloc_and_free(size_t size, size_t pairs)
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
+    struct logged *logged = call_log_begin(STEP_MALLOC_FREE, NULL, 0, size, 0);
+    call_log_expect(logged, pairs);
     call_begin(&frame, (struct call){IN_MALLOC, .first = size},
                a->free != NULL ? CODE(a->malloc) : NULL);
     for (; done < pairs && !is_past(&bounds, done); done++) {
@@ -326,6 +347,7 @@ size_t subject_malloc_and_free(size_t size, size_t pairs)
         a->free(a->ctx, p, size);
     }
     call_end(&frame);
+    call_log_end(logged, NULL, done + 1);
     return done;
 }
 
@@ -335,6 +357,8 @@ size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty)
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
+    struct logged *logged = call_log_begin(STEP_CALLOC_FREE, NULL, 0, size, 1);
+    call_log_expect(logged, pairs);
     call_begin(&frame, (struct call){IN_CALLOC, .first = size, .second = 1},
                a->free != NULL ? CODE(a->calloc) : NULL);
     for (*dirty = NULL; done < pairs && !is_past(&bounds, done); done++) {
@@ -351,6 +375,7 @@ size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty)
         a->free(a->ctx, p, size);
     }
     call_end(&frame);
+    call_log_end(logged, NULL, done + 1);
     return done;
 }
 
@@ -361,9 +386,14 @@ size_t subject_malloc_many(void **blocks, size_t count, size_t size)
     struct frame frame;
     size_t done = 0;
     call_begin(&frame, (struct call){IN_MALLOC, .first = size}, CODE(a->malloc));
-    while (done < count && !is_past(&bounds, done) &&
-           (blocks[done] = a->malloc(a->ctx, size)) != NULL)
+    while (done < count && !is_past(&bounds, done)) {
+        struct logged *logged = call_log_begin(STEP_MALLOC, NULL, 0, size, 0);
+        blocks[done] = a->malloc(a->ctx, size);
+        call_log_end(logged, blocks[done], 1);
+        if (blocks[done] == NULL)
+            break;
         done++;
+    }
     call_end(&frame);
     return done;
 }
@@ -377,7 +407,9 @@ void subject_free_many(void **blocks, size_t count, size_t size)
         if (blocks[i] == NULL)
             continue;
         tell_free(frame.call, blocks[i]);
+        struct logged *logged = call_log_begin(STEP_FREE, blocks[i], 0, size, 0);
         a->free(a->ctx, blocks[i], size);
+        call_log_end(logged, NULL, 1);
     }
     call_end(&frame);
 }

@@ -21,6 +21,7 @@
 #include "harness/python_module.h"
 #include "python/python.h"
 #include "python/python_half.h"
+#include "repro/call_log.h"
 #include "subject/python_subject.h"
 
 /* The property that is about a struct that is gone. */
@@ -108,6 +109,7 @@ void drive_begin(const struct drive_setup *setup)
     own.begun = clock_now();
     setup->record->pid = getpid();
     calls_prepare();
+    call_log_to(setup->log);
     if (setup->data_races)
         data_races_watch();
     atomic_store(&setup->record->state, RECORD_RUNNING);

@@ -42,6 +42,8 @@ void python_call(const char *module, const char *function);
 
 /* ---- for the worker, which runs properties ---------------------------------------------- */
 
+struct call_log;
+
 struct drive_setup {
     const struct property *property;
     const struct subject_place *place;
@@ -51,6 +53,7 @@ struct drive_setup {
     const char *python_path;
     const char *scratch;  /* the name of a folder, see scratch.h */
     bool data_races;      /* they are looked for */
+    struct call_log *log; /* its calls are written there; or NULL */
     double limit;         /* seconds until this process is ended; 0: never */
     void (*at_end)(void); /* instead of leaving the process: --no-fork */
 };

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "harness/drive.h"
+#include "repro/call_log.h"
 
 /* Pages mapped, and pages in memory: the first two numbers of a statm; 0 where it cannot be read.
  */
@@ -92,6 +93,7 @@ static struct rlimit before_limit;
 
 void limit_mapped_bytes(size_t room)
 {
+    call_log_end(call_log_begin(STEP_LIMIT, NULL, 0, room, 0), NULL, 1);
     if (is_instrumented())
         skip("memcheck and the sanitizers do not work under an address-space limit");
     if (getrlimit(RLIMIT_AS, &before_limit) != 0)
@@ -105,6 +107,7 @@ void limit_mapped_bytes(size_t room)
 
 void lift_limit(void)
 {
+    call_log_end(call_log_begin(STEP_LIMIT, NULL, 0, 0, 0), NULL, 1);
     if (setrlimit(RLIMIT_AS, &before_limit) != 0)
         harness_broke("RLIMIT_AS: %s", strerror(errno));
 }

@@ -202,6 +202,15 @@ static void check_repeated(const struct options *options)
                    many);
 }
 
+/* Which of those that look on, and take their time over it, or NULL. */
+static const char *checker_of(const struct options *options)
+{
+    return options->memcheck   ? "memcheck"
+           : options->helgrind ? "helgrind"
+           : options->tsan     ? "tsan"
+                               : NULL;
+}
+
 /* What is merged is one round on one handler in one interpreter. */
 static void check_shard(const struct options *options)
 {
@@ -223,20 +232,29 @@ static void check_shard(const struct options *options)
 /* What needs an interpreter, or time. */
 static void check_quick(const struct options *options)
 {
-    const char *slow = options->memcheck   ? "memcheck"
-                       : options->helgrind ? "helgrind"
-                       : options->tsan     ? "tsan"
-                                           : NULL;
-    if (options->quick && slow != NULL)
-        leave_with(EXIT_USAGE, "--quick and --%s exclude each other; give one of them", slow);
+    const char *checker = checker_of(options);
+    if (options->quick && checker != NULL)
+        leave_with(EXIT_USAGE, "--quick and --%s exclude each other; give one of them", checker);
     if (options->quick && options->python_count > 1)
         leave_with(EXIT_USAGE, "--quick runs few properties, without Python; give no --python");
+}
+
+static void check_repro(const struct options *options)
+{
+    const char *checker = checker_of(options);
+    if (options->repro == NULL || options->command != COMMAND_RUN)
+        return;
+    if (checker != NULL)
+        leave_with(EXIT_USAGE, "--repro and --%s exclude each other; give one of them", checker);
+    if (options->handler_count > 1 || options->python_count > 1)
+        leave_with(EXIT_USAGE, "--repro goes with one handler in one interpreter; give it once");
 }
 
 static void check_together(const struct options *options, const bool given[])
 {
     check_reports(options);
     check_repeated(options);
+    check_repro(options);
     if (options->quiet && options->verbose)
         leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
     const char *checker = options->memcheck ? "memcheck" : options->helgrind ? "helgrind" : NULL;

@@ -73,6 +73,7 @@ struct options {
     char **operands;             /* behind the options, or --exec's --, with a NULL at the end */
     const char *record, *replay; /* names of traces, or NULL */
     const char *baseline;        /* name of an earlier report, or NULL */
+    const char *repro;           /* name of a folder for reproducers, or NULL */
     const char *expect;          /* name of a list of waivers, or NULL */
     bool fail_on_new;            /* what counts is what was not so there */
     const char *claims;          /* the words of all --claim, with blanks in between; or NULL */

@@ -89,6 +89,10 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "hint", json_string(record_hint(record, property)));
         json_object_set_new(object, "reproduce", json_string(run_reproduce(run, i)));
     }
+    if (run->reproducers != NULL && run->reproducers[i].file != NULL)
+        json_object_set_new(object, "repro", json_string(text_safe(run->reproducers[i].file)));
+    else if (run->reproducers != NULL && run->reproducers[i].why[0] != '\0')
+        json_object_set_new(object, "no_repro", json_string(text_safe(run->reproducers[i].why)));
     if (run_waiver(run, i) != NULL)
         json_object_set_new(object, "waived", waiver_object(run_waiver(run, i)));
     if (run_expected(run, i) != NULL)

@@ -26,6 +26,12 @@ struct machine {
 /* This one.  Its words stay. */
 struct machine machine_here(void);
 
+/* What --repro made of a failure: the name of a file, or NULL and why there is none. */
+struct run_reproducer {
+    char *file;
+    char why[256];
+};
+
 /* A run that has ended: everything that a report says. */
 struct run {
     const struct options *options;
@@ -44,6 +50,7 @@ struct run {
     const struct comparison *comparison;     /* with options->baseline; else NULL */
     const struct expectations *expectations; /* with options->expect; else NULL */
     const struct evidence *evidence;         /* with --shard; else NULL */
+    struct run_reproducer *reproducers;      /* with options->repro, one a property; else NULL */
     const char *const *reproduce; /* of a merged report, what its parts said; else NULL */
     bool interrupted;             /* by a signal: the records are those of a part */
 };

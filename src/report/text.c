@@ -90,6 +90,15 @@ static void print_numpys(const struct page *page)
                 count == 1 ? "" : "s", defects_page());
 }
 
+static void print_reproducer(FILE *file, const struct run *run, size_t i)
+{
+    const struct run_reproducer *made = run->reproducers != NULL ? &run->reproducers[i] : NULL;
+    if (made != NULL && made->file != NULL)
+        fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "in C", text_safe(made->file));
+    else if (made != NULL && made->why[0] != '\0')
+        report_print_field(file, "in C", text("none: %s", text_safe(made->why)));
+}
+
 static void print_finding(const struct page *page, size_t i)
 {
     const struct property *property = page->run->properties[i];
@@ -119,6 +128,7 @@ static void print_finding(const struct page *page, size_t i)
                            text("not used: line %d expects %s", run_expected(page->run, i)->line,
                                 verdict_name(run_expected(page->run, i)->verdict)));
     report_print_reproduce(page->file, run_reproduce(page->run, i));
+    print_reproducer(page->file, page->run, i);
     putc('\n', page->file);
 }
 

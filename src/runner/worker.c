@@ -637,3 +637,27 @@ _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_
     drive_begin(&setup);
     run_property(property);
 }
+
+_Noreturn void worker_run_logged(const struct plan *plan, size_t index, struct record *record,
+                                 struct call_log *log)
+{
+    prepare(plan);
+    const struct property *property = plan->properties[index];
+    struct drive_setup setup = {
+        .property = property,
+        .place = place_of(plan),
+        .record = record,
+        .seed = plan->seed,
+        .limit = plan->timeout,
+        .python_path = plan->python_path,
+        .scratch = plan->scratch,
+        .log = log,
+    };
+    struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    reset_signals();
+    if (property->fixture != FIXTURE_FRESH)
+        start_python(plan);
+    drive_begin(&setup);
+    run_property(property);
+}

@@ -39,6 +39,7 @@ struct plan {
 };
 
 /* What a worker and the coordinator tell each other, beside the board. */
+struct call_log;
 struct worker_pipes {
     int wakeup;   /* held open as long as the worker lives; a byte where it rests, and where
                    * progress is shown after each property */
@@ -59,6 +60,11 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
 /* Runs one property in this process (--no-fork); `at_end` is called when it has ended and
  * does not return. */
 _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_end)(void));
+
+/* Runs one property in this process, as a worker's process does, with its calls written to `log`;
+ * what comes of it goes to `record`. */
+_Noreturn void worker_run_logged(const struct plan *plan, size_t index, struct record *record,
+                                 struct call_log *log);
 
 /* True once the first property has shown that the subject is alive. */
 bool worker_subject_lives(struct board *board);

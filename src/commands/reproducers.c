@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A property that failed is run once more with its calls written down.  What of them shows a defect
+ * without Python, and none with libc's allocator, is cut short and printed.
+ */
+#include "commands/reproducers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/place.h"
+#include "base/text.h"
+#include "harness/limits.h"
+#include "harness/scratch.h"
+#include "repro/attempt.h"
+#include "repro/print.h"
+#include "repro/shrink.h"
+#include "supervise/child.h"
+#include "supervise/interrupt.h"
+
+static const double seconds_to_shrink = 4;
+
+struct maker {
+    struct run *run;
+    const struct plan *plan;
+    struct tried tried;
+    struct entry entry;
+    struct call_log *log;
+    struct board *board; /* for the records of what is run once more */
+};
+
+/* ---- the folder ---------------------------------------------------------------------------- */
+
+static _Noreturn void cannot_write(enum exit_code code, const char *path)
+{
+    leave_with(code, "--repro=%s: %s; name another folder", text_safe(path), strerror(errno));
+}
+
+void reproducers_prepare(const struct options *options)
+{
+    struct stat status;
+    const char *folder = options->repro;
+    if (folder == NULL)
+        return;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        cannot_write(EXIT_USAGE, folder);
+    if (stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
+        errno = ENOTDIR;
+    else if (access(folder, W_OK | X_OK) == 0)
+        return;
+    cannot_write(EXIT_USAGE, folder);
+}
+
+/* As a whole or not at all.  The name from any folder (owned). */
+static char *write_file(const char *folder, const struct reproducer *reproducer)
+{
+    char *path = NULL, *temporary = NULL, *whole = realpath(folder, NULL);
+    mode_t mask = umask(0);
+    umask(mask);
+    if (whole == NULL || asprintf(&path, "%s/%s.c", whole, reproducer->id) < 0 ||
+        asprintf(&temporary, "%s/.conform-XXXXXX", whole) < 0)
+        cannot_write(EXIT_HARNESS_BROKE, folder);
+    int fd = mkostemp(temporary, O_CLOEXEC);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (file == NULL)
+        cannot_write(EXIT_HARNESS_BROKE, folder);
+    fchmod(fd, 0666 & ~mask);
+    print_reproducer(file, reproducer);
+    bool failed = fflush(file) != 0 || ferror(file) || rename(temporary, path) != 0;
+    int error = errno;
+    fclose(file);
+    if (failed) {
+        unlink(temporary);
+        errno = error;
+        cannot_write(EXIT_HARNESS_BROKE, folder);
+    }
+    free(temporary);
+    free(whole);
+    return path;
+}
+
+/* ---- once more ----------------------------------------------------------------------------- */
+
+/* Where the property is, by the log. */
+struct watch {
+    const struct call_log *log;
+    uint64_t since, until;
+    uint32_t count;
+};
+
+/* One that is in a call for so long will not come back. */
+static bool is_to_end(void *data)
+{
+    struct watch *watch = data;
+    uint64_t now = clock_now();
+    uint32_t count = watch->log->count;
+    double hangs = 2 * clock_slowness();
+    if (count != watch->count)
+        watch->since = now;
+    watch->count = count;
+    bool is_in_call =
+        count > 0 && count <= MOST_STEPS && watch->log->calls[count - 1].step.returned == 0;
+    return interrupt_came() != 0 || now > watch->until ||
+           (is_in_call && clock_since(watch->since) > hangs);
+}
+
+static void be_quiet(void)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        dup2(nothing, fd);
+    dup2(nothing, OUTPUT_FD);
+}
+
+static void run_logged(const struct maker *m, size_t index)
+{
+    struct watch watch = {.log = m->log,
+                          .since = clock_now(),
+                          .until = clock_now() + (uint64_t)(2 * m->plan->timeout * 1e9)};
+    int status;
+    call_log_clear(m->log);
+    board_clear(m->board);
+    pid_t pid = child_fork(true);
+    if (pid == 0) {
+        be_quiet();
+        worker_run_logged(m->plan, index, board_record(m->board, 0), m->log);
+    }
+    if (pid > 0)
+        child_wait(pid, is_to_end, &watch, &status);
+    scratch_remove(m->plan->scratch);
+}
+
+/* ---- one failure --------------------------------------------------------------------------- */
+
+static bool begins_with(const char *id, const char *begin)
+{
+    return strncmp(id, begin, strlen(begin)) == 0;
+}
+
+static void add_first(struct call_list *list, enum step_kind kind)
+{
+    memmove(list->at + 1, list->at, list->count * sizeof *list->at);
+    list->at[0] = (struct step){.kind = (uint8_t)kind, .times = 1};
+    list->count++;
+}
+
+/* What the property looks at beside what any call has to hold. */
+static void add_checks(struct maker *m, struct call_list *list, const char *id,
+                       const struct record *record)
+{
+    if (begins_with(id, "abi.")) {
+        add_first(list, STEP_ASK_GETTER);
+        add_first(list, STEP_LOOK_AT_STRUCT);
+    }
+    list->checks.of_struct = begins_with(id, "abi.");
+    list->checks.of_errno = begins_with(id, "free.keeps-errno");
+    list->checks.alignment = begins_with(id, "malloc.claimed-alignment") ? m->entry.alignment : 0;
+    list->checks.of_growth = strstr(record->expected, "memory to stop growing") != NULL;
+}
+
+/* The calls of what is run over and over come last, and a part of them is enough. */
+static void keep_last(struct call_list *list)
+{
+    enum { ENOUGH = 3000 };
+    size_t gone = list->checks.of_growth && list->count > ENOUGH ? list->count - ENOUGH : 0;
+    list->count -= gone;
+    memmove(list->at, list->at + gone, list->count * sizeof *list->at);
+    if (list->checks.of_growth)
+        call_list_close(list);
+}
+
+/* Whether libc's allocator shows it as well: then it says nothing of the handler. */
+static bool plain_shows_it(const struct maker *m, const struct call_list *list)
+{
+    struct tried plain = m->tried;
+    plain.path = "";
+    return attempt(&plain, list).outcome != NOT_REPRODUCED;
+}
+
+static struct attempt try_list(struct maker *m, size_t i, bool of_first, struct call_list *list)
+{
+    const char *id = m->run->properties[i]->id;
+    *list = call_list_of(m->log, of_first);
+    struct attempt none = {.outcome = NOT_REPRODUCED};
+    if (list->at == NULL)
+        return none;
+    add_checks(m, list, id, m->run->records[i]);
+    keep_last(list);
+    m->tried.seconds = 10;
+    struct attempt seen = attempt(&m->tried, list);
+    if (seen.outcome == REPRODUCED && plain_shows_it(m, list)) {
+        seen.outcome = NOT_REPRODUCED;
+        snprintf(seen.line, sizeof seen.line, "libc's allocator shows it as well: %s", seen.what);
+    }
+    return seen;
+}
+
+/* The list that is to be printed, or NULL with the reason in `seen`. */
+static bool find_list(struct maker *m, size_t i, struct call_list *list, struct attempt *seen)
+{
+    *seen = try_list(m, i, false, list);
+    if (seen->outcome == NOT_REPRODUCED) {
+        call_list_free(list);
+        struct attempt other = try_list(m, i, true, list);
+        *seen = other.line[0] != '\0' || other.outcome == REPRODUCED ? other : *seen;
+    }
+    if (seen->outcome != REPRODUCED)
+        return false;
+    m->tried.seconds = list->checks.of_growth ? 2 : 1 + (int)(2 * seen->seconds);
+    if (strcmp(seen->what, "no end") == 0)
+        m->tried.seconds = 1;
+    struct attempt shrunk =
+        shrink(&m->tried, list, *seen,
+               list->checks.of_growth ? 2.5 * seconds_to_shrink : seconds_to_shrink);
+    struct call_list tidied = call_list_copy(list);
+    call_list_tidy(&tidied);
+    m->tried.seconds = 10;
+    *seen = attempt(&m->tried, &tidied);
+    call_list_free(list);
+    *list = tidied;
+    bool same = seen->outcome == REPRODUCED && strcmp(seen->what, shrunk.what) == 0;
+    return same && !plain_shows_it(m, list);
+}
+
+static char *reproduce(struct maker *m, size_t i, char *why, size_t room)
+{
+    struct call_list list = {.at = NULL};
+    struct attempt seen = {.outcome = NOT_REPRODUCED};
+    char *file = NULL;
+    run_logged(m, (size_t)(m->plan->count - m->run->count) + i);
+    if (find_list(m, i, &list, &seen)) {
+        struct reproducer reproducer = {
+            .id = m->run->properties[i]->id,
+            .clause = text("The clause: %s.", m->run->properties[i]->clause),
+            .seen = text("Seen here: %s.", text_safe(seen.line)),
+            .path = m->tried.path,
+            .entry = m->tried.entry,
+            .is_getter = m->tried.is_getter,
+            .list = &list,
+        };
+        file = write_file(m->run->options->repro, &reproducer);
+    }
+    call_list_free(&list);
+    snprintf(why, room, "not reproduced by calls alone%s%s",
+             seen.outcome != REPRODUCED && seen.line[0] != '\0' ? ": " : "",
+             seen.outcome != REPRODUCED ? text_safe(seen.line) : "");
+    return file;
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct run *run, size_t i)
+{
+    enum verdict verdict = run->records[i]->verdict;
+    return run->properties[i]->target == TARGET_HANDLER &&
+           (verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT);
+}
+
+/* Whatever hinders all of them; or NULL. */
+static const char *prepare(struct maker *m)
+{
+    const struct subject_place *place = m->run->place;
+    if (place->module != NULL)
+        return "the handler comes from a Python module";
+    if (!place_find(BUILT_JUDGE, INSTALLED_JUDGE, m->tried.judge))
+        return text("there is no %s", m->tried.judge);
+    const char *wrong = entry_find(place, &m->entry);
+    if (wrong != NULL)
+        return wrong;
+    m->tried.path = place->path;
+    m->tried.is_getter = m->entry.is_getter;
+    m->tried.names_python = object_file_wants_python(place->path);
+    m->tried.entry = place->symbol != NULL ? place->symbol
+                     : m->entry.is_getter  ? "nep49_get_handler"
+                                           : "nep49_handler";
+    m->log = call_log_create();
+    m->board = board_create(1);
+    return m->log == NULL || m->board == NULL ? strerror(errno) : NULL;
+}
+
+void reproducers_write(struct run *run, const struct plan *plan)
+{
+    struct maker m = {.run = run, .plan = plan};
+    const char *hindered = NULL;
+    bool is_prepared = false;
+    if (run->options->repro == NULL)
+        return;
+    run->reproducers = calloc(run->count + 1, sizeof *run->reproducers);
+    if (run->reproducers == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    for (size_t i = 0; i < run->count; i++) {
+        struct run_reproducer *made = &run->reproducers[i];
+        if (!is_wanted(run, i))
+            continue;
+        if (!is_prepared)
+            hindered = prepare(&m);
+        is_prepared = true;
+        if (interrupt_came() != 0)
+            hindered = "interrupted";
+        if (hindered == NULL)
+            made->file = reproduce(&m, i, made->why, sizeof made->why);
+        else
+            snprintf(made->why, sizeof made->why, "%s", hindered);
+    }
+}

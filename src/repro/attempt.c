@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One process after the other.
+ */
+#include "repro/attempt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "supervise/child.h"
+#include "supervise/interrupt.h"
+
+static bool is_late(void *until)
+{
+    return interrupt_came() != 0 || clock_now() > *(uint64_t *)until;
+}
+
+/* The list as a file without a name; -1 with errno set. */
+static int file_of(const struct call_list *list)
+{
+    struct step_list head = {.checks = list->checks, .count = list->count, .at = list->count};
+    size_t size = list->count * sizeof *list->at;
+    int file = memfd_create("calls", MFD_CLOEXEC);
+    if (file >= 0 && (write(file, &head, sizeof head) != (ssize_t)sizeof head ||
+                      write(file, list->at, size) != (ssize_t)size)) {
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
+static _Noreturn void become_judge(const struct tried *tried, int file, int output)
+{
+    char seconds[16];
+    struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    snprintf(seconds, sizeof seconds, "%d", tried->seconds);
+    int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(file, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(nothing, STDERR_FILENO);
+    execl(tried->judge, tried->judge, tried->path, tried->entry,
+          tried->is_getter ? "getter" : "struct", seconds, (char *)NULL);
+    _exit(EXIT_FAILURE + 1);
+}
+
+/* The last line of what was printed: the handler may have printed before. */
+static void read_line(struct attempt *attempt, int output)
+{
+    static const char begin[] = "reproduced: ";
+    char text[2048] = "";
+    off_t size = lseek(output, 0, SEEK_END);
+    off_t from = size > (off_t)sizeof text - 1 ? size - (off_t)sizeof text + 1 : 0;
+    if (pread(output, text, sizeof text - 1, from) < 0)
+        return;
+    char *line = strstr(text, begin), *next = line;
+    while (next != NULL && (next = strstr(next + 1, begin)) != NULL)
+        line = next;
+    if (line == NULL)
+        return;
+    line += sizeof begin - 1;
+    snprintf(attempt->line, sizeof attempt->line, "%.*s", (int)strcspn(line, "\n"), line);
+    snprintf(attempt->what, sizeof attempt->what, "%.*s", (int)strcspn(line, ":"), line);
+}
+
+/* A call that came back when it was recorded, and does not where there is no Python. */
+static bool misses_python(const struct tried *tried, const struct call_list *list,
+                          const struct attempt *seen)
+{
+    static const char *const ends[] = {"SIG", "no end", "the process exits"};
+    bool is_end = false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        is_end = is_end || strncmp(seen->what, ends[i], strlen(ends[i])) == 0;
+    return tried->names_python && is_end && seen->outcome == REPRODUCED && seen->at < list->count &&
+           list->at[seen->at].returned;
+}
+
+struct attempt attempt(const struct tried *tried, const struct call_list *list)
+{
+    struct attempt result = {.outcome = NOT_TRIED, .at = list->count};
+    uint64_t begun = clock_now(), until = begun + ((uint64_t)tried->seconds + 2) * 1000000000u;
+    int status = 0, file = file_of(list), output = memfd_create("seen", MFD_CLOEXEC);
+    pid_t pid = file >= 0 && output >= 0 ? child_fork(true) : -1;
+    if (pid == 0)
+        become_judge(tried, file, output);
+    if (pid < 0 || child_wait(pid, is_late, &until, &status) != 0) {
+        snprintf(result.line, sizeof result.line, "it could not be tried: %s",
+                 pid < 0 ? strerror(errno) : "no end");
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {
+        read_line(&result, output);
+        result.outcome = result.what[0] != '\0' ? REPRODUCED : NOT_REPRODUCED;
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {
+        snprintf(result.line, sizeof result.line, "the handler cannot be loaded without Python");
+    } else {
+        result.outcome = NOT_REPRODUCED;
+    }
+    size_t at;
+    if (file >= 0 && pread(file, &at, sizeof at, offsetof(struct step_list, at)) == sizeof at)
+        result.at = at;
+    if (misses_python(tried, list, &result)) {
+        result.outcome = NOT_REPRODUCED;
+        snprintf(result.line, sizeof result.line,
+                 "a call ends the process that came back before: it may want Python");
+    }
+    close(file);
+    close(output);
+    result.seconds = clock_since(begun);
+    return result;
+}
+
+/* ---- how it is found ----------------------------------------------------------------------- */
+
+struct found {
+    struct entry entry;
+    int state; /* enum load_state */
+    char why[256];
+};
+
+static void load(const struct subject_place *place, struct found *found)
+{
+    struct subject subject;
+    found->state = (int)subject_load(place, &subject, found->why, sizeof found->why);
+    if (found->state != LOAD_DONE)
+        return;
+    found->entry.is_getter = subject.getter != NULL;
+    found->entry.alignment = subject_all_claims(place, &subject).alignment;
+}
+
+const char *entry_find(const struct subject_place *place, struct entry *entry)
+{
+    enum { SECONDS = 10 };
+    uint64_t until = clock_now() + SECONDS * 1000000000ull;
+    int status;
+    struct found *found =
+        mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED)
+        return strerror(errno);
+    pid_t pid = child_fork(true);
+    if (pid == 0) {
+        int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+        dup2(nothing, STDOUT_FILENO);
+        dup2(nothing, STDERR_FILENO);
+        load(place, found);
+        _exit(0);
+    }
+    if (pid > 0)
+        child_wait(pid, is_late, &until, &status);
+    *entry = found->entry;
+    found->why[sizeof found->why - 1] = '\0';
+    const char *why = found->state == LOAD_DONE ? NULL
+                      : found->why[0] != '\0'   ? text_safe(found->why)
+                                                : "it cannot be loaded in a process of its own";
+    munmap(found, sizeof *found);
+    return why;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Trying whether a list of calls shows a defect: by conform-judge, in a process of its own.
+ */
+#ifndef CONFORM_ATTEMPT_H
+#define CONFORM_ATTEMPT_H
+
+#include <limits.h>
+
+#include "repro/call_list.h"
+#include "subject/subject.h"
+
+/* What every attempt is about. */
+struct tried {
+    char judge[PATH_MAX];
+    const char *path; /* of the object; "" is libc's allocator */
+    const char *entry;
+    bool is_getter;
+    bool names_python; /* and may crash because that is not there */
+    int seconds;       /* after which a call has no end */
+};
+
+enum outcome { NOT_REPRODUCED, REPRODUCED, NOT_TRIED };
+struct attempt {
+    enum outcome outcome;
+    char line[320]; /* what was seen, or why it could not be tried */
+    char what[64];  /* the kind of it */
+    size_t at;      /* the step in which it was seen; the list's count: behind the last */
+    double seconds;
+};
+
+struct attempt attempt(const struct tried *tried, const struct call_list *list);
+
+/* How the object hands its handler out and what it claims, told by a process that loads it.  NULL,
+ * or why that does not come back. */
+struct entry {
+    bool is_getter;
+    size_t alignment;
+};
+const char *entry_find(const struct subject_place *place, struct entry *entry);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What has addresses in the log has numbers in a list.
+ */
+#include "repro/call_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+/* ---- of a log ------------------------------------------------------------------------------ */
+
+/* Which block is at an address, by open addressing; an address stays when its block is gone. */
+enum { NO_BLOCK = UINT32_MAX };
+struct addresses {
+    struct place {
+        const void *p;
+        uint32_t block;
+    } * at;
+    size_t mask;
+};
+
+static struct place *place_of(const struct addresses *addresses, const void *p)
+{
+    size_t i = ((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 20;
+    while (addresses->at[i & addresses->mask].p != NULL &&
+           addresses->at[i & addresses->mask].p != p)
+        i++;
+    return &addresses->at[i & addresses->mask];
+}
+
+static void put(const struct addresses *addresses, const void *p, uint32_t block)
+{
+    if (p != NULL)
+        *place_of(addresses, p) = (struct place){p, block};
+}
+
+static uint32_t block_at(const struct addresses *addresses, const void *p)
+{
+    const struct place *place = place_of(addresses, p);
+    return place->p != NULL ? place->block : NO_BLOCK;
+}
+
+enum { ADDED = 8 }; /* room for steps that are put before it */
+
+static void append(struct call_list *list, struct step step)
+{
+    list->at[list->count++] = step;
+}
+
+/* With what it is about filled in, where that is known. */
+static void append_logged(struct call_list *list, const struct addresses *addresses,
+                          const struct logged *call, uint32_t *blocks)
+{
+    struct step step = call->step;
+    if (step.kind == STEP_FREE && call->given == NULL)
+        step.kind = STEP_FREE_NULL;
+    bool makes = step.kind == STEP_MALLOC || step.kind == STEP_CALLOC ||
+                 step.kind == STEP_MALLOC_FREE || step.kind == STEP_CALLOC_FREE ||
+                 (step.kind == STEP_REALLOC && call->given == NULL);
+    bool takes = call->given != NULL;
+    step.block = makes ? *blocks : takes ? block_at(addresses, call->given) : 0;
+    if (step.block == NO_BLOCK)
+        return;
+    *blocks += makes;
+    if (takes && call->has_word)
+        append(list, (struct step){.kind = STEP_FILL,
+                                   .thread = step.thread,
+                                   .block = step.block,
+                                   .times = 1,
+                                   .first = call->word});
+    append(list, step);
+    if (takes && (step.kind == STEP_FREE || call->result != NULL))
+        put(addresses, call->given, NO_BLOCK);
+    put(addresses, call->result, step.block);
+}
+
+struct call_list call_list_of(const struct call_log *log, bool of_first)
+{
+    size_t count = MIN(log->count, (size_t)MOST_STEPS), room = 1024;
+    struct call_list list = {.at = calloc(2 * count + ADDED, sizeof *list.at)};
+    while (room < 2 * count)
+        room *= 2;
+    struct addresses addresses = {calloc(room, sizeof *addresses.at), room - 1};
+    uint32_t blocks = 0;
+    if (list.at == NULL || addresses.at == NULL)
+        count = 0;
+    pid_t first = count > 0 ? log->calls[0].process : 0;
+    pid_t last = count > 0 && !of_first ? log->calls[count - 1].process : first;
+    bool last_begun = false;
+    for (size_t i = 0; i < count; i++) {
+        pid_t process = log->calls[i].process;
+        last_begun = last_begun || process == last;
+        if ((process == last || (process == first && !last_begun)) && blocks < MOST_BLOCKS)
+            append_logged(&list, &addresses, &log->calls[i], &blocks);
+    }
+    free(addresses.at);
+    return list;
+}
+
+struct call_list call_list_copy(const struct call_list *list)
+{
+    struct call_list copy = *list;
+    copy.at = calloc(2 * list->count + ADDED, sizeof *copy.at); /* call_list_close adds to it */
+    copy.count = copy.at != NULL ? list->count : 0;
+    if (copy.at != NULL)
+        memcpy(copy.at, list->at, list->count * sizeof *copy.at);
+    return copy;
+}
+
+void call_list_free(struct call_list *list)
+{
+    free(list->at);
+    *list = (struct call_list){.at = NULL};
+}
+
+/* ---- what is live -------------------------------------------------------------------------- */
+
+size_t call_list_blocks(const struct call_list *list)
+{
+    size_t blocks = 1;
+    for (size_t i = 0; i < list->count; i++)
+        blocks = MAX(blocks, list->at[i].block + (size_t)list->at[i].times);
+    return blocks;
+}
+
+/* Whether the step makes the block, ends it, or wants it to be there. */
+static bool makes(const struct step *step)
+{
+    return step->kind == STEP_MALLOC || step->kind == STEP_CALLOC || step->kind == STEP_REALLOC;
+}
+static bool wants(const struct step *step)
+{
+    return step->kind == STEP_FREE || step->kind == STEP_FILL;
+}
+
+/* The size of each block that is live at the end and 1, which calloc'ed memory holds; NULL where
+ * there is none.  Steps that want a block that is not live are made to be none. */
+static size_t *follow(struct call_list *list)
+{
+    size_t *live = calloc(call_list_blocks(list), sizeof *live), kept = 0;
+    for (size_t i = 0; live != NULL && i < list->count; i++) {
+        const struct step *step = &list->at[i];
+        if (wants(step) && live[step->block] == 0)
+            continue;
+        if (makes(step))
+            live[step->block] =
+                1 + (size_t)(step->kind == STEP_CALLOC ? step->first * step->second : step->first);
+        else if (step->kind == STEP_FREE)
+            live[step->block] = 0;
+        list->at[kept++] = *step;
+    }
+    if (live != NULL)
+        list->count = kept;
+    return live;
+}
+
+void call_list_close(struct call_list *list)
+{
+    size_t blocks = call_list_blocks(list), *live = follow(list);
+    for (size_t i = 0; live != NULL && i < blocks; i++) {
+        if (live[i] > 1)
+            append(list,
+                   (struct step){
+                       .kind = STEP_FREE, .block = (uint32_t)i, .times = 1, .first = live[i] - 1});
+    }
+    free(live);
+}
+
+/* ---- to be read ---------------------------------------------------------------------------- */
+
+static void count_from_zero(struct call_list *list)
+{
+    uint32_t *number = calloc(call_list_blocks(list), sizeof *number), next = 0; /* and 1 */
+    for (size_t i = 0; number != NULL && i < list->count; i++) {
+        struct step *step = &list->at[i];
+        if (!makes(step) && !wants(step) && step->kind != STEP_MALLOC_FREE &&
+            step->kind != STEP_CALLOC_FREE)
+            continue;
+        if (number[step->block] == 0)
+            number[step->block] = ++next;
+        step->block = number[step->block] - 1;
+    }
+    free(number);
+}
+
+static bool is_alike(const struct step *a, const struct step *b)
+{
+    return a->kind == b->kind && a->error == b->error && a->thread == b->thread &&
+           a->first == b->first && a->second == b->second;
+}
+
+/* A block that is made, and freed at once with its size. */
+static bool is_pair(const struct step *make, const struct step *end)
+{
+    uint64_t size = make->kind == STEP_CALLOC ? make->first * make->second : make->first;
+    return (make->kind == STEP_MALLOC || make->kind == STEP_CALLOC) && end->kind == STEP_FREE &&
+           make->block == end->block && end->first == size && make->thread == end->thread &&
+           make->error == 0 && end->error == 0 && make->times == 1 && end->times == 1;
+}
+
+static void join_pairs(struct call_list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        struct step step = list->at[i];
+        if (i + 1 < list->count && is_pair(&step, &list->at[i + 1])) {
+            step.kind = step.kind == STEP_MALLOC ? STEP_MALLOC_FREE : STEP_CALLOC_FREE;
+            i++;
+        }
+        struct step *last = kept > 0 ? &list->at[kept - 1] : NULL;
+        bool pair = step.kind == STEP_MALLOC_FREE || step.kind == STEP_CALLOC_FREE;
+        if (pair && last != NULL && is_alike(last, &step))
+            last->times += step.times;
+        else
+            list->at[kept++] = step;
+    }
+    list->count = kept;
+}
+
+/* Steps of one block after the other. */
+static void join_rows(struct call_list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct step step = list->at[i];
+        struct step *last = kept > 0 ? &list->at[kept - 1] : NULL;
+        bool is_of_block = makes(&step) || wants(&step);
+        if (last != NULL && is_alike(last, &step) &&
+            (step.kind == STEP_FREE_NULL ||
+             (is_of_block && last->block + last->times == step.block)))
+            last->times += step.times;
+        else
+            list->at[kept++] = step;
+    }
+    list->count = kept;
+}
+
+void call_list_tidy(struct call_list *list)
+{
+    free(follow(list));
+    join_pairs(list);
+    count_from_zero(list);
+    join_rows(list);
+}

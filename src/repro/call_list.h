@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Lists of steps: made of what was logged, cut down, and made fit to be read.
+ */
+#ifndef CONFORM_CALL_LIST_H
+#define CONFORM_CALL_LIST_H
+
+#include "repro/call_log.h"
+
+struct call_list {
+    struct step *at;
+    size_t count;
+    struct step_checks checks;
+};
+
+/* The calls of the process that made the last one, as far as they are of blocks that are known, and
+ * before them those of its parent; with `of_first` those of the first process alone.  Each block
+ * has a number of its own.  An empty list where there is no memory. */
+struct call_list call_list_of(const struct call_log *log, bool of_first);
+
+struct call_list call_list_copy(const struct call_list *list);
+void call_list_free(struct call_list *list);
+
+/* Frees at its end what is live there. */
+void call_list_close(struct call_list *list);
+
+/* As it is to be printed: what does nothing is gone, the same again and again is one step, blocks
+ * are counted from 0, and the last thread that makes calls by itself is told apart no more. */
+void call_list_tidy(struct call_list *list);
+
+/* How many blocks its numbers want. */
+size_t call_list_blocks(const struct call_list *list);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * First what came last alone; then delta debugging on the steps, and simpler numbers in them.
+ */
+#include "repro/shrink.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#include "base/clock.h"
+#include "supervise/interrupt.h"
+
+struct shrinking {
+    const struct tried *tried;
+    struct call_list *list; /* the best so far */
+    struct attempt seen;    /* of it */
+    uint64_t begun;
+    double seconds;
+};
+
+static bool is_over(const struct shrinking *s)
+{
+    return clock_since(s->begun) > s->seconds || interrupt_came() != 0;
+}
+
+/* Takes the candidate for the list where it shows the same.  It is freed in any case. */
+static bool take(struct shrinking *s, struct call_list *candidate)
+{
+    if (candidate->checks.of_growth)
+        call_list_close(candidate);
+    struct attempt seen = attempt(s->tried, candidate);
+    bool is_same = seen.outcome == REPRODUCED && strcmp(seen.what, s->seen.what) == 0;
+    if (!is_same) {
+        call_list_free(candidate);
+        return false;
+    }
+    s->seen = seen;
+    if (!candidate->checks.of_growth && seen.at < candidate->count)
+        candidate->count = seen.at + 1; /* what is behind it is not needed */
+    call_list_free(s->list);
+    *s->list = *candidate;
+    return true;
+}
+
+/* ---- what came last ------------------------------------------------------------------------ */
+
+static bool is_of_block(const struct step *step, const struct step *last)
+{
+    return step->kind <= STEP_FREE && step->block == last->block;
+}
+
+/* The last so many steps, and the history of the block that the last one of all is about. */
+static struct call_list last_steps(const struct call_list *list, size_t count)
+{
+    struct call_list copy = call_list_copy(list);
+    const struct step *last = &list->at[list->count - 1];
+    size_t kept = 0;
+    for (size_t i = 0; i < copy.count; i++) {
+        if (i + count >= list->count || is_of_block(&list->at[i], last))
+            copy.at[kept++] = list->at[i];
+    }
+    copy.count = kept;
+    return copy;
+}
+
+/* What one in so many shows: the last of all that were made, made as often, and freed at once or
+ * not. */
+static bool repeat_last(struct shrinking *s, bool frees)
+{
+    enum { MOST_BYTES = 1 << 30, MOST_LIVE = 1 << 28, MORE = 2 };
+    const struct step *last = NULL;
+    for (size_t i = 0; i < s->list->count; i++) {
+        if (s->list->at[i].kind == STEP_MALLOC || s->list->at[i].kind == STEP_CALLOC)
+            last = &s->list->at[i];
+    }
+    struct call_list candidate = call_list_copy(s->list);
+    uint64_t times = MORE * (uint64_t)s->list->count;
+    if (last == NULL || candidate.count == 0 || is_over(s)) {
+        call_list_free(&candidate);
+        return false;
+    }
+    uint64_t size = last->kind == STEP_CALLOC ? last->first * last->second : last->first;
+    times = MIN(times, (frees ? MOST_BYTES : MOST_LIVE) / (size + 64) + 1);
+    candidate.at[0] = *last;
+    candidate.at[0].block = 0;
+    candidate.at[0].times = (uint32_t)MIN(times, (uint64_t)MOST_BLOCKS);
+    if (frees)
+        candidate.at[0].kind = last->kind == STEP_MALLOC ? STEP_MALLOC_FREE : STEP_CALLOC_FREE;
+    candidate.count = 1;
+    return take(s, &candidate);
+}
+
+static void cut_beginning(struct shrinking *s)
+{
+    for (size_t count = 1; count < s->list->count && !is_over(s); count *= 2) {
+        struct call_list candidate = last_steps(s->list, count);
+        if (take(s, &candidate))
+            return;
+    }
+}
+
+/* ---- what is between ----------------------------------------------------------------------- */
+
+static struct call_list without(const struct call_list *list, size_t from, size_t count)
+{
+    struct call_list copy = call_list_copy(list);
+    if (copy.count == 0)
+        return copy;
+    memmove(copy.at + from, copy.at + from + count, (copy.count - from - count) * sizeof *copy.at);
+    copy.count -= count;
+    return copy;
+}
+
+/* True where anything was left out. */
+static bool leave_out(struct shrinking *s, size_t length)
+{
+    bool any = false;
+    for (size_t end = s->list->count; end > 0 && !is_over(s);) {
+        size_t from = end > length ? end - length : 0;
+        struct call_list candidate = without(s->list, from, end - from);
+        any = take(s, &candidate) || any;
+        end = MIN(from, s->list->count);
+    }
+    return any;
+}
+
+static void leave_out_all(struct shrinking *s)
+{
+    for (size_t length = s->list->count / 2; length > 0 && !is_over(s);) {
+        if (!leave_out(s, length) || length > 1)
+            length /= 2;
+    }
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+static bool try_times(struct shrinking *s, size_t i, uint32_t times)
+{
+    struct call_list candidate = call_list_copy(s->list);
+    if (candidate.count > 0)
+        candidate.at[i].times = times;
+    return take(s, &candidate);
+}
+
+static void lower_times(struct shrinking *s)
+{
+    for (size_t i = 0; i < s->list->count; i++) {
+        uint32_t least = 0, most = s->list->at[i].times; /* the latter shows it */
+        while (most - least > 1 && !is_over(s)) {
+            uint32_t middle = least + (most - least) / 2;
+            if (!try_times(s, i, middle))
+                least = middle;
+            else
+                most = middle;
+            if (i >= s->list->count)
+                return;
+        }
+    }
+}
+
+/* Without errno, and on the first thread. */
+static void simplify_steps(struct shrinking *s, bool threads)
+{
+    struct call_list candidate = call_list_copy(s->list);
+    bool any = false;
+    for (size_t i = 0; i < candidate.count; i++) {
+        struct step *step = &candidate.at[i];
+        any = any || (threads ? step->thread : step->error) != 0;
+        if (threads)
+            step->thread = 0;
+        else
+            step->error = 0;
+    }
+    if (any && !is_over(s))
+        take(s, &candidate);
+    else
+        call_list_free(&candidate);
+}
+
+/* The errno of one step alone. */
+static void forget_each_error(struct shrinking *s)
+{
+    for (size_t i = 0; i < s->list->count && !is_over(s); i++) {
+        if (s->list->at[i].error == 0)
+            continue;
+        struct call_list candidate = call_list_copy(s->list);
+        if (candidate.count > 0)
+            candidate.at[i].error = 0;
+        take(s, &candidate);
+    }
+}
+
+static bool has_size(const struct step *step)
+{
+    return step->kind <= STEP_FREE_NULL;
+}
+
+/* That size wherever it is, or what it was given in place of. */
+static bool try_size(struct shrinking *s, uint64_t size, uint64_t other)
+{
+    struct call_list candidate = call_list_copy(s->list);
+    for (size_t i = 0; i < candidate.count; i++) {
+        struct step *step = &candidate.at[i];
+        if (has_size(step) && step->first == size)
+            step->first = other;
+        if (has_size(step) && step->second == size)
+            step->second = other;
+    }
+    return take(s, &candidate);
+}
+
+static void round_size(struct shrinking *s, uint64_t size)
+{
+    static const uint64_t round[] = {1,    8,    16,   32,    64,    100,    128,     256,     512,
+                                     1000, 1024, 4096, 10000, 65536, 100000, 1 << 20, 10 << 20};
+    for (size_t i = 0; i < sizeof round / sizeof *round && round[i] < size && !is_over(s); i++) {
+        if (try_size(s, size, round[i]))
+            return;
+    }
+}
+
+/* Of a list that is short by now. */
+static void round_sizes(struct shrinking *s)
+{
+    enum { SHORT = 40 };
+    for (size_t i = 0; i < s->list->count && s->list->count <= SHORT && !is_over(s); i++) {
+        if (has_size(&s->list->at[i]) && s->list->at[i].first > 1)
+            round_size(s, s->list->at[i].first);
+    }
+}
+
+struct attempt shrink(const struct tried *tried, struct call_list *list, struct attempt seen,
+                      double seconds)
+{
+    enum { FEW = 20 };
+    struct shrinking s = {tried, list, seen, clock_now(), seconds * clock_slowness()};
+    if (!list->checks.of_growth && seen.at < list->count)
+        list->count = seen.at + 1;
+    if (!list->checks.of_growth) /* there each attempt takes its time, and halves do as well */
+        cut_beginning(&s);
+    if (list->count > FEW && !repeat_last(&s, true))
+        repeat_last(&s, false);
+    simplify_steps(&s, true);
+    simplify_steps(&s, false);
+    leave_out_all(&s);
+    lower_times(&s);
+    round_sizes(&s);
+    forget_each_error(&s);
+    return s.seen;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A list of calls, as conform hands it to conform-judge and prints it in C.
+ */
+#ifndef CONFORM_STEP_H
+#define CONFORM_STEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum step_kind {
+    STEP_MALLOC,      /* block, first */
+    STEP_CALLOC,      /* block, first times second */
+    STEP_REALLOC,     /* block, or of NULL where there is none yet; first */
+    STEP_FREE,        /* block; first is the size that is given */
+    STEP_MALLOC_FREE, /* likewise, of a block of first bytes */
+    STEP_CALLOC_FREE,
+    STEP_FREE_NULL,      /* first: the size that is given */
+    STEP_FILL,           /* block with the word that is first */
+    STEP_LIMIT,          /* to first bytes more that are mapped; 0: the limit is lifted */
+    STEP_ASK_GETTER,     /* again */
+    STEP_LOOK_AT_STRUCT, /* its members */
+};
+
+struct step {
+    uint8_t kind;      /* enum step_kind */
+    uint8_t error;     /* errno before it, or 0 */
+    uint16_t thread;   /* that makes it; 0: the first */
+    uint32_t block;    /* its number, and those behind it, one for each time */
+    uint32_t times;    /* 1 and more */
+    uint32_t returned; /* 1: it came back when it was recorded */
+    uint64_t first, second;
+};
+
+enum { MOST_STEPS = 1 << 19, MOST_BLOCKS = 1 << 19 };
+
+/* What is looked at beside what any call has to hold. */
+struct step_checks {
+    size_t alignment; /* that is claimed, or 0 */
+    bool of_struct;   /* that it stays as it is */
+    bool of_errno;    /* that free keeps it */
+    bool of_growth;   /* that memory does not grow where the list is done again and again */
+};
+
+/* In a file, in front of the steps. */
+struct step_list {
+    struct step_checks checks;
+    size_t count;
+    size_t at; /* written by conform-judge: which it is at */
+    struct step steps[];
+};
+
+#endif

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/program_version.h"
 #include "python/python_sources.h"
 
 enum { SECONDS = 10, RIGHT = 96 };
@@ -228,7 +229,7 @@ static void print_head(FILE *file, const struct reproducer *r)
         " */\n"
         "#define _GNU_SOURCE\n"
         "#define OBJECT ",
-        r->id, PACKAGE_VERSION);
+        r->id, program_version);
     print_string(file, r->path);
     fputs("\n#define ENTRY ", file);
     print_string(file, r->entry);

@@ -18,6 +18,7 @@
 #include "commands/matrix.h"
 #include "commands/merge.h"
 #include "commands/replay.h"
+#include "commands/verify.h"
 #include "model/options.h"
 #include "model/property.h"
 #include "report/report.h"
@@ -135,6 +136,9 @@ int main(int argc, char **argv)
         break;
     case COMMAND_MERGE:
         code = merge_run(&options);
+        break;
+    case COMMAND_VERIFY:
+        code = verify_run(&options);
         break;
     case COMMAND_RUN:
     case COMMAND_NO_FORK:

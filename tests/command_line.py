@@ -58,7 +58,7 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 
 # Which options each command takes, besides those that choose it.
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
-ALONE = set("claim color handler python quiet run seed skip strict verbose".split()) | set(FORMATS)
+ALONE = set("claim color handler python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
 TAKEN = {
     (): ALONE | set("baseline expect fail-on helgrind jobs max-time memcheck quick repeat repro shard shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,
@@ -70,6 +70,7 @@ TAKEN = {
     ("--compare",): set("fail-on quiet strict".split()),
     ("--from",): set("badge html".split()),
     ("--merge",): set(FORMATS) | set("baseline color fail-on quiet verbose".split()),
+    ("--verify",): set("handler python quiet rerun".split()),
     ("--list",): set("run shard skip".split()),
     ("--list-handlers",): set(),
     ("--explain=x",): set(),
@@ -165,7 +166,7 @@ def option_cases():
                  "no-fork", "keep-failing", "quiet", "shuffle", "stacks", "strict", "until-fail",
                  "untimed", "verbose", "version"):
         yield "a value for --" + name, ["--%s=1" % name], r"--%s takes no value" % name
-    yield "a value for an abbreviation", ["--qui=1"], r"--quiet takes no value"
+    yield "a value for an abbreviation", ["--quie=1"], r"--quiet takes no value"
     for name in ("color", "explain", "handler", "jobs", "json", "junit", "most-runs", "python", "repeat", "run",
                  "seed", "skip", "tap", "timeout"):
         yield "--%s without its value" % name, ["--" + name], r"--%s needs a value" % name
@@ -435,7 +436,7 @@ def options_of_each_command(tap):
             said = r"--%s goes with .*%s; see conform --help" % (
                 option, ", not with " + name if name else "")
             if option in taken:
-                said = r"no handler to test; .*"
+                said = r"--verify .*" if name == "--verify" else r"no handler to test; .*"
             elif option in ("helgrind", "memcheck") and name == "--no-fork":
                 said = r"--no-fork and --%s exclude each other; .*" % option
             result = suite.conform(*command, word)

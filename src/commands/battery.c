@@ -287,6 +287,9 @@ static void find_handlers(struct coordinator *c, char **argv)
             leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
         if (c->places[i].module == NULL)
             options_keep(c->options, c->places[i].path, "the handler");
+        if (c->places[i].module != NULL && c->options->with_subject)
+            leave_with(EXIT_USAGE,
+                       "--with-subject: a handler from Python is no file; leave it out");
         c->places[i].claims = c->options->claims;
         if (c->options->tsan)
             tsan_enter(argv, &c->places[i]);

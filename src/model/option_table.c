@@ -20,6 +20,7 @@ const struct command_row command_rows[COMMANDS] = {
     [COMMAND_COMPARE] = {.name = "--compare", .of = COMMAND_RUN},
     [COMMAND_FROM] = {.name = "--from", .of = COMMAND_RUN},
     [COMMAND_MERGE] = {.name = "--merge", .of = COMMAND_RUN},
+    [COMMAND_VERIFY] = {.name = "--verify", .of = COMMAND_RUN},
     [COMMAND_LIST] = {.name = "--list", .of = COMMAND_RUN},
     [COMMAND_LIST_HANDLERS] = {.name = "--list-handlers", .of = COMMAND_RUN},
     [COMMAND_EXPLAIN] = {.name = "--explain", .of = COMMAND_RUN},
@@ -37,6 +38,7 @@ enum {
     COMPARE = 1 << COMMAND_COMPARE,
     FROM = 1 << COMMAND_FROM,
     MERGE = 1 << COMMAND_MERGE,
+    VERIFY = 1 << COMMAND_VERIFY,
     LIST = 1 << COMMAND_LIST,
     LIST_HANDLERS = 1 << COMMAND_LIST_HANDLERS,
     EXPLAIN = 1 << COMMAND_EXPLAIN,
@@ -72,7 +74,7 @@ const struct option_row option_rows[] = {
         .name = "handler",
         .letter = 'H',
         .argument = "HANDLER",
-        .takers = BATTERY | PROGRAM | REPLAY,
+        .takers = BATTERY | PROGRAM | REPLAY | VERIFY,
         .take = take_handler,
         .help = "a shared object that exports one, as PATH[:SYMBOL] (see\n"
                 "nep49.h), or the NAME of a reference handler (see\n"
@@ -272,7 +274,7 @@ const struct option_row option_rows[] = {
     {
         .name = "python",
         .argument = "PATH",
-        .takers = BATTERY | PROGRAM,
+        .takers = BATTERY | PROGRAM | VERIFY,
         .take = take_python,
         .help = "the interpreter to embed, such as venv/bin/python\n"
                 "(repeatable: the battery is run in each)",
@@ -509,9 +511,37 @@ const struct option_row option_rows[] = {
                "different runs are refused, and so is where one is missing. Nothing is run.",
     },
     {
+        .name = "with-subject",
+        .takers = BATTERY,
+        FLAG(with_subject),
+        .help = "with --bundle: and the handler's file",
+    },
+    {
+        .name = "verify",
+        .operands = "FILE ...",
+        .takers = VERIFY,
+        .command = COMMAND_VERIFY,
+        .help = "say whether what --bundle wrote is as it was written and\n"
+                "complete, and what it says",
+        .man = "Say of each file that --bundle wrote whether it is as it was written, whether it "
+               "is about each property of that version once, and what that says of which handler. "
+               "The exit status is that of the run where it is so, 5 where it is not complete, and "
+               "2 where it is not as it was written.",
+    },
+    {
+        .name = "rerun",
+        .takers = VERIFY,
+        FLAG(rerun),
+        .help = "and run it again, on the handler in it or --handler, and\n"
+                "compare; status 1 where anything differs",
+        .man = "With --verify: run the battery again as it was run then, on the handler that is in "
+               "the file, or on --handler, which has to have the same SHA-256, and say what is "
+               "different. Where anything is, the exit status is 1.",
+    },
+    {
         .name = "quiet",
         .letter = 'q',
-        .takers = BATTERY | PROGRAM | REPLAY | COMPARE | MERGE,
+        .takers = BATTERY | PROGRAM | REPLAY | COMPARE | MERGE | VERIFY,
         FLAG(quiet),
         .help = "print only what is wrong",
     },

@@ -197,8 +197,10 @@ static void check_repeated(const struct options *options)
     if (options->handler_count > 1 && options->python_count > 1)
         leave_with(EXIT_USAGE, "several --handler and several --python exclude each other; give "
                                "one of them once");
-    if (options->reports[REPORT_tap] != NULL || options->reports[REPORT_junit] != NULL)
-        leave_with(EXIT_USAGE, "several %s make no --tap and no --junit, but --json or --html",
+    if (options->reports[REPORT_tap] != NULL || options->reports[REPORT_junit] != NULL ||
+        options->reports[REPORT_bundle] != NULL)
+        leave_with(EXIT_USAGE,
+                   "several %s make no --tap, no --junit and no --bundle, but --json or --html",
                    many);
 }
 
@@ -250,6 +252,20 @@ static void check_repro(const struct options *options)
         leave_with(EXIT_USAGE, "--repro goes with one handler in one interpreter; give it once");
 }
 
+/* What a bundle is written at, and what --verify has a use for. */
+static void check_bundle(const struct options *options)
+{
+    const char *epoch = getenv("SOURCE_DATE_EPOCH");
+    if (options->reports[REPORT_bundle] != NULL && epoch != NULL &&
+        (*epoch == '\0' || strlen(epoch) > 10 || epoch[strspn(epoch, "0123456789")] != '\0'))
+        leave_with(EXIT_USAGE, "SOURCE_DATE_EPOCH=%s: is no number of seconds since 1970",
+                   text_safe(epoch));
+    if (options->command == COMMAND_VERIFY && !options->rerun &&
+        (options->handler != NULL || options->python != NULL))
+        leave_with(EXIT_USAGE, "--verify runs nothing without --rerun; leave out --%s",
+                   options->handler != NULL ? "handler" : "python");
+}
+
 static void check_together(const struct options *options, const bool given[])
 {
     check_reports(options);
@@ -269,6 +285,7 @@ static void check_together(const struct options *options, const bool given[])
         leave_with(EXIT_USAGE, "--tsan and --%s exclude each other; give one of them", checker);
     check_taken(given, options->command);
     check_shard(options);
+    check_bundle(options);
     check_quick(options);
     if (options->baseline != NULL && strcmp(options->baseline, "-") == 0)
         leave_with(EXIT_USAGE, "--baseline=-: is read more than once; name a file");
@@ -343,6 +360,12 @@ static void check_operands(const struct options *options)
          (options->reports[REPORT_html] == NULL && options->reports[REPORT_badge] == NULL)))
         leave_with(EXIT_USAGE, "--from takes reports and makes --html or --badge of them; say "
                                "--html PAGE.html --from ONE.json OTHER.json");
+    if (options->with_subject && options->reports[REPORT_bundle] == NULL)
+        leave_with(EXIT_USAGE, "--with-subject goes with --bundle; see conform --help");
+    if (options->command == COMMAND_VERIFY && (count == 0 || (options->rerun && count > 1)))
+        leave_with(EXIT_USAGE, options->rerun
+                                   ? "--verify --rerun takes one bundle; say --verify FILE.tar.gz"
+                                   : "--verify takes bundles; say --verify FILE.tar.gz");
     if (options->command == COMMAND_MERGE && count == 0)
         leave_with(EXIT_USAGE,
                    "--merge takes the reports of all shards; say --merge A.json B.json");
@@ -381,7 +404,8 @@ void options_read(int argc, char **argv, struct options *options)
         leave_with(EXIT_USAGE, "%s: an argument that is not an option; say --handler=%s to test it",
                    text_safe(argv[optind]), text_safe(argv[optind]));
     check_together(options, given);
-    if (takes_handler(options->command) && options->handler == NULL)
+    if (takes_handler(options->command) && options->command != COMMAND_VERIFY &&
+        options->handler == NULL)
         leave_with(EXIT_USAGE, "no handler to test; say --handler=PATH, or see conform --help");
     check_operands(options);
 }

@@ -30,6 +30,7 @@ enum command {
     COMMAND_COMPARE,
     COMMAND_FROM,
     COMMAND_MERGE,
+    COMMAND_VERIFY,
     COMMAND_LIST,
     COMMAND_LIST_HANDLERS,
     COMMAND_EXPLAIN,
@@ -42,7 +43,8 @@ enum { COMMANDS = COMMAND_CLAUSES + 1 };
  * --json writes, which may be of several runs. */
 #define RUN_FORMATS(FORMAT)                                                                        \
     FORMAT(tap, "Test Anything Protocol 13", BATTERY | MERGE)                                      \
-    FORMAT(junit, "JUnit's XML", BATTERY | MERGE)
+    FORMAT(junit, "JUnit's XML", BATTERY | MERGE)                                                  \
+    FORMAT(bundle, "an archive, for --verify", BATTERY | MERGE)
 #define VALUE_FORMATS(FORMAT)                                                                      \
     FORMAT(json, "JSON", BATTERY | MERGE)                                                          \
     FORMAT(html, "HTML, a page for people", BATTERY | FROM | MERGE)                                \
@@ -90,6 +92,8 @@ struct options {
     size_t python_count;
     enum color color;
     bool memcheck, helgrind, tsan, strict, quick, quiet, verbose, shuffle, until_fail;
+    bool with_subject; /* of --bundle */
+    bool rerun;        /* of --verify */
     bool unchecked;    /* of --replay */
     bool stacks;       /* of --exec */
     bool keep_failing; /* of --fail-each */

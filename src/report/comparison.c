@@ -31,8 +31,7 @@ static bool is_verdict(const char *name)
     return false;
 }
 
-/* NULL, or why it is no report. */
-static const char *wrong_with(const json_t *value)
+const char *comparison_wrong(const json_t *value)
 {
     const json_t *properties = json_object_get(value, "properties"), *property;
     size_t i;
@@ -62,11 +61,11 @@ static const char *wrong_in(const json_t *root)
     const json_t *several = columns != NULL ? columns : root;
     size_t i;
     if (json_array_size(several) == 0)
-        return wrong_with(root);
+        return comparison_wrong(root);
     json_array_foreach(several, i, member)
     {
         const json_t *report = columns != NULL ? json_object_get(member, "report") : member;
-        const char *wrong = columns != NULL && has_error(member) ? NULL : wrong_with(report);
+        const char *wrong = columns != NULL && has_error(member) ? NULL : comparison_wrong(report);
         if (wrong != NULL)
             return text("report %zu of %zu: %s", i + 1, json_array_size(several), wrong);
     }
@@ -77,7 +76,7 @@ static const char *wrong_in(const json_t *root)
 static void add_report(json_t *reports, const json_t *report, const char *where, const char *python,
                        bool errors)
 {
-    if (wrong_with(report) != NULL && (!errors || !has_error(report)))
+    if (comparison_wrong(report) != NULL && (!errors || !has_error(report)))
         return;
     json_t *copy = json_copy((json_t *)report);
     json_object_set_new(copy, "where", json_string(where));

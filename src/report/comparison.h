@@ -37,6 +37,10 @@ struct comparison {
                               did not */
 };
 
+/* Why the value is no single report that --json wrote, in words (good until the next calls of
+ * text()); or NULL. */
+const char *comparison_wrong(const json_t *value);
+
 /* The reports in what --json writes: a report, an array of them, or those of several interpreters.
  * Each is a copy, with which one it is as its member "where", and what --python was given, if it is
  * one of several interpreters, as "python".  With `errors` also what stands in

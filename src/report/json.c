@@ -93,6 +93,8 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "repro", json_string(text_safe(run->reproducers[i].file)));
     else if (run->reproducers != NULL && run->reproducers[i].why[0] != '\0')
         json_object_set_new(object, "no_repro", json_string(text_safe(run->reproducers[i].why)));
+    if (run->untimed)
+        json_object_del(object, "seconds");
     if (run_waiver(run, i) != NULL)
         json_object_set_new(object, "waived", waiver_object(run_waiver(run, i)));
     if (run_expected(run, i) != NULL)
@@ -127,9 +129,8 @@ json_t *report_value(const struct run *run)
             leave_with(EXIT_HARNESS_BROKE, "out of memory");
     }
     json_t *root = json_pack(
-        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:i, s:s, "
-        "s:f, "
-        "s:o}",
+        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:b, s:i, "
+        "s:s, s:f, s:o}",
         "format", "conform-report-2", "conform", program_version, "subject", subject_object(run),
         "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
         "expected", (json_int_t)run->count, "whole", run_is_whole(run), "quick",
@@ -137,10 +138,12 @@ json_t *report_value(const struct run *run)
         tally_object(run, TARGET_HANDLER), "runtime", tally_object(run, TARGET_RUNTIME),
         "start_with", run_start_with(run), "conformant",
         run_exit_code(run) == EXIT_CONFORMANT && run_waived(run) == 0 && !run->options->quick,
-        "exit_code", (int)run_status(run), "conclusion", run_conclusion(run), "seconds",
-        run->seconds, "properties", properties);
+        "strict", run->options->strict, "exit_code", (int)run_status(run), "conclusion",
+        run_conclusion(run), "seconds", run->seconds, "properties", properties);
     if (root == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    if (run->untimed)
+        json_object_del(root, "seconds");
     if (run->expectations != NULL) {
         json_object_set_new(root, "waivers", json_integer((json_int_t)run_waived(run)));
         json_object_set_new(root, "stale", stale_array(run));

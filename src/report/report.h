@@ -52,6 +52,7 @@ struct run {
     const struct evidence *evidence;         /* with --shard; else NULL */
     struct run_reproducer *reproducers;      /* with options->repro, one a property; else NULL */
     const char *const *reproduce; /* of a merged report, what its parts said; else NULL */
+    bool untimed;                 /* without what differs from one run to the next */
     bool interrupted;             /* by a signal: the records are those of a part */
 };
 

@@ -237,7 +237,7 @@ static void print_tally(const struct page *page)
                 order[i].words, unpaint(page));
         between = ", ";
     }
-    fprintf(page->file, "; %.2f s\n", page->run->seconds);
+    fputs(page->run->untimed ? "\n" : text("; %.2f s\n", page->run->seconds), page->file);
 }
 
 /* Memory that was written outside a block shows anywhere and much later; valgrind sees the write.

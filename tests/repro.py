@@ -39,7 +39,7 @@ OTHERS = [("free_clears_exception", "free.keeps-pending-exception"),
 
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-g"]
 AWKWARD = ["two words.so", "it's $HOME `id`.so", 'a "quoted" one.so', "back\\slash\\n.so",
-           "what??/.so", "caf\u00e9 \u20ac.so", "a\nb\tc.so", "*|comment.so"]
+           "what??=.so", "caf\u00e9 \u20ac.so", "a\nb\tc.so", "*|comment.so"]
 MODULE = """
 import ctypes
 struct = ctypes.addressof(ctypes.c_char.in_dll(ctypes.CDLL(%r), "calloc_does_not_zero"))

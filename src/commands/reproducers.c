@@ -26,6 +26,10 @@
 
 static const double seconds_to_shrink = 4;
 
+enum { MOST_LINES = 4000 }; /* of calls, in a file that is to be read */
+
+enum { USUAL_SECONDS = 10 }; /* until a call hangs, as in the file */
+
 struct maker {
     struct run *run;
     const struct plan *plan;
@@ -167,7 +171,7 @@ static void add_checks(struct maker *m, struct call_list *list, const char *id,
 /* The calls of what is run over and over come last, and a part of them is enough. */
 static void keep_last(struct call_list *list)
 {
-    enum { ENOUGH = 3000 };
+    enum { ENOUGH = 2000 };
     size_t gone = list->checks.of_growth && list->count > ENOUGH ? list->count - ENOUGH : 0;
     list->count -= gone;
     memmove(list->at, list->at + gone, list->count * sizeof *list->at);
@@ -183,49 +187,65 @@ static bool plain_shows_it(const struct maker *m, const struct call_list *list)
     return attempt(&plain, list).outcome != NOT_REPRODUCED;
 }
 
-static struct attempt try_list(struct maker *m, size_t i, bool of_first, struct call_list *list)
+/* What is tried in turn: the calls of the process that made the last one, those of the first, and
+ * these with a pause behind them. */
+enum way { LAST_PROCESS, FIRST_PROCESS, WITH_PAUSE, WAYS };
+
+static struct attempt try_list(struct maker *m, size_t i, enum way way, struct call_list *list)
 {
+    enum { MILLISECONDS = 50 };
     const char *id = m->run->properties[i]->id;
-    *list = call_list_of(m->log, of_first);
-    struct attempt none = {.outcome = NOT_REPRODUCED};
+    *list = call_list_of(m->log, way != LAST_PROCESS);
+    struct attempt none = {.outcome = NOT_TRIED, .line = "out of memory"};
     if (list->at == NULL)
         return none;
     add_checks(m, list, id, m->run->records[i]);
     keep_last(list);
-    m->tried.seconds = 10;
+    list->checks.milliseconds = way == WITH_PAUSE ? MILLISECONDS : 0;
+    m->tried.seconds = USUAL_SECONDS;
     struct attempt seen = attempt(&m->tried, list);
     if (seen.outcome == REPRODUCED && plain_shows_it(m, list)) {
         seen.outcome = NOT_REPRODUCED;
-        snprintf(seen.line, sizeof seen.line, "libc's allocator shows it as well: %s", seen.what);
+        snprintf(seen.line, sizeof seen.line, "libc's allocator shows it as well");
     }
     return seen;
 }
 
-/* The list that is to be printed, or NULL with the reason in `seen`. */
-static bool find_list(struct maker *m, size_t i, struct call_list *list, struct attempt *seen)
+/* As it is printed: it shows the same whenever it is tried, and libc's allocator does not. */
+static struct attempt try_last(struct maker *m, const struct call_list *list, const char *what)
 {
-    *seen = try_list(m, i, false, list);
-    if (seen->outcome == NOT_REPRODUCED) {
-        call_list_free(list);
-        struct attempt other = try_list(m, i, true, list);
-        *seen = other.line[0] != '\0' || other.outcome == REPRODUCED ? other : *seen;
+    enum { TIMES = 3 };
+    struct attempt seen = {.outcome = NOT_REPRODUCED};
+    m->tried.seconds = USUAL_SECONDS;
+    int times = strcmp(what, "no end") == 0 ? 1 : TIMES;
+    for (int i = 0; i < times; i++) {
+        seen = attempt(&m->tried, list);
+        if (seen.outcome != REPRODUCED || strcmp(seen.what, what) != 0) {
+            snprintf(seen.line, sizeof seen.line, "\"%s\" does not show each time", what);
+            seen.outcome = NOT_REPRODUCED;
+            return seen;
+        }
     }
-    if (seen->outcome != REPRODUCED)
-        return false;
-    m->tried.seconds = list->checks.of_growth ? 2 : 1 + (int)(2 * seen->seconds);
-    if (strcmp(seen->what, "no end") == 0)
+    if (list->count > MOST_LINES)
+        snprintf(seen.line, sizeof seen.line, "no fewer than %zu show it", list->count);
+    if (list->count > MOST_LINES || plain_shows_it(m, list))
+        seen.outcome = NOT_REPRODUCED;
+    return seen;
+}
+
+/* The list that is to be printed, and what it shows; or the reason why there is none. */
+static struct attempt find_list(struct maker *m, size_t i, enum way way, struct call_list *list)
+{
+    struct attempt seen = try_list(m, i, way, list);
+    if (seen.outcome != REPRODUCED)
+        return seen;
+    m->tried.seconds = list->checks.of_growth ? 4 : 1 + (int)(2 * seen.seconds);
+    if (strcmp(seen.what, "no end") == 0)
         m->tried.seconds = 1;
-    struct attempt shrunk =
-        shrink(&m->tried, list, *seen,
-               list->checks.of_growth ? 2.5 * seconds_to_shrink : seconds_to_shrink);
-    struct call_list tidied = call_list_copy(list);
-    call_list_tidy(&tidied);
-    m->tried.seconds = 10;
-    *seen = attempt(&m->tried, &tidied);
-    call_list_free(list);
-    *list = tidied;
-    bool same = seen->outcome == REPRODUCED && strcmp(seen->what, shrunk.what) == 0;
-    return same && !plain_shows_it(m, list);
+    double factor = list->checks.of_growth ? 2.5 : 1;
+    seen = shrink(&m->tried, list, seen, factor * seconds_to_shrink);
+    call_list_tidy(list);
+    return try_last(m, list, seen.what);
 }
 
 static char *reproduce(struct maker *m, size_t i, char *why, size_t room)
@@ -234,7 +254,12 @@ static char *reproduce(struct maker *m, size_t i, char *why, size_t room)
     struct attempt seen = {.outcome = NOT_REPRODUCED};
     char *file = NULL;
     run_logged(m, (size_t)(m->plan->count - m->run->count) + i);
-    if (find_list(m, i, &list, &seen)) {
+    for (enum way way = LAST_PROCESS; way < WAYS && seen.outcome == NOT_REPRODUCED; way++) {
+        call_list_free(&list);
+        struct attempt next = find_list(m, i, way, &list);
+        seen = next.line[0] != '\0' || seen.line[0] == '\0' ? next : seen;
+    }
+    if (seen.outcome == REPRODUCED) {
         struct reproducer reproducer = {
             .id = m->run->properties[i]->id,
             .clause = text("The clause: %s.", m->run->properties[i]->clause),

@@ -72,16 +72,14 @@ static void read_line(struct attempt *attempt, int output)
     snprintf(attempt->what, sizeof attempt->what, "%.*s", (int)strcspn(line, ":"), line);
 }
 
-/* A call that came back when it was recorded, and does not where there is no Python. */
+/* A call that came back when it was recorded, and meets NULL where there is no Python. */
 static bool misses_python(const struct tried *tried, const struct call_list *list,
                           const struct attempt *seen)
 {
-    static const char *const ends[] = {"SIG", "no end", "the process exits"};
-    bool is_end = false;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        is_end = is_end || strncmp(seen->what, ends[i], strlen(ends[i])) == 0;
-    return tried->names_python && is_end && seen->outcome == REPRODUCED && seen->at < list->count &&
-           list->at[seen->at].returned;
+    const char *address = strstr(seen->line, "at address ");
+    bool is_null = address != NULL && strcmp(address, text("at address %p", (void *)NULL)) == 0;
+    return tried->names_python && is_null && seen->outcome == REPRODUCED &&
+           seen->at < list->count && list->at[seen->at].returned;
 }
 
 struct attempt attempt(const struct tried *tried, const struct call_list *list)
@@ -108,8 +106,7 @@ struct attempt attempt(const struct tried *tried, const struct call_list *list)
         result.at = at;
     if (misses_python(tried, list, &result)) {
         result.outcome = NOT_REPRODUCED;
-        snprintf(result.line, sizeof result.line,
-                 "a call ends the process that came back before: it may want Python");
+        snprintf(result.line, sizeof result.line, "the handler calls Python, which is not there");
     }
     close(file);
     close(output);

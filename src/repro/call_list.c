@@ -85,7 +85,7 @@ struct call_list call_list_of(const struct call_log *log, bool of_first)
     uint32_t blocks = 0;
     if (list.at == NULL || addresses.at == NULL)
         count = 0;
-    pid_t first = count > 0 ? log->calls[0].process : 0;
+    pid_t first = log->process;
     pid_t last = count > 0 && !of_first ? log->calls[count - 1].process : first;
     bool last_begun = false;
     for (size_t i = 0; i < count; i++) {

@@ -29,6 +29,8 @@ void call_log_clear(struct call_log *log)
 void call_log_to(struct call_log *log)
 {
     log_of_calls = log;
+    if (log != NULL)
+        log->process = getpid();
 }
 
 static uint16_t thread_number(void)

@@ -23,6 +23,7 @@ struct logged {
 struct call_log {
     _Atomic uint32_t count;   /* more than MOST_STEPS: the last ones are not there */
     _Atomic uint32_t threads; /* that have numbers */
+    pid_t process;            /* of the property, which may fork others */
     struct logged calls[MOST_STEPS];
 };
 

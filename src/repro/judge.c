@@ -103,11 +103,12 @@ static const struct {
              {SIGILL, "SIGILL"},   {SIGABRT, "SIGABRT"}, {SIGTRAP, "SIGTRAP"}};
 enum { FATAL = sizeof fatal / sizeof *fatal };
 
-static void on_signal(int number)
+static void on_signal(int number, siginfo_t *info, void *context)
 {
+    (void)context;
     for (int i = 0; i < FATAL; i++) {
         if (fatal[i].number == number)
-            reproduced(fatal[i].name, "%s", "");
+            reproduced(fatal[i].name, "at address %p", info->si_addr);
     }
     reproduced("no end", "after %d s", SECONDS);
 }
@@ -122,8 +123,8 @@ static void catch_signals(void)
     static char room[64 * 1024];
     stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
     sigaltstack(&stack, NULL);
-    struct sigaction action = {.sa_flags = SA_ONSTACK};
-    action.sa_handler = on_signal;
+    struct sigaction action = {.sa_flags = SA_ONSTACK | SA_SIGINFO};
+    action.sa_sigaction = on_signal;
     for (int i = 0; i < FATAL; i++)
         sigaction(fatal[i].number, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
@@ -258,9 +259,7 @@ static void forget(struct block *block)
 static void enter(size_t n, unsigned char *p, size_t size)
 {
     struct block *block = &blocks[n];
-    size_t stride = size <= WHOLE              ? WORD
-                    : size <= (size_t)64 * MIB ? 512
-                                               : size / 1024 / WORD * WORD;
+    size_t stride = size <= WHOLE ? WORD : size <= (size_t)64 * MIB ? 512 : size / 32 / WORD * WORD;
     *block = (struct block){.p = p, .size = size, .stride = stride};
     block_count = n < block_count ? block_count : n + 1;
     if (p == NULL)
@@ -449,7 +448,7 @@ static double seconds_now(void)
  * taken much memory for good and as much as ever in the end, or for long enough. */
 UNUSED void repeat(void (*calls)(void))
 {
-    const size_t much = (size_t)SECONDS * 6 * MIB;
+    const size_t much = (size_t)SECONDS * 2 * MIB;
     double begun = seconds_now(), taken = 0;
     size_t grown = 0, rounds = 1;
     calls();
@@ -515,6 +514,7 @@ static int judge(void (*calls)(void))
     use_memory();
     catch_signals();
     calls();
+    nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
     look_at_all();
     puts("not reproduced");
     fflush(stdout);

@@ -16,6 +16,7 @@ static int seconds;
 #define BLOCKS MOST_BLOCKS
 #define CHECKS_ERRNO list->checks.of_errno
 #define CHECKS_STRUCT list->checks.of_struct
+#define MILLISECONDS list->checks.milliseconds
 #define SECONDS seconds
 #include "repro/judge.c"
 

@@ -239,9 +239,10 @@ static void print_head(FILE *file, const struct reproducer *r)
             "#define BLOCKS %zu\n"
             "#define CHECKS_STRUCT %d\n"
             "#define CHECKS_ERRNO %d\n"
+            "#define MILLISECONDS %d /* until what is live in the end is looked at */\n"
             "#define SECONDS %d /* until something hangs */\n\n",
             r->is_getter, checks->alignment, call_list_blocks(r->list), checks->of_struct,
-            checks->of_errno, SECONDS);
+            checks->of_errno, checks->milliseconds, SECONDS);
 }
 
 static void print_main(FILE *file, bool of_growth)

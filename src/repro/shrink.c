@@ -27,8 +27,6 @@ static bool is_over(const struct shrinking *s)
 /* Takes the candidate for the list where it shows the same.  It is freed in any case. */
 static bool take(struct shrinking *s, struct call_list *candidate)
 {
-    if (candidate->checks.of_growth)
-        call_list_close(candidate);
     struct attempt seen = attempt(s->tried, candidate);
     bool is_same = seen.outcome == REPRODUCED && strcmp(seen.what, s->seen.what) == 0;
     if (!is_same) {
@@ -64,30 +62,40 @@ static struct call_list last_steps(const struct call_list *list, size_t count)
     return copy;
 }
 
-/* What one in so many shows: the last of all that were made, made as often, and freed at once or
- * not. */
+/* The last step that makes a block, or NULL. */
+static const struct step *last_making(const struct call_list *list)
+{
+    for (size_t i = list->count; i-- > 0;) {
+        uint8_t kind = list->at[i].kind;
+        if (kind == STEP_MALLOC || kind == STEP_CALLOC || kind == STEP_MALLOC_FREE ||
+            kind == STEP_CALLOC_FREE)
+            return &list->at[i];
+    }
+    return NULL;
+}
+
+/* What one in so many shows: the last block of all made more often than blocks were, and freed at
+ * once or not. */
 static bool repeat_last(struct shrinking *s, bool frees)
 {
-    enum { MOST_BYTES = 1 << 30, MOST_LIVE = 1 << 28, MORE = 2 };
-    const struct step *last = NULL;
-    for (size_t i = 0; i < s->list->count; i++) {
-        if (s->list->at[i].kind == STEP_MALLOC || s->list->at[i].kind == STEP_CALLOC)
-            last = &s->list->at[i];
-    }
-    struct call_list candidate = call_list_copy(s->list);
-    uint64_t times = MORE * (uint64_t)s->list->count;
-    if (last == NULL || candidate.count == 0 || is_over(s)) {
-        call_list_free(&candidate);
+    const uint64_t most_bytes = (uint64_t)1 << (frees ? 31 : 28);
+    const struct step *last = last_making(s->list);
+    if (last == NULL || is_over(s))
         return false;
+    struct call_list candidate = call_list_copy(s->list);
+    struct step step = *last;
+    bool by_calloc = step.kind == STEP_CALLOC || step.kind == STEP_CALLOC_FREE;
+    uint64_t size = by_calloc ? step.first * step.second : step.first;
+    uint64_t times = MIN(2 * (uint64_t)s->list->count + step.times, most_bytes / (size + 64) + 1);
+    step.block = 0;
+    step.times = (uint32_t)MIN(times, (uint64_t)MOST_BLOCKS);
+    step.kind = (uint8_t)(by_calloc ? frees ? STEP_CALLOC_FREE : STEP_CALLOC
+                          : frees   ? STEP_MALLOC_FREE
+                                    : STEP_MALLOC);
+    if (candidate.count > 0) {
+        candidate.at[0] = step;
+        candidate.count = 1;
     }
-    uint64_t size = last->kind == STEP_CALLOC ? last->first * last->second : last->first;
-    times = MIN(times, (frees ? MOST_BYTES : MOST_LIVE) / (size + 64) + 1);
-    candidate.at[0] = *last;
-    candidate.at[0].block = 0;
-    candidate.at[0].times = (uint32_t)MIN(times, (uint64_t)MOST_BLOCKS);
-    if (frees)
-        candidate.at[0].kind = last->kind == STEP_MALLOC ? STEP_MALLOC_FREE : STEP_CALLOC_FREE;
-    candidate.count = 1;
     return take(s, &candidate);
 }
 
@@ -102,6 +110,7 @@ static void cut_beginning(struct shrinking *s)
 
 /* ---- what is between ----------------------------------------------------------------------- */
 
+/* What is made has to be freed all the same where memory is not to grow. */
 static struct call_list without(const struct call_list *list, size_t from, size_t count)
 {
     struct call_list copy = call_list_copy(list);
@@ -109,6 +118,8 @@ static struct call_list without(const struct call_list *list, size_t from, size_
         return copy;
     memmove(copy.at + from, copy.at + from + count, (copy.count - from - count) * sizeof *copy.at);
     copy.count -= count;
+    if (copy.checks.of_growth)
+        call_list_close(&copy);
     return copy;
 }
 
@@ -119,8 +130,12 @@ static bool leave_out(struct shrinking *s, size_t length)
     for (size_t end = s->list->count; end > 0 && !is_over(s);) {
         size_t from = end > length ? end - length : 0;
         struct call_list candidate = without(s->list, from, end - from);
-        any = take(s, &candidate) || any;
-        end = MIN(from, s->list->count);
+        end = from;
+        if (candidate.count > 0 && candidate.count < s->list->count)
+            any = take(s, &candidate) || any;
+        else
+            call_list_free(&candidate);
+        end = MIN(end, s->list->count);
     }
     return any;
 }
@@ -220,12 +235,21 @@ static void round_size(struct shrinking *s, uint64_t size)
     }
 }
 
+static bool was_before(const struct call_list *list, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (has_size(&list->at[k]) && list->at[k].first == list->at[i].first)
+            return true;
+    }
+    return false;
+}
+
 /* Of a list that is short by now. */
 static void round_sizes(struct shrinking *s)
 {
     enum { SHORT = 40 };
     for (size_t i = 0; i < s->list->count && s->list->count <= SHORT && !is_over(s); i++) {
-        if (has_size(&s->list->at[i]) && s->list->at[i].first > 1)
+        if (has_size(&s->list->at[i]) && !was_before(s->list, i))
             round_size(s, s->list->at[i].first);
     }
 }
@@ -239,13 +263,14 @@ struct attempt shrink(const struct tried *tried, struct call_list *list, struct 
         list->count = seen.at + 1;
     if (!list->checks.of_growth) /* there each attempt takes its time, and halves do as well */
         cut_beginning(&s);
-    if (list->count > FEW && !repeat_last(&s, true))
+    if (list->count > FEW && !repeat_last(&s, true) && !list->checks.of_growth)
         repeat_last(&s, false);
     simplify_steps(&s, true);
     simplify_steps(&s, false);
     leave_out_all(&s);
     lower_times(&s);
-    round_sizes(&s);
+    if (!list->checks.of_growth)
+        round_sizes(&s);
     forget_each_error(&s);
     return s.seen;
 }

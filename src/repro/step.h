@@ -40,6 +40,7 @@ struct step_checks {
     size_t alignment; /* that is claimed, or 0 */
     bool of_struct;   /* that it stays as it is */
     bool of_errno;    /* that free keeps it */
+    int milliseconds; /* until what is live in the end is looked at */
     bool of_growth;   /* that memory does not grow where the list is done again and again */
 };
 

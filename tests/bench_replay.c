@@ -86,7 +86,7 @@ static void bench_subject(const char *trace, const char *name)
     struct subject_place place;
     struct subject subject;
     char why[256];
-    const char *wrong = subject_find(name, false, &place);
+    const char *wrong = subject_find(name, &place);
     if (wrong != NULL)
         stop(name, wrong);
     if (subject_load(&place, &subject, why, sizeof why) != LOAD_DONE)

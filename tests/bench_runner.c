@@ -90,7 +90,7 @@ static void fork_bare(long count, const char *handler)
 {
     struct subject_place place;
     struct environment environment;
-    const char *wrong = handler != NULL ? subject_find(handler, false, &place) : NULL;
+    const char *wrong = handler != NULL ? subject_find(handler, &place) : NULL;
     if (wrong != NULL)
         give_up(wrong);
     setenv("OPENBLAS_NUM_THREADS", "1", 1);

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Subjects that were built with a sanitizer, whose runtime is preloaded, or is missing.
+"""Subjects that were built with a sanitizer, whose runtime conform preloads; and allocators that
+are preloaded.
 
-The runtime has allocating functions of its own, and this program stands before those as well.
+Both have allocating functions of their own, and this program stands before those as well.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
 
 import suite
-from suite import CANNOT_LOAD, CONFORMANT, NOT_CONFORMANT
+from suite import CANNOT_LOAD, CONFORMANT, NOT_CONFORMANT, USAGE
 
 SOURCE = r"""
+#include <limits.h>
 #include <stdlib.h>
 #include "nep49.h"
+static int count = INT_MAX - 9;
 static void *m(void *c, size_t n) { (void)c; return malloc(n ? n : 1); }
 static void *z(void *c, size_t n, size_t e) { (void)c; return calloc(n ? n : 1, e ? e : 1); }
 static void f(void *c, void *p, size_t n) { (void)c, (void)n; free(p); }
@@ -28,16 +32,63 @@ static void *reads_past_the_end(void *c, void *p, size_t n)
         free(p);
     return new;
 }
+static void *counts(void *c, size_t n) { count++; return m(c, n); }
 NEP49_EXPORT PyDataMem_Handler nep49_handler = {"sound", 1, {NULL, m, z, sound, f}};
 NEP49_EXPORT PyDataMem_Handler faulty = {"faulty", 1, {NULL, m, z, reads_past_the_end, f}};
+NEP49_EXPORT PyDataMem_Handler undefined = {"undefined", 1, {NULL, counts, z, sound, f}};
+"""
+
+# Each block has pages of its own, which the kernel is asked for while conform is asked.
+ALLOCATOR = r"""
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+enum { HEAD = 4096 };
+void *memalign(size_t alignment, size_t size)
+{
+    size_t *p = mmap(0, HEAD + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || alignment > HEAD)
+        return 0;
+    *p = size;
+    return (char *)p + HEAD;
+}
+void *malloc(size_t size) { return memalign(16, size); }
+void free(void *p)
+{
+    size_t *head = (size_t *)((char *)p - HEAD);
+    if (p)
+        munmap(head, HEAD + *head);
+}
+#ifndef PARTIAL
+void *calloc(size_t n, size_t size)
+{
+    return size && n > (size_t)-1 / 2 / size ? 0 : memalign(16, n * size);
+}
+void *realloc(void *p, size_t size)
+{
+    void *new = memalign(16, size);
+    size_t old = p ? *(size_t *)((char *)p - HEAD) : 0;
+    if (new && p)
+        memcpy(new, p, old < size ? old : size), free(p);
+    return new;
+}
+#endif
 """
 
 # what -fsanitize= is told, who builds it, and the runtime as that one names it
 KINDS = [
     ("address", suite.COMPILER, "libasan.so"),
     ("thread", suite.COMPILER, "libtsan.so"),
+    ("undefined", suite.COMPILER, "libubsan.so"),
     ("address", ["clang"], "libclang_rt.asan-x86_64.so"),
+    ("undefined", ["clang"], "libclang_rt.ubsan_standalone-x86_64.so"),
 ]
+if suite.LONG:
+    KINDS += [
+        ("address,undefined", suite.COMPILER, "libasan.so"),
+        ("leak", suite.COMPILER, "liblsan.so"),
+        ("thread", ["clang"], "libclang_rt.tsan-x86_64.so"),
+    ]
 SOME = ["--run=malloc.one-byte", "--run=realloc.null-allocates", "--run=exhaustion.nth-request"]
 PART = [] if suite.LONG else ["--run=%s.*" % group for group in ("calloc", "free", "realloc")]
 PROGRAM = "import numpy as n; a = n.arange(1000); a.resize(3000, refcheck=False)"
@@ -52,43 +103,91 @@ def runtime_of(compiler, name):
     return path if "/" in path else None  # a bare name is none that was found
 
 
-def with_runtime(tap, what, kind, handler, runtime):
-    """It is judged, on memory of the runtime's, as any other is."""
-    env = {"LD_PRELOAD": runtime}
-    result = suite.conform(handler, *SOME, env=env)
+def one_line(tap, what, result, code, words):
+    held = result.code == code and not result.stdout
+    tap.point(held and re.fullmatch("conform: .*%s.*\n" % words, result.stderr), what, result)
+
+
+def judged(tap, what, kind, handler):
+    """conform finds the runtime, and on the memory of that the handler is judged as any other."""
+    result = suite.conform(handler, *SOME)
     tap.point(result.code == CONFORMANT and "3 passed" in result.stdout, what + ": judged", result)
-    result = suite.conform(handler, "--exec", "--", "-c", PROGRAM, env=env)
+    result = suite.conform(handler, "--exec", "--", "-c", PROGRAM)
     held = result.code == CONFORMANT and "no violation" in result.stderr
     tap.point(held, what + ": --exec", result)
-    if kind != "address":
-        return
-    result = suite.conform("--handler=aligned", "--json=-", env=env, *PART)
+    if kind.startswith("address"):
+        result = suite.conform(handler + ":faulty", "--run=realloc.keeps-contents")
+        held = (result.code == NOT_CONFORMANT and re.search("^FAIL +realloc", result.stdout, re.M)
+                and re.search(r"ERROR:\s+AddressSanitizer:\s+heap-buffer-over", result.stdout)
+                and re.search("hint +build the handler with -g", result.stdout)
+                and re.search(r"seen +heap-buffer-overflow.*,\s+inside\s+realloc", result.stdout))
+        tap.point(held, what + ": its report of a faulty one is shown", result)
+    if kind.endswith("undefined"):
+        result = suite.conform(handler + ":undefined", "--run=malloc.one-byte")
+        held = (result.code == NOT_CONFORMANT and re.search("^FAIL +malloc", result.stdout, re.M)
+                and re.search("seen +signed integer overflow", result.stdout))
+        tap.point(held, what + ": what is undefined counts", result)
+
+
+def told(tap, runtime):
+    """That less is tried, also where the runtime is preloaded and the handler does not want it."""
+    result = suite.conform("--handler=aligned", "--json=-", *PART, env={"LD_PRELOAD": runtime})
     report = json.loads(result.stdout)
-    told = "conformant in the" if PART else "CONFORMANT as far as a sanitizer lets it be seen"
-    tap.point(report["conclusion"].startswith(told)
-              and report["environment"]["checker"] == "a sanitizer",
-              what + ": that less is tried is said", result)
-    result = suite.conform(handler + ":faulty", "--run=realloc.keeps-contents", env=env)
-    held = (result.code == NOT_CONFORMANT and
-            re.search(r"ERROR:\s+AddressSanitizer:\s+heap-buffer-over", result.stdout) and
-            re.search("hint +build the handler with -g", result.stdout) and
-            "LD_PRELOAD " + runtime in result.stdout)
-    tap.point(held, what + ": its report of a faulty one is shown", result)
+    words = "conformant in the" if PART else "CONFORMANT as far as a sanitizer lets it be seen"
+    tap.point(report["conclusion"].startswith(words)
+              and report["environment"]["checker"] == "a sanitizer"
+              and "allocator" not in report["environment"],
+              "preloaded by the user: that less is tried is said", result)
 
 
-def without_runtime(tap, what, kind, handler):
-    wanted = r"conform: \S+\.so: is built with -fsanitize=%s, .*LD_PRELOAD=\$\(.*\n" % kind
-    for more in (SOME, ["--exec", "--", "-c", PROGRAM], SOME[:1] + ["--no-fork"]):
-        result = suite.conform(handler, *more)
-        held = result.code == CANNOT_LOAD and not result.stdout
-        tap.point(held and re.fullmatch(wanted, result.stderr),
-                  "%s: without it, %s" % (what, more[0]), result)
+def refused(tap, folder, handlers):
+    """What cannot be run right is one line, of each command."""
+    def built(kind, **more):
+        path = "%s/%s.so" % (folder, kind)
+        suite.build(folder + "/sanitized.c", path, "-fsanitize=" + kind, **more)
+        return "--handler=" + path
+    address = handlers.get("address")
+    if address:
+        with open(address, "rb") as file:
+            whole = file.read()
+        with open(folder + "/elsewhere.so", "wb") as file:
+            file.write(whole.replace(b"libasan.so.", b"libasan.so_"))
+        for more in (SOME, ["--exec", "--", "-c", PROGRAM], SOME[:1] + ["--no-fork"]):
+            result = suite.conform("--handler=%s/elsewhere.so" % folder, *more)
+            one_line(tap, "a runtime that is not there: " + more[0], result, CANNOT_LOAD,
+                     "-fsanitize=address, and the runtime of .* is not found")
+        if os.environ["VALGRIND"]:
+            result = suite.conform("--handler=" + address, "--memcheck")
+            one_line(tap, "memcheck", result, USAGE, "-fsanitize=address, which does not go")
+    if address and "thread" in handlers:
+        result = suite.conform("--handler=" + address, "--handler=" + handlers["thread"])
+        one_line(tap, "two that exclude each other", result, USAGE, "test them one at a time")
+    if runtime_of(["clang"], "libclang_rt.msan-x86_64.a"):
+        result = suite.conform(built("memory", compiler=["clang"]), *SOME)
+        one_line(tap, "one that nobody can run", result, CANNOT_LOAD, "build it with -fsani")
+
+
+def allocators(tap, folder):
+    """A whole one is asked, and what it does on the way is not taken for the handler's; one that
+    lacks a function is not."""
+    with open(folder + "/allocator.c", "w") as file:
+        file.write(ALLOCATOR)
+    for what, flags, words in (("a whole", [], "asked wherever libc would be"),
+                               ("a partial", ["-DPARTIAL"], "libc is asked instead: it has no ")):
+        path = suite.build(folder + "/allocator.c", "%s/%s.so" % (folder, what[2:]), "-O1",
+                           "-fno-builtin", *flags)
+        result = suite.conform("--handler=shift_header", *SOME, env={"LD_PRELOAD": path})
+        held = result.code == CONFORMANT and path + " is preloaded, and " + words in result.stdout
+        tap.point(held, what + " allocator that is preloaded", result)
+    result = suite.conform("--handler=aligned", *SOME[:1])
+    tap.point("is preloaded" not in result.stdout, "none is", result)
 
 
 def main():
     if suite.SANITIZED:
         suite.skip_all("the program has a runtime built in")
     tap = suite.Tap()
+    handlers = {}
     with suite.scratch() as folder:
         source = folder + "/sanitized.c"
         with open(source, "w") as file:
@@ -100,13 +199,19 @@ def main():
                 tap.skip(what, "%s has no %s" % (compiler[0], name))
                 continue
             started = suite.run(["true"], env={"LD_PRELOAD": runtime})
+            path = "%s/%s-%s.so" % (folder, compiler[0].rpartition("/")[2], kind)
+            suite.build(source, path, "-g", "-fsanitize=" + kind, compiler=compiler)
             if started.code != 0:  # older ones do not bear with where a newer kernel maps
-                tap.skip(what, "a program with %s does not start here" % name)
+                result = suite.conform("--handler=" + path, *SOME)
+                tap.point(result.code in (CONFORMANT, CANNOT_LOAD), what + ": as well as it can be",
+                          result)
                 continue
-            handler = "%s/%s-%s.so" % (folder, compiler[0].rpartition("/")[2], kind)
-            suite.build(source, handler, "-g", "-fsanitize=" + kind, compiler=compiler)
-            with_runtime(tap, what, kind, "--handler=" + handler, runtime)
-            without_runtime(tap, what, kind, "--handler=" + handler)
+            handlers.setdefault(kind, path)
+            judged(tap, what, kind, "--handler=" + path)
+        if "address" in handlers:
+            told(tap, runtime_of(*KINDS[0][1:]))
+        refused(tap, folder, handlers)
+        allocators(tap, folder)
     tap.end()
 
 

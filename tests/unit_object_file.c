@@ -55,7 +55,7 @@ static ElfW(Ehdr) own_header(void)
 
 static void assert_wrong(const char *words)
 {
-    const char *wrong = object_file_wrong(path, false);
+    const char *wrong = object_file_wrong(path);
     if (words == NULL) {
         ck_assert_pstr_eq(wrong, NULL);
         return;

@@ -174,7 +174,7 @@ START_TEST(reference_handlers_hold)
     static struct subject_place place;
     struct subject subject;
     struct replay_options options = {.alignment = _i == 0 ? 64 : 0};
-    const char *wrong = subject_find(references[_i], false, &place);
+    const char *wrong = subject_find(references[_i], &place);
     ck_assert_msg(wrong == NULL, "%s", wrong);
     ck_assert_msg(subject_load(&place, &subject, why, sizeof why) == LOAD_DONE, "%s", why);
     ck_assert(history_write(path, HISTORY_ARRAYS, 49, 30000));

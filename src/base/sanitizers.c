@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the sanitizers are to do otherwise in a program that embeds CPython and drives handlers.
- * For the runtime that --enable-sanitizers links, or one that is preloaded; ASAN_OPTIONS and
- * TSAN_OPTIONS still have the last word.
+ * For the runtime that --enable-sanitizers links, or one that is preloaded; ASAN_OPTIONS,
+ * TSAN_OPTIONS and the like still have the last word.
  */
 
 const char *__asan_default_options(void);
+const char *__lsan_default_options(void);
 const char *__tsan_default_options(void);
+const char *__ubsan_default_options(void);
 int __tsan_on_finalize(int failed);
 
 /* Asked for by the runtime before main.  CPython keeps memory to its end, and a request for too
- * much is to be answered by NULL (C17 7.22.3), not by the end of the program; conform-engine.so
- * comes before a runtime that is preloaded. */
+ * much is to be answered by NULL (C17 7.22.3), not by the end of the program, nor by minutes of
+ * writing down that terabytes are allocated now; conform-engine.so comes before a runtime that is
+ * preloaded. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
-    return "detect_leaks=0:allocator_may_return_null=1:verify_asan_link_order=0";
+    return "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=8192:"
+           "verify_asan_link_order=0";
 }
 
 /* The same.  What CPython and we do by atomics, ThreadSanitizer does not see, and takes for races
@@ -26,6 +30,19 @@ __attribute__((visibility("default"))) const char *__tsan_default_options(void)
     return "allocator_may_return_null=1:ignore_noninstrumented_modules=1:die_after_fork=0:"
            "history_size=4:exitcode=4:detect_deadlocks=0:report_destroy_locked=0:"
            "report_mutex_bugs=0:report_signal_unsafe=0:report_thread_leaks=0";
+}
+
+/* Leaks are counted by properties, and CPython keeps memory to its end. */
+__attribute__((visibility("default"))) const char *__lsan_default_options(void)
+{
+    return "detect_leaks=0:allocator_may_return_null=1";
+}
+
+/* What is undefined counts, and is not only printed.  Signals are another matter. */
+__attribute__((visibility("default"))) const char *__ubsan_default_options(void)
+{
+    return "halt_on_error=1:print_stacktrace=1:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:"
+           "handle_sigill=0:handle_abort=0";
 }
 
 /* Whether a process that had reports ends otherwise for it. */

@@ -22,7 +22,8 @@
 #include "commands/embed.h"
 #include "commands/reproducers.h"
 #include "commands/under_memcheck.h"
-#include "commands/under_tsan.h"
+#include "commands/under_sanitizer.h"
+#include "harness/interpose.h"
 #include "harness/scratch.h"
 #include "model/cost.h"
 #include "python/interpreter.h"
@@ -183,6 +184,8 @@ static void fill_run(struct coordinator *c)
     /* of several nobody knows which wants it, and alone each gets it again */
     run->tunables = static_tls_is_wide() && !has_several(c) ? STATIC_TLS_TUNABLE : NULL;
     run->machine = machine_here();
+    const char *allocator = interpose_preloaded();
+    snprintf(run->allocator, sizeof run->allocator, "%s", allocator != NULL ? allocator : "");
     run->properties = c->selection.properties + from;
     run->count = c->plan.count - from;
     free(run->records);
@@ -282,7 +285,7 @@ static void find_handlers(struct coordinator *c, char **argv)
 {
     c->places = allocate(c->options->handler_count, sizeof *c->places);
     for (size_t i = 0; i < c->options->handler_count; i++) {
-        const char *wrong = subject_find(c->options->handlers[i], c->options->tsan, &c->places[i]);
+        const char *wrong = subject_find(c->options->handlers[i], &c->places[i]);
         if (wrong != NULL)
             leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
         if (c->places[i].module == NULL)
@@ -291,9 +294,8 @@ static void find_handlers(struct coordinator *c, char **argv)
             leave_with(EXIT_USAGE,
                        "--with-subject: a handler from Python is no file; leave it out");
         c->places[i].claims = c->options->claims;
-        if (c->options->tsan)
-            tsan_enter(argv, &c->places[i]);
     }
+    sanitizer_enter(c->options, argv, c->places, c->options->handler_count);
 }
 
 static void hash_handler(struct coordinator *c)

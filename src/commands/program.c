@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "commands/embed.h"
+#include "commands/under_sanitizer.h"
 #include "python/api.h"
 #include "python/interpreter.h"
 #include "python/python.h"
@@ -306,11 +307,12 @@ static void try_loading(char **argv)
 
 struct findings *program_prepare(const struct options *options, char **argv)
 {
-    const char *wrong = subject_find(options->handler, false, &program.place);
+    const char *wrong = subject_find(options->handler, &program.place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
     if (program.place.module == NULL)
         options_keep(options, program.place.path, "the handler");
+    sanitizer_enter(options, argv, &program.place, 1);
     program.place.claims = options->claims;
     program.python = embed(options, false, argv);
     program.options = options;

@@ -16,6 +16,7 @@
 #include "base/inside.h"
 #include "base/text.h"
 #include "commands/embed.h"
+#include "commands/under_sanitizer.h"
 #include "model/record.h"
 #include "python/api.h"
 #include "python/interpreter.h"
@@ -175,9 +176,10 @@ static enum exit_code replay(const struct options *options, char **argv)
     static const double usual_timeout = 10;
     struct subject_place place;
     int status = 0;
-    const char *wrong = subject_find(options->handler, false, &place);
+    const char *wrong = subject_find(options->handler, &place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+    sanitizer_enter(options, argv, &place, 1);
     place.claims = options->claims;
     struct replaying *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

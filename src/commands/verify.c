@@ -170,7 +170,7 @@ static void check_handler(const struct rerun *r, const char *argument)
     struct subject_place place;
     char hex[SHA256_HEX] = "";
     const char *hash = word(member(r->bundle, "subject"), "sha256");
-    const char *wrong = subject_find(argument, false, &place);
+    const char *wrong = subject_find(argument, &place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
     if (place.module == NULL && object_file_sha256(place.path, hex) != 0)

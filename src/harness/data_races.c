@@ -175,10 +175,11 @@ static int first_of_subject(const struct access *access)
  * there does to hand memory from one thread to another is not known. */
 static bool has_blind_spot(void)
 {
-    char library[OBJECT_NAME];
+    struct object_sanitizer its_own;
     bool has = false;
     for (const struct link_map *its = races.last->l_next; its != NULL && !has; its = its->l_next)
-        has = !object_file_wants_tsan(its->l_name, library);
+        has = !object_file_sanitizer(its->l_name, &its_own) ||
+              strcmp(its_own.sanitizer->flag, "thread") != 0;
     return has;
 }
 

@@ -8,6 +8,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 #include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -20,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/instrumented.h"
+#include "base/text.h"
 #include "harness/data_races.h"
 #include "model/record.h"
 
@@ -201,15 +205,19 @@ static void untrack_range(uintptr_t from, size_t length)
 
 /* ---- before each request ---------------------------------------------------------------- */
 
+/* Calls of this thread that are inside the allocator behind this one: what it asks the kernel for
+ * is its own matter, and the lock may be held already. */
+static _Thread_local int below;
+
 static bool is_watched(void)
 {
-    return interpose_depth > 0 && live.watching;
+    return interpose_depth > 0 && live.watching && below == 0;
 }
 
 /* Whether the table has to be kept while addresses change hands: the lock is then held. */
 static bool keep_books(void)
 {
-    bool kept = live.watching;
+    bool kept = live.watching && below == 0;
     if (kept)
         pthread_mutex_lock(&live.lock);
     return kept;
@@ -245,7 +253,8 @@ static void *took(void *p, size_t size, bool mapped)
 
 static void gives_back(void *p)
 {
-    if (p != NULL && live.watching) { /* on any thread: a handler may have one that frees */
+    if (p != NULL && live.watching &&
+        below == 0) { /* on any thread: a handler may have one that frees */
         pthread_mutex_lock(&live.lock);
         untrack_taken(p);
         pthread_mutex_unlock(&live.lock);
@@ -281,19 +290,29 @@ static struct {
     .free = __libc_free,
 };
 
-/* A whole family or none: one that lacks a member cannot take back what another gave. */
+static const char *const family[] = {"malloc", "calloc", "realloc", "memalign", "free"};
+enum { FAMILY = sizeof family / sizeof *family };
+
+/* The file of the object that is at the address. */
+static const char *object_of(const void *address)
+{
+    Dl_info info;
+    return address != NULL && dladdr(address, &info) != 0 ? info.dli_fname : "";
+}
+
+/* A whole family of one object, or none: one that lacks a member cannot take back what another
+ * gave. */
 static void know_next(void)
 {
-    static const char *const names[] = {"malloc", "calloc", "realloc", "memalign", "free"};
-    enum { COUNT = sizeof names / sizeof *names };
-    void *found[COUNT];
+    void *found[FAMILY];
     if (next.known)
         return;
     next.known = true;                               /* first: to look may ask for memory */
     *(void **)&next.mmap = dlsym(RTLD_NEXT, "mmap"); /* a sanitizer forgets what was there */
     *(void **)&next.munmap = dlsym(RTLD_NEXT, "munmap");
-    for (size_t i = 0; i < COUNT; i++) {
-        if ((found[i] = dlsym(RTLD_NEXT, names[i])) == NULL)
+    for (size_t i = 0; i < FAMILY; i++) {
+        found[i] = dlsym(RTLD_NEXT, family[i]);
+        if (found[i] == NULL || strcmp(object_of(found[i]), object_of(found[0])) != 0)
             return;
     }
     *(void **)&next.malloc = found[0];
@@ -306,13 +325,23 @@ static void know_next(void)
 void *malloc(size_t size)
 {
     know_next();
-    return refuses() ? NULL : took(next.malloc(size), size, false);
+    if (refuses())
+        return NULL;
+    below++;
+    void *made = next.malloc(size);
+    below--;
+    return took(made, size, false);
 }
 
 void *calloc(size_t count, size_t size)
 {
     know_next();
-    return refuses() ? NULL : took(next.calloc(count, size), count * size, false);
+    if (refuses())
+        return NULL;
+    below++;
+    void *made = next.calloc(count, size);
+    below--;
+    return took(made, count * size, false);
 }
 
 /* What ends one block or mapping and makes another does so under the lock: as soon as the old one
@@ -322,9 +351,12 @@ void *realloc(void *p, size_t size)
     know_next();
     if (refuses())
         return NULL;
-    if (!keep_books())
-        return next.realloc(p, size);
+    bool kept = keep_books();
+    below++;
     void *moved = next.realloc(p, size);
+    below--;
+    if (!kept)
+        return moved;
     if (p != NULL && (moved != NULL || size == 0))
         untrack_taken(p);
     if (moved != NULL && is_watched())
@@ -337,13 +369,20 @@ void free(void *p)
 {
     know_next();
     gives_back(p);
+    below++;
     next.free(p);
+    below--;
 }
 
 void *memalign(size_t alignment, size_t size)
 {
     know_next();
-    return refuses() ? NULL : took(next.memalign(alignment, size), size, false);
+    if (refuses())
+        return NULL;
+    below++;
+    void *made = next.memalign(alignment, size);
+    below--;
+    return took(made, size, false);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
@@ -493,12 +532,36 @@ void *sbrk(intptr_t increment)
 
 #pragma GCC visibility pop
 
+const char *interpose_preloaded(void)
+{
+    const char *libc = object_of((const void *)gnu_get_libc_version); /* which nobody replaces */
+    const char *preloaded = NULL, *missing = NULL;
+    for (size_t i = 0; i < FAMILY && !sanitizer_is_running(); i++) {
+        const char *object = object_of(dlsym(RTLD_NEXT, family[i]));
+        if (strcmp(object, libc) == 0)
+            missing = family[i];
+        else if (*object != '\0')
+            preloaded = object;
+    }
+    if (preloaded == NULL)
+        return NULL;
+    return missing == NULL
+               ? text("%s is preloaded, and asked wherever libc would be", text_safe(preloaded))
+               : text("%s is preloaded, and libc is asked instead: it has no %s",
+                      text_safe(preloaded), missing);
+}
+
 #else
 
 bool interpose_holds(const void *p)
 {
     (void)p;
     return false; /* nothing is kept: interpose_works says so */
+}
+
+const char *interpose_preloaded(void)
+{
+    return NULL;
 }
 
 #endif

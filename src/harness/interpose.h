@@ -6,7 +6,8 @@
  *
  * It does not see a subject that is linked with -Bsymbolic or statically, makes system calls by
  * itself, or asks on threads of its own; and it steps aside in a build with sanitizers and under
- * memcheck, which replace malloc themselves.  Behind it stands libc, or what was preloaded.
+ * memcheck, which replace malloc themselves.  Behind it stands libc, or an allocator
+ * that was preloaded.
  */
 #ifndef CONFORM_INTERPOSE_H
 #define CONFORM_INTERPOSE_H
@@ -16,6 +17,10 @@
 
 /* Whether calls of libc's functions come through here at all in this process. */
 bool interpose_works(void);
+
+/* One line on an allocator that was preloaded, as text(), or NULL: which file it is, and whether it
+ * is asked in the place of libc. */
+const char *interpose_preloaded(void);
 
 /* Around every call into the subject, by the thread that makes it.  The fences are for a compiler
  * that knows malloc by its name, and so that it reads no variable of this program's. */

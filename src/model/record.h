@@ -72,7 +72,7 @@ enum { SUSPECTS = MADE_EMPTY + 1 };
 enum { MEMCHECK_CHILDREN = 64 }; /* of a property's process: more are not looked at */
 
 /* What made a verdict beside the property. */
-enum checker { NO_CHECKER, FOUND_ERROR, SUSPECTS_RACE };
+enum checker { NO_CHECKER, FOUND_ERROR, FOUND_UNDEFINED, SUSPECTS_RACE };
 
 /* Where an object is, its code and its variables: the subject, or what came with it. */
 enum { OBJECT_RANGES = 16 };

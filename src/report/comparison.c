@@ -270,6 +270,7 @@ static void compare_surroundings(struct comparison *c, const struct pair *pair)
         {"environment", "libc", "libc", false, false},
         {"environment", "kernel", "kernel", false, false},
         {"environment", "checker", "beside", false, false},
+        {"environment", "allocator", "allocator", false, false},
         {NULL, "seed", "seed", false, false},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

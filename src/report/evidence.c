@@ -394,6 +394,7 @@ void part_surroundings(const struct part *part, struct subject_place *place,
     environment->gil = json_is_true(json_object_get(part->shard, "gil"));
     snprintf(run->sha256, sizeof run->sha256, "%s", word(subject, "sha256"));
     run->tunables = json_string_value(json_object_get(in, "tunables"));
+    snprintf(run->allocator, sizeof run->allocator, "%s", word(in, "allocator"));
     run->machine = (struct machine){
         .libc = word(in, "libc"),
         .kernel = word(in, "kernel"),

@@ -241,6 +241,7 @@ static void put_facts(FILE *file, const json_t *report)
                  {"C library", "environment", "libc"},
                  {"Kernel", "environment", "kernel"},
                  {"Beside it", "environment", "checker"},
+                 {"Allocator", "environment", "allocator"},
                  {"Seed", NULL, "seed"},
                  {"conform", NULL, "conform"},
                  {"Begin with", NULL, "start_with"},

@@ -41,12 +41,13 @@ static json_t *subject_object(const struct run *run)
 static json_t *environment_object(const struct run *run)
 {
     const struct environment *environment = run->environment;
-    return json_pack("{s:s, s:s, s:b, s:b, s:s, s:s, s:s, s:I, s:s*, s:s*}", "python",
+    return json_pack("{s:s, s:s, s:b, s:b, s:s, s:s, s:s, s:I, s:s*, s:s*, s:s*}", "python",
                      environment->python, "executable", text_safe(run->python), "free_threaded",
                      environment->free_threaded, "gil", run_has_gil(run), "numpy",
                      text_safe(environment->numpy), "libc", run->machine.libc, "kernel",
                      run->machine.kernel, "page_size", (json_int_t)run->machine.page_size,
-                     "tunables", run->tunables, "checker", run->machine.checker);
+                     "tunables", run->tunables, "checker", run->machine.checker, "allocator",
+                     run->allocator[0] != '\0' ? run->allocator : NULL);
 }
 
 /* The entry by which it does not decide. */

@@ -141,6 +141,8 @@ static void write_facts(xmlTextWriterPtr writer, const struct run *run)
     write_named_value(writer, "seed", text("%llu", (unsigned long long)run->options->seed));
     if (run->tunables != NULL)
         write_named_value(writer, "tunables", run->tunables);
+    if (run->allocator[0] != '\0')
+        write_named_value(writer, "allocator", run->allocator);
     xmlTextWriterEndElement(writer);
 }
 

@@ -243,6 +243,9 @@ const char *record_hint(const struct record *record, const struct property *prop
         return "where neither line uses atomics, hold one lock for both; where they do, helgrind "
                "cannot tell: compile the handler with -g -fsanitize=thread, and say --tsan in the "
                "place of --helgrind";
+    if (record->by_checker == FOUND_UNDEFINED)
+        return "look at the line that was printed: C says nothing of what comes of it, so that the "
+               "next compiler may make something else of it";
     if (record->by_checker == FOUND_ERROR)
         return "build the handler with -g, and look at the line that is named: the memory there is "
                "not the handler's, or not yet, or no longer";

@@ -42,6 +42,7 @@ struct run {
     struct machine machine;
     const char *python;   /* the path that was asked for */
     const char *tunables; /* what was added to GLIBC_TUNABLES for it, or NULL */
+    char allocator[512];  /* a line on one that was preloaded, or "" */
     const struct property *const *properties;
     const struct record **records;           /* one for each property, with its verdict */
     size_t count;                            /* of properties: the report has so many */

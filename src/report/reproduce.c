@@ -85,7 +85,7 @@ static void print_preloaded(FILE *file, bool debugger)
  * one that calls exit() has to be caught. */
 static void print_debugger(FILE *file, const struct record *record)
 {
-    bool exits = record->verdict == CRASH && record->signal == 0;
+    bool exits = record->signal == 0 && (record->verdict == CRASH || record->by_checker != 0);
     fprintf(file, "gdb %s %s",
             inside_python() == NULL
                 ? "-ex 'break conform_fail'"

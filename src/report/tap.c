@@ -86,6 +86,8 @@ int report_tap(FILE *file, const struct run *run)
             (unsigned long long)run->options->seed);
     if (run->tunables != NULL)
         fprintf(file, "# started again with GLIBC_TUNABLES=%s\n", run->tunables);
+    if (run->allocator[0] != '\0')
+        fprintf(file, "# %s\n", run->allocator);
     for (size_t i = 0; i < run->count; i++)
         print_point(file, run, i);
     print_stale(file, run);

@@ -209,6 +209,8 @@ static void print_head(const struct page *page)
     if (run->tunables != NULL)
         fprintf(page->file, "it loads only with GLIBC_TUNABLES=%s, which was set for it\n",
                 run->tunables);
+    if (run->allocator[0] != '\0')
+        fprintf(page->file, "%s\n", run->allocator);
     fputc('\n', page->file);
 }
 

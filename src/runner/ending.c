@@ -53,6 +53,45 @@ void ending_describe(struct record *record, const char *how)
     snprintf(record->seen, sizeof record->seen, "%s%s, %s", how, address, where_it_was(record));
 }
 
+/* What stands behind `mark` in what was printed, to the end of the line and before `end`, without
+ * whitespace at the end; "" where it does not. */
+static const char *printed_behind(const struct record *record, const char *mark, const char *end)
+{
+    char printed[sizeof record->output + 1];
+    size_t length = record->output_length < sizeof record->output ? record->output_length
+                                                                  : sizeof record->output;
+    memcpy(printed, record->output, length);
+    printed[length] = '\0';
+    char *found = strstr(printed, mark);
+    if (found == NULL)
+        return "";
+    found += strlen(mark);
+    found[strcspn(found, "\n")] = '\0';
+    char *cut = strstr(found, end);
+    if (cut != NULL)
+        *cut = '\0';
+    return text_safe(found);
+}
+
+bool ending_by_sanitizer(struct record *record)
+{
+    const char *what = printed_behind(record, "ERROR: AddressSanitizer: ", " at pc ");
+    if (strncmp(what, "SEGV ", 5) == 0 || strncmp(what, "BUS ", 4) == 0 ||
+        strncmp(what, "FPE ", 4) == 0 || strncmp(what, "ILL ", 4) == 0)
+        return false; /* a crash like any other */
+    bool is_address = *what != '\0';
+    if (!is_address)
+        what = printed_behind(record, ": runtime error: ", "\n");
+    if (*what == '\0')
+        return false;
+    record->suspects[ENDED_IN] = call_at_end(record);
+    snprintf(record->expected, sizeof record->expected, "no error under %s",
+             is_address ? "AddressSanitizer" : "UndefinedBehaviorSanitizer");
+    snprintf(record->seen, sizeof record->seen, "%s, %s", what, where_it_was(record));
+    record->by_checker = is_address ? FOUND_ERROR : FOUND_UNDEFINED;
+    return true;
+}
+
 void ending_forget_cause(struct record *record)
 {
     record->attribute_to[0] = '\0';

@@ -5,10 +5,16 @@
 #ifndef CONFORM_ENDING_H
 #define CONFORM_ENDING_H
 
+#include <stdbool.h>
+
 #include "model/record.h"
 
 /* Of one that did not reach its end: fills in expected and seen. */
 void ending_describe(struct record *record, const char *how);
+
+/* The same of one that a sanitizer ended for an error that is no signal, as what it printed says;
+ * false where none did. */
+bool ending_by_sanitizer(struct record *record);
 
 /* Of one that went on for a moment after what ended it: where it was then is no cause. */
 void ending_forget_cause(struct record *record);

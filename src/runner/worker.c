@@ -206,6 +206,8 @@ static enum verdict judge_end(struct record *record, int status, enum given_up g
         atomic_fetch_add(&worker.plan->board->timeouts, 1);
         return TIMEOUT;
     }
+    if (record->signal == 0 && ending_by_sanitizer(record))
+        return FAIL;
     record->by_checker = sanitizer_is_running() && record->signal == 0 ? FOUND_ERROR : NO_CHECKER;
     ending_describe(record, record->signal != 0
                                 ? child_signal_name(record->signal)

@@ -4,7 +4,6 @@
  */
 #include "subject/object_file.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
@@ -128,41 +127,46 @@ static bool read_section_header(FILE *file, const ElfW(Ehdr) * header, size_t i,
            fread(section, sizeof *section, 1, file) == 1;
 }
 
-/* A runtime that has to be in the program before anything is allocated, known by the function that
- * each file which it looks after calls first. */
-struct runtime {
-    const char *name, *init, *library, *flag;
+/* The sanitizers, the one whose runtime has those of others in it first.  The symbols that a file
+ * asks for begin with what it calls of the runtime. */
+static const struct sanitizer sanitizers[] = {
+    {"AddressSanitizer", "address", "__asan_init", "__asan_init", "libasan.so", "libclang_rt.asan"},
+    {"ThreadSanitizer", "thread", "__tsan_init", "__tsan_init", "libtsan.so", "libclang_rt.tsan"},
+    {"MemorySanitizer", "memory", "__msan_init", "__msan_init", NULL, NULL},
+    {"HWAddressSanitizer", "hwaddress", "__hwasan_init", "__hwasan_init", NULL, NULL},
+    {"LeakSanitizer", "leak", NULL, "__lsan_do_leak_check", "liblsan.so", NULL},
+    {"UndefinedBehaviorSanitizer", "undefined", "__ubsan_handle_", "__ubsan_handle_add_overflow",
+     "libubsan.so", "libclang_rt.ubsan_standalone"},
 };
-static const struct runtime runtimes[] = {
-    {"AddressSanitizer", "__asan_init", "libasan.so", "address"},
-    {"ThreadSanitizer", "__tsan_init", "libtsan.so", "thread"},
-};
+enum { SANITIZERS = sizeof sanitizers / sizeof *sanitizers };
 
-/* The name that an object has for the library of ThreadSanitizer, gcc's or clang's, among `length`
- * bytes of names; or NULL. */
-static const char *tsan_library(const char *names, size_t length)
+static bool begins_with(const char *word, const char *beginning)
+{
+    return beginning != NULL && strncmp(word, beginning, strlen(beginning)) == 0;
+}
+
+/* The name among `length` bytes of names that is of the sanitizer's library, or NULL. */
+static const char *library_among(const char *names, size_t length,
+                                 const struct sanitizer *sanitizer)
 {
     for (const char *name = names; name < names + length; name += strlen(name) + 1) {
-        if (strncmp(name, "libtsan.so", 10) == 0 || strncmp(name, "libclang_rt.tsan", 16) == 0)
+        if (begins_with(name, sanitizer->gcc) || begins_with(name, sanitizer->clang))
             return name;
     }
     return NULL;
 }
 
-/* Which of them the symbols, `count` of them with names of `length` bytes, ask for; or NULL. */
-static const struct runtime *wanted_runtime(const ElfW(Sym) * symbols, size_t count,
-                                            const char *names, size_t length)
+/* Whether one of the symbols, `count` of them with names of `length` bytes, asks for it. */
+static bool is_asked_for(const struct sanitizer *sanitizer, const ElfW(Sym) * symbols, size_t count,
+                         const char *names, size_t length)
 {
     for (size_t i = 0; i < count; i++) {
-        if (symbols[i].st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbols[i].st_info) != STB_GLOBAL ||
-            symbols[i].st_name >= length)
-            continue;
-        for (size_t k = 0; k < sizeof runtimes / sizeof *runtimes; k++) {
-            if (strcmp(names + symbols[i].st_name, runtimes[k].init) == 0)
-                return &runtimes[k];
-        }
+        if (symbols[i].st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbols[i].st_info) == STB_GLOBAL &&
+            symbols[i].st_name < length &&
+            begins_with(names + symbols[i].st_name, sanitizer->symbol))
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 /* The symbols that the loader knows of, the caller's to free. */
@@ -198,39 +202,41 @@ static void free_symbols(struct symbols *symbols)
     free(symbols->names);
 }
 
-/* The runtime that the object wants, or NULL; `library` receives what it calls that of
- * ThreadSanitizer, or "". */
-static const struct runtime *runtime_of(FILE *file, const ElfW(Ehdr) * header,
-                                        char library[OBJECT_NAME])
+/* By the dynamic symbols, and for the one that has none by its library. */
+static void find_sanitizer(FILE *file, const ElfW(Ehdr) * header, struct object_sanitizer *found)
 {
     struct symbols symbols = read_symbols(file, header);
-    const char *named = tsan_library(symbols.names, symbols.length);
-    const struct runtime *runtime =
-        wanted_runtime(symbols.at, symbols.count, symbols.names, symbols.length);
-    snprintf(library, OBJECT_NAME, "%s", named != NULL ? named : "");
+    for (size_t k = 0; k < SANITIZERS && symbols.count > 0 && found->sanitizer == NULL; k++) {
+        const char *library = library_among(symbols.names, symbols.length, &sanitizers[k]);
+        bool is_named = sanitizers[k].symbol == NULL && library != NULL;
+        if (!is_named &&
+            !is_asked_for(&sanitizers[k], symbols.at, symbols.count, symbols.names, symbols.length))
+            continue;
+        found->sanitizer = &sanitizers[k];
+        snprintf(found->library, sizeof found->library, "%s", library != NULL ? library : "");
+    }
     free_symbols(&symbols);
-    return runtime;
 }
 
-static bool is_of_tsan(const struct runtime *runtime)
+/* The version of clang that has left its name in the object, or 0.  The section for that, .comment,
+ * has strings, and is not loaded. */
+static int find_clang(FILE *file, const ElfW(Ehdr) * header)
 {
-    return runtime != NULL && strcmp(runtime->flag, "thread") == 0;
+    static const char name[] = "clang version ";
+    ElfW(Shdr) section;
+    int version = 0;
+    for (size_t i = 0; version == 0 && read_section_header(file, header, i, &section); i++) {
+        bool is_text = (section.sh_flags & (SHF_ALLOC | SHF_STRINGS)) == SHF_STRINGS &&
+                       section.sh_type == SHT_PROGBITS;
+        char *words = is_text ? read_section(file, &section) : NULL;
+        char *found = words != NULL ? memmem(words, section.sh_size, name, strlen(name)) : NULL;
+        version = found != NULL ? atoi(found + strlen(name)) : 0;
+        free(words);
+    }
+    return version;
 }
 
-/* Without its runtime the object ends the process as it is loaded, or cannot be loaded. */
-static const char *runtime_wrong(FILE *file, const ElfW(Ehdr) * header, bool tsan_comes)
-{
-    char library[OBJECT_NAME];
-    const struct runtime *runtime = runtime_of(file, header, library);
-    if (runtime == NULL || dlsym(RTLD_DEFAULT, runtime->init) != NULL ||
-        (tsan_comes && is_of_tsan(runtime)))
-        return NULL;
-    return text("is built with -fsanitize=%s, and %s is not in this program; begin the command "
-                "with LD_PRELOAD=$(gcc -print-file-name=%s)",
-                runtime->flag, runtime->name, runtime->library);
-}
-
-const char *object_file_wrong(const char *path, bool tsan_comes)
+const char *object_file_wrong(const char *path)
 {
     struct stat status;
     if (stat(path, &status) != 0)
@@ -248,21 +254,22 @@ const char *object_file_wrong(const char *path, bool tsan_comes)
         length < 0 ? text("cannot be read: %s", strerror(errno)) : header_wrong(&header, length);
     if (wrong == NULL)
         wrong = length_wrong(file, &header, (size_t)status.st_size);
-    if (wrong == NULL)
-        wrong = runtime_wrong(file, &header, tsan_comes);
     fclose(file);
     return wrong;
 }
 
-bool object_file_wants_tsan(const char *path, char library[OBJECT_NAME])
+bool object_file_sanitizer(const char *path, struct object_sanitizer *found)
 {
     ElfW(Ehdr) header;
     FILE *file = fopen(path, "rbe");
-    bool wants = read_header(file, &header) == (int)sizeof header &&
-                 is_of_tsan(runtime_of(file, &header, library));
+    *found = (struct object_sanitizer){NULL, "", 0};
+    if (read_header(file, &header) == (int)sizeof header) {
+        find_sanitizer(file, &header, found);
+        found->clang = found->sanitizer != NULL ? find_clang(file, &header) : 0;
+    }
     if (file != NULL)
         fclose(file);
-    return wants;
+    return found->sanitizer != NULL;
 }
 
 /* The name of one of Python's functions, or of its library. */

@@ -12,13 +12,25 @@ enum { SHA256_HEX = 65, OBJECT_NAME = 128 };
 
 /* NULL where the file at `path` is a shared object for this machine, else one line on
  * why it cannot be loaded and what to do (good until the next calls of text()).  It does not
- * repeat the path.  Where `tsan_comes` it may want the runtime of ThreadSanitizer, which is not in
- * this process yet. */
-const char *object_file_wrong(const char *path, bool tsan_comes);
+ * repeat the path. */
+const char *object_file_wrong(const char *path);
 
-/* False where the file was not compiled for ThreadSanitizer.  `library` receives the name of the
- * file that it says has that, or "". */
-bool object_file_wants_tsan(const char *path, char library[OBJECT_NAME]);
+/* What a compiler's -fsanitize= puts into an object, and the library that has to be in the program
+ * for it. */
+struct sanitizer {
+    const char *name, *flag;
+    const char *symbol;      /* how what the object calls there begins, or NULL */
+    const char *has;         /* what the library has */
+    const char *gcc, *clang; /* how the library is called, its beginning; NULL: none helps */
+};
+struct object_sanitizer {
+    const struct sanitizer *sanitizer; /* or NULL */
+    char library[OBJECT_NAME];         /* as the object names it, or "" */
+    int clang;                         /* the version that has made the object; 0: another has */
+};
+
+/* False where the file was compiled without any. */
+bool object_file_sanitizer(const char *path, struct object_sanitizer *found);
 
 /* Whether it asks for anything of Python's. */
 bool object_file_wants_python(const char *path);

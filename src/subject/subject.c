@@ -154,7 +154,7 @@ static const char *find_in_python(const char *argument, struct subject_place *pl
     return "out of memory";
 }
 
-const char *subject_find(const char *argument, bool tsan_comes, struct subject_place *place)
+const char *subject_find(const char *argument, struct subject_place *place)
 {
     memset(place, 0, sizeof *place);
     if (*argument == '\0')
@@ -172,7 +172,7 @@ const char *subject_find(const char *argument, bool tsan_comes, struct subject_p
             free(file);
             return unknown_name(argument);
         }
-        const char *wrong = object_file_wrong(file, tsan_comes);
+        const char *wrong = object_file_wrong(file);
         if (wrong != NULL) {
             const char *line = text("%s: %s", text_safe(file), wrong);
             free(file);

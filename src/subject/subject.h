@@ -26,9 +26,8 @@ struct subject_place {
 /* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE[:ATTR], or the name of a reference
  * handler in the build tree that this program stands in, at its top or one folder below, or else
  * where it was installed. Returns NULL and fills in `place` (freed by subject_place_free), or one
- * line, which names the argument, on what is wrong (good until the next calls of text()).
- * `tsan_comes` is for object_file_wrong. */
-const char *subject_find(const char *argument, bool tsan_comes, struct subject_place *place);
+ * line, which names the argument, on what is wrong (good until the next calls of text()). */
+const char *subject_find(const char *argument, struct subject_place *place);
 void subject_place_free(struct subject_place *place);
 
 /* Calls `each` with the name of every reference handler that can be found, in order. */

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Finding the runtimes of sanitizers, and starting this program again with them preloaded.
+ */
+#include "commands/under_sanitizer.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/utsname.h>
+
+#include "base/inside.h"
+#include "base/instrumented.h"
+#include "base/place.h"
+#include "base/text.h"
+#include "subject/object_file.h"
+
+#define PRELOADED "LD_PRELOAD"
+#define DONE "CONFORM_SANITIZER" /* tells the process that is started that it was */
+
+/* ---- where a runtime is ------------------------------------------------------------------ */
+
+/* All that the command prints, up to `room`; false where it fails. */
+static bool read_command(const char *command, char *said, size_t room)
+{
+    FILE *pipe = popen(command, "re");
+    if (pipe == NULL)
+        return false;
+    size_t length = fread(said, 1, room - 1, pipe);
+    said[length] = '\0';
+    return pclose(pipe) == 0;
+}
+
+/* Whether this program can be started with them: the loader finds them, and they bear with where
+ * the kernel maps. */
+static bool can_be_preloaded(const char *libraries)
+{
+    char program[PATH_MAX], said[2], *command;
+    if (!place_program(program) || asprintf(&command, PRELOADED "=%s %s --version 2>&1 >/dev/null",
+                                            text_shell(libraries), text_shell(program)) < 0)
+        return false;
+    bool can = read_command(command, said, sizeof said) && *said == '\0';
+    free(command);
+    return can;
+}
+
+/* Has the compiler tell where the library is, into `path`, which else stays. */
+static bool ask_compiler(const char *compiler, const char *library, char path[PATH_MAX])
+{
+    char said[PATH_MAX];
+    const char *command = text("%s -print-file-name=%s 2>/dev/null", compiler, text_shell(library));
+    if (!read_command(command, said, sizeof said) || *said != '/')
+        return false;
+    said[strcspn(said, "\n")] = '\0';
+    strcpy(path, said);
+    return strpbrk(path, " :") == NULL && can_be_preloaded(path);
+}
+
+/* The library that the object names, or else that of its compiler: as compilers have it, and the
+ * loader.  False where nobody has it; `path` is then "", or that of one which cannot be preloaded.
+ */
+static bool find_library(const struct object_sanitizer *object, char path[PATH_MAX])
+{
+    const struct sanitizer *sanitizer = object->sanitizer;
+    const char *compilers[] = {object->clang ? text("clang-%d", object->clang) : "gcc",
+                               object->clang ? "clang" : "cc"};
+    const char *names[2] = {object->library, object->library};
+    struct utsname system;
+    *path = '\0';
+    if (*object->library == '\0' && object->clang && uname(&system) == 0 && sanitizer->clang) {
+        names[0] = text("%s-%s.so", sanitizer->clang, system.machine);
+        names[1] = text("%s.so", sanitizer->clang);
+    } else if (*object->library == '\0' && sanitizer->gcc != NULL) {
+        names[0] = names[1] = sanitizer->gcc;
+    }
+    for (size_t i = 0; i < 4; i++) {
+        if (*names[i / 2] != '\0' && ask_compiler(compilers[i % 2], names[i / 2], path))
+            return true;
+    }
+    if (*path != '\0' || *object->library == '\0' || !can_be_preloaded(object->library))
+        return false;
+    strcpy(path, object->library);
+    return true;
+}
+
+/* ---- whether it can work ----------------------------------------------------------------- */
+
+static bool is_here(const struct sanitizer *sanitizer)
+{
+    return dlsym(RTLD_DEFAULT, sanitizer->has) != NULL;
+}
+
+/* All but one have an allocator of their own. */
+static bool takes_memory(const struct sanitizer *sanitizer)
+{
+    return strcmp(sanitizer->flag, "undefined") != 0;
+}
+
+static void check_tsan(const struct subject_place *place)
+{
+    struct object_sanitizer object;
+    const char *name = text_safe(place->argument);
+    if (place->module != NULL)
+        leave_with(EXIT_USAGE, "--tsan: %s is in a Python module; name a shared object", name);
+    if (!object_file_sanitizer(place->path, &object) ||
+        strcmp(object.sanitizer->flag, "thread") != 0)
+        leave_with(EXIT_USAGE,
+                   "--tsan: %s is not compiled for ThreadSanitizer; build another one, with: cc "
+                   "-g -fsanitize=thread -shared -fPIC",
+                   name);
+}
+
+static void check_alone(const struct options *options, const char *name,
+                        const struct sanitizer *sanitizer)
+{
+    const char *valgrind = options->memcheck       ? "--memcheck: "
+                           : options->helgrind     ? "--helgrind: "
+                           : memcheck_is_running() ? ""
+                                                   : NULL;
+    if (sanitizer->gcc == NULL)
+        leave_with(EXIT_CANNOT_LOAD,
+                   "%s: is built with -fsanitize=%s, which works only where Python is built so "
+                   "too; build it with -fsanitize=address",
+                   name, sanitizer->flag);
+    if (valgrind != NULL && takes_memory(sanitizer))
+        leave_with(EXIT_USAGE,
+                   "%s%s is built with -fsanitize=%s, which does not go together with valgrind; "
+                   "build it without",
+                   valgrind, name, sanitizer->flag);
+    if (sanitizer_is_running() && takes_memory(sanitizer) && !is_here(sanitizer))
+        leave_with(EXIT_CANNOT_LOAD, "%s: is built with -fsanitize=%s, and %s; %s", name,
+                   sanitizer->flag,
+                   CONFORM_SANITIZED ? "this conform with another sanitizer"
+                                     : "another sanitizer is preloaded",
+                   CONFORM_SANITIZED ? "take a conform that is built without"
+                                     : "take that out of " PRELOADED);
+}
+
+/* ---- starting again ---------------------------------------------------------------------- */
+
+/* What is to be preloaded. */
+struct runtimes {
+    char *libraries;                /* with colons in between, or NULL */
+    const struct sanitizer *memory; /* the one of them that has an allocator, or NULL */
+};
+
+static _Noreturn void no_library(const char *name, const struct object_sanitizer *object,
+                                 const char *broken)
+{
+    const struct sanitizer *sanitizer = object->sanitizer;
+    if (*broken != '\0')
+        leave_with(EXIT_CANNOT_LOAD,
+                   "%s: is built with -fsanitize=%s, and no program starts here with its runtime, "
+                   "%s; build it with a newer compiler",
+                   name, sanitizer->flag, text_safe(broken));
+    leave_with(EXIT_CANNOT_LOAD,
+               "%s: is built with -fsanitize=%s, and the runtime of %s%s%s is not found; install "
+               "it%s, or begin the command with " PRELOADED "=FILE",
+               name, sanitizer->flag, sanitizer->name, *object->library != '\0' ? ", " : "",
+               text_safe(object->library),
+               object->clang != 0 ? text(" (Debian: libclang-rt-%d-dev)", object->clang) : "");
+}
+
+static void add(struct runtimes *runtimes, const char *name, const struct object_sanitizer *object)
+{
+    char path[PATH_MAX], *libraries;
+    const struct sanitizer *sanitizer = object->sanitizer;
+    bool takes = takes_memory(sanitizer);
+    if (takes && runtimes->memory != NULL && runtimes->memory != sanitizer)
+        leave_with(EXIT_USAGE,
+                   "%s: is built with -fsanitize=%s, and another handler with -fsanitize=%s; test "
+                   "them one at a time",
+                   name, sanitizer->flag, runtimes->memory->flag);
+    if (!find_library(object, path))
+        no_library(name, object, path);
+    if (runtimes->libraries != NULL && strstr(runtimes->libraries, path) != NULL)
+        return;
+    bool first = runtimes->libraries == NULL;
+    if (asprintf(&libraries, "%s%s%s", first ? "" : runtimes->libraries, first ? "" : ":", path) <
+        0)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    free(runtimes->libraries);
+    runtimes->libraries = libraries;
+    if (takes)
+        runtimes->memory = sanitizer;
+}
+
+static const char *start_again(char **argv, const char *libraries)
+{
+    const char *others = getenv(PRELOADED);
+    bool has_others = others != NULL && *others != '\0';
+    setenv(DONE, "1", 1);
+    setenv(PRELOADED, has_others ? text("%s:%s", libraries, others) : libraries, 1);
+    return inside_start_again((const char *const[]){NULL}, argv);
+}
+
+/* Runtimes want some ranges of addresses for themselves, where randomization may put others. */
+static void map_at_fixed_addresses(void)
+{
+    int persona = personality(0xffffffff);
+    if (persona != -1)
+        personality((unsigned long)persona | ADDR_NO_RANDOMIZE);
+}
+
+void sanitizer_enter(const struct options *options, char **argv, const struct subject_place *places,
+                     size_t count)
+{
+    bool was_started = getenv(DONE) != NULL;
+    struct runtimes runtimes = {NULL, NULL};
+    unsetenv(DONE);
+    for (size_t i = 0; i < count; i++) {
+        struct object_sanitizer object;
+        const char *name = text_safe(places[i].argument);
+        if (options->tsan)
+            check_tsan(&places[i]);
+        if (places[i].module != NULL || !object_file_sanitizer(places[i].path, &object))
+            continue;
+        check_alone(options, name, object.sanitizer);
+        if (is_here(object.sanitizer))
+            continue;
+        if (was_started)
+            leave_with(EXIT_CANNOT_LOAD, "%s: the runtime of %s was preloaded, and did not come",
+                       name, object.sanitizer->name);
+        map_at_fixed_addresses();
+        add(&runtimes, name, &object);
+    }
+    if (runtimes.libraries != NULL)
+        leave_with(EXIT_HARNESS_BROKE, "%s cannot be preloaded: %s", runtimes.libraries,
+                   start_again(argv, runtimes.libraries));
+}

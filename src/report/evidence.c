@@ -260,6 +260,7 @@ static const struct same {
     {"environment", "numpy", "NumPy"},
     {"environment", "libc", "libc"},
     {"environment", "checker", "beside it"},
+    {"environment", "allocator", "LD_PRELOAD"},
     {NULL, "seed", "seed"},
     {"shard", "of", "parts"},
     {"shard", "filters", "--run and --skip"},

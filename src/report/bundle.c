@@ -60,26 +60,27 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == BLOCK, "a header is a block");
 
-static void make_header(struct header *header, const char *name, size_t size, uint64_t time)
+static struct header make_header(const char *name, size_t size, uint64_t time)
 {
-    const unsigned char *bytes = (const unsigned char *)header;
+    struct header header = {
+        .mode = "0000644",
+        .uid = "0000000",
+        .gid = "0000000",
+        .sum = {' ', ' ', ' ', ' ', ' ', ' ', ' ', ' '},
+        .type = '0',
+        .magic = "ustar",
+        .version = {'0', '0'},
+        .user = "root",
+        .group = "root",
+    };
     unsigned sum = 0;
-    memset(header, 0, sizeof *header);
-    snprintf(header->name, sizeof header->name, "%s", name);
-    memcpy(header->mode, "0000644", 8);
-    memcpy(header->uid, "0000000", 8);
-    memcpy(header->gid, "0000000", 8);
-    memcpy(header->size, text("%011zo", size), 12);
-    memcpy(header->mtime, text("%011llo", (unsigned long long)time), 12);
-    memset(header->sum, ' ', sizeof header->sum);
-    header->type = '0';
-    memcpy(header->magic, "ustar", 6);
-    memcpy(header->version, "00", 2);
-    memcpy(header->user, "root", 5);
-    memcpy(header->group, "root", 5);
+    snprintf(header.name, sizeof header.name, "%s", name);
+    memcpy(header.size, text("%011zo", size), 12);
+    memcpy(header.mtime, text("%011llo", (unsigned long long)time), 12);
     for (size_t i = 0; i < BLOCK; i++)
-        sum += bytes[i];
-    memcpy(header->sum, text("%06o", sum), 7);
+        sum += ((const unsigned char *)&header)[i];
+    memcpy(header.sum, text("%06o", sum), 7);
+    return header;
 }
 
 static size_t padding(size_t length)
@@ -97,7 +98,7 @@ static int write_tar(FILE *file, const struct bundle *bundle, uint64_t time)
         const struct member *member = &bundle->of[i];
         if (member->bytes == NULL)
             continue;
-        make_header(&header, names[i], member->length, time);
+        header = make_header(names[i], member->length, time);
         fwrite(&header, sizeof header, 1, file);
         fwrite(member->bytes, 1, member->length, file);
         fwrite(zeros, 1, padding(member->length), file);
@@ -138,7 +139,7 @@ static int member_at(const char *bytes, int next, size_t *size, size_t *time)
     if (*time == SIZE_MAX)
         *time = when;
     for (int i = next; i < BUNDLE_MEMBERS && *size <= LARGEST && when <= LATEST_TIME; i++) {
-        make_header(&made, names[i], *size, *time);
+        made = make_header(names[i], *size, *time);
         if (memcmp(&made, &header, sizeof header) == 0)
             return i;
     }

@@ -53,9 +53,7 @@ static bool has_error(const json_t *member)
     return *word(member, "error") != '\0';
 }
 
-/* The same of what a file has: where it has several, each is a report, or says why there is none.
- */
-static const char *wrong_in(const json_t *root)
+const char *comparison_wrong_in(const json_t *root)
 {
     const json_t *columns = json_object_get(root, "interpreters"), *member;
     const json_t *several = columns != NULL ? columns : root;
@@ -118,7 +116,7 @@ json_t *comparison_read(const char *file, bool errors)
         leave_with(EXIT_USAGE, "%s: %s", file, strerror(errno));
     if (root == NULL)
         leave_with(EXIT_USAGE, "%s:%d:%d: %s", file, error.line, error.column, error.text);
-    const char *wrong = wrong_in(root);
+    const char *wrong = comparison_wrong_in(root);
     if (wrong != NULL)
         leave_with(EXIT_USAGE, "%s: %s", file, wrong);
     if (!is_stdin)

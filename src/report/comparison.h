@@ -41,6 +41,10 @@ struct comparison {
  * text()); or NULL. */
 const char *comparison_wrong(const json_t *value);
 
+/* The same of what a file has: where it has several, each is a report, or says why there is none.
+ */
+const char *comparison_wrong_in(const json_t *root);
+
 /* The reports in what --json writes: a report, an array of them, or those of several interpreters.
  * Each is a copy, with which one it is as its member "where", and what --python was given, if it is
  * one of several interpreters, as "python".  With `errors` also what stands in

@@ -215,8 +215,8 @@ def since(tap):
         page = Page(read("page.html"))
         rows = [line.split() for line in result.stdout.splitlines() if line.startswith(what + " ")]
         words[what] = page.text.partition("Since " + other)[2].partition("All properties")[0]
-        held = (words[what] and not page.wrong and what in words[what]
-                and all(row[1].rstrip(":") in words[what] for row in rows) and (rows or " " in what))
+        held = (words[what] and not page.wrong and what in words[what] and (rows or " " in what)
+                and all(row[1].rstrip(":") in words[what] for row in rows))
         tap.point(held, "since another run: " + what, "%s\n%s\n%s" % (page.wrong, words, result))
 
 

@@ -268,6 +268,8 @@ WRONG = [
     ("no such day", entry(more="until = 2999-02-30"), "5:", ""),
     ("no range", entry(more='numpy = "2.x"'), "5:", "numpy: is no range of versions"),
     ("a key twice", entry(more='reason = "again"'), "5:", ""),
+    ("a control character", "[\x03", "1:2: ", "a control character"),
+    ("another, further down", entry(reason="a\x7f"), "4:12: ", "a control character"),
     ("a long line", entry(more="#" + "x" * 3000), "5:2001", "a line of more than 2000 bytes"),
 ]
 

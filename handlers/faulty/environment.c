@@ -216,7 +216,7 @@ static void *downward_realloc(void *ctx, void *p, size_t size)
 {
     enum { LARGE = 4 << 20 };
     void *moved = base_realloc(ctx, p, size);
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__i386__)
     if (moved != NULL && p != NULL && size >= LARGE)
         __asm__ volatile("std" ::: "cc", "memory");
 #endif

@@ -8,8 +8,14 @@
 
 #include <stdbool.h>
 
+#if defined(__x86_64__)
+#define READ_FLAGS __builtin_ia32_readeflags_u64
+#elif defined(__i386__)
+#define READ_FLAGS __builtin_ia32_readeflags_u32
+#endif
+
 enum {
-#ifdef __x86_64__
+#ifdef READ_FLAGS
     HAS_DIRECTION_FLAG = 1
 #else
     HAS_DIRECTION_FLAG = 0
@@ -19,9 +25,9 @@ enum {
 /* Whether it was set.  It is clear afterwards. */
 static inline bool clear_direction_flag(void)
 {
-#ifdef __x86_64__
+#ifdef READ_FLAGS
     enum { DIRECTION = 0x400 };
-    bool was_set = (__builtin_ia32_readeflags_u64() & DIRECTION) != 0;
+    bool was_set = (READ_FLAGS() & DIRECTION) != 0;
     if (was_set)
         __asm__ volatile("cld" ::: "cc", "memory");
     return was_set;
@@ -29,5 +35,7 @@ static inline bool clear_direction_flag(void)
     return false;
 #endif
 }
+
+#undef READ_FLAGS
 
 #endif

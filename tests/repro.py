@@ -51,9 +51,11 @@ handler = new(struct, name, None)
 
 
 def compilers():
-    """This build's, and the two that most have."""
-    found = [shutil.which(name) for name in ("gcc", "clang")]
-    return [suite.COMPILER] + [[path] for path in found if path]
+    """The two that most have, and this build's where it is another."""
+    found = [[path] for path in map(shutil.which, ("gcc", "clang")) if path]
+    known = [os.path.realpath(path) for path, in found]
+    ours = os.path.realpath(shutil.which(suite.COMPILER[0]) or suite.COMPILER[0])
+    return found + ([] if ours in known else [suite.COMPILER])
 
 
 def handler_of(mutant):

@@ -22,6 +22,7 @@ Suite *suite_attribution(void);
 Suite *suite_live_table(void);
 Suite *suite_breakpoint(void);
 Suite *suite_bundle(void);
+Suite *suite_call_list(void);
 Suite *suite_claims(void);
 Suite *suite_contents(void);
 Suite *suite_memcheck(void);

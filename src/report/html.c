@@ -284,6 +284,8 @@ static void put_finding(FILE *file, const json_t *property, size_t report, size_
     put_field(file, "See", word(waived, "url"));
     if (*word(property, "reproduce") != '\0')
         say(file, "<dt>Reproduce</dt><dd><pre>%</pre></dd>\n", word(property, "reproduce"));
+    if (*word(property, "repro") != '\0')
+        say(file, "<dt>In C</dt><dd><pre>%</pre></dd>\n", word(property, "repro"));
     if (*word(property, "output") != '\0')
         say(file, "<dt>Printed</dt><dd><pre>%</pre></dd>\n", word(property, "output"));
     fputs("</dl>\n</article>\n", file);

@@ -24,8 +24,8 @@ void call_list_free(struct call_list *list);
 /* Frees at its end what is live there. */
 void call_list_close(struct call_list *list);
 
-/* As it is to be printed: what does nothing is gone, the same again and again is one step, blocks
- * are counted from 0, and the last thread that makes calls by itself is told apart no more. */
+/* As it is to be printed, and not to be cut any more: what does nothing is gone, the same again and
+ * again is one step, and blocks are counted from 0. */
 void call_list_tidy(struct call_list *list);
 
 /* How many blocks its numbers want. */

@@ -106,9 +106,11 @@ enum { FATAL = sizeof fatal / sizeof *fatal };
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     (void)context;
+    if (number == SIGSEGV && info->si_code > 0)
+        reproduced("SIGSEGV", "at address %p", info->si_addr);
     for (int i = 0; i < FATAL; i++) {
         if (fatal[i].number == number)
-            reproduced(fatal[i].name, "at address %p", info->si_addr);
+            reproduced(fatal[i].name, "%s", "");
     }
     reproduced("no end", "after %d s", SECONDS);
 }

@@ -147,21 +147,38 @@ static bool begins_with(const char *id, const char *begin)
     return strncmp(id, begin, strlen(begin)) == 0;
 }
 
-static void add_first(struct call_list *list, enum step_kind kind)
+/* What is done beside calls, before the first of them. */
+static const struct extra {
+    const char *id;
+    enum step_kind kind;
+    uint16_t thread;
+} extras[] = {
+    {"abi.functions-present", STEP_LOOK_AT_FUNCTIONS, 0},
+    {"abi.getter-stable", STEP_ASK_GETTER, 1},
+    {"abi.getter-stable", STEP_ASK_GETTER, 0},
+    {"abi.name-terminated", STEP_LOOK_AT_NAME, 0},
+    {"abi.name-utf8", STEP_LOOK_AT_NAME, 0},
+    {"abi.struct-constant", STEP_ASK_GETTER, 0},
+    {"abi.version", STEP_LOOK_AT_VERSION, 0},
+};
+
+static void add_extras(struct call_list *list, const char *id)
 {
-    memmove(list->at + 1, list->at, list->count * sizeof *list->at);
-    list->at[0] = (struct step){.kind = (uint8_t)kind, .times = 1};
-    list->count++;
+    for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
+        if (strcmp(extras[i].id, id) != 0)
+            continue;
+        memmove(list->at + 1, list->at, list->count * sizeof *list->at);
+        list->at[0] =
+            (struct step){.kind = (uint8_t)extras[i].kind, .thread = extras[i].thread, .times = 1};
+        list->count++;
+    }
 }
 
 /* What the property looks at beside what any call has to hold. */
 static void add_checks(struct maker *m, struct call_list *list, const char *id,
                        const struct record *record)
 {
-    if (begins_with(id, "abi.")) {
-        add_first(list, STEP_ASK_GETTER);
-        add_first(list, STEP_LOOK_AT_STRUCT);
-    }
+    add_extras(list, id);
     list->checks.of_struct = begins_with(id, "abi.");
     list->checks.of_errno = begins_with(id, "free.keeps-errno");
     list->checks.alignment = begins_with(id, "malloc.claimed-alignment") ? m->entry.alignment : 0;

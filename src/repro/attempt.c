@@ -92,7 +92,9 @@ struct attempt attempt(const struct tried *tried, const struct call_list *list)
         become_judge(tried, file, output);
     if (pid < 0 || child_wait(pid, is_late, &until, &status) != 0) {
         snprintf(result.line, sizeof result.line, "it could not be tried: %s",
-                 pid < 0 ? strerror(errno) : "no end");
+                 pid < 0                 ? strerror(errno)
+                 : interrupt_came() != 0 ? "interrupted"
+                                         : "no end");
     } else if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {
         read_line(&result, output);
         result.outcome = result.what[0] != '\0' ? REPRODUCED : NOT_REPRODUCED;

@@ -58,8 +58,14 @@ static void do_once(const struct step *step, size_t block)
     case STEP_ASK_GETTER:
         do_ask_getter();
         break;
-    case STEP_LOOK_AT_STRUCT:
-        do_look_at_struct();
+    case STEP_LOOK_AT_NAME:
+        do_look_at_name();
+        break;
+    case STEP_LOOK_AT_VERSION:
+        do_look_at_version();
+        break;
+    case STEP_LOOK_AT_FUNCTIONS:
+        do_look_at_functions();
         break;
     }
 }

@@ -144,8 +144,14 @@ static void print_once(FILE *file, int indent, const struct step *step)
     case STEP_ASK_GETTER:
         print_do(file, indent, "ask_getter", step, false, 0);
         break;
-    case STEP_LOOK_AT_STRUCT:
-        print_do(file, indent, "look_at_struct", step, false, 0);
+    case STEP_LOOK_AT_NAME:
+        print_do(file, indent, "look_at_name", step, false, 0);
+        break;
+    case STEP_LOOK_AT_VERSION:
+        print_do(file, indent, "look_at_version", step, false, 0);
+        break;
+    case STEP_LOOK_AT_FUNCTIONS:
+        print_do(file, indent, "look_at_functions", step, false, 0);
         break;
     }
 }

@@ -16,11 +16,13 @@ enum step_kind {
     STEP_FREE,        /* block; first is the size that is given */
     STEP_MALLOC_FREE, /* likewise, of a block of first bytes */
     STEP_CALLOC_FREE,
-    STEP_FREE_NULL,      /* first: the size that is given */
-    STEP_FILL,           /* block with the word that is first */
-    STEP_LIMIT,          /* to first bytes more that are mapped; 0: the limit is lifted */
-    STEP_ASK_GETTER,     /* again */
-    STEP_LOOK_AT_STRUCT, /* its members */
+    STEP_FREE_NULL,  /* first: the size that is given */
+    STEP_FILL,       /* block with the word that is first */
+    STEP_LIMIT,      /* to first bytes more that are mapped; 0: the limit is lifted */
+    STEP_ASK_GETTER, /* again */
+    STEP_LOOK_AT_NAME,
+    STEP_LOOK_AT_VERSION,
+    STEP_LOOK_AT_FUNCTIONS,
 };
 
 struct step {

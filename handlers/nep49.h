@@ -41,8 +41,19 @@
 #include <stdint.h>
 
 /* The two structs are NumPy's (numpy/ndarraytypes.h, since 1.22, unchanged in 2.x).
- * Whoever includes NumPy's headers as well includes them before this one. */
-#ifndef NUMPY_CORE_INCLUDE_NUMPY_NDARRAYTYPES_H_
+ * Whoever includes NumPy's headers as well includes them before this one: where the compiler would
+ * find them, and they have not come, they may still, and then everything would be there twice. */
+#if !defined(NUMPY_CORE_INCLUDE_NUMPY_NDARRAYTYPES_H_) && !defined(NEP49_WITHOUT_NUMPY)
+#ifdef __has_include
+#if __has_include(<numpy/ndarraytypes.h>)
+#define NEP49_TOO_EARLY
+#error                                                                                             \
+    "include NumPy's headers before nep49.h; or, in a file without them, define NEP49_WITHOUT_NUMPY"
+#endif
+#endif
+#endif
+
+#if !defined(NUMPY_CORE_INCLUDE_NUMPY_NDARRAYTYPES_H_) && !defined(NEP49_TOO_EARLY)
 
 typedef struct {
     void *ctx; /* handed to each of the four, unchanged */
@@ -77,10 +88,14 @@ typedef struct {
 #define NEP49_EXPORT __attribute__((visibility("default")))
 #endif
 
+#ifndef NEP49_TOO_EARLY
+
 /* The handler, the same at every call; it stays where it is for as long as the
  * process lives.  NULL means that it cannot work on this machine or with these
  * settings, and *why then points to one line that says why (a constant, or
  * memory that stays).  Called with the GIL held. */
 NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why);
+
+#endif
 
 #endif

@@ -5,6 +5,7 @@ errors, beside NumPy's headers too.  What comes of it is conformant.
 
 import json
 import os
+import re
 import shutil
 
 import suite
@@ -29,6 +30,8 @@ BESIDE_NUMPY = """#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <Python.h>
 #include <numpy/ndarraytypes.h>
 """ + PLAIN
+
+TOO_EARLY = PLAIN + BESIDE_NUMPY.replace(PLAIN, "")
 
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 STRICT_C = STRICT + ["-Wmissing-prototypes", "-Wstrict-prototypes", "-Wc++-compat"]
@@ -73,6 +76,18 @@ def try_all(tap, compiler, suffix, rows):
         tap.point(codes.get(name) == 0, what, result if result.code else judged)
 
 
+def before_numpy(tap, compiler, suffix, numpy):
+    """One error, and it says what to do; whoever goes without NumPy's headers says so."""
+    name = " ".join(compiler)
+    flags = ["-std=gnu11" if suffix == ".c" else "-std=c++17", *numpy]
+    said = build(compiler, suffix, flags, TOO_EARLY + GETTER, "early.so").stderr
+    errors = re.findall(r"^.*\berror:.*$", said, re.M)
+    tap.point(len(errors) == 1 and "NumPy's headers before nep49.h" in errors[0],
+              name + ", before NumPy's headers", said)
+    result = build(compiler, suffix, flags + ["-DNEP49_WITHOUT_NUMPY"], PLAIN + GETTER, "no.so")
+    tap.point(result.code == 0, name + ", where NumPy's headers are found and not used", result)
+
+
 def main():
     tap = suite.Tap()
     numpy = headers_of_numpy()
@@ -94,6 +109,7 @@ def main():
             if numpy:
                 tried.append((name + ", behind NumPy's headers", [standard] + STRICT + numpy,
                               BESIDE_NUMPY + GETTER))
+                before_numpy(tap, compiler, suffix, numpy)
             else:
                 tap.skip(name + ", behind NumPy's headers", "install Python's headers")
             try_all(tap, compiler, suffix, tried)

@@ -6,6 +6,8 @@ program takes its handlers, profiles and suppressions from beside itself.
 import glob
 import os
 import re
+import shlex
+import shutil
 
 import suite
 
@@ -78,6 +80,42 @@ def works(tap, prefix, where):
               where + ": memcheck's suppressions are its own", result)
 
 
+PROJECTS = {
+    "meson.build": """project('mine', 'c')
+shared_module('mine', 'mine.c', dependencies: dependency('nep49', version: '>=0.1'))
+""",
+    "CMakeLists.txt": """cmake_minimum_required(VERSION 3.10...4.0)
+project(mine C)
+find_package(nep49 0.1 REQUIRED CONFIG)
+add_library(mine MODULE mine.c)
+target_link_libraries(mine PRIVATE nep49::nep49)
+""",
+}
+
+
+def is_found(tap, prefix):
+    """The header, by each way that build systems look for one; in the folder of mine.c."""
+    path = {"PKG_CONFIG_PATH": os.path.join(prefix, "share", "pkgconfig")}
+    said = suite.run([os.environ.get("PKG_CONFIG", "pkg-config"), "--cflags", "nep49"], env=path)
+    flags = shlex.split(said.stdout)
+    built = suite.run([*suite.COMPILER, "-shared", "-fPIC", *flags, "-o", "by-pc.so", "mine.c"])
+    tap.point(said.code == 0 and flags and built.code == 0, "pkg-config finds the header",
+              (said, built))
+    for name, contents in PROJECTS.items():
+        with open(name, "w") as file:
+            file.write(contents)
+    for tool, commands, environment in (
+            ("meson", (["meson", "setup", "by-meson"], ["meson", "compile", "-C", "by-meson"]), path),
+            ("cmake", (["cmake", "-B", "by-cmake", "."], ["cmake", "--build", "by-cmake"]),
+             {"CMAKE_PREFIX_PATH": prefix})):
+        if not shutil.which(tool):
+            tap.skip(tool + " finds the header", "install " + tool)
+            continue
+        results = [suite.run(command, env=environment) for command in commands]
+        tap.point(all(result.code == 0 for result in results), tool + " finds the header",
+                  "\n".join(str(result) for result in results))
+
+
 def main():
     tap = suite.Tap()
     with suite.scratch() as folder:
@@ -98,6 +136,7 @@ def main():
         moved = os.path.join(folder, "tools and more")
         os.rename(prefix, moved)
         works(tap, moved, "moved")
+        is_found(tap, moved)
         os.symlink(os.path.join(moved, "bin", "conform"), "conform")
         result = suite.run(["./conform", "-H", "./mine.so", "--run", "abi.*"])
         tap.point(result.code == suite.CONFORMANT, "by a link to it", result)

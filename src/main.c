@@ -15,6 +15,7 @@
 #include "commands/exec.h"
 #include "commands/fail_each.h"
 #include "commands/from.h"
+#include "commands/init.h"
 #include "commands/matrix.h"
 #include "commands/merge.h"
 #include "commands/replay.h"
@@ -127,6 +128,9 @@ int main(int argc, char **argv)
     case COMMAND_REPLAY:
     case COMMAND_PRINT:
         code = replay_command(&options, argv);
+        break;
+    case COMMAND_INIT:
+        code = init_run(options.init);
         break;
     case COMMAND_COMPARE:
         code = compare_run(&options);

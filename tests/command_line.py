@@ -72,6 +72,7 @@ TAKEN = {
     ("--merge",): set(FORMATS) | set("baseline color fail-on quiet verbose".split()),
     ("--verify",): set("handler python quiet rerun".split()),
     ("--list",): set("run shard skip".split()),
+    ("--init=x",): set(),
     ("--list-handlers",): set(),
     ("--explain=x",): set(),
     ("--clauses",): set("run skip".split()),

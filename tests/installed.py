@@ -105,7 +105,8 @@ def is_found(tap, prefix):
         with open(name, "w") as file:
             file.write(contents)
     for tool, commands, environment in (
-            ("meson", (["meson", "setup", "by-meson"], ["meson", "compile", "-C", "by-meson"]), path),
+            ("meson", (["meson", "setup", "by-meson"], ["meson", "compile", "-C", "by-meson"]),
+             path),
             ("cmake", (["cmake", "-B", "by-cmake", "."], ["cmake", "--build", "by-cmake"]),
              {"CMAKE_PREFIX_PATH": prefix})):
         if not shutil.which(tool):

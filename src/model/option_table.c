@@ -21,6 +21,7 @@ const struct command_row command_rows[COMMANDS] = {
     [COMMAND_FROM] = {.name = "--from", .of = COMMAND_RUN},
     [COMMAND_MERGE] = {.name = "--merge", .of = COMMAND_RUN},
     [COMMAND_VERIFY] = {.name = "--verify", .of = COMMAND_RUN},
+    [COMMAND_INIT] = {.name = "--init", .of = COMMAND_RUN},
     [COMMAND_LIST] = {.name = "--list", .of = COMMAND_RUN},
     [COMMAND_LIST_HANDLERS] = {.name = "--list-handlers", .of = COMMAND_RUN},
     [COMMAND_EXPLAIN] = {.name = "--explain", .of = COMMAND_RUN},
@@ -39,6 +40,7 @@ enum {
     FROM = 1 << COMMAND_FROM,
     MERGE = 1 << COMMAND_MERGE,
     VERIFY = 1 << COMMAND_VERIFY,
+    INIT = 1 << COMMAND_INIT,
     LIST = 1 << COMMAND_LIST,
     LIST_HANDLERS = 1 << COMMAND_LIST_HANDLERS,
     EXPLAIN = 1 << COMMAND_EXPLAIN,
@@ -584,6 +586,19 @@ const struct option_row option_rows[] = {
         .takers = LIST_HANDLERS,
         .command = COMMAND_LIST_HANDLERS,
         .help = "list the reference handlers",
+    },
+    {
+        .name = "init",
+        .argument = "FOLDER",
+        .takers = INIT,
+        .command = COMMAND_INIT,
+        TEXT(init),
+        .help = "write a handler to begin with there: C, its Makefile, and\n"
+                "files for CI on GitHub and GitLab",
+        .man = "Write a handler to begin with into the folder, which is made, or is empty: a file "
+               "of C, its Makefile, which has\n"
+               ".Ql make check ,\n"
+               "and files for CI on GitHub and GitLab.",
     },
     {
         .name = "explain",

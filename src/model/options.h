@@ -31,6 +31,7 @@ enum command {
     COMMAND_FROM,
     COMMAND_MERGE,
     COMMAND_VERIFY,
+    COMMAND_INIT,
     COMMAND_LIST,
     COMMAND_LIST_HANDLERS,
     COMMAND_EXPLAIN,
@@ -76,6 +77,7 @@ struct options {
     const char *record, *replay; /* names of traces, or NULL */
     const char *baseline;        /* name of an earlier report, or NULL */
     const char *repro;           /* name of a folder for reproducers, or NULL */
+    const char *init;            /* name of a folder, or NULL */
     const char *expect;          /* name of a list of waivers, or NULL */
     bool fail_on_new;            /* what counts is what was not so there */
     const char *claims;          /* the words of all --claim, with blanks in between; or NULL */

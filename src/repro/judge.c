@@ -460,11 +460,11 @@ static double seconds_now(void)
  * taken much memory for good and as much as ever in the end, or for long enough. */
 UNUSED void repeat(void (*calls)(void))
 {
-    const size_t much = (size_t)SECONDS * 2 * MIB;
+    const size_t much = (size_t)16 * MIB;
     double begun = seconds_now(), taken = 0;
     size_t grown = 0, rounds = 1;
     calls();
-    while (taken < SECONDS / 2.0 && (grown > MIB || taken < SECONDS / 8.0)) {
+    while (taken < SECONDS / 2.0 && (grown > MIB || taken < SECONDS / 16.0)) {
         size_t more = growth_over(rounds, calls);
         if (grown + more > much && more >= grown / 4)
             reproduced("memory grows", "%zu KiB in %zu rounds, %zu of it in the second half",

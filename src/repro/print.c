@@ -10,7 +10,7 @@
 #include "base/program_version.h"
 #include "python/python_sources.h"
 
-enum { SECONDS = 10, RIGHT = 96 };
+enum { USUAL_SECONDS = 10, SECONDS_TO_GROW = 60, RIGHT = 96 };
 
 /* As a string of C.  What is not printed as it is is in octal, which ends by itself; a question
  * mark could begin a trigraph. */
@@ -248,7 +248,8 @@ static void print_head(FILE *file, const struct reproducer *r)
             "#define MILLISECONDS %d /* until what is live in the end is looked at */\n"
             "#define SECONDS %d /* until something hangs */\n\n",
             r->is_getter, checks->alignment, call_list_blocks(r->list), checks->of_struct,
-            checks->of_errno, checks->milliseconds, SECONDS);
+            checks->of_errno, checks->milliseconds,
+            checks->of_growth ? SECONDS_TO_GROW : USUAL_SECONDS);
 }
 
 static void print_main(FILE *file, bool of_growth)

@@ -117,6 +117,21 @@ def working_directory(tap):
     tap.point(result.code == 0, "a module in the working directory is found", result)
 
 
+def numpys_own(tap):
+    """--handler default: what its page says of it shows, of which GIL and sizes hold everywhere."""
+    with open(os.path.join(suite.SOURCE, "docs", "numpy-default.md")) as file:
+        told = re.findall(r"`([a-z]+\.[a-z-]+)`", file.read())
+    shown = ["threads.no-gil-needed", "abi.name-says-something"]
+    result = suite.conform("-H", "default", "--json=-", "--run=malloc.one-byte",
+                           *("--run=" + name for name in (told if suite.LONG else shown)))
+    report = json.loads(result.stdout)
+    verdicts = {each["id"]: each["verdict"] for each in report["properties"]}
+    tap.point(result.code == suite.NOT_CONFORMANT and verdicts["malloc.one-byte"] == "PASS"
+              and set(shown) <= set(told) <= set(suite.conform("--list").stdout.split())
+              and {verdicts[name] for name in shown} <= {"CRASH", "WARN", "FAIL"}
+              and report["subject"]["name"] == "default_allocator", "--handler default", result)
+
+
 def exec_too(tap, environment):
     program = "import numpy; print(numpy.ones(3).sum())"
     result = suite.conform("-H", "python:offers_ctypes:make", "--exec", "--", "-c", program,
@@ -148,6 +163,7 @@ def main():
     offers(tap, "offers_ctypes", OFFERS, environment)
     refusals(tap, environment)
     working_directory(tap)
+    numpys_own(tap)
     exec_too(tap, environment)
     if suite.LONG:
         ctypes_whole(tap, environment)

@@ -80,7 +80,8 @@ const struct option_row option_rows[] = {
         .take = take_handler,
         .help = "a shared object that exports one, as PATH[:SYMBOL] (see\n"
                 "nep49.h), or the NAME of a reference handler (see\n"
-                "--list-handlers); repeatable: the battery is run on each",
+                "--list-handlers), or default, which is NumPy's own;\n"
+                "repeatable: the battery is run on each",
         .man = "The handler to test, as above. Given more than once, the battery is run on each, "
                "one after the other, with a report for each: Python starts once for all.",
     },

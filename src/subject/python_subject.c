@@ -231,6 +231,8 @@ enum load_state python_subject_load(const struct subject_place *place, struct su
     PyObject *before = current();
     PyObject *object = find_object(place->module, place->symbol);
     struct offer offer = choose(object, *place->symbol == '\0', installed_since(before));
+    if (place->is_default && offer.capsule == NULL)
+        offer = (struct offer){current(), "the handler that NumPy comes with"};
     Py_XDECREF(before);
     if (offer.capsule == NULL) {
         if (PyErr_Occurred())

@@ -133,10 +133,12 @@ static const char *unknown_name(const char *argument)
         known[0] != '\0' ? "; the reference handlers are: " : ", nor any in " PKGLIBDIR, known);
 }
 
-/* python:MODULE:ATTR, both of which may be dotted, or python:MODULE. */
+/* python:MODULE:ATTR, both of which may be dotted, or python:MODULE; the default handler is had
+ * from NumPy. */
 static const char *find_in_python(const char *argument, struct subject_place *place)
 {
-    const char *module = argument + strlen("python:");
+    place->is_default = strcmp(argument, "default") == 0;
+    const char *module = place->is_default ? "numpy" : argument + strlen("python:");
     size_t length = strcspn(module, ":");
     const char *attribute = module[length] == ':' ? module + length + 1 : NULL;
     if (length == 0 ||
@@ -144,7 +146,7 @@ static const char *find_in_python(const char *argument, struct subject_place *pl
         return text("%s: say python:MODULE:ATTR or python:MODULE", text_safe(argument));
     place->argument = strdup(argument);
     place->path = strdup(argument);
-    place->label = strdup(module);
+    place->label = strdup(place->is_default ? argument : module);
     place->module = strndup(module, length);
     place->symbol = strdup(attribute != NULL ? attribute : "");
     if (place->argument != NULL && place->path != NULL && place->label != NULL &&
@@ -159,7 +161,7 @@ const char *subject_find(const char *argument, struct subject_place *place)
     memset(place, 0, sizeof *place);
     if (*argument == '\0')
         return "--handler: the name is empty; name a shared object or a reference handler";
-    if (strncmp(argument, "python:", 7) == 0)
+    if (strncmp(argument, "python:", 7) == 0 || strcmp(argument, "default") == 0)
         return find_in_python(argument, place);
     const char *colon = symbol_colon(argument);
     char *file = colon != NULL ? strndup(argument, (size_t)(colon - argument)) : strdup(argument);

@@ -19,14 +19,16 @@ struct subject_place {
     char *symbol;               /* or NULL for the two names of nep49.h */
     char *label;                /* short, for reports */
     char *module;               /* of a Python subject, whose attribute `symbol` is; else NULL */
+    bool is_default;            /* such a one that is the handler which NumPy comes with */
     PyDataMem_Handler *handler; /* compiled into this program: nothing is loaded; else NULL */
     const char *claims; /* made for it from outside (not owned), which can be read; or NULL */
 };
 
-/* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE[:ATTR], or the name of a reference
- * handler in the build tree that this program stands in, at its top or one folder below, or else
- * where it was installed. Returns NULL and fills in `place` (freed by subject_place_free), or one
- * line, which names the argument, on what is wrong (good until the next calls of text()). */
+/* Finds what --handler names: a path, PATH:SYMBOL, python:MODULE[:ATTR], "default", or the name of
+ * a reference handler in the build tree that this program stands in, at its top or one folder
+ * below, or else where it was installed. Returns NULL and fills in `place` (freed by
+ * subject_place_free), or one line, which names the argument, on what is wrong (good until the next
+ * calls of text()). */
 const char *subject_find(const char *argument, struct subject_place *place);
 void subject_place_free(struct subject_place *place);
 

@@ -18,18 +18,13 @@
 #include "base/text.h"
 #include "report/bundle.h"
 #include "report/comparison.h"
+#include "report/members.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 
 /* As large as no bundle is. */
 enum { LARGEST = 512 << 20 };
-
-static const char *word(const json_t *object, const char *name)
-{
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
 
 static const json_t *member(const struct bundle *bundle, const char *name)
 {

@@ -15,6 +15,7 @@
 #include "base/program_version.h"
 #include "base/text.h"
 #include "report/comparison.h"
+#include "report/members.h"
 
 #define FOLDER "conform-bundle/"
 
@@ -440,12 +441,6 @@ int report_bundle(FILE *file, const struct run *run)
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
-
-static const char *word(const json_t *object, const char *name)
-{
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
 
 static bool is_true(const json_t *object, const char *name)
 {

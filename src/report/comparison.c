@@ -10,17 +10,12 @@
 
 #include "base/text.h"
 #include "model/record.h"
+#include "report/members.h"
 #include "report/report.h"
 
 static const char *const names[DIFFERENCES] = {"NEW", "FIXED", "CHANGED", "GONE"};
 
 /* ---- reading ----------------------------------------------------------------------------- */
-
-static const char *word(const json_t *object, const char *name)
-{
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
 
 static bool is_verdict(const char *name)
 {

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "report/comparison.h"
+#include "report/members.h"
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
@@ -210,12 +211,6 @@ json_t *evidence_object(const struct run *run)
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
-
-static const char *word(const json_t *object, const char *name)
-{
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
 
 static size_t number(const json_t *object, const char *name)
 {

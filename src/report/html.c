@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "python/python_sources.h"
 #include "report/comparison.h"
+#include "report/members.h"
 #include "report/report.h"
 
 struct page {
@@ -54,12 +55,6 @@ static void say(FILE *file, const char *frame, ...)
             fputc(*frame, file);
     }
     va_end(words);
-}
-
-static const char *word(const json_t *object, const char *name)
-{
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
 }
 
 static const char *class_of(const char *verdict)

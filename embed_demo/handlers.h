@@ -9,7 +9,7 @@
 #define EMBED_DEMO_HANDLERS_H
 
 #include <stddef.h>
-
+#define NEP49_WITHOUT_NUMPY 1 /* unless its headers have come */
 #include "nep49.h"
 
 /* ---- tracker.c: every pointer is left to the handler behind ---------------------------------- */

@@ -118,17 +118,17 @@ def working_directory(tap):
 
 
 def numpys_own(tap):
-    """--handler default: what its page says of it shows, of which GIL and sizes hold everywhere."""
+    """--handler default: it is NumPy's, says so, and allocates; what else its page says of it is
+    of the versions that the page names."""
     with open(os.path.join(suite.SOURCE, "docs", "numpy-default.md")) as file:
-        told = re.findall(r"`([a-z]+\.[a-z-]+)`", file.read())
-    shown = ["threads.no-gil-needed", "abi.name-says-something"]
-    result = suite.conform("-H", "default", "--json=-", "--run=malloc.one-byte",
-                           *("--run=" + name for name in (told if suite.LONG else shown)))
+        told = set(re.findall(r"`([a-z]+\.[a-z-]+)`", file.read()))
+    name = "abi.name-says-something"
+    result = suite.conform("-H", "default", "--json=-", "--run=malloc.one-byte", "--run=" + name)
     report = json.loads(result.stdout)
     verdicts = {each["id"]: each["verdict"] for each in report["properties"]}
-    tap.point(result.code == suite.NOT_CONFORMANT and verdicts["malloc.one-byte"] == "PASS"
-              and set(shown) <= set(told) <= set(suite.conform("--list").stdout.split())
-              and {verdicts[name] for name in shown} <= {"CRASH", "WARN", "FAIL"}
+    tap.point(result.code == suite.CONFORMANT and verdicts["malloc.one-byte"] == "PASS"
+              and verdicts[name] == "WARN" and name in told
+              and told <= set(suite.conform("--list").stdout.split())
               and report["subject"]["name"] == "default_allocator", "--handler default", result)
 
 

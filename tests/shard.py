@@ -209,6 +209,11 @@ def stranger(report):
     report["shard"]["records"].append({"id": "no.such", "verdict": "PASS"})
 
 
+def better(report):
+    """What it says itself is not what it hands on."""
+    report["shard"]["records"][1]["verdict"] = "FAIL"
+
+
 # what is changed in the second, what is said
 EDITED = [
     (setting("subject", "sha256", "0" * 64), "SHA-256 is 000"),
@@ -234,6 +239,7 @@ EDITED = [
     (setting("shard", "records", 0, "verdict", "GOOD"), "has no sound verdict of abi.loads"),
     (setting("shard", "records", 0, "suspect0", [9, 0, 0, 0, 0]), "has no sound verdict of"),
     (setting("shard", "records", 0, "overwritten", 7), "has no sound verdict of"),
+    (better, "what is not in its own records: it was changed"),
     (twice, "has more than one verdict of"),
     (shorter, "has nothing of"),
     (stranger, "properties, and shard 2/3 runs"),

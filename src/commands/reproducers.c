@@ -37,6 +37,7 @@ struct maker {
     struct entry entry;
     struct call_log *log;
     struct board *board; /* for the records of what is run once more */
+    uint64_t begin;
 };
 
 /* ---- the folder ---------------------------------------------------------------------------- */
@@ -326,9 +327,16 @@ static const char *prepare(struct maker *m)
     return m->log == NULL || m->board == NULL ? strerror(errno) : NULL;
 }
 
+/* All of them have as long as the battery had. */
+static bool took_its_time(const struct maker *m)
+{
+    double most = m->plan->max_time * (m->plan->max_time_is_given ? 1 : clock_slowness());
+    return most > 0 && clock_since(m->begin) > most;
+}
+
 void reproducers_write(struct run *run, const struct plan *plan)
 {
-    struct maker m = {.run = run, .plan = plan};
+    struct maker m = {.run = run, .plan = plan, .begin = clock_now()};
     const char *hindered = NULL;
     bool is_prepared = false;
     if (run->options->repro == NULL)
@@ -345,6 +353,8 @@ void reproducers_write(struct run *run, const struct plan *plan)
         is_prepared = true;
         if (interrupt_came() != 0)
             hindered = "interrupted";
+        if (hindered == NULL && took_its_time(&m))
+            hindered = "those before it took all the time that there was; see --max-time";
         if (hindered == NULL)
             made->file = reproduce(&m, i, made->why, sizeof made->why);
         else

@@ -342,9 +342,9 @@ const struct option_row option_rows[] = {
             "For each failure write a file of C that shows it to the folder, which is made where "
             "there is none. It needs no Python, no NumPy and nothing of ours, and says in its "
             "head how it is compiled. The property is run once more with its calls written down, "
-            "which are then cut short for as long as four seconds; a file is written where they "
-            "show the defect, and none with libc's allocator. The report names the file, or says "
-            "why there is none.",
+            "which are then cut short for as long as four seconds; all of it has as long as "
+            "--max-time says. A file is written where they show the defect, and none with libc's "
+            "allocator. The report names the file, or says why there is none.",
     },
 
     {.heading = "A program instead of the battery"},

@@ -454,6 +454,20 @@ static bool take_record(const json_t *from, struct record *record)
     return sound && record->verdict != VERDICT_NONE;
 }
 
+/* Whether the part says that verdict of it, or that another one of the same part is its cause. */
+static bool is_told(const struct part *part, const char *id, enum verdict verdict)
+{
+    const json_t *property;
+    size_t i;
+    json_array_foreach(json_object_get(part->report, "properties"), i, property)
+    {
+        if (strcmp(word(property, "id"), id) == 0)
+            return strcmp(word(property, "verdict"), verdict_name(verdict)) == 0 ||
+                   json_object_get(property, "caused_by") != NULL;
+    }
+    return strcmp(id, FIRST_PROPERTY) == 0; /* which nobody asked for */
+}
+
 void part_record(const struct part *part, const char *id, struct record *record,
                  const char **reproduce)
 {
@@ -472,5 +486,8 @@ void part_record(const struct part *part, const char *id, struct record *record,
                    : count > 1 ? "more than one verdict"
                                : "no sound verdict",
                    id, part->number, part->of);
+    if (!is_told(part, id, record->verdict))
+        leave_with(EXIT_USAGE, "%s: says of %s what is not in its own records: it was changed",
+                   text_safe(part->file), id);
     *reproduce = json_string_value(json_object_get(found, "reproduce"));
 }

@@ -222,7 +222,7 @@ EDITED = [
     (setting("environment", "python", "3.9.1"), "Python is 3.9.1, there "),
     (setting("environment", "numpy", "1.22.0"), "NumPy is 1.22.0, there "),
     (setting("environment", "libc", "glibc 2.1"), "libc is glibc 2.1, there "),
-    (setting("environment", "checker", "memcheck"), "beside it is memcheck, there none"),
+    (setting("environment", "checker", "memcheck"), "beside it is memcheck, there "),
     (setting("seed", "8"), "seed is 8, there 7"),
     (setting("shard", "of", 4), "parts is 4, there 3"),
     (setting("shard", "filters", []), "--run and --skip is not"),

@@ -95,6 +95,9 @@ def terminals(tap):
 
 def valgrind_starts(tap):
     """That it does is on the terminal before anything else, and nowhere else."""
+    if suite.SANITIZED:
+        tap.skip("valgrind starts", "it does not run what is built with a sanitizer")
+        return
     run = ["--handler=aligned", "--run=malloc.one-byte", "--python=" + suite.PYTHON, "--memcheck"]
     starting = REDRAW + "starting valgrind"
     for more, term, told in [([], "xterm", True), ([], "dumb", False), (["-q"], "xterm", False)]:

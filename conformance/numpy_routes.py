@@ -776,10 +776,36 @@ def quietly(family):
     return FAMILIES[family]
 
 
-def add_property(prefix, expect_of, family):
-    globals()[prefix + family.replace("-", "_")] = lambda: expect_of(quietly(family))
+def route(family):
+    return lambda: expect_route(quietly(family))
 
 
-for name in FAMILIES:
-    add_property("route_", expect_route, name)
-    add_property("out_of_memory_", expect_out_of_memory, name)
+def out_of_memory(family):
+    return lambda: expect_out_of_memory(quietly(family))
+
+
+route_create = route("create")
+route_zeros = route("zeros")
+route_resize = route("resize")
+route_fromiter = route("fromiter")
+route_fromfile = route("fromfile")
+route_text = route("text")
+route_pickle = route("pickle")
+route_setstate = route("setstate")
+route_sort = route("sort")
+route_argsort = route("argsort")
+route_structured_sort = route("structured-sort")
+route_string_dtype = route("string-dtype")
+
+out_of_memory_create = out_of_memory("create")
+out_of_memory_zeros = out_of_memory("zeros")
+out_of_memory_resize = out_of_memory("resize")
+out_of_memory_fromiter = out_of_memory("fromiter")
+out_of_memory_fromfile = out_of_memory("fromfile")
+out_of_memory_text = out_of_memory("text")
+out_of_memory_pickle = out_of_memory("pickle")
+out_of_memory_setstate = out_of_memory("setstate")
+out_of_memory_sort = out_of_memory("sort")
+out_of_memory_argsort = out_of_memory("argsort")
+out_of_memory_structured_sort = out_of_memory("structured-sort")
+out_of_memory_string_dtype = out_of_memory("string-dtype")

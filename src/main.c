@@ -19,6 +19,7 @@
 #include "commands/matrix.h"
 #include "commands/merge.h"
 #include "commands/replay.h"
+#include "commands/search.h"
 #include "commands/verify.h"
 #include "model/options.h"
 #include "model/property.h"
@@ -128,6 +129,9 @@ int main(int argc, char **argv)
     case COMMAND_REPLAY:
     case COMMAND_PRINT:
         code = replay_command(&options, argv);
+        break;
+    case COMMAND_SEARCH:
+        code = search_command(&options, argv);
         break;
     case COMMAND_INIT:
         code = init_run(options.init);

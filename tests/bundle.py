@@ -167,14 +167,16 @@ def run_again(tap):
     left = [name for name in set(os.listdir("/tmp")) - before if name.startswith("conform-rerun")]
     tap.point(not left, "nothing is left behind", left)
     result = verify("--rerun", "without.tar.gz")
-    tap.point(result.code == USAGE and "there is no handler in it" in result.stderr, "none in it",
-              result)
+    tap.point(result.code == USAGE
+              and "without.tar.gz: --rerun: there is no handler in it" in result.stderr,
+              "none in it", result)
     result = verify("--rerun", "without.tar.gz", "--handler=./moved.so:mine")
     tap.point(result.code == INCOMPLETE and "run again: the same" in result.stdout, "--handler",
               result)
     result = verify("--rerun", "without.tar.gz", "--handler=aligned")
-    tap.point(result.code == USAGE and "is not the handler of the bundle" in result.stderr,
-              "another handler", result)
+    tap.point(result.code == USAGE and result.stderr.startswith(
+        "conform: without.tar.gz: --rerun: aligned is not the handler of the bundle: "),
+        "another handler", result)
     made = suite.conform("-H", "./moved.so:mine", "--run=calloc.[oz]*", "--expect=w.toml",
                          "--bundle=waived.tar.gz", "--with-subject", env={"BREAKS": "1"})
     if "was built without toml++" in made.stderr:
@@ -233,7 +235,13 @@ FORGED = [
     ("a verdict, and the sums", failing_in_the_sums, USAGE, "its summary is not"),
     ("a waiver that nobody says", waived, USAGE, "its summary is not"),
     ("one property twice", swapped, INCOMPLETE, "it has not each property of its list once"),
-    ("a conclusion", setting("conclusion", "CONFORMANT with 1 waiver"), USAGE, "its summary is"),
+    ("a conclusion", setting("conclusion", "CONFORMANT with 1 waiver"), USAGE, "its conclusion is"),
+    ("a status", setting("exit_code", 1), USAGE, "its exit_code is not"),
+    ("a status that nothing came of", setting("exit_code", 77), USAGE, "its exit_code is not"),
+    ("rounds", setting("rounds", 20), USAGE, "its rounds are not"),
+    ("a seed", setting("seed", "1e9"), USAGE, "its seed is none"),
+    ("a level", lambda report: report["properties"][0].update(level="SHOULD"), USAGE,
+     "is not what it is in conform"),
     ("another handler", setting("subject", {"sha256": "0"}), USAGE, "the handler in it is not"),
     ("no properties", setting("properties", []), USAGE, "its summary is not"),
     ("no report", setting("format", "none"), USAGE, "its report is none"),

@@ -10,6 +10,7 @@ design's exit code, and nothing else: no traceback, no report, no temporary file
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -67,6 +68,7 @@ TAKEN = {
     ("--exec", "--fail-each"): set("claim handler keep-failing most-runs python quiet timeout verbose".split()),
     ("--replay=x",): set("claim handler quiet timeout unchecked".split()),
     ("--replay=x", "--print"): set(),
+    ("--search",): set("claim handler jobs memory quiet repro seed timeout trace unchecked".split()),
     ("--compare",): set("fail-on quiet strict".split()),
     ("--from",): set("badge html".split()),
     ("--merge",): set(FORMATS) | set("baseline color fail-on quiet verbose".split()),
@@ -481,6 +483,57 @@ def closed_descriptors(tap):
     tap.point(held and not os.path.exists("closed.json"), "a file that may not be written", result)
 
 
+KILLS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+int rename(const char *from, const char *to)
+{
+    static int count;
+    int (*next)(const char *, const char *) = (int (*)(const char *, const char *))
+        dlsym(RTLD_NEXT, "rename");
+    if (++count == atoi(getenv("KILLED_AT")))
+        kill(getpid(), SIGKILL);
+    return next(from, to);
+}
+"""
+
+
+def is_whole(name, content):
+    if name == "bundle":
+        return suite.conform("--verify", "killed.bundle").code != USAGE
+    ends = {"tap": b"", "junit": b"</testsuites>", "json": b"}", "html": b"</html>",
+            "badge": b"</svg>"}
+    return content.strip().endswith(ends[name]) and (name != "tap" or b"\n1..3\n" in content)
+
+
+def killed(tap):
+    """kill -9 when a report is written, before it is in its place: the earlier ones are there and
+    whole, and of it and the later ones what was there before."""
+    with open("kills.c", "w") as file:
+        file.write(KILLS)
+    preload = suite.build("kills.c", os.path.abspath("kills.so"), "-ldl")
+    for at in range(1, len(FORMATS) + 1):
+        for name in FORMATS:
+            with open("killed." + name, "wb") as file:
+                file.write(b"old")
+        result = suite.conform("-H./sound.so", "--run=abi.n*", "-q",
+                               *("--%s=killed.%s" % (name, name) for name in FORMATS),
+                               env={"LD_PRELOAD": preload, "KILLED_AT": str(at)})
+        contents = [open("killed." + name, "rb").read() for name in FORMATS]
+        written = [name for name, content in zip(FORMATS, contents) if content != b"old"]
+        wrong = [name for name, content in zip(FORMATS, contents)
+                 if name in written and not is_whole(name, content)]
+        tap.point(result.code == -signal.SIGKILL and len(written) == at - 1 and not wrong,
+                  "killed when %d of the reports are in their place" % (at - 1),
+                  "%s\n%s\n%s" % (written, wrong, result))
+    for name in os.listdir("."):
+        if name.startswith(("killed.", "kills.", ".conform")):
+            os.unlink(name)
+
+
 def other_nodes(tap):
     """A machine that has not the memory nodes of a claim says nothing against the handler."""
     result = suite.conform("-H./sound.so", "--claim=numa=bind:1023@4096", "--run=claim.numa", "-v")
@@ -565,6 +618,7 @@ def main():
             run_case(tap, what, arguments, code, None, stdout)
         awkward_names(tap)
         closed_descriptors(tap)
+        killed(tap)
         other_nodes(tap)
         no_python(tap)
         left = set(os.listdir(b".")) - set(before) - {b"all.tap", b"all.xml"}

@@ -223,6 +223,9 @@ def stdin(tap, text):
     write("old.json", text)
     result = suite.run(["sh", "-c", '"$0" --compare - old.json <old.json', suite.CONFORM])
     tap.point(result.code == 0 and result.stdout.startswith("since -: 0 new"), "stdin", result)
+    result = suite.run(["bash", "-c", '"$0" --compare <(sleep 0.1; cat old.json) old.json',
+                        suite.CONFORM])
+    tap.point(result.code == 0 and ": 0 new" in result.stdout, "a pipe of the shell's", result)
 
 
 def baseline(tap):
@@ -267,8 +270,16 @@ def refused(tap, text):
             result = suite.conform(*words)
             tap.point(result.code == USAGE and not result.stdout and "bad.json" in result.stderr
                       and result.stderr.count("\n") == 1, "%s: %s" % (words[0], what), result)
-    os.rmdir("bad.json")
     tap.point("bad.json: Is a directory" in result.stderr, "a folder is called so", result)
+    os.rmdir("bad.json")
+    write("bad.json", text.replace('"conclusion": "', '"conclusion": "\\u0000'))
+    result = suite.conform("--compare", "good.json", "bad.json")
+    tap.point(result.code == USAGE and result.stderr.endswith(": a NUL in a string\n"), "a NUL",
+              result)
+    os.mkfifo("fifo")
+    result = suite.conform("--compare", "fifo", "good.json", timeout=10)
+    tap.point(result.code == USAGE and "fifo: is no regular file" in result.stderr, "a FIFO",
+              result)
     short = json.loads(text)
     short["properties"] = short["properties"][:1]
     short = json.dumps(short)

@@ -2,7 +2,8 @@
 """Whole batteries: sound handlers pass, in any order.
 
 The handlers are the reference ones, those with each setting that they have, and those of
-handlers/sound, which are as unusual as a correct handler can be, or allocators that others made.
+handlers/sound, which are as unusual as a correct handler can be, or allocators that others made;
+and the allocators that deep mutants are made of.
 """
 
 import concurrent.futures
@@ -16,6 +17,7 @@ import suite
 from suite import CANNOT_WORK_HERE, CONFORMANT
 
 SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs")
+DEEP = os.path.join(suite.FAULTY, "deep.so")
 USUAL = {"nep49_handler", "nep49_get_handler"}
 
 # These take minutes for a battery, and are tried as far as they come in some seconds.
@@ -25,6 +27,9 @@ SHORT = "--max-time=8"
 # These take two to ten times what others do, and wait for `make check-long`, as most settings do.
 HEAVY = {"guard", "guard_pages", "keeps_32_mib_whatever_comes", "keeps_for_a_time",
          "megabyte_header", "one_mapping_each", "page_aligned", "wipes"}
+
+# A thread of theirs may be in malloc at a fork: a sanitizer's is then locked in the child.
+BUSY = {"helper_thread"}
 
 # So many have their batteries with one start of conform.
 AT_ONCE = 5
@@ -36,6 +41,9 @@ PART = ["--skip=%s.*" % group for group in ("interop", "numpy", "owndata", "runt
 
 # Good practice that an unusual handler may leave: only the reference ones are held to it.
 PRACTICE = {"performance.large-blocks-advised"}
+
+# Of the allocators of deep.so; tests/deep.py has all of them do what leads to their mutants.
+DEEP_FEW = 4
 
 # The name of a reference handler, options, environment; `make check` has the first few.
 FEW = 2
@@ -72,9 +80,13 @@ def sound_handlers():
         symbols = set(elf.Object(path).symbols)
         if symbols & USUAL:
             yield "sound " + os.path.basename(path), path
-        for name in sorted(symbols - USUAL - SLOW):
+        for name in sorted(symbols - USUAL - SLOW - (BUSY if suite.SANITIZED else set())):
             if not name.startswith("_") and (suite.LONG or name not in HEAVY):
                 yield "sound " + name, path + ":" + name
+    deep = sorted(name for name in elf.Object(DEEP).symbols
+                  if name.endswith("_sound") and not name.startswith("_"))
+    for name in deep if suite.LONG else deep[::DEEP_FEW]:
+        yield "sound deep " + name, DEEP + ":" + name
 
 
 def sound_runs():

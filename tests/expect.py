@@ -270,6 +270,10 @@ WRONG = [
     ("a key twice", entry(more='reason = "again"'), "5:", ""),
     ("a control character", "[\x03", "1:2: ", "a control character"),
     ("another, further down", entry(reason="a\x7f"), "4:12: ", "a control character"),
+    ("twice the same", entry() + entry(reason="other"), "6:",
+     "the entry of line 1 is about the same"),
+    ("a platform without an end", entry(more='platform = "linux-[x"'), "5:",
+     "platform: a [ has no ]"),
     ("a long line", entry(more="#" + "x" * 3000), "5:2001", "a line of more than 2000 bytes"),
 ]
 
@@ -277,6 +281,7 @@ GARBAGE = [
     ("NULs", bytes(100)),
     ("UTF-16", entry().encode("utf-16")),
     ("broken UTF-8", entry(reason="\udcff").encode("utf-8", "surrogateescape")),
+    ("a letter that toml++ does not know", "\ufefb".encode()),
     ("deep arrays", "expect = " + "[" * 1900),
     ("deep tables", "expect = " + "{a=" * 600),
     ("deep keys", "[[" + "a." * 990 + "a]]\n" + "b." * 990 + "b = 1\n!"),

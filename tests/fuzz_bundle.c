@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "report/bundle.h"
+#include "report/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
@@ -16,7 +17,7 @@ static void look(const char *wrong, struct bundle *bundle)
     bool unsure;
     if (wrong == NULL) {
         bundle_incomplete(bundle, &unsure);
-        bundle_code(bundle);
+        summary_code(bundle->report);
     }
     bundle_free(bundle);
 }

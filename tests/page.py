@@ -5,6 +5,7 @@ the JSON has and escapes it; of several it is a table.  check-long: a browser ru
 import base64
 import hashlib
 import html.parser
+import importlib.util
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import shutil
 import xml.etree.ElementTree
 
 import suite
-from suite import CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, USAGE
+from suite import CONFORMANT, HARNESS_BROKE, INCOMPLETE, NOT_CONFORMANT, USAGE
 
 FAULTY = os.path.join(suite.FAULTY, "faulty.so:calloc_wraps")
 PART = ["--run=abi.*", "--run=calloc.*"]
@@ -81,6 +82,22 @@ def write(name, value):
 
 def from_files(*files, page="page.html"):
     return suite.conform("--html=" + page, "--badge=badge.svg", "--from", *files)
+
+
+def settled(report, **change):
+    """With the summary that belongs to its verdicts, as another version would have it."""
+    report = dict(report, conform="9.9", seed="1", rounds=1, **change)
+    sums = {target: dict.fromkeys(suite.VERDICTS, 0) for target in ("handler", "runtime")}
+    against, waived = [], 0
+    for each in report["properties"]:
+        numpys = each.get("target") == "runtime"
+        sums["runtime" if numpys else "handler"][each["verdict"]] += 1
+        if not numpys and each["verdict"] in ("FAIL", "CRASH", "TIMEOUT", "INCOMPLETE"):
+            waived += "waived" in each
+            against += [each["verdict"]] if "waived" not in each else []
+    code = INCOMPLETE if set(against) == {"INCOMPLETE"} else int(bool(against))
+    return dict(report, verdicts=sums, waivers=waived, expected=len(report["properties"]),
+                exit_code=code, conformant=not against and not waived)
 
 
 def badge_of(name):
@@ -158,7 +175,7 @@ def escaped(tap):
     evil = changed(report)
     evil["format"] = report["format"]
     plain = Page(read("page.html") if from_files("a_faulty_one.json").code == 0 else "")
-    write("evil.json", evil)
+    write("evil.json", dict(settled(evil), conform=EVIL))
     result = from_files("evil.json")
     page = Page(read("page.html"))
     wrong = page.wrong + policy_wrong(page)
@@ -171,7 +188,7 @@ def escaped(tap):
         value = dict(value, format=report["format"],
                      properties=[{"id": "x", "verdict": "PASS", "seconds": -1e300},
                                  {"id": "x", "verdict": "FAIL", "seconds": 1e308, "hint": []}])
-        result = from_files(write("odd.json", value))
+        result = from_files(write("odd.json", settled(value)))
         page = Page(read("page.html"))
         tap.point(result.code == 0 and not page.wrong, "a report of other " + name,
                   "%s\n%s" % (page.wrong, result))
@@ -181,10 +198,9 @@ def together(tap):
     """Several files make one table, also of two versions; a name tells them apart."""
     report = load("a_handler.json")
     other = load("a_faulty_one.json")
-    other["conform"] = "9.9"
     other["properties"] = other["properties"][1:] + [
         dict(other["properties"][0], id="later.property", verdict="INCOMPLETE")]
-    result = from_files("a_handler.json", write("other.json", other), "both.json",
+    result = from_files("a_handler.json", write("other.json", settled(other)), "both.json",
                         "two_interpreters.json")
     page = Page(read("page.html"))
     first, last = report["properties"][0]["id"], ["not run", "INCOMPLETE"] + 4 * ["not run"]
@@ -195,14 +211,38 @@ def together(tap):
     tap.point(held, "several files", "%s\n%s\n%s" % (page.wrong, page.cells, result))
     badges = []
     whole = {"whole": True, "environment": {}}
+    first, *rest = report["properties"]
+    failing = dict(first, verdict="FAIL")
     for change in (whole, {}, {"whole": True, "environment": {"checker": "memcheck"}},
-                   dict(whole, conformant=False, waivers=1, exit_code=0),
-                   {"conformant": False, "conclusion": "NOT CONFORMANT: x"},
-                   {"conformant": False, "conclusion": "INCOMPLETE: x"}):
-        from_files(write("odd.json", dict(report, **change)))
+                   dict(whole, properties=[dict(failing, waived={"reason": "x"}), *rest]),
+                   {"properties": [failing, *rest], "conclusion": "NOT CONFORMANT: x"},
+                   {"properties": [dict(first, verdict="INCOMPLETE"), *rest],
+                    "conclusion": "INCOMPLETE: x"}):
+        from_files(write("odd.json", settled(report, **change)))
         badges.append(badge_of("badge.svg"))
     tap.point(badges == ["conformant", "partial", "partial", "conformant with waivers",
                          "not conformant", "no verdict"], "badges", badges)
+
+
+def forged(tap):
+    """A summary that is not that of its verdicts makes no badge."""
+    report, faulty = load("a_handler.json"), load("a_faulty_one.json")
+    good = {name: report[name] for name in ("verdicts", "conformant", "exit_code", "conclusion")}
+    for what, forgery, words in (
+            ("a good summary", dict(faulty, **good), "its summary is not"),
+            ("a status", dict(faulty, exit_code=0), "its exit_code is not"),
+            ("a status that nothing came of", dict(faulty, exit_code=3), "its exit_code is not"),
+            ("a conclusion", dict(report, conclusion="CONFORMANT"), "its conclusion is not"),
+            ("rounds", dict(report, rounds=1000), "its rounds are not"),
+            ("no rounds", dict(report, rounds=0), "its rounds are not"),
+            ("a seed", dict(report, seed="lucky"), "its seed is none"),
+            ("all of it", dict(report, whole=True), "whole is not"),
+            ("a level", dict(report, properties=[dict(report["properties"][0], level="SHOULD"),
+                                                 *report["properties"][1:]]), "abi.loads is not")):
+        result = from_files(write("forged.json", forgery), page="forged.html")
+        tap.point(result.code == USAGE and result.stderr.count("\n") == 1
+                  and result.stderr.startswith("conform: forged.json: " + words)
+                  and not os.path.exists("forged.html"), "forged: " + what, result)
 
 
 def since(tap):
@@ -249,6 +289,45 @@ def refused(tap):
     tap.point(not left, "nothing half written is left", left)
 
 
+AXE = """
+<script>%s</script>
+<script>
+axe.run().then(found => {
+    const lines = found.violations.map(each => "axe: " + each.id + ": " + each.nodes[0].html);
+    document.body.textContent = [...lines, "axe: looked at " + found.passes.length].join("\\n");
+});
+</script>
+"""
+
+
+def axe():
+    """axe-core's source as a package of PyPI brings it along, or None."""
+    spec = importlib.util.find_spec("axe_playwright_python")
+    path = os.path.join(spec.submodule_search_locations[0], "axe.min.js") if spec else ""
+    return read(path) if os.path.exists(path) else None
+
+
+def is_accessible(tap, browser):
+    """As axe-core looks at it, light and dark, wide and as on a phone: in a copy of the page that
+    lets its script run."""
+    script = axe()
+    if script is None:
+        tap.skip("axe-core", "pip install --no-deps axe-playwright-python")
+        return
+    page = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", read("page.html"))
+    write("axe.html", page.replace("</body>", AXE % script.replace("</script", "<\\/script")
+                                   + "</body>"))
+    for width in 1280, 360:
+        for scheme, number in ("light", 1), ("dark", 0):
+            result = suite.run([*browser, "--window-size=%d,900" % width,
+                                "--blink-settings=preferredColorScheme=%d" % number,
+                                "--virtual-time-budget=60000",
+                                "file://" + os.path.abspath("axe.html")], timeout=300)
+            said = re.findall("axe: .*", result.stdout)
+            tap.point(len(said) == 1 and re.match(r"axe: looked at \d\d", said[0]),
+                      "axe-core, %s, %d pixels wide" % (scheme, width), said or str(result)[-2000:])
+
+
 def in_a_browser(tap):
     """The policy lets the script run, and whatever is embedded does not."""
     name = "the page in a browser"
@@ -257,12 +336,14 @@ def in_a_browser(tap):
         tap.skip(name, "make check-long does it, with chromium, which is Debian's package")
         return
     from_files("evil.json", "both.json")
-    result = suite.run([browser, "--headless", "--no-sandbox", "--disable-gpu",
-                        "--user-data-dir=" + os.path.abspath("browser"), "--dump-dom",
-                        "file://" + os.path.abspath("page.html")], timeout=300)
+    browser = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+               "--user-data-dir=" + os.path.abspath("browser")]
+    result = suite.run(browser + ["file://" + os.path.abspath("page.html")], timeout=300)
     count = len(Page(read("page.html")).cells)
     tap.point('id="shown">%d of %d properties<' % (count, count) in result.stdout, name,
               str(result)[-2000:])
+    from_files("both.json", "two_interpreters.json")
+    is_accessible(tap, browser)
 
 
 def main():
@@ -272,6 +353,7 @@ def main():
         runs(tap)
         escaped(tap)
         together(tap)
+        forged(tap)
         since(tap)
         refused(tap)
         in_a_browser(tap)

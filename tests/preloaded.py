@@ -140,6 +140,53 @@ def told(tap, runtime):
               "preloaded by the user: that less is tried is said", result)
 
 
+MODULE = """
+#define NEP49_WITHOUT_NUMPY
+#include <Python.h>
+#include "sanitized.c"
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "sanitized", NULL, -1, NULL, NULL, NULL,
+                                    NULL, NULL};
+PyMODINIT_FUNC PyInit_sanitized(void)
+{
+    PyObject *made = PyModule_Create(&module);
+    PyModule_AddObject(made, "handler", PyCapsule_New(&nep49_handler, "mem_handler", NULL));
+    PyModule_AddObject(made, "faulty", PyCapsule_New(&faulty, "mem_handler", NULL));
+    return made;
+}
+"""
+
+
+def modules(tap, folder, compilers):
+    """A package whose extension is built so is recognised, and nothing of it is imported first."""
+    headers = suite.run([suite.PYTHON, "-c", "import sysconfig as s; print(s.get_path('include'))"])
+    include = "-I" + headers.stdout.strip()
+    if not os.path.exists(include[2:] + "/Python.h"):
+        tap.skip("a Python module", "there is no Python.h")
+        return
+    os.makedirs(folder + "/package", exist_ok=True)
+    with open(folder + "/module.c", "w") as file:
+        file.write(MODULE)
+    with open(folder + "/package/__init__.py", "w") as file:
+        file.write("from .sanitized import faulty, handler\n")
+    for compiler in compilers:
+        suite.build(folder + "/module.c", folder + "/package/sanitized.so", "-g",
+                    "-fsanitize=address", include, compiler=compiler)
+        env = {"PYTHONPATH": folder}
+        file = folder + "/module.json"
+        result = suite.conform("--handler=python:package:handler", *SOME, "--json=" + file,
+                               "--python=" + suite.PYTHON, env=env)
+        with open(file, encoding="utf-8") as stream:
+            report = json.load(stream)
+        tap.point(result.code == CONFORMANT and "3 passed" in result.stdout
+                  and report["environment"].get("checker") == "a sanitizer",
+                  "a module that %s built: judged" % compiler[0], result)
+        result = suite.conform("--handler=python:package.sanitized:faulty", "--run=realloc.keeps-*",
+                               "--python=" + suite.PYTHON, env=env)
+        tap.point(result.code == NOT_CONFORMANT and re.search(
+            r"ERROR:\s+AddressSanitizer:\s+heap-buffer-over", result.stdout),
+            "a module that %s built: its report" % compiler[0], result)
+
+
 def refused(tap, folder, handlers):
     """What cannot be run right is one line, of each command."""
     def built(kind, **more):
@@ -208,6 +255,8 @@ def main():
                 continue
             handlers.setdefault(kind, path)
             judged(tap, what, kind, "--handler=" + path)
+        modules(tap, folder, [compiler for kind, compiler, name in KINDS if kind == "address"
+                              and runtime_of(compiler, name) is not None])
         if "address" in handlers:
             told(tap, runtime_of(*KINDS[0][1:]))
         refused(tap, folder, handlers)

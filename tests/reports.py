@@ -168,7 +168,7 @@ def stopped_short(tap):
     other_readers(tap, "a SHOULD with --strict", report)
 
 
-# A mutant, and the properties that alone may fail.  The first two meet them in all of the battery.
+# A mutant, and the properties that alone may fail.  The first meets them in all of the battery.
 OWNERS = {
     "free_of_null_crashes": {"free.null", "free.null-with-size"},
     "free_is_missing": {"abi.functions-present"},
@@ -184,7 +184,7 @@ def blames_the_owner(tap):
     for number, (mutant, owners) in enumerate(OWNERS.items()):
         handler = os.path.join(suite.FAULTY, "faulty.so:" + mutant)
         report = Report(handler, "--strict", "--jobs=1",
-                        *(CALLS if number > 1 and not suite.LONG else []))
+                        *(CALLS if number > 0 and not suite.LONG else []))
         against = [p["id"] for p in report.json["properties"] if p["target"] == "handler"
                    and p["verdict"] not in ("PASS", "SKIP")]
         pointing = [p for p in report.json["properties"]
@@ -210,6 +210,10 @@ def advises_memcheck(tap):
     result = suite.conform("--handler=" + handler, "--jobs=1", "--run=realloc.*")
     tap.point("crashes in different places" in result.stdout and advice in result.stdout,
               "after many crashes --memcheck is advised", result)
+    python = "--python=" + suite.PYTHON
+    result = suite.conform("--handler=" + handler, python, "--jobs=1", "--run=realloc.*")
+    tap.point(advice.replace("--memcheck", python + " --memcheck") in result.stdout,
+              "with the interpreter that was asked for", result)
     if not suite.LONG:  # tests/memcheck.py looks at its lines as well
         return
     result = suite.run(["sh", "-c", advice + " --run=realloc.keeps-contents"])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--repro: a C file for each failure, which any compiler takes without a warning, and which shows
-the failure from any folder, and none with a sound handler.  None where calls alone do not show it.
+the failure from any folder, and none with a sound handler.  Where calls alone do not show it, a
+program of Python's that does, or none.
 """
 
 import json
@@ -21,6 +22,8 @@ KINDS = [
     ("calloc_trusts_what_another_thread_freed", "calloc.zeroed-when-reused", r"not zero: "),
     ("claimed_alignment_not_of_large_calloc", "malloc.claimed-alignment",
      r"misaligned: call 1, calloc"),
+    ("exits_when_exhausted", "env.never-exits", r"the process exits: call \d+, .*: with status 1$"),
+    ("malloc_leaves_in_the_middle", "malloc.lasts", r"the process exits: call \d+, malloc.* 0$"),
     ("free_leaks_large", "free.reclaims", r"memory grows: "),
     ("free_of_null_crashes", "free.null", r"SIGSEGV: call 1, free\(NULL, 0\)"),
     ("free_zeroes_errno", "free.keeps-errno", r"errno changes: "),
@@ -33,7 +36,18 @@ KINDS = [
     ("struct_remembers_a_block", "abi.struct-constant", r"the struct changes: "),
     ("version_is_2", "abi.version", r"the version is not 1: "),
 ]
-# What is about Python: none of it is in a list of calls.
+# What shows in Python alone is a program of Python's.
+IN_PYTHON = [
+    ("renames_itself", "numpy.name",
+     r"not as expected: expected the name .* seen 'renames_itself \(zeroing\)'"),
+    ("takes_over", "context.empty", r"not as expected: expected the handler in force "),
+    ("tracks_its_own", "numpy.tracemalloc", r"not as expected: expected the traces "),
+    ("collects_with_python", "numpy.dtypes", r"not as expected: expected "),
+    ("switches_warnings_on", "owndata.silent-unless-asked",
+     r"not as expected: expected the warnings "),
+    ("begins_anew_in_children", "interop.multiprocessing", r"not as expected: .*forked child"),
+]
+# What is about Python, and in no .py file of ours: none of it is in a list of calls.
 OTHERS = [("free_clears_exception", "free.keeps-pending-exception"),
           ("claims_unknown", "abi.claims-known")]
 
@@ -52,6 +66,7 @@ handler = new(struct, name, None)
 
 # `make check` has every so manieth, `make check-long` all.
 FEW = 3
+ENDLESS = {"malloc_searches_for_ever"}  # takes ten times what others do
 
 
 def compilers():
@@ -108,6 +123,40 @@ def shows(tap, mutant, identity, said):
         sound = suite.run(["./reproducer", SOUND])
         tap.point(sound.code == 0 and sound.stdout == "not reproduced\n",
                   "and nothing of a sound handler", sound)
+
+
+def shows_in_python(tap, mutant, identity, said):
+    """From another folder, and nothing with a sound handler or with libc's own functions."""
+    properties, result = reproduce(handler_of(mutant), "--run=" + identity)
+    each = properties.get(identity, {})
+    if not tap.point(each.get("repro", "").endswith(identity + ".py")
+                     and "in Python " + each["repro"] in result.stdout,
+                     "a program that shows %s" % mutant, result):
+        return
+    ran = suite.run([suite.PYTHON, each["repro"]], cwd="/")
+    tap.point(ran.code == 1 and re.search("^reproduced: " + said, ran.stdout, re.M),
+              "it shows what is wrong", ran)
+    for sound in SOUND, "-":
+        ran = suite.run([suite.PYTHON, each["repro"], sound])
+        tap.point(ran.code == 0 and ran.stdout == "not reproduced\n" and not ran.stderr,
+                  "and nothing of %s" % os.path.basename(sound), ran)
+    for arguments in (["a", "b"], ["--help"], ["no-such.so"]):
+        ran = suite.run([suite.PYTHON, each["repro"], *arguments])
+        tap.point(ran.code == 2 and (ran.stdout + ran.stderr).count("\n") == 1,
+                  "it does not take %s" % arguments, ran)
+
+
+def shows_numpys(tap):
+    """A defect that the NumPy at hand has, by nothing but it; or there is none."""
+    properties, result = reproduce("aligned", "--run=runtime.*s*t*")
+    shown = [each for each in properties.values() if "repro" in each]
+    if not any(each["verdict"] in ("FAIL", "WARN") for each in properties.values()):
+        tap.skip("a defect of NumPy's own", "this NumPy has none of them")
+        return
+    ran = [suite.run([suite.PYTHON, each["repro"]], cwd="/") for each in shown]
+    tap.point(shown and result.code == CONFORMANT and all(
+        each.code == 1 and each.stdout.startswith("reproduced: ") for each in ran),
+        "%d defects of NumPy's own" % len(shown), "\n".join(map(str, [result, *ran])))
 
 
 def shows_not(tap, mutant, identity):
@@ -188,6 +237,14 @@ def module(tap):
     each = properties.get("calloc.zeroed", {})
     tap.point("repro" not in each and "Python module" in each.get("no_repro", ""),
               "a handler from Python has none, and why is said", result)
+    with open("in_python.py", "w") as file:
+        path, symbol = handler_of("renames_itself").rsplit(":", 1)
+        file.write((MODULE % path).replace("calloc_does_not_zero", symbol))
+    properties, result = reproduce("python:in_python:handler", "--run=numpy.name")
+    program = properties.get("numpy.name", {}).get("repro", "none")
+    ran = suite.run([suite.PYTHON, program], cwd="/")
+    tap.point(ran.code == 1 and "reproduced: " in ran.stdout, "but a program of Python's",
+              "%s\n%s" % (result, ran))
 
 
 def refused(tap):
@@ -206,10 +263,13 @@ def main():
     tap = suite.Tap()
     with suite.scratch() as folder:
         os.chdir(folder)
-        for case in KINDS if suite.LONG else KINDS[::FEW]:
+        for case in KINDS if suite.LONG else [c for c in KINDS[::FEW] if c[0] not in ENDLESS]:
             shows(tap, *case)
+        for case in IN_PYTHON if suite.LONG else IN_PYTHON[::FEW]:
+            shows_in_python(tap, *case)
         for case in OTHERS:
             shows_not(tap, *case)
+        shows_numpys(tap)
         wrong_use(tap)
         folders(tap)
         no_room(tap)

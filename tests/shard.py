@@ -235,10 +235,22 @@ EDITED = [
     (setting("conform", "0.0.1"), "is of conform 0.0.1, and this is "),
     (setting("interrupted", True), "was interrupted; run shard 2/3 again"),
     (setting("format", "x"), "is no report that --json of this program writes"),
-    (setting("shard", "place", {}), ""),
+    (setting("subject", "argument", "./other"), ""),
+    (setting("shard", "place", {}), "its shard is none that --shard writes: "),
+    (setting("shard", "place", "module", 7), "its shard is none that --shard writes: "),
+    (setting("shard", "load", []), "its shard is none that --shard writes: "),
+    (setting("shard", "load", "state", "1"), "its shard is none that --shard writes: "),
+    (setting("shard", "load", "state", -1), "its shard is none that --shard writes: "),
+    (setting("shard", "load", "how", None), "its shard is none that --shard writes: "),
+    (setting("shard", "gil", "yes"), "its shard is none that --shard writes: "),
+    (setting("shard", "under", 3), "its shard is none that --shard writes: "),
+    (setting("shard", "strict", 0), "its shard is none that --shard writes: "),
     (setting("shard", "records", 0, "verdict", "GOOD"), "has no sound verdict of abi.loads"),
     (setting("shard", "records", 0, "suspect0", [9, 0, 0, 0, 0]), "has no sound verdict of"),
     (setting("shard", "records", 0, "overwritten", 7), "has no sound verdict of"),
+    (setting("shard", "records", 0, "overwritten", "1"), "has no sound verdict of"),
+    (setting("shard", "records", 0, "expected", 7), "has no sound verdict of"),
+    (setting("shard", "records", 0, "seconds", None), "has no sound verdict of"),
     (better, "what is not in its own records: it was changed"),
     (twice, "has more than one verdict of"),
     (shorter, "has nothing of"),
@@ -252,6 +264,7 @@ def is_told(result, words):
 
 
 def refused(tap):
+    os.mkfifo("fifo")
     for change, words in EDITED:
         result = suite.conform("--merge", *edit(change))
         if words:
@@ -263,6 +276,7 @@ def refused(tap):
                          (NAMES + NAMES[:1], "1.json: is shard 1/3, and so is 1.json"),
                          (["whole.json"], "is no report of a shard"),
                          ([], "--merge takes the reports"),
+                         (["fifo"], "fifo: is no regular file"),
                          (["none.json"], "none.json: No such file")):
         result = suite.conform("--merge", "--json=not.json", *names)
         tap.point(is_told(result, words) and not os.path.exists("not.json"), words, result)

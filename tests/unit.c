@@ -27,7 +27,9 @@ int main(void)
     srunner_add_suite(runner, suite_record());
     srunner_add_suite(runner, suite_replay());
     srunner_add_suite(runner, suite_report());
+    srunner_add_suite(runner, suite_search());
     srunner_add_suite(runner, suite_sizes());
+    srunner_add_suite(runner, suite_small_scope());
     srunner_add_suite(runner, suite_text());
     srunner_add_suite(runner, suite_trace());
     srunner_add_suite(runner, suite_version());

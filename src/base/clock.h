@@ -28,7 +28,9 @@ static inline double clock_since(uint64_t then)
 static inline double clock_slowness(void)
 {
     double load;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    static long cores; /* it is asked for at each property, and is a file to be read */
+    if (cores == 0)
+        cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (getloadavg(&load, 1) != 1 || cores < 1 || load < (double)cores)
         return 1;
     return load / (double)cores;

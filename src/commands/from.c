@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "report/comparison.h"
 #include "report/report.h"
+#include "report/summary.h"
 
 /* The reports of a file, each with its name. */
 static void add_file(json_t *reports, const char *file)
@@ -18,6 +19,11 @@ static void add_file(json_t *reports, const char *file)
     size_t i;
     json_array_foreach(own, i, report)
     {
+        bool has_verdicts = json_object_get(report, "properties") != NULL;
+        const char *wrong = has_verdicts ? summary_wrong(report) : NULL;
+        if (wrong != NULL)
+            leave_with(EXIT_USAGE, "%s: %s%s", text_safe(file),
+                       json_array_size(own) > 1 ? text("report %zu: ", i + 1) : "", wrong);
         json_object_set_new(report, "from", json_string(text_safe(slash ? slash + 1 : file)));
     }
     json_array_extend(reports, own);

@@ -13,63 +13,31 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/inside.h"
 #include "base/text.h"
-#include "commands/embed.h"
+#include "commands/load_alone.h"
 #include "commands/under_sanitizer.h"
-#include "model/record.h"
-#include "python/api.h"
-#include "python/interpreter.h"
 #include "subject/static_tls.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
-#include "supervise/loaded.h"
 #include "trace/replay.h"
 
 /* Shared with the child. */
 struct replaying {
     struct replay_result result;
-    enum load_state load; /* LOAD_UNKNOWN until it is over */
-    bool inside;          /* the handler wants a Python that is to be had inside its executable */
-    char why[512];
+    struct alone alone;
 };
-
-/* A handler that calls Python is linked with nobody who has its functions, and wants them to load,
- * though no interpreter runs here. */
-static void give_it_python(struct replaying *shared)
-{
-    struct interpreter python;
-    if (inside_python() != NULL)
-        return; /* it has had what there is */
-    if (strstr(shared->why, "undefined symbol: Py") == NULL &&
-        strstr(shared->why, "undefined symbol: _Py") == NULL)
-        return;
-    const char *wrong = interpreter_find(NULL, &python);
-    shared->inside = wrong == NULL && *python.library == '\0';
-    if (wrong == NULL && !shared->inside)
-        wrong = python_api_open(python.library);
-    snprintf(shared->why, sizeof shared->why, "%s%s", wrong != NULL ? "it calls Python, and " : "",
-             wrong != NULL ? wrong : "");
-    shared->load = wrong != NULL ? LOAD_FAILED : LOAD_UNKNOWN;
-}
 
 static _Noreturn void replay_in_child(const struct options *options,
                                       const struct subject_place *place, struct replaying *shared)
 {
     struct subject subject;
-    struct trace_reader *reader = trace_open(options->replay, shared->why, sizeof shared->why);
+    struct alone *alone = &shared->alone;
+    struct trace_reader *reader = trace_open(options->replay, alone->why, sizeof alone->why);
     if (reader == NULL)
         _exit(EXIT_USAGE);
-    shared->load = subject_load(place, &subject, shared->why, sizeof shared->why);
-    if (shared->load == LOAD_FAILED)
-        give_it_python(shared);
-    if (shared->inside)
-        _exit(0);
-    if (shared->load == LOAD_UNKNOWN)
-        shared->load = subject_load(place, &subject, shared->why, sizeof shared->why);
-    if (shared->load != LOAD_DONE)
-        _exit(EXIT_CANNOT_LOAD);
+    if (!load_alone(place, &subject, alone))
+        _exit(alone->inside ? 0 : EXIT_CANNOT_LOAD);
     struct claims claims = subject_all_claims(place, &subject);
     struct replay_options how = {.alignment = claims.alignment, .unchecked = options->unchecked};
     replay_run(reader, subject.handler, &how, &shared->result);
@@ -146,7 +114,7 @@ static void print_under_way(const struct replaying *shared, const char *verdict,
 {
     const struct replay_result *result = &shared->result;
     const char *part = text_safe(text("%.*s", (int)sizeof result->part, result->part));
-    if (shared->load == LOAD_UNKNOWN) {
+    if (shared->alone.state == LOAD_UNKNOWN) {
         printf("%-7s %s, loading the handler\n", verdict, how);
         return;
     }
@@ -196,13 +164,9 @@ static enum exit_code replay(const struct options *options, char **argv)
         print_under_way(shared, "TIMEOUT", text("no end after %.3g s", watching.limit));
         return EXIT_NOT_CONFORMANT;
     }
-    if (shared->inside)
-        embed(options, false, argv);
-    shared->why[sizeof shared->why - 1] = '\0';
-    loaded_start_again((int)shared->load, shared->why, argv);
-    loaded_or_leave(options->handler, (int)shared->load, shared->why);
-    if (shared->load == LOAD_UNKNOWN && shared->why[0] != '\0')
-        leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(shared->why));
+    loaded_alone_or_leave(options, &shared->alone, argv);
+    if (shared->alone.state == LOAD_UNKNOWN && shared->alone.why[0] != '\0')
+        leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(shared->alone.why));
     if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 ||
         shared->result.outcome == REPLAY_UNDER_WAY) {
         print_under_way(shared, "CRASH",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A property that failed is run once more with its calls written down.  What of them shows a defect
- * without Python, and none with libc's allocator, is cut short and printed.
+ * without Python, and none with libc's allocator, is cut short and printed.  Where none does, and
+ * the property goes on in Python, that is made a program of its own.
  */
 #include "commands/reproducers.h"
 
@@ -16,10 +17,12 @@
 #include "base/clock.h"
 #include "base/place.h"
 #include "base/text.h"
+#include "commands/draft.h"
 #include "harness/limits.h"
 #include "harness/scratch.h"
 #include "repro/attempt.h"
 #include "repro/print.h"
+#include "repro/python_program.h"
 #include "repro/shrink.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
@@ -36,16 +39,12 @@ struct maker {
     struct tried tried;
     struct entry entry;
     struct call_log *log;
-    struct board *board; /* for the records of what is run once more */
+    const char *no_calls; /* why no list of calls can be tried; or NULL */
+    struct board *board;  /* for the records of what is run once more */
     uint64_t begin;
 };
 
 /* ---- the folder ---------------------------------------------------------------------------- */
-
-static _Noreturn void cannot_write(enum exit_code code, const char *path)
-{
-    leave_with(code, "--repro=%s: %s; name another folder", text_safe(path), strerror(errno));
-}
 
 void reproducers_prepare(const struct options *options)
 {
@@ -53,41 +52,13 @@ void reproducers_prepare(const struct options *options)
     const char *folder = options->repro;
     if (folder == NULL)
         return;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        cannot_write(EXIT_USAGE, folder);
-    if (stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
+    bool made = mkdir(folder, 0777) == 0 || errno == EEXIST;
+    if (made && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
         errno = ENOTDIR;
-    else if (access(folder, W_OK | X_OK) == 0)
+    else if (made && access(folder, W_OK | X_OK) == 0)
         return;
-    cannot_write(EXIT_USAGE, folder);
-}
-
-/* As a whole or not at all.  The name from any folder (owned). */
-static char *write_file(const char *folder, const struct reproducer *reproducer)
-{
-    char *path = NULL, *temporary = NULL, *whole = realpath(folder, NULL);
-    mode_t mask = umask(0);
-    umask(mask);
-    if (whole == NULL || asprintf(&path, "%s/%s.c", whole, reproducer->id) < 0 ||
-        asprintf(&temporary, "%s/.conform-XXXXXX", whole) < 0)
-        cannot_write(EXIT_HARNESS_BROKE, folder);
-    int fd = mkostemp(temporary, O_CLOEXEC);
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (file == NULL)
-        cannot_write(EXIT_HARNESS_BROKE, folder);
-    fchmod(fd, 0666 & ~mask);
-    print_reproducer(file, reproducer);
-    bool failed = fflush(file) != 0 || ferror(file) || rename(temporary, path) != 0;
-    int error = errno;
-    fclose(file);
-    if (failed) {
-        unlink(temporary);
-        errno = error;
-        cannot_write(EXIT_HARNESS_BROKE, folder);
-    }
-    free(temporary);
-    free(whole);
-    return path;
+    leave_with(EXIT_USAGE, "--repro=%s: %s; name another folder", text_safe(folder),
+               strerror(errno));
 }
 
 /* ---- once more ----------------------------------------------------------------------------- */
@@ -261,39 +232,119 @@ static struct attempt find_list(struct maker *m, size_t i, enum way way, struct 
     if (strcmp(seen.what, "no end") == 0)
         m->tried.seconds = 1;
     double factor = list->checks.of_growth ? 2.5 : 1;
-    seen = shrink(&m->tried, list, seen, factor * seconds_to_shrink);
+    seen = shrink(attempt, &m->tried, list, seen, factor * seconds_to_shrink * clock_slowness());
     call_list_tidy(list);
     return try_last(m, list, seen.what);
 }
 
-static char *reproduce(struct maker *m, size_t i, char *why, size_t room)
+/* The name of the file (owned), or NULL with what was seen. */
+static char *reproduce_in_c(struct maker *m, size_t i, struct attempt *seen)
 {
+    const struct property *property = m->run->properties[i];
     struct call_list list = {.at = NULL};
-    struct attempt seen = {.outcome = NOT_REPRODUCED};
     char *file = NULL;
-    run_logged(m, (size_t)(m->plan->count - m->run->count) + i);
-    for (enum way way = LAST_PROCESS; way < WAYS && seen.outcome == NOT_REPRODUCED; way++) {
+    for (enum way way = LAST_PROCESS; way < WAYS && seen->outcome == NOT_REPRODUCED; way++) {
         call_list_free(&list);
         struct attempt next = find_list(m, i, way, &list);
-        seen = next.line[0] != '\0' || seen.line[0] == '\0' ? next : seen;
+        *seen = next.line[0] != '\0' || seen->line[0] == '\0' ? next : *seen;
     }
-    if (seen.outcome == REPRODUCED) {
+    if (seen->outcome == REPRODUCED) {
         struct reproducer reproducer = {
-            .id = m->run->properties[i]->id,
-            .clause = text("The clause: %s.", m->run->properties[i]->clause),
-            .seen = text("Seen here: %s.", text_safe(seen.line)),
+            .id = property->id,
+            .clause = text("The clause: %s.", property->clause),
+            .seen = text("Seen here: %s.", text_safe(seen->line)),
             .path = m->tried.path,
             .entry = m->tried.entry,
             .is_getter = m->tried.is_getter,
             .list = &list,
         };
-        file = write_file(m->run->options->repro, &reproducer);
+        struct draft draft = draft_begin(m->run->options->repro);
+        print_reproducer(draft.file, &reproducer);
+        file = draft_keep(&draft, text("%s.c", property->id));
     }
     call_list_free(&list);
-    snprintf(why, room, "not reproduced by calls alone%s%s",
-             seen.outcome != REPRODUCED && seen.line[0] != '\0' ? ": " : "",
-             seen.outcome != REPRODUCED ? text_safe(seen.line) : "");
     return file;
+}
+
+/* ---- one failure in Python ----------------------------------------------------------------- */
+
+/* What is NumPy's is seen once; of a handler it shows the same each time, and libc's functions do
+ * not show it. */
+static struct attempt try_program(const struct python_program *program, const char *path)
+{
+    const int times = program->place != NULL ? 3 : 1;
+    struct attempt seen = python_program_try(program, path, false), again;
+    for (int i = 1; i < times && seen.outcome == REPRODUCED; i++) {
+        again = python_program_try(program, path, false);
+        if (again.outcome != REPRODUCED || strcmp(again.what, seen.what) != 0) {
+            snprintf(seen.line, sizeof seen.line, "it does not show each time");
+            seen.outcome = NOT_REPRODUCED;
+        }
+    }
+    if (seen.outcome == REPRODUCED && program->place != NULL) {
+        again = python_program_try(program, path, true);
+        if (again.outcome != NOT_REPRODUCED) {
+            snprintf(seen.line, sizeof seen.line, "libc's functions show it as well");
+            seen.outcome = NOT_REPRODUCED;
+        }
+    }
+    return seen;
+}
+
+/* As reproduce_in_c; NULL with nothing seen where the property does nothing in Python. */
+static char *reproduce_in_python(struct maker *m, size_t i, struct attempt *seen)
+{
+    const struct property *property = m->run->properties[i];
+    const struct record *record = m->run->records[i];
+    bool is_numpys = property->target == TARGET_RUNTIME;
+    if (m->log->python_count == 0)
+        return NULL;
+    struct python_program program = {
+        .id = property->id,
+        .clause = property->clause,
+        .seen = text("%s%s%s", record_expected(record),
+                     *record_expected(record) != '\0' ? ": " : "", record_seen(record)),
+        .python = m->plan->python_path,
+        .log = m->log,
+        .place = is_numpys ? NULL : m->run->place,
+        .entry = is_numpys ? NULL : m->tried.entry,
+        .is_getter = m->tried.is_getter && !is_numpys,
+        .seed = m->plan->seed,
+    };
+    struct draft draft = draft_begin(m->run->options->repro);
+    const char *why = python_program_print(draft.file, &program);
+    if (why == NULL) {
+        *seen = try_program(&program, draft.path);
+    } else {
+        *seen = (struct attempt){.outcome = NOT_TRIED};
+        snprintf(seen->line, sizeof seen->line, "%s", why);
+    }
+    if (seen->outcome == REPRODUCED)
+        return draft_keep(&draft, text("%s.py", property->id));
+    draft_drop(&draft);
+    return NULL;
+}
+
+/* ---- in one or the other ------------------------------------------------------------------- */
+
+static void reproduce(struct maker *m, size_t i, struct run_reproducer *made)
+{
+    struct attempt calls = {.outcome = NOT_REPRODUCED}, python = {.outcome = NOT_REPRODUCED};
+    bool is_numpys = m->run->properties[i]->target == TARGET_RUNTIME;
+    run_logged(m, (size_t)(m->plan->count - m->run->count) + i);
+    if (m->no_calls == NULL && !is_numpys)
+        made->file = reproduce_in_c(m, i, &calls);
+    else if (m->no_calls != NULL)
+        snprintf(calls.line, sizeof calls.line, "%s", m->no_calls);
+    if (made->file == NULL)
+        made->file = reproduce_in_python(m, i, &python);
+    bool in_python = m->log->python_count > 0;
+    const char *by_calls =
+        text("by calls alone%s%s", *calls.line != '\0' ? ": " : "", text_safe(calls.line));
+    const char *by_program =
+        text("in Python%s%s", *python.line != '\0' ? ": " : "", text_safe(python.line));
+    snprintf(made->why, sizeof made->why, "not reproduced %s%s%s", is_numpys ? "" : by_calls,
+             in_python && !is_numpys ? "; nor " : "", in_python || is_numpys ? by_program : "");
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
@@ -301,27 +352,33 @@ static char *reproduce(struct maker *m, size_t i, char *why, size_t room)
 static bool is_wanted(const struct run *run, size_t i)
 {
     enum verdict verdict = run->records[i]->verdict;
-    return run->properties[i]->target == TARGET_HANDLER &&
-           (verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT);
+    return verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT;
+}
+
+const char *reproducer_tried(const struct subject_place *place, struct tried *tried,
+                             struct entry *entry)
+{
+    if (place->module != NULL)
+        return "the handler comes from a Python module";
+    if (!place_find(BUILT_JUDGE, INSTALLED_JUDGE, tried->judge))
+        return text("there is no %s", tried->judge);
+    const char *wrong = entry_find(place, entry);
+    if (wrong != NULL)
+        return wrong;
+    tried->path = place->path;
+    tried->is_getter = entry->is_getter;
+    tried->names_python = object_file_wants_python(place->path);
+    tried->entry = place->symbol != NULL ? place->symbol
+                   : entry->is_getter    ? "nep49_get_handler"
+                                         : "nep49_handler";
+    tried->seconds = USUAL_SECONDS;
+    return NULL;
 }
 
 /* Whatever hinders all of them; or NULL. */
 static const char *prepare(struct maker *m)
 {
-    const struct subject_place *place = m->run->place;
-    if (place->module != NULL)
-        return "the handler comes from a Python module";
-    if (!place_find(BUILT_JUDGE, INSTALLED_JUDGE, m->tried.judge))
-        return text("there is no %s", m->tried.judge);
-    const char *wrong = entry_find(place, &m->entry);
-    if (wrong != NULL)
-        return wrong;
-    m->tried.path = place->path;
-    m->tried.is_getter = m->entry.is_getter;
-    m->tried.names_python = object_file_wants_python(place->path);
-    m->tried.entry = place->symbol != NULL ? place->symbol
-                     : m->entry.is_getter  ? "nep49_get_handler"
-                                           : "nep49_handler";
+    m->no_calls = reproducer_tried(m->run->place, &m->tried, &m->entry);
     m->log = call_log_create();
     m->board = board_create(1);
     return m->log == NULL || m->board == NULL ? strerror(errno) : NULL;
@@ -356,7 +413,7 @@ void reproducers_write(struct run *run, const struct plan *plan)
         if (hindered == NULL && took_its_time(&m))
             hindered = "those before it took all the time that there was; see --max-time";
         if (hindered == NULL)
-            made->file = reproduce(&m, i, made->why, sizeof made->why);
+            reproduce(&m, i, made);
         else
             snprintf(made->why, sizeof made->why, "%s", hindered);
     }

@@ -17,6 +17,8 @@
 #include "base/instrumented.h"
 #include "base/place.h"
 #include "base/text.h"
+#include "python/interpreter.h"
+#include "python/python_sources.h"
 #include "subject/object_file.h"
 
 #define PRELOADED "LD_PRELOAD"
@@ -85,6 +87,45 @@ static bool find_library(const struct object_sanitizer *object, char path[PATH_M
         return false;
     strcpy(path, object->library);
     return true;
+}
+
+/* ---- what is built with one --------------------------------------------------------------- */
+
+static const char *source_called(const char *name)
+{
+    const struct python_source *source = python_sources;
+    while (source->name != NULL && strcmp(source->name, name) != 0)
+        source++;
+    return source->text;
+}
+
+/* The first of the shared objects that the module consists of which is. */
+static bool find_in_module(const struct options *options, const char *module,
+                           struct object_sanitizer *object)
+{
+    static char said[1 << 16];
+    struct interpreter python = {.executable = inside_python()};
+    char *command;
+    if (python.executable == NULL && interpreter_find(options->python, &python) != NULL)
+        return false; /* whoever starts it says why */
+    if (asprintf(&command, "%s - %s 2>/dev/null <<'END'\n%sEND\n", text_shell(python.executable),
+                 text_shell(module), source_called("module_files")) < 0)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    bool found = false;
+    read_command(command, said, sizeof said);
+    for (char *rest = said, *path; !found && (path = strsep(&rest, "\n")) != NULL;)
+        found = *path != '\0' && object_file_sanitizer(path, object);
+    free(command);
+    return found;
+}
+
+static bool find_sanitizer(const struct options *options, const struct subject_place *place,
+                           struct object_sanitizer *object)
+{
+    if (place->is_default)
+        return false;
+    return place->module != NULL ? find_in_module(options, place->module, object)
+                                 : object_file_sanitizer(place->path, object);
 }
 
 /* ---- whether it can work ----------------------------------------------------------------- */
@@ -217,7 +258,7 @@ void sanitizer_enter(const struct options *options, char **argv, const struct su
         const char *name = text_safe(places[i].argument);
         if (options->tsan)
             check_tsan(&places[i]);
-        if (places[i].module != NULL || !object_file_sanitizer(places[i].path, &object))
+        if (!find_sanitizer(options, &places[i], &object))
             continue;
         check_alone(options, name, object.sanitizer);
         if (is_here(object.sanitizer))

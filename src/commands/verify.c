@@ -19,6 +19,7 @@
 #include "report/bundle.h"
 #include "report/comparison.h"
 #include "report/members.h"
+#include "report/summary.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
@@ -107,7 +108,7 @@ static enum exit_code tell(const struct bundle *bundle, const char *file, bool q
                           : "none waived");
     if (!quiet)
         print_what_it_says(bundle);
-    enum exit_code code = bundle_code(bundle);
+    enum exit_code code = summary_code(bundle->report);
     return incomplete != NULL ? exit_code_worse(EXIT_INCOMPLETE, code) : code;
 }
 
@@ -116,6 +117,7 @@ static enum exit_code tell(const struct bundle *bundle, const char *file, bool q
 struct rerun {
     const struct options *options;
     const struct bundle *bundle;
+    const char *file;
     char folder[32]; /* for what is in it, or "" */
     char *handler;
     char **words; /* the command line */
@@ -167,12 +169,14 @@ static void check_handler(const struct rerun *r, const char *argument)
     const char *hash = word(member(r->bundle, "subject"), "sha256");
     const char *wrong = subject_find(argument, &place);
     if (wrong != NULL)
-        leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+        leave_with(EXIT_CANNOT_LOAD, "%s: --rerun: %s", text_safe(r->file), wrong);
     if (place.module == NULL && object_file_sha256(place.path, hex) != 0)
-        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(argument), strerror(errno));
+        leave_with(EXIT_CANNOT_LOAD, "%s: --rerun: %s: %s", text_safe(r->file), text_safe(argument),
+                   strerror(errno));
     if (strcmp(hex, hash) != 0)
-        leave_with(EXIT_USAGE, "%s: is not the handler of the bundle: its SHA-256 is %s, there %s",
-                   text_safe(argument), *hex != '\0' ? hex : "none",
+        leave_with(EXIT_USAGE,
+                   "%s: --rerun: %s is not the handler of the bundle: its SHA-256 is %s, there %s",
+                   text_safe(r->file), text_safe(argument), *hex != '\0' ? hex : "none",
                    *hash != '\0' ? text_safe(hash) : "none");
     subject_place_free(&place);
 }
@@ -186,7 +190,8 @@ static void choose_handler(struct rerun *r)
         return;
     }
     if (r->bundle->of[BUNDLE_HANDLER].bytes == NULL)
-        leave_with(EXIT_USAGE, "--rerun: there is no handler in it; give it by --handler");
+        leave_with(EXIT_USAGE, "%s: --rerun: there is no handler in it; give it by --handler",
+                   text_safe(r->file));
     r->handler = unpack(r, BUNDLE_HANDLER, "handler.so");
     add_word(r, "--handler=", *symbol != '\0' ? text("%s:%s", r->handler, symbol) : r->handler);
 }
@@ -272,7 +277,7 @@ static enum exit_code compare_again(const struct rerun *r, const json_t *report,
 static enum exit_code rerun(const struct options *options, const struct bundle *bundle,
                             const char *file)
 {
-    struct rerun r = {.options = options, .bundle = bundle};
+    struct rerun r = {.options = options, .bundle = bundle, .file = file};
     int status = 0;
     child_prepare();
     interrupt_catch();

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/direction_flag.h"
@@ -497,22 +498,31 @@ void *must_realloc(void *old, size_t size)
     return p != NULL ? p : not_refused(p, text("realloc(%p, %zu)", old, size), size);
 }
 
-/* How long it takes over a large block, which is freed or cut. */
-static double time_of_large(bool cut)
+static size_t own_page_faults(void)
 {
-    enum { LARGE = 64 << 20, SMALL = 1000 };
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? (size_t)usage.ru_minflt : 0;
+}
+
+/* Whether it leaves a large block alone, which is freed or cut: a block that is new to the process
+ * has a page fault for each page that is filled, whose size may be 2 MiB; one that it had kept
+ * takes time alone. */
+static bool leaves_large_alone(bool cut)
+{
+    enum { LARGE = 64 << 20, SMALL = 1000, MANY_FAULTS = LARGE / (2 << 20) * 3 / 4 };
+    static const double long_time = 0.004; /* filling one takes about as long, and mostly more */
+    size_t faults = own_page_faults();
     uint64_t begun = clock_now();
     void *p = subject_malloc(LARGE), *q = p != NULL && cut ? subject_realloc(p, SMALL) : NULL;
     subject_free(q != NULL ? q : p, q != NULL ? SMALL : LARGE);
-    return clock_since(begun);
+    return clock_since(begun) < long_time && own_page_faults() - faults < MANY_FAULTS;
 }
 
 bool subject_fills_blocks(void)
 {
-    enum { TRIES = 3 };
-    static const double long_time = 0.004; /* filling one takes three times as long, and more */
-    for (int i = 0; i < TRIES; i++) {      /* for it may just have been interrupted */
-        if (time_of_large(false) < long_time && time_of_large(true) < long_time)
+    enum { TRIES = 3 }; /* for it may just have been interrupted */
+    for (int i = 0; i < TRIES; i++) {
+        if (leaves_large_alone(false) && leaves_large_alone(true))
             return false;
     }
     return true;

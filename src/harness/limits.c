@@ -24,6 +24,11 @@ struct random *rng(void)
     return &own.random;
 }
 
+uint64_t run_seed(void)
+{
+    return own.setup.seed;
+}
+
 double hang_limit(void)
 {
     static const double without_limit = 3;

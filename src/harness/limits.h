@@ -7,11 +7,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/random.h"
 
 /* This property's own stream of random numbers, from the seed of the run. */
 struct random *rng(void);
+
+/* The seed itself. */
+uint64_t run_seed(void);
 
 /* What fits on this machine: SKIPs where `bytes` of touched memory would be more than half of what
  * the address-space limit, the free memory or the control group allows. */

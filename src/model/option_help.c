@@ -46,7 +46,7 @@ static void print_help_row(const struct option_row *row)
         snprintf(letter, sizeof letter, "-%c,", row->letter);
     int at = printf("  %-4s--%s", letter, row->name);
     if (row->argument != NULL)
-        at += printf("=%s", row->argument);
+        at += printf(row->may_lack_it ? "[=%s]" : "=%s", row->argument);
     if (row->operands != NULL)
         at += printf(" %s", row->operands);
     if (at >= column) {
@@ -178,7 +178,7 @@ static void print_man_row(const struct option_row *row)
         printf(" Fl %c ,", row->letter);
     printf(" Fl -%s", row->name);
     if (row->argument != NULL)
-        printf(" Ns = Ns Ar %s", row->argument);
+        printf(row->may_lack_it ? " Ns Op = Ns Ar %s" : " Ns = Ns Ar %s", row->argument);
     if (row->operands != NULL)
         print_operands(row->operands);
     putchar('\n');

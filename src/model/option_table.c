@@ -17,6 +17,7 @@ const struct command_row command_rows[COMMANDS] = {
     [COMMAND_FAIL_EACH] = {.name = "--exec --fail-each", .of = COMMAND_EXEC, .is_kind = true},
     [COMMAND_REPLAY] = {.name = "--replay", .of = COMMAND_RUN},
     [COMMAND_PRINT] = {.name = "--replay --print", .of = COMMAND_REPLAY, .is_kind = true},
+    [COMMAND_SEARCH] = {.name = "--search", .of = COMMAND_RUN},
     [COMMAND_COMPARE] = {.name = "--compare", .of = COMMAND_RUN},
     [COMMAND_FROM] = {.name = "--from", .of = COMMAND_RUN},
     [COMMAND_MERGE] = {.name = "--merge", .of = COMMAND_RUN},
@@ -36,6 +37,7 @@ enum {
     FAIL_EACH = 1 << COMMAND_FAIL_EACH,
     REPLAY = 1 << COMMAND_REPLAY,
     PRINT = 1 << COMMAND_PRINT,
+    SEARCH = 1 << COMMAND_SEARCH,
     COMPARE = 1 << COMMAND_COMPARE,
     FROM = 1 << COMMAND_FROM,
     MERGE = 1 << COMMAND_MERGE,
@@ -76,7 +78,7 @@ const struct option_row option_rows[] = {
         .name = "handler",
         .letter = 'H',
         .argument = "HANDLER",
-        .takers = BATTERY | PROGRAM | REPLAY | VERIFY,
+        .takers = BATTERY | PROGRAM | REPLAY | VERIFY | SEARCH,
         .take = take_handler,
         .help = "a shared object that exports one, as PATH[:SYMBOL] (see\n"
                 "nep49.h), or the NAME of a reference handler (see\n"
@@ -88,7 +90,7 @@ const struct option_row option_rows[] = {
     {
         .name = "claim",
         .argument = "CLAIM",
-        .takers = BATTERY | PROGRAM | REPLAY,
+        .takers = BATTERY | PROGRAM | REPLAY | SEARCH,
         .take = take_claim,
         .help = "what the handler promises beyond the contract, as its own\n"
                 "nep49_claims would (see nep49.h): alignment=64; repeatable",
@@ -154,7 +156,7 @@ const struct option_row option_rows[] = {
         .name = "jobs",
         .letter = 'j',
         .argument = "N",
-        .takers = RUN,
+        .takers = RUN | SEARCH,
         COUNT(jobs, MOST_WORKERS),
         .help = "workers at once (default: one for each core)",
         .man = "Run up to N properties at once, 1 to 64. The default is one for each core.",
@@ -162,7 +164,7 @@ const struct option_row option_rows[] = {
     {
         .name = "timeout",
         .argument = "SECONDS",
-        .takers = RUN | PROGRAM | REPLAY,
+        .takers = RUN | PROGRAM | REPLAY | SEARCH,
         SECONDS(timeout, 0.01, 86400),
         .help = "limit for one call, and for a property that makes none\n"
                 "(default: 10)",
@@ -191,7 +193,7 @@ const struct option_row option_rows[] = {
     {
         .name = "seed",
         .argument = "N",
-        .takers = BATTERY,
+        .takers = BATTERY | SEARCH,
         .take = take_seed,
         .help = "of all random choices (default: 49)",
         .man = "The seed of all random choices, decimal, or hexadecimal with a leading\n"
@@ -334,17 +336,19 @@ const struct option_row option_rows[] = {
     {
         .name = "repro",
         .argument = "FOLDER",
-        .takers = RUN,
+        .takers = RUN | SEARCH,
         TEXT(repro),
         .help = "for each failure write a C file to the folder that shows it\n"
-                "without Python, NumPy and conform (docs/reports.md)",
+                "without Python, NumPy and conform, or one of Python's where\n"
+                "it is about that (docs/reports.md)",
         .man =
             "For each failure write a file of C that shows it to the folder, which is made where "
             "there is none. It needs no Python, no NumPy and nothing of ours, and says in its "
             "head how it is compiled. The property is run once more with its calls written down, "
             "which are then cut short for as long as four seconds; all of it has as long as "
             "--max-time says. A file is written where they show the defect, and none with libc's "
-            "allocator. The report names the file, or says why there is none.",
+            "allocator. Where none is, a file of Python shows what the property does in Python, "
+            "by NumPy and ctypes alone. The report names the file, or says why there is none.",
     },
 
     {.heading = "A program instead of the battery"},
@@ -429,9 +433,47 @@ const struct option_row option_rows[] = {
     },
     {
         .name = "unchecked",
-        .takers = REPLAY,
+        .takers = REPLAY | SEARCH,
         FLAG(unchecked),
-        .help = "make the calls and judge none, to time them",
+        .help = "make the calls and judge none, to time them; with --search too",
+    },
+
+    {.heading = "A search instead of the battery"},
+    {
+        .name = "search",
+        .argument = "SECONDS",
+        .may_lack_it = true,
+        .takers = SEARCH,
+        .command = COMMAND_SEARCH,
+        SECONDS(search, 0.1, 1e6),
+        .help = "make up histories of calls, without Python, judge each call,\n"
+                "and cut what shows a defect short (default: 10)",
+        .man = "Drive the handler with histories of calls that are made up from the seed, without "
+               "Python, for 10 seconds unless told, and judge each call. All histories of a few "
+               "calls are among them, and the sizes are those where this handler's classes of "
+               "sizes end. The first history that shows a defect is cut short, for up to 30 "
+               "seconds more, and printed as calls; the exit status is then 1. "
+               "With\n"
+               ".Fl -repro\n"
+               "it is written as a file of C, too.",
+    },
+    {
+        .name = "memory",
+        .argument = "MIB",
+        .takers = SEARCH,
+        COUNT(memory, 1 << 20),
+        .help = "what is live at once, at the most (default: 256)",
+        .man = "With --search: have no more than so many MiB live at once, 256 unless told, or "
+               "less where there is less.",
+    },
+    {
+        .name = "trace",
+        .argument = "FILE",
+        .takers = SEARCH,
+        TEXT(trace),
+        .help = "write what shows a defect into a trace, for --replay",
+        .man = "With --search: write the calls that show a defect into a trace, which --replay "
+               "reads.",
     },
 
     {.heading = "What is different"},
@@ -544,7 +586,7 @@ const struct option_row option_rows[] = {
     {
         .name = "quiet",
         .letter = 'q',
-        .takers = BATTERY | PROGRAM | REPLAY | COMPARE | MERGE | VERIFY,
+        .takers = BATTERY | PROGRAM | REPLAY | COMPARE | MERGE | VERIFY | SEARCH,
         FLAG(quiet),
         .help = "print only what is wrong",
     },

@@ -13,6 +13,7 @@ struct option_row {
     const char *name;
     char letter;          /* or 0 */
     const char *argument; /* what its value is called; NULL where it has none */
+    bool may_lack_it;     /* the value, which then is NULL */
     const char *operands; /* the words behind the options, "-- " before them where one is needed;
                              NULL where there are none */
     unsigned takers;      /* the commands that take it, a bit each; 0: it ends all by itself */
@@ -31,7 +32,7 @@ struct option_row {
 
 extern const struct option_row option_rows[];
 extern const size_t option_row_count;
-enum { MOST_OPTION_ROWS = 64 };
+enum { MOST_OPTION_ROWS = 80 };
 
 /* A command: what it is called where an option is refused. */
 struct command_row {

@@ -46,6 +46,8 @@ void take_count(const struct option_row *row, const char *value, struct options 
 void take_seconds(const struct option_row *row, const char *value, struct options *options)
 {
     char *end;
+    if (value == NULL) /* and may lack */
+        return;
     errno = 0;
     double number = strtod(value, &end);
     if (errno != 0 || *end != '\0' || !(number >= row->least && number <= row->most) ||

@@ -310,12 +310,14 @@ static void fill_tables(struct getopt_tables *tables)
     *letter++ = ':'; /* tell a missing value from an unknown option */
     for (size_t i = 0; i < option_row_count; i++) {
         const struct option_row *row = &option_rows[i];
-        bool has_value = row->argument != NULL;
+        int has_value = row->argument == NULL ? no_argument
+                        : row->may_lack_it    ? optional_argument
+                                              : required_argument;
         if (row->name != NULL)
             *name++ = (struct option){row->name, has_value, NULL, FIRST_ROW + (int)i};
         if (row->letter != 0)
             *letter++ = row->letter;
-        if (row->letter != 0 && has_value)
+        if (row->letter != 0 && has_value != no_argument)
             *letter++ = ':';
     }
 }
@@ -383,7 +385,7 @@ void options_read(int argc, char **argv, struct options *options)
 {
     struct getopt_tables tables = {0};
     bool given[MOST_OPTION_ROWS] = {false};
-    *options = (struct options){.program = argv[0], .seed = 49, .most_runs = 20000};
+    *options = (struct options){.program = argv[0], .seed = 49, .most_runs = 20000, .search = 10};
     fill_tables(&tables);
     opterr = 0;
     int option;

@@ -27,6 +27,7 @@ enum command {
     COMMAND_FAIL_EACH,
     COMMAND_REPLAY,
     COMMAND_PRINT,
+    COMMAND_SEARCH,
     COMMAND_COMPARE,
     COMMAND_FROM,
     COMMAND_MERGE,
@@ -96,7 +97,10 @@ struct options {
     bool memcheck, helgrind, tsan, strict, quick, quiet, verbose, shuffle, until_fail;
     bool with_subject; /* of --bundle */
     bool rerun;        /* of --verify */
-    bool unchecked;    /* of --replay */
+    bool unchecked;    /* of --replay and --search */
+    double search;     /* seconds */
+    size_t memory;     /* of --search, in MiB; 0: the usual amount */
+    const char *trace; /* of --search: name of a trace to write, or NULL */
     bool stacks;       /* of --exec */
     bool keep_failing; /* of --fail-each */
     size_t most_runs;  /* of --fail-each */

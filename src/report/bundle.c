@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "report/comparison.h"
 #include "report/members.h"
+#include "report/summary.h"
 
 #define FOLDER "conform-bundle/"
 
@@ -460,106 +461,13 @@ void bundle_free(struct bundle *bundle)
     *bundle = (struct bundle){.report = NULL};
 }
 
-/* What the verdicts are, as far as it matters. */
-struct sums {
-    json_int_t of[2][VERDICT_COUNT]; /* by target */
-    json_int_t against, incomplete, waived, count;
-};
-
-static enum verdict verdict_of(const json_t *property)
+/* The text ends with what the report says. */
+static bool is_told_in_text(const struct bundle *bundle)
 {
-    int verdict = INCOMPLETE;
-    while (verdict > PASS &&
-           strcmp(word(property, "verdict"), verdict_name((enum verdict)verdict)) != 0)
-        verdict--;
-    return (enum verdict)verdict;
-}
-
-static struct sums sums_of(const json_t *report)
-{
-    struct sums sums = {.count = 0};
-    const json_t *property;
-    size_t i;
-    json_array_foreach(json_object_get(report, "properties"), i, property)
-    {
-        struct property like = {
-            .level = strcmp(word(property, "level"), "SHOULD") == 0 ? SHOULD : MUST,
-            .target =
-                strcmp(word(property, "target"), "runtime") == 0 ? TARGET_RUNTIME : TARGET_HANDLER};
-        enum verdict verdict = verdict_of(property);
-        bool decides = verdict_would_decide(verdict, &like, is_true(report, "strict"));
-        bool waived = json_object_get(property, "waived") != NULL;
-        sums.count++;
-        sums.of[like.target][verdict]++;
-        sums.waived += decides && waived;
-        sums.incomplete += decides && !waived && verdict == INCOMPLETE;
-        sums.against += decides && !waived && verdict != INCOMPLETE;
-    }
-    return sums;
-}
-
-enum exit_code bundle_code(const struct bundle *bundle)
-{
-    struct sums sums = sums_of(bundle->report);
-    json_int_t told = number(bundle->report, "exit_code");
-    if (told == EXIT_CANNOT_LOAD || told == EXIT_CANNOT_WORK_HERE)
-        return (enum exit_code)told;
-    if (sums.against > 0 || json_array_size(json_object_get(bundle->report, "stale")) > 0)
-        return EXIT_NOT_CONFORMANT;
-    if (sums.of[TARGET_HANDLER][BROK] + sums.of[TARGET_RUNTIME][BROK] > 0)
-        return EXIT_HARNESS_BROKE;
-    return sums.incomplete > 0 || is_true(bundle->report, "interrupted") ? EXIT_INCOMPLETE
-                                                                         : EXIT_CONFORMANT;
-}
-
-/* How a conclusion begins that says as much. */
-static const char *beginning(const struct bundle *bundle, const struct sums *sums)
-{
-    if (is_true(bundle->report, "interrupted"))
-        return "INTERRUPTED";
-    switch (bundle_code(bundle)) {
-    case EXIT_CONFORMANT:
-        return text("%s%s", is_true(bundle->report, "whole") ? "CONFORMANT" : "conformant",
-                    sums->waived > 0 ? text(" with %s", text_count((size_t)sums->waived, "waiver"))
-                                     : "");
-    case EXIT_NOT_CONFORMANT:
-        return sums->against > 0
-                   ? text("NOT CONFORMANT: %zu of %zu ", (size_t)sums->against, (size_t)sums->count)
-                   : "STALE: ";
-    case EXIT_INCOMPLETE:
-        return "INCOMPLETE: ";
-    default:
-        return "NO VERDICT: ";
-    }
-}
-
-static bool sums_are_told(const json_t *report, const struct sums *sums)
-{
-    static const char *const targets[] = {"handler", "runtime"};
-    for (int target = TARGET_HANDLER; target <= TARGET_RUNTIME; target++) {
-        const json_t *told = json_object_get(json_object_get(report, "verdicts"), targets[target]);
-        for (int verdict = PASS; verdict < VERDICT_COUNT; verdict++) {
-            if (number(told, verdict_name((enum verdict)verdict)) != sums->of[target][verdict])
-                return false;
-        }
-    }
-    return number(report, "expected") == sums->count && number(report, "waivers") == sums->waived;
-}
-
-/* Whether the summary is that of the verdicts, so that nothing is waived which it does not say. */
-static bool summary_is_right(const struct bundle *bundle)
-{
-    const json_t *report = bundle->report;
-    struct sums sums = sums_of(report);
-    const char *conclusion = word(report, "conclusion"), *is = beginning(bundle, &sums);
-    bool quick = is_true(report, "quick");
-    bool conformant = bundle_code(bundle) == EXIT_CONFORMANT && sums.waived == 0 && !quick;
-    const char *words = bundle->of[BUNDLE_TEXT].bytes, *end = text(": %s\n", conclusion);
-    size_t length = bundle->of[BUNDLE_TEXT].length;
-    return sums_are_told(report, &sums) && is_true(report, "conformant") == conformant &&
-           (quick || strncmp(conclusion, is, strlen(is)) == 0) &&
-           (sums.waived > 0) == (strstr(conclusion, " waive") != NULL) && length > strlen(end) &&
-           strcmp(words + length - strlen(end), end) == 0;
+    const char *end = text(": %s\n", word(bundle->report, "conclusion"));
+    const struct member *words = &bundle->of[BUNDLE_TEXT];
+    return words->length > strlen(end) &&
+           strcmp(words->bytes + words->length - strlen(end), end) == 0;
 }
 
 static const char *read_report(struct bundle *bundle)
@@ -578,7 +486,9 @@ static const char *read_report(struct bundle *bundle)
     bool has_waivers = json_object_get(bundle->report, "waivers") != NULL;
     if (has_waivers != (bundle->of[BUNDLE_WAIVERS].bytes != NULL))
         return "its waivers are not those of its report";
-    return summary_is_right(bundle) ? NULL : "its summary is not that of its verdicts";
+    const char *wrong = summary_wrong(bundle->report);
+    return wrong == NULL && !is_told_in_text(bundle) ? "its text does not end with its conclusion"
+                                                     : wrong;
 }
 
 const char *bundle_read_tar(const char *bytes, size_t length, struct bundle *bundle)

@@ -43,7 +43,4 @@ const char *bundle_read_tar(const char *bytes, size_t length, struct bundle *bun
  * another version, whose list nobody here can look at. */
 const char *bundle_incomplete(const struct bundle *bundle, bool *unsure);
 
-/* What the verdicts in it say of the handler, which its summary says too. */
-enum exit_code bundle_code(const struct bundle *bundle);
-
 #endif

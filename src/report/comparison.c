@@ -5,8 +5,12 @@
 #include "report/comparison.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/text.h"
 #include "model/record.h"
@@ -99,18 +103,39 @@ json_t *comparison_reports(const json_t *value, bool errors)
     return reports;
 }
 
+/* Leaves where it cannot be opened.  A pipe that somebody has given us, as a shell does for <(...),
+ * has somebody who writes to it; one with a name, that nobody may ever open, is not waited for. */
+static FILE *open_file(const char *file)
+{
+    struct statfs system;
+    struct stat status;
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *stream = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (stream == NULL || fstat(fd, &status) != 0 || fstatfs(fd, &system) != 0)
+        leave_with(EXIT_USAGE, "%s: %s", text_safe(file), strerror(errno));
+    if (S_ISFIFO(status.st_mode) && system.f_type != PIPEFS_MAGIC)
+        leave_with(EXIT_USAGE, "%s: is no regular file", text_safe(file));
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return stream;
+}
+
+/* What jansson says of what is no JSON, in words that are not about its own options. */
+static const char *error_in_words(const json_error_t *error)
+{
+    return strstr(error->text, "JSON_ALLOW_NUL") != NULL ? "a NUL in a string" : error->text;
+}
+
 json_t *comparison_read(const char *file, bool errors)
 {
     json_error_t error;
     bool is_stdin = strcmp(file, "-") == 0;
-    FILE *stream = is_stdin ? stdin : fopen(file, "re");
-    if (stream == NULL)
-        leave_with(EXIT_USAGE, "%s: %s", file, strerror(errno));
+    FILE *stream = is_stdin ? stdin : open_file(file);
     json_t *root = json_loadf(stream, JSON_REJECT_DUPLICATES, &error);
     if (ferror(stream)) /* a folder, say */
         leave_with(EXIT_USAGE, "%s: %s", file, strerror(errno));
     if (root == NULL)
-        leave_with(EXIT_USAGE, "%s:%d:%d: %s", file, error.line, error.column, error.text);
+        leave_with(EXIT_USAGE, "%s:%d:%d: %s", text_safe(file), error.line, error.column,
+                   text_safe(error_in_words(&error)));
     const char *wrong = comparison_wrong_in(root);
     if (wrong != NULL)
         leave_with(EXIT_USAGE, "%s: %s", file, wrong);

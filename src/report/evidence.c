@@ -223,6 +223,35 @@ size_t part_count(const struct part *part)
     return json_array_size(json_object_get(part->shard, "records"));
 }
 
+/* Why what the shard says of its run is nothing that one writes, or NULL. */
+static const char *shape_wrong(json_t *shard)
+{
+    json_error_t error;
+    json_t *place = json_object_get(shard, "place"), *load = json_object_get(shard, "load");
+    json_t *filters = json_object_get(shard, "filters"), *filter;
+    int validate = JSON_VALIDATE_ONLY;
+    size_t i;
+    if (json_unpack_ex(
+            shard, &error, validate, "{s:I, s:I, s:o, s:b, s?s, s:o, s:o, s:s, s:b, s:o}", "number",
+            "of", "filters", "strict", "under", "place", "load", "python", "gil", "records") != 0 ||
+        json_unpack_ex(place, &error, validate, "{s:s, s:s, s?s, s:s, s?s, s?s}", "argument",
+                       "path", "symbol", "label", "module", "claims") != 0 ||
+        json_unpack_ex(load, &error, validate, "{s:i, s:s, s:s, s:i, s:b, s:b, s:s, s:s}", "state",
+                       "why", "name", "version", "has_name", "has_gil", "claims", "how") != 0)
+        return text("%s", error.text);
+    json_array_foreach(filters, i, filter)
+    {
+        if (json_unpack_ex(filter, &error, validate, "[b, s]") != 0)
+            return text("%s", error.text);
+    }
+    json_int_t state = json_integer_value(json_object_get(load, "state"));
+    json_int_t version = json_integer_value(json_object_get(load, "version"));
+    return !json_is_array(filters) || state < LOAD_UNKNOWN || state > LOAD_CONTRADICTED ||
+                   version < 0 || version > UINT8_MAX
+               ? "a number or a list that none has"
+               : NULL;
+}
+
 struct part part_read(const char *file)
 {
     struct part part = {.file = file};
@@ -238,6 +267,10 @@ struct part part_read(const char *file)
     if (strcmp(word(part.report, "conform"), program_version) != 0)
         leave_with(EXIT_USAGE, "%s: is of conform %s, and this is %s; merge it by that one",
                    text_safe(file), text_safe(word(part.report, "conform")), program_version);
+    const char *wrong = shape_wrong(json_object_get(part.report, "shard"));
+    if (wrong != NULL)
+        leave_with(EXIT_USAGE, "%s: its shard is none that --shard writes: %s", text_safe(file),
+                   text_safe(wrong));
     if (json_is_true(json_object_get(part.report, "interrupted")))
         leave_with(EXIT_USAGE, "%s: was interrupted; run shard %zu/%zu again", text_safe(file),
                    part.number, part.of);
@@ -430,22 +463,43 @@ static bool take_call(const json_t *from, struct call *call)
            trouble <= REFUSED_LITTLE;
 }
 
+/* Where it is there at all. */
+static bool is_none_or(const json_t *object, const char *name, bool is_it(const json_t *))
+{
+    const json_t *member = json_object_get(object, name);
+    return member == NULL || is_it(member);
+}
+
+static bool is_string(const json_t *value)
+{
+    return json_is_string(value);
+}
+
+static bool is_integer(const json_t *value)
+{
+    return json_is_integer(value);
+}
+
 /* False where it is nothing that a property leaves. */
 static bool take_record(const json_t *from, struct record *record)
 {
     char control[sizeof record->control];
-    bool sound = true;
+    bool sound = json_is_number(json_object_get(from, "seconds")) &&
+                 is_none_or(from, "output", is_string) && is_none_or(from, "control", is_string) &&
+                 is_none_or(from, "reproduce", is_string);
     memset(record, 0, sizeof *record);
     record->verdict = verdict_of(from);
     record->seconds = json_number_value(json_object_get(from, "seconds"));
     record->output_length =
         take_bytes(json_object_get(from, "output"), record->output, sizeof record->output);
-#define TAKE_TEXT(name) take_string(from, #name, record->name, sizeof record->name);
+#define TAKE_TEXT(name)                                                                            \
+    sound = is_none_or(from, #name, is_string) && sound;                                           \
+    take_string(from, #name, record->name, sizeof record->name);
     TEXTS(TAKE_TEXT)
     take_string(from, "control", control, sizeof control);
     record_enter_control(record, control);
 #define TAKE_NUMBER(name, least, most)                                                             \
-    sound = sound && number(from, #name) <= (size_t)(most);                                        \
+    sound = is_none_or(from, #name, is_integer) && sound && number(from, #name) <= (size_t)(most); \
     record->name = sound ? (int)number(from, #name) : 0;
     NUMBERS(TAKE_NUMBER)
     for (int k = 0; k < SUSPECTS; k++)

@@ -242,6 +242,19 @@ static const char *today(void)
     return text("%s", words);
 }
 
+/* fnmatch() takes a [ without an end for a letter, which no name has. */
+static bool is_glob(const char *pattern)
+{
+    for (const char *open = pattern; (open = strchr(open, '[')) != NULL;) {
+        size_t first = open[1] == '!' || open[1] == '^' ? 2 : 1;
+        const char *close = open[first] != '\0' ? strchr(open + first + 1, ']') : NULL;
+        if (close == NULL)
+            return false;
+        open = close;
+    }
+    return true;
+}
+
 static void check_entry(const char *file, const json_t *entry, const struct expectation *e)
 {
     size_t all, about = 0, matching = 0;
@@ -258,6 +271,9 @@ static void check_entry(const char *file, const json_t *entry, const struct expe
               "%s: is nothing that can be waived: either about NumPy "
               "itself, which never decides, or what everything else rests on",
               text_safe(e->id));
+    if (e->platform != NULL && !is_glob(e->platform))
+        wrong(file, place_of(entry, "platform"), "platform: a [ has no ] in \"%s\"",
+              text_safe(e->platform));
     if (e->until != NULL && strcmp(e->until, today()) < 0)
         wrong(file, place_of(entry, "until"), "%s: expired, it was until %s", text_safe(e->id),
               e->until);
@@ -268,6 +284,24 @@ static void check_entry(const char *file, const json_t *entry, const struct expe
         if (is_range && range != NULL && !version_range_is_sound(range))
             wrong(file, place_of(entry, members[i].name),
                   "%s: is no range of versions, as \">=1.25,<2.4\" is", members[i].name);
+    }
+}
+
+static bool is_same(const char *one, const char *other)
+{
+    return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
+}
+
+/* One of two that are about the same has nothing to say. */
+static void check_once(const char *file, const json_t *entry, const struct expectations *all,
+                       const struct expectation *e)
+{
+    for (const struct expectation *other = all->of; other < e; other++) {
+        if (is_same(other->id, e->id) && other->verdict == e->verdict &&
+            is_same(other->numpy, e->numpy) && is_same(other->python, e->python) &&
+            is_same(other->platform, e->platform))
+            wrong(file, entry, "%s: the entry of line %d is about the same", text_safe(e->id),
+                  other->line);
     }
 }
 
@@ -317,6 +351,7 @@ const struct expectations *expectations_read(const char *file)
     json_array_foreach(entries, i, entry)
     {
         read_entry(file, entry, &all->of[i]);
+        check_once(file, entry, all, &all->of[i]);
     }
     return all;
 }

@@ -204,7 +204,7 @@ static void put_surroundings(FILE *file, const json_t *report)
 {
     const json_t *environment = json_object_get(report, "environment");
     if (*word(environment, "numpy") != '\0')
-        say(file, "<small>Python %, NumPy %</small>", word(environment, "python"),
+        say(file, " <small>Python %, NumPy %</small>", word(environment, "python"),
             word(environment, "numpy"));
     if (*word(report, "from") != '\0')
         say(file, " <small>%</small>", word(report, "from"));
@@ -280,7 +280,8 @@ static void put_finding(FILE *file, const json_t *property, size_t report, size_
     if (*word(property, "reproduce") != '\0')
         say(file, "<dt>Reproduce</dt><dd><pre>%</pre></dd>\n", word(property, "reproduce"));
     if (*word(property, "repro") != '\0')
-        say(file, "<dt>In C</dt><dd><pre>%</pre></dd>\n", word(property, "repro"));
+        say(file, "<dt>%</dt><dd><pre>%</pre></dd>\n",
+            text("In %s", reproducer_language(word(property, "repro"))), word(property, "repro"));
     if (*word(property, "output") != '\0')
         say(file, "<dt>Printed</dt><dd><pre>%</pre></dd>\n", word(property, "output"));
     fputs("</dl>\n</article>\n", file);
@@ -349,8 +350,11 @@ static void put_differences(FILE *file, const json_t *baseline)
 static void put_report(const struct page *page, size_t number)
 {
     const json_t *report = json_array_get(page->reports, number);
-    say(page->file, "<section aria-labelledby=\"%\">\n<h2 id=\"%\">%</h2>\n<p>",
-        text("r%zu", number + 1), text("r%zu", number + 1), name_of(report));
+    say(page->file, "<section aria-labelledby=\"%\">\n<h2 id=\"%\">%", text("r%zu", number + 1),
+        text("r%zu", number + 1), name_of(report));
+    if (json_array_size(page->reports) > 1)
+        put_surroundings(page->file, report); /* which tell it from another one of that name */
+    fputs("</h2>\n<p>", page->file);
     put_standing(page->file, report);
     fputs("</p>\n", page->file);
     put_facts(page->file, report);

@@ -32,6 +32,9 @@ struct run_reproducer {
     char why[256];
 };
 
+/* "C" or "Python", by the file's name. */
+const char *reproducer_language(const char *file);
+
 /* A run that has ended: everything that a report says. */
 struct run {
     const struct options *options;

@@ -94,7 +94,8 @@ static void print_reproducer(FILE *file, const struct run *run, size_t i)
 {
     const struct run_reproducer *made = run->reproducers != NULL ? &run->reproducers[i] : NULL;
     if (made != NULL && made->file != NULL)
-        fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "in C", text_safe(made->file));
+        fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME,
+                text("in %s", reproducer_language(made->file)), text_safe(made->file));
     else if (made != NULL && made->why[0] != '\0')
         report_print_field(file, "in C", text("none: %s", text_safe(made->why)));
 }
@@ -247,13 +248,15 @@ static void print_tally(const struct page *page)
 static void print_advice(const struct page *page)
 {
     enum { MANY = 5 };
+    const char *python = page->run->options->python;
+    const char *with_python = python != NULL ? text(" --python=%s", text_shell(python)) : "";
     size_t crashes = run_tally(page->run, TARGET_HANDLER).of[CRASH];
     if (crashes >= MANY && !page->run->options->memcheck && !sanitizer_is_running())
         fprintf(page->file,
                 "%zu crashes in different places: if memory was overwritten, --memcheck shows "
-                "where:\n    %s --handler=%s --memcheck\n",
+                "where:\n    %s --handler=%s%s --memcheck\n",
                 crashes, text_shell(page->run->options->program),
-                text_shell(page->run->place->argument));
+                text_shell(page->run->place->argument), with_python);
 }
 
 int report_text(FILE *file, const struct run *run, bool color)

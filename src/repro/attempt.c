@@ -38,37 +38,35 @@ static int file_of(const struct call_list *list)
     return file;
 }
 
-static _Noreturn void become_judge(const struct tried *tried, int file, int output)
+static _Noreturn void become(const char *const *words, int input, int output)
 {
-    char seconds[16];
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
-    snprintf(seconds, sizeof seconds, "%d", tried->seconds);
-    int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    dup2(file, STDIN_FILENO);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(input >= 0 ? input : nothing, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(nothing, STDERR_FILENO);
-    execl(tried->judge, tried->judge, tried->path, tried->entry,
-          tried->is_getter ? "getter" : "struct", seconds, (char *)NULL);
+    execv(words[0], (char *const *)(uintptr_t)words);
     _exit(EXIT_FAILURE + 1);
 }
 
-/* The last line of what was printed: the handler may have printed before. */
-static void read_line(struct attempt *attempt, int output)
+/* The last line of what was printed, or the last of those that begin so: the handler may have
+ * printed as well. */
+static void read_line(struct attempt *attempt, int output, const char *begin)
 {
-    static const char begin[] = "reproduced: ";
     char text[2048] = "";
     off_t size = lseek(output, 0, SEEK_END);
     off_t from = size > (off_t)sizeof text - 1 ? size - (off_t)sizeof text + 1 : 0;
     if (pread(output, text, sizeof text - 1, from) < 0)
         return;
-    char *line = strstr(text, begin), *next = line;
-    while (next != NULL && (next = strstr(next + 1, begin)) != NULL)
-        line = next;
+    const char *line = NULL;
+    for (char *rest = text, *next; (next = strsep(&rest, "\n")) != NULL;) {
+        if (*next != '\0' && strncmp(next, begin, strlen(begin)) == 0)
+            line = next + strlen(begin);
+    }
     if (line == NULL)
         return;
-    line += sizeof begin - 1;
-    snprintf(attempt->line, sizeof attempt->line, "%.*s", (int)strcspn(line, "\n"), line);
+    snprintf(attempt->line, sizeof attempt->line, "%s", line);
     snprintf(attempt->what, sizeof attempt->what, "%.*s", (int)strcspn(line, ":"), line);
 }
 
@@ -82,27 +80,56 @@ static bool misses_python(const struct tried *tried, const struct call_list *lis
            seen->at < list->count && list->at[seen->at].returned;
 }
 
-struct attempt attempt(const struct tried *tried, const struct call_list *list)
+static void conclude(struct attempt *result, int status, int output)
 {
-    struct attempt result = {.outcome = NOT_TRIED, .at = list->count};
-    uint64_t begun = clock_now(), until = begun + ((uint64_t)tried->seconds + 2) * 1000000000u;
-    int status = 0, file = file_of(list), output = memfd_create("seen", MFD_CLOEXEC);
-    pid_t pid = file >= 0 && output >= 0 ? child_fork(true) : -1;
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result->outcome = code == 2 ? NOT_TRIED : NOT_REPRODUCED;
+    if (code == 1 || code == 2)
+        read_line(result, output, code == 1 ? "reproduced: " : "");
+    if (code == 1 && result->what[0] != '\0')
+        result->outcome = REPRODUCED;
+}
+
+struct attempt attempt_command(const char *const *words, int input, int seconds, int *kept)
+{
+    struct attempt result = {.outcome = NOT_TRIED};
+    uint64_t begun = clock_now(), until = begun + (uint64_t)seconds * 1000000000u;
+    int status = 0, output = memfd_create("seen", MFD_CLOEXEC);
+    pid_t pid = output >= 0 ? child_fork(true) : -1;
     if (pid == 0)
-        become_judge(tried, file, output);
-    if (pid < 0 || child_wait(pid, is_late, &until, &status) != 0) {
+        become(words, input, output);
+    if (pid >= 0 && child_wait(pid, is_late, &until, &status) == 0)
+        conclude(&result, status, output);
+    else
         snprintf(result.line, sizeof result.line, "it could not be tried: %s",
                  pid < 0                 ? strerror(errno)
                  : interrupt_came() != 0 ? "interrupted"
                                          : "no end");
-    } else if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {
-        read_line(&result, output);
-        result.outcome = result.what[0] != '\0' ? REPRODUCED : NOT_REPRODUCED;
-    } else if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {
+    if (kept != NULL)
+        *kept = output;
+    else
+        close(output);
+    result.seconds = clock_since(begun);
+    return result;
+}
+
+struct attempt attempt(const void *about, const struct call_list *list)
+{
+    const struct tried *tried = about;
+    char seconds[16];
+    snprintf(seconds, sizeof seconds, "%d", tried->seconds);
+    const char *words[] = {tried->judge, tried->path,
+                           tried->entry, tried->is_getter ? "getter" : "struct",
+                           seconds,      NULL};
+    int file = file_of(list);
+    struct attempt result = {.outcome = NOT_TRIED};
+    if (file >= 0)
+        result = attempt_command(words, file, tried->seconds + 2, NULL);
+    else
+        snprintf(result.line, sizeof result.line, "it could not be tried: %s", strerror(errno));
+    if (result.outcome == NOT_TRIED && (result.line[0] == '\0' || result.what[0] != '\0'))
         snprintf(result.line, sizeof result.line, "the handler cannot be loaded without Python");
-    } else {
-        result.outcome = NOT_REPRODUCED;
-    }
+    result.at = list->count;
     size_t at;
     if (file >= 0 && pread(file, &at, sizeof at, offsetof(struct step_list, at)) == sizeof at)
         result.at = at;
@@ -111,8 +138,6 @@ struct attempt attempt(const struct tried *tried, const struct call_list *list)
         snprintf(result.line, sizeof result.line, "the handler calls Python, which is not there");
     }
     close(file);
-    close(output);
-    result.seconds = clock_since(begun);
     return result;
 }
 

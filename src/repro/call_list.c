@@ -236,8 +236,37 @@ static void join_rows(struct call_list *list)
     list->count = kept;
 }
 
+static bool is_of_several(const struct step *step)
+{
+    return step->times > 1 && (makes(step) || wants(step));
+}
+
+void call_list_take_apart(struct call_list *list)
+{
+    size_t count = 0, at = 0;
+    for (size_t i = 0; i < list->count; i++)
+        count += is_of_several(&list->at[i]) ? list->at[i].times : 1;
+    if (count == list->count || count > MOST_STEPS)
+        return;
+    struct step *steps = calloc(2 * count + ADDED, sizeof *steps);
+    for (size_t i = 0; steps != NULL && i < list->count; i++) {
+        struct step step = list->at[i];
+        uint32_t times = is_of_several(&step) ? step.times : 1;
+        if (is_of_several(&step))
+            step.times = 1;
+        for (uint32_t k = 0; k < times; k++, step.block++)
+            steps[at++] = step;
+    }
+    if (steps == NULL)
+        return;
+    free(list->at);
+    list->at = steps;
+    list->count = count;
+}
+
 void call_list_tidy(struct call_list *list)
 {
+    call_list_take_apart(list);
     free(follow(list));
     join_pairs(list);
     count_from_zero(list);

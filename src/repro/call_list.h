@@ -24,6 +24,9 @@ void call_list_free(struct call_list *list);
 /* Frees at its end what is live there. */
 void call_list_close(struct call_list *list);
 
+/* Makes a step of several blocks one of each; where that were more than MOST_STEPS, all stays. */
+void call_list_take_apart(struct call_list *list);
+
 /* As it is to be printed, and not to be cut any more: what does nothing is gone, the same again and
  * again is one step, and blocks are counted from 0. */
 void call_list_tidy(struct call_list *list);

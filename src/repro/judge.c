@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,41 +42,42 @@ static PyDataMem_Handler *(*getter)(const char **why); /* or NULL */
 
 /* ---- what is told -------------------------------------------------------------------------- */
 
-/* What is done at the moment. */
+/* What is done at the moment, for the process that waits to see as well. */
 enum shape { WITHOUT_NUMBERS, SIZE, TWO_SIZES, BLOCK_AND_SIZE, NULL_AND_SIZE };
 static struct {
     unsigned long number;
     const char *what;
     enum shape shape;
     size_t first, second;
-} now;
+    bool is_told; /* what came of it */
+} * now;
 
 static void begin(const char *what, enum shape shape, size_t first, size_t second)
 {
-    now.number++;
-    now.what = what;
-    now.shape = shape;
-    now.first = first;
-    now.second = second;
+    now->number++;
+    now->what = what;
+    now->shape = shape;
+    now->first = first;
+    now->second = second;
 }
 
 static void describe(char *to, size_t room)
 {
-    switch (now.shape) {
+    switch (now->shape) {
     case WITHOUT_NUMBERS:
-        snprintf(to, room, "%s", now.what);
+        snprintf(to, room, "%s", now->what);
         break;
     case SIZE:
-        snprintf(to, room, "%s(%zu)", now.what, now.first);
+        snprintf(to, room, "%s(%zu)", now->what, now->first);
         break;
     case TWO_SIZES:
-        snprintf(to, room, "%s(%zu, %zu)", now.what, now.first, now.second);
+        snprintf(to, room, "%s(%zu, %zu)", now->what, now->first, now->second);
         break;
     case NULL_AND_SIZE:
-        snprintf(to, room, "%s(NULL, %zu)", now.what, now.first);
+        snprintf(to, room, "%s(NULL, %zu)", now->what, now->first);
         break;
     case BLOCK_AND_SIZE:
-        snprintf(to, room, "%s(block %zu, %zu)", now.what, now.first, now.second);
+        snprintf(to, room, "%s(block %zu, %zu)", now->what, now->first, now->second);
         break;
     }
 }
@@ -89,8 +92,9 @@ _Noreturn __attribute__((format(printf, 2, 3))) static void reproduced(const cha
     vsnprintf(seen, sizeof seen, format, arguments);
     va_end(arguments);
     describe(doing, sizeof doing);
-    int length = snprintf(line, sizeof line, "reproduced: %s: call %lu, %s%s%s\n", what, now.number,
-                          doing, *seen != '\0' ? ": " : "", seen);
+    int length = snprintf(line, sizeof line, "reproduced: %s: call %lu, %s%s%s\n", what,
+                          now->number, doing, *seen != '\0' ? ": " : "", seen);
+    now->is_told = true;
     if (write(STDOUT_FILENO, line, (size_t)length) < 0)
         perror("stdout");
     _exit(1);
@@ -115,11 +119,6 @@ static void on_signal(int number, siginfo_t *info, void *context)
     reproduced("no end", "after %d s", SECONDS);
 }
 
-static void on_exit_by_handler(void)
-{
-    reproduced("the process exits", "%s", "");
-}
-
 static void catch_signals(void)
 {
     static char room[64 * 1024];
@@ -130,8 +129,24 @@ static void catch_signals(void)
     for (int i = 0; i < FATAL; i++)
         sigaction(fatal[i].number, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
-    atexit(on_exit_by_handler);
     alarm(SECONDS);
+}
+
+/* Goes on in a process of its own, for nobody sees from inside of it that it ends by _exit(). */
+static void begin_watched(void)
+{
+    int status;
+    now = mmap(NULL, sizeof *now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pid = now != MAP_FAILED ? fork() : -1;
+    if (pid == 0)
+        return;
+    if (pid < 0 || waitpid(pid, &status, 0) < 0) {
+        perror("there is no process to be had");
+        _exit(2);
+    }
+    if (WIFEXITED(status) && now->number > 0 && !now->is_told)
+        reproduced("the process exits", "with status %d", WEXITSTATUS(status));
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 3);
 }
 
 /* ---- what is in a block -------------------------------------------------------------------- */
@@ -146,6 +161,10 @@ static struct block {
     uint64_t word;
     bool has_word;
 } blocks[BLOCKS];
+enum { PROCESSES = 4 };
+static pid_t processes[PROCESSES]; /* that were forked half-way */
+static int process_count;
+
 static size_t block_count, live_blocks, live_bytes;
 static bool is_limited;
 
@@ -381,6 +400,31 @@ UNUSED void do_limit(size_t room)
     is_limited = room != 0;
 }
 
+UNUSED void do_pause(size_t milliseconds)
+{
+    nanosleep(
+        &(struct timespec){(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000},
+        NULL);
+}
+
+/* From here on two processes do what is left; what the new one shows is shown. */
+UNUSED void do_fork(void)
+{
+    if (process_count < PROCESSES && (processes[process_count] = fork()) != 0)
+        process_count += processes[process_count] > 0;
+    else
+        process_count = PROCESSES;
+}
+
+static void wait_for_processes(void)
+{
+    int status;
+    for (int i = 0; i < PROCESSES && processes[i] > 0; i++) {
+        if (waitpid(processes[i], &status, 0) > 0 && status != 0)
+            _exit(1); /* it has said why */
+    }
+}
+
 UNUSED void do_ask_getter(void)
 {
     const char *why = NULL;
@@ -436,6 +480,7 @@ UNUSED void in_thread(void *(*calls)(void *))
     pthread_t thread;
     if (pthread_create(&thread, NULL, calls, NULL) != 0 || pthread_join(thread, NULL) != 0) {
         fputs("there is no thread to be had\n", stderr);
+        now->is_told = true;
         _exit(2);
     }
 }
@@ -528,7 +573,9 @@ static int judge(void (*calls)(void))
     calls();
     nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
     look_at_all();
+    wait_for_processes();
     puts("not reproduced");
     fflush(stdout);
+    now->is_told = true;
     _exit(0);
 }

@@ -4,7 +4,6 @@
  * that is made of the list, in a process as small.  Its status and what it prints are the same.
  */
 #include <malloc.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "repro/step.h"
@@ -54,6 +53,12 @@ static void do_once(const struct step *step, size_t block)
         break;
     case STEP_LIMIT:
         do_limit(first);
+        break;
+    case STEP_PAUSE:
+        do_pause(first);
+        break;
+    case STEP_FORK:
+        do_fork();
         break;
     case STEP_ASK_GETTER:
         do_ask_getter();
@@ -164,7 +169,10 @@ int main(int argc, char **argv)
         return 2;
     }
     list = mmap(NULL, (size_t)file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, STDIN_FILENO, 0);
-    if (list == MAP_FAILED || load_named(argv) != 0)
+    if (list == MAP_FAILED)
+        return 2;
+    begin_watched();
+    if (load_named(argv) != 0)
         return 2;
     seconds = atoi(argv[4]);
     judge(list->checks.of_growth ? do_again_and_again : do_steps);

@@ -141,6 +141,12 @@ static void print_once(FILE *file, int indent, const struct step *step)
     case STEP_LIMIT:
         print_do(file, indent, "limit", step, false, 1);
         break;
+    case STEP_PAUSE:
+        print_do(file, indent, "pause", step, false, 1);
+        break;
+    case STEP_FORK:
+        print_do(file, indent, "fork", step, false, 0);
+        break;
     case STEP_ASK_GETTER:
         print_do(file, indent, "ask_getter", step, false, 0);
         break;
@@ -230,7 +236,9 @@ static void print_head(FILE *file, const struct reproducer *r)
         " *     cc -O2 -g -o reproducer %s.c -ldl -pthread && ./reproducer [OBJECT.so]\n"
         " *\n"
         " * prints what is wrong and exits with 1, or with 0 where nothing is.  Each call of the\n"
-        " * handler is a line of calls(), at the end, and what is looked at stands before it.\n"
+        " * handler is a line of calls(), at the end, and what is looked at stands before it.  It "
+        "is\n"
+        " * done in a child of the process: \"set follow-fork-mode child\" is for gdb.\n"
         " * Made by conform %s, of which it needs nothing.\n"
         " */\n"
         "#define _GNU_SOURCE\n"
@@ -262,6 +270,7 @@ static void print_main(FILE *file, bool of_growth)
             "        fprintf(stderr, \"usage: %%s [OBJECT.so]\\n\", argv[0]);\n"
             "        return 2;\n"
             "    }\n"
+            "    begin_watched();\n"
             "    if (load(argc == 2 ? argv[1] : OBJECT, ENTRY, IS_GETTER) != 0)\n"
             "        return 2;\n"
             "    return judge(%s);\n"

@@ -12,7 +12,8 @@
 #include "supervise/interrupt.h"
 
 struct shrinking {
-    const struct tried *tried;
+    attempt_function *how;
+    const void *about;
     struct call_list *list; /* the best so far */
     struct attempt seen;    /* of it */
     uint64_t begun;
@@ -27,7 +28,7 @@ static bool is_over(const struct shrinking *s)
 /* Takes the candidate for the list where it shows the same.  It is freed in any case. */
 static bool take(struct shrinking *s, struct call_list *candidate)
 {
-    struct attempt seen = attempt(s->tried, candidate);
+    struct attempt seen = s->how(s->about, candidate);
     bool is_same = seen.outcome == REPRODUCED && strcmp(seen.what, s->seen.what) == 0;
     if (!is_same) {
         call_list_free(candidate);
@@ -74,9 +75,9 @@ static const struct step *last_making(const struct call_list *list)
     return NULL;
 }
 
-/* What one in so many shows: the last block of all made more often than blocks were, and freed at
- * once or not. */
-static bool repeat_last(struct shrinking *s, bool frees)
+/* What one in so many shows: the last block of all, or one of 16 bytes, made more often than
+ * blocks were, and freed at once or not. */
+static bool repeat_last(struct shrinking *s, bool frees, bool is_small)
 {
     const uint64_t most_bytes = (uint64_t)1 << (frees ? 31 : 28);
     const struct step *last = last_making(s->list);
@@ -85,6 +86,10 @@ static bool repeat_last(struct shrinking *s, bool frees)
     struct call_list candidate = call_list_copy(s->list);
     struct step step = *last;
     bool by_calloc = step.kind == STEP_CALLOC || step.kind == STEP_CALLOC_FREE;
+    if (is_small) {
+        step.first = 16;
+        step.second = by_calloc;
+    }
     uint64_t size = by_calloc ? step.first * step.second : step.first;
     uint64_t times = MIN(2 * (uint64_t)s->list->count + step.times, most_bytes / (size + 64) + 1);
     step.block = 0;
@@ -97,6 +102,13 @@ static bool repeat_last(struct shrinking *s, bool frees)
         candidate.count = 1;
     }
     return take(s, &candidate);
+}
+
+static bool repeat_any(struct shrinking *s)
+{
+    return repeat_last(s, true, false) || repeat_last(s, true, true) ||
+           (!s->list->checks.of_growth &&
+            (repeat_last(s, false, false) || repeat_last(s, false, true)));
 }
 
 static void cut_beginning(struct shrinking *s)
@@ -244,6 +256,67 @@ static bool was_before(const struct call_list *list, size_t i)
     return false;
 }
 
+/* ---- alike ----------------------------------------------------------------------------------- */
+
+/* Each block made by malloc. */
+static void make_all_by_malloc(struct shrinking *s)
+{
+    struct call_list candidate = call_list_copy(s->list);
+    bool *live = calloc(call_list_blocks(&candidate), sizeof *live), any = false;
+    for (size_t i = 0; live != NULL && i < candidate.count; i++) {
+        struct step *step = &candidate.at[i];
+        bool is_of_null = step->kind == STEP_REALLOC && !live[step->block];
+        if (step->kind <= STEP_FREE)
+            live[step->block] = step->kind != STEP_FREE;
+        if (step->kind != STEP_CALLOC && !is_of_null)
+            continue;
+        any = true;
+        step->first *= is_of_null ? 1 : step->second;
+        step->second = 0;
+        step->kind = STEP_MALLOC;
+    }
+    free(live);
+    if (any && !is_over(s))
+        take(s, &candidate);
+    else
+        call_list_free(&candidate);
+}
+
+/* Sizes that are as good as the last one are that one. */
+static void unify_sizes(struct shrinking *s)
+{
+    enum { MOST_TRIED = 64 };
+    size_t tried = 0;
+    for (size_t i = 0; i < s->list->count && tried < MOST_TRIED && !is_over(s); i++) {
+        const struct step *step = &s->list->at[i], *last = last_making(s->list);
+        bool makes = step->kind == STEP_MALLOC || step->kind == STEP_REALLOC;
+        if (!makes || last == NULL || step->first == last->first || was_before(s->list, i))
+            continue;
+        try_size(s, step->first, last->first);
+        tried++;
+    }
+}
+
+/* What is then the same again and again is one step. */
+static void join_steps(struct shrinking *s)
+{
+    struct call_list candidate = call_list_copy(s->list);
+    call_list_tidy(&candidate);
+    if (candidate.count > 0 && candidate.count < s->list->count && !is_over(s))
+        take(s, &candidate);
+    else
+        call_list_free(&candidate);
+}
+
+static void make_alike(struct shrinking *s)
+{
+    enum { MOST_STEPS_TO_LOOK_THROUGH = 4000 };
+    make_all_by_malloc(s);
+    if (s->list->count < MOST_STEPS_TO_LOOK_THROUGH)
+        unify_sizes(s);
+    join_steps(s);
+}
+
 /* Of a list that is short by now. */
 static void round_sizes(struct shrinking *s)
 {
@@ -254,20 +327,22 @@ static void round_sizes(struct shrinking *s)
     }
 }
 
-struct attempt shrink(const struct tried *tried, struct call_list *list, struct attempt seen,
-                      double seconds)
+struct attempt shrink(attempt_function *how, const void *about, struct call_list *list,
+                      struct attempt seen, double seconds)
 {
     enum { FEW = 20 };
-    struct shrinking s = {tried, list, seen, clock_now(), seconds * clock_slowness()};
+    struct shrinking s = {how, about, list, seen, clock_now(), seconds};
     if (!list->checks.of_growth && seen.at < list->count)
         list->count = seen.at + 1;
     if (!list->checks.of_growth) /* there each attempt takes its time, and halves do as well */
         cut_beginning(&s);
-    if (list->count > FEW && !repeat_last(&s, true) && !list->checks.of_growth)
-        repeat_last(&s, false);
+    if (list->count > FEW)
+        repeat_any(&s);
     simplify_steps(&s, true);
     simplify_steps(&s, false);
     leave_out_all(&s);
+    if (!list->checks.of_growth)
+        make_alike(&s);
     lower_times(&s);
     if (!list->checks.of_growth)
         round_sizes(&s);

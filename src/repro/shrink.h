@@ -7,9 +7,12 @@
 
 #include "repro/attempt.h"
 
+/* Tries a list, as attempt() does, which is one; `about` is what the caller gave shrink(). */
+typedef struct attempt attempt_function(const void *about, const struct call_list *list);
+
 /* Cuts the list, which shows what `seen` says, until it shows it with nothing left out, or the
  * seconds are over.  Returns what the last attempt with it has shown. */
-struct attempt shrink(const struct tried *tried, struct call_list *list, struct attempt seen,
-                      double seconds);
+struct attempt shrink(attempt_function *how, const void *about, struct call_list *list,
+                      struct attempt seen, double seconds);
 
 #endif

@@ -13,17 +13,22 @@ enum step_kind {
     STEP_MALLOC,      /* block, first */
     STEP_CALLOC,      /* block, first times second */
     STEP_REALLOC,     /* block, or of NULL where there is none yet; first */
-    STEP_FREE,        /* block; first is the size that is given */
+    STEP_FREE,        /* block; first is the size that is given, see STEP_RIGHT_SIZE */
     STEP_MALLOC_FREE, /* likewise, of a block of first bytes */
     STEP_CALLOC_FREE,
     STEP_FREE_NULL,  /* first: the size that is given */
     STEP_FILL,       /* block with the word that is first */
     STEP_LIMIT,      /* to first bytes more that are mapped; 0: the limit is lifted */
+    STEP_PAUSE,      /* of first milliseconds */
+    STEP_FORK,       /* from here on two processes do what is left */
     STEP_ASK_GETTER, /* again */
     STEP_LOOK_AT_NAME,
     STEP_LOOK_AT_VERSION,
     STEP_LOOK_AT_FUNCTIONS,
 };
+
+/* As `second` of a STEP_FREE, in a list that the search makes: the block's own size is given. */
+enum { STEP_RIGHT_SIZE = 1 };
 
 struct step {
     uint8_t kind;      /* enum step_kind */
@@ -43,6 +48,7 @@ struct step_checks {
     bool of_struct;   /* that it stays as it is */
     bool of_errno;    /* that free keeps it */
     int milliseconds; /* until what is live in the end is looked at */
+    bool at_once;     /* threads run at once, which conform-judge does not do */
     bool of_growth;   /* that memory does not grow where the list is done again and again */
 };
 

@@ -281,6 +281,14 @@ static void end_all(struct scheduler *s)
     end_orphans(s);
 }
 
+static bool has_all_verdicts(const struct plan *plan)
+{
+    size_t i = 0;
+    while (i < plan->count && board_record(plan->board, i)->verdict != VERDICT_NONE)
+        i++;
+    return i == plan->count;
+}
+
 static bool is_taken(_Atomic size_t *next, size_t count)
 {
     return atomic_load(next) >= count;
@@ -299,8 +307,8 @@ bool scheduler_run(struct scheduler *s)
         begin_round(s, fresh); /* in the place of the last one, which begins behind it */
     for (;;) {
         size_t running = watch(s);
-        interrupted = interrupt_came() != 0;
-        if (interrupted) {
+        if (interrupt_came() != 0) {
+            interrupted = !has_all_verdicts(plan); /* else the workers are only about to rest */
             end_all(s);
             break;
         }

@@ -23,6 +23,7 @@
 #include "base/instrumented.h"
 #include "base/text.h"
 #include "harness/drive.h"
+#include "harness/limits.h"
 #include "harness/python_module.h"
 #include "python/python.h"
 #include "python/python_half.h"
@@ -33,7 +34,23 @@
 #include "supervise/children.h"
 #include "supervise/interrupt.h"
 
-/* What the process of a property has to know; Check passes it nothing. */
+/* Check handles them while a test runs. */
+static const int checks_signals[] = {SIGALRM, SIGINT, SIGTERM};
+enum { CHECKS_SIGNALS = sizeof checks_signals / sizeof *checks_signals };
+
+/* Why a property was ended from outside. */
+enum given_up { NOT_GIVEN_UP, HANGS, OUT_OF_TIME };
+
+/* The properties that a worker takes, in one run of Check's. */
+struct round {
+    const size_t *queue;
+    size_t count;
+    _Atomic size_t *next; /* of the queue, for all workers */
+    bool is_fresh, has_taken_one, is_over;
+    int wakeup;
+};
+
+/* What the process of a property has to know, and Check's test; that is passed nothing. */
 static struct {
     const struct plan *plan;
     size_t number, index;
@@ -44,10 +61,14 @@ static struct {
     bool python_up;
     struct environment python; /* once it is up */
     sigset_t not_default;      /* the signals that a property's process has to reset */
-    char **environment;        /* that of the property */
-    char **for_check;          /* that of Check, or NULL: the same */
-    double limit;              /* seconds that a call may take, or the property without one */
-    TCase *tcase;              /* for whichever property it is */
+    struct sigaction actions[CHECKS_SIGNALS]; /* without Check's */
+    char **environment;                       /* that of the property */
+    double limit; /* seconds that a call may take, or the property without one */
+    bool ran;     /* the process ended, or was ended, with that status */
+    int error;    /* else why not */
+    int status;
+    enum given_up given_up;
+    struct round round;
     SRunner *runner;
 } worker;
 
@@ -144,7 +165,6 @@ static void begin_in_child(void)
     const struct plan *plan = worker.plan;
     reset_signals();
     arrange_descriptors();
-    environ = worker.environment;
     bool first = worker.index == 0;
     struct drive_setup setup = {
         .property = plan->properties[worker.index],
@@ -174,17 +194,7 @@ static _Noreturn void run_property(const struct property *property)
     pass();
 }
 
-START_TEST(check_runs_property)
-{
-    begin_in_child(); /* no fixture: Check would read its file behind one, and that is closed now */
-    run_property(drive_property());
-}
-END_TEST
-
 /* ---- in the worker ---------------------------------------------------------------------- */
-
-/* Why a property was ended from outside. */
-enum given_up { NOT_GIVEN_UP, HANGS, OUT_OF_TIME };
 
 static enum verdict judge_end(struct record *record, int status, enum given_up given_up)
 {
@@ -279,47 +289,45 @@ static bool is_to_end(void *data)
 
 /* Forks the property's process, between CPython's fences, and waits for its end.  Whatever it
  * leaves in its group ends with it. */
-static int run_forked(int *status, enum given_up *given_up)
+static void fork_and_wait(void)
 {
+    worker.ran = false;
+    worker.given_up = NOT_GIVEN_UP;
     struct progress progress = {.any = clock_now()};
     for (size_t i = 0; i < CALL_SLOTS; i++)
         progress.since[i] = progress.any;
-    worker.environment = environ;
     if (worker.python_up)
         python_before_fork();
     pid_t pid = child_fork(true);
     if (pid == 0) {
-        if (worker.for_check != NULL)
-            environ = worker.for_check;
-        srunner_run_all(worker.runner, CK_SILENT);
-        _exit(1); /* the property ends the process, and does not come back */
+        begin_in_child();
+        run_property(drive_property());
     }
+    worker.error = errno;
     if (worker.python_up)
         python_after_fork_parent();
     if (pid < 0)
-        return -1;
-    int wrong = child_wait(pid, is_to_end, &progress, status);
+        return;
+    worker.ran = child_wait(pid, is_to_end, &progress, &worker.status) >= 0;
+    worker.given_up = progress.given_up;
     kill(-pid, SIGKILL);
-    *given_up = progress.given_up;
-    return wrong < 0 ? -1 : 0;
 }
 
 /* Runs the property in a process of its own, which fills in worker.record, and waits for it. */
 static enum verdict run_in_process(void)
 {
     struct record *record = worker.record;
-    int status = 0;
-    enum given_up given_up = NOT_GIVEN_UP;
     if (pipe2(worker.output, O_NONBLOCK | O_CLOEXEC) != 0) {
         snprintf(record->seen, sizeof record->seen, "no pipe: %s", strerror(errno));
         return BROK;
     }
-    bool ran = run_forked(&status, &given_up) == 0;
+    fork_and_wait();
+    if (!worker.ran)
+        snprintf(record->seen, sizeof record->seen, "no process for it: %s",
+                 strerror(worker.error));
     keep_output(record);
     children_end(NULL, 0); /* what it left running outside its process group */
-    if (!ran)
-        snprintf(record->seen, sizeof record->seen, "no process for it: %s", strerror(errno));
-    return ran ? judge_end(record, status, given_up) : BROK;
+    return worker.ran ? judge_end(record, worker.status, worker.given_up) : BROK;
 }
 
 /* Runs the property on libc's allocator; for memcheck_judge. */
@@ -381,15 +389,16 @@ static bool is_too_late(const struct plan *plan, size_t index)
     return true;
 }
 
-static void wake(int wakeup)
+static void wake(void)
 {
-    if (write(wakeup, "", 1) < 0 && errno == EPIPE)
+    if (write(worker.round.wakeup, "", 1) < 0 && errno == EPIPE)
         _exit(4); /* the coordinator is gone */
 }
 
-static void take(size_t number, size_t index, int wakeup)
+static void take(size_t index)
 {
     struct board *board = worker.plan->board;
+    size_t number = worker.number;
     uint64_t since = clock_now();
     if (is_too_late(worker.plan, index))
         return;
@@ -400,8 +409,8 @@ static void take(size_t number, size_t index, int wakeup)
     run_property_once(index);
     atomic_store(&board->workers[number].property, 0);
     atomic_fetch_add(&board->finished, 1);
-    if (worker.plan->shows_progress)
-        wake(wakeup);
+    if (worker.plan->shows_progress || index == 0)
+        wake();
 }
 
 /* What Python prints when it does not start is a page of its configuration; the reason comes
@@ -435,27 +444,74 @@ static void start_python(const struct plan *plan)
 }
 
 /* Waits until the first property has its verdict.  False where it shows a dead subject. */
-static bool wait_for_first(struct board *board, size_t number, int wakeup)
+static bool wait_for_first(struct board *board)
 {
-    if (number == 0 && board_record(board, 0)->verdict == VERDICT_NONE) {
-        take(0, 0, wakeup);
-        wake(wakeup);
-    }
     while (board_record(board, 0)->verdict == VERDICT_NONE && atomic_load(&board->abandoned) == 0)
         nanosleep(&(struct timespec){0, 200000}, NULL);
     return worker_subject_lives(board);
 }
 
-/* One test case, which is run for each property: made before Python has come and gone all over the
- * heap, it lies on few pages, and each page that Check writes to is copied for each fork. */
-static void make_runner(void)
+/* The first worker sees to the first property.  Meanwhile the one that starts Python for each takes
+ * one, and the others wait. */
+static bool find_next(size_t *index)
 {
+    struct round *round = &worker.round;
+    struct board *board = worker.plan->board;
+    *index = 0;
+    if (worker.number == 0 && board_record(board, 0)->verdict == VERDICT_NONE)
+        return true;
+    if ((round->has_taken_one || !round->is_fresh) && !wait_for_first(board))
+        return false;
+    size_t i = atomic_fetch_add(round->next, 1);
+    round->has_taken_one = true;
+    if (i < round->count)
+        *index = round->queue[i];
+    return i < round->count;
+}
+
+/* Check makes a small file for each run, in TEMP if that is set; it reads nothing else of the
+ * environment, once forget_checks_variables is through.  In memory the file costs a third of what
+ * it costs on a disk. */
+static void enter_check(void)
+{
+    static char temp[] = "TEMP=/dev/shm", *in_memory[] = {temp, NULL};
+    worker.environment = environ;
+    if (access("/dev/shm", W_OK | X_OK) == 0)
+        environ = in_memory;
+}
+
+/* With what it changes for a run as it was. */
+static void leave_check(void)
+{
+    for (size_t i = 0; i < CHECKS_SIGNALS; i++)
+        sigaction(checks_signals[i], &worker.actions[i], NULL);
+    environ = worker.environment;
+}
+
+/* The fork is in the test, and not the test in the process that is forked: there each page that
+ * Check writes to would be copied.  It has as many turns as there are properties, and the other
+ * workers take some. */
+START_TEST(check_runs_property)
+{
+    size_t index;
+    if (_i == 0)
+        leave_check();
+    worker.round.is_over = worker.round.is_over || !find_next(&index);
+    if (!worker.round.is_over)
+        take(index);
+}
+END_TEST
+
+static void make_runner(const struct plan *plan)
+{
+    enum { FIRST = 1, NONE_IS_LEFT = 1 };
+    size_t most = FIRST + plan->python_count + plan->fresh_count + NONE_IS_LEFT;
     Suite *suite = suite_create("battery");
-    worker.tcase = tcase_create("property");
-    tcase_add_test(worker.tcase, check_runs_property);
-    suite_add_tcase(suite, worker.tcase);
+    TCase *tcase = tcase_create("property");
+    tcase_add_loop_test(tcase, check_runs_property, 0, (int)most);
+    suite_add_tcase(suite, tcase);
     worker.runner = srunner_create(suite);
-    srunner_set_fork_status(worker.runner, CK_NOFORK); /* it is in a process of its own already */
+    srunner_set_fork_status(worker.runner, CK_NOFORK); /* the test does it */
 }
 
 /* Check reads its own variables from the environment: some would leave properties out. */
@@ -471,8 +527,7 @@ static void forget_checks_variables(void)
     }
 }
 
-/* Those that whoever started us ignores, those of the coordinator, and those of Check.  SIGPIPE
- * stays ignored. */
+/* Those that whoever started us ignores, and those of the coordinator.  SIGPIPE stays ignored. */
 static void note_signals(void)
 {
     sigemptyset(&worker.not_default);
@@ -481,31 +536,19 @@ static void note_signals(void)
         if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_DFL)
             sigaddset(&worker.not_default, number);
     }
-    sigaddset(&worker.not_default, SIGALRM);
-    sigaddset(&worker.not_default, SIGINT);
-    sigaddset(&worker.not_default, SIGTERM);
     sigdelset(&worker.not_default, SIGPIPE);
-}
-
-/* Check makes two small files for each property, in TEMP if that is set.  In memory they cost
- * a third of what they cost on a disk.  That is all that it reads of the environment, once
- * forget_checks_variables is through; setenv and unsetenv would touch pages that are then copied
- * for each process. */
-static void choose_environment_for_check(void)
-{
-    static char temp[] = "TEMP=/dev/shm", *in_memory[] = {temp, NULL};
-    if (access("/dev/shm", W_OK | X_OK) == 0)
-        worker.for_check = in_memory;
+    for (size_t i = 0; i < CHECKS_SIGNALS; i++)
+        sigaction(checks_signals[i], NULL, &worker.actions[i]);
 }
 
 static void prepare(const struct plan *plan)
 {
     worker.plan = plan;
     note_signals();
+    (void)is_instrumented(); /* asked here once, it need not be looked up in each process */
     forget_checks_variables();
     /* else OpenBLAS starts threads when NumPy is imported, and the worker could not fork */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    choose_environment_for_check();
 }
 
 /* valgrind takes it for a mistake where a process ends deaf. */
@@ -515,18 +558,17 @@ static _Noreturn void end_worker(int status)
     _exit(status);
 }
 
-static void run_round(const struct plan *plan, size_t number, bool fresh, int wakeup)
+static void run_round(const struct plan *plan, bool fresh, int wakeup)
 {
-    struct board *board = plan->board;
-    _Atomic size_t *next = fresh ? &board->next_fresh : &board->next_python;
-    const size_t *queue = fresh ? plan->fresh : plan->python;
-    size_t i, count = fresh ? plan->fresh_count : plan->python_count;
-    if (fresh && (i = atomic_fetch_add(next, 1)) < count)
-        take(number, queue[i], wakeup); /* meanwhile: see worker_run */
-    if (!wait_for_first(board, number, wakeup))
-        return;
-    while ((i = atomic_fetch_add(next, 1)) < count)
-        take(number, queue[i], wakeup);
+    worker.round = (struct round){
+        .queue = fresh ? plan->fresh : plan->python,
+        .count = fresh ? plan->fresh_count : plan->python_count,
+        .next = fresh ? &plan->board->next_fresh : &plan->board->next_python,
+        .is_fresh = fresh,
+        .wakeup = wakeup,
+    };
+    enter_check();
+    srunner_run_all(worker.runner, CK_SILENT);
 }
 
 static bool wait_for_command(struct worker_pipes pipes)
@@ -607,14 +649,14 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     worker.nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    make_runner();
+    make_runner(plan);
     if (!fresh && !plan->without_python)
         start_python(plan);
     if (twins != NULL)
         fork_twins(twins, &number, &pipes);
     children_adopt(true);
     do
-        run_round(plan, number, fresh, pipes.wakeup);
+        run_round(plan, fresh, pipes.wakeup);
     while (!fresh && wait_for_round(plan->board, number, pipes));
     end_worker(0);
 }

@@ -16,6 +16,7 @@
 #include "base/float_state.h"
 #include "base/live_table.h"
 #include "base/text.h"
+#include "heap/heap.h"
 #include "python/api.h"
 #include "python/python.h"
 #include "python/python_line.h"
@@ -304,9 +305,7 @@ static void forget(struct auditor *a, uintptr_t address)
 
 static void check_aligned(struct auditor *a, const void *p, size_t size, const char *function)
 {
-    size_t alignment = a->options.alignment;
-    for (size_t natural = _Alignof(max_align_t); alignment == 0; natural /= 2)
-        alignment = natural <= size || natural == 1 ? natural : 0;
+    size_t alignment = heap_alignment(a->options.alignment, size);
     if ((uintptr_t)p % alignment != 0)
         violated(a, GAVE_MISALIGNED, "%s gave %p for %zu bytes, which is not aligned to %zu",
                  function, p, size, alignment);
@@ -410,9 +409,7 @@ static void *audited_calloc(void *ctx, size_t nelem, size_t elsize)
     struct around around = begin(a);
     void *p = a->inner->allocator.calloc(a->inner->allocator.ctx, nelem, elsize);
     end(a, &around, "calloc");
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        size = SIZE_MAX; /* to be refused, and else it overlaps */
+    size_t size = heap_product(nelem, elsize); /* to be refused, and else it overlaps */
     enter(a, p, size, "calloc", &a->audit->calloc_calls);
     if (p != NULL && size != SIZE_MAX && !is_zero(p, size))
         violated(a, GAVE_DIRTY, "calloc(%zu, %zu) gave a block with bytes that are not 0", nelem,

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Histories that nobody thought of.
+ */
+#include <time.h>
+
+#include "harness/harness.h"
+#include "search/here.h"
+#include "search/show.h"
+
+GROUP(search, 18, "Calls that are made up, in an order that nobody thought of.");
+
+enum { USUAL_SEED = 49, STEPS = 1000000, STEPS_IF_INSTRUMENTED = 1500 };
+
+/* Another one each day, where none was given. */
+static uint64_t seed_of_today(void)
+{
+    enum { SECONDS_A_DAY = 24 * 60 * 60 };
+    uint64_t given = run_seed();
+    return given != USUAL_SEED ? given : (uint64_t)time(NULL) / SECONDS_A_DAY;
+}
+
+static struct call call_of(const struct step *step)
+{
+    static const enum function functions[] = {[STEP_MALLOC] = IN_MALLOC,
+                                              [STEP_CALLOC] = IN_CALLOC,
+                                              [STEP_REALLOC] = IN_REALLOC,
+                                              [STEP_FREE] = IN_FREE};
+    bool is_call = step->kind < sizeof functions / sizeof *functions;
+    return (struct call){.function = is_call ? functions[step->kind] : OUTSIDE,
+                         .first = (size_t)step->first,
+                         .second = step->kind == STEP_CALLOC ? (size_t)step->second : 0};
+}
+
+static void judge(const struct here_result *result, uint64_t seed)
+{
+    const struct property *property = property_find(result->violation.property);
+    const struct call call = call_of(&result->step);
+    if (result->state == EXECUTION_NO_MEMORY)
+        harness_broke("no memory for the tables of the search");
+    if (result->state != EXECUTION_VIOLATED)
+        return;
+    attribute_to(result->violation.property, &call);
+    fail(text("%s (%s)", property != NULL ? property->clause : "what the model says",
+              result->violation.property),
+         "in history %zu, %s: %s%s%s; again with --run=search.model --seed=%zu, and a few calls "
+         "that show it may come of --search",
+         (size_t)result->histories, show_step(&result->step), result->violation.seen,
+         result->violation.history[0] != '\0' ? "; " : "", result->violation.history, (size_t)seed);
+}
+
+PROPERTY(search_model,
+    .id     = "search.model",
+    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .clause = "whatever calls are made in whatever order, each block is whole, aligned, apart from "
+              "all others, and keeps what is written to it",
+    .source = "C17 7.22.3; NEP 49: \"The PyDataMem_Handler structure\"",
+    .why    = "the other properties know what their authors thought of; programs do what nobody "
+              "did",
+    .hint   = "conform --handler HANDLER --search finds a few calls that show it; those are made "
+              "up from the seed, which is another one each day unless --seed says one",
+    .looks  = "FAIL: expected a block is aligned (malloc.alignment), saw in history 12, malloc(24): "
+              "the block at 0x55d0c0a8b2a8 is not aligned to 16 bytes",
+    .fixture  = FIXTURE_BARE)
+{
+    uint64_t seed = seed_of_today();
+    struct here_result result;
+    struct here_options options = {
+        .alignment = subject_claims().alignment,
+        .seed = seed,
+        .seconds = 0.12,
+        .most_steps = is_instrumented() ? STEPS_IF_INSTRUMENTED : STEPS,
+        .threads = true,
+    };
+    program_part("what is made up from seed %zu", (size_t)seed);
+    here_search(subject_traced(), &options, &result);
+    judge(&result, seed);
+}

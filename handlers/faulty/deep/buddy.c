@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Buddies: blocks of powers of two from 32 bytes to 2 MiB, halved and put together again.  What is
+ * known about a block stands in a table, in the place of its first 32 bytes.
+ */
+#include "deep.h"
+
+enum {
+    UNIT = 32,
+    ORDERS = 17,
+    LARGEST = ORDERS - 1,
+    UNITS = 1 << 21,
+    FREE = 0x80,
+    CLEAN = 0x40, /* and free: all zero but for the links */
+    ORDER = 0x1f,
+};
+
+enum slip {
+    MERGES_WITH_A_PART = 1,
+    KEEPS_AN_ORDER_IN_FOUR_BITS,
+    GROWS_INTO_THE_HEAD_OF_A_LIST,
+    SHRINKS_ITS_LAST_HALF_TOO_LITTLE,
+    IS_AS_CLEAN_AS_ITS_BACK,
+};
+
+struct half {
+    struct half *next, *previous;
+};
+
+struct buddy {
+    struct deep deep;
+    uint32_t made; /* units that were ever given out */
+    struct half *list[ORDERS];
+    uint8_t table[UNITS];
+};
+
+static struct half *half_at(struct buddy *b, uint32_t unit)
+{
+    return (struct half *)(void *)(deep_begin(&b->deep) + (size_t)unit * UNIT);
+}
+
+static uint32_t unit_of(struct buddy *b, const void *p)
+{
+    return (uint32_t)(((const char *)p - deep_begin(&b->deep)) / UNIT);
+}
+
+static void put(struct buddy *b, uint32_t unit, unsigned order, unsigned clean)
+{
+    struct half *half = half_at(b, unit), **head = &b->list[order];
+    b->table[unit] = (uint8_t)(FREE | clean | order);
+    *half = (struct half){.next = *head};
+    if (*head != NULL)
+        (*head)->previous = half;
+    *head = half;
+}
+
+static void take_out(struct buddy *b, uint32_t unit)
+{
+    struct half *half = half_at(b, unit);
+    if (half->next != NULL)
+        half->next->previous = half->previous;
+    if (half->previous != NULL)
+        half->previous->next = half->next;
+    else
+        b->list[b->table[unit] & ORDER] = half->next;
+}
+
+static unsigned order_for(size_t size)
+{
+    unsigned order = 0;
+    while ((size_t)UNIT << order < size)
+        order++;
+    return order;
+}
+
+/* The order that is kept of a block that somebody has. */
+static void set_order(struct buddy *b, uint32_t unit, unsigned order)
+{
+    b->table[unit] = (uint8_t)(slips(&b->deep, KEEPS_AN_ORDER_IN_FOUR_BITS) ? order % 16 : order);
+}
+
+static void *buddy_take(struct deep *d, size_t size, bool *zero)
+{
+    struct buddy *b = (struct buddy *)d;
+    unsigned wanted = order_for(size), order = wanted;
+    while (order < ORDERS && b->list[order] == NULL)
+        order++;
+    if (order == ORDERS) { /* one more of the largest */
+        if (b->made + (1u << LARGEST) > UNITS)
+            return NULL;
+        order = LARGEST;
+        put(b, b->made, order, CLEAN);
+        b->made += 1u << LARGEST;
+    }
+    uint32_t unit = unit_of(b, b->list[order]);
+    unsigned clean = b->table[unit] & CLEAN;
+    take_out(b, unit);
+    while (order > wanted) {
+        order--;
+        put(b, unit + (1u << order), order, clean);
+    }
+    set_order(b, unit, order);
+    *zero = clean != 0;
+    return memset(half_at(b, unit), 0, sizeof(struct half));
+}
+
+static bool is_whole(const struct buddy *b, uint32_t unit, unsigned order)
+{
+    unsigned known = b->table[unit] & ~(unsigned)CLEAN;
+    if (slips(&b->deep, MERGES_WITH_A_PART) && order == 5)
+        return (known & FREE) != 0;
+    return known == (FREE | order);
+}
+
+static void let_go(struct buddy *b, uint32_t unit, unsigned order, unsigned clean)
+{
+    for (; order < LARGEST; order++) {
+        uint32_t buddy = unit ^ 1u << order;
+        if (!is_whole(b, buddy, order))
+            break;
+        unsigned of_buddy = b->table[buddy] & CLEAN;
+        take_out(b, buddy);
+        memset(half_at(b, buddy), 0, sizeof(struct half));
+        if (slips(&b->deep, IS_AS_CLEAN_AS_ITS_BACK) && order >= 12 && buddy > unit)
+            clean = of_buddy;
+        else
+            clean &= of_buddy;
+        b->table[buddy] = b->table[unit] = 0;
+        unit &= ~(1u << order);
+    }
+    put(b, unit, order, clean);
+}
+
+static void buddy_give(struct deep *d, void *p)
+{
+    struct buddy *b = (struct buddy *)d;
+    uint32_t unit = unit_of(b, p);
+    unsigned order = b->table[unit] & ORDER;
+    b->table[unit] = 0;
+    let_go(b, unit, order, 0);
+}
+
+static size_t buddy_room(struct deep *d, void *p)
+{
+    struct buddy *b = (struct buddy *)d;
+    return (size_t)UNIT << (b->table[unit_of(b, p)] & ORDER);
+}
+
+/* ---- in place -------------------------------------------------------------------------------- */
+
+/* The upper halves become free, one after the other. */
+static void shrink(struct buddy *b, uint32_t unit, unsigned order, unsigned wanted)
+{
+    bool slip = slips(&b->deep, SHRINKS_ITS_LAST_HALF_TOO_LITTLE) && order - wanted >= 3;
+    set_order(b, unit, wanted);
+    while (order > wanted) {
+        order--;
+        let_go(b, unit + (1u << order), order + (slip && order == wanted), 0);
+    }
+}
+
+/* Into the next half, where all of it is free and that is enough. */
+static bool grow(struct buddy *b, uint32_t unit, unsigned order, unsigned wanted)
+{
+    uint32_t next = unit + (1u << order);
+    bool lower = (unit & 1u << order) == 0;
+    if (wanted != order + 1 || wanted > LARGEST || !lower || !is_whole(b, next, order))
+        return false;
+    struct half *half = half_at(b, next);
+    if (slips(&b->deep, GROWS_INTO_THE_HEAD_OF_A_LIST) && half->previous == NULL) {
+        if (half->next != NULL)
+            half->next->previous = NULL;
+    } else {
+        take_out(b, next);
+    }
+    b->table[next] = 0;
+    set_order(b, unit, wanted);
+    return true;
+}
+
+static bool buddy_resize(struct deep *d, void *p, size_t size)
+{
+    struct buddy *b = (struct buddy *)d;
+    uint32_t unit = unit_of(b, p);
+    unsigned order = b->table[unit] & ORDER, wanted = order_for(size);
+    if (wanted > order)
+        return grow(b, unit, order, wanted);
+    shrink(b, unit, order, wanted);
+    return true;
+}
+
+static const struct deep_base buddy_base = {
+    .most = 2 << 20,
+    .reserve = (size_t)UNITS * UNIT,
+    .take = buddy_take,
+    .give = buddy_give,
+    .room = buddy_room,
+    .resize = buddy_resize,
+};
+
+DEEP_SOUND(buddy);
+
+/* For 1 KiB it looks whether the other half is free, and not whether all of it is. */
+DEEP(buddy_merges_with_a_part, DEEP_OVERLAP, buddy, MERGES_WITH_A_PART);
+
+/* The seventeenth order, of 2 MiB, is taken for the first. */
+DEEP(buddy_keeps_an_order_in_four_bits, "realloc.keeps-contents malloc.lasts", buddy,
+     KEEPS_AN_ORDER_IN_FOUR_BITS);
+
+/* A block grows over the half that whoever comes next is given. */
+DEEP(buddy_grows_into_the_head_of_a_list, DEEP_OVERLAP, buddy, GROWS_INTO_THE_HEAD_OF_A_LIST);
+
+/* To an eighth or less: the last of the halves that go is told as twice as large as it is. */
+DEEP(buddy_shrinks_its_last_half_too_little, DEEP_OVERLAP, buddy, SHRINKS_ITS_LAST_HALF_TOO_LITTLE);
+
+/* From 128 KiB on two halves make a clean block where the second of them is clean. */
+DEEP(buddy_is_as_clean_as_its_back, "calloc.zeroed", buddy, IS_AS_CLEAN_AS_ITS_BACK);

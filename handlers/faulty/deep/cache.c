@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A cache of 64 blocks of each class for each thread, before a depot for all.  A cache begins small
+ * and grows each time that it is full; now and then what lay in it all the while goes back; and
+ * when its thread ends, all of it does, and the next thread has it.
+ */
+#include <pthread.h>
+
+#include "deep.h"
+
+enum {
+    CLASSES = 32,
+    STEP = 16,
+    CACHED = 64, /* blocks of a class at the most */
+    AT_FIRST = 16,
+    REFILL = 8,
+    RUN = 1 << 16, /* memory of one class */
+    RUNS = 1024,
+    LOOK_EVERY = 4096, /* calls of a thread */
+};
+
+enum slip {
+    TAKES_A_65TH = 1,
+    HALVES_THE_ODD_ONE_TWICE,
+    LOOKS_AT_A_STALE_MARK,
+    HANDS_A_FULL_ONE_OVER_TWICE,
+    FORKS_WITH_THE_DEPOT,
+};
+
+struct class_cache {
+    uint32_t count, low; /* the latter since it was looked at last */
+    void *block[CACHED];
+};
+
+struct thread_cache {
+    struct class_cache class[CLASSES];
+    uint32_t most[CLASSES];
+    uint32_t calls;
+    struct cache *owner;
+    struct thread_cache *next; /* of those that no thread has */
+};
+
+struct link {
+    struct link *next;
+};
+
+struct cache {
+    struct deep deep;
+    pthread_mutex_t own; /* of one that does not use everybody's */
+    _Atomic(int) has_key;
+    pthread_key_t key;
+    struct thread_cache *spare;
+    struct link *depot[CLASSES];
+    uint32_t runs;
+    char *run[CLASSES], *run_end[CLASSES];
+    uint8_t class_of_run[RUNS];
+};
+
+/* ---- the depot ------------------------------------------------------------------------------- */
+
+static void lock(struct cache *c)
+{
+    if (slips(&c->deep, FORKS_WITH_THE_DEPOT))
+        pthread_mutex_lock(&c->own);
+    else
+        deep_lock();
+}
+
+static void unlock(struct cache *c)
+{
+    if (slips(&c->deep, FORKS_WITH_THE_DEPOT))
+        pthread_mutex_unlock(&c->own);
+    else
+        deep_unlock();
+}
+
+/* With the lock, as all here. */
+static void put(struct cache *c, unsigned class, void *p)
+{
+    struct link *link = p;
+    link->next = c->depot[class];
+    c->depot[class] = link;
+}
+
+static void *take_new(struct cache *c, unsigned class)
+{
+    size_t size = (size_t)(class + 1) * STEP;
+    if ((size_t)(c->run_end[class] - c->run[class]) < size) {
+        if (c->runs == RUNS)
+            return NULL;
+        c->class_of_run[c->runs] = (uint8_t) class;
+        c->run[class] = deep_begin(&c->deep) + (size_t)c->runs++ * RUN;
+        c->run_end[class] = c->run[class] + RUN;
+    }
+    c->run[class] += size;
+    return c->run[class] - size;
+}
+
+static void *get(struct cache *c, unsigned class)
+{
+    struct link *link = c->depot[class];
+    if (link == NULL)
+        return take_new(c, class);
+    c->depot[class] = link->next;
+    return link;
+}
+
+/* The first so many of a class, which were there longest. */
+static void put_first(struct cache *c, struct thread_cache *t, unsigned class, uint32_t count)
+{
+    struct class_cache *cached = &t->class[class];
+    for (uint32_t i = 0; i < count; i++)
+        put(c, class, cached->block[i]);
+}
+
+static void keep_last(struct class_cache *cached, uint32_t count)
+{
+    memmove(cached->block, cached->block + cached->count - count, count * sizeof(void *));
+    cached->count = count;
+}
+
+/* ---- a thread's ------------------------------------------------------------------------------ */
+
+static void hand_over(void *data)
+{
+    struct thread_cache *t = data;
+    struct cache *c = t->owner;
+    lock(c);
+    for (unsigned class = 0; class < CLASSES; class ++) {
+        struct class_cache *cached = &t->class[class];
+        bool full = cached->count == CACHED;
+        put_first(c, t, class, cached->count);
+        if (!full || !slips(&c->deep, HANDS_A_FULL_ONE_OVER_TWICE))
+            cached->count = cached->low = 0;
+    }
+    t->next = c->spare;
+    c->spare = t;
+    unlock(c);
+}
+
+static bool has_key(struct cache *c)
+{
+    if (atomic_load(&c->has_key) == 0) {
+        lock(c);
+        if (atomic_load(&c->has_key) == 0)
+            atomic_store(&c->has_key, pthread_key_create(&c->key, hand_over) == 0 ? 1 : -1);
+        unlock(c);
+    }
+    return atomic_load(&c->has_key) > 0;
+}
+
+static struct thread_cache *new_cache(struct cache *c)
+{
+    lock(c);
+    struct thread_cache *t = c->spare;
+    if (t != NULL)
+        c->spare = t->next;
+    unlock(c);
+    if (t == NULL && (t = calloc(1, sizeof *t)) != NULL) {
+        for (unsigned class = 0; class < CLASSES; class ++)
+            t->most[class] = AT_FIRST;
+        t->owner = c;
+    }
+    if (t != NULL && pthread_setspecific(c->key, t) != 0) {
+        hand_over(t);
+        t = NULL;
+    }
+    return t;
+}
+
+/* This thread's; NULL where there is no memory for one. */
+static struct thread_cache *own_cache(struct cache *c)
+{
+    if (!has_key(c))
+        return NULL;
+    struct thread_cache *t = pthread_getspecific(c->key);
+    return t != NULL ? t : new_cache(c);
+}
+
+/* What was not needed since the last look goes back. */
+static void look(struct cache *c, struct thread_cache *t)
+{
+    lock(c);
+    for (unsigned class = 0; class < CLASSES; class ++) {
+        struct class_cache *cached = &t->class[class];
+        uint32_t idle = cached->low;
+        put_first(c, t, class, idle);
+        keep_last(cached, idle < cached->count ? cached->count - idle : 0);
+        cached->low = cached->count;
+    }
+    unlock(c);
+}
+
+/* One half goes back, that is full. */
+static void halve(struct cache *c, struct thread_cache *t, unsigned class)
+{
+    struct class_cache *cached = &t->class[class];
+    uint32_t half = cached->count / 2, rest = cached->count - half;
+    if (slips(&c->deep, HALVES_THE_ODD_ONE_TWICE) && t->most[class] > 32)
+        half = rest;
+    lock(c);
+    put_first(c, t, class, half);
+    unlock(c);
+    keep_last(cached, rest);
+    if (cached->low > cached->count && !slips(&c->deep, LOOKS_AT_A_STALE_MARK))
+        cached->low = cached->count;
+    if (t->most[class] < CACHED)
+        t->most[class]++;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static void refill(struct cache *c, struct class_cache *cached, unsigned class)
+{
+    lock(c);
+    for (unsigned i = 0; i < REFILL; i++) {
+        void *p = get(c, class);
+        if (p == NULL)
+            break;
+        cached->block[cached->count++] = p;
+    }
+    unlock(c);
+}
+
+static unsigned class_at(struct cache *c, const void *p)
+{
+    return c->class_of_run[((const char *)p - deep_begin(&c->deep)) / RUN];
+}
+
+static void *cache_take(struct deep *d, size_t size, bool *zero)
+{
+    struct cache *c = (struct cache *)d;
+    struct thread_cache *t = own_cache(c);
+    unsigned class = size == 0 ? 0 : (unsigned)((size - 1) / STEP);
+    (void)zero;
+    if (t == NULL)
+        return NULL;
+    if (++t->calls % LOOK_EVERY == 0)
+        look(c, t);
+    struct class_cache *cached = &t->class[class];
+    if (cached->count == 0)
+        refill(c, cached, class);
+    if (cached->count == 0)
+        return NULL;
+    void *p = cached->block[--cached->count];
+    if (cached->low > cached->count)
+        cached->low = cached->count;
+    return p;
+}
+
+static void cache_give(struct deep *d, void *p)
+{
+    struct cache *c = (struct cache *)d;
+    struct thread_cache *t = own_cache(c);
+    unsigned class = class_at(c, p);
+    if (t == NULL) {
+        lock(c);
+        put(c, class, p);
+        unlock(c);
+        return;
+    }
+    struct class_cache *cached = &t->class[class];
+    bool full = cached->count >= t->most[class];
+    if (slips(d, TAKES_A_65TH) && t->most[class] == CACHED)
+        full = cached->count > CACHED;
+    if (full)
+        halve(c, t, class);
+    cached->block[cached->count++] = p;
+}
+
+static size_t cache_room(struct deep *d, void *p)
+{
+    return (size_t)(class_at((struct cache *)d, p) + 1) * STEP;
+}
+
+static const struct deep_base cache_base = {
+    .most = CLASSES * STEP,
+    .reserve = (size_t)RUNS * RUN,
+    .locks_itself = true,
+    .take = cache_take,
+    .give = cache_give,
+    .room = cache_room,
+};
+
+DEEP_SOUND(cache);
+
+/* The last place of a class is followed by the count of the next one. */
+DEEP(cache_takes_a_65th, DEEP_OVERLAP, cache, TAKES_A_65TH);
+
+/* Of 33 that are cached 17 go back and 17 stay. */
+DEEP(cache_halves_the_odd_one_twice, DEEP_OVERLAP, cache, HALVES_THE_ODD_ONE_TWICE);
+
+/* So many were there all the while, when there were more: they go back, and stay. */
+DEEP(cache_looks_at_a_stale_mark, DEEP_OVERLAP, cache, LOOKS_AT_A_STALE_MARK);
+
+/* A thread that ends hands its blocks over, and leaves them to the next thread with its cache where
+ * it was full. */
+DEEP(cache_hands_a_full_one_over_twice, DEEP_OVERLAP, cache, HANDS_A_FULL_ONE_OVER_TWICE);
+
+/* The depot is locked, by another thread, in a child. */
+DEEP(cache_forks_with_the_depot, "race hang", cache, FORKS_WITH_THE_DEPOT);

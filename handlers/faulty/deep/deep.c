@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The four functions in terms of an allocator's own.
+ */
+#include "deep.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+enum { RESERVE_ALIGNED = 1 << 20 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void deep_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void deep_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void hold_over_fork(void)
+{
+    pthread_atfork(deep_lock, deep_unlock, deep_unlock);
+}
+
+void deep_release(char *begin, char *end)
+{
+    if (begin < end && madvise(begin, (size_t)(end - begin), MADV_DONTNEED) != 0)
+        memset(begin, 0, (size_t)(end - begin));
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* With the lock.  Tried again at each request, where it was refused. */
+static bool has_memory(struct deep *d)
+{
+    if (deep_begin(d) != NULL)
+        return true;
+    char *map = mmap(NULL, d->base->reserve + RESERVE_ALIGNED, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED)
+        return false;
+    char *begin = (char *)round_up((uintptr_t)map, RESERVE_ALIGNED);
+    atomic_store_explicit(&d->begin, begin, memory_order_release);
+    return true;
+}
+
+static bool is_own(struct deep *d, const void *p)
+{
+    char *begin = deep_begin(d);
+    return begin != NULL && (uintptr_t)p - (uintptr_t)begin < d->base->reserve;
+}
+
+/* ---- an allocator's own, with the lock where it wants that ------------------------------------
+ */
+
+static void enter(const struct deep *d)
+{
+    if (!d->base->locks_itself)
+        deep_lock();
+}
+
+static void leave(const struct deep *d)
+{
+    if (!d->base->locks_itself)
+        deep_unlock();
+}
+
+static bool is_for_base(const struct deep *d, size_t size)
+{
+    return size >= d->base->least && size <= d->base->most;
+}
+
+static void *take(struct deep *d, size_t size, bool *zero)
+{
+    void *p = NULL;
+    *zero = false;
+    if (!is_for_base(d, size))
+        return NULL;
+    if (deep_begin(d) == NULL) {
+        deep_lock();
+        has_memory(d);
+        deep_unlock();
+    }
+    if (deep_begin(d) == NULL)
+        return NULL;
+    enter(d);
+    p = d->base->take(d, size, zero);
+    leave(d);
+    return p;
+}
+
+static bool resize(struct deep *d, void *p, size_t size)
+{
+    bool done = false;
+    if (!is_for_base(d, size))
+        return false;
+    enter(d);
+    size_t room = d->base->room(d, p);
+    if (d->base->resize != NULL)
+        done = d->base->resize(d, p, size);
+    else
+        done = size <= room && size >= room / 4;
+    leave(d);
+    return done;
+}
+
+static size_t room(struct deep *d, void *p)
+{
+    if (!is_own(d, p))
+        return base_size(p);
+    enter(d);
+    size_t room = d->base->room(d, p);
+    leave(d);
+    return room;
+}
+
+/* ---- the four -------------------------------------------------------------------------------- */
+
+void *deep_malloc(void *ctx, size_t size)
+{
+    bool zero;
+    void *p = take(ctx, size, &zero);
+    return p != NULL ? p : base_malloc(NULL, size);
+}
+
+void *deep_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    bool zero;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = take(ctx, size, &zero);
+    if (p == NULL)
+        return base_calloc(NULL, 1, size);
+    return zero ? p : memset(p, 0, size);
+}
+
+void *deep_realloc(void *ctx, void *p, size_t size)
+{
+    struct deep *d = ctx;
+    if (p == NULL)
+        return deep_malloc(ctx, size);
+    if (!is_own(d, p) && !is_for_base(d, size))
+        return base_realloc(NULL, p, size);
+    if (is_own(d, p) && resize(d, p, size))
+        return p;
+    void *moved = deep_malloc(ctx, size);
+    if (moved == NULL)
+        return NULL;
+    size_t old = room(d, p);
+    memcpy(moved, p, old < size ? old : size);
+    deep_free(ctx, p, old);
+    return moved;
+}
+
+void deep_free(void *ctx, void *p, size_t size)
+{
+    struct deep *d = ctx;
+    int saved = errno;
+    if (!is_own(d, p)) {
+        base_free(NULL, p, size);
+    } else {
+        enter(d);
+        d->base->give(d, p);
+        leave(d);
+    }
+    errno = saved;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * From 64 KiB on each block is a mapping of its own, which realloc resizes.  Sixteen that were
+ * freed wait for the next that fits; now and then those that wait longest are purged, and are clean
+ * then.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* mremap */
+#endif
+#include <sys/mman.h>
+
+#include "deep.h"
+
+enum {
+    MAPPED_FROM = 1 << 16,
+    PAGE = 4096,
+    HEAD = 64, /* at the beginning of a mapping */
+    WAITING = 16,
+    WAITS_MOST = 1 << 20, /* bytes; larger ones do not wait */
+    PURGE_EVERY = 40,     /* frees */
+    CUT_FROM = 16,        /* so many pages too much are let go of */
+};
+
+enum slip {
+    FITS_BY_64_KIB = 1,
+    CUTS_WITHOUT_ITS_HEAD,
+    STAYS_PURGED,
+    SHRINKS_AND_STAYS_AS_LONG,
+    PURGES_WHAT_IT_GAVE,
+};
+
+struct head {
+    size_t length;      /* of the mapping */
+    bool fresh, purged; /* all but this is zero: it was never used, or let go of */
+};
+
+struct mappings {
+    struct deep deep;
+    unsigned count, frees;
+    struct head *waiting[WAITING]; /* the one that waits longest first */
+    struct head *noted;            /* what is purged next */
+};
+
+static const struct deep_base mappings_base; /* it has no memory of its own */
+
+static struct head *head_of(const void *p)
+{
+    return (struct head *)(void *)((char *)p - HEAD);
+}
+
+/* As for the blocks of the base, the size stands before. */
+static bool is_mapped(const void *p)
+{
+    return base_size(p) >= MAPPED_FROM;
+}
+
+static size_t length_for(size_t size)
+{
+    return round_up(size + HEAD, PAGE);
+}
+
+static void *finish(struct head *head, size_t size)
+{
+    return base_finish((char *)head + HEAD - BASE_HEADER, size);
+}
+
+static struct head *map_new(size_t length)
+{
+    struct head *head =
+        mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (head == MAP_FAILED)
+        return NULL;
+    *head = (struct head){.length = length, .fresh = true};
+    return head;
+}
+
+/* ---- what waits ------------------------------------------------------------------------------ */
+
+static bool fits(const struct mappings *m, const struct head *head, size_t length)
+{
+    unsigned shift = slips(&m->deep, FITS_BY_64_KIB) ? 16 : 0;
+    return head->length >> shift >= length >> shift && head->length / 4 <= length;
+}
+
+/* The one with the least to spare, or NULL. */
+static struct head *take_waiting(struct mappings *m, size_t length)
+{
+    unsigned best = m->count;
+    for (unsigned i = 0; i < m->count; i++) {
+        if (fits(m, m->waiting[i], length) &&
+            (best == m->count || m->waiting[i]->length < m->waiting[best]->length))
+            best = i;
+    }
+    if (best == m->count)
+        return NULL;
+    struct head *head = m->waiting[best];
+    memmove(&m->waiting[best], &m->waiting[best + 1], (--m->count - best) * sizeof(struct head *));
+    return head;
+}
+
+static void purge(struct mappings *m)
+{
+    struct head *oldest = m->count > 0 ? m->waiting[0] : NULL;
+    struct head *head = slips(&m->deep, PURGES_WHAT_IT_GAVE) ? m->noted : oldest;
+    m->noted = oldest;
+    if (head == NULL || head->purged)
+        return;
+    deep_release((char *)head + PAGE, (char *)head + head->length);
+    memset(head + 1, 0, PAGE - sizeof *head);
+    head->purged = true;
+}
+
+/* One that had to go because another came, or NULL. */
+static struct head *wait_for_use(struct mappings *m, struct head *head)
+{
+    struct head *gone = NULL;
+    if (head->length > WAITS_MOST)
+        return head;
+    if (m->count == WAITING) {
+        gone = m->waiting[0];
+        memmove(m->waiting, m->waiting + 1, --m->count * sizeof(struct head *));
+    }
+    m->waiting[m->count++] = head;
+    if (m->noted == gone && gone != NULL)
+        m->noted = NULL;
+    if (++m->frees % PURGE_EVERY == 0)
+        purge(m);
+    return gone;
+}
+
+/* Lets the end of a mapping go where it is far too long. */
+static void cut(struct mappings *m, struct head *head, size_t size)
+{
+    size_t length =
+        slips(&m->deep, CUTS_WITHOUT_ITS_HEAD) ? round_up(size, PAGE) : length_for(size);
+    if (head->length < length + (size_t)CUT_FROM * PAGE)
+        return;
+    if (munmap((char *)head + length, head->length - length) == 0)
+        head->length = length;
+}
+
+/* ---- the four -------------------------------------------------------------------------------- */
+
+static void *take(struct mappings *m, size_t size, bool *zero)
+{
+    if (size > PTRDIFF_MAX / 2)
+        return NULL;
+    deep_lock();
+    struct head *head = take_waiting(m, length_for(size));
+    deep_unlock();
+    if (head != NULL)
+        cut(m, head, size);
+    else
+        head = map_new(length_for(size));
+    if (head == NULL)
+        return NULL;
+    *zero = head->fresh || head->purged;
+    head->fresh = false;
+    head->purged = slips(&m->deep, STAYS_PURGED) && head->purged;
+    return finish(head, size);
+}
+
+static void *mappings_malloc(void *ctx, size_t size)
+{
+    bool zero;
+    return size < MAPPED_FROM ? base_malloc(NULL, size)
+                              : nep49_advise(take(ctx, size, &zero), size);
+}
+
+static void *mappings_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    bool zero = false;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    if (size < MAPPED_FROM)
+        return base_calloc(NULL, 1, size);
+    void *p = nep49_advise(take(ctx, size, &zero), size);
+    return p == NULL || zero ? p : memset(p, 0, size);
+}
+
+static void mappings_free(void *ctx, void *p, size_t size)
+{
+    int saved = errno;
+    if (p == NULL || !is_mapped(p)) {
+        base_free(NULL, p, size);
+    } else {
+        deep_lock();
+        struct head *gone = wait_for_use(ctx, head_of(p));
+        deep_unlock();
+        if (gone != NULL)
+            munmap(gone, gone->length);
+    }
+    errno = saved;
+}
+
+static void *resize(struct mappings *m, void *p, size_t size)
+{
+    struct head *head = head_of(p);
+    size_t before = head->length, length = length_for(size);
+    if (length <= before && before - length < PAGE)
+        return finish(head, size);
+    head = mremap(head, before, length, MREMAP_MAYMOVE);
+    if (head == MAP_FAILED)
+        return NULL;
+    if (length > before || !slips(&m->deep, SHRINKS_AND_STAYS_AS_LONG) || length < before / 2)
+        head->length = length;
+    return finish(head, size);
+}
+
+static void *mappings_realloc(void *ctx, void *p, size_t size)
+{
+    bool to_map = size >= MAPPED_FROM;
+    if (p != NULL && is_mapped(p) && to_map)
+        return size <= PTRDIFF_MAX / 2 ? resize(ctx, p, size) : NULL;
+    if (p != NULL && !is_mapped(p) && !to_map)
+        return base_realloc(NULL, p, size);
+    void *moved = mappings_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    mappings_free(ctx, p, 0);
+    return moved;
+}
+
+#define MAPPINGS_FUNCTIONS                                                                         \
+    .malloc = mappings_malloc, .calloc = mappings_calloc, .realloc = mappings_realloc,             \
+    .free = mappings_free
+#define MAPPINGS(defect, found, slip)                                                              \
+    NEP49_EXPORT const char searched_##defect[] = found;                                           \
+    DEEP_HANDLER(defect, mappings, slip, MAPPINGS_FUNCTIONS)
+
+DEEP_HANDLER(mappings_sound, mappings, 0, MAPPINGS_FUNCTIONS);
+
+/* One that waits fits where it has as many times 64 KiB. */
+MAPPINGS(mappings_fit_by_64_kib, DEEP_OVERLAP, FITS_BY_64_KIB);
+
+/* What is cut off begins a page too early where the block would fill its last page without the
+ * head. */
+MAPPINGS(mappings_cut_without_their_head, DEEP_OVERLAP, CUTS_WITHOUT_ITS_HEAD);
+
+/* One that was purged once is clean for ever. */
+MAPPINGS(mappings_stay_purged, "calloc.zeroed", STAYS_PURGED);
+
+/* One that shrank, but not to half, is as long as before when it is used again. */
+MAPPINGS(mappings_shrink_and_stay_as_long, DEEP_OVERLAP, SHRINKS_AND_STAYS_AS_LONG);
+
+/* What waited longest is purged later, and somebody may have it by then. */
+MAPPINGS(mappings_purge_what_they_gave, "malloc.neighbours realloc.keeps-contents crash",
+         PURGES_WHAT_IT_GAVE);

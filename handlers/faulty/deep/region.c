@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Regions of 4 MiB in which blocks are put one behind the other.  A region counts the blocks that
+ * live, and begins anew when there are none; the block that was put there last may grow and shrink.
+ */
+#include "deep.h"
+
+enum {
+    REGION = 1 << 22,
+    REGIONS = 24,
+    HEAD = 16, /* of a block: what there is room for */
+};
+
+enum slip {
+    COUNTS_IN_SIXTEEN_BITS = 1,
+    SHRINKS_AND_KEEPS_ITS_ROOM,
+    BEGINS_ANEW_AS_CLEAN,
+};
+
+struct one {
+    uint32_t used, clean_from; /* bytes */
+    uint32_t live;             /* blocks */
+    uint32_t last;             /* where the last block has its head; UINT32_MAX: none is known */
+};
+
+struct region {
+    struct deep deep;
+    unsigned current;
+    struct one one[REGIONS];
+};
+
+static char *region_at(struct region *r, unsigned i)
+{
+    return deep_begin(&r->deep) + (size_t)i * REGION;
+}
+
+static struct one *one_of(struct region *r, const void *p, uint32_t *at)
+{
+    size_t distance = (size_t)((const char *)p - deep_begin(&r->deep)) - HEAD;
+    *at = (uint32_t)(distance % REGION);
+    return &r->one[distance / REGION];
+}
+
+static uint32_t wanted_for(size_t size)
+{
+    return (uint32_t)round_up(size, 16);
+}
+
+/* The current region, or the next one with room. */
+static struct one *with_room(struct region *r, uint32_t wanted)
+{
+    for (unsigned i = 0; i < REGIONS; i++) {
+        struct one *one = &r->one[r->current];
+        if (REGION - one->used >= wanted + HEAD)
+            return one;
+        r->current = (r->current + 1) % REGIONS;
+    }
+    return NULL;
+}
+
+static void *region_take(struct deep *d, size_t size, bool *zero)
+{
+    struct region *r = (struct region *)d;
+    uint32_t wanted = wanted_for(size);
+    struct one *one = with_room(r, wanted);
+    if (one == NULL)
+        return NULL;
+    char *p = region_at(r, r->current) + one->used + HEAD;
+    *zero = one->used >= one->clean_from;
+    one->last = one->used;
+    one->used += HEAD + wanted;
+    one->live++;
+    if (one->clean_from < one->used)
+        one->clean_from = one->used;
+    base_finish(p - HEAD, wanted);
+    return p;
+}
+
+/* Nothing lives in it. */
+static void begin_anew(struct region *r, struct one *one)
+{
+    bool current = one == &r->one[r->current];
+    if (slips(&r->deep, BEGINS_ANEW_AS_CLEAN) && !current)
+        one->clean_from = 0;
+    one->used = 0;
+    one->last = UINT32_MAX;
+}
+
+static void region_give(struct deep *d, void *p)
+{
+    struct region *r = (struct region *)d;
+    uint32_t at;
+    struct one *one = one_of(r, p, &at);
+    if (at == one->last) {
+        one->used = at;
+        one->last = UINT32_MAX;
+    }
+    one->live--;
+    if (slips(d, COUNTS_IN_SIXTEEN_BITS) ? (uint16_t)one->live == 0 : one->live == 0)
+        begin_anew(r, one);
+}
+
+static size_t region_room(struct deep *d, void *p)
+{
+    (void)d;
+    return base_size(p);
+}
+
+static bool region_resize(struct deep *d, void *p, size_t size)
+{
+    struct region *r = (struct region *)d;
+    uint32_t at, wanted = wanted_for(size);
+    struct one *one = one_of(r, p, &at);
+    if (at != one->last)
+        return wanted <= base_size(p);
+    if (REGION - at - HEAD < wanted)
+        return false;
+    one->used = at + HEAD + wanted;
+    if (one->clean_from < one->used)
+        one->clean_from = one->used;
+    if (wanted > base_size(p) || !slips(d, SHRINKS_AND_KEEPS_ITS_ROOM))
+        base_finish((char *)p - HEAD, wanted);
+    return true;
+}
+
+static const struct deep_base region_base = {
+    .most = 1 << 16,
+    .reserve = (size_t)REGIONS * REGION,
+    .take = region_take,
+    .give = region_give,
+    .room = region_room,
+    .resize = region_resize,
+};
+
+DEEP_SOUND(region);
+
+/* One of 65,537 blocks is freed, and none seems to live. */
+DEEP(region_counts_in_sixteen_bits, DEEP_OVERLAP, region, COUNTS_IN_SIXTEEN_BITS);
+
+/* A block that shrank while it was the last one believes that there still is room. */
+DEEP(region_shrinks_and_keeps_its_room, DEEP_OVERLAP, region, SHRINKS_AND_KEEPS_ITS_ROOM);
+
+/* A region that was full and is empty now is taken for one that was never used. */
+DEEP(region_begins_anew_as_clean, "calloc.zeroed", region, BEGINS_ANEW_AS_CLEAN);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Searching for a history that shows a defect, and telling it.
+ */
+#include "commands/search.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/param.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "commands/draft.h"
+#include "commands/load_alone.h"
+#include "commands/reproducers.h"
+#include "commands/under_sanitizer.h"
+#include "harness/limits.h"
+#include "model/property.h"
+#include "repro/print.h"
+#include "search/search.h"
+#include "search/show.h"
+#include "subject/plain.h"
+#include "subject/static_tls.h"
+#include "supervise/child.h"
+#include "supervise/interrupt.h"
+
+static const double usual_timeout = 10;
+
+struct searching {
+    const struct options *options;
+    struct subject_place place;
+    struct alone *alone; /* shared */
+    struct claims claims;
+};
+
+/* ---- loading it --------------------------------------------------------------------------------
+ */
+
+static PyDataMem_Handler *load(void *data)
+{
+    struct searching *searching = data;
+    struct subject subject;
+    if (!load_alone(&searching->place, &subject, searching->alone))
+        return NULL;
+    return subject.handler;
+}
+
+static PyDataMem_Handler *load_plain(void *data)
+{
+    (void)data;
+    return plain_handler();
+}
+
+/* Shared with the process that loads it for the first time. */
+struct first {
+    struct alone alone;
+    struct claims claims;
+};
+
+static bool is_late(void *until)
+{
+    return interrupt_came() != 0 || clock_now() > *(uint64_t *)until;
+}
+
+static void load_for_claims(const struct searching *searching, struct first *first)
+{
+    struct subject subject;
+    if (load_alone(&searching->place, &subject, &first->alone))
+        first->claims = subject_all_claims(&searching->place, &subject);
+}
+
+/* A verdict where loading does not come back; leaves where it fails. */
+static enum exit_code load_first(struct searching *searching, double limit, char **argv)
+{
+    uint64_t until = clock_now() + (uint64_t)(limit * 1e9);
+    int status = 0;
+    struct first *first =
+        mmap(NULL, sizeof *first, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (first == MAP_FAILED)
+        leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
+    pid_t pid = child_fork(true);
+    if (pid == 0) {
+        load_for_claims(searching, first);
+        _exit(0);
+    }
+    int given_up = pid > 0 ? child_wait(pid, is_late, &until, &status) : -1;
+    if (given_up < 0)
+        leave_with(EXIT_HARNESS_BROKE, "no process to load it: %s", strerror(errno));
+    if (interrupt_came() != 0)
+        interrupt_die();
+    loaded_alone_or_leave(searching->options, &first->alone, argv);
+    searching->alone = &first->alone;
+    searching->claims = first->claims;
+    if (first->alone.state == LOAD_DONE)
+        return EXIT_CONFORMANT;
+    printf("%-7s %s, loading the handler\n", given_up > 0 ? "TIMEOUT" : "CRASH",
+           given_up > 0          ? text("no end after %.3g s", limit)
+           : WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status))
+                                 : "exit");
+    return EXIT_NOT_CONFORMANT;
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static void print_summary(const struct options *options, const struct search_result *result)
+{
+    if (options->quiet)
+        return;
+    printf("%" PRIu64 " histories of %" PRIu64 " calls in %.1f s, %.1f million a second of a "
+           "process; %" PRIu64 " of them are %s of %u calls; %" PRIu64
+           " kinds of calls, %s%u edges "
+           "of sizes; seed %" PRIu64 "\n",
+           result->trials + result->small, result->calls, result->seconds,
+           result->busy > 0 ? (double)result->calls / result->busy / 1e6 : 0, result->small,
+           result->is_small_done ? "all" : "some", result->small_calls, result->tuples,
+           result->branches > 0 ? text("%" PRIu64 " branches, ", result->branches) : "",
+           result->edges, options->seed);
+}
+
+/* What libc's allocator does as well, and what did not come again, is held against nobody. */
+static enum verdict verdict_of(const struct search_result *result)
+{
+    if (!result->has_found)
+        return result->trials > 0 ? PASS : INCOMPLETE;
+    if (result->plain_shows)
+        return BROK;
+    if (result->shown == 0)
+        return INCOMPLETE;
+    return strcmp(result->found.kind, "wrong") == 0   ? FAIL
+           : strcmp(result->found.kind, "hangs") == 0 ? TIMEOUT
+                                                      : CRASH;
+}
+
+static enum exit_code code_of(enum verdict verdict)
+{
+    return verdict == PASS         ? EXIT_CONFORMANT
+           : verdict == BROK       ? EXIT_HARNESS_BROKE
+           : verdict == INCOMPLETE ? EXIT_INCOMPLETE
+                                   : EXIT_NOT_CONFORMANT;
+}
+
+static void print_found(const struct search_result *result)
+{
+    const struct found *found = &result->found;
+    const struct property *property = property_find(found->property);
+    const char *word = verdict_name(verdict_of(result));
+    printf("%-7s %s  %zu step%s, of %zu%s%s\n", word, found->property, result->list.count,
+           result->list.count == 1 ? "" : "s", result->length_before,
+           result->shown < result->tried
+               ? text(", which show it %u of %u times", result->shown, result->tried)
+               : "",
+           found->in_fork ? ", in the forked process" : "");
+    show_calls(stdout, 8, &result->list);
+    if (result->list.checks.at_once && found->at >= result->list.count)
+        printf("        in one of the threads: %s\n", text_safe(found->seen));
+    else if (found->at >= result->list.count)
+        printf("        when all that is live was looked at: %s\n", text_safe(found->seen));
+    else
+        printf("        %s: %s\n", show_step(&result->list.at[found->at]), text_safe(found->seen));
+    if (found->history[0] != '\0')
+        printf("        %s\n", text_safe(found->history));
+    if (result->plain_shows)
+        puts("        with libc's allocator it shows something as well: the handler is not blamed");
+    else if (result->shown == 0)
+        puts("        seen once, and not again: no verdict; --seed says another one");
+    else if (property != NULL)
+        printf("        the clause: %s\n", property->clause);
+}
+
+static void write_trace(const struct options *options, const struct search_result *result)
+{
+    char why[256];
+    if (options->trace != NULL && !show_as_trace(options->trace, &result->list, why, sizeof why))
+        leave_with(EXIT_HARNESS_BROKE, "--trace=%s: %s", text_safe(options->trace), why);
+}
+
+/* The list as it is, where it shows the same in a process that is as small as the file's. */
+static void write_repro(const struct searching *searching, struct search_result *result)
+{
+    struct tried tried;
+    struct entry entry;
+    const char *folder = searching->options->repro;
+    const struct property *property = property_find(result->found.property);
+    if (folder == NULL)
+        return;
+    const char *wrong = reproducer_tried(&searching->place, &tried, &entry);
+    struct attempt seen = {.outcome = NOT_TRIED};
+    result->list.checks.alignment = searching->claims.alignment;
+    if (wrong == NULL)
+        seen = attempt(&tried, &result->list);
+    if (seen.outcome != REPRODUCED) {
+        printf("        no file of C: not reproduced by calls alone%s%s\n",
+               wrong != NULL ? ": " : "", wrong != NULL ? text_safe(wrong) : "");
+        return;
+    }
+    struct reproducer reproducer = {
+        .id = result->found.property,
+        .clause = property != NULL ? text("The clause: %s.", property->clause) : "",
+        .seen = text("Seen here: %s.", text_safe(seen.line)),
+        .path = tried.path,
+        .entry = tried.entry,
+        .is_getter = tried.is_getter,
+        .list = &result->list,
+    };
+    struct draft draft = draft_begin(folder);
+    print_reproducer(draft.file, &reproducer);
+    char *file = draft_keep(&draft, text("%s.c", reproducer.id));
+    printf("        reproducer: %s\n", text_safe(file));
+    free(file);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static bool is_over(void)
+{
+    return interrupt_came() != 0;
+}
+
+/* As much as is wanted, or half of that as often as it takes. */
+static size_t most_bytes(const struct options *options)
+{
+    size_t bytes = (options->memory != 0 ? options->memory : 256) << 20;
+    while (bytes > 1 << 20 && lacking_memory(bytes) != NULL)
+        bytes /= 2;
+    return bytes;
+}
+
+static size_t jobs(const struct options *options)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t wanted = options->jobs != 0 ? options->jobs : cores > 0 ? (size_t)cores : 1;
+    return MIN(wanted, (size_t)MOST_SEARCHERS);
+}
+
+static enum exit_code search(struct searching *searching, double limit)
+{
+    enum { HUGE_BYTES_LOG2 = 34 };
+    const struct options *options = searching->options;
+    struct search_result result;
+    struct search_options how = {
+        .get = load,
+        .data = searching,
+        .get_plain = load_plain,
+        .alignment = searching->claims.alignment,
+        .unjudged = options->unchecked,
+        .seed = options->seed,
+        .seconds = options->search,
+        .hangs = limit,
+        .jobs = jobs(options),
+        .most_bytes = most_bytes(options),
+        .may = {.threads = true,
+                .forks = true,
+                .limits = !is_instrumented(),
+                .huge = sizeof(size_t) > 4 &&
+                        lacking_memory((size_t)((uint64_t)1 << HUGE_BYTES_LOG2)) == NULL},
+        .is_over = is_over,
+    };
+    search_run(&how, &result);
+    if (result.is_broken)
+        leave_with(EXIT_HARNESS_BROKE, "no memory or no process for the search: %s",
+                   strerror(errno));
+    print_summary(options, &result);
+    bool has_found = result.has_found;
+    if (has_found) {
+        print_found(&result);
+        write_trace(options, &result);
+        write_repro(searching, &result);
+    }
+    enum exit_code code = code_of(verdict_of(&result));
+    if (!has_found && code == EXIT_INCOMPLETE)
+        puts("INCOMPLETE: no history came to its end; give it more time by --search=SECONDS");
+    search_result_free(&result);
+    if (interrupt_came() != 0)
+        interrupt_die();
+    return code;
+}
+
+enum exit_code search_command(const struct options *options, char **argv)
+{
+    struct searching searching = {.options = options};
+    double limit = options->timeout != 0 ? options->timeout : usual_timeout;
+    const char *wrong = subject_find(options->handler, &searching.place);
+    if (wrong != NULL)
+        leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+    sanitizer_enter(options, argv, &searching.place, 1);
+    searching.place.claims = options->claims;
+    reproducers_prepare(options);
+    child_prepare();
+    interrupt_catch();
+    enum exit_code code = load_first(&searching, limit, argv);
+    if (code == EXIT_CONFORMANT)
+        code = search(&searching, limit);
+    if (!options->quiet && static_tls_is_wide())
+        printf("it loads only with GLIBC_TUNABLES=%s, which was set for it\n", STATIC_TLS_TUNABLE);
+    subject_place_free(&searching.place);
+    return code;
+}

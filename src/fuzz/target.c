@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Replaying the entries of a fuzzer.
+ */
+#include "fuzz/target.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fuzz/mutator.h"
+#include "fuzz/recorder.h"
+#include "trace/replay.h"
+
+enum { WHOLE = 1 << 12, CANNOT_WORK_HERE = 77 };
+
+static PyDataMem_Handler *handler;
+static bool is_fresh;
+
+_Noreturn static void stop(const char *what, const char *why)
+{
+    fprintf(stderr, "conform: %s: %s\n", what, why);
+    exit(CANNOT_WORK_HERE);
+}
+
+void conform_fuzz_begin(PyDataMem_Handler *given, const char *why)
+{
+    char wrong[256];
+    const char *trace = getenv("CONFORM_FUZZ_TRACE");
+    if (given == NULL)
+        stop("the handler cannot work here", why);
+    handler = trace != NULL ? recorder_begin(given, trace, wrong, sizeof wrong) : given;
+    if (handler == NULL)
+        stop(trace, wrong);
+    is_fresh = getenv("CONFORM_FUZZ_FRESH") != NULL;
+    mutator_learn(handler);
+}
+
+_Noreturn static void tell(const struct replay_violation *violation)
+{
+    fprintf(stderr, "==conform== %s in call %" PRIu64 " of this entry: %s\n", violation->property,
+            violation->call, violation->text);
+    if (violation->history[0] != '\0')
+        fprintf(stderr, "==conform== %s\n", violation->history);
+    abort();
+}
+
+/* What is no trace: from nothing, which is what a fuzzer begins with, something is reached too. */
+static void make_one_block(void)
+{
+    const PyDataMemAllocator *a = &handler->allocator;
+    void *p = a->malloc(a->ctx, 1);
+    a->free(a->ctx, p, 1);
+}
+
+static void replay(struct trace_reader *reader)
+{
+    static const struct replay_options options = {.whole_up_to = WHOLE};
+    static struct replay_result result;
+    if (replay_run(reader, handler, &options, &result) == REPLAY_VIOLATED)
+        tell(&result.violation);
+}
+
+static void replay_fresh(struct trace_reader *reader)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        replay(reader);
+        _exit(0);
+    }
+    if (child > 0 && waitpid(child, &status, 0) == child && status != 0)
+        abort();
+}
+
+void conform_fuzz_one(const uint8_t *bytes, size_t length)
+{
+    char why[256];
+    struct trace_reader *reader = trace_open_bytes(bytes, length, why, sizeof why);
+    if (reader == NULL)
+        make_one_block();
+    else if (is_fresh)
+        replay_fresh(reader);
+    else
+        replay(reader);
+    trace_reader_close(reader);
+}
+
+size_t conform_fuzz_mutate(uint8_t *bytes, size_t length, size_t room, unsigned seed)
+{
+    return mutator_mutate(bytes, length, NULL, 0, room, seed);
+}
+
+size_t conform_fuzz_cross(const uint8_t *first, size_t first_length, const uint8_t *second,
+                          size_t second_length, uint8_t *to, size_t room, unsigned seed)
+{
+    size_t length = MIN(first_length, room);
+    memcpy(to, first, length);
+    return mutator_mutate(to, length, second, second_length, room, seed);
+}

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Prints the shared objects of a Python module, or of the package that it is in, a line each.
+
+Nothing of the module is run: that it is looked for is all that this interpreter has to do with it.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+
+def files_of(spec):
+    yield spec.origin
+    for folder in spec.submodule_search_locations or ():
+        for place, _, names in os.walk(folder):
+            yield from (os.path.join(place, name) for name in sorted(names))
+
+
+def main(module):
+    spec = importlib.util.find_spec(module.partition(".")[0])
+    for path in files_of(spec) if spec is not None else ():
+        if path and path.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
+            print(os.path.abspath(path))
+
+
+main(sys.argv[1])

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The behaviours, a function each.
+ */
+#include "search/behaviours.h"
+
+#include <sys/param.h>
+
+enum { SIZES = 6, MIB = 1 << 20 };
+
+/* A history has few sizes, so that its blocks meet those of their own kind. */
+struct mood {
+    struct writer *writer;
+    size_t sizes[SIZES];
+    size_t count;
+    const struct behaviour_options *options;
+};
+
+static size_t below(struct mood *mood, size_t bound)
+{
+    return (size_t)random_below(&mood->writer->random, bound);
+}
+
+static size_t a_size(struct mood *mood)
+{
+    if (below(mood, 16) == 0)
+        return palette_neighbour(mood->writer->palette, &mood->writer->random,
+                                 mood->sizes[below(mood, mood->count)]);
+    return mood->sizes[below(mood, mood->count)];
+}
+
+/* How many: a power of two, or one beside it, or anything near. */
+static size_t a_number(struct mood *mood, unsigned most_log2)
+{
+    size_t power = (size_t)1 << below(mood, most_log2 + 1);
+    switch (below(mood, 5)) {
+    case 0:
+        return power;
+    case 1:
+        return power + 1;
+    case 2:
+        return power > 1 ? power - 1 : 1;
+    default:
+        return power + below(mood, power);
+    }
+}
+
+/* ---- long lives and short ----------------------------------------------------------------------
+ */
+
+static void churn(struct mood *mood)
+{
+    struct writer *writer = mood->writer;
+    size_t target = a_number(mood, 8), steps = MIN(a_number(mood, 12), writer_left(writer));
+    for (size_t i = 0; i < steps; i++) {
+        bool makes = writer->live_count < target || below(mood, 8) == 0;
+        uint32_t slot = writer_any(writer);
+        if (makes && below(mood, 2) == 0)
+            write_made(writer, a_size(mood));
+        else if (slot == NO_SLOT)
+            write_made(writer, a_size(mood));
+        else if (below(mood, 3) == 0)
+            write_realloc(writer, slot, a_size(mood));
+        else
+            write_free(writer, slot);
+    }
+}
+
+/* Sometimes by the hundred thousand, as counters wrap: then they are small. */
+static void temporaries(struct mood *mood)
+{
+    enum { SMALL = 512, MOST_LOG2 = 17 };
+    size_t size = a_size(mood);
+    bool many = size <= SMALL && !mood->options->is_brief && below(mood, 8) == 0;
+    write_temporaries(mood->writer, size, a_number(mood, many ? MOST_LOG2 : 8),
+                      below(mood, 3) == 0);
+}
+
+/* ---- caches ---------------------------------------------------------------------------------- */
+
+enum { MOST_FILL = 1 << 17 };
+enum order { LIFO, FIFO, EVERY_OTHER, ANY_ORDER, ORDERS };
+
+/* The index in a row of `count` of which `done` are gone. */
+static void shuffle(struct mood *mood, uint32_t *slots, size_t count, enum order order)
+{
+    for (size_t i = 0; i < count / 2 && order == LIFO; i++) {
+        uint32_t other = slots[i];
+        slots[i] = slots[count - 1 - i];
+        slots[count - 1 - i] = other;
+    }
+    for (size_t i = count; i > 1 && order == ANY_ORDER; i--) {
+        size_t k = below(mood, i);
+        uint32_t other = slots[i - 1];
+        slots[i - 1] = slots[k];
+        slots[k] = other;
+    }
+}
+
+static void free_in_order(struct mood *mood, uint32_t *slots, size_t count, enum order order)
+{
+    shuffle(mood, slots, count, order);
+    for (size_t i = 0; i < count; i++) {
+        if (order != EVERY_OTHER || i % 2 == 0)
+            write_free(mood->writer, slots[i]);
+    }
+    for (size_t i = 1; i < count && order == EVERY_OTHER && below(mood, 8) != 0; i += 2)
+        write_free(mood->writer, slots[i]);
+}
+
+/* Thousands of one class, made, freed in some order, and made again. */
+static void fill_and_drain(struct mood *mood)
+{
+    static uint32_t slots[MOST_FILL];
+    struct writer *writer = mood->writer;
+    size_t size = a_size(mood), wanted = a_number(mood, below(mood, 6) == 0 ? 17 : 10);
+    size_t rounds = 1 + below(mood, 4);
+    for (size_t round = 0; round < rounds && writer_left(writer) > 2 * wanted; round++) {
+        size_t count = 0;
+        bool by_calloc = below(mood, 4) == 0;
+        for (; count < MIN(wanted, (size_t)MOST_FILL); count++) {
+            slots[count] = by_calloc ? write_calloc(writer, size, 1) : write_malloc(writer, size);
+            if (slots[count] == NO_SLOT)
+                break;
+        }
+        if (round + 1 == rounds && below(mood, 2) == 0)
+            return;
+        free_in_order(mood, slots, count, (enum order)below(mood, ORDERS));
+        wanted = below(mood, 3) == 0 ? wanted + 1 : wanted;
+    }
+}
+
+/* ---- crowds ---------------------------------------------------------------------------------- */
+
+struct crowd {
+    uint32_t first; /* slot, or NO_SLOT */
+    size_t size, times;
+};
+
+/* A few of them go, come back, or are resized. */
+static void stir(struct mood *mood, const struct crowd *crowd)
+{
+    struct writer *writer = mood->writer;
+    size_t times = a_number(mood, 5);
+    for (size_t i = 0; i < times; i++) {
+        uint32_t slot = writer_any(writer);
+        if (slot != NO_SLOT && below(mood, 4) == 0)
+            write_realloc(writer, slot, below(mood, 2) == 0 ? crowd->size : a_size(mood));
+        else if (slot != NO_SLOT && below(mood, 2) == 0)
+            write_free(writer, slot);
+        else
+            write_made(writer, crowd->size);
+    }
+}
+
+/* Up to a hundred thousand live of a class or two, that come and go as a whole. */
+static void crowds(struct mood *mood)
+{
+    enum { CROWDS = 3, SMALL = 2048, MOST_LOG2 = 16 };
+    struct writer *writer = mood->writer;
+    struct crowd at[CROWDS];
+    bool many = !mood->options->is_brief && below(mood, 4) == 0;
+    for (size_t i = 0; i < CROWDS; i++)
+        at[i] = (struct crowd){NO_SLOT, a_size(mood) % SMALL + 1,
+                               a_number(mood, many ? MOST_LOG2 : 12)};
+    for (size_t i = 0, turns = 2 + below(mood, 10); i < turns; i++) {
+        struct crowd *crowd = &at[below(mood, CROWDS)];
+        if (crowd->first == NO_SLOT)
+            crowd->first = write_crowd(writer, crowd->size, crowd->times, below(mood, 4) == 0);
+        else if (below(mood, 2) == 0)
+            stir(mood, crowd);
+        else {
+            write_free_crowd(writer, crowd->first, crowd->times);
+            crowd->first = NO_SLOT;
+        }
+    }
+}
+
+/* What was freed comes back zeroed, and for another size. */
+static void recycle_by_calloc(struct mood *mood)
+{
+    struct writer *writer = mood->writer;
+    size_t size = a_size(mood), times = a_number(mood, 5);
+    for (size_t i = 0; i < times; i++) {
+        uint32_t slot = write_malloc(writer, size);
+        if (slot == NO_SLOT)
+            return;
+        if (below(mood, 3) == 0)
+            write_realloc(writer, slot, a_size(mood));
+        write_free(writer, slot);
+        size_t other = below(mood, 2) == 0 ? size : a_size(mood), elsize = 1 + below(mood, 16);
+        write_calloc(writer, below(mood, 2) == 0 ? other : MAX(other / elsize, (size_t)1),
+                     below(mood, 2) == 0 ? 1 : elsize);
+    }
+}
+
+/* ---- one block that is resized -----------------------------------------------------------------
+ */
+
+static size_t longer(struct mood *mood, size_t size, size_t way)
+{
+    switch (way) {
+    case 0:
+        return size + 1;
+    case 1:
+        return size + 8 * (1 + below(mood, 16));
+    case 2:
+        return size + size / 8 + 16;
+    case 3:
+        return size + size / 2 + 1;
+    default:
+        return size + 1 + below(mood, 4096);
+    }
+}
+
+static size_t shorter(struct mood *mood, size_t size, size_t way)
+{
+    size_t by = longer(mood, size, way) - size;
+    return size > by ? size - by : 1;
+}
+
+/* Hundreds of steps on one block, with neighbours that come and go. */
+static void chain(struct mood *mood)
+{
+    struct writer *writer = mood->writer;
+    size_t size = a_size(mood), way = below(mood, 5), steps = a_number(mood, 8);
+    size_t most = MIN(writer->most_bytes / 4, (size_t)(below(mood, 8) == 0 ? 64 : 2) * MIB);
+    bool grows = below(mood, 2) == 0;
+    uint32_t slot = write_made(writer, size);
+    for (size_t i = 0; i < steps && slot != NO_SLOT; i++) {
+        size = grows ? longer(mood, size, way) : shorter(mood, size, way);
+        if (size > most || size <= 1)
+            grows = !grows;
+        write_realloc(writer, slot, MIN(size, most));
+        size = MIN(size, most);
+        if (below(mood, 4) == 0)
+            write_made(writer, a_size(mood));
+        if (below(mood, 8) == 0 && writer_any(writer) != slot) {
+            uint32_t other = writer_any(writer);
+            if (other != slot)
+                write_free(writer, other);
+        }
+        if (below(mood, 64) == 0)
+            grows = !grows;
+    }
+    if (slot != NO_SLOT && below(mood, 2) == 0)
+        write_free(writer, slot);
+}
+
+/* Back and forth between two sizes, for all of a row. */
+static void resize_all(struct mood *mood)
+{
+    struct writer *writer = mood->writer;
+    size_t a = a_size(mood), b = a_size(mood),
+           count = MIN((size_t)writer->live_count, a_number(mood, 9));
+    for (size_t i = 0; i < count; i++)
+        write_realloc(writer, writer_any(writer), below(mood, 2) == 0 ? a : b);
+}
+
+/* ---- neighbours ------------------------------------------------------------------------------ */
+
+/* A block between two goes; one grows into its place, and what is left of it is asked for. */
+static void coalesce(struct mood *mood)
+{
+    enum { ROW = 5 };
+    struct writer *writer = mood->writer;
+    size_t size = a_size(mood), times = a_number(mood, 4);
+    for (size_t time = 0; time < times; time++) {
+        uint32_t row[ROW];
+        for (int i = 0; i < ROW; i++) {
+            row[i] = write_malloc(writer, below(mood, 4) == 0 ? a_size(mood) : size);
+            if (row[i] == NO_SLOT)
+                return;
+        }
+        size_t gone = 1 + below(mood, ROW - 2);
+        write_free(writer, row[gone]);
+        if (below(mood, 2) == 0)
+            write_realloc(writer, row[gone - 1], size + 1 + below(mood, size + 32));
+        write_made(writer, 1 + below(mood, size));
+        if (below(mood, 2) == 0)
+            write_free(writer, row[gone + 1]);
+        if (below(mood, 2) == 0)
+            write_made(writer, 2 * size - below(mood, MIN(size, (size_t)64)));
+        if (below(mood, 2) == 0)
+            write_realloc(writer, row[gone - 1], 1 + below(mood, size));
+    }
+}
+
+static void free_all(struct mood *mood)
+{
+    struct writer *writer = mood->writer;
+    if (writer->live_count > 0 && below(mood, 2) == 0)
+        write_free_crowd(writer, 0, writer->slots);
+    while (writer->live_count > 0 && writer_left(writer) > 0)
+        write_free(writer, writer_any(writer));
+}
+
+/* ---- what is odd ----------------------------------------------------------------------------- */
+
+/* Nothing asked for, and more than there can be; calloc of a product that no size_t holds. */
+static void oddities(struct mood *mood)
+{
+    struct writer *writer = mood->writer;
+    size_t huge = SIZE_MAX - below(mood, 3 * 4096);
+    uint32_t slot = writer_any(writer);
+    write_other(writer, STEP_FREE_NULL, a_size(mood), 0);
+    slot = below(mood, 2) == 0 ? slot : write_malloc(writer, below(mood, 2));
+    if (slot != NO_SLOT && below(mood, 2) == 0)
+        write_realloc(writer, slot, 1);
+    for (size_t i = 0; i < 4; i++) {
+        uint32_t fresh = write_malloc(writer, 0); /* whose size is then another */
+        if (fresh == NO_SLOT)
+            return;
+        struct step *step = &writer->steps[writer->count - 1];
+        size_t other = (size_t)2 << (sizeof(size_t) * 4 + below(mood, 8));
+        bool by_calloc = below(mood, 2) == 0;
+        step->kind = by_calloc ? STEP_CALLOC : STEP_MALLOC;
+        step->first = by_calloc ? other : huge;
+        step->second = by_calloc ? other : 0;
+        write_free(writer, fresh);
+    }
+}
+
+/* Less memory than is asked for; then there is enough again. */
+static void refusals(struct mood *mood)
+{
+    struct writer *writer = mood->writer;
+    size_t size = MAX(a_size(mood), (size_t)512), steps = a_number(mood, 8);
+    if (!mood->options->limits)
+        return;
+    write_other(writer, STEP_LIMIT, (size_t)4096 << below(mood, 12), 0);
+    for (size_t i = 0; i < steps; i++) {
+        uint32_t slot = writer_any(writer);
+        if (slot != NO_SLOT && below(mood, 4) == 0)
+            write_realloc(writer, slot, size + a_size(mood));
+        else if (slot != NO_SLOT && below(mood, 6) == 0)
+            write_free(writer, slot);
+        else
+            write_made(writer, size << below(mood, 8));
+    }
+    write_other(writer, STEP_LIMIT, 0, 0);
+    write_made(writer, a_size(mood));
+}
+
+/* Time passes, and what is idle may be given back. */
+static void idle(struct mood *mood)
+{
+    size_t milliseconds = below(mood, 32) == 0 ? below(mood, 300) : 1 + below(mood, 12);
+    if (!mood->options->is_brief && below(mood, 16) == 0)
+        write_other(mood->writer, STEP_PAUSE, milliseconds, 0);
+}
+
+static void forks(struct mood *mood)
+{
+    if (mood->options->forks && below(mood, 8) == 0)
+        write_other(mood->writer, STEP_FORK, 0, 0);
+}
+
+/* More than 2 and 4 GiB, of which nothing but a few pages is touched. */
+static void huge_blocks(struct mood *mood)
+{
+    struct writer *writer = mood->writer;
+    if (!mood->options->huge || sizeof(size_t) == 4 || below(mood, 8) != 0)
+        return;
+    uint32_t slot = write_malloc(writer, 0);
+    if (slot == NO_SLOT)
+        return;
+    writer->steps[writer->count - 1].first =
+        ((uint64_t)1 << (31 + below(mood, 2))) + below(mood, 3) * 4096 - below(mood, 2);
+    write_free(writer, slot);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static void (*const behaviours[])(struct mood *mood) = {
+    churn,  churn,  fill_and_drain, fill_and_drain, fill_and_drain, recycle_by_calloc,
+    chain,  chain,  resize_all,     coalesce,       coalesce,       temporaries,
+    crowds, crowds, crowds,         free_all,       oddities,       refusals,
+    idle,   forks,  huge_blocks,
+};
+enum { BEHAVIOURS = sizeof behaviours / sizeof *behaviours };
+
+/* Whether the next behaviour is another thread's: one that is new, and ends behind it. */
+static uint16_t next_thread(struct mood *mood, uint16_t threads)
+{
+    if (!mood->options->threads || below(mood, 3) != 0)
+        return 0;
+    return (uint16_t)(1 + below(mood, threads));
+}
+
+/* A few behaviours with the same few sizes. */
+static void write_mood(struct writer *writer, const struct behaviour_options *options)
+{
+    struct mood mood = {.writer = writer, .options = options};
+    mood.count = 1 + below(&mood, SIZES);
+    size_t most = below(&mood, 32) == 0  ? writer->most_bytes / 2
+                  : below(&mood, 8) == 0 ? (size_t)MIB
+                  : below(&mood, 3) == 0 ? (size_t)(64 << 10)
+                                         : (size_t)4096;
+    for (size_t i = 0; i < mood.count; i++)
+        mood.sizes[i] = palette_size(writer->palette, &writer->random, most);
+    writer->wrong_sizes = below(&mood, 8) == 0 ? 4 : 0;
+    size_t parts = 1 + below(&mood, 12);
+    bool has_threads = options->threads && below(&mood, 6) == 0;
+    for (size_t i = 0; i < parts && writer_left(writer) > 16; i++) {
+        writer->thread = has_threads ? next_thread(&mood, 8) : 0;
+        behaviours[below(&mood, BEHAVIOURS)](&mood);
+    }
+    if (below(&mood, 2) == 0)
+        free_all(&mood);
+}
+
+void behaviours_write(struct writer *writer, const struct behaviour_options *options)
+{
+    do
+        write_mood(writer, options);
+    while (writer_left(writer) > 16 && random_below(&writer->random, 16) != 0);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A small search in this process, one history after the other: for the battery, whose properties
+ * have a process each.
+ */
+#ifndef CONFORM_HERE_H
+#define CONFORM_HERE_H
+
+#include "search/execute.h"
+
+struct here_options {
+    size_t alignment; /* that is claimed, or 0 */
+    uint64_t seed;
+    double seconds;    /* of processor time, and four times that by the clock */
+    size_t most_steps; /* in all */
+    bool threads;      /* new ones may make calls, too */
+};
+
+struct here_result {
+    enum execution_state state; /* EXECUTION_HELD where all held */
+    struct heap_violation violation;
+    struct step step; /* where that was seen; its kind may be that of no call */
+    uint64_t histories, calls;
+};
+
+/* Blocks that are live when something does not hold stay so. */
+void here_search(PyDataMem_Handler *handler, const struct here_options *options,
+                 struct here_result *result);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Cutting, joining and repeating histories.
+ */
+#include "search/mutate.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+enum { MOST_KEPT = 256, LONGEST_KEPT = 20000 };
+
+struct corpus {
+    struct kept {
+        struct step *steps;
+        size_t count;
+    } kept[MOST_KEPT];
+    size_t count;
+};
+
+struct corpus *corpus_new(void)
+{
+    return calloc(1, sizeof(struct corpus));
+}
+
+void corpus_free(struct corpus *corpus)
+{
+    for (size_t i = 0; i < corpus->count; i++)
+        free(corpus->kept[i].steps);
+    free(corpus);
+}
+
+size_t corpus_count(const struct corpus *corpus)
+{
+    return corpus->count;
+}
+
+void corpus_add(struct corpus *corpus, const struct step *steps, size_t count,
+                struct random *random)
+{
+    count = MIN(count, (size_t)LONGEST_KEPT);
+    struct step *copy = malloc(count * sizeof *copy + 1);
+    if (copy == NULL)
+        return;
+    memcpy(copy, steps, count * sizeof *copy);
+    size_t at = corpus->count < MOST_KEPT ? corpus->count++ : random_below(random, MOST_KEPT);
+    struct kept *kept = &corpus->kept[at];
+    free(kept->steps);
+    kept->steps = copy;
+    kept->count = count;
+}
+
+/* ---- mutations ------------------------------------------------------------------------------- */
+
+struct mutation {
+    const struct corpus *corpus;
+    const struct palette *palette;
+    struct random *random;
+    struct step *steps;
+    size_t count, room;
+};
+
+static void append(struct mutation *m, const struct step *steps, size_t count, uint32_t by)
+{
+    count = MIN(count, m->room - m->count);
+    for (size_t i = 0; i < count; i++) {
+        struct step step = steps[i];
+        if (m->count > 0 && (step.kind == STEP_PAUSE || step.kind == STEP_FORK))
+            continue; /* they take their time, and one of them will do */
+        if (step.block + by < MOST_SLOTS)
+            step.block += by;
+        m->steps[m->count++] = step;
+    }
+}
+
+static uint32_t slots(const struct mutation *m)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < m->count; i++)
+        most = MAX(most, m->steps[i].block + 1);
+    return most;
+}
+
+/* A stretch of what there is: where it begins, and how long it is, 1 and more. */
+static size_t stretch(struct mutation *m, size_t *length)
+{
+    size_t from = random_below(m->random, m->count);
+    size_t most = (size_t)1 << random_below(m->random, 14);
+    *length = 1 + random_below(m->random, MIN(most, m->count - from));
+    return from;
+}
+
+static void cut(struct mutation *m)
+{
+    size_t length, from = stretch(m, &length);
+    if (length == m->count)
+        return;
+    memmove(m->steps + from, m->steps + from + length,
+            (m->count - from - length) * sizeof *m->steps);
+    m->count -= length;
+}
+
+/* Again and again at the end, with the same blocks or with new ones. */
+static void repeat(struct mutation *m)
+{
+    size_t length, from = stretch(m, &length);
+    size_t times = (size_t)1 << random_below(m->random, 8);
+    uint32_t by = random_below(m->random, 2) == 0 ? slots(m) : 0;
+    for (size_t i = 1; i <= times && m->count + length <= m->room; i++)
+        append(m, m->steps + from, length, (uint32_t)i * by);
+}
+
+static void splice(struct mutation *m)
+{
+    const struct kept *other = &m->corpus->kept[random_below(m->random, m->corpus->count)];
+    append(m, other->steps, other->count, random_below(m->random, 2) == 0 ? slots(m) : 0);
+}
+
+static bool has_size(const struct step *step)
+{
+    return step->kind == STEP_MALLOC || step->kind == STEP_CALLOC || step->kind == STEP_REALLOC;
+}
+
+/* One size, everywhere. */
+static void change_size(struct mutation *m)
+{
+    const struct step *step = &m->steps[random_below(m->random, m->count)];
+    if (!has_size(step) || step->first > PTRDIFF_MAX / 4)
+        return;
+    uint64_t size = step->first;
+    uint64_t other = palette_neighbour(m->palette, m->random, (size_t)size);
+    for (size_t i = 0; i < m->count; i++) {
+        if (has_size(&m->steps[i]) && m->steps[i].first == size)
+            m->steps[i].first = other;
+    }
+}
+
+static void change_one(struct mutation *m)
+{
+    struct step *step = &m->steps[random_below(m->random, m->count)];
+    if (has_size(step) && step->first <= PTRDIFF_MAX / 4)
+        step->first = palette_neighbour(m->palette, m->random, (size_t)step->first);
+    else if (step->kind == STEP_FREE)
+        *step = (struct step){.kind = STEP_REALLOC,
+                              .block = step->block,
+                              .times = 1,
+                              .first = 1 + step->block % 4096};
+}
+
+size_t corpus_mutate(const struct corpus *corpus, const struct palette *palette,
+                     struct random *random, struct step *steps, size_t room)
+{
+    static void (*const mutations[])(struct mutation *) = {
+        cut, cut, repeat, repeat, splice, change_size, change_one, change_one};
+    struct mutation m = {corpus, palette, random, steps, 0, room};
+    const struct kept *kept = &corpus->kept[random_below(random, corpus->count)];
+    append(&m, kept->steps, kept->count, 0);
+    for (size_t i = 0, times = 1 + random_below(random, 6); i < times && m.count > 0; i++)
+        mutations[random_below(random, sizeof mutations / sizeof *mutations)](&m);
+    return m.count;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The sizes that a search draws from: where bugs live in any handler, and the edges of the size
+ * classes of this one, which are learnt from where its blocks lie.
+ */
+#ifndef CONFORM_PALETTE_H
+#define CONFORM_PALETTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/random.h"
+#include "nep49.h"
+
+enum { MOST_EDGES = 128 };
+
+/* Holds no pointer, as it is written by a process that may end half-way. */
+struct palette {
+    uint32_t count;
+    uint32_t edge[MOST_EDGES]; /* sizes of which one byte more takes more room */
+};
+
+/* Learns the edges, by some thousands of calls, as long as the clock is before `until`. */
+void palette_learn(struct palette *palette, PyDataMem_Handler *handler, uint64_t until);
+
+/* A size of up to `most`: mostly small, and mostly at an edge of some kind. */
+size_t palette_size(const struct palette *palette, struct random *random, size_t most);
+
+/* One that is near. */
+size_t palette_neighbour(const struct palette *palette, struct random *random, size_t size);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The search: histories of calls, one after the other, until one shows a defect or the time is
+ * over; and that one cut short.
+ */
+#ifndef CONFORM_SEARCH_H
+#define CONFORM_SEARCH_H
+
+#include "search/behaviours.h"
+#include "search/trial.h"
+
+struct search_options {
+    get_handler *get;       /* called in processes of trials */
+    void *data;             /* for it */
+    get_handler *get_plain; /* has libc's allocator, likewise */
+    size_t alignment;       /* that the handler claims, or 0 */
+    bool unjudged;          /* make the calls and nothing else */
+    uint64_t seed;
+    double seconds;    /* for finding; shrinking takes up to 30 more */
+    double hangs;      /* seconds in one call */
+    size_t jobs;       /* processes that search at once, to MOST_SEARCHERS */
+    size_t most_bytes; /* live */
+    struct behaviour_options may;
+    bool (*is_over)(void); /* asked twenty times a second, or NULL */
+};
+
+enum { MOST_SEARCHERS = 64 };
+
+struct search_result {
+    bool is_broken;         /* no process or no memory could be had; errno says why */
+    uint64_t trials, calls; /* that were made */
+    uint64_t small;         /* of the trials' histories, those of small scope */
+    unsigned small_calls;   /* which are of so many calls */
+    bool is_small_done;     /* and all there are */
+    uint64_t tuples;        /* different ones that were met */
+    uint64_t branches;      /* that were taken, so many times, where the handler tells */
+    unsigned edges;         /* of size classes, that were learnt */
+    double seconds;         /* that it took */
+    double busy;            /* of these all processes together, in histories */
+
+    bool has_found;
+    struct found found;
+    struct call_list list; /* that shows it, cut short; owned */
+    size_t length_before;  /* steps, before it was cut */
+    unsigned shown, tried; /* how often it does */
+    bool plain_shows;      /* with libc's allocator it shows something as well: nobody is blamed */
+};
+
+void search_run(const struct search_options *options, struct search_result *result);
+void search_result_free(struct search_result *result);
+
+#endif

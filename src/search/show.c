@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Blocks have letters as long as there are any.
+ */
+#include "search/show.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "trace/trace.h"
+
+/* ---- to be read ---------------------------------------------------------------------------- */
+
+enum { LETTERS = 'z' - 'p' + 1 };
+
+static const char *name_of(uint32_t block, uint32_t times, size_t blocks)
+{
+    if (times > 1)
+        return text("p[%" PRIu32 "..%" PRIu32 "]", block, block + times - 1);
+    if (blocks > LETTERS)
+        return text("p[%" PRIu32 "]", block);
+    return text("%c", (int)('p' + block));
+}
+
+static const char *size_of(uint64_t size)
+{
+    if (size > UINT64_MAX - (1 << 20))
+        return size == UINT64_MAX ? "SIZE_MAX" : text("SIZE_MAX - %" PRIu64, UINT64_MAX - size);
+    return text("%" PRIu64, size);
+}
+
+const char *show_step(const struct step *step)
+{
+    switch ((enum step_kind)step->kind) {
+    case STEP_MALLOC:
+    case STEP_MALLOC_FREE:
+        return text("malloc(%s)", size_of(step->first));
+    case STEP_CALLOC:
+    case STEP_CALLOC_FREE:
+        return text("calloc(%s, %s)", size_of(step->first), size_of(step->second));
+    case STEP_REALLOC:
+        return text("realloc(..., %s)", size_of(step->first));
+    case STEP_FREE:
+        return "free(...)";
+    case STEP_FREE_NULL:
+        return text("free(NULL, %s)", size_of(step->first));
+    case STEP_LIMIT:
+        return step->first == 0 ? "memory is there again"
+                                : text("no more than %" PRIu64 " bytes can be mapped", step->first);
+    case STEP_PAUSE:
+        return text("%" PRIu64 " ms pass", step->first);
+    case STEP_FORK:
+        return "fork(), and both go on";
+    default:
+        return "?";
+    }
+}
+
+/* Which blocks are live behind the step. */
+static void follow(bool *live, const struct step *step)
+{
+    bool makes =
+        step->kind == STEP_MALLOC || step->kind == STEP_CALLOC || step->kind == STEP_REALLOC;
+    for (uint32_t k = 0; k < step->times && (makes || step->kind == STEP_FREE); k++)
+        live[step->block + k] = makes;
+}
+
+static void show_one(FILE *file, const struct step *step, const bool *live, size_t blocks)
+{
+    const char *name = name_of(step->block, step->times, blocks);
+    const char *times = step->times > 1 ? text(", %" PRIu32 " times", step->times) : "";
+    switch ((enum step_kind)step->kind) {
+    case STEP_REALLOC:
+        fprintf(file, "%s = realloc(%s, %s)", name, live[step->block] ? name : "NULL",
+                size_of(step->first));
+        break;
+    case STEP_FREE:
+        fprintf(file, "free(%s, %s)", name, size_of(step->first));
+        break;
+    case STEP_MALLOC:
+    case STEP_CALLOC:
+        fprintf(file, "%s = %s", name, show_step(step));
+        break;
+    case STEP_MALLOC_FREE:
+    case STEP_CALLOC_FREE:
+        fprintf(file, "%s = %s, and free it%s", name_of(step->block, 1, blocks), show_step(step),
+                times);
+        break;
+    default:
+        fprintf(file, "%s%s", show_step(step), times);
+    }
+}
+
+enum { SHOWN = 40 }; /* steps, half of them from the beginning and half from the end */
+
+void show_calls(FILE *file, int indent, const struct call_list *list)
+{
+    size_t blocks = call_list_blocks(list);
+    bool *live = calloc(blocks + 1, sizeof *live);
+    unsigned thread = 0;
+    for (size_t i = 0; live != NULL && i < list->count; i++) {
+        const struct step *step = &list->at[i];
+        bool is_left_out = list->count > SHOWN && i >= SHOWN / 2 && i < list->count - SHOWN / 2;
+        if (is_left_out && i == SHOWN / 2)
+            fprintf(file, "%*s(%zu more)\n", indent, "", list->count - SHOWN);
+        if (!is_left_out && step->thread != thread && !list->checks.at_once)
+            fprintf(file, "%*s%s\n", indent, "",
+                    step->thread == 0 ? "the first thread:" : "a new thread, which then ends:");
+        if (!is_left_out) {
+            fprintf(file, "%*s", indent, "");
+            if (list->checks.at_once)
+                fprintf(file, "thread %d, at once: ", step->thread + 1);
+            show_one(file, step, live, blocks);
+            putc('\n', file);
+        }
+        thread = step->thread;
+        follow(live, step);
+    }
+    free(live);
+}
+
+/* ---- as a trace ------------------------------------------------------------------------------ */
+
+/* An address for each block, at which no other is. */
+static const void *address_of(uint32_t block)
+{
+    return (const void *)(((uintptr_t)block + 1) << (sizeof(uintptr_t) * 4));
+}
+
+static void write_once(struct trace_writer *writer, const struct step *step, uint32_t block,
+                       bool *live)
+{
+    struct trace_caller caller = {.thread = step->thread, .gil = true};
+    const void *p = address_of(block);
+    size_t size = (size_t)step->first;
+    struct trace_given given = trace_give(writer, live[block] ? p : NULL);
+    switch ((enum step_kind)step->kind) {
+    case STEP_MALLOC:
+        trace_malloc(writer, &caller, size, p);
+        break;
+    case STEP_CALLOC:
+        trace_calloc(writer, &caller, size, (size_t)step->second, p);
+        break;
+    case STEP_REALLOC:
+        trace_realloc(writer, &caller, given, size, p);
+        break;
+    case STEP_FREE:
+    case STEP_FREE_NULL:
+        trace_free(writer, &caller, given, size);
+        break;
+    default:
+        return;
+    }
+    live[block] = step->kind < STEP_FREE;
+}
+
+static void write_step(struct trace_writer *writer, const struct step *step, bool *live)
+{
+    bool is_pair = step->kind == STEP_MALLOC_FREE || step->kind == STEP_CALLOC_FREE;
+    struct step make = *step, end = *step;
+    make.kind = step->kind == STEP_MALLOC_FREE ? STEP_MALLOC : STEP_CALLOC;
+    end.kind = STEP_FREE;
+    if (step->kind == STEP_CALLOC_FREE)
+        end.first = step->first * step->second;
+    for (uint32_t i = 0; i < step->times; i++) {
+        write_once(writer, is_pair ? &make : step, is_pair ? step->block : step->block + i, live);
+        if (is_pair)
+            write_once(writer, &end, step->block, live);
+    }
+}
+
+bool show_as_trace(const char *path, const struct call_list *list, char *why, size_t room)
+{
+    struct trace_writer *writer = trace_create(path, false, why, room);
+    bool *live = calloc(call_list_blocks(list) + 1, sizeof *live);
+    for (size_t i = 0; writer != NULL && live != NULL && i < list->count; i++)
+        write_step(writer, &list->at[i], live);
+    if (writer != NULL && live == NULL)
+        snprintf(why, room, "out of memory");
+    free(live);
+    return writer != NULL && trace_close(writer, why, room) && live != NULL;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Calls of the handler with what the model says of each, and what is no call.
+ */
+#include "search/steps.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static void note(struct executing *e, unsigned kind, size_t size, uintptr_t before, const void *p)
+{
+    if (e->novelty != NULL)
+        novelty_of_call(e->novelty, kind, size, before, (uintptr_t)p);
+    if (p != NULL)
+        e->last = (uintptr_t)p;
+}
+
+static inline void begin_call(struct executing *e)
+{
+    uint64_t calls = atomic_load_explicit(&e->execution->calls, memory_order_relaxed) + 1;
+    atomic_store_explicit(&e->execution->calls, calls, memory_order_relaxed);
+    e->heap.call = calls;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* Nobody is asked for more than is to be live, but for what nobody can have; nor for so many large
+ * blocks that a history is nothing but pages which the kernel clears. */
+static bool may_ask(struct executing *e, size_t size)
+{
+    enum { LARGE = 1 << 14, MOST_SPENT = 32 << 20 };
+    if (heap_is_impossible(size))
+        return true;
+    if (size + e->heap.live_bytes > e->options->most_bytes ||
+        (size > LARGE && e->spent > MOST_SPENT))
+        return false;
+    e->spent += size > LARGE ? size : 0;
+    return true;
+}
+
+/* What is not to be zeroed or copied, and so not touched. */
+static bool may_be_huge(const struct executing *e, size_t size)
+{
+    const size_t huge = (size_t)1 << (sizeof size * 4 - 1);
+    return e->options->huge && size >= huge && size / 3 < huge && e->heap.live_bytes < huge / 16;
+}
+
+static bool made(struct executing *e, uint32_t slot, enum heap_maker by, void *p, size_t size)
+{
+    note(e, by, size, e->last, p);
+    if (p == NULL)
+        return size == 0 || heap_refused(&e->heap, size);
+    return heap_made(&e->heap, slot, ++e->numbers, by, p, size);
+}
+
+static bool do_malloc(struct executing *e, uint32_t slot, size_t size)
+{
+    const PyDataMemAllocator *a = e->allocator;
+    if (e->heap.block[slot].p != NULL || (!may_ask(e, size) && !may_be_huge(e, size)))
+        return true;
+    begin_call(e);
+    return made(e, slot, HEAP_MALLOC, a->malloc(a->ctx, size), size);
+}
+
+static bool do_calloc(struct executing *e, uint32_t slot, size_t nelem, size_t elsize)
+{
+    const PyDataMemAllocator *a = e->allocator;
+    size_t size = heap_product(nelem, elsize);
+    if (e->heap.block[slot].p != NULL || !may_ask(e, size))
+        return true;
+    begin_call(e);
+    void *p = a->calloc(a->ctx, nelem, elsize);
+    if (size == SIZE_MAX && !heap_overflowed(&e->heap, p))
+        return false;
+    return made(e, slot, HEAP_CALLOC, p, size);
+}
+
+static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
+{
+    const PyDataMemAllocator *a = e->allocator;
+    unsigned char *before = e->heap.block[slot].p;
+    if (!may_ask(e, size))
+        return true;
+    begin_call(e);
+    if (before == NULL)
+        return made(e, slot, HEAP_REALLOC, a->realloc(a->ctx, NULL, size), size);
+    if (!heap_will_resize(&e->heap, slot, size))
+        return false;
+    void *p = a->realloc(a->ctx, before, size);
+    note(e, STEP_FREE + 1, size, (uintptr_t)before, p);
+    if (p != NULL)
+        return heap_resized(&e->heap, slot, p, size);
+    return heap_kept(&e->heap, slot, size) && (size == 0 || heap_refused(&e->heap, size));
+}
+
+static bool do_free(struct executing *e, uint32_t slot, const struct step *step)
+{
+    const PyDataMemAllocator *a = e->allocator;
+    struct heap_block block = e->heap.block[slot];
+    if (block.p == NULL)
+        return true;
+    begin_call(e);
+    if (!heap_will_free(&e->heap, slot))
+        return false;
+    a->free(a->ctx, block.p, step->second == STEP_RIGHT_SIZE ? block.size : (size_t)step->first);
+    return heap_freed(&e->heap);
+}
+
+static bool do_free_null(struct executing *e, size_t size)
+{
+    const PyDataMemAllocator *a = e->allocator;
+    begin_call(e);
+    heap_set_error(&e->heap);
+    a->free(a->ctx, NULL, size);
+    return heap_freed(&e->heap);
+}
+
+/* ---- what is no call ------------------------------------------------------------------------- */
+
+static size_t mapped_bytes(void)
+{
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%zu", &pages) != 1)
+        pages = 0;
+    if (file != NULL)
+        fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void steps_limit(struct executing *e, size_t room)
+{
+    struct rlimit limit = e->room;
+    size_t mapped = room != 0 ? mapped_bytes() : 0;
+    if (room != 0 && mapped == 0)
+        return;
+    if (room != 0)
+        limit.rlim_cur = mapped + room;
+    e->heap.is_limited = (setrlimit(RLIMIT_AS, &limit) == 0 && room != 0) || e->options->may_refuse;
+}
+
+static void pause_for(size_t milliseconds)
+{
+    nanosleep(
+        &(struct timespec){(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000},
+        NULL);
+}
+
+/* From here on two processes do what is left, each with memory of its own.  The new one has but the
+ * thread that forks: that has to be the first. */
+static void split(struct executing *e, const struct step *step)
+{
+    if (e->is_child || e->forks == MOST_FORKS || step->thread != 0)
+        return;
+    struct execution *side = &e->all->side[1 + e->forks];
+    side->at = e->execution->at;
+    side->calls = e->execution->calls;
+    side->state = EXECUTION_UNDER_WAY;
+    pid_t pid = fork();
+    if (pid == 0) {
+        e->is_child = true;
+        e->execution = side;
+    } else if (pid < 0) {
+        side->state = EXECUTION_NONE;
+    } else {
+        e->children[e->forks++] = pid;
+    }
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static bool do_pair(struct executing *e, const struct step *step)
+{
+    static const struct step right = {.second = STEP_RIGHT_SIZE};
+    bool good = step->kind == STEP_MALLOC_FREE
+                    ? do_malloc(e, step->block, step->first)
+                    : do_calloc(e, step->block, step->first, step->second);
+    return good && do_free(e, step->block, &right);
+}
+
+static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
+{
+    switch ((enum step_kind)step->kind) {
+    case STEP_MALLOC:
+        return do_malloc(e, slot, step->first);
+    case STEP_CALLOC:
+        return do_calloc(e, slot, step->first, step->second);
+    case STEP_REALLOC:
+        return do_realloc(e, slot, step->first);
+    case STEP_FREE:
+        return do_free(e, slot, step);
+    case STEP_MALLOC_FREE:
+    case STEP_CALLOC_FREE:
+        return do_pair(e, step);
+    case STEP_FREE_NULL:
+        return do_free_null(e, step->first);
+    case STEP_LIMIT:
+        steps_limit(e, step->thread == 0 ? step->first : 0);
+        return true;
+    case STEP_PAUSE:
+        pause_for(step->first);
+        return true;
+    case STEP_FORK:
+        split(e, step);
+        return true;
+    case STEP_FILL: /* what no generator makes */
+    case STEP_ASK_GETTER:
+    case STEP_LOOK_AT_NAME:
+    case STEP_LOOK_AT_VERSION:
+    case STEP_LOOK_AT_FUNCTIONS:
+        break;
+    }
+    return true;
+}
+
+bool steps_do(struct executing *e, const struct step *step)
+{
+    for (uint32_t i = 0; i < step->times; i++) {
+        e->execution->turn = i;
+        if (!do_once(e, step, step->block + i))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One process after the other.
+ */
+#include "search/trial.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "supervise/child.h"
+
+/* ---- in the process -------------------------------------------------------------------------- */
+
+static uint32_t slots_of(const struct history *history)
+{
+    uint32_t slots = 1;
+    for (size_t i = 0; i < history->count; i++)
+        slots = MAX(slots, history->steps[i].block + history->steps[i].times);
+    return slots;
+}
+
+/* Leaves bytes in libc's heap, as any program has done before its first array: what comes from
+ * there is not zero by chance. */
+static void use_memory(void)
+{
+    enum { EACH = 4, LARGEST = 20000 };
+    for (size_t size = 24; size < LARGEST; size += size / 4 / 16 * 16 + 16) {
+        void *p[EACH];
+        for (int i = 0; i < EACH; i++) {
+            p[i] = malloc(size);
+            if (p[i] != NULL)
+                memset(p[i], 0xa5, size);
+        }
+        void *volatile stays = malloc(size);
+        (void)stays;
+        for (int i = 0; i < EACH; i++)
+            free(p[i]);
+    }
+}
+
+/* The kernel clears a huge page for each few bytes that are written; one trial in so many has them
+ * all the same. */
+static void forgo_huge_pages(const struct history *history)
+{
+    enum { ONE_IN = 16 };
+    if (history == NULL || history->count % ONE_IN != 0)
+        prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
+static void be_quiet(void)
+{
+    struct rlimit no_core = {0, 0};
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    setrlimit(RLIMIT_CORE, &no_core);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        dup2(nothing, fd);
+}
+
+/* Seconds for the edges.  One who hangs there hangs in a history as well, which then tells it. */
+static const double learning = 0.5;
+
+static _Noreturn void be_tried(const struct trial *trial, const struct history *history)
+{
+    be_quiet();
+    forgo_huge_pages(history);
+    PyDataMem_Handler *handler = trial->get(trial->data);
+    if (handler == NULL)
+        _exit(0);
+    if (history == NULL) {
+        palette_learn(&trial->room->palette, handler, clock_now() + (uint64_t)(learning / 2 * 1e9));
+        trial->room->learnt = 1;
+        _exit(0);
+    }
+    struct execute_options options = trial->options;
+    options.until = UINT64_MAX;
+    options.slots = slots_of(history);
+    options.rules.watched = handler;
+    use_memory();
+    uint64_t begun = clock_now();
+    execute(history, handler, &options, &trial->room->executions);
+    trial->room->seconds = clock_since(begun);
+    _exit(0);
+}
+
+/* ---- around it ------------------------------------------------------------------------------- */
+
+struct watching {
+    const struct trial *trial;
+    uint64_t calls, since;
+    bool hangs;
+};
+
+static uint64_t calls_of(const struct executions *executions)
+{
+    uint64_t calls = 0;
+    for (int i = 0; i <= MOST_FORKS; i++)
+        calls += executions->side[i].calls;
+    return calls;
+}
+
+static bool is_to_end(void *data)
+{
+    struct watching *watching = data;
+    uint64_t calls = calls_of(&watching->trial->room->executions);
+    if (calls != watching->calls || watching->since == 0)
+        watching->since = clock_now();
+    watching->calls = calls;
+    watching->hangs = clock_since(watching->since) > watching->trial->hangs;
+    return watching->hangs ||
+           (watching->trial->is_over != NULL && watching->trial->is_over(watching->trial->data));
+}
+
+static enum trial_outcome told(struct found *found, const struct execution *side, bool in_fork)
+{
+    found->at = side->at;
+    found->calls = side->calls;
+    found->in_fork = in_fork;
+    return TRIAL_WRONG;
+}
+
+/* What ended by itself in the middle of it.  SIGKILL comes from the kernel, which is out of memory,
+ * or from a person. */
+static enum trial_outcome ended(struct found *found, const struct execution *side, int status,
+                                bool in_fork)
+{
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        return TRIAL_BROKEN;
+    snprintf(found->property, sizeof found->property, "search.model");
+    if (WIFSIGNALED(status))
+        snprintf(found->kind, sizeof found->kind, "%s", child_signal_name(WTERMSIG(status)));
+    else
+        snprintf(found->kind, sizeof found->kind, "exit");
+    snprintf(found->seen, sizeof found->seen, "%s",
+             WIFSIGNALED(status) ? found->kind
+                                 : text("the process exits with %d", WEXITSTATUS(status)));
+    return told(found, side, in_fork);
+}
+
+static enum trial_outcome of_side(struct found *found, const struct execution *side, int status,
+                                  bool in_fork)
+{
+    int state = side->state; /* clang switches over no atomic */
+    switch (state) {
+    case EXECUTION_UNDER_WAY:
+        return ended(found, side, status, in_fork);
+    case EXECUTION_VIOLATED:
+        snprintf(found->kind, sizeof found->kind, "wrong");
+        snprintf(found->property, sizeof found->property, "%.31s", side->violation.property);
+        snprintf(found->seen, sizeof found->seen, "%.255s", side->violation.seen);
+        snprintf(found->history, sizeof found->history, "%.319s", side->violation.history);
+        return told(found, side, in_fork);
+    case EXECUTION_HELD:
+        return TRIAL_HELD;
+    default:
+        return TRIAL_BROKEN;
+    }
+}
+
+static enum trial_outcome conclude(const struct trial *trial, const struct history *history,
+                                   struct found *found, int status)
+{
+    const struct executions *executions = &trial->room->executions;
+    enum trial_outcome outcome = of_side(found, &executions->side[0], status, false);
+    for (int i = 1; i <= MOST_FORKS && outcome != TRIAL_WRONG; i++) {
+        const struct execution *side = &executions->side[i];
+        if (side->state != EXECUTION_NONE &&
+            of_side(found, side, side->status, true) == TRIAL_WRONG)
+            outcome = TRIAL_WRONG;
+    }
+    if (history->at_once && strcmp(found->kind, "wrong") != 0)
+        found->at = history->count; /* whose step it was is not known */
+    return outcome;
+}
+
+enum trial_outcome trial_run(const struct trial *trial, const struct history *history,
+                             struct found *found)
+{
+    struct watching watching = {.trial = trial};
+    int status = 0;
+    memset(&trial->room->executions, 0, sizeof trial->room->executions);
+    memset(found, 0, sizeof *found);
+    pid_t pid = child_fork(true);
+    if (pid == 0)
+        be_tried(trial, history);
+    int given_up = pid > 0 ? child_wait(pid, is_to_end, &watching, &status) : -1;
+    if (given_up < 0)
+        return TRIAL_BROKEN;
+    if (given_up == 0)
+        return conclude(trial, history, found, status);
+    if (!watching.hangs)
+        return TRIAL_OVER;
+    snprintf(found->property, sizeof found->property, "search.model");
+    snprintf(found->kind, sizeof found->kind, "hangs");
+    snprintf(found->seen, sizeof found->seen, "no end after %.3g s", trial->hangs);
+    return told(found, &trial->room->executions.side[0], false);
+}
+
+void trial_learn(const struct trial *trial)
+{
+    struct trial short_one = *trial;
+    struct watching watching = {.trial = &short_one};
+    short_one.hangs = MIN(trial->hangs, learning); /* of which no call is counted */
+    int status;
+    trial->room->palette.count = 0;
+    pid_t pid = child_fork(true);
+    if (pid == 0)
+        be_tried(trial, NULL);
+    if (pid > 0)
+        child_wait(pid, is_to_end, &watching, &status);
+    if (trial->room->palette.count > MOST_EDGES || !trial->room->learnt)
+        trial->room->palette.count = 0;
+}
+
+struct attempt trial_attempt(const void *about, const struct call_list *list)
+{
+    const struct trial *trial = about;
+    struct history history = {list->at, list->count, list->checks.at_once};
+    struct found found;
+    struct attempt attempt = {.outcome = NOT_REPRODUCED, .at = list->count};
+    enum trial_outcome outcome = TRIAL_HELD;
+    for (unsigned i = 0; i < trial->tries && list->count > 0 && outcome == TRIAL_HELD; i++)
+        outcome = trial_run(trial, &history, &found);
+    if (outcome != TRIAL_WRONG)
+        return attempt;
+    attempt.outcome = REPRODUCED;
+    if (!list->checks.at_once) /* else what other threads do behind it may be needed */
+        attempt.at = found.at;
+    snprintf(attempt.what, sizeof attempt.what, "%s",
+             strcmp(found.kind, "hangs") == 0 ? "hangs" : "wrong");
+    snprintf(attempt.line, sizeof attempt.line, "%.300s", found.seen);
+    return attempt;
+}

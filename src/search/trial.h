@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A history tried in a process of its own, where the handler is as new.
+ */
+#ifndef CONFORM_TRIAL_H
+#define CONFORM_TRIAL_H
+
+#include <stdbool.h>
+
+#include "repro/attempt.h"
+#include "repro/call_list.h"
+#include "search/execute.h"
+#include "search/palette.h"
+
+/* Has a handler in a process that was forked for it: NULL where there is none, which has been told
+ * to whom it concerns. */
+typedef PyDataMem_Handler *get_handler(void *data);
+
+/* What a process of a trial writes, in memory that is shared with whoever waits for it. */
+struct trial_room {
+    struct executions executions;
+    struct palette palette;
+    _Atomic int learnt; /* 1: it is */
+    double seconds;     /* that the calls took */
+};
+
+struct trial {
+    get_handler *get;
+    void *data;                     /* for it */
+    struct execute_options options; /* but what is watched, and slots; novelty is shared */
+    unsigned tries;                 /* of an attempt: for what does not show each time */
+    struct trial_room *room;        /* shared */
+    double hangs;                   /* seconds in one call */
+    bool (*is_over)(void *data);    /* asked twenty times a second, or NULL */
+};
+
+enum trial_outcome {
+    TRIAL_HELD,
+    TRIAL_WRONG,  /* `found` says what */
+    TRIAL_BROKEN, /* nothing can be said: no memory, no process, or the handler is not to be had */
+    TRIAL_OVER,   /* is_over said so */
+};
+
+struct found {
+    char property[32]; /* id */
+    char kind[24];     /* "wrong", "hangs" or the signal */
+    char seen[512];    /* in one line, without the call */
+    char history[320]; /* of the block, or "" */
+    size_t at;         /* the step; their number: behind the last */
+    uint64_t calls;    /* up to there */
+    bool in_fork;      /* in a process that was forked half-way */
+};
+
+/* Whoever calls has child_prepare()d. */
+enum trial_outcome trial_run(const struct trial *trial, const struct history *history,
+                             struct found *found);
+
+/* Learns the edges of the handler's size classes, if it bears that. */
+void trial_learn(const struct trial *trial);
+
+/* As shrink() wants it; `about` is a struct trial. */
+struct attempt trial_attempt(const void *about, const struct call_list *list);
+
+#endif

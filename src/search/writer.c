@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Steps, and the slots that they leave with a block.
+ */
+#include "search/writer.h"
+
+#include <stdlib.h>
+
+struct writer *writer_new(void)
+{
+    return calloc(1, sizeof(struct writer));
+}
+
+void writer_begin(struct writer *writer, struct step *steps, size_t room)
+{
+    writer->steps = steps;
+    writer->room = room;
+    writer->count = 0;
+    writer->thread = 0;
+    writer->wrong_sizes = 0;
+    writer->live_count = writer->empty_count = writer->slots = 0;
+    writer->live_bytes = 0;
+}
+
+static bool append(struct writer *writer, struct step step)
+{
+    if (writer->count == writer->room)
+        return false;
+    step.thread = writer->thread;
+    if (step.times == 0)
+        step.times = 1;
+    writer->steps[writer->count++] = step;
+    return true;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+static bool has_room(const struct writer *writer, size_t size)
+{
+    return writer->count < writer->room && size <= writer->most_bytes &&
+           writer->live_bytes + size <= writer->most_bytes &&
+           (writer->empty_count > 0 || writer->slots < MOST_SLOTS);
+}
+
+static uint32_t take_slot(struct writer *writer, uint64_t size)
+{
+    uint32_t slot =
+        writer->empty_count > 0 ? writer->empty[--writer->empty_count] : writer->slots++;
+    writer->place[slot] = writer->live_count;
+    writer->live[writer->live_count++] = slot;
+    writer->size[slot] = size;
+    writer->live_bytes += size;
+    return slot;
+}
+
+static void leave_slot(struct writer *writer, uint32_t slot)
+{
+    uint32_t last = writer->live[--writer->live_count];
+    writer->live[writer->place[slot]] = last;
+    writer->place[last] = writer->place[slot];
+    writer->live_bytes -= writer->size[slot];
+    writer->empty[writer->empty_count++] = slot;
+}
+
+uint32_t writer_any(struct writer *writer)
+{
+    return writer->live_count == 0
+               ? NO_SLOT
+               : writer->live[random_below(&writer->random, writer->live_count)];
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static uint32_t make(struct writer *writer, enum step_kind kind, uint64_t first, uint64_t second,
+                     size_t size)
+{
+    if (!has_room(writer, size))
+        return NO_SLOT;
+    uint32_t slot = take_slot(writer, size);
+    append(writer,
+           (struct step){.kind = (uint8_t)kind, .block = slot, .first = first, .second = second});
+    return slot;
+}
+
+uint32_t write_malloc(struct writer *writer, size_t size)
+{
+    return make(writer, STEP_MALLOC, size, 0, size);
+}
+
+uint32_t write_calloc(struct writer *writer, size_t nelem, size_t elsize)
+{
+    return make(writer, STEP_CALLOC, nelem, elsize, nelem * elsize);
+}
+
+uint32_t write_made(struct writer *writer, size_t size)
+{
+    switch (random_below(&writer->random, 8)) {
+    case 0:
+    case 1:
+        return write_calloc(writer, size, 1);
+    case 2:
+        return make(writer, STEP_REALLOC, size, 0, size);
+    default:
+        return write_malloc(writer, size);
+    }
+}
+
+void write_realloc(struct writer *writer, uint32_t slot, size_t size)
+{
+    if (size > writer->most_bytes || writer->live_bytes + size > writer->most_bytes)
+        return;
+    struct step step = {.kind = STEP_REALLOC, .block = slot, .first = size};
+    if (!append(writer, step))
+        return;
+    writer->live_bytes += size - writer->size[slot];
+    writer->size[slot] = size;
+}
+
+void write_free(struct writer *writer, uint32_t slot)
+{
+    struct step step = {.kind = STEP_FREE, .block = slot, .second = STEP_RIGHT_SIZE};
+    if (writer->wrong_sizes != 0 && random_below(&writer->random, writer->wrong_sizes) == 0) {
+        step.second = 0;
+        step.first =
+            writer->size[slot] > 4096 && writer->size[slot] % 2 == 0 ? writer->size[slot] / 2 : 1;
+    }
+    if (append(writer, step))
+        leave_slot(writer, slot);
+}
+
+void write_temporaries(struct writer *writer, size_t size, size_t times, bool by_calloc)
+{
+    if (!has_room(writer, size))
+        return;
+    uint32_t slot = take_slot(writer, size);
+    leave_slot(writer, slot);
+    append(writer, (struct step){.kind = by_calloc ? STEP_CALLOC_FREE : STEP_MALLOC_FREE,
+                                 .block = slot,
+                                 .times = (uint32_t)times,
+                                 .first = size,
+                                 .second = by_calloc});
+}
+
+uint32_t write_crowd(struct writer *writer, size_t size, size_t times, bool by_calloc)
+{
+    struct step step = {.kind = by_calloc ? STEP_CALLOC : STEP_MALLOC,
+                        .block = writer->slots,
+                        .times = (uint32_t)times,
+                        .first = size,
+                        .second = by_calloc};
+    if (times > MOST_SLOTS - writer->slots ||
+        size > (writer->most_bytes - writer->live_bytes) / times || !append(writer, step))
+        return NO_SLOT;
+    uint32_t had = writer->empty_count;
+    writer->empty_count = 0; /* fresh slots alone follow each other */
+    for (size_t i = 0; i < times; i++)
+        take_slot(writer, size);
+    writer->empty_count = had;
+    return step.block;
+}
+
+static bool is_live(const struct writer *writer, uint32_t slot)
+{
+    return writer->place[slot] < writer->live_count && writer->live[writer->place[slot]] == slot;
+}
+
+void write_free_crowd(struct writer *writer, uint32_t first, size_t times)
+{
+    struct step step = {
+        .kind = STEP_FREE, .block = first, .times = (uint32_t)times, .second = STEP_RIGHT_SIZE};
+    if (!append(writer, step))
+        return;
+    for (size_t i = 0; i < times; i++) {
+        if (is_live(writer, first + (uint32_t)i))
+            leave_slot(writer, first + (uint32_t)i);
+    }
+}
+
+void write_other(struct writer *writer, enum step_kind kind, uint64_t first, uint64_t second)
+{
+    append(writer, (struct step){.kind = (uint8_t)kind, .first = first, .second = second});
+}

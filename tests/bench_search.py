@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What searching finds, how soon, and how short it makes what it shows.
+
+Each mutant is searched alone, with one worker a core, for the longest of the times: those that are
+about the four functions (handlers/faulty, by the properties that have to kill them), and those that
+are wrong in deep states only (handlers/faulty/deep).  Beside it runs a baseline in the same time,
+random calls by tests/bench_random, a process on each core; and where there is a clang, the same
+search on mutants that were compiled with its coverage.
+
+    make bench-search                           in 1 and in 10 seconds
+    make bench-search SEARCH="--seconds 1,10,60"
+    make bench-search SEARCH="--only 'slab_*' --every 4"
+"""
+
+import argparse
+import fnmatch
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+import elf
+import machine
+import suite
+
+FAULTY = os.path.join(suite.FAULTY, "faulty.so")
+DEEP = os.path.join(suite.FAULTY, "deep.so")
+RANDOM = os.path.join(suite.BUILD, "tests", "bench_random")
+FUNCTIONS = ("malloc.", "calloc.", "realloc.", "free.")
+GOAL_CALLS = 10
+CANNOT_LOAD = 2  # says bench_random
+
+# "FAIL    malloc.disjoint  4 steps, of 2037"; the seconds that it took are in the line before.
+SHOWN = re.compile(r"^(FAIL|CRASH|TIMEOUT|WARN) +(\S+)  (\d+) steps?, of \d+", re.M)
+CLANG = os.environ.get("FUZZ_CC", "clang")
+COVERAGE = ["-fsanitize-coverage=trace-pc-guard", "-O2", "-g", "-pthread", "-fvisibility=hidden",
+            "-std=gnu11", "-w"]
+
+
+def mutants_of(path, prefix, wanted):
+    """Each with the words that stand at its symbol, where they are wanted."""
+    shared = elf.Object(path)
+    for symbol in sorted(shared.symbols):
+        if symbol.startswith(prefix) and wanted(shared.text(symbol).split()):
+            yield symbol[len(prefix):], shared.text(symbol).split()
+
+
+def about_functions(ids):
+    return all(each.startswith(FUNCTIONS) for each in ids)
+
+
+def sources_of(path):
+    """What the Makefile makes the object of."""
+    faulty = os.path.join(suite.SOURCE, "handlers", "faulty")
+    name = os.path.basename(path).partition(".")[0]
+    with open(os.path.join(faulty, "Makefile.am"), encoding="utf-8") as file:
+        listed = re.search(name + r"_la_SOURCES = \\\n((?:.*\\\n)*.*)", file.read())[1]
+    return [os.path.join(faulty, each) for each in re.findall(r"\S+\.c\b", listed)]
+
+
+def compile_with_coverage(path, folder):
+    """The same object, or None where clang cannot."""
+    if shutil.which(CLANG) is None:
+        return None
+    output = os.path.join(folder, os.path.basename(path))
+    built = subprocess.run(
+        [CLANG, "-shared", "-fPIC", "-iquote", os.path.join(suite.SOURCE, "handlers"),
+         "-o", output] + COVERAGE + sources_of(path), capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        print("# with coverage: " + built.stderr.splitlines()[0])
+    return output if built.returncode == 0 else None
+
+
+class Found:
+    """How long it took, or None; what it was laid to, and in how many calls it is shown."""
+
+    def __init__(self, seconds, property_id="", calls=None):
+        self.seconds, self.property, self.calls = seconds, property_id, calls
+
+
+def search(handler, seconds):
+    """With its whole time for the search; what is shown is cut short after that."""
+    begin = time.monotonic()
+    result = suite.conform("--handler=" + handler, "--search=%g" % seconds, timeout=seconds + 60)
+    took = time.monotonic() - begin
+    shown = SHOWN.search(result.stdout)
+    if result.code != suite.NOT_CONFORMANT or shown is None:
+        return Found(None)
+    searched = re.search(r" calls in ([0-9.]+) s", result.stdout)
+    took = float(searched[1]) if searched else took
+    return Found(took, shown[2], int(shown[3]))
+
+
+def at_random(handler, seconds):
+    """A process on each core; the first that finds something, or crashes."""
+    begin = time.monotonic()
+    processes = [subprocess.Popen([RANDOM, handler, str(seconds), str(seed)],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                 for seed in range(1, len(os.sched_getaffinity(0)) + 1)]
+    found, waiting = None, list(processes)
+    while waiting and found is None and time.monotonic() < begin + seconds + 5:
+        for each in list(waiting):
+            if each.poll() is not None:
+                waiting.remove(each)
+                if each.returncode == CANNOT_LOAD:
+                    sys.exit("bench_random cannot load " + handler)
+                found = time.monotonic() - begin if each.returncode != 0 else found
+        time.sleep(0.01)
+    hangs = found is None and waiting
+    for each in processes:
+        each.kill()
+        each.wait()
+    return Found(seconds if hangs else found)
+
+
+def share(found, within):
+    count = sum(each.seconds is not None and each.seconds <= within for each in found)
+    return "%3d of %d (%.0f %%)" % (count, len(found), 100 * count / len(found))
+
+
+def tell(title, found, times):
+    print("%-34s %s" % (title, ", ".join("%s in %g s" % (share(found, each), each)
+                                         for each in times)))
+    calls = sorted(each.calls for each in found if each.calls is not None)
+    if calls:
+        few = sum(each <= GOAL_CALLS for each in calls)
+        print("%-34s %g calls (median), at most %d for %.0f %%"
+              % ("    shrunken histories:", statistics.median(calls), GOAL_CALLS,
+                 100 * few / len(calls)))
+
+
+def in_words(found, may_be):
+    """In a line of the table.  A crash or a hang is told as search.model."""
+    if found.seconds is None or found.calls is None:
+        return "-" if found.seconds is None else "%.1f s" % found.seconds
+    ends = found.property == "search.model" and {"crash", "hang"} & set(may_be)
+    return "%.1f s %s%s in %d" % (found.seconds, found.property, "" if ends
+                                  or found.property in may_be else " (?)", found.calls)
+
+
+def bench(title, mutants, ways, times):
+    """Prints a line for each mutant, and what was found in each way; with a question mark where the
+    mutant does not name it."""
+    found = {way: [] for way in ways}
+    print("\n%s: %d mutants" % (title, len(mutants)))
+    for name, may_be in mutants:
+        words = []
+        for way, (drive, path) in ways.items():
+            each = drive("%s:%s" % (path, name), max(times))
+            found[way].append(each)
+            words.append("%s %s" % (way, in_words(each, may_be)))
+        print("  %-44s %s" % (name, "; ".join(words)), flush=True)
+    for way in ways:
+        tell("%s, %s" % (title, way), found[way], times)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(usage="bench_search.py [--seconds 1,10] [--only GLOB] ...")
+    parser.add_argument("--seconds", default="1,10")
+    parser.add_argument("--only", default="*", help="mutants of such names")
+    parser.add_argument("--every", type=int, default=1, help="each N-th of them")
+    parser.add_argument("--set", choices=["functions", "deep", "both"], default="both")
+    parser.add_argument("--no-coverage", action="store_true")
+    parser.add_argument("--no-random", action="store_true")
+    return parser.parse_args()
+
+
+def ways_for(options, path, folder):
+    """The name of each, and what it drives and on which object."""
+    ways = {"search": (search, path)}
+    covered = None if options.no_coverage else compile_with_coverage(path, folder)
+    if covered is not None:
+        ways["with coverage"] = (search, covered)
+    if not options.no_random:
+        ways["random"] = (at_random, path)
+    return ways
+
+
+def main():
+    options = arguments()
+    times = [float(each) for each in options.seconds.split(",")]
+    print(machine.describe())
+    sets = {"deep": ("deep states", DEEP, "searched_", lambda ids: True),
+            "functions": ("the four functions", FAULTY, "kills_", about_functions)}
+    for key in sets if options.set == "both" else [options.set]:
+        title, path, prefix, wanted = sets[key]
+        mutants = [each for each in mutants_of(path, prefix, wanted)
+                   if fnmatch.fnmatch(each[0], options.only)][::options.every]
+        with suite.scratch() as folder:
+            if mutants:
+                bench(title, mutants, ways_for(options, path, folder), times)
+
+
+main()

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--search: histories that are made up, judged, and cut short; on sound handlers and on mutants."""
+
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import suite
+
+FAULTY = os.path.join(suite.FAULTY, "faulty.so")
+SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
+
+# Handlers, and what is found: the id, the most steps that are left, and words of them.  How short a
+# long history gets depends on how fast the machine is: bench-search measures that.
+ANY = 1 << 20
+FEW = 3  # of what is quiet
+FOUND = {
+    "realloc_does_not_copy": ("realloc.keeps-contents", 3, r"= realloc\("),
+    "calloc_ignores_elsize": ("calloc.zeroed", 3, r"= calloc\("),
+    "long_run_widens_its_header": (r"[a-z]+\.alignment", ANY, ""),  # after 100,000 calls
+    "search_takes_the_resized_for_clean": (r"[a-z.-]+", ANY, ""),
+    "thread_number_six_is_refused": ("malloc.lasts", ANY, r"a new thread, which then ends:"),
+}
+
+QUIET_ONES = ["aligned", "arena", "cache"] + [
+    SOUND + ":" + name for name in ("always_moves", "null_for_zero", "size_classes", "pymem_raw")]
+MORE_QUIET_ONES = ["guard", "shift_header", "trace", "jemalloc", "mimalloc"] + [
+    SOUND + ":" + name for name in ("guard_pages", "helper_thread", "quota_64_mib", "slow",
+                                    "spins", "thread_arenas", "keeps_32_mib")]
+
+SEARCH_LINE = (r"\d+ histories of \d+ calls in [\d.]+ s, [\d.]+ million a second of a process; "
+               r"\d+ of them are (?:all|some) of \d calls; .*; seed \d+\n")
+
+# To be built for coverage, and without.
+COVERED = """
+#define NEP49_WITHOUT_NUMPY
+#include <stdlib.h>
+#include "nep49.h"
+static void *its_malloc(void *ctx, size_t size) { return malloc(size + 16); }
+static void *its_calloc(void *ctx, size_t n, size_t size) { return calloc(n + 16, size + 16); }
+static void *its_realloc(void *ctx, void *p, size_t size) { return realloc(p, size + 16); }
+static void its_free(void *ctx, void *p, size_t size) { free(p); }
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {
+    "covered", 1, {0, its_malloc, its_calloc, its_realloc, its_free}};
+"""
+
+
+def quiet_ones(tap):
+    """No sound handler is blamed, and all short histories are tried."""
+    seconds = 20 if suite.LONG else 1
+    for handler in QUIET_ONES + MORE_QUIET_ONES if suite.LONG else QUIET_ONES[::FEW]:
+        result = suite.conform("-H", handler, "--search=%d" % seconds)
+        good = result.code == 0 and re.match(SEARCH_LINE, result.stdout)
+        tap.point(good, "nothing is found in " + os.path.basename(handler), result)
+
+
+def found_ones(tap):
+    for name, (id_, most, words) in FOUND.items():
+        if most == ANY and not suite.LONG:
+            continue  # it has half a minute to be cut short
+        if suite.SANITIZED and name == "calloc_ignores_elsize":
+            continue  # ends by the sanitizer, and not by the model
+        result = suite.conform("-H", FAULTY + ":" + name, "--search=%d" % (10 * suite.SLOWDOWN))
+        told = re.search(r"(?m)^(?:FAIL|CRASH) +(\S+)  (\d+) steps?, of \d+", result.stdout)
+        good = (result.code == 1 and told and re.fullmatch(id_, told[1]) and int(told[2]) <= most
+                and re.search(words, result.stdout))
+        tap.point(good, "%s is found and cut short" % name, result)
+
+
+def other_formats(tap):
+    """As a trace and as a file of C, which show it too."""
+    handler = FAULTY + ":realloc_does_not_copy"
+    result = suite.conform("-H", handler, "--search", "--trace=x.trace", "--repro=folder")
+    tap.point(result.code == 1 and os.path.exists("x.trace"), "a trace is written", result)
+    result = suite.conform("-H", handler, "--replay=x.trace")
+    tap.point(result.code == 1 and "FAIL    realloc.keeps-contents" in result.stdout,
+              "--replay of it shows the same", result)
+    result = suite.conform("-H", "aligned", "--replay=x.trace")
+    tap.point(result.code == 0, "and nothing of a sound handler", result)
+    files = glob.glob("folder/*.c")
+    tap.point(files == ["folder/realloc.keeps-contents.c"], "a file of C is written", files)
+    for file in [] if suite.SANITIZED else files:
+        suite.build(file, "reproducer", "-ldl", "-pthread", shared=False)
+        result = suite.run(["./reproducer"])
+        shown = result.code == 1 and "reproduced: not kept" in result.stdout
+        tap.point(shown, "which shows it", result)
+
+
+def seeds(tap):
+    """The same seed makes the same histories."""
+    name = "search_takes_the_resized_for_clean" if suite.LONG else "realloc_copies_words"
+    handler = FAULTY + ":" + name
+    shown = [suite.conform("-H", handler, "--search", "-j1", "--seed=%d" % seed, "-q").stdout
+             for seed in (5, 5, 6)]
+    lengths = [re.findall(r"of (\d+)$", text.splitlines()[0]) for text in shown]
+    tap.point(lengths[0] and lengths[0] == lengths[1], "the same seed, the same history", shown)
+
+
+def covered(tap):
+    """What a handler calls that was built for coverage is there, and is counted."""
+    if shutil.which("clang") is None or suite.SANITIZED:
+        tap.skip("a handler with coverage is searched", "there is no clang, or a sanitizer")
+        return
+    with open("covered.c", "w") as file:
+        file.write(COVERED)
+    for kind, words in (("trace-pc-guard", r", \d+ branches, "),
+                        ("inline-8bit-counters", r", \d+ branches, "),
+                        (None, r" kinds of calls, \d+ edges")):
+        flags = ["-fsanitize-coverage=" + kind] if kind else []
+        suite.build("covered.c", "covered.so", "-w", *flags, compiler=["clang"])
+        result = suite.conform("-H", "./covered.so", "--search=1")
+        tap.point(result.code == 0 and re.search(words, result.stdout),
+                  "a handler with " + (kind or "no coverage"), result)
+
+
+def interrupted(tap):
+    process = subprocess.Popen(  # what a shell starts behind & ignores SIGINT
+        [suite.CONFORM, "-H", "aligned", "--search=60"], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20 * suite.SLOWDOWN)
+    good = process.returncode == -signal.SIGINT and re.match(SEARCH_LINE, stdout)
+    tap.point(good and stderr == "conform: interrupted\n", "Ctrl-C tells what was done",
+              "%d %s %s" % (process.returncode, stdout, stderr))
+
+
+def main():
+    tap = suite.Tap()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        found_ones(tap)
+        other_formats(tap)
+        seeds(tap)
+        covered(tap)
+        interrupted(tap)
+        quiet_ones(tap)
+        os.chdir("/")
+    tap.end()
+
+
+main()

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * src/search/search.h: what is found, and whom it is held against.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/search.h"
+#include "supervise/child.h"
+
+static void *plain_malloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    return malloc(size != 0 ? size : 1);
+}
+
+static void *plain_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    (void)ctx;
+    return nelem != 0 && elsize != 0 ? calloc(nelem, elsize) : calloc(1, 1);
+}
+
+static void *plain_realloc(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    return realloc(p, size != 0 ? size : 1);
+}
+
+static void plain_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    (void)size;
+    free(p);
+}
+
+static void *dirty_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    unsigned char *p = plain_calloc(ctx, nelem, elsize);
+    if (p != NULL && nelem != 0 && elsize != 0)
+        p[nelem * elsize - 1] = 1;
+    return p;
+}
+
+static PyDataMem_Handler plain = {
+    "plain", 1, {NULL, plain_malloc, plain_calloc, plain_realloc, plain_free}};
+static PyDataMem_Handler dirty = {
+    "dirty", 1, {NULL, plain_malloc, dirty_calloc, plain_realloc, plain_free}};
+
+static PyDataMem_Handler *get_plain(void *data)
+{
+    (void)data;
+    return &plain;
+}
+
+static PyDataMem_Handler *get_dirty(void *data)
+{
+    (void)data;
+    return &dirty;
+}
+
+static struct search_result search(get_handler *get, get_handler *control)
+{
+    struct search_options options = {.get = get,
+                                     .get_plain = control,
+                                     .seed = 7,
+                                     .seconds = 0.5,
+                                     .hangs = 10,
+                                     .jobs = 1,
+                                     .most_bytes = 16 << 20};
+    struct search_result result;
+    child_prepare();
+    search_run(&options, &result);
+    ck_assert(!result.is_broken);
+    return result;
+}
+
+START_TEST(what_is_sound_shows_nothing)
+{
+    struct search_result result = search(get_plain, get_plain);
+    ck_assert(!result.has_found);
+    ck_assert_uint_gt(result.trials, 0);
+}
+END_TEST
+
+START_TEST(one_call_is_left_of_what_was_found)
+{
+    struct search_result result = search(get_dirty, get_plain);
+    ck_assert(result.has_found && !result.plain_shows);
+    ck_assert_str_eq(result.found.property, "calloc.zeroed");
+    ck_assert_uint_eq(result.list.count, 1);
+    ck_assert_uint_eq(result.shown, result.tried);
+    search_result_free(&result);
+}
+END_TEST
+
+START_TEST(what_libc_shows_as_well_is_told)
+{
+    struct search_result result = search(get_dirty, get_dirty);
+    ck_assert(result.has_found && result.plain_shows);
+    search_result_free(&result);
+}
+END_TEST
+
+Suite *suite_search(void)
+{
+    Suite *suite = suite_create("search");
+    TCase *tcase = tcase_create("search");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, what_is_sound_shows_nothing);
+    tcase_add_test(tcase, one_call_is_left_of_what_was_found);
+    tcase_add_test(tcase, what_libc_shows_as_well_is_told);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

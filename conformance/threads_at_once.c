@@ -348,29 +348,42 @@ PROPERTY(threads_hand_over,
 
 /* ---- in order ---------------------------------------------------------------------------- */
 
-/* So few calls that what a thread has touched is still known when another one comes, however late,
- * and none ends before that: of what is made once that is the only use which shows. */
+struct use {
+    size_t turn;
+    _Atomic size_t *now;
+    pthread_barrier_t *at;
+};
+
+/* So few calls that what a thread has touched is still known when another one comes, and none ends
+ * before that: of what is made once that is the only use which shows.  One after the other, since a
+ * watcher takes two uses at the very same moment for none (2 of 100 runs); and by turns that put
+ * nothing in order, as a lock or an acquire would hide the race. */
 static void use_once(void *data)
 {
-    enum { LARGE = 1 << 20, LARGER = 8 << 20 };
-    pthread_barrier_t *at = *(pthread_barrier_t **)data;
-    pthread_barrier_wait(&at[0]);
+    enum { LARGE = 1 << 20, LARGER = 8 << 20, WAIT_NS = 20000 };
+    struct use *use = data;
+    pthread_barrier_wait(&use->at[0]);
+    while (atomic_load_explicit(use->now, memory_order_relaxed) != use->turn)
+        nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
     void *p = must_realloc(must_malloc(100), 200), *q = must_calloc(100, 1);
     subject_free(p, 200);
     subject_free(q, 100);
     resize_and_free(subject_malloc(LARGE), LARGE, LARGER, LARGER);
     give_back(subject_calloc(1, LARGE), LARGE);
-    pthread_barrier_wait(&at[1]); /* who leaves the first late would be behind that one's end */
+    atomic_store_explicit(use->now, use->turn + 1, memory_order_relaxed);
+    pthread_barrier_wait(&use->at[1]); /* who leaves the first late would be behind that one's end */
 }
 
 static void use_first(void)
 {
-    pthread_barrier_t at[2], *each[THREADS];
+    _Atomic size_t now = 0;
+    pthread_barrier_t at[2];
+    struct use uses[THREADS];
     pthread_barrier_init(&at[0], NULL, THREADS);
     pthread_barrier_init(&at[1], NULL, THREADS);
     for (size_t i = 0; i < THREADS; i++)
-        each[i] = at;
-    in_threads(THREADS, use_once, each, sizeof each[0]);
+        uses[i] = (struct use){i, &now, at};
+    in_threads(THREADS, use_once, uses, sizeof uses[0]);
     pthread_barrier_destroy(&at[0]);
     pthread_barrier_destroy(&at[1]);
 }

@@ -120,7 +120,7 @@ PROPERTY(threads_first_call,
 
 /* ---- many threads ------------------------------------------------------------------------- */
 
-enum { IN_TURN = 1100, IF_INSTRUMENTED = 150, AT_ONCE = 100, A_FEW = 4 };
+enum { IN_TURN = 1100, IF_INSTRUMENTED = 150, AT_ONCE = 100, A_FEW = 4, ROUNDS = 3 };
 struct one_of_many {
     struct block *hand_over; /* what the one before left, and what this one leaves */
     struct one_of_many *next;
@@ -128,15 +128,19 @@ struct one_of_many {
     struct block own;
 };
 
+/* Another, which comes and goes meanwhile, is written to, so that who is given the same sees it. */
 static struct block make_own(uint64_t number, const char *among)
 {
     struct block own = {.size = 64 + number % 200, .number = number};
-    own.p = must_calloc(own.size, 1);
-    expect_zero(own.p, own.size, "in one of %s", among);
-    subject_free(own.p, own.size);
+    struct block brief = own;
+    brief.p = must_calloc(brief.size, 1);
+    expect_zero(brief.p, brief.size, "in one of %s", among);
+    pattern_fill(brief.p, brief.size, ~number);
     own.p = must_malloc(own.size);
     own.p = must_realloc(own.p, ++own.size);
     pattern_fill(own.p, own.size, own.number);
+    expect_pattern(brief.p, brief.size, ~number, "in one of %s", among);
+    subject_free(brief.p, brief.size);
     return own;
 }
 
@@ -163,10 +167,12 @@ static void be_there(void *data)
 {
     static const char among[] = "many threads at once";
     struct one_of_many *one = data;
-    one->own = make_own(one->own.number, among);
-    pthread_barrier_wait(one->all); /* each has a block */
-    end_block(&one->next->own, among);
-    pthread_barrier_wait(one->all);
+    for (size_t round = 0; round < ROUNDS; round++) {
+        one->own = make_own(one->own.number, among);
+        pthread_barrier_wait(one->all); /* each has a block */
+        end_block(&one->next->own, among);
+        pthread_barrier_wait(one->all);
+    }
     one->own = make_own(one->own.number, among);
     pthread_barrier_wait(one->all);
     end_block(&one->own, among);

@@ -2,6 +2,7 @@
 """conform's own processes: what their parent ignores, who kills them, what hangs in them, and a
 reader that goes away."""
 
+import concurrent.futures
 import os
 import re
 import signal
@@ -129,15 +130,16 @@ def ended(process, number):
     return suite.decode(out) if process.returncode == -number else None
 
 
-def killers(tap):
+def killers(tap, running):
     """SIGKILL takes all of its processes along, and what asks for an end gets one."""
+    others = [process.pid for process in running.values()]
     numbers = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
     for name, arguments in ENDLESS.items():
         processes = [begin(arguments) for _ in numbers]
-        time.sleep(1)
+        time.sleep(0.5)
         outputs = [ended(*each) for each in zip(processes, numbers)]
         time.sleep(0.1)
-        left = suite.end_orphans()
+        left = suite.end_orphans(others)
         for number, out in zip(numbers, outputs):
             silent = number == signal.SIGKILL or name == "--no-fork"
             held = out is not None and (silent or "conform: interrupted\n" in out)
@@ -152,13 +154,18 @@ def hangs(tap):
         ("IN_CONSTRUCTOR", r"TIMEOUT no end after 1 s, loading the handler$"),
         ("IN_GETTER", r"TIMEOUT no end after 1 s, loading the handler$"),
     ]
-    for where, words in cases:
-        result = suite.conform("-H", "./%s.so" % where, "--replay=r.trace", "--timeout=1")
+    programs = ([], ["--fail-each"])
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # each but waits
+        replays = [pool.submit(suite.conform, "-H", "./%s.so" % where, "--replay=r.trace",
+                               "--timeout=1") for where, _ in cases]
+        runs = [pool.submit(suite.conform, "-H", "./IN_GETTER.so", "--timeout=1", "--exec", *more,
+                            "--", "-c", ONES) for more in programs]
+    for (where, words), replay in zip(cases, replays):
+        result = replay.result()
         held = result.code == NOT_CONFORMANT and re.search(words, result.stdout, re.M)
         tap.point(held, "--replay, hangs " + where, result)
-    for more in ([], ["--fail-each"]):
-        result = suite.conform("-H", "./IN_GETTER.so", "--timeout=1", "--exec", *more, "--", "-c",
-                               ONES)
+    for more, run in zip(programs, runs):
+        result = run.result()
         held = result.code == CANNOT_LOAD and "no end of loading it after 1 s" in result.stderr
         tap.point(held, "--exec %s, hangs IN_GETTER" % " ".join(more), result)
 
@@ -269,6 +276,7 @@ def main():
             suite.build("subject.c", "./%s.so" % where, "-I", faulty, "-D" + where)
         suite.conform("-H", "aligned", "-q", "--exec", "--record=r.trace", "--", "-c", ONES)
         running = begin_without_end()
+        killers(tap, running)
         parents(tap)
         hangs(tap)
         hangs_behind_a_start(tap)
@@ -276,7 +284,6 @@ def main():
         python_dies(tap)
         readers(tap)
         interpreters_without_end(tap, running)
-        killers(tap)
         os.chdir("..")
     tap.end()
 

@@ -38,7 +38,8 @@ SOUND = ["ordered", "mappings"]
 MORE = ["locks", "pools", "resources", "sizes"]  # make check-long's
 REFERENCE = ["cache", "aligned", "arena", "guard", "shift_header", "shm", "trace"]
 FEW = 1
-PART = [] if suite.LONG else ["--run=threads.*", "--run=process.*"]
+PART = [] if suite.LONG else ["--run=threads.no*", "--run=threads.concurrent",
+                              "--run=threads.hand-over"]
 
 # Those that store atomics or lock by them: a WARN of --helgrind, which cannot tell.
 STORED = {"checks_twice_by_acquire", "hands_over_by_atomics", "spins"}

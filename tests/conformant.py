@@ -150,8 +150,9 @@ def judge_slow(tap, name, result, report, others):
 
 def main():
     tap = suite.Tap()
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        slow = [(name, pool.submit(slow_battery, name)) for name in sorted(SLOW)]
+    executor = concurrent.futures.ThreadPoolExecutor
+    with executor() as waits, executor(os.cpu_count() or 2) as pool:
+        slow = [(name, waits.submit(slow_battery, name)) for name in sorted(SLOW)]
         runs = [(each[0], pool.submit(batteries, *each)) for each in sound_runs()]
         for handlers, run in runs:
             for (what, _), found in zip(handlers, run.result()):

@@ -318,6 +318,31 @@ def interrupted(tap):
         subprocess.run(["rm", "-r", "tmp"])
 
 
+SLOW_TO_ANSWER = """#!/bin/sh
+[ -e asked ] && touch begun && sleep 600
+touch asked
+exec "$PYTHON" "$@"
+"""
+
+
+def interrupted_at_a_start(tap):
+    """SIGINT while the one under valgrind looks for Python: who waits for it says so, and it does
+    not."""
+    with open("python", "w") as file:
+        file.write(SLOW_TO_ANSWER)
+    os.chmod("python", 0o755)
+    process = subprocess.Popen([suite.CONFORM, "--memcheck", "-Haligned", "--python=./python"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=listen)
+    while not os.path.exists("begun") and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    processes = suite.end_orphans()
+    tap.point(process.returncode == -signal.SIGINT and err == b"conform: interrupted\n",
+              "SIGINT while Python is looked for",
+              "%s %s %s %s" % (process.returncode, out, err, processes))
+
+
 def refusals(tap):
     result, _, left = memcheck("--handler=aligned", "--python=" + suite.PYTHON,
                                env={"PATH": "/nowhere"})
@@ -398,6 +423,7 @@ def main():
         errors(tap)
         interrupted_early(tap, 100 if suite.LONG else 20)
         interrupted(tap)
+        interrupted_at_a_start(tap)
         refusals(tap)
         os.chdir("..")
     tap.end()

@@ -214,8 +214,6 @@ static enum exit_code report(struct coordinator *c)
     bool told = conclude_print(&c->run);
     bool interrupted =
         c->run.interrupted || ((!told || c->options->repro != NULL) && interrupt_came() != 0);
-    if (interrupted && c->plan.memcheck_folder != NULL)
-        interrupt_die_silently(); /* run_under_memcheck says it */
     if (interrupted)
         interrupt_die();
     if (!told)
@@ -518,6 +516,7 @@ enum exit_code battery_run(const struct options *options, char **argv)
     c->options = options;
     c->argv = argv;
     child_prepare();
+    memcheck_look_for_parent();
     interrupt_catch();
     signal(SIGXFSZ, SIG_IGN); /* a report that gets too long cannot be written, and that is told */
     signal(SIGPIPE, SIG_IGN); /* whoever closes stdout is told, and the other reports are written */

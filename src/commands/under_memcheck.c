@@ -82,6 +82,12 @@ static _Noreturn void run_under_memcheck(const char *tool, char **argv, bool sho
     interrupt_die();
 }
 
+void memcheck_look_for_parent(void)
+{
+    if (memcheck_is_running() && getenv(MEMCHECK_FOLDER) != NULL)
+        interrupt_leave_words_to_another();
+}
+
 const char *memcheck_enter(const char *tool, char **argv, bool shows_progress)
 {
     const char *folder = getenv(MEMCHECK_FOLDER);

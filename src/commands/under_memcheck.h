@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 
+/* Before anything else, in the process that valgrind runs too: there it leaves it to the one that
+ * waits for it to say that it was interrupted. */
+void memcheck_look_for_parent(void);
+
 /* Starts this program under valgrind's `tool`, and leaves as that does.  Comes back in the process
  * that valgrind runs, with the folder for its reports.  The line on the terminal says so meanwhile.
  */

@@ -5,6 +5,7 @@
 #include "supervise/interrupt.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static volatile sig_atomic_t came, to_pass_on;
+static bool another_says_it;
 
 static void note(int number, siginfo_t *info, void *context)
 {
@@ -52,19 +54,18 @@ void interrupt_reset(void)
     }
 }
 
-_Noreturn void interrupt_die(void)
+void interrupt_leave_words_to_another(void)
 {
-    if (!ferror(stdout)) /* nobody may take it, and then this would wait */
-        fflush(stdout);
-    fprintf(stderr, "conform: interrupted\n");
-    interrupt_die_silently();
+    another_says_it = true;
 }
 
-_Noreturn void interrupt_die_silently(void)
+_Noreturn void interrupt_die(void)
 {
     int number = came;
-    if (!ferror(stdout))
+    if (!ferror(stdout)) /* nobody may take it, and then this would wait */
         fflush(stdout);
+    if (!another_says_it)
+        fprintf(stderr, "conform: interrupted\n");
     signal(number, SIG_DFL);
     raise(number);
     _exit(128 + number);

@@ -21,7 +21,7 @@ void interrupt_reset(void);
 /* Says that the program was interrupted, and ends as that signal would have ended it. */
 _Noreturn void interrupt_die(void);
 
-/* The same where somebody else says it. */
-_Noreturn void interrupt_die_silently(void);
+/* From now on it says nothing: the parent will, which waits for this process. */
+void interrupt_leave_words_to_another(void);
 
 #endif

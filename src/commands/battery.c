@@ -338,6 +338,7 @@ static void set_up(struct coordinator *c, char **argv)
     c->plan.max_time_is_given = c->options->max_time != 0;
     scratch_name(c->plan.scratch);
     c->plan.seed = c->options->seed;
+    c->plan.daily_seed = c->options->daily_seed;
     c->plan.places = c->places;
     /* also where the user preloaded it, or said valgrind */
     c->plan.data_races = tsan_is_running() || helgrind_is_running();

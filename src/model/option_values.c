@@ -68,7 +68,7 @@ void take_seed(const struct option_row *row, const char *value, struct options *
     if (errno != 0 || !isxdigit((unsigned char)*digits) || *end != '\0')
         leave_with(EXIT_USAGE, "--%s=%s: give a whole number from 0 to 2^64 - 1", row->name,
                    text_safe(value));
-    options->seed = seed;
+    options->seed = options->daily_seed = seed;
 }
 
 void take_color(const struct option_row *row, const char *value, struct options *options)

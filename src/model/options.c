@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/text.h"
 #include "model/cost.h"
@@ -383,9 +384,13 @@ static void check_operands(const struct options *options)
 
 void options_read(int argc, char **argv, struct options *options)
 {
+    enum { SECONDS_A_DAY = 24 * 60 * 60 };
     struct getopt_tables tables = {0};
     bool given[MOST_OPTION_ROWS] = {false};
-    *options = (struct options){.program = argv[0], .seed = 49, .most_runs = 20000, .search = 10};
+    *options = (struct options){.program = argv[0], .seed = 49,
+                                .daily_seed = (uint64_t)time(NULL) / SECONDS_A_DAY,
+                                .most_runs = 20000,
+                                .search = 10};
     fill_tables(&tables);
     opterr = 0;
     int option;

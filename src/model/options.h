@@ -89,6 +89,8 @@ struct options {
     size_t jobs;                              /* 0: as many as there are cores */
     double timeout, max_time;                 /* seconds; 0: the usual limit */
     uint64_t seed;
+    uint64_t daily_seed;  /* of properties that have another one each day: the same where one was
+                           * given */
     size_t repeat;        /* rounds; 0 with until_fail: no end but a failure */
     const char *python;   /* or NULL for the first of PATH that has NumPy */
     const char **pythons; /* all that were given, of which that is the last */

@@ -55,6 +55,7 @@ struct property {
     enum fixture fixture;
     bool quick;    /* --quick runs it: a few milliseconds, and no need of an interpreter */
     bool programs; /* it starts other programs, and takes its time over it */
+    bool daily;    /* its seed is another one each day, unless one is given */
 
     /* Filled in by PROPERTY. */
     void (*run)(void);

@@ -123,8 +123,9 @@ const char *run_reproduce(const struct run *run, size_t i)
         fprintf(file, " --claim=%s", text_shell(options->claims));
     if (options->python != NULL)
         print_python(file, options->python);
-    fprintf(file, " --run=%s --seed=%llu %s", run->properties[i]->id,
-            (unsigned long long)options->seed, how != NULL ? how : "--no-fork");
+    uint64_t seed = run->properties[i]->daily ? options->daily_seed : options->seed;
+    fprintf(file, " --run=%s --seed=%llu %s", run->properties[i]->id, (unsigned long long)seed,
+            how != NULL ? how : "--no-fork");
     return fclose(file) == 0 && command != NULL ? command : "";
 }
 

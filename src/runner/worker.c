@@ -160,6 +160,11 @@ static const struct subject_place *place_of(const struct plan *plan)
     return &plan->places[atomic_load(&plan->board->handler)];
 }
 
+static uint64_t seed_of(const struct plan *plan, const struct property *property)
+{
+    return property->daily ? plan->daily_seed : plan->seed;
+}
+
 static void begin_in_child(void)
 {
     const struct plan *plan = worker.plan;
@@ -171,7 +176,7 @@ static void begin_in_child(void)
         .place = worker.is_control ? plain_place() : place_of(plan),
         .record = worker.record,
         .load = first && !worker.is_control ? board_load(plan->board) : NULL,
-        .seed = plan->seed,
+        .seed = seed_of(plan, plan->properties[worker.index]),
         .limit = worker.limit,
         .python_path = plan->python_path,
         .scratch = plan->scratch,
@@ -670,7 +675,7 @@ _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_
         .place = place_of(plan),
         .record = board_record(plan->board, index),
         .load = board_load(plan->board),
-        .seed = plan->seed,
+        .seed = seed_of(plan, property),
         .limit = 0, /* a debugger's user takes their time */
         .python_path = plan->python_path,
         .scratch = plan->scratch,
@@ -691,7 +696,7 @@ _Noreturn void worker_run_logged(const struct plan *plan, size_t index, struct r
         .property = property,
         .place = place_of(plan),
         .record = record,
-        .seed = plan->seed,
+        .seed = seed_of(plan, property),
         .limit = plan->timeout,
         .python_path = plan->python_path,
         .scratch = plan->scratch,

@@ -9,6 +9,7 @@
 #include <sys/param.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "supervise/interrupt.h"
 
 struct shrinking {
@@ -223,6 +224,12 @@ static bool has_size(const struct step *step)
     return step->kind <= STEP_FREE_NULL;
 }
 
+/* And not what says that the size is the right one. */
+static bool has_second_size(const struct step *step)
+{
+    return step->kind == STEP_CALLOC || step->kind == STEP_CALLOC_FREE;
+}
+
 /* That size wherever it is, or what it was given in place of. */
 static bool try_size(struct shrinking *s, uint64_t size, uint64_t other)
 {
@@ -231,7 +238,7 @@ static bool try_size(struct shrinking *s, uint64_t size, uint64_t other)
         struct step *step = &candidate.at[i];
         if (has_size(step) && step->first == size)
             step->first = other;
-        if (has_size(step) && step->second == size)
+        if (has_second_size(step) && step->second == size)
             step->second = other;
     }
     return take(s, &candidate);
@@ -347,5 +354,97 @@ struct attempt shrink(attempt_function *how, const void *about, struct call_list
     if (!list->checks.of_growth)
         round_sizes(&s);
     forget_each_error(&s);
+    return s.seen;
+}
+
+/* ---- by chance ------------------------------------------------------------------------------- */
+
+static bool is_one_of(const struct step *step, const uint32_t *blocks, size_t count)
+{
+    for (size_t i = 0; i < count && step->kind <= STEP_CALLOC_FREE; i++) {
+        if (step->block == blocks[i])
+            return true;
+    }
+    return false;
+}
+
+/* Without a block or two, from where they are made to where they go. */
+static bool leave_blocks_out(struct shrinking *s, struct random *random)
+{
+    struct call_list candidate = call_list_copy(s->list);
+    uint32_t blocks[2];
+    size_t kept = 0, count = 1 + random_below(random, 2);
+    for (size_t i = 0; i < count; i++)
+        blocks[i] = s->list->at[random_below(random, s->list->count)].block;
+    for (size_t i = 0; i < candidate.count; i++) {
+        if (!is_one_of(&candidate.at[i], blocks, count))
+            candidate.at[kept++] = candidate.at[i];
+    }
+    candidate.count = kept;
+    return take(s, &candidate);
+}
+
+/* Without a few steps that are apart. */
+static bool leave_some_out(struct shrinking *s, struct random *random)
+{
+    struct call_list candidate = call_list_copy(s->list);
+    for (size_t times = 2 + random_below(random, 3); times > 0 && candidate.count > 1; times--) {
+        size_t at = random_below(random, candidate.count);
+        memmove(candidate.at + at, candidate.at + at + 1,
+                (--candidate.count - at) * sizeof *candidate.at);
+    }
+    return take(s, &candidate);
+}
+
+/* A stretch that does no more than bring a counter on is as good as a block that comes and goes. */
+static bool make_stretch_a_row(struct shrinking *s, struct random *random)
+{
+    enum { STRETCH = 3 };
+    size_t from = random_below(random, 2) == 0 ? 0 : random_below(random, s->list->count);
+    const struct step *like = &s->list->at[random_below(random, s->list->count)];
+    if (like->kind > STEP_REALLOC || from + STRETCH >= s->list->count)
+        return false;
+    size_t length = STRETCH + random_below(random, s->list->count - from - STRETCH);
+    struct step row = {.kind = STEP_MALLOC_FREE,
+                       .block = (uint32_t)call_list_blocks(s->list),
+                       .times = (uint32_t)(2 * length),
+                       .first = like->first};
+    struct call_list candidate = call_list_copy(s->list);
+    if (candidate.count > 0 && row.block < MOST_BLOCKS) {
+        candidate.at[from] = row;
+        memmove(candidate.at + from + 1, candidate.at + from + length,
+                (candidate.count - from - length) * sizeof row);
+        candidate.count -= length - 1;
+    }
+    return take(s, &candidate);
+}
+
+/* One size, wherever it is, is another one that is there. */
+static bool make_two_sizes_one(struct shrinking *s, struct random *random)
+{
+    const struct step *a = &s->list->at[random_below(random, s->list->count)];
+    const struct step *b = &s->list->at[random_below(random, s->list->count)];
+    bool have = a->kind <= STEP_REALLOC && b->kind <= STEP_REALLOC && a->first != b->first;
+    return have && try_size(s, a->first, b->first);
+}
+
+struct attempt shrink_by_chance(attempt_function *how, const void *about, struct call_list *list,
+                                struct attempt seen, size_t enough, double seconds)
+{
+    enum { SHORT = 600, TRIES = 16 };
+    struct shrinking s = {how, about, list, seen, clock_now(), seconds};
+    struct random random = {list->count};
+    for (size_t tries = 0;
+         list->count > enough && list->count < SHORT && tries < TRIES * list->count && !is_over(&s);
+         tries++) {
+        size_t what = random_below(&random, 5);
+        bool any = what < 2    ? leave_blocks_out(&s, &random)
+                   : what == 2 ? leave_some_out(&s, &random)
+                   : what == 3 ? make_stretch_a_row(&s, &random)
+                               : make_two_sizes_one(&s, &random);
+        tries = any && what < 4 ? 0 : tries;
+    }
+    while (list->count > 1 && !is_over(&s) && leave_out(&s, 1)) {
+    }
     return s.seen;
 }

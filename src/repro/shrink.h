@@ -15,4 +15,9 @@ typedef struct attempt attempt_function(const void *about, const struct call_lis
 struct attempt shrink(attempt_function *how, const void *about, struct call_list *list,
                       struct attempt seen, double seconds);
 
+/* Goes on with one that cannot be cut any more step by step, where it is longer than `enough`:
+ * leaves out blocks, and a few steps at once, at random, and makes sizes alike. */
+struct attempt shrink_by_chance(attempt_function *how, const void *about, struct call_list *list,
+                                struct attempt seen, size_t enough, double seconds);
+
 #endif

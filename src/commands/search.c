@@ -180,6 +180,18 @@ static void write_trace(const struct options *options, const struct search_resul
         leave_with(EXIT_HARNESS_BROKE, "--trace=%s: %s", text_safe(options->trace), why);
 }
 
+/* What a file of calls, one after the other, cannot show; or NULL. */
+static const char *beyond_calls(const struct call_list *list)
+{
+    if (list->checks.at_once)
+        return "its threads run at once, and a file makes one call after the other";
+    for (size_t i = 0; i < list->count; i++) {
+        if ((list->at[i].thread & STEP_IN_DESTRUCTOR) != 0)
+            return "it takes the destructors of a thread's variables, and a file makes plain calls";
+    }
+    return NULL;
+}
+
 /* The list as it is, where it shows the same in a process that is as small as the file's. */
 static void write_repro(const struct searching *searching, struct search_result *result)
 {
@@ -189,7 +201,12 @@ static void write_repro(const struct searching *searching, struct search_result 
     const struct property *property = property_find(result->found.property);
     if (folder == NULL)
         return;
-    const char *wrong = reproducer_tried(&searching->place, &tried, &entry);
+    const char *wrong = beyond_calls(&result->list);
+    if (wrong != NULL) {
+        printf("        no file of C: %s\n", wrong);
+        return;
+    }
+    wrong = reproducer_tried(&searching->place, &tried, &entry);
     struct attempt seen = {.outcome = NOT_TRIED};
     result->list.checks.alignment = searching->claims.alignment;
     if (wrong == NULL)

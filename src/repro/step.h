@@ -30,6 +30,9 @@ enum step_kind {
 /* As `second` of a STEP_FREE, in a list that the search makes: the block's own size is given. */
 enum { STEP_RIGHT_SIZE = 1 };
 
+/* In `thread`: by the destructor of a variable of that thread, when it ends. */
+enum { STEP_IN_DESTRUCTOR = 1 << 15 };
+
 struct step {
     uint8_t kind;      /* enum step_kind */
     uint8_t error;     /* errno before it, or 0 */

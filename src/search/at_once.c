@@ -5,28 +5,36 @@
 #include "search/at_once.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 struct crew {
     struct executing *first;
-    uint32_t *turn;         /* of each step, and of each time that it is done */
-    size_t *turn_of;        /* where those of a step begin */
-    _Atomic uint32_t *done; /* steps of each block */
+    uint32_t *turn;            /* of each step, and of each time that it is done */
+    size_t *turn_of;           /* where those of a step begin */
+    _Atomic uint32_t *done;    /* steps of each block */
+    _Atomic uint32_t *waiting; /* threads that sleep until more of it are */
     _Atomic int stop;
     pthread_mutex_t lock; /* of what the first one is told */
     pthread_barrier_t start;
-    unsigned hands; /* that began */
 };
 
 struct hand {
     struct crew *crew;
     struct executing e;
-    struct execution execution; /* nobody looks at */
+    struct execution execution; /* of its own, for its calls */
+    uint64_t told;              /* of these, the first one */
     pthread_t thread;
     unsigned number;
+    timer_t timer;
+    struct random random;
 };
 
 /* ---- turns -------------------------------------------------------------------------------------
@@ -53,8 +61,10 @@ static bool deal_turns(struct crew *crew)
     crew->turn = calloc(total + 1, sizeof *crew->turn);
     crew->turn_of = calloc(history->count + 1, sizeof *crew->turn_of);
     crew->done = calloc(slots, sizeof *crew->done);
+    crew->waiting = calloc(slots, sizeof *crew->waiting);
     uint32_t *next = calloc(slots, sizeof *next);
-    bool good = crew->turn != NULL && crew->turn_of != NULL && crew->done != NULL && next != NULL;
+    bool good = crew->turn != NULL && crew->turn_of != NULL && crew->done != NULL &&
+                crew->waiting != NULL && next != NULL;
     total = 0;
     for (size_t i = 0; good && i < history->count; i++) {
         const struct step *step = &history->steps[i];
@@ -66,22 +76,37 @@ static bool deal_turns(struct crew *crew)
     return good;
 }
 
-/* False where all is to stop. */
+/* For a while only: what stops all wakes nobody. */
+static void sleep_while(_Atomic uint32_t *done, uint32_t is)
+{
+    static const struct timespec a_while = {0, 20000000};
+    syscall(SYS_futex, done, FUTEX_WAIT_PRIVATE, is, &a_while, NULL, 0);
+}
+
+/* False where all is to stop.  Hundreds that looked again and again would leave nothing to those
+ * that they wait for. */
 static bool wait_for_turn(struct crew *crew, uint32_t block, uint32_t turn)
 {
-    enum { SPINS = 200, YIELDS = 5 };
-    static const struct timespec a_moment = {0, 20000};
-    for (unsigned i = 1; atomic_load_explicit(&crew->done[block], memory_order_acquire) != turn;
-         i++) {
+    enum { SPINS = 200 };
+    for (unsigned i = 0;; i++) {
+        uint32_t done = atomic_load_explicit(&crew->done[block], memory_order_acquire);
+        if (done == turn)
+            return true;
         if (crew->stop)
             return false;
-        if (i > YIELDS * SPINS)
-            nanosleep(&a_moment,
-                      NULL); /* hundreds that wait would leave nothing to whom they wait for */
-        else if (i % SPINS == 0)
-            sched_yield();
+        if (i < SPINS)
+            continue;
+        atomic_fetch_add(&crew->waiting[block], 1);
+        sleep_while(&crew->done[block], done);
+        atomic_fetch_sub(&crew->waiting[block], 1);
     }
-    return true;
+}
+
+static void end_turn(struct crew *crew, uint32_t block)
+{
+    atomic_fetch_add(&crew->done[block], 1);
+    if (atomic_load(&crew->waiting[block]) > 0)
+        syscall(SYS_futex, &crew->done[block], FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 /* ---- hands -------------------------------------------------------------------------------------
@@ -99,7 +124,7 @@ static bool do_step(struct hand *hand, size_t i)
             return true;
         if (!steps_do(&hand->e, &step))
             return false;
-        atomic_fetch_add_explicit(&crew->done[step.block], 1, memory_order_release);
+        end_turn(crew, step.block);
     }
     return true;
 }
@@ -119,22 +144,64 @@ static void report(struct hand *hand, size_t i)
     hand->crew->stop = 1;
 }
 
+/* Also that somebody gets on: see whoever waits for the process. */
+static void tell_calls(struct hand *hand)
+{
+    uint64_t calls = hand->execution.calls;
+    atomic_fetch_add(&hand->crew->first->execution->calls, calls - hand->told);
+    hand->told = calls;
+}
+
+/* Stops it in the midst of a call, or behind it, for the others to get far meanwhile: by itself the
+ * machine does so a few hundred times a second. */
+static void stop_a_while(int number)
+{
+    static const struct timespec a_while = {0, 20000};
+    int saved = errno;
+    (void)number;
+    nanosleep(&a_while, NULL);
+    errno = saved;
+}
+
+/* False where there is no timer to be had. */
+static bool begin_disturbing(struct hand *hand)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR2};
+    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    return timer_create(CLOCK_MONOTONIC, &event, &hand->timer) == 0;
+}
+
+static void disturb(struct hand *hand)
+{
+    enum { EVERY = 32, LONGEST_NS = 4000 };
+    if (random_below(&hand->random, EVERY) != 0)
+        return;
+    struct itimerspec soon = {.it_value = {0, 1 + (long)random_below(&hand->random, LONGEST_NS)}};
+    timer_settime(hand->timer, 0, &soon, NULL);
+}
+
 static void *do_hand(void *data)
 {
-    enum { TELL_EVERY = 16 };
+    enum { TELL_EVERY = 64 };
     struct hand *hand = data;
     struct crew *crew = hand->crew;
     const struct history *history = crew->first->history;
     hand->e.heap.error = &errno;
+    bool is_disturbed = begin_disturbing(hand);
     pthread_barrier_wait(&crew->start);
     for (size_t i = 0; i < history->count && !crew->stop; i++) {
         if (history->steps[i].thread != hand->number)
             continue;
+        if (is_disturbed)
+            disturb(hand);
         if (!do_step(hand, i))
             report(hand, i);
-        if (i % TELL_EVERY == 0)
-            atomic_fetch_add(&crew->first->execution->calls, 1);
+        if (hand->execution.calls - hand->told >= TELL_EVERY)
+            tell_calls(hand);
     }
+    tell_calls(hand);
+    if (is_disturbed)
+        timer_delete(hand->timer);
     return NULL;
 }
 
@@ -142,6 +209,7 @@ static void begin_hand(struct hand *hand, struct crew *crew, unsigned number)
 {
     hand->crew = crew;
     hand->number = number;
+    hand->random = (struct random){random_mix(number + 1)};
     hand->e = *crew->first;
     hand->e.execution = &hand->execution;
     hand->e.novelty = NULL;
@@ -157,15 +225,22 @@ static unsigned threads_of(const struct history *history)
     return most + 1;
 }
 
+static void begin_thread(struct crew *crew, pthread_t *thread, void *(*how)(void *), void *data)
+{
+    if (pthread_create(thread, NULL, how, data) == 0)
+        return;
+    crew->first->execution->state = EXECUTION_NO_MEMORY;
+    _Exit(0);
+}
+
 /* Where one of them cannot begin, the others wait at the start for ever: the process is left. */
 static void run_hands(struct crew *crew, struct hand *hands, unsigned count)
 {
+    struct sigaction action = {.sa_handler = stop_a_while, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR2, &action, NULL);
     for (unsigned i = 0; i < count; i++) {
         begin_hand(&hands[i], crew, i);
-        if (pthread_create(&hands[i].thread, NULL, do_hand, &hands[i]) != 0) {
-            crew->first->execution->state = EXECUTION_NO_MEMORY;
-            _Exit(0);
-        }
+        begin_thread(crew, &hands[i].thread, do_hand, &hands[i]);
     }
     for (unsigned i = 0; i < count; i++)
         pthread_join(hands[i].thread, NULL);
@@ -190,6 +265,7 @@ void at_once_do(struct executing *first)
     free(crew.turn);
     free(crew.turn_of);
     free((void *)crew.done);
+    free((void *)crew.waiting);
 }
 
 /* ---- dealing -----------------------------------------------------------------------------------
@@ -209,4 +285,20 @@ void at_once_deal(struct step *steps, size_t count, unsigned threads, struct ran
         if (random_below(random, handed_over + 1) == 0)
             step->thread = (uint16_t)random_below(random, threads);
     }
+}
+
+size_t at_once_multiply(struct step *steps, size_t count, uint32_t slots, unsigned threads,
+                        unsigned times)
+{
+    size_t at = 0;
+    for (unsigned thread = 0; thread < threads; thread++) {
+        for (size_t i = 0; i < count * times; i++) {
+            struct step step = steps[i % count];
+            step.thread = (uint16_t)thread;
+            step.block += (at + i < count ? 0 : thread * slots);
+            steps[at + i] = step;
+        }
+        at += count * times;
+    }
+    return at;
 }

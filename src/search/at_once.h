@@ -19,4 +19,9 @@ void at_once_do(struct executing *first);
  * makes it, and is sometimes resized or freed by another. */
 void at_once_deal(struct step *steps, size_t count, unsigned threads, struct random *random);
 
+/* Gives each of so many threads all of them, so many times, with slots of its own: none waits for
+ * another.  There is room for as many.  Returns how many there are then. */
+size_t at_once_multiply(struct step *steps, size_t count, uint32_t slots, unsigned threads,
+                        unsigned times);
+
 #endif

@@ -8,11 +8,13 @@
 
 enum { SIZES = 6, MIB = 1 << 20 };
 
-/* A history has few sizes, so that its blocks meet those of their own kind. */
+/* A history has few sizes, so that its blocks meet those of their own kind; or any, as large ones
+ * as small ones, so that they leave gaps of all lengths. */
 struct mood {
     struct writer *writer;
     size_t sizes[SIZES];
     size_t count;
+    unsigned any_log2; /* 0: few; or from 1 to so many powers of two */
     const struct behaviour_options *options;
 };
 
@@ -23,6 +25,10 @@ static size_t below(struct mood *mood, size_t bound)
 
 static size_t a_size(struct mood *mood)
 {
+    if (mood->any_log2 != 0) {
+        size_t power = (size_t)1 << below(mood, mood->any_log2);
+        return power + below(mood, power);
+    }
     if (below(mood, 16) == 0)
         return palette_neighbour(mood->writer->palette, &mood->writer->random,
                                  mood->sizes[below(mood, mood->count)]);
@@ -153,22 +159,37 @@ static void stir(struct mood *mood, const struct crowd *crowd)
     }
 }
 
+static struct crowd a_crowd(struct mood *mood, bool many)
+{
+    enum { LARGEST = 64 << 10, TINY = 64, MOST_LOG2 = 12, MANY_LOG2 = 16 };
+    size_t size = a_size(mood), power = (size_t)1 << (MANY_LOG2 - below(mood, 4));
+    if (many)
+        return (struct crowd){NO_SLOT, size % TINY + 1,
+                              power + below(mood, below(mood, 2) == 0 ? 4 : power)};
+    size = size > LARGEST ? size % LARGEST + 1 : size;
+    return (struct crowd){NO_SLOT, size,
+                          MIN(a_number(mood, MOST_LOG2), (size_t)16 * MIB / (size + 1) + 1)};
+}
+
 /* Up to a hundred thousand live of a class or two, that come and go as a whole. */
 static void crowds(struct mood *mood)
 {
-    enum { CROWDS = 3, SMALL = 2048, MOST_LOG2 = 16 };
+    enum { CROWDS = 3 };
     struct writer *writer = mood->writer;
     struct crowd at[CROWDS];
     bool many = !mood->options->is_brief && below(mood, 4) == 0;
     for (size_t i = 0; i < CROWDS; i++)
-        at[i] = (struct crowd){NO_SLOT, a_size(mood) % SMALL + 1,
-                               a_number(mood, many ? MOST_LOG2 : 12)};
+        at[i] = a_crowd(mood, many && below(mood, 2) == 0);
     for (size_t i = 0, turns = 2 + below(mood, 10); i < turns; i++) {
         struct crowd *crowd = &at[below(mood, CROWDS)];
+        size_t what = below(mood, 8);
         if (crowd->first == NO_SLOT)
             crowd->first = write_crowd(writer, crowd->size, crowd->times, below(mood, 4) == 0);
-        else if (below(mood, 2) == 0)
+        else if (what < 3)
             stir(mood, crowd);
+        else if (what < 5)
+            write_realloc_crowd(writer, crowd->first, crowd->times,
+                                below(mood, 2) == 0 ? crowd->size + 1 : a_size(mood));
         else {
             write_free_crowd(writer, crowd->first, crowd->times);
             crowd->first = NO_SLOT;
@@ -273,10 +294,12 @@ static void coalesce(struct mood *mood)
                 return;
         }
         size_t gone = 1 + below(mood, ROW - 2);
+        bool whole = below(mood, 2) == 0; /* of the gap, or as much as comes */
         write_free(writer, row[gone]);
         if (below(mood, 2) == 0)
-            write_realloc(writer, row[gone - 1], size + 1 + below(mood, size + 32));
-        write_made(writer, 1 + below(mood, size));
+            write_realloc(writer, row[gone - 1],
+                          whole ? 2 * size : size + 1 + below(mood, size + 32));
+        write_made(writer, below(mood, 2) == 0 ? size : 1 + below(mood, size));
         if (below(mood, 2) == 0)
             write_free(writer, row[gone + 1]);
         if (below(mood, 2) == 0)
@@ -284,6 +307,46 @@ static void coalesce(struct mood *mood)
         if (below(mood, 2) == 0)
             write_realloc(writer, row[gone - 1], 1 + below(mood, size));
     }
+}
+
+/* ---- one thread after the other ----------------------------------------------------------------
+ */
+
+/* Each makes a crowd and ends; those before it are freed by it, or by a later one, or wait for the
+ * end.  One is larger by a little than the one before, so that what is counted of them comes to any
+ * number. */
+static void relay(struct mood *mood)
+{
+    enum { SMALL = 2048, THREADS_LOG2 = 6 };
+    struct writer *writer = mood->writer;
+    size_t size = a_size(mood) % SMALL + 1, times = a_number(mood, 9), by = below(mood, 4);
+    size_t turns = a_number(mood, THREADS_LOG2), rounds = 1 + below(mood, 4);
+    bool leaves_late = below(mood, 3) == 0; /* and does something while its variables go */
+    uint32_t waiting = NO_SLOT;
+    size_t waiting_times = 0;
+    for (size_t i = 0; i < turns && mood->options->threads; i++, times += by) {
+        writer->thread = (uint16_t)(1 + i % 2); /* each run of steps is a new thread's */
+        for (size_t round = 0; round < rounds; round++) {
+            uint32_t first = write_crowd(writer, size, times, false);
+            if (first == NO_SLOT)
+                break;
+            if (waiting != NO_SLOT)
+                write_free_crowd(writer, waiting, waiting_times);
+            waiting = first;
+            waiting_times = times;
+            if (below(mood, 4) != 0) {
+                write_free_crowd(writer, waiting, waiting_times);
+                waiting = NO_SLOT;
+            }
+        }
+        if (leaves_late && waiting != NO_SLOT) {
+            writer->thread |= STEP_IN_DESTRUCTOR;
+            write_free_crowd(writer, waiting, waiting_times);
+            waiting = write_crowd(writer, size, times, false);
+            waiting_times = times;
+        }
+    }
+    writer->thread = 0;
 }
 
 static void free_all(struct mood *mood)
@@ -376,7 +439,7 @@ static void (*const behaviours[])(struct mood *mood) = {
     churn,  churn,  fill_and_drain, fill_and_drain, fill_and_drain, recycle_by_calloc,
     chain,  chain,  resize_all,     coalesce,       coalesce,       temporaries,
     crowds, crowds, crowds,         free_all,       oddities,       refusals,
-    idle,   forks,  huge_blocks,
+    idle,   forks,  huge_blocks,    relay,
 };
 enum { BEHAVIOURS = sizeof behaviours / sizeof *behaviours };
 
@@ -385,7 +448,26 @@ static uint16_t next_thread(struct mood *mood, uint16_t threads)
 {
     if (!mood->options->threads || below(mood, 3) != 0)
         return 0;
-    return (uint16_t)(1 + below(mood, threads));
+    unsigned late = below(mood, 8) == 0 ? STEP_IN_DESTRUCTOR : 0;
+    return (uint16_t)((1 + below(mood, threads)) | late);
+}
+
+/* Any size at any time, as many large ones as small ones: the more there are of them that come and
+ * go, the more they find that was left by another kind. */
+static void plain(struct mood *mood)
+{
+    struct writer *writer = mood->writer;
+    size_t target = a_number(mood, 12);
+    mood->any_log2 = (unsigned)(16 + below(mood, 7));
+    for (size_t steps = MIN((size_t)1 << 12, writer_left(writer)); steps > 0; steps--) {
+        uint32_t slot = writer_any(writer);
+        if (slot == NO_SLOT || below(mood, target) >= writer->live_count)
+            write_made(writer, a_size(mood));
+        else if (below(mood, 2) == 0)
+            write_realloc(writer, slot, a_size(mood));
+        else
+            write_free(writer, slot);
+    }
 }
 
 /* A few behaviours with the same few sizes. */
@@ -393,14 +475,26 @@ static void write_mood(struct writer *writer, const struct behaviour_options *op
 {
     struct mood mood = {.writer = writer, .options = options};
     mood.count = 1 + below(&mood, SIZES);
-    size_t most = below(&mood, 32) == 0  ? writer->most_bytes / 2
-                  : below(&mood, 8) == 0 ? (size_t)MIB
-                  : below(&mood, 3) == 0 ? (size_t)(64 << 10)
-                                         : (size_t)4096;
+    size_t most = below(&mood, 32) == 0   ? writer->most_bytes / 2
+                  : below(&mood, 16) == 0 ? (size_t)8 * MIB
+                  : below(&mood, 8) == 0  ? (size_t)MIB
+                  : below(&mood, 3) == 0  ? (size_t)(64 << 10)
+                                          : (size_t)4096;
+    bool are_large = below(&mood, 2) == 0;
     for (size_t i = 0; i < mood.count; i++)
-        mood.sizes[i] = palette_size(writer->palette, &writer->random, most);
+        mood.sizes[i] = are_large
+                            ? most / 32 + palette_size(writer->palette, &writer->random, most / 2)
+                            : palette_size(writer->palette, &writer->random, most);
+    for (size_t i = 0; i < mood.count && options->sizes != NULL; i++)
+        mood.sizes[i] = options->sizes[below(&mood, options->size_count)];
+    if (below(&mood, 4) == 0 && options->sizes == NULL)
+        mood.any_log2 = (unsigned)(6 + below(&mood, 17));
     writer->wrong_sizes = below(&mood, 8) == 0 ? 4 : 0;
     size_t parts = 1 + below(&mood, 12);
+    if (below(&mood, 8) == 0 && options->sizes == NULL) {
+        plain(&mood);
+        return;
+    }
     bool has_threads = options->threads && below(&mood, 6) == 0;
     for (size_t i = 0; i < parts && writer_left(writer) > 16; i++) {
         writer->thread = has_threads ? next_thread(&mood, 8) : 0;

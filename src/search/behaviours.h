@@ -10,7 +10,9 @@
 
 struct behaviour_options {
     bool threads, forks, limits, huge;
-    bool is_brief; /* nothing by the hundred thousand, and no pauses */
+    bool is_brief;       /* nothing by the hundred thousand, and no pauses */
+    const size_t *sizes; /* that are to be asked for; NULL: those of the palette */
+    size_t size_count;
 };
 
 /* Writes a history.  It is the same for the same state of writer->random, palette and room. */

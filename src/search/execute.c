@@ -32,14 +32,54 @@ static void *do_row(void *data)
     return NULL;
 }
 
+/* Where the steps end that one thread makes in a row. */
+static size_t end_of_row(const struct history *history, size_t from, unsigned thread)
+{
+    while (from < history->count && history->steps[from].thread == thread)
+        from++;
+    return from;
+}
+
+/* A thread, and what it does when it ends. */
+struct leaving {
+    struct executing *e;
+    unsigned thread;
+    pthread_key_t key;
+    unsigned rounds; /* of destructors that are let pass: the handler's own may be among them */
+};
+
+static void when_it_ends(void *data)
+{
+    struct leaving *l = data;
+    if (l->rounds-- > 0 && pthread_setspecific(l->key, l) == 0)
+        return;
+    l->e->from = l->e->to;
+    l->e->to = end_of_row(l->e->history, l->e->from, l->thread | STEP_IN_DESTRUCTOR);
+    do_row(l->e);
+}
+
+static void *be_thread(void *data)
+{
+    struct leaving *l = data;
+    pthread_setspecific(l->key, l);
+    return do_row(l->e);
+}
+
 /* Steps of a thread in a row are those of a new one, which then ends.  A thread that is begun with
  * little memory may lack what is no heap's to have: its own variables. */
-static void in_thread(struct executing *e)
+static void in_thread(struct executing *e, unsigned number)
 {
     pthread_t thread;
+    struct leaving leaving = {.e = e, .thread = number, .rounds = e->to % 2};
     steps_limit(e, 0);
-    if (pthread_create(&thread, NULL, do_row, e) != 0 || pthread_join(thread, NULL) != 0)
+    e->holds = pthread_key_create(&leaving.key, when_it_ends) == 0;
+    if (!e->holds) {
+        e->heap.no_memory = true;
+        return;
+    }
+    if (pthread_create(&thread, NULL, be_thread, &leaving) != 0 || pthread_join(thread, NULL) != 0)
         do_row(e);
+    pthread_key_delete(leaving.key);
     e->heap.error = &errno;
 }
 
@@ -47,15 +87,12 @@ static void do_steps(struct executing *e)
 {
     const struct history *history = e->history;
     for (e->from = 0; e->from < history->count && e->holds; e->from = e->to) {
-        unsigned thread = history->steps[e->from].thread;
-        for (e->to = e->from; e->to < history->count; e->to++) {
-            if (history->steps[e->to].thread != thread)
-                break;
-        }
+        unsigned thread = history->steps[e->from].thread & ~(unsigned)STEP_IN_DESTRUCTOR;
+        e->to = end_of_row(history, e->from, thread);
         if (thread == 0)
             do_row(e);
         else
-            in_thread(e);
+            in_thread(e, thread);
     }
 }
 

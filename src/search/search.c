@@ -41,6 +41,11 @@ struct hall {
     struct desk desks[];
 };
 
+/* What a history is made by, and how much of the time is each one's.  What it costs is estimated:
+ * the same seed has to make the same histories. */
+enum way { MADE_UP, MUTATED, AT_ONCE, SMALL, WAYS };
+static const unsigned shares[WAYS] = {[MADE_UP] = 6, [MUTATED] = 4, [AT_ONCE] = 2, [SMALL] = 3};
+
 struct searcher {
     const struct search_options *options;
     struct hall *hall;
@@ -51,6 +56,7 @@ struct searcher {
     struct writer *writer;
     struct corpus *corpus;
     struct small_scope small;
+    uint64_t spent[WAYS]; /* nanoseconds, as estimated */
     uint64_t until;
 };
 
@@ -94,17 +100,16 @@ static size_t a_length(struct random *random)
     }
 }
 
-static size_t write_history(struct searcher *s)
+static size_t mutate(struct searcher *s)
 {
-    struct random *random = &s->random;
-    size_t room = a_length(random);
-    s->trial.options.rules.whole =
-        random_below(random, 3) == 0 ? (size_t)1 << (7 + random_below(random, 10)) : 0;
-    if (corpus_count(s->corpus) > 0 && random_below(random, 2) == 0)
-        return corpus_mutate(s->corpus, &s->trial.room->palette, random, s->desk->steps,
-                             MAX(room, (size_t)1 << 12));
-    writer_begin(s->writer, s->desk->steps, room);
-    s->writer->random = (struct random){random_next(random)};
+    return corpus_mutate(s->corpus, &s->trial.room->palette, &s->random, s->desk->steps,
+                         MAX(a_length(&s->random), (size_t)1 << 12));
+}
+
+static size_t make_up(struct searcher *s)
+{
+    writer_begin(s->writer, s->desk->steps, a_length(&s->random));
+    s->writer->random = (struct random){random_next(&s->random)};
     behaviours_write(s->writer, &s->options->may);
     return s->writer->count;
 }
@@ -143,40 +148,88 @@ static PyDataMem_Handler *get(void *data)
     return s->options->get(s->options->data);
 }
 
-/* Every so often, and all the time when half of it is over: all of them are to be tried. */
-static bool is_turn_of_small_scope(const struct searcher *s, size_t i)
-{
-    enum { EVERY = 8 };
-    uint64_t half = (uint64_t)(s->options->seconds / 2 * 1e9);
-    return !s->small.is_done && (i % EVERY == EVERY - 1 || clock_now() + half > s->until);
-}
-
-/* For threads at once: what is about no block is left out. */
+/* For threads at once: what is about no block is left out.  Many wait for each other for long. */
 static size_t write_at_once(struct searcher *s)
 {
+    enum { MANY = 16, MOST_TIMES = 256, LONGEST = MOST_STEPS / 4 };
     static const unsigned numbers[] = {2, 2, 2, 3, 4, 4, 8, 32, MOST_HANDS};
     struct random *random = &s->random;
     const struct behaviour_options may = {.is_brief = true};
-    writer_begin(s->writer, s->desk->steps, (size_t)1 << (10 + random_below(random, 5)));
+    unsigned threads = numbers[random_below(random, sizeof numbers / sizeof *numbers)];
+    size_t room = (size_t)1 << ((threads > MANY ? 8 : 10) + random_below(random, 5));
+    writer_begin(s->writer, s->desk->steps, room);
     s->writer->random = (struct random){random_next(random)};
-    s->trial.options.rules.whole = 0;
     behaviours_write(s->writer, &may);
-    at_once_deal(s->desk->steps, s->writer->count,
-                 numbers[random_below(random, sizeof numbers / sizeof *numbers)], random);
+    size_t each = s->writer->count * threads;
+    if (each == 0)
+        return 0;
+    size_t times = 1 + random_below(random, MOST_TIMES);
+    if (random_below(random, 2) == 0 && s->writer->slots * threads < MOST_SLOTS && each < LONGEST)
+        return at_once_multiply(s->desk->steps, s->writer->count, s->writer->slots, threads,
+                                (unsigned)MIN(LONGEST / each, times));
+    at_once_deal(s->desk->steps, s->writer->count, threads, random);
     return s->writer->count;
 }
 
-static size_t write_any(struct searcher *s, size_t i)
+/* Towards the end all of the small scope that is left is to be tried. */
+static bool is_turn_of_small_scope(const struct searcher *s)
 {
-    enum { AT_ONCE_EVERY = 6 };
-    bool small = is_turn_of_small_scope(s, i);
-    s->desk->at_once = !small && s->options->may.threads && i % AT_ONCE_EVERY == AT_ONCE_EVERY - 1;
-    if (s->desk->at_once)
-        return write_at_once(s);
-    if (!small)
-        return write_history(s);
+    uint64_t left = (uint64_t)(s->options->seconds / 5 * 1e9);
+    return !s->small.is_done && clock_now() + left > s->until;
+}
+
+static bool can_be(const struct searcher *s, enum way way)
+{
+    return way == MUTATED   ? corpus_count(s->corpus) > 0
+           : way == AT_ONCE ? s->options->may.threads
+           : way == SMALL   ? !s->small.is_done
+                            : true;
+}
+
+/* The one that has had least of its share. */
+static enum way choose(const struct searcher *s)
+{
+    enum way best = MADE_UP;
+    for (enum way way = MADE_UP + 1; way < WAYS; way++) {
+        if (can_be(s, way) && s->spent[way] * shares[best] < s->spent[best] * shares[way])
+            best = way;
+    }
+    return is_turn_of_small_scope(s) ? SMALL : best;
+}
+
+static size_t write_in(struct searcher *s, enum way way)
+{
+    enum { SMALL_ROOM = 1 << 16 };
+    struct random *random = &s->random;
+    s->desk->at_once = way == AT_ONCE;
     s->trial.options.rules.whole = 0;
-    return small_scope_write(&s->small, s->desk->steps, MOST_STEPS);
+    if (way == AT_ONCE)
+        return write_at_once(s);
+    if (way == SMALL)
+        return small_scope_write(&s->small, s->desk->steps, SMALL_ROOM);
+    if (random_below(random, 3) == 0)
+        s->trial.options.rules.whole = (size_t)1 << (7 + random_below(random, 10));
+    return way == MUTATED ? mutate(s) : make_up(s);
+}
+
+/* Nanoseconds.  That a thread waits for another costs more than any call. */
+static uint64_t cost(const struct step *steps, size_t count, enum way way)
+{
+    enum {
+        PROCESS = 2000000,
+        THREAD = 50000,
+        CALL = 200,
+        CALL_AT_ONCE = 2000,
+        MILLISECOND = 1000000
+    };
+    uint64_t cost = PROCESS;
+    unsigned threads = 0;
+    for (size_t i = 0; i < count; i++) {
+        cost += steps[i].times * (uint64_t)(way == AT_ONCE ? CALL_AT_ONCE : CALL);
+        cost += steps[i].kind == STEP_PAUSE ? steps[i].first * MILLISECOND : 0;
+        threads = MAX(threads, (unsigned)steps[i].thread);
+    }
+    return cost + (uint64_t)threads * THREAD;
 }
 
 static void search(struct searcher *s)
@@ -184,8 +237,10 @@ static void search(struct searcher *s)
     trial_learn(&s->trial);
     begin_small_scope(s);
     s->writer->palette = &s->trial.room->palette;
-    for (size_t i = 0; !is_over(s); i++) {
-        size_t count = write_any(s, i);
+    while (!is_over(s)) {
+        enum way way = choose(s);
+        size_t count = write_in(s, way);
+        s->spent[way] += cost(s->desk->steps, count, way);
         if (count > 0 && !try_history(s, count))
             return;
         s->desk->small = s->small.written;
@@ -337,10 +392,104 @@ static bool does_plain_show(const struct trial *of_handler, const struct search_
     return outcome == TRIAL_WRONG;
 }
 
+/* ---- short ones beside it ---- */
+
+enum { MOST_SIZES = 12 };
+
+/* The sizes that the last steps ask for, the last one first. */
+static size_t last_sizes(const struct call_list *list, size_t *sizes)
+{
+    size_t count = 0;
+    for (size_t i = list->count; i-- > 0 && count < MOST_SIZES;) {
+        const struct step *step = &list->at[i];
+        size_t size = (size_t)step->first * (step->kind == STEP_CALLOC ? step->second : 1);
+        bool is_known = step->kind > STEP_REALLOC || size > PTRDIFF_MAX / 4;
+        for (size_t k = 0; k < count; k++)
+            is_known = is_known || sizes[k] == size;
+        if (!is_known)
+            sizes[count++] = size;
+    }
+    return count;
+}
+
+/* What the list has of what is no call of the first thread. */
+static struct behaviour_options as_in(const struct call_list *list)
+{
+    struct behaviour_options may = {0};
+    for (size_t i = 0; i < list->count; i++) {
+        const struct step *step = &list->at[i];
+        may.threads = may.threads || step->thread != 0;
+        may.forks = may.forks || step->kind == STEP_FORK;
+        may.limits = may.limits || step->kind == STEP_LIMIT;
+    }
+    return may;
+}
+
+/* What a long history came upon, a short one with the same sizes may as well: more is gained by
+ * that than by leaving out what a long one has too much. */
+static void try_short_ones(const struct trial *trial, struct desk *desk,
+                           struct search_result *result, uint64_t seed, double seconds)
+{
+    enum { SHORT = 8, ROOMS = 7 };
+    size_t sizes[MOST_SIZES];
+    struct behaviour_options may = as_in(&result->list);
+    struct random random = random_for(seed, "short ones");
+    struct writer *writer = writer_new();
+    struct found found;
+    uint64_t begun = clock_now();
+    may.size_count = last_sizes(&result->list, sizes);
+    while (writer != NULL && may.size_count > 0 && result->list.count > SHORT &&
+           clock_since(begun) < seconds) {
+        may.sizes = random_below(&random, 3) != 0 ? sizes : NULL;
+        size_t room = (size_t)SHORT << random_below(&random, ROOMS);
+        writer_begin(writer, desk->steps, MIN(room, result->list.count - 1));
+        writer->palette = &desk->room.palette;
+        writer->most_bytes = trial->options.most_bytes;
+        writer->random = (struct random){random_next(&random)};
+        behaviours_write(writer, &may);
+        struct history history = {desk->steps, writer->count, false};
+        enum trial_outcome outcome = trial_run(trial, &history, &found);
+        if (outcome == TRIAL_OVER)
+            break;
+        if (outcome != TRIAL_WRONG || found.at >= result->list.count ||
+            strcmp(found.kind, "hangs") == 0)
+            continue;
+        struct call_list shorter = {.at = desk->steps, .count = MIN(found.at + 1, writer->count)};
+        call_list_free(&result->list);
+        result->list = call_list_copy(&shorter);
+        result->found = found;
+    }
+    free(writer);
+}
+
+/* Step by step, then by chance, and by short ones with the sizes that are left, as long as that
+ * helps and there is time. */
+static void shrink_all(const struct search_options *options, struct trial *trial, struct desk *desk,
+                       struct search_result *result, double seconds)
+{
+    enum { ENOUGH = 8, ROUNDS = 3 };
+    bool at_once = result->list.checks.at_once;
+    bool hangs = strcmp(result->found.kind, "hangs") == 0;
+    uint64_t begun = clock_now();
+    for (unsigned round = 0; round < ROUNDS && clock_since(begun) < seconds; round++) {
+        struct attempt seen = {.outcome = REPRODUCED,
+                               .at = at_once ? result->list.count : result->found.at};
+        size_t before = result->list.count;
+        snprintf(seen.what, sizeof seen.what, "%s", hangs ? "hangs" : "wrong");
+        seen = shrink(trial_attempt, trial, &result->list, seen, seconds - clock_since(begun));
+        if (at_once || hangs || result->list.count <= ENOUGH || result->list.count == before)
+            return;
+        shrink_by_chance(trial_attempt, trial, &result->list, seen, ENOUGH,
+                         MIN(seconds / 4, seconds - clock_since(begun)));
+        try_short_ones(trial, desk, result, options->seed + round,
+                       MIN(seconds / 4, seconds - clock_since(begun)));
+    }
+}
+
 static void cut_short(const struct search_options *options, struct desk *desk,
                       struct search_result *result)
 {
-    static const double seconds = 30;
+    static const double seconds = 25;
     struct trial trial = trial_of(options, &desk->room);
     trial.get = get_for_shrinking;
     trial.data = (void *)options;
@@ -349,18 +498,19 @@ static void cut_short(const struct search_options *options, struct desk *desk,
     trial.hangs = MIN(options->hangs, 1.0);
     struct call_list found = {
         .at = desk->steps, .count = desk->count, .checks.at_once = desk->at_once != 0};
+    bool at_once = found.checks.at_once;
     result->length_before = desk->count;
     result->list = call_list_copy(&found);
-    count_shown(&trial, result);
+    uint64_t begun = clock_now();
+    if (!at_once && strcmp(result->found.kind, "hangs") != 0)
+        try_short_ones(&trial, desk, result, options->seed, seconds / 5);
+    do
+        count_shown(&trial, result);
+    while (at_once && result->shown == 0 && clock_since(begun) < seconds / 2);
     if (result->shown == 0)
         return;
     trial.tries = result->tried / result->shown; /* as rarely as that, and not more so */
-    struct attempt seen = {.outcome = REPRODUCED,
-                           .at = found.checks.at_once ? found.count : result->found.at};
-    snprintf(seen.what, sizeof seen.what, "%s",
-             strcmp(result->found.kind, "hangs") == 0 ? "hangs" : "wrong");
-    shrink(trial_attempt, &trial, &result->list, seen,
-           found.checks.at_once ? seconds / 3 : seconds);
+    shrink_all(options, &trial, desk, result, at_once ? seconds / 3 : seconds - clock_since(begun));
     make_readable(&trial, result);
     result->plain_shows = does_plain_show(&trial, result);
 }

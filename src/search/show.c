@@ -92,6 +92,18 @@ static void show_one(FILE *file, const struct step *step, const bool *live, size
     }
 }
 
+/* `before`: whose steps stand before it. */
+static const char *name_of_thread(unsigned thread, unsigned before)
+{
+    if (thread == 0)
+        return "the first thread:";
+    if ((thread & STEP_IN_DESTRUCTOR) == 0)
+        return "a new thread, which then ends:";
+    return thread == (before | STEP_IN_DESTRUCTOR)
+               ? "and while its variables are destroyed:"
+               : "a new thread, which ends, and while its variables are destroyed:";
+}
+
 enum { SHOWN = 40 }; /* steps, half of them from the beginning and half from the end */
 
 void show_calls(FILE *file, int indent, const struct call_list *list)
@@ -105,8 +117,7 @@ void show_calls(FILE *file, int indent, const struct call_list *list)
         if (is_left_out && i == SHOWN / 2)
             fprintf(file, "%*s(%zu more)\n", indent, "", list->count - SHOWN);
         if (!is_left_out && step->thread != thread && !list->checks.at_once)
-            fprintf(file, "%*s%s\n", indent, "",
-                    step->thread == 0 ? "the first thread:" : "a new thread, which then ends:");
+            fprintf(file, "%*s%s\n", indent, "", name_of_thread(step->thread, thread));
         if (!is_left_out) {
             fprintf(file, "%*s", indent, "");
             if (list->checks.at_once)

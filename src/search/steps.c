@@ -29,7 +29,7 @@ static inline void begin_call(struct executing *e)
  * blocks that a history is nothing but pages which the kernel clears. */
 static bool may_ask(struct executing *e, size_t size)
 {
-    enum { LARGE = 1 << 14, MOST_SPENT = 32 << 20 };
+    enum { LARGE = 1 << 14, MOST_SPENT = 384 << 20 };
     if (heap_is_impossible(size))
         return true;
     if (size + e->heap.live_bytes > e->options->most_bytes ||

@@ -116,13 +116,29 @@ void write_realloc(struct writer *writer, uint32_t slot, size_t size)
     writer->size[slot] = size;
 }
 
+/* What NumPy is known to say of a block of that size (docs/auditing.md): 1, of an array that became
+ * empty; the size of 4096 items, of a text that was longer; that of the items so far, of an
+ * iterator that ended in an exception; the latter two where an item has 1 to 16 bytes. */
+static uint64_t numpys_size(struct random *random, uint64_t size)
+{
+    enum { CUT_ITEMS = 4096, ITEM_SIZES = 5 };
+    uint64_t item = (uint64_t)1 << random_below(random, ITEM_SIZES);
+    switch (random_below(random, 3)) {
+    case 0:
+        return size > CUT_ITEMS * item ? CUT_ITEMS * item : 1;
+    case 1:
+        return size > item ? item * (1 + random_below(random, size / item)) : 1;
+    default:
+        return 1;
+    }
+}
+
 void write_free(struct writer *writer, uint32_t slot)
 {
     struct step step = {.kind = STEP_FREE, .block = slot, .second = STEP_RIGHT_SIZE};
     if (writer->wrong_sizes != 0 && random_below(&writer->random, writer->wrong_sizes) == 0) {
         step.second = 0;
-        step.first =
-            writer->size[slot] > 4096 && writer->size[slot] % 2 == 0 ? writer->size[slot] / 2 : 1;
+        step.first = numpys_size(&writer->random, writer->size[slot]);
     }
     if (append(writer, step))
         leave_slot(writer, slot);
@@ -173,6 +189,22 @@ void write_free_crowd(struct writer *writer, uint32_t first, size_t times)
     for (size_t i = 0; i < times; i++) {
         if (is_live(writer, first + (uint32_t)i))
             leave_slot(writer, first + (uint32_t)i);
+    }
+}
+
+void write_realloc_crowd(struct writer *writer, uint32_t first, size_t times, size_t size)
+{
+    struct step step = {
+        .kind = STEP_REALLOC, .block = first, .times = (uint32_t)times, .first = size};
+    size_t live = 0;
+    for (size_t i = 0; i < times; i++)
+        live += is_live(writer, first + (uint32_t)i);
+    if (live < times || size > (writer->most_bytes - writer->live_bytes) / times ||
+        !append(writer, step))
+        return;
+    for (size_t i = 0; i < times; i++) {
+        writer->live_bytes += size - writer->size[first + i];
+        writer->size[first + i] = size;
     }
 }
 

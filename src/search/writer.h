@@ -59,6 +59,8 @@ void write_temporaries(struct writer *writer, size_t size, size_t times, bool by
  * other.  And the end of those of them that are live. */
 uint32_t write_crowd(struct writer *writer, size_t size, size_t times, bool by_calloc);
 void write_free_crowd(struct writer *writer, uint32_t first, size_t times);
+/* Resizes all of them, where all are live. */
+void write_realloc_crowd(struct writer *writer, uint32_t first, size_t times, size_t size);
 /* One that is about no block. */
 void write_other(struct writer *writer, enum step_kind kind, uint64_t first, uint64_t second);
 

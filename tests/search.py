@@ -25,6 +25,7 @@ FOUND = {
     "long_run_widens_its_header": (r"[a-z]+\.alignment", ANY, ""),  # after 100,000 calls
     "search_takes_the_resized_for_clean": (r"[a-z.-]+", ANY, ""),
     "thread_number_six_is_refused": ("malloc.lasts", ANY, r"a new thread, which then ends:"),
+    "thread_is_refused_at_its_end": ("malloc.lasts", ANY, r"while its variables are destroyed:"),
 }
 
 QUIET_ONES = ["aligned", "arena", "cache"] + [
@@ -101,6 +102,16 @@ def seeds(tap):
     tap.point(lengths[0] and lengths[0] == lengths[1], "the same seed, the same history", shown)
 
 
+def daily_seed(tap):
+    """The battery's own search has another seed each day, and the one that is given, whichever."""
+    handler = FAULTY + ":search_takes_the_resized_for_clean"
+    for given, seed in (("--seed=49", 49), (None, time.time() // 86400)):
+        result = suite.conform("-H", handler, "--run=search.model", *filter(None, [given]))
+        told = re.search(r"--run=search.model --seed=(\d+), and", " ".join(result.stdout.split()))
+        tap.point(told and 0 <= int(told[1]) - seed <= 1, "the seed of search.model with %s" % given,
+                  result)
+
+
 def covered(tap):
     """What a handler calls that was built for coverage is there, and is counted."""
     if shutil.which("clang") is None or suite.SANITIZED:
@@ -138,6 +149,7 @@ def main():
         found_ones(tap)
         other_formats(tap)
         seeds(tap)
+        daily_seed(tap)
         covered(tap)
         interrupted(tap)
         quiet_ones(tap)

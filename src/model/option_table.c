@@ -198,7 +198,7 @@ const struct option_row option_rows[] = {
         .help = "of all random choices (default: 49)",
         .man = "The seed of all random choices, decimal, or hexadecimal with a leading\n"
                ".Li 0x .\n"
-               "The default is 49.",
+               "The default is 49, and for search.model another one each day.",
     },
     {
         .name = "shuffle",

@@ -387,7 +387,8 @@ void options_read(int argc, char **argv, struct options *options)
     enum { SECONDS_A_DAY = 24 * 60 * 60 };
     struct getopt_tables tables = {0};
     bool given[MOST_OPTION_ROWS] = {false};
-    *options = (struct options){.program = argv[0], .seed = 49,
+    *options = (struct options){.program = argv[0],
+                                .seed = 49,
                                 .daily_seed = (uint64_t)time(NULL) / SECONDS_A_DAY,
                                 .most_runs = 20000,
                                 .search = 10};

@@ -30,7 +30,7 @@ struct plan {
     double max_time;        /* seconds for the whole round; 0: no bound */
     bool max_time_is_given; /* by --max-time: likewise not to be stretched */
     bool timeout_is_given;  /* by --timeout: not to be stretched on a busy machine */
-    uint64_t seed, daily_seed; /* the latter of the properties that are `daily` */
+    uint64_t seed, daily_seed;   /* the latter of the properties that are `daily` */
     const char *memcheck_folder; /* or NULL */
     char scratch[SCRATCH_NAME];  /* see scratch.h */
     bool data_races;             /* ThreadSanitizer looks for them */

@@ -324,14 +324,13 @@ static void say_sizes(struct call_list *list)
     free(size);
 }
 
-/* How often it shows, of so many times. */
+/* How often it shows, of so many times more. */
 static void count_shown(struct trial *trial, struct search_result *result)
 {
     enum { TIMES = 10 };
     struct history history = {result->list.at, result->list.count, result->list.checks.at_once};
     struct found found;
     bool hangs = strcmp(result->found.kind, "hangs") == 0;
-    result->shown = result->tried = 0;
     for (int i = 0; i < (hangs ? 1 : TIMES); i++) {
         enum trial_outcome outcome = trial_run(trial, &history, &found);
         if (outcome == TRIAL_OVER)
@@ -362,6 +361,7 @@ static void make_readable(struct trial *trial, struct search_result *result)
     struct call_list before = call_list_copy(&result->list);
     result->list.checks.at_once = has_threads(&result->list);
     call_list_tidy(&result->list);
+    result->shown = result->tried = 0;
     count_shown(trial, result);
     if (result->shown > 0 || before.count == 0) {
         call_list_free(&before);
@@ -369,6 +369,7 @@ static void make_readable(struct trial *trial, struct search_result *result)
     }
     call_list_free(&result->list);
     result->list = before;
+    result->shown = result->tried = 0;
     count_shown(trial, result);
 }
 

@@ -28,6 +28,7 @@ int main(void)
     srunner_add_suite(runner, suite_replay());
     srunner_add_suite(runner, suite_report());
     srunner_add_suite(runner, suite_search());
+    srunner_add_suite(runner, suite_shrink());
     srunner_add_suite(runner, suite_sizes());
     srunner_add_suite(runner, suite_small_scope());
     srunner_add_suite(runner, suite_text());

@@ -36,6 +36,7 @@ Suite *suite_record(void);
 Suite *suite_replay(void);
 Suite *suite_report(void);
 Suite *suite_search(void);
+Suite *suite_shrink(void);
 Suite *suite_sizes(void);
 Suite *suite_small_scope(void);
 Suite *suite_text(void);

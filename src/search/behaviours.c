@@ -197,6 +197,22 @@ static void crowds(struct mood *mood)
     }
 }
 
+/* One size after the other, a few of them live at a time: where a single one is wrong. */
+static void sweep(struct mood *mood)
+{
+    enum { FROM = 8192, LIVE = 4 };
+    struct writer *writer = mood->writer;
+    uint32_t slots[LIVE] = {NO_SLOT, NO_SLOT, NO_SLOT, NO_SLOT};
+    size_t from = below(mood, 4) == 0 ? a_size(mood) : 1 + below(mood, FROM);
+    size_t times = a_number(mood, 10);
+    for (size_t i = 0; i < times + LIVE; i++) {
+        uint32_t *slot = &slots[i % LIVE];
+        if (*slot != NO_SLOT)
+            write_free(writer, *slot);
+        *slot = i < times ? write_made(writer, from + i) : NO_SLOT;
+    }
+}
+
 /* What was freed comes back zeroed, and for another size. */
 static void recycle_by_calloc(struct mood *mood)
 {
@@ -439,7 +455,7 @@ static void (*const behaviours[])(struct mood *mood) = {
     churn,  churn,  fill_and_drain, fill_and_drain, fill_and_drain, recycle_by_calloc,
     chain,  chain,  resize_all,     coalesce,       coalesce,       temporaries,
     crowds, crowds, crowds,         free_all,       oddities,       refusals,
-    idle,   forks,  huge_blocks,    relay,
+    idle,   forks,  huge_blocks,    relay,          sweep,
 };
 enum { BEHAVIOURS = sizeof behaviours / sizeof *behaviours };
 

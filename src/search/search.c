@@ -490,6 +490,7 @@ static void shrink_all(const struct search_options *options, struct trial *trial
 static void cut_short(const struct search_options *options, struct desk *desk,
                       struct search_result *result)
 {
+    enum { LONG = 2000 }; /* from here on step by step takes longer than there is */
     static const double seconds = 25;
     struct trial trial = trial_of(options, &desk->room);
     trial.get = get_for_shrinking;
@@ -504,7 +505,7 @@ static void cut_short(const struct search_options *options, struct desk *desk,
     result->list = call_list_copy(&found);
     uint64_t begun = clock_now();
     if (!at_once && strcmp(result->found.kind, "hangs") != 0)
-        try_short_ones(&trial, desk, result, options->seed, seconds / 5);
+        try_short_ones(&trial, desk, result, options->seed, seconds / (desk->count > LONG ? 2 : 5));
     do
         count_shown(&trial, result);
     while (at_once && result->shown == 0 && clock_since(begun) < seconds / 2);

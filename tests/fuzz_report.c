@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * libFuzzer's entry for reports in JSON: whatever is in one, it is taken for none, or compared with
- * itself, and made a page and a badge of.
+ * itself, held against its summary, and made a page and a badge of.
  */
 #include <stdlib.h>
 
 #include "report/comparison.h"
 #include "report/report.h"
+#include "report/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
@@ -43,7 +44,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     json_t *value = json_loadb((const char *)bytes, length, JSON_REJECT_DUPLICATES, NULL);
     if (value != NULL && comparison_wrong_in(value) == NULL) {
-        json_t *reports = comparison_reports(value, true);
+        json_t *reports = comparison_reports(value, true), *report;
+        size_t i;
+        json_array_foreach(reports, i, report)
+            summary_wrong(report);
         write_all(value);
         compare(reports);
         json_decref(reports);

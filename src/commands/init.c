@@ -51,21 +51,23 @@ static bool make_folders(char *path, size_t from)
     return true;
 }
 
+/* Under another name first: it is there as a whole, or not at all. */
 static bool write_file(const char *folder, const struct file *file)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], begun[PATH_MAX];
     size_t length = strlen(folder);
-    if (snprintf(path, sizeof path, "%s/%s", folder, file->path) >= (int)sizeof path) {
+    if (snprintf(begun, sizeof begun, "%s/%s.conform", folder, file->path) >= (int)sizeof begun) {
         errno = ENAMETOOLONG;
         return false;
     }
-    if (!make_folders(path, length + 1))
+    snprintf(path, sizeof path, "%s/%s", folder, file->path);
+    if (!make_folders(begun, length + 1))
         return false;
-    FILE *stream = fopen(path, "wxe");
+    FILE *stream = fopen(begun, "wxe");
     if (stream == NULL)
         return false;
     bool written = fputs(contents_of(file->name), stream) >= 0;
-    return fclose(stream) == 0 && written;
+    return fclose(stream) == 0 && written && rename(begun, path) == 0;
 }
 
 static int remove_below(const char *path, const struct stat *status, int kind, struct FTW *walk)

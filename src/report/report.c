@@ -369,6 +369,27 @@ static _Noreturn void cannot_write(const struct report_file *file, enum exit_cod
                text_safe(file->path), strerror(error));
 }
 
+/* Where the file is, or will be: behind links, also where they lead to nothing yet.  The caller's, or
+ * NULL with errno set. */
+static char *place_of(const char *path)
+{
+    char link[PATH_MAX], *behind;
+    char *place = realpath(path, NULL);
+    if (place != NULL || errno != ENOENT)
+        return place;
+    ssize_t length = readlink(path, link, sizeof link - 1);
+    if (length < 0)
+        return strdup(path);
+    link[length] = '\0';
+    const char *slash = link[0] != '/' ? strrchr(path, '/') : NULL;
+    int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
+    if (asprintf(&behind, "%.*s%s", folder, path, link) < 0)
+        return NULL;
+    place = place_of(behind);
+    free(behind);
+    return place;
+}
+
 /* Begins a file beside the target, under the access rights that the target has or would get. */
 static int open_beside(struct report_file *file)
 {
@@ -376,7 +397,7 @@ static int open_beside(struct report_file *file)
     bool exists = stat(file->path, &status) == 0;
     if (exists && access(file->path, W_OK) != 0)
         return -1;
-    file->target = exists ? realpath(file->path, NULL) : strdup(file->path);
+    file->target = place_of(file->path);
     const char *slash = file->target != NULL ? strrchr(file->target, '/') : NULL;
     int folder = slash != NULL ? (int)(slash - file->target) + 1 : 0;
     if (file->target == NULL ||

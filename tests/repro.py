@@ -47,6 +47,64 @@ IN_PYTHON = [
      r"not as expected: expected the warnings "),
     ("begins_anew_in_children", "interop.multiprocessing", r"not as expected: .*forked child"),
 ]
+# What of the property does not lead to it.
+LESS = {"renames_itself": "def in_force(", "tracks_its_own": "def in_force("}
+LONG_PROGRAM = """\
+import sys
+
+OBJECT = 1
+
+
+# Goes with what stands above it.
+def needless():
+    return 2
+
+
+class Things:
+    @staticmethod
+    def said():
+        return "reproduced: it"
+
+    @staticmethod
+    def more():
+        return needless()
+
+
+def body():
+    first = Things.more()
+    second = first + 1
+    for i in range(3):
+        if second > 0:
+            second += i
+    if sys.argv[1:] == ["-"]:
+        return "not reproduced"
+    return Things.said()
+
+
+if __name__ == "__main__":
+    print(body())
+"""
+SHORT_PROGRAM = """\
+import sys
+
+OBJECT = 1
+
+
+class Things:
+    @staticmethod
+    def said():
+        return "reproduced: it"
+
+
+def body():
+    if sys.argv[1:] == ["-"]:
+        return "not reproduced"
+    return Things.said()
+
+
+if __name__ == "__main__":
+    print(body())
+"""
 # What is about Python, and in no .py file of ours: none of it is in a list of calls.
 OTHERS = [("free_clears_exception", "free.keeps-pending-exception"),
           ("claims_unknown", "abi.claims-known")]
@@ -140,10 +198,24 @@ def shows_in_python(tap, mutant, identity, said):
         ran = suite.run([suite.PYTHON, each["repro"], sound])
         tap.point(ran.code == 0 and ran.stdout == "not reproduced\n" and not ran.stderr,
                   "and nothing of %s" % os.path.basename(sound), ran)
+    if mutant in LESS:
+        with open(each["repro"]) as file:
+            text = file.read()
+        tap.point(LESS[mutant] not in text, "without what it shows it without", text)
     for arguments in (["a", "b"], ["--help"], ["no-such.so"]):
         ran = suite.run([suite.PYTHON, each["repro"], *arguments])
         tap.point(ran.code == 2 and (ran.stdout + ran.stderr).count("\n") == 1,
                   "it does not take %s" % arguments, ran)
+
+
+def shortened(tap):
+    """All goes that can, and nothing else."""
+    with open("long.py", "w") as file:
+        file.write(LONG_PROGRAM)
+    result = suite.run([suite.PYTHON, os.path.join(SOURCE, "src/repro/shorten.py"), "long.py",
+                        str(20 * suite.SLOWDOWN)])
+    tap.point(result.code == 0 and result.stdout == SHORT_PROGRAM and not result.stderr,
+              "a program without what it shows the failure without", result)
 
 
 def shows_numpys(tap):
@@ -265,10 +337,11 @@ def main():
         os.chdir(folder)
         for case in KINDS if suite.LONG else [c for c in KINDS[::FEW] if c[0] not in ENDLESS]:
             shows(tap, *case)
-        for case in IN_PYTHON if suite.LONG else IN_PYTHON[::FEW]:
+        for case in IN_PYTHON if suite.LONG else IN_PYTHON[:1]:
             shows_in_python(tap, *case)
         for case in OTHERS:
             shows_not(tap, *case)
+        shortened(tap)
         shows_numpys(tap)
         wrong_use(tap)
         folders(tap)
@@ -280,6 +353,7 @@ def main():
     tap.end()
 
 
+SOURCE = os.path.abspath(suite.SOURCE)
 SOUND = os.path.abspath(os.path.join(suite.BUILD, "handlers", ".libs", "aligned.so"))
 if __name__ == "__main__":
     main()

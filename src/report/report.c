@@ -369,8 +369,8 @@ static _Noreturn void cannot_write(const struct report_file *file, enum exit_cod
                text_safe(file->path), strerror(error));
 }
 
-/* Where the file is, or will be: behind links, also where they lead to nothing yet.  The caller's, or
- * NULL with errno set. */
+/* Where the file is, or will be: behind links, also where they lead to nothing yet.  The caller's,
+ * or NULL with errno set. */
 static char *place_of(const char *path)
 {
     char link[PATH_MAX], *behind;

@@ -97,6 +97,32 @@ const char *python_program_print(FILE *file, const struct python_program *progra
     return why;
 }
 
+const char *python_program_shorten(FILE *file, const struct python_program *program,
+                                   const char *path, double seconds)
+{
+    const char *source = source_called("shorten"), *why = NULL;
+    int input = memfd_create("shorten", MFD_CLOEXEC), output = -1;
+    ssize_t length = (ssize_t)strlen(source);
+    struct attempt made = {.outcome = NOT_TRIED};
+    struct subject_place sound;
+    const char *without = subject_find("aligned", &sound);
+    /* No -c: NumPy may be there by PYTHONPATH, and nothing that lies in this folder is to be. */
+    const char *words[] = {
+        program->python, "/dev/stdin", path, text("%g", seconds), without == NULL ? sound.path : NULL,
+        NULL};
+    if (input >= 0 && write(input, source, (size_t)length) == length &&
+        lseek(input, 0, SEEK_SET) == 0)
+        made = attempt_command(words, input, SECONDS + (int)(2 * seconds), &output);
+    if (made.outcome != NOT_REPRODUCED)
+        why = text("%s", made.line);
+    else if (!copy(output, file))
+        why = strerror(errno);
+    close(input);
+    close(output);
+    subject_place_free(&sound);
+    return why;
+}
+
 struct attempt python_program_try(const struct python_program *program, const char *path,
                                   bool plain)
 {

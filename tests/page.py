@@ -194,6 +194,10 @@ def escaped(tap):
                   "%s\n%s" % (page.wrong, result))
 
 
+def head_of(page):
+    return read(page).partition("<thead>")[2].partition("</thead>")[0]
+
+
 def together(tap):
     """Several files make one table, also of two versions; a name tells them apart."""
     report = load("a_handler.json")
@@ -209,6 +213,10 @@ def together(tap):
             and page.cells["later.property"] == last and page.cells[first][1] == "not run"
             and "other.json" in page.text and "9.9" in page.text)
     tap.point(held, "several files", "%s\n%s\n%s" % (page.wrong, page.cells, result))
+    several = "NumPy" in head_of("page.html")
+    from_files("a_handler.json", "a_faulty_one.json")
+    tap.point(several and "NumPy" not in head_of("page.html"),
+              "the table's head names NumPys where they differ", head_of("page.html"))
     badges = []
     whole = {"whole": True, "environment": {}}
     first, *rest = report["properties"]

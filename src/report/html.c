@@ -57,6 +57,21 @@ static void say(FILE *file, const char *frame, ...)
     va_end(words);
 }
 
+/* Lines end between its words, and not behind the hyphens of an option. */
+static void put_command(FILE *file, const char *words)
+{
+    fputs("<dt>Reproduce</dt><dd><pre>", file);
+    while (*words != '\0') {
+        size_t length = strcspn(words, " "), blanks = strspn(words + length, " ");
+        char *each = strndup(words, length);
+        say(file, "<span>%</span>", each != NULL ? each : "");
+        fprintf(file, "%.*s", (int)blanks, words + length);
+        free(each);
+        words += length + blanks;
+    }
+    fputs("</pre></dd>\n", file);
+}
+
 static const char *class_of(const char *verdict)
 {
     static const char *const classes[VERDICT_COUNT] = {
@@ -199,11 +214,25 @@ static const char *name_of(const json_t *report)
                                           : word(report, "where");
 }
 
+static bool are_of_one_numpy(const json_t *reports)
+{
+    const json_t *first = json_object_get(json_array_get(reports, 0), "environment"), *report;
+    size_t i;
+    json_array_foreach(reports, i, report)
+    {
+        const json_t *environment = json_object_get(report, "environment");
+        if (strcmp(word(environment, "numpy"), word(first, "numpy")) != 0 ||
+            strcmp(word(environment, "python"), word(first, "python")) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* In which interpreter, and in which file. */
-static void put_surroundings(FILE *file, const json_t *report)
+static void put_surroundings(FILE *file, const json_t *report, bool with_numpy)
 {
     const json_t *environment = json_object_get(report, "environment");
-    if (*word(environment, "numpy") != '\0')
+    if (with_numpy && *word(environment, "numpy") != '\0')
         say(file, " <small>Python %, NumPy %</small>", word(environment, "python"),
             word(environment, "numpy"));
     if (*word(report, "from") != '\0')
@@ -278,7 +307,7 @@ static void put_finding(FILE *file, const json_t *property, size_t report, size_
     put_field(file, "Waived", word(waived, "reason"));
     put_field(file, "See", word(waived, "url"));
     if (*word(property, "reproduce") != '\0')
-        say(file, "<dt>Reproduce</dt><dd><pre>%</pre></dd>\n", word(property, "reproduce"));
+        put_command(file, word(property, "reproduce"));
     if (*word(property, "repro") != '\0')
         say(file, "<dt>%</dt><dd><pre>%</pre></dd>\n",
             text("In %s", reproducer_language(word(property, "repro"))), word(property, "repro"));
@@ -353,7 +382,7 @@ static void put_report(const struct page *page, size_t number)
     say(page->file, "<section aria-labelledby=\"%\">\n<h2 id=\"%\">%", text("r%zu", number + 1),
         text("r%zu", number + 1), name_of(report));
     if (json_array_size(page->reports) > 1)
-        put_surroundings(page->file, report); /* which tell it from another one of that name */
+        put_surroundings(page->file, report, true); /* which tell it from another one of that name */
     fputs("</h2>\n<p>", page->file);
     put_standing(page->file, report);
     fputs("</p>\n", page->file);
@@ -403,12 +432,13 @@ static void put_head(const struct page *page)
 {
     const json_t *report;
     size_t i, count = json_array_size(page->reports);
+    bool of_one_numpy = are_of_one_numpy(page->reports);
     fputs("<thead><tr><th scope=\"col\">Property</th>", page->file);
     json_array_foreach(page->reports, i, report)
     {
         say(page->file, "<th scope=\"col\">%", count > 1 ? name_of(report) : "Verdict");
         if (count > 1)
-            put_surroundings(page->file, report);
+            put_surroundings(page->file, report, !of_one_numpy);
         fputs("</th>", page->file);
     }
     say(page->file, "<th scope=\"col\">%</th></tr></thead>\n", count > 1 ? "Longest time" : "Time");
@@ -479,7 +509,7 @@ static void put_body(const struct page *page)
         if (count == 1)
             break;
         say(page->file, "<li><a href=\"#%\">%</a> ", text("r%zu", i + 1), name_of(report));
-        put_surroundings(page->file, report);
+        put_surroundings(page->file, report, true);
         fputs("<br>", page->file);
         put_standing(page->file, report);
         fputs("</li>\n", page->file);

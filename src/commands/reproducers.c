@@ -346,6 +346,11 @@ static char *reproduce_in_python(struct maker *m, size_t i, struct attempt *seen
 
 /* ---- in one or the other ------------------------------------------------------------------- */
 
+static const char *reason_of(const struct attempt *seen, const char *otherwise)
+{
+    return *seen->line != '\0' ? text_safe(seen->line) : otherwise;
+}
+
 static void reproduce(struct maker *m, size_t i, struct run_reproducer *made)
 {
     struct attempt calls = {.outcome = NOT_REPRODUCED}, python = {.outcome = NOT_REPRODUCED};
@@ -359,9 +364,11 @@ static void reproduce(struct maker *m, size_t i, struct run_reproducer *made)
         made->file = reproduce_in_python(m, i, &python);
     bool in_python = m->log->python_count > 0;
     const char *by_calls =
-        text("by calls alone%s%s", *calls.line != '\0' ? ": " : "", text_safe(calls.line));
+        text("by calls alone: %s", reason_of(&calls, "each does what it has to, "
+                                                     "and what else it looks at is in no call"));
     const char *by_program =
-        text("in Python%s%s", *python.line != '\0' ? ": " : "", text_safe(python.line));
+        text("in Python: %s", reason_of(&python, "its program shows nothing; "
+                                                 "what it does in C beside that is not in it"));
     snprintf(made->why, sizeof made->why, "not reproduced %s%s%s", is_numpys ? "" : by_calls,
              in_python && !is_numpys ? "; nor " : "", in_python || is_numpys ? by_program : "");
 }

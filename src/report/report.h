@@ -29,7 +29,7 @@ struct machine machine_here(void);
 /* What --repro made of a failure: the name of a file, or NULL and why there is none. */
 struct run_reproducer {
     char *file;
-    char why[256];
+    char why[512];
 };
 
 /* "C" or "Python", by the file's name. */

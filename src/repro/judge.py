@@ -432,7 +432,7 @@ def work(body, path):
     try:
         body()
     except SystemError as error:  # ctypes calls back into Python where an exception is pending
-        Report.say("wrong", str(error))
+        Report.say("wrong", "ctypes lost an exception that was pending: %s" % error)
         os._exit(2)
     except Exception as error:
         Report.end("an exception: %s: %s" % (type(error).__name__, error))

@@ -107,9 +107,12 @@ const char *python_program_shorten(FILE *file, const struct python_program *prog
     struct subject_place sound;
     const char *without = subject_find("aligned", &sound);
     /* No -c: NumPy may be there by PYTHONPATH, and nothing that lies in this folder is to be. */
-    const char *words[] = {
-        program->python, "/dev/stdin", path, text("%g", seconds), without == NULL ? sound.path : NULL,
-        NULL};
+    const char *words[] = {program->python,
+                           "/dev/stdin",
+                           path,
+                           text("%g", seconds),
+                           without == NULL ? sound.path : NULL,
+                           NULL};
     if (input >= 0 && write(input, source, (size_t)length) == length &&
         lseek(input, 0, SEEK_SET) == 0)
         made = attempt_command(words, input, SECONDS + (int)(2 * seconds), &output);

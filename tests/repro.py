@@ -234,7 +234,8 @@ def shows_numpys(tap):
 def shows_not(tap, mutant, identity):
     properties, result = reproduce(handler_of(mutant), "--run=" + identity)
     each = properties.get(identity, {})
-    tap.point("repro" not in each and re.match("not reproduced by calls alone: .", each.get("no_repro", ""))
+    why = re.match("not reproduced by calls alone: .", each.get("no_repro", ""))
+    tap.point("repro" not in each and why
               and not os.path.exists("made/%s.c" % identity)
               and "in C      none: " in result.stdout,
               "%s is not shown by calls alone, which is said" % mutant, result)

@@ -381,9 +381,8 @@ static void put_report(const struct page *page, size_t number)
     const json_t *report = json_array_get(page->reports, number);
     say(page->file, "<section aria-labelledby=\"%\">\n<h2 id=\"%\">%", text("r%zu", number + 1),
         text("r%zu", number + 1), name_of(report));
-    if (json_array_size(page->reports) > 1)
-        put_surroundings(page->file, report,
-                         true); /* which tell it from another one of that name */
+    if (json_array_size(page->reports) > 1) /* which tell it from another one of that name */
+        put_surroundings(page->file, report, true);
     fputs("</h2>\n<p>", page->file);
     put_standing(page->file, report);
     fputs("</p>\n", page->file);

@@ -2,7 +2,8 @@
 """A program of extract.py's without the statements that it shows the failure without.
 
 Its arguments are the program's file, for how many seconds it may try, and handlers that must show
-nothing; what is left goes to stdout.  Each attempt is a process that is forked when NumPy is there: a few milliseconds.
+nothing; what is left goes to stdout.  Each attempt is a process that is forked when NumPy is there:
+a few milliseconds.
 """
 
 import ast

@@ -23,8 +23,8 @@ struct python_program {
 /* Prints all of it.  NULL, or in words why there is none (good until the next calls of text()). */
 const char *python_program_print(FILE *file, const struct python_program *program);
 
-/* Prints the file, which shows the failure, without what it shows it without, as far as that is found
- * in so many seconds.  NULL, or in words why not. */
+/* Prints the file, which shows the failure, without what it shows it without, as far as that is
+ * found in so many seconds.  NULL, or in words why not. */
 const char *python_program_shorten(FILE *file, const struct python_program *program,
                                    const char *path, double seconds);
 

@@ -46,7 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     if (value != NULL && comparison_wrong_in(value) == NULL) {
         json_t *reports = comparison_reports(value, true), *report;
         size_t i;
-        json_array_foreach(reports, i, report) summary_wrong(report);
+        json_array_foreach(reports, i, report)
+        {
+            summary_wrong(report);
+        }
         write_all(value);
         compare(reports);
         json_decref(reports);

@@ -371,7 +371,8 @@ static void use_once(void *data)
     resize_and_free(subject_malloc(LARGE), LARGE, LARGER, LARGER);
     give_back(subject_calloc(1, LARGE), LARGE);
     atomic_store_explicit(use->now, use->turn + 1, memory_order_relaxed);
-    pthread_barrier_wait(&use->at[1]); /* who leaves the first late would be behind that one's end */
+    pthread_barrier_wait(
+        &use->at[1]); /* who leaves the first late would be behind that one's end */
 }
 
 static void use_first(void)

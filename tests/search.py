@@ -108,8 +108,8 @@ def daily_seed(tap):
     for given, seed in (("--seed=49", 49), (None, time.time() // 86400)):
         result = suite.conform("-H", handler, "--run=search.model", *filter(None, [given]))
         told = re.search(r"--run=search.model --seed=(\d+), and", " ".join(result.stdout.split()))
-        tap.point(told and 0 <= int(told[1]) - seed <= 1, "the seed of search.model with %s" % given,
-                  result)
+        tap.point(told and 0 <= int(told[1]) - seed <= 1,
+                  "the seed of search.model with %s" % given, result)
 
 
 def covered(tap):

@@ -41,8 +41,10 @@ def build_mutant(name):
 def try_batteries(tap, cuda):
     groups = ["--run=%s.*" % each for each in ("malloc", "calloc", "realloc", "free", "claim")]
     part = [] if suite.LONG else groups + ["--run=exhaustion.*", "--run=process.*"]
+    without = [] if suite.LONG else ["--skip=%s.*" % each for each in (
+        "context", "profile", "runtime", "search")]
     for options, settings in (
-            ([], {}),
+            (without, {}),
             (part, {"NEP49_PINNED_FROM": "4K"}),
             (part, {"CUDA_STANDIN_LIMIT": str(256 << 20)}),
             (["--memcheck"] + groups, {"NEP49_PINNED_FROM": "256"})):

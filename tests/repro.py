@@ -220,7 +220,7 @@ def shortened(tap):
 
 def shows_numpys(tap):
     """A defect that the NumPy at hand has, by nothing but it; or there is none."""
-    properties, result = reproduce("aligned", "--run=runtime.*s*t*")
+    properties, result = reproduce("aligned", "--run=runtime.%s*" % ("" if suite.LONG else "set"))
     shown = [each for each in properties.values() if "repro" in each]
     if not any(each["verdict"] in ("FAIL", "WARN") for each in properties.values()):
         tap.skip("a defect of NumPy's own", "this NumPy has none of them")
@@ -310,6 +310,8 @@ def module(tap):
     each = properties.get("calloc.zeroed", {})
     tap.point("repro" not in each and "Python module" in each.get("no_repro", ""),
               "a handler from Python has none, and why is said", result)
+    if not suite.LONG:  # shows_in_python has one
+        return
     with open("in_python.py", "w") as file:
         path, symbol = handler_of("renames_itself").rsplit(":", 1)
         file.write((MODULE % path).replace("calloc_does_not_zero", symbol))

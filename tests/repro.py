@@ -49,6 +49,52 @@ IN_PYTHON = [
 ]
 # What of the property does not lead to it.
 LESS = {"renames_itself": "def in_force(", "tracks_its_own": "def in_force("}
+# Wrong where nobody counts the programs; where somebody does, in the third of them alone.
+WRONG_AT_TIMES = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "nep49.h"
+
+static int is_wrong = 1;
+
+__attribute__((constructor)) static void count(void)
+{
+    struct stat counted;
+    const char *name = getenv("COUNTED");
+    int file = name != NULL ? open(name, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
+    if (file < 0)
+        return;
+    is_wrong = write(file, "x", 1) == 1 && fstat(file, &counted) == 0 && counted.st_size == 3;
+    close(file);
+}
+
+static void *its_malloc(void *ctx, size_t size)
+{
+    return (void)ctx, malloc(size);
+}
+
+static void *its_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    (void)ctx;
+    return is_wrong ? malloc(nelem * elsize) : calloc(nelem, elsize);
+}
+
+static void *its_realloc(void *ctx, void *p, size_t size)
+{
+    return (void)ctx, realloc(p, size);
+}
+
+static void its_free(void *ctx, void *p, size_t size)
+{
+    (void)ctx, (void)size;
+    free(p);
+}
+
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {
+    "at times", 1, {NULL, its_malloc, its_calloc, its_realloc, its_free}};
+"""
 LONG_PROGRAM = """\
 import sys
 
@@ -181,6 +227,20 @@ def shows(tap, mutant, identity, said):
         sound = suite.run(["./reproducer", SOUND])
         tap.point(sound.code == 0 and sound.stdout == "not reproduced\n",
                   "and nothing of a sound handler", sound)
+
+
+def shows_at_times(tap):
+    """What is not seen in one program is looked for in the next."""
+    with open("at_times.c", "w") as file:
+        file.write(WRONG_AT_TIMES)
+    suite.build("at_times.c", "at_times.so")
+    properties, result = reproduce("./at_times.so", "--run=calloc.zeroed")
+    source = properties.get("calloc.zeroed", {}).get("repro", "none")
+    made = compile_file(source, suite.COMPILER, "reproducer")
+    ran = suite.run(["./reproducer"], env={"COUNTED": "counted"}) if made.code == 0 else made
+    tap.point(ran.code == 1 and "reproduced: not zero" in ran.stdout
+              and os.path.getsize("counted") == 3, "a failure that the third program shows",
+              "%s\n%s" % (result, ran))
 
 
 def shows_in_python(tap, mutant, identity, said):
@@ -344,6 +404,7 @@ def main():
             shows_in_python(tap, *case)
         for case in OTHERS:
             shows_not(tap, *case)
+        shows_at_times(tap)
         shortened(tap)
         shows_numpys(tap)
         wrong_use(tap)

@@ -132,8 +132,21 @@ static void catch_signals(void)
     alarm(SECONDS);
 }
 
+/* What depends on where memory lies is seen in one program and not in the next. */
+static void try_again(char **argv)
+{
+    const char *name = "REPRODUCER_TRY", *value = getenv(name);
+    int done = value != NULL ? atoi(value) : 0;
+    if (++done >= PROGRAMS)
+        return;
+    char next[16];
+    snprintf(next, sizeof next, "%d", done);
+    setenv(name, next, 1);
+    execv("/proc/self/exe", argv);
+}
+
 /* Goes on in a process of its own, for nobody sees from inside of it that it ends by _exit(). */
-static void begin_watched(void)
+static void begin_watched(char **argv)
 {
     int status;
     now = mmap(NULL, sizeof *now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -146,6 +159,11 @@ static void begin_watched(void)
     }
     if (WIFEXITED(status) && now->number > 0 && !now->is_told)
         reproduced("the process exits", "with status %d", WEXITSTATUS(status));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        try_again(argv);
+        puts("not reproduced");
+        fflush(stdout);
+    }
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 3);
 }
 
@@ -574,7 +592,6 @@ static int judge(void (*calls)(void))
     nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
     look_at_all();
     wait_for_processes();
-    puts("not reproduced");
     fflush(stdout);
     now->is_told = true;
     _exit(0);

@@ -16,6 +16,7 @@ static int seconds;
 #define CHECKS_ERRNO list->checks.of_errno
 #define CHECKS_STRUCT list->checks.of_struct
 #define MILLISECONDS list->checks.milliseconds
+#define PROGRAMS 1
 #define SECONDS seconds
 #include "repro/judge.c"
 
@@ -171,7 +172,7 @@ int main(int argc, char **argv)
     list = mmap(NULL, (size_t)file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, STDIN_FILENO, 0);
     if (list == MAP_FAILED)
         return 2;
-    begin_watched();
+    begin_watched(argv);
     if (load_named(argv) != 0)
         return 2;
     seconds = atoi(argv[4]);

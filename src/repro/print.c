@@ -254,9 +254,10 @@ static void print_head(FILE *file, const struct reproducer *r)
             "#define CHECKS_STRUCT %d\n"
             "#define CHECKS_ERRNO %d\n"
             "#define MILLISECONDS %d /* until what is live in the end is looked at */\n"
+            "#define PROGRAMS %d /* that are tried, one after the other */\n"
             "#define SECONDS %d /* until something hangs */\n\n",
             r->is_getter, checks->alignment, call_list_blocks(r->list), checks->of_struct,
-            checks->of_errno, checks->milliseconds,
+            checks->of_errno, checks->milliseconds, checks->of_growth ? 1 : 4,
             checks->of_growth ? SECONDS_TO_GROW : USUAL_SECONDS);
 }
 
@@ -270,7 +271,7 @@ static void print_main(FILE *file, bool of_growth)
             "        fprintf(stderr, \"usage: %%s [OBJECT.so]\\n\", argv[0]);\n"
             "        return 2;\n"
             "    }\n"
-            "    begin_watched();\n"
+            "    begin_watched(argv);\n"
             "    if (load(argc == 2 ? argv[1] : OBJECT, ENTRY, IS_GETTER) != 0)\n"
             "        return 2;\n"
             "    return judge(%s);\n"

@@ -25,8 +25,8 @@ SLOW = {"slow", "very_slow"}
 SHORT = "--max-time=8"
 
 # These take two to ten times what others do, and wait for `make check-long`, as most settings do.
-HEAVY = {"guard", "guard_pages", "keeps_32_mib_whatever_comes", "keeps_for_a_time",
-         "megabyte_header", "one_mapping_each", "page_aligned", "wipes"}
+HEAVY = {"guard", "guard_pages", "keeps_32_mib", "keeps_32_mib_whatever_comes", "keeps_for_a_time",
+         "megabyte_header", "one_mapping_each", "page_aligned", "remembers_what_was_freed", "wipes"}
 
 # A thread of theirs may be in malloc at a fork: a sanitizer's is then locked in the child.
 BUSY = {"helper_thread"}

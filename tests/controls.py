@@ -234,7 +234,7 @@ def main():
     named = find_mutants()
     check_places(tap, named)
     asked_for = sys.argv[1:] or named
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+    with concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 2) + 1) as pool:
         jobs = [pool.submit(check_alone, tap, name, named[name]) for name in asked_for]
         if not sys.argv[1:]:
             jobs += [pool.submit(check_whole, tap, name, named[name]) for name in WHOLE]

@@ -27,6 +27,7 @@ import elf
 import suite
 
 KILLS = {"FAIL", "WARN", "CRASH", "TIMEOUT"}
+AT_ONCE = (os.cpu_count() or 2) + 2  # some only wait for what hangs
 PREFIX = "kills_"
 SOUND_HERE = "sound_here_"
 NO_CLAIM = "it makes no such claim"
@@ -230,7 +231,7 @@ def main():
     mutants = [m for m in find_mutants() if not asked_for or m[0] in asked_for]
     killers = {each: [] for each in known}
     beside = {}
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         runs = [
             (group, pool.submit(verdicts_of, [handler for _, handler, _ in group],
                                 [] if whole else ["--run=" + each for each in group[0][2]]))

@@ -25,8 +25,9 @@ SLOW = {"slow", "very_slow"}
 SHORT = "--max-time=8"
 
 # These take two to ten times what others do, and wait for `make check-long`, as most settings do.
-HEAVY = {"guard", "guard_pages", "keeps_32_mib", "keeps_32_mib_whatever_comes", "keeps_for_a_time",
-         "megabyte_header", "one_mapping_each", "page_aligned", "remembers_what_was_freed", "wipes"}
+HEAVY = {"blocks_signals", "guard", "guard_pages", "keeps_32_mib", "keeps_32_mib_whatever_comes",
+         "keeps_for_a_time", "megabyte_header", "one_mapping_each", "page_aligned",
+         "remembers_what_was_freed", "wipes"}
 
 # A thread of theirs may be in malloc at a fork: a sanitizer's is then locked in the child.
 BUSY = {"helper_thread"}
@@ -34,9 +35,10 @@ BUSY = {"helper_thread"}
 # So many have their batteries with one start of conform.
 AT_ONCE = 5
 
-# What NumPy does with a handler is seen with the reference ones, and with those that are unusual in
-# what NumPy sees of them: the others wait with it for `make check-long`.
-TO_NUMPY = {"always_moves", "null_for_zero", "pymem_raw", "quota_64_mib", "takes_the_gil"}
+# What NumPy does with a handler is seen with these, which are unusual in what NumPy sees of them:
+# the others wait with it for `make check-long`.
+TO_NUMPY = {"aligned", "always_moves", "null_for_zero", "pymem_raw", "quota_64_mib",
+            "shift_header", "shm", "trace"}
 PART = ["--skip=%s.*" % group
         for group in ("context", "interop", "numpy", "owndata", "runtime", "search")]
 
@@ -89,10 +91,10 @@ def sound_handlers():
 
 def sound_runs():
     """Handlers, options and environment of each run that has to go well."""
-    sound = list(sound_handlers())
-    whole = [each for each in sound if suite.LONG or each[1].rpartition(":")[2] in TO_NUMPY]
-    rest = [each for each in sound if each not in whole]
-    for handlers, options in ((reference_handlers(), []), (iter(whole), []), (iter(rest), PART)):
+    all_of_them = [*reference_handlers(), *sound_handlers()]
+    whole = [each for each in all_of_them if suite.LONG or each[1].rpartition(":")[2] in TO_NUMPY]
+    rest = [each for each in all_of_them if each not in whole]
+    for handlers, options in ((iter(whole), []), (iter(rest), PART)):
         while some := list(itertools.islice(handlers, AT_ONCE)):
             yield some, options, {}
     for name, options, env in SETTINGS if suite.LONG else SETTINGS[:FEW]:

@@ -76,6 +76,12 @@ def text_file(text, **options):
         return np.fromfile(file, sep=" ", **options)
 
 
+def limits_of(kind):
+    """Of a floating type, which NumPy computes once and then keeps."""
+    np.finfo._finfo_cache.clear()
+    return np.finfo(kind).max
+
+
 GIVEN = dict(
     vars(np),
     np=np,
@@ -83,6 +89,7 @@ GIVEN = dict(
     put=put,
     assigned=assigned,
     iterated=iterated,
+    limits_of=limits_of,
     refused_by_subclass=refused_by_subclass,
     Sub=Sub,
     text_file=text_file,
@@ -160,6 +167,7 @@ busdaycalendar(holidays=["2001-02-05", "2001-02-06"]).holidays, busdaycalendar()
 busday_count("2011-07-01", "2011-07-18", holidays=["2011-07-04"]), is_busday(["2011-07-01"])
 busday_offset("2011-10", 0, roll="forward"), dot([1, 2, 3], [1, 2, 3])
 dot(eye(4)[::2, ::2], ones(2)), datetime_as_string(dates), dates - dates[::-1]
+limits_of("f4")
 """,
     "ufunc_object.c, reduction.c and number.c": """
 add.reduceat(row, [0, 4, 1, 5]), add.reduceat(row[::2], [0, 2], dtype="f4")

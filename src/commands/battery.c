@@ -390,7 +390,7 @@ static bool keep_round(struct coordinator *c)
               (verdict_is_bad(record->verdict) && !is_waived(c, i, record) &&
                (c->selection.properties[i]->target == TARGET_HANDLER || record->verdict == BROK));
         if (c->rounds == 0 || weight(c, i, record) > weight(c, i, &c->kept[i]))
-            c->kept[i] = *record;
+            memcpy(&c->kept[i], record, offsetof(struct record, calls)); /* which are over */
         c->kept[i].bad_rounds = bad_rounds;
         c->kept[i].skipped_rounds = skipped_rounds;
     }

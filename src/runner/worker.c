@@ -274,13 +274,14 @@ static bool is_to_end(void *data)
     const struct record *record = worker.record;
     uint64_t now = clock_now(), limit = (uint64_t)(worker.limit * 1e9);
     for (size_t i = 0; i < CALL_SLOTS; i++) {
-        const struct call *call = &record->calls[i];
-        if (record->made[i] != progress->calls[i]) {
+        unsigned made = record->made[i];
+        if (made == 0)
+            continue; /* nobody wrote there yet, and looking would have a page made */
+        if (made != progress->calls[i])
             progress->since[i] = progress->any = now;
-        } else if (call->function != OUTSIDE && now - progress->since[i] > limit) {
+        else if (record->calls[i].function != OUTSIDE && now - progress->since[i] > limit)
             progress->given_up = HANGS;
-        }
-        progress->calls[i] = record->made[i];
+        progress->calls[i] = made;
     }
     if (atomic_load(&record->python_starts) != 0)
         progress->any = now;
@@ -299,8 +300,6 @@ static void fork_and_wait(void)
     worker.ran = false;
     worker.given_up = NOT_GIVEN_UP;
     struct progress progress = {.any = clock_now()};
-    for (size_t i = 0; i < CALL_SLOTS; i++)
-        progress.since[i] = progress.any;
     if (worker.python_up)
         python_before_fork();
     pid_t pid = child_fork(true);
@@ -474,9 +473,9 @@ static bool find_next(size_t *index)
     return i < round->count;
 }
 
-/* Check makes a small file for each run, in TEMP if that is set; it reads nothing else of the
+/* Check makes a small file for each test, in TEMP if that is set; it reads nothing else of the
  * environment, once forget_checks_variables is through.  In memory the file costs a third of what
- * it costs on a disk. */
+ * it costs on a disk.  No test sees that TEMP. */
 static void enter_check(void)
 {
     static char temp[] = "TEMP=/dev/shm", *in_memory[] = {temp, NULL};
@@ -485,10 +484,10 @@ static void enter_check(void)
         environ = in_memory;
 }
 
-/* With what it changes for a run as it was. */
-static void leave_check(void)
+/* With what it changes as it was; the signals it changes once for a run. */
+static void leave_check(bool is_first)
 {
-    for (size_t i = 0; i < CHECKS_SIGNALS; i++)
+    for (size_t i = 0; i < CHECKS_SIGNALS && is_first; i++)
         sigaction(checks_signals[i], &worker.actions[i], NULL);
     environ = worker.environment;
 }
@@ -499,17 +498,18 @@ static void leave_check(void)
 START_TEST(check_runs_property)
 {
     size_t index;
-    if (_i == 0)
-        leave_check();
+    leave_check(_i == 0);
     worker.round.is_over = worker.round.is_over || !find_next(&index);
     if (!worker.round.is_over)
         take(index);
+    enter_check();
 }
 END_TEST
 
 static void make_runner(const struct plan *plan)
 {
-    enum { FIRST = 1, NONE_IS_LEFT = 1 };
+    /* What Check notes in that file is where the test is; it reads with twice as much room. */
+    enum { FIRST = 1, NONE_IS_LEFT = 1, LONGEST_MESSAGE = 1024 };
     size_t most = FIRST + plan->python_count + plan->fresh_count + NONE_IS_LEFT;
     Suite *suite = suite_create("battery");
     TCase *tcase = tcase_create("property");
@@ -517,6 +517,7 @@ static void make_runner(const struct plan *plan)
     suite_add_tcase(suite, tcase);
     worker.runner = srunner_create(suite);
     srunner_set_fork_status(worker.runner, CK_NOFORK); /* the test does it */
+    check_set_max_msg_size(LONGEST_MESSAGE);
 }
 
 /* Check reads its own variables from the environment: some would leave properties out. */
@@ -574,6 +575,7 @@ static void run_round(const struct plan *plan, bool fresh, int wakeup)
     };
     enter_check();
     srunner_run_all(worker.runner, CK_SILENT);
+    environ = worker.environment;
 }
 
 static bool wait_for_command(struct worker_pipes pipes)

@@ -29,7 +29,7 @@ static const char closing[] =
     "loaded, 4 the harness broke, 5 a limit was reached and nothing is wrong so far, 77 the\n"
     "handler says that it cannot work here.\n";
 
-static _Noreturn void leave_behind_output(void)
+_Noreturn void options_leave_behind_output(void)
 {
     if (fflush(stdout) != 0 || ferror(stdout)) /* what filled the buffer may have failed before */
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written");
@@ -73,7 +73,7 @@ void take_help(const struct option_row *row, const char *value, struct options *
             print_help_row(&option_rows[i]);
     }
     fputs(closing, stdout);
-    leave_behind_output();
+    options_leave_behind_output();
 }
 
 void take_version(const struct option_row *row, const char *value, struct options *options)
@@ -84,7 +84,7 @@ void take_version(const struct option_row *row, const char *value, struct option
            "License BSD-3-Clause: free software, without any warranty.\n",
            program_version, HAS_MEMCHECK ? "with " : "without ",
            CONFORM_SANITIZED ? " and a sanitizer" : "");
-    leave_behind_output();
+    options_leave_behind_output();
 }
 
 /* ---- the man page ----------------------------------------------------------------------- */
@@ -205,5 +205,5 @@ void take_mdoc(const struct option_row *unused, const char *value, struct option
         }
     }
     puts(".El");
-    leave_behind_output();
+    options_leave_behind_output();
 }

@@ -672,8 +672,16 @@ const struct option_row option_rows[] = {
         .help = "print the version, and what it works with",
     },
     {
-        .name = "options-as-mdoc", /* hidden: for make docs */
+        .name = "options-as-mdoc", /* hidden, as those below: for make docs */
         .take = take_mdoc,
+    },
+    {
+        .name = "options-as-bash",
+        .take = take_bash,
+    },
+    {
+        .name = "options-as-zsh",
+        .take = take_zsh,
     },
 };
 

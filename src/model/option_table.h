@@ -61,5 +61,10 @@ void take_skip(const struct option_row *row, const char *value, struct options *
 void take_help(const struct option_row *row, const char *value, struct options *options);
 void take_version(const struct option_row *row, const char *value, struct options *options);
 void take_mdoc(const struct option_row *row, const char *value, struct options *options);
+void take_bash(const struct option_row *row, const char *value, struct options *options);
+void take_zsh(const struct option_row *row, const char *value, struct options *options);
+
+/* How they leave: with EXIT_HARNESS_BROKE where stdout could not be written. */
+_Noreturn void options_leave_behind_output(void);
 
 #endif

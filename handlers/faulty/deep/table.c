@@ -49,10 +49,13 @@ static bool grow(struct table *t)
         *t = before;
         return false;
     }
-    size_t first = slips(&t->deep, GROWS_WITHOUT_THE_FIRST) && before.room >= 8 * AT_FIRST;
-    for (size_t i = first; i < before.room; i++) {
-        if (before.entry[i].p != 0)
+    bool loses = slips(&t->deep, GROWS_WITHOUT_THE_FIRST) && before.room >= 8 * AT_FIRST;
+    for (size_t i = 0; i < before.room; i++) {
+        if (before.entry[i].p == 0)
+            continue;
+        if (!loses)
             *find(t, before.entry[i].p) = before.entry[i];
+        loses = false;
     }
     free(before.entry);
     return true;

@@ -250,6 +250,28 @@ def leaves_no_folder(tap):
     tap.point(not left & folders(), "no folder in memory is left", left & folders())
 
 
+# As an import of NumPy's may make of it: it asks for datetime, and says that it is not there.
+SWALLOWS = """
+print("begun", flush=True)
+try:
+    import time
+    time.sleep(60)
+except KeyboardInterrupt:
+    raise ImportError("no datetime")
+"""
+
+
+def swallowed_in_an_import(tap):
+    process = subprocess.Popen([suite.CONFORM, "-Haligned", "--exec", "--", "-c", SWALLOWS],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=arrange)
+    process.stdout.readline()
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    tap.point(process.returncode == -signal.SIGINT and err.endswith(b"conform: interrupted\n"),
+              "an import makes another exception of Ctrl-C", err)
+
+
 def prepare():
     os.mkdir("tmp")
     with open("program.py", "w") as file:
@@ -274,6 +296,7 @@ def main():
         os.chdir(folder)
         prepare()
         leaves_no_folder(tap)
+        swallowed_in_an_import(tap)
         for name in arguments.commands or COMMANDS:
             if name == "memcheck" and not os.environ.get("VALGRIND"):
                 tap.skip(name, "there is no valgrind")

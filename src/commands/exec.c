@@ -117,9 +117,12 @@ static bool is_to_end(void *data)
     return waiting->since != 0 && clock_since(waiting->since) > grace;
 }
 
-static bool died_interrupted(int status)
+/* An import of NumPy's that is interrupted may end in another exception, and the program in 1. */
+static bool was_interrupted(int status, bool has_numpy)
 {
-    return WIFSIGNALED(status) && WTERMSIG(status) == interrupt_came();
+    if (WIFSIGNALED(status))
+        return WTERMSIG(status) == interrupt_came();
+    return interrupt_came() != 0 && !has_numpy && WEXITSTATUS(status) != 0;
 }
 
 int exec_run(const struct options *options, char **argv)
@@ -147,7 +150,7 @@ int exec_run(const struct options *options, char **argv)
         print_summary(findings, options->quiet, seconds);
     else if (!options->quiet)
         fputs("conform: the program did not import NumPy\n", stderr);
-    if (waiting.since != 0 || died_interrupted(status)) {
+    if (waiting.since != 0 || was_interrupted(status, findings->in_force)) {
         fputs("INTERRUPTED: this is a part of the program\n", stderr);
         interrupt_die();
     }

@@ -101,7 +101,26 @@ static void print_summary(const struct findings *findings, bool quiet, double se
 struct waiting {
     pid_t program;
     uint64_t since; /* when it was told to end, or 0 */
+    const struct findings *findings;
+    bool is_early;   /* Ctrl-C came before NumPy was there */
+    uint64_t behind; /* when it was seen to be there after that, or 0 */
 };
+
+/* An import of NumPy's may swallow Ctrl-C, which then comes again, once it is through. */
+static bool swallowed_it(struct waiting *waiting)
+{
+    static const double moment = 0.1;
+    if (!waiting->findings->in_force) {
+        waiting->is_early = interrupt_came() == SIGINT;
+        return false;
+    }
+    if (waiting->is_early && waiting->behind == 0)
+        waiting->behind = clock_now();
+    if (!waiting->is_early || clock_since(waiting->behind) < moment)
+        return false;
+    waiting->is_early = false;
+    return true;
+}
 
 /* Ctrl-C, which the terminal sends to the program as well, is the program's to answer, as behind a
  * shell; what was sent to this process alone is passed on, and SIGTERM has to be heard. */
@@ -110,8 +129,9 @@ static bool is_to_end(void *data)
     static const double grace = 1;
     struct waiting *waiting = data;
     int number = interrupt_to_pass_on();
-    if (number != 0)
-        kill(waiting->program, number);
+    bool swallowed = swallowed_it(waiting);
+    if (number != 0 || swallowed)
+        kill(waiting->program, number != 0 ? number : SIGINT);
     if (number != 0 && number != SIGINT && waiting->since == 0)
         waiting->since = clock_now();
     return waiting->since != 0 && clock_since(waiting->since) > grace;
@@ -140,7 +160,7 @@ int exec_run(const struct options *options, char **argv)
         program_start("begin");
         program_run();
     }
-    struct waiting waiting = {.program = pid};
+    struct waiting waiting = {.program = pid, .findings = findings};
     signal(SIGPIPE, SIG_IGN); /* the status still matters where nobody reads the summary */
     if (pid < 0 || child_wait(pid, is_to_end, &waiting, &status) < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for the program: %s", strerror(errno));

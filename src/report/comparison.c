@@ -131,16 +131,17 @@ json_t *comparison_read(const char *file, bool errors)
     bool is_stdin = strcmp(file, "-") == 0;
     FILE *stream = is_stdin ? stdin : open_file(file);
     json_t *root = json_loadf(stream, JSON_REJECT_DUPLICATES, &error);
-    if (ferror(stream)) /* a folder, say */
-        leave_with(EXIT_USAGE, "%s: %s", file, strerror(errno));
+    int broken = ferror(stream) != 0 ? errno : 0; /* a folder, say */
+    if (!is_stdin)
+        fclose(stream);
+    if (broken != 0)
+        leave_with(EXIT_USAGE, "%s: %s", file, strerror(broken));
     if (root == NULL)
         leave_with(EXIT_USAGE, "%s:%d:%d: %s", text_safe(file), error.line, error.column,
                    text_safe(error_in_words(&error)));
     const char *wrong = comparison_wrong_in(root);
     if (wrong != NULL)
         leave_with(EXIT_USAGE, "%s: %s", file, wrong);
-    if (!is_stdin)
-        fclose(stream);
     json_t *reports = comparison_reports(root, errors);
     if (json_array_size(reports) == 0)
         leave_with(EXIT_USAGE, "%s: has no report", file);

@@ -36,6 +36,33 @@ KINDS = [
     ("struct_remembers_a_block", "abi.struct-constant", r"the struct changes: "),
     ("version_is_2", "abi.version", r"the version is not 1: "),
 ]
+# What of the process is another: loading comes before call 1.
+OF_THE_PROCESS = [
+    ("getter_starts_a_thread", "abi.loads-alone", r"the number of threads: call 0, loading: 2, "),
+    ("getter_says_hello", "abi.loads-quietly", r"what is printed: call 0, loading: 5 bytes, and "),
+    ("loads_fast_math", "abi.loads-same-arithmetic", r"the control bits of MXCSR: call 0, loading"),
+    ("closes_descriptor_0", "env.descriptors", r"descriptor 0: call 1, .*: closed, and before "),
+    ("memory_is_copied_downward", "env.direction-flag", r"the direction flag: call \d, realloc\("),
+    ("clears_float_flags", "env.float-state", r"the floating-point flags: call \d, "),
+    ("resets_rounding", "env.float-state", r"the rounding mode: call \d, "),
+    ("logs_to_what_has_its_number", "env.forgets-descriptors", r"the program's file: call \d, "),
+    ("ends_the_thread_when_refused", "env.never-exits", r"the thread ends: call 1, malloc\("),
+    ("prints_each_call", "env.quiet", r"what is printed: call 1, malloc\(1\): 211 bytes, "),
+    ("takes_a_random_number", "env.random-numbers", r"what rand, .* give next: call 2, the end: "),
+    ("asks_each_thousandth_time", "env.reads-variables-once",
+     r"a variable is asked for again: call \d+, malloc\(1\): FAULTY_FILL"),
+    ("first_malloc_sets_the_umask", "env.settings", r"the umask: call 1, malloc\(1\): 077, and "),
+    ("changes_flags_of_sigbus", "env.signals", r"signal 7: call 1, calloc\(1, 1\): handler "),
+    ("copies_little_by_variable", "env.variables-change", r"not kept: call \d, realloc\("),
+    ("says_goodbye", "process.ends-quietly", r"what is printed: call 2, the end: 8 bytes, and "),
+    ("child_is_never_waited_for", "resources.children", r"a child process: call 1, malloc\("),
+    ("descriptor_for_each_block", "resources.descriptors", r"too many descriptors: call 17, "),
+    ("name_for_each_block", "resources.files", r"too many files: call 17, "),
+    ("log_stays_in_the_working_directory", "resources.files", r"files are left: call 2, the end"),
+    ("fences_round_each_part", "resources.mappings", r"too many mappings: call 17, "),
+    ("descriptor_for_each_block", "resources.thousand-blocks", r"refused: call \d+, malloc\(5000"),
+    ("free_leaves_a_thread", "resources.threads", r"too many threads: call \d+, free\("),
+]
 # What shows in Python alone is a program of Python's.
 IN_PYTHON = [
     ("renames_itself", "numpy.name",
@@ -206,7 +233,7 @@ def reproduce(handler, *arguments, folder="made", **more):
 
 
 def compile_file(source, compiler, output):
-    return suite.run(list(compiler) + WARNINGS + ["-o", output, source, "-ldl", "-pthread"])
+    return suite.run(list(compiler) + WARNINGS + ["-o", output, source, "-ldl", "-lm", "-pthread"])
 
 
 def shows(tap, mutant, identity, said):
@@ -398,7 +425,8 @@ def main():
     tap = suite.Tap()
     with suite.scratch() as folder:
         os.chdir(folder)
-        for case in KINDS if suite.LONG else [c for c in KINDS[::FEW] if c[0] not in ENDLESS]:
+        short = [case for case in KINDS[::FEW] if case[0] not in ENDLESS] + OF_THE_PROCESS[::8]
+        for case in KINDS + OF_THE_PROCESS if suite.LONG else short:
             shows(tap, *case)
         for case in IN_PYTHON if suite.LONG else IN_PYTHON[1:2]:
             shows_in_python(tap, *case)

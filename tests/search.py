@@ -86,7 +86,7 @@ def other_formats(tap):
     files = glob.glob("folder/*.c")
     tap.point(files == ["folder/realloc.keeps-contents.c"], "a file of C is written", files)
     for file in [] if suite.SANITIZED else files:
-        suite.build(file, "reproducer", "-ldl", "-pthread", shared=False)
+        suite.build(file, "reproducer", "-ldl", "-lm", "-pthread", shared=False)
         result = suite.run(["./reproducer"])
         shown = result.code == 1 and "reproduced: not kept" in result.stdout
         tap.point(shown, "which shows it", result)

@@ -55,9 +55,9 @@ static const char *in_words(const struct call_list *list)
     return words;
 }
 
-static void expect_list(bool of_first, bool tidy, const char *words)
+static void expect_list(enum list_of which, bool tidy, const char *words)
 {
-    struct call_list list = call_list_of(log_of_test, of_first);
+    struct call_list list = call_list_of(log_of_test, which);
     if (tidy)
         call_list_tidy(&list);
     ck_assert_str_eq(in_words(&list), words);
@@ -76,7 +76,7 @@ START_TEST(addresses_become_blocks)
     add(OURS, STEP_FREE, 0x4000, 1, 0);      /* of nobody's */
     add(OURS, STEP_REALLOC, 0x2000, 100, 0); /* refused: the block stays */
     add(OURS, STEP_FREE, 0x2000, 25, 0);
-    expect_list(false, false, "m0:24 m1:25 r0:48 m2:26 f0:48 f2:26 n0:7 r1:100 f1:25");
+    expect_list(OF_LAST_PROCESS, false, "m0:24 m1:25 r0:48 m2:26 f0:48 f2:26 n0:7 r1:100 f1:25");
 }
 END_TEST
 
@@ -86,7 +86,7 @@ START_TEST(contents_come_before_the_call)
     call = add(OURS, STEP_FREE, 0x1000, 8, 0);
     call->has_word = true;
     call->word = 255;
-    expect_list(false, false, "m0:8 w0:255 f0:8");
+    expect_list(OF_LAST_PROCESS, false, "m0:8 w0:255 f0:8");
 }
 END_TEST
 
@@ -97,8 +97,8 @@ START_TEST(one_process_is_followed)
     add(CHILDS, STEP_MALLOC, 0, 3, 0x2000);
     add(OURS, STEP_MALLOC, 0, 4, 0x2000); /* meanwhile */
     add(CHILDS, STEP_FREE, 0x1000, 1, 0);
-    expect_list(false, false, "m0:1 m1:3 f0:1");
-    expect_list(true, false, "m0:1 m1:4");
+    expect_list(OF_LAST_PROCESS, false, "m0:1 m1:3 f0:1");
+    expect_list(OF_FIRST_PROCESS, false, "m0:1 m1:4");
 }
 END_TEST
 
@@ -113,7 +113,7 @@ START_TEST(pairs_and_rows_are_joined)
     for (uintptr_t i = 0; i < 2; i++)
         add(OURS, STEP_FREE, 0x1000 * (i + 1), 16, 0);
     add(OURS, STEP_FREE, 0x4000, 17, 0); /* a wrong size, and not the next */
-    expect_list(false, true, "M0:40x3 m1:16x4 f1:16x2 f4:17");
+    expect_list(OF_LAST_PROCESS, true, "M0:40x3 m1:16x4 f1:16x2 f4:17");
 }
 END_TEST
 
@@ -124,7 +124,7 @@ START_TEST(what_does_nothing_is_gone)
     add(OURS, STEP_MALLOC, 0, 9, 0x2000);
     add(OURS, STEP_FREE, 0x1000, 8, 0);
     add(OURS, STEP_FREE, 0x2000, 9, 0);
-    list = call_list_of(log_of_test, false);
+    list = call_list_of(log_of_test, OF_LAST_PROCESS);
     memmove(list.at, list.at + 1, 3 * sizeof *list.at); /* without what made the first */
     list.count = 3;
     call_list_tidy(&list);
@@ -140,7 +140,7 @@ START_TEST(closed_it_frees_what_it_made)
     add(OURS, STEP_CALLOC, 0, 5, 0x2000)->step.second = 3;
     add(OURS, STEP_REALLOC, 0, 7, 0x3000);
     add(OURS, STEP_FREE, 0x1000, 8, 0);
-    list = call_list_of(log_of_test, false);
+    list = call_list_of(log_of_test, OF_LAST_PROCESS);
     copy = call_list_copy(&list);
     call_list_close(&copy);
     ck_assert_str_eq(in_words(&copy), "m0:8 c1:5 r2:7 f0:8 f1:15 f2:7");
@@ -152,8 +152,8 @@ END_TEST
 
 START_TEST(nothing_was_logged)
 {
-    expect_list(false, true, "");
-    expect_list(true, true, "");
+    expect_list(OF_LAST_PROCESS, true, "");
+    expect_list(OF_FIRST_PROCESS, true, "");
 }
 END_TEST
 

@@ -159,7 +159,7 @@ def reproduced(tap):
             tap.skip("reproduced by " + compiler, "there is none")
             continue
         made = suite.run([compiler, "-Wall", "-Wextra", "-Werror", "-O2", "-o", compiler, source,
-                          "-ldl", "-pthread"])
+                          "-ldl", "-lm", "-pthread"])
         before = suite.run(["./" + compiler]) if made.code == 0 else made
         build()
         after = suite.run(["./" + compiler])

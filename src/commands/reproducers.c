@@ -86,12 +86,16 @@ static bool is_to_end(void *data)
            (is_in_call && clock_since(watch->since) > hangs);
 }
 
+/* What is printed goes where the property can measure it, and nobody reads it. */
 static void be_quiet(void)
 {
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        dup2(nothing, fd);
-    dup2(nothing, OUTPUT_FD);
+    int output[2], nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (pipe2(output, O_NONBLOCK | O_CLOEXEC) != 0)
+        output[0] = output[1] = nothing;
+    dup2(nothing, STDIN_FILENO);
+    dup2(output[1], STDOUT_FILENO);
+    dup2(output[1], STDERR_FILENO);
+    dup2(output[0], OUTPUT_FD);
 }
 
 static void run_logged(const struct maker *m, size_t index)
@@ -146,6 +150,42 @@ static void add_extras(struct call_list *list, const char *id)
     }
 }
 
+/* What of the process a property looks at. */
+static const struct {
+    const char *id;
+    enum process_state state;
+} states[] = {
+    {"abi.loads-alone", STATE_company},
+    {"abi.loads-quietly", STATE_surroundings},
+    {"abi.loads-same-arithmetic", STATE_arithmetic},
+    {"env.descriptors", STATE_descriptors},
+    {"env.direction-flag", STATE_arithmetic},
+    {"env.float-state", STATE_arithmetic},
+    {"env.forgets-descriptors", STATE_program_file},
+    {"env.quiet", STATE_output},
+    {"env.random-numbers", STATE_random_numbers},
+    {"env.reads-variables-once", STATE_variables},
+    {"env.settings", STATE_settings},
+    {"env.signals", STATE_signals},
+    {"env.variables-change", STATE_variables_kept},
+    {"process.ends-quietly", STATE_output_of_end},
+    {"resources.children", STATE_children},
+    {"resources.descriptors", STATE_descriptor_count},
+    {"resources.files", STATE_files},
+    {"resources.mappings", STATE_mapping_count},
+    {"resources.thousand-blocks", STATE_usual_descriptors},
+    {"resources.threads", STATE_thread_count},
+};
+
+static enum process_state state_of(const char *id)
+{
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        if (strcmp(states[i].id, id) == 0)
+            return states[i].state;
+    }
+    return STATE_NOTHING;
+}
+
 /* What the property looks at beside what any call has to hold. */
 static void add_checks(struct maker *m, struct call_list *list, const char *id,
                        const struct record *record)
@@ -154,6 +194,7 @@ static void add_checks(struct maker *m, struct call_list *list, const char *id,
     list->checks.of_struct = begins_with(id, "abi.");
     list->checks.of_errno = begins_with(id, "free.keeps-errno");
     list->checks.alignment = begins_with(id, "malloc.claimed-alignment") ? m->entry.alignment : 0;
+    list->checks.state = state_of(id);
     list->checks.of_growth = strstr(record->expected, "memory to stop growing") != NULL;
 }
 
@@ -176,15 +217,17 @@ static bool plain_shows_it(const struct maker *m, const struct call_list *list)
     return attempt(&plain, list).outcome != NOT_REPRODUCED;
 }
 
-/* What is tried in turn: the calls of the process that made the last one, those of the first, and
- * these with a pause behind them. */
-enum way { LAST_PROCESS, FIRST_PROCESS, WITH_PAUSE, WAYS };
+/* What is tried in turn: the calls of the process that made the last one, the same with a fork
+ * before its own, those of the first, and these with a pause behind them. */
+enum way { LAST_PROCESS, FORKED_PROCESS, FIRST_PROCESS, WITH_PAUSE, WAYS };
 
 static struct attempt try_list(struct maker *m, size_t i, enum way way, struct call_list *list)
 {
     enum { MILLISECONDS = 50 };
     const char *id = m->run->properties[i]->id;
-    *list = call_list_of(m->log, way != LAST_PROCESS);
+    *list = call_list_of(m->log, way == LAST_PROCESS     ? OF_LAST_PROCESS
+                                 : way == FORKED_PROCESS ? OF_FORKED_PROCESS
+                                                         : OF_FIRST_PROCESS);
     struct attempt none = {.outcome = NOT_TRIED, .line = "out of memory"};
     if (list->at == NULL)
         return none;

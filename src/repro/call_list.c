@@ -75,7 +75,16 @@ static void append_logged(struct call_list *list, const struct addresses *addres
     put(addresses, call->result, step.block);
 }
 
-struct call_list call_list_of(const struct call_log *log, bool of_first)
+static pid_t last_process(const struct call_log *log, size_t count, enum list_of which)
+{
+    if (which == OF_FORKED_PROCESS) {
+        while (count > 0 && log->calls[count - 1].process == log->process)
+            count--;
+    }
+    return count > 0 && which != OF_FIRST_PROCESS ? log->calls[count - 1].process : log->process;
+}
+
+struct call_list call_list_of(const struct call_log *log, enum list_of which)
 {
     size_t count = MIN(log->count, (size_t)MOST_STEPS), room = 1024;
     struct call_list list = {.at = calloc(2 * count + ADDED, sizeof *list.at)};
@@ -86,10 +95,12 @@ struct call_list call_list_of(const struct call_log *log, bool of_first)
     if (list.at == NULL || addresses.at == NULL)
         count = 0;
     pid_t first = log->process;
-    pid_t last = count > 0 && !of_first ? log->calls[count - 1].process : first;
+    pid_t last = last_process(log, count, which);
     bool last_begun = false;
     for (size_t i = 0; i < count; i++) {
         pid_t process = log->calls[i].process;
+        if (process == last && !last_begun && last != first && which == OF_FORKED_PROCESS)
+            append(&list, (struct step){.kind = STEP_FORK, .times = 1});
         last_begun = last_begun || process == last;
         if ((process == last || (process == first && !last_begun)) && blocks < MOST_BLOCKS)
             append_logged(&list, &addresses, &log->calls[i], &blocks);

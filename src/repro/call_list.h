@@ -13,10 +13,12 @@ struct call_list {
     struct step_checks checks;
 };
 
-/* The calls of the process that made the last one, as far as they are of blocks that are known, and
- * before them those of its parent; with `of_first` those of the first process alone.  Each block
- * has a number of its own.  An empty list where there is no memory. */
-struct call_list call_list_of(const struct call_log *log, bool of_first);
+/* The calls of one process, as far as they are of blocks that are known, each of which has a number
+ * of its own: of the first process alone; of the one that made the last call, behind those that the
+ * first made until then; or likewise of the last one that was forked, with a fork in between.  An
+ * empty list where there is no memory. */
+enum list_of { OF_LAST_PROCESS, OF_FORKED_PROCESS, OF_FIRST_PROCESS };
+struct call_list call_list_of(const struct call_log *log, enum list_of which);
 
 struct call_list call_list_copy(const struct call_list *list);
 void call_list_free(struct call_list *list);

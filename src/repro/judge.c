@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What is the same in every reproducer: the handler, its blocks, and what is looked at in each
- * call.  It needs nothing but a C compiler and POSIX.
+ * call.
  */
-#include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdalign.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#ifdef NOTE /* what of the process is to stay as it is; see behind what follows */
+enum moment { BEFORE_LOAD, AFTER_LOAD, BEFORE_CALLS, AFTER_CALL, AT_END };
+static void look_at_process(enum moment moment);
+#else
+#define look_at_process(moment) ((void)0)
+#endif
 
 /* As NEP 49 has it. */
 typedef struct {
@@ -38,135 +27,6 @@ typedef struct {
 static PyDataMem_Handler *handler, as_loaded;
 static PyDataMem_Handler *(*getter)(const char **why); /* or NULL */
 
-#define UNUSED __attribute__((unused)) static /* by some lists of calls */
-
-/* ---- what is told -------------------------------------------------------------------------- */
-
-/* What is done at the moment, for the process that waits to see as well. */
-enum shape { WITHOUT_NUMBERS, SIZE, TWO_SIZES, BLOCK_AND_SIZE, NULL_AND_SIZE };
-static struct {
-    unsigned long number;
-    const char *what;
-    enum shape shape;
-    size_t first, second;
-    bool is_told; /* what came of it */
-} * now;
-
-static void begin(const char *what, enum shape shape, size_t first, size_t second)
-{
-    now->number++;
-    now->what = what;
-    now->shape = shape;
-    now->first = first;
-    now->second = second;
-}
-
-static void describe(char *to, size_t room)
-{
-    switch (now->shape) {
-    case WITHOUT_NUMBERS:
-        snprintf(to, room, "%s", now->what);
-        break;
-    case SIZE:
-        snprintf(to, room, "%s(%zu)", now->what, now->first);
-        break;
-    case TWO_SIZES:
-        snprintf(to, room, "%s(%zu, %zu)", now->what, now->first, now->second);
-        break;
-    case NULL_AND_SIZE:
-        snprintf(to, room, "%s(NULL, %zu)", now->what, now->first);
-        break;
-    case BLOCK_AND_SIZE:
-        snprintf(to, room, "%s(block %zu, %zu)", now->what, now->first, now->second);
-        break;
-    }
-}
-
-/* Also where a signal has come. */
-_Noreturn __attribute__((format(printf, 2, 3))) static void reproduced(const char *what,
-                                                                       const char *format, ...)
-{
-    char doing[96], seen[160], line[320];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(seen, sizeof seen, format, arguments);
-    va_end(arguments);
-    describe(doing, sizeof doing);
-    int length = snprintf(line, sizeof line, "reproduced: %s: call %lu, %s%s%s\n", what,
-                          now->number, doing, *seen != '\0' ? ": " : "", seen);
-    now->is_told = true;
-    if (write(STDOUT_FILENO, line, (size_t)length) < 0)
-        perror("stdout");
-    _exit(1);
-}
-
-static const struct {
-    int number;
-    const char *name;
-} fatal[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},
-             {SIGILL, "SIGILL"},   {SIGABRT, "SIGABRT"}, {SIGTRAP, "SIGTRAP"}};
-enum { FATAL = sizeof fatal / sizeof *fatal };
-
-static void on_signal(int number, siginfo_t *info, void *context)
-{
-    (void)context;
-    if (number == SIGSEGV && info->si_code > 0)
-        reproduced("SIGSEGV", "at address %p", info->si_addr);
-    for (int i = 0; i < FATAL; i++) {
-        if (fatal[i].number == number)
-            reproduced(fatal[i].name, "%s", "");
-    }
-    reproduced("no end", "after %d s", SECONDS);
-}
-
-static void catch_signals(void)
-{
-    static char room[64 * 1024];
-    stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
-    sigaltstack(&stack, NULL);
-    struct sigaction action = {.sa_flags = SA_ONSTACK | SA_SIGINFO};
-    action.sa_sigaction = on_signal;
-    for (int i = 0; i < FATAL; i++)
-        sigaction(fatal[i].number, &action, NULL);
-    sigaction(SIGALRM, &action, NULL);
-    alarm(SECONDS);
-}
-
-/* What depends on where memory lies is seen in one program and not in the next. */
-static void try_again(char **argv)
-{
-    const char *name = "REPRODUCER_TRY", *value = getenv(name);
-    int done = value != NULL ? atoi(value) : 0;
-    if (++done >= PROGRAMS)
-        return;
-    char next[16];
-    snprintf(next, sizeof next, "%d", done);
-    setenv(name, next, 1);
-    execv("/proc/self/exe", argv);
-}
-
-/* Goes on in a process of its own, for nobody sees from inside of it that it ends by _exit(). */
-static void begin_watched(char **argv)
-{
-    int status;
-    now = mmap(NULL, sizeof *now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pid_t pid = now != MAP_FAILED ? fork() : -1;
-    if (pid == 0)
-        return;
-    if (pid < 0 || waitpid(pid, &status, 0) < 0) {
-        perror("there is no process to be had");
-        _exit(2);
-    }
-    if (WIFEXITED(status) && now->number > 0 && !now->is_told)
-        reproduced("the process exits", "with status %d", WEXITSTATUS(status));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        try_again(argv);
-        puts("not reproduced");
-        fflush(stdout);
-    }
-    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 3);
-}
-
 /* ---- what is in a block -------------------------------------------------------------------- */
 
 enum { MIB = 1 << 20, WHOLE = 128 << 10 /* up to here all of a block is written */ };
@@ -176,12 +36,13 @@ enum { MIB = 1 << 20, WHOLE = 128 << 10 /* up to here all of a block is written 
 static struct block {
     unsigned char *p;
     size_t size, stride;
-    uint64_t word;
+    uint64_t word, salt;
     bool has_word;
 } blocks[BLOCKS];
 enum { PROCESSES = 4 };
 static pid_t processes[PROCESSES]; /* that were forked half-way */
 static int process_count;
+static uint64_t salt; /* another one in each process */
 
 static size_t block_count, live_blocks, live_bytes;
 static bool is_limited;
@@ -191,7 +52,7 @@ enum { WORD = 8, LAST = 8 };
 /* Hardly any two blocks have a word in common, and no byte of it is zero. */
 static uint64_t word_of(const struct block *block, size_t at)
 {
-    uint64_t x = ((uint64_t)(block - blocks) + 1) * 0x9e3779b97f4a7c15u + at;
+    uint64_t x = ((uint64_t)(block - blocks) + 1) * 0x9e3779b97f4a7c15u + block->salt + at;
     x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
     return block->has_word ? block->word : (x ^ x >> 29) | 0x0101010101010101u;
 }
@@ -260,8 +121,9 @@ static void look_for_overlap(const struct block *block)
 
 /* ---- what has to hold of each call --------------------------------------------------------- */
 
-static void look_at_struct(void)
+static void look_around(void)
 {
+    look_at_process(AFTER_CALL);
     if (CHECKS_STRUCT && memcmp(handler, &as_loaded, sizeof as_loaded) != 0)
         reproduced("the struct changes", "%s", "");
 }
@@ -277,7 +139,7 @@ static size_t alignment_for(size_t size)
 /* What is said of NULL holds where little was asked for and little is live. */
 static void look_at_result(const unsigned char *p, size_t size)
 {
-    look_at_struct();
+    look_around();
     if (p == NULL && size != 0 && size <= MIB && live_bytes <= 16 * MIB && live_blocks <= 16384 &&
         !is_limited)
         reproduced("refused", "%zu bytes are live", live_bytes);
@@ -299,7 +161,7 @@ static void enter(size_t n, unsigned char *p, size_t size)
 {
     struct block *block = &blocks[n];
     size_t stride = size <= WHOLE ? WORD : size <= (size_t)64 * MIB ? 512 : size / 32 / WORD * WORD;
-    *block = (struct block){.p = p, .size = size, .stride = stride};
+    *block = (struct block){.p = p, .size = size, .stride = stride, .salt = salt};
     block_count = n < block_count ? block_count : n + 1;
     if (p == NULL)
         return;
@@ -360,7 +222,7 @@ UNUSED void free_pointer(void *p, size_t size)
     handler->allocator.free(handler->allocator.ctx, p, size);
     if (CHECKS_ERRNO && errno != BEFORE)
         reproduced("errno changes", "from %d to %d", BEFORE, errno);
-    look_at_struct();
+    look_around();
 }
 
 UNUSED void do_free(size_t n, size_t size)
@@ -432,6 +294,7 @@ UNUSED void do_fork(void)
         process_count += processes[process_count] > 0;
     else
         process_count = PROCESSES;
+    salt += process_count == PROCESSES ? (uint64_t)getpid() << 32 : 0;
 }
 
 static void wait_for_processes(void)
@@ -449,7 +312,7 @@ UNUSED void do_ask_getter(void)
     begin("the getter", WITHOUT_NUMBERS, 0, 0);
     if (getter != NULL && getter(&why) != handler)
         reproduced("another handler", "%s", "");
-    look_at_struct();
+    look_around();
 }
 
 static bool is_utf8(const unsigned char *p)
@@ -496,11 +359,14 @@ UNUSED void do_look_at_functions(void)
 UNUSED void in_thread(void *(*calls)(void *))
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, calls, NULL) != 0 || pthread_join(thread, NULL) != 0) {
+    void *returned;
+    if (pthread_create(&thread, NULL, calls, now) != 0 || pthread_join(thread, &returned) != 0) {
         fputs("there is no thread to be had\n", stderr);
         now->is_told = true;
         _exit(2);
     }
+    if (returned != now)
+        reproduced("the thread ends", "%s", "");
 }
 
 static size_t growth_over(size_t rounds, void (*calls)(void))
@@ -586,11 +452,14 @@ static void use_memory(void)
 
 static int judge(void (*calls)(void))
 {
+    look_at_process(AFTER_LOAD);
     use_memory();
     catch_signals();
+    look_at_process(BEFORE_CALLS);
     calls();
     nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
     look_at_all();
+    look_at_process(AT_END);
     wait_for_processes();
     fflush(stdout);
     now->is_told = true;

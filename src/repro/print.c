@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The calls as C, one a line, between what judge.c has.
+ * The calls as C, one a line, behind what judge_report.c and judge.c have.
  */
 #include "repro/print.h"
 
@@ -9,6 +9,9 @@
 
 #include "base/program_version.h"
 #include "python/python_sources.h"
+
+#define NAME_OF(name) #name,
+static const char *const names_of_states[PROCESS_STATE_COUNT] = {"", PROCESS_STATES(NAME_OF)};
 
 enum { USUAL_SECONDS = 10, SECONDS_TO_GROW = 60, RIGHT = 96 };
 
@@ -45,10 +48,11 @@ static void print_comment(FILE *file, const char *words)
     putc('\n', file);
 }
 
-static const char *source_of_judge(void)
+/* The text of one of our files. */
+static const char *source_of(const char *name)
 {
     for (const struct python_source *source = python_sources; source->name != NULL; source++) {
-        if (strcmp(source->name, "judge.c") == 0)
+        if (strcmp(source->name, name) == 0)
             return source->text;
     }
     return "";
@@ -159,6 +163,12 @@ static void print_once(FILE *file, int indent, const struct step *step)
     case STEP_LOOK_AT_FUNCTIONS:
         print_do(file, indent, "look_at_functions", step, false, 0);
         break;
+    case STEP_TAKE_DESCRIPTORS:
+        print_do(file, indent, "take_descriptors", step, false, 0);
+        break;
+    case STEP_SET_VARIABLES:
+        print_do(file, indent, "set_variables", step, false, 1);
+        break;
     }
 }
 
@@ -233,7 +243,7 @@ static void print_head(FILE *file, const struct reproducer *r)
     fprintf(
         file,
         " *\n"
-        " *     cc -O2 -g -o reproducer %s.c -ldl -pthread && ./reproducer [OBJECT.so]\n"
+        " *     cc -O2 -g -o reproducer %s.c -ldl -lm -pthread && ./reproducer [OBJECT.so]\n"
         " *\n"
         " * prints what is wrong and exits with 1, or with 0 where nothing is.  Each call of the\n"
         " * handler is a line of calls(), at the end, and what is looked at stands before it.  It "
@@ -261,9 +271,9 @@ static void print_head(FILE *file, const struct reproducer *r)
             checks->of_growth ? SECONDS_TO_GROW : USUAL_SECONDS);
 }
 
-static void print_main(FILE *file, bool of_growth)
+static void print_main(FILE *file, const struct step_checks *checks)
 {
-    if (of_growth)
+    if (checks->of_growth)
         fputs("\nstatic void again_and_again(void)\n{\n    repeat(calls);\n}\n", file);
     fprintf(file,
             "\nint main(int argc, char **argv)\n{\n"
@@ -272,20 +282,27 @@ static void print_main(FILE *file, bool of_growth)
             "        return 2;\n"
             "    }\n"
             "    begin_watched(argv);\n"
+            "%s"
             "    if (load(argc == 2 ? argv[1] : OBJECT, ENTRY, IS_GETTER) != 0)\n"
             "        return 2;\n"
             "    return judge(%s);\n"
             "}\n",
-            of_growth ? "again_and_again" : "calls");
+            checks->state != STATE_NOTHING ? "    look_at_process(BEFORE_LOAD);\n" : "",
+            checks->of_growth ? "again_and_again" : "calls");
 }
 
 void print_reproducer(FILE *file, const struct reproducer *reproducer)
 {
+    const struct step_checks *checks = &reproducer->list->checks;
     print_head(file, reproducer);
-    fputs(source_of_judge(), file);
+    if (checks->state != STATE_NOTHING)
+        fprintf(file, "#define NOTE note_%s\n\n", names_of_states[checks->state]);
+    fprintf(file, "%s\n%s", source_of("judge_report.c"), source_of("judge.c"));
+    if (checks->state != STATE_NOTHING)
+        fprintf(file, "\n%s", source_of("judge_process.c"));
     fputs("\n/* ---- what led to it "
           "------------------------------------------------------------------------ */\n\n",
           file);
     print_calls(file, reproducer->list);
-    print_main(file, reproducer->list->checks.of_growth);
+    print_main(file, checks);
 }

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The beginning of every reproducer: how it tells what it sees, from a process of its own.  It
+ * needs nothing but a C compiler and POSIX.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define UNUSED __attribute__((unused)) static /* by some lists of calls */
+
+/* ---- what is told -------------------------------------------------------------------------- */
+
+/* What is done at the moment, for the process that waits to see as well. */
+enum shape { WITHOUT_NUMBERS, SIZE, TWO_SIZES, BLOCK_AND_SIZE, NULL_AND_SIZE };
+static struct {
+    unsigned long number;
+    const char *what;
+    enum shape shape;
+    size_t first, second;
+    bool is_told; /* what came of it */
+} * now;
+
+static void begin(const char *what, enum shape shape, size_t first, size_t second)
+{
+    now->number++;
+    now->what = what;
+    now->shape = shape;
+    now->first = first;
+    now->second = second;
+}
+
+static void describe(char *to, size_t room)
+{
+    switch (now->shape) {
+    case WITHOUT_NUMBERS:
+        snprintf(to, room, "%s", now->what);
+        break;
+    case SIZE:
+        snprintf(to, room, "%s(%zu)", now->what, now->first);
+        break;
+    case TWO_SIZES:
+        snprintf(to, room, "%s(%zu, %zu)", now->what, now->first, now->second);
+        break;
+    case NULL_AND_SIZE:
+        snprintf(to, room, "%s(NULL, %zu)", now->what, now->first);
+        break;
+    case BLOCK_AND_SIZE:
+        snprintf(to, room, "%s(block %zu, %zu)", now->what, now->first, now->second);
+        break;
+    }
+}
+
+static int told_to = STDOUT_FILENO;
+static void (*clean_up)(void); /* or NULL */
+
+/* Also where a signal has come. */
+_Noreturn __attribute__((format(printf, 2, 3))) static void reproduced(const char *what,
+                                                                       const char *format, ...)
+{
+    char doing[96], seen[160], line[320];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(seen, sizeof seen, format, arguments);
+    va_end(arguments);
+    describe(doing, sizeof doing);
+    int length = snprintf(line, sizeof line, "reproduced: %s: call %lu, %s%s%s\n", what,
+                          now->number, doing, *seen != '\0' ? ": " : "", seen);
+    now->is_told = true;
+    if (clean_up != NULL)
+        clean_up();
+    if (write(told_to, line, (size_t)length) < 0)
+        perror("stdout");
+    _exit(1);
+}
+
+static const struct {
+    int number;
+    const char *name;
+} fatal[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},
+             {SIGILL, "SIGILL"},   {SIGABRT, "SIGABRT"}, {SIGTRAP, "SIGTRAP"}};
+enum { FATAL = sizeof fatal / sizeof *fatal };
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (number == SIGSEGV && info->si_code > 0)
+        reproduced("SIGSEGV", "at address %p", info->si_addr);
+    for (int i = 0; i < FATAL; i++) {
+        if (fatal[i].number == number)
+            reproduced(fatal[i].name, "%s", "");
+    }
+    reproduced("no end", "after %d s", SECONDS);
+}
+
+static void catch_signals(void)
+{
+    static char room[64 * 1024];
+    stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    sigaltstack(&stack, NULL);
+    struct sigaction action = {.sa_flags = SA_ONSTACK | SA_SIGINFO};
+    action.sa_sigaction = on_signal;
+    for (int i = 0; i < FATAL; i++)
+        sigaction(fatal[i].number, &action, NULL);
+    sigaction(SIGALRM, &action, NULL);
+    alarm(SECONDS);
+}
+
+/* What depends on where memory lies is seen in one program and not in the next. */
+static void try_again(char **argv)
+{
+    const char *name = "REPRODUCER_TRY", *value = getenv(name);
+    int done = value != NULL ? atoi(value) : 0;
+    if (++done >= PROGRAMS)
+        return;
+    char next[16];
+    snprintf(next, sizeof next, "%d", done);
+    setenv(name, next, 1);
+    execv("/proc/self/exe", argv);
+}
+
+/* Goes on in a process of its own, for nobody sees from inside of it that it ends by _exit(). */
+static void begin_watched(char **argv)
+{
+    int status;
+    now = mmap(NULL, sizeof *now, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (now != MAP_FAILED)
+        now->what = "loading";
+    pid_t pid = now != MAP_FAILED ? fork() : -1;
+    if (pid == 0)
+        return;
+    if (pid < 0 || waitpid(pid, &status, 0) < 0) {
+        perror("there is no process to be had");
+        _exit(2);
+    }
+    if (WIFEXITED(status) && now->number > 0 && !now->is_told)
+        reproduced("the process exits", "with status %d", WEXITSTATUS(status));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        try_again(argv);
+        puts("not reproduced");
+        fflush(stdout);
+    }
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 3);
+}

@@ -54,6 +54,7 @@ OF_THE_PROCESS = [
     ("first_malloc_sets_the_umask", "env.settings", r"the umask: call 1, malloc\(1\): 077, and "),
     ("changes_flags_of_sigbus", "env.signals", r"signal 7: call 1, calloc\(1, 1\): handler "),
     ("copies_little_by_variable", "env.variables-change", r"not kept: call \d, realloc\("),
+    ("child_writes_to_its_parent", "process.fork-child", r"changed: call \d+, .*: byte \d+ of "),
     ("says_goodbye", "process.ends-quietly", r"what is printed: call 2, the end: 8 bytes, and "),
     ("child_is_never_waited_for", "resources.children", r"a child process: call 1, malloc\("),
     ("descriptor_for_each_block", "resources.descriptors", r"too many descriptors: call 17, "),

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -217,18 +218,34 @@ static bool plain_shows_it(const struct maker *m, const struct call_list *list)
     return attempt(&plain, list).outcome != NOT_REPRODUCED;
 }
 
-/* What is tried in turn: the calls of the process that made the last one, the same with a fork
- * before its own, those of the first, and these with a pause behind them. */
-enum way { LAST_PROCESS, FORKED_PROCESS, FIRST_PROCESS, WITH_PAUSE, WAYS };
+/* What is tried one after the other: the calls of the process that made the last one; those of a
+ * forked one behind a fork, made by both sides by turns or by one after the other; those of the
+ * first, and these with a pause behind them. */
+enum way { LAST_PROCESS, FORKED_BY_TURNS, FORKED_AFTER, FIRST_PROCESS, WITH_PAUSE, WAYS };
+
+static bool has_forked(const struct call_log *log)
+{
+    size_t i = 0, count = MIN(log->count, (size_t)MOST_STEPS);
+    while (i < count && log->calls[i].process == log->process)
+        i++;
+    return i < count;
+}
 
 static struct attempt try_list(struct maker *m, size_t i, enum way way, struct call_list *list)
 {
     enum { MILLISECONDS = 50 };
     const char *id = m->run->properties[i]->id;
-    *list = call_list_of(m->log, way == LAST_PROCESS     ? OF_LAST_PROCESS
-                                 : way == FORKED_PROCESS ? OF_FORKED_PROCESS
-                                                         : OF_FIRST_PROCESS);
+    bool forked = way == FORKED_BY_TURNS || way == FORKED_AFTER;
+    *list = call_list_of(m->log, way == LAST_PROCESS ? OF_LAST_PROCESS
+                                 : forked            ? OF_FORKED_PROCESS
+                                                     : OF_FIRST_PROCESS);
+    for (size_t k = 0; k < list->count; k++) {
+        if (list->at[k].kind == STEP_FORK)
+            list->at[k].first = way == FORKED_AFTER ? MOST_STEPS : 1;
+    }
     struct attempt none = {.outcome = NOT_TRIED, .line = "out of memory"};
+    if (forked && !has_forked(m->log))
+        return (struct attempt){.outcome = NOT_REPRODUCED};
     if (list->at == NULL)
         return none;
     add_checks(m, list, id, m->run->records[i]);

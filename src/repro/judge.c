@@ -287,14 +287,37 @@ UNUSED void do_pause(size_t milliseconds)
         NULL);
 }
 
-/* From here on two processes do what is left; what the new one shows is shown. */
-UNUSED void do_fork(void)
+/* Writes over what was inherited, in a new process. */
+static void begin_process(void)
 {
-    if (process_count < PROCESSES && (processes[process_count] = fork()) != 0)
-        process_count += processes[process_count] > 0;
-    else
-        process_count = PROCESSES;
-    salt += process_count == PROCESSES ? (uint64_t)getpid() << 32 : 0;
+    process_count = PROCESSES;
+    salt = (uint64_t)getpid() << 32;
+    for (size_t i = 0; i < block_count; i++) {
+        blocks[i].salt = salt;
+        if (blocks[i].p != NULL)
+            fill(&blocks[i]);
+    }
+    if (other_process >= 0)
+        wait_for_turn();
+}
+
+/* From here on two processes do what is left, and what the new one shows is shown: so many calls in
+ * turn, or at once where that is 0. */
+UNUSED void do_fork(size_t in_turn)
+{
+    int pair[2] = {-1, -1};
+    if (other_process >= 0)
+        close(other_process);
+    if (in_turn > 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+        perror("socketpair");
+    pid_t pid = process_count < PROCESSES ? fork() : -1;
+    other_process = pair[pid == 0];
+    close(pair[pid != 0]);
+    calls_in_turn = calls_left = in_turn;
+    if (pid == 0)
+        begin_process();
+    if (pid > 0)
+        processes[process_count++] = pid;
 }
 
 static void wait_for_processes(void)
@@ -458,7 +481,10 @@ static int judge(void (*calls)(void))
     look_at_process(BEFORE_CALLS);
     calls();
     nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
+    end_turn();
     look_at_all();
+    if (other_process >= 0)
+        close(other_process);
     look_at_process(AT_END);
     wait_for_processes();
     fflush(stdout);

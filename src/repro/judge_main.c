@@ -79,7 +79,7 @@ static void do_once(const struct step *step, size_t block)
         do_pause(first);
         break;
     case STEP_FORK:
-        do_fork();
+        do_fork(first);
         break;
     case STEP_ASK_GETTER:
         do_ask_getter();

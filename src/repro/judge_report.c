@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdalign.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,11 +34,36 @@ static struct {
     const char *what;
     enum shape shape;
     size_t first, second;
-    bool is_told; /* what came of it */
+    bool is_told, is_reproduced; /* what came of it */
 } * now;
+
+/* Of two processes each makes so many calls in turn, until the other is gone or takes long over its
+ * own.  The descriptor of each, a pair of sockets, is -1 where there is none to wait for. */
+static int other_process = -1;
+static size_t calls_in_turn, calls_left;
+
+static void wait_for_turn(void)
+{
+    enum { TOO_LONG = 1000 };
+    struct pollfd poll_for = {.fd = other_process, .events = POLLIN};
+    char byte;
+    if (poll(&poll_for, 1, TOO_LONG) == 1 && read(other_process, &byte, 1) == 1)
+        return;
+    close(other_process);
+    other_process = -1;
+}
+
+static void end_turn(void)
+{
+    calls_left = calls_in_turn;
+    if (other_process >= 0 && send(other_process, "", 1, MSG_NOSIGNAL) == 1)
+        wait_for_turn();
+}
 
 static void begin(const char *what, enum shape shape, size_t first, size_t second)
 {
+    if (calls_left-- == 0)
+        end_turn();
     now->number++;
     now->what = what;
     now->shape = shape;
@@ -80,6 +107,8 @@ _Noreturn __attribute__((format(printf, 2, 3))) static void reproduced(const cha
     describe(doing, sizeof doing);
     int length = snprintf(line, sizeof line, "reproduced: %s: call %lu, %s%s%s\n", what,
                           now->number, doing, *seen != '\0' ? ": " : "", seen);
+    if (__atomic_exchange_n(&now->is_reproduced, true, __ATOMIC_SEQ_CST))
+        _exit(1); /* another process has told it first */
     now->is_told = true;
     if (clean_up != NULL)
         clean_up();

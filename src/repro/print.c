@@ -149,7 +149,7 @@ static void print_once(FILE *file, int indent, const struct step *step)
         print_do(file, indent, "pause", step, false, 1);
         break;
     case STEP_FORK:
-        print_do(file, indent, "fork", step, false, 0);
+        print_do(file, indent, "fork", step, false, 1);
         break;
     case STEP_ASK_GETTER:
         print_do(file, indent, "ask_getter", step, false, 0);

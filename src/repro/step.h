@@ -20,7 +20,7 @@ enum step_kind {
     STEP_FILL,       /* block with the word that is first */
     STEP_LIMIT,      /* to first bytes more that are mapped; 0: the limit is lifted */
     STEP_PAUSE,      /* of first milliseconds */
-    STEP_FORK,       /* from here on two processes do what is left */
+    STEP_FORK,       /* two processes do what is left: first calls in turn; 0: at once */
     STEP_ASK_GETTER, /* again */
     STEP_LOOK_AT_NAME,
     STEP_LOOK_AT_VERSION,

@@ -290,6 +290,7 @@ UNUSED void do_pause(size_t milliseconds)
 /* Writes over what was inherited, in a new process. */
 static void begin_process(void)
 {
+    bound_process();
     process_count = PROCESSES;
     salt = (uint64_t)getpid() << 32;
     for (size_t i = 0; i < block_count; i++) {
@@ -478,6 +479,7 @@ static int judge(void (*calls)(void))
     look_at_process(AFTER_LOAD);
     use_memory();
     catch_signals();
+    bound_process();
     look_at_process(BEFORE_CALLS);
     calls();
     nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);

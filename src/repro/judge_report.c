@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -146,6 +147,12 @@ static void catch_signals(void)
     for (int i = 0; i < FATAL; i++)
         sigaction(fatal[i].number, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
+}
+
+/* A process that hangs is told, and does not outlive who waits for it. */
+static void bound_process(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(SECONDS);
 }
 

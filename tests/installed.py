@@ -117,6 +117,22 @@ def is_found(tap, prefix):
                   "\n".join(str(result) for result in results))
 
 
+def in_its_environment(tap, prefix):
+    """Installed in a virtual environment that is not active, it takes the Python of that."""
+    os.environ.pop("VIRTUAL_ENV", None)
+    made = suite.run([suite.PYTHON, "-m", "venv", "--without-pip", prefix])
+    packages = suite.run([suite.PYTHON, "-c", "import os, numpy; "
+                          "print(os.path.dirname(os.path.dirname(numpy.__file__)))"]).stdout
+    for folder in glob.glob(os.path.join(prefix, "lib", "python*", "site-packages")):
+        with open(os.path.join(folder, "numpy.pth"), "w") as file:
+            file.write(packages)
+    python = os.path.join(prefix, "bin", "python3")
+    result = suite.run([os.path.join(prefix, "bin", "conform"), "-H", "./mine.so", "--run",
+                        "abi.version"], env={"PATH": "/usr/bin:/bin"})
+    tap.point(made.code == 0 and result.code == suite.CONFORMANT and "(%s)" % python
+              in " ".join(result.stdout.split()), "the Python of its own environment", result)
+
+
 def main():
     tap = suite.Tap()
     with suite.scratch() as folder:
@@ -147,6 +163,7 @@ def main():
         tap.point(result.code == suite.CANNOT_LOAD and not result.stdout
                   and re.match("conform: there are no reference handlers", result.stderr),
                   "without its handlers it says so", result)
+        in_its_environment(tap, moved)
     tap.end()
 
 

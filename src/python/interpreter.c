@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/place.h"
 #include "base/text.h"
 #include "python/python_sources.h"
 
@@ -235,14 +236,24 @@ static bool is_fit(const char *folder, struct interpreter *interpreter, char pas
     return false;
 }
 
+/* The folder of the program with a colon behind it, where that is one of a virtual environment; or
+ * "". */
+static const char *own_environment(void)
+{
+    char folder[PATH_MAX];
+    return place_of_program(folder) && access(text("%s/../pyvenv.cfg", folder), F_OK) == 0
+               ? text("%s:", folder)
+               : "";
+}
+
 static const char *search_path(struct interpreter *interpreter)
 {
     static char line[2048];
     char passed_over[1024] = "";
     const char *active = getenv("VIRTUAL_ENV"), *variable = getenv("PATH");
     char *folders, *rest;
-    if (asprintf(&folders, "%s%s%s", active != NULL ? active : "", active != NULL ? "/bin:" : "",
-                 variable != NULL ? variable : USUAL_PATH) < 0)
+    if (asprintf(&folders, "%s%s%s%s", active != NULL ? active : "", active != NULL ? "/bin:" : "",
+                 own_environment(), variable != NULL ? variable : USUAL_PATH) < 0)
         return "out of memory";
     rest = folders;
     bool found = false;

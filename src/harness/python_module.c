@@ -205,6 +205,89 @@ static PyObject *module_refuse_beneath(PyObject *self, PyObject *arguments)
     return PyLong_FromSize_t(refused);
 }
 
+static PyObject *module_without_libc(PyObject *self, PyObject *arguments)
+{
+    PyObject *function;
+    Py_ssize_t nth;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "nO", &nth, &function))
+        return NULL;
+    if (!interpose_works())
+        Py_RETURN_NONE;
+    interpose_watch();
+    interpose_refuse((size_t)nth, false);
+    interpose_enter();
+    PyObject *result = PyObject_CallObject(function, NULL);
+    interpose_leave();
+    bool is_refused = interpose_counts().refused > 0;
+    interpose_refuse(0, false);
+    if (result == NULL)
+        return NULL;
+    Py_DECREF(result);
+    return PyBool_FromLong(is_refused);
+}
+
+/* Python's own allocators, of which one request is refused. */
+enum { DOMAINS = PYMEM_DOMAIN_OBJ + 1 };
+static struct {
+    PyMemAllocatorEx below[DOMAINS];
+    size_t nth, requests;
+} pythons;
+
+static bool is_refused_python(void)
+{
+    return ++pythons.requests == pythons.nth;
+}
+
+static void *pythons_malloc(void *ctx, size_t size)
+{
+    PyMemAllocatorEx *below = ctx;
+    return is_refused_python() ? NULL : below->malloc(below->ctx, size);
+}
+
+static void *pythons_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    PyMemAllocatorEx *below = ctx;
+    return is_refused_python() ? NULL : below->calloc(below->ctx, nelem, elsize);
+}
+
+static void *pythons_realloc(void *ctx, void *p, size_t size)
+{
+    PyMemAllocatorEx *below = ctx;
+    return is_refused_python() ? NULL : below->realloc(below->ctx, p, size);
+}
+
+static void pythons_free(void *ctx, void *p)
+{
+    PyMemAllocatorEx *below = ctx;
+    below->free(below->ctx, p);
+}
+
+static PyObject *module_without_python(PyObject *self, PyObject *arguments)
+{
+    PyObject *function;
+    Py_ssize_t nth;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "nO", &nth, &function))
+        return NULL;
+    pythons.nth = (size_t)nth;
+    pythons.requests = 0;
+    for (int i = 0; i < DOMAINS; i++) {
+        PyMemAllocatorEx *below = &pythons.below[i];
+        PyMemAllocatorEx above = {below, pythons_malloc, pythons_calloc, pythons_realloc,
+                                  pythons_free};
+        PyMem_GetAllocator((PyMemAllocatorDomain)i, below);
+        PyMem_SetAllocator((PyMemAllocatorDomain)i, &above);
+    }
+    PyObject *result = PyObject_CallObject(function, NULL);
+    for (int i = 0; i < DOMAINS; i++)
+        PyMem_SetAllocator((PyMemAllocatorDomain)i, &pythons.below[i]);
+    if (result == NULL)
+        return NULL;
+    Py_DECREF(result);
+    return PyBool_FromLong(pythons.requests >= pythons.nth);
+}
+
 /* Its defect is its name: "no malloc", "no calloc", "no realloc", "no free", "version 0",
  * "version 2"; or any other words, which then go on to the end of the name. */
 static PyObject *module_spoiled_handler(PyObject *self, PyObject *defect)
@@ -533,6 +616,11 @@ static PyMethodDef methods[] = {
     {"step", module_step, METH_VARARGS, "step(words): what comes next, for a crash report."},
     {"survives", module_survives, METH_O,
      "survives(function): whether it returns, and nothing fails, in a child process."},
+    {"without_libc", module_without_libc, METH_VARARGS,
+     "without_libc(n, function): calls it, and the n-th request that this thread makes of libc "
+     "meanwhile is refused.  Whether one was, or None where that cannot be seen."},
+    {"without_python", module_without_python, METH_VARARGS,
+     "without_python(n, function): the same of Python's allocators."},
     {"subject_name", module_subject_name, METH_NOARGS, "The name in the subject's struct."},
     {NULL, NULL, 0, NULL},
 };

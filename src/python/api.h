@@ -181,6 +181,7 @@ enum { NPY_ARRAY_OWNDATA = 0x0004 };
     F(186, PyObject *, PyArray_Arange, (double, double, double, int))                              \
     F(211, unsigned, PyArray_GetNDArrayCFeatureVersion, (void))                                    \
     F(282, int, PyArray_SetBaseObject, (PyArrayObject *, PyObject *))                              \
+    F(288, void *, PyDataMem_NEW, (size_t))                                                        \
     F(304, PyObject *, PyDataMem_SetHandler, (PyObject *))                                         \
     F(305, PyObject *, PyDataMem_GetHandler, (void))
 

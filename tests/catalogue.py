@@ -6,6 +6,7 @@
 With --write, docs/numpy-defects.md anew.
 """
 
+import glob
 import os
 import re
 import sys
@@ -25,7 +26,9 @@ hand. -->
 What NumPy itself does wrong with data memory, and no handler can mend.  Nothing here counts against
 a handler: `conform` says how many of these the NumPy at hand has, `--verbose` tells each, and the
 other properties step round them.  The versions are NumPy's, of 1.22 to 2.5, which were looked at.
-The commands take `aligned`, which comes with `conform`, and do not even load it.
+The commands take `aligned`, which comes with `conform`, and do not even load it.  Those that a
+program shows have a [page](numpy-defects/README.md) with it, what it printed on several versions,
+and where in NumPy the cause is.
 """
 DEFECT = """
 ## {id}
@@ -37,7 +40,8 @@ Expected: {clause}.
 * Until it is mended: {hint}
 * A failure looks like: {looks}
 * To see it: `./conform --handler aligned --verbose --run={id}`
-"""
+{program}"""
+PROGRAM = "* A program that shows it: [{name}](numpy-defects/{name}.md)\n"
 
 
 def unexplained(identity):
@@ -53,9 +57,21 @@ def sections(page):
     return dict(zip(parts[1::2], parts[2::2]))
 
 
+def programs():
+    """The name of the program that shows each of NumPy's defects, by the property's id."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(DEFECTS[:-len(".md")], "*.py"))):
+        with open(path, encoding="utf-8") as file:
+            line = re.search(r"^Property: (.*)$", file.read(), re.M)
+        for identity in line.group(1).split(", ") if line else []:
+            found[identity] = os.path.basename(path)[:-len(".py")]
+    return found
+
+
 def defects(described):
     """The page of NumPy's defects, of the text of each property in docs/clauses.md."""
     page = DEFECTS_HEAD
+    shown = programs()
     for identity, text in described.items():
         if not identity.startswith("runtime."):
             continue
@@ -64,6 +80,8 @@ def defects(described):
         hint = field["Hint"].partition("; ")[2] or "nothing is known"
         page += DEFECT.format(id=identity, why=field["Why"], clause=clause,
                               source=field["Source"], hint=hint,
+                              program=PROGRAM.format(name=shown[identity])
+                              if identity in shown else "",
                               looks=field["A failure looks like"].replace("WARN: ", ""))
     return page
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/numpy-news: what it takes for better, worse and new; with CHECK_LONG, one beside itself.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+
+import suite
+
+TOOL = os.path.join(suite.SOURCE, "tools", "numpy-news")
+
+
+def one(verdict="PASS", ends="status 0", printed="", routes=("np.empty(8)", "    malloc 64")):
+    verdicts = {} if verdict is None else {"runtime.x": verdict}
+    return {"verdicts": verdicts, "routes": list(routes),
+            "programs": {"p": {"printed": printed, "ends": ends}}}
+
+
+# before; after; the kinds that are told
+CASES = [
+    ("nothing", one(), one(), []),
+    ("a defect that is new", one(), one("FAIL"), ["worse"]),
+    ("one of good practice", one(), one("WARN"), ["worse"]),
+    ("a defect that is mended", one("FAIL"), one(), ["better"]),
+    ("another kind of failure", one("WARN"), one("CRASH"), ["new"]),
+    ("a property that skipped", one("SKIP"), one("FAIL"), ["new"]),
+    ("a property that is not there", one(None), one("FAIL"), ["new"]),
+    ("a program that crashes", one(), one(ends="SIGSEGV"), ["worse"]),
+    ("a program that does no longer", one(ends="SIGABRT"), one(), ["better"]),
+    ("another signal", one(ends="SIGABRT"), one(ends="SIGSEGV"), ["new"]),
+    ("another output", one(), one(printed="7\n"), ["new"]),
+    ("another call", one(), one(routes=("np.empty(8)", "    malloc 72")), ["new"]),
+    ("another route", one(), one(routes=("np.zeros(8)", "    calloc 64")), ["new", "new"]),
+]
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("numpy_news", TOOL)
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader("numpy_news", loader))
+    loader.exec_module(module)
+    return module
+
+
+def main():
+    tap = suite.Tap()
+    tool = load()
+    for name, before, after, expected in CASES:
+        kinds = [kind for kind, _ in tool.differences(before, after)]
+        tap.point(kinds == expected, name, kinds)
+    what = "a NumPy has nothing new beside itself"
+    if suite.LONG and not suite.SANITIZED:
+        result = suite.run([suite.PYTHON, "-B", TOOL, "--conform=" + suite.CONFORM, suite.PYTHON,
+                            suite.PYTHON], timeout=300)
+        tap.point(result.code == 0 and result.stdout.count("\n") == 1, what, result)
+    else:
+        tap.skip(what, "it takes half a minute: make check-long")
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

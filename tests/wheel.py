@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The wheel that make wheel makes works in an environment that has nothing else, without the source
+tree, and leaves nothing behind.
+"""
+
+import glob
+import os
+import shutil
+
+import suite
+
+
+def make_wheel():
+    plain = {name: "" for name in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "TESTS")}
+    return suite.run([os.environ.get("MAKE", "make"), "-s", "wheel"], cwd=suite.BUILD, env=plain,
+                     timeout=600)
+
+
+def lend_numpy(environment):
+    """The NumPy that is tested with, to an environment that has none."""
+    where = suite.run([suite.PYTHON, "-c", "import os, numpy; "
+                       "print(os.path.dirname(os.path.dirname(numpy.__file__)))"]).stdout
+    for folder in glob.glob(os.path.join(environment, "lib", "python*", "site-packages")):
+        with open(os.path.join(folder, "numpy.pth"), "w") as file:
+            file.write(where)
+
+
+def files_in(environment):
+    return {os.path.join(folder, name) for folder, _, names in os.walk(environment)
+            for name in names if not name.endswith(".pyc")}
+
+
+def check(tap, wheel):
+    environment = os.path.abspath("environment")
+    made = suite.run([suite.PYTHON, "-m", "venv", environment])
+    python = os.path.join(environment, "bin", "python3")
+    if not tap.point(made.code == 0 and os.path.exists(python), "an environment is made", made):
+        return
+    lend_numpy(environment)
+    before = files_in(environment)
+    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    result = suite.run(pip + ["install", "--no-index", "--no-deps", wheel])
+    tap.point(result.code == 0, "pip installs it", result)
+    conform = os.path.join(environment, "bin", "conform")
+    shutil.copy(os.path.join(suite.BUILD, "handlers", ".libs", "aligned.so"), "libmine.so")
+    mine = os.path.abspath("libmine.so")
+    for what, command in (("the README's first command", [conform, "--handler", "aligned"]),
+                          ("a handler of one's own", [conform, "--handler", mine]),
+                          ("as a module", [python, "-m", "nep49_conform", "-H", mine,
+                                           "--run=abi.*"])):
+        result = suite.run(command, cwd="/", env={"PATH": "/usr/bin:/bin", "VIRTUAL_ENV": ""})
+        tap.point(result.code == suite.CONFORMANT and "(%s)" % python
+                  in " ".join(result.stdout.split()), what, result)
+    linked = suite.run(["ldd", *glob.glob(environment + "/lib/python*/site-packages/nep49_conform"
+                                          "/bin/conform")])
+    foreign = [line for line in linked.stdout.splitlines() if "=>" in line
+               and environment not in line and not line.split()[0].startswith(
+                   ("libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "libgcc_s.so",
+                    "libstdc++.so", "libz.so"))]
+    tap.point(linked.code == 0 and not foreign, "its libraries are its own", (foreign, linked))
+    result = suite.run(pip + ["uninstall", "--yes", "nep49-conform"])
+    left = files_in(environment) - before
+    tap.point(result.code == 0 and not left, "pip leaves nothing of it", (sorted(left)[:5], result))
+
+
+def main():
+    if not suite.LONG:
+        suite.skip_all("it builds a wheel with tools from PyPI: set CHECK_LONG")
+    tap = suite.Tap()
+    made = make_wheel()
+    wheels = made.stdout.split()[-1:] if made.code == 0 else []
+    with suite.scratch() as folder:
+        if tap.point(wheels and wheels[0].endswith(".whl"), "make wheel", made):
+            wheel = os.path.abspath(os.path.join(suite.BUILD, wheels[0]))
+            os.chdir(folder)
+            check(tap, wheel)
+            os.chdir("..")
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

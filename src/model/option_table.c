@@ -291,7 +291,9 @@ const struct option_row option_rows[] = {
                "first. Without the option, the first\n"
                ".Pa python3\n"
                "that has NumPy is taken, of the virtual environment that is active, then of the "
-               "folders of\n"
+               "one that\n"
+               ".Nm\n"
+               "is installed in, then of the folders of\n"
                ".Ev PATH .\n"
                "Given more than once, the battery is run in each, one after the other, and the "
                "report is a table of what differs or is bad.",

@@ -16,9 +16,10 @@ struct interpreter {
 };
 
 /* Asks the executable at `path` what it is, that of PATH where it has no slash and there is one;
- * with NULL, python3 of the virtual environment that is active and of each folder of PATH, until
- * one has NumPy.  What is found is the process's to keep. NULL, or one line on what is wrong, which
- * names the path (good until the next calls of text()).
+ * with NULL, python3 of the virtual environment that is active, of the one that this program is
+ * installed in, and of each folder of PATH, until one has NumPy.  What is found is the process's to
+ * keep.  NULL, or one line on what is wrong, which names the path (good until the next calls of
+ * text()).
  */
 const char *interpreter_find(const char *path, struct interpreter *interpreter);
 

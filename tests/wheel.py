@@ -51,6 +51,10 @@ def check(tap, wheel):
         result = suite.run(command, cwd="/", env={"PATH": "/usr/bin:/bin", "VIRTUAL_ENV": ""})
         tap.point(result.code == suite.CONFORMANT and "(%s)" % python
                   in " ".join(result.stdout.split()), what, result)
+    result = suite.run([python, "-c", "import nep49, numpy\nwith nep49.use('aligned', "
+                        "alignment=512):\n    print(nep49.handler_of(numpy.empty(9)).claims)"],
+                       cwd="/")
+    tap.point(result.code == 0 and result.stdout == "alignment=512\n", "import nep49", result)
     linked = suite.run(["ldd", *glob.glob(environment + "/lib/python*/site-packages/nep49_conform"
                                           "/bin/conform")])
     foreign = [line for line in linked.stdout.splitlines() if "=>" in line

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Python package nep49: what it puts in force is in force, here and nowhere else, and what will
+not do is told in one line.
+"""
+
+import json
+import os
+import re
+
+import suite
+
+HANDLERS = os.path.abspath(os.path.join(suite.BUILD, "handlers", ".libs"))
+PACKAGE = os.path.abspath(os.path.join(suite.SOURCE, "python"))
+BEGIN = """
+import asyncio, contextvars, gc, sys, threading
+import numpy as np
+import nep49
+
+def name():
+    return nep49.handler_of(np.empty(100)).name
+
+usual = name()
+"""
+# Each has to print True and nothing else.
+PROGRAMS = {
+    "use: in force inside, and not behind": """
+with nep49.use("aligned", alignment=4096) as handler:
+    array = np.empty(10)
+    print(array.ctypes.data % 4096 == 0 and nep49.handler_of(array) == ("aligned", 1,
+          "alignment=4096") and handler.claims == "alignment=4096" and name() == "aligned"
+          and name() != usual and usual == "default_allocator")
+""",
+    "use: another one inside, and the first again": """
+with nep49.use("aligned", alignment=4096):
+    with nep49.use("aligned", alignment=64):
+        inner = nep49.handler_of(np.empty(10)).claims
+    outer = nep49.handler_of(np.empty(10)).claims
+print((inner, outer, name()) == ("alignment=64", "alignment=4096", usual))
+""",
+    "use: not behind an exception": """
+try:
+    with nep49.use("arena"):
+        raise ValueError(name())
+except ValueError as error:
+    print(str(error) == "arena" and name() == usual)
+""",
+    "install: from here on": """
+handler = nep49.install("cache")
+print(name() == handler.name == "cache" and nep49.load("cache") is handler)
+""",
+    "an array outlives what it was made with": """
+with nep49.use("guard"):
+    array = np.arange(1000)
+gc.collect()
+array.resize(5000, refcheck=False)
+print(array[999] == 999 and array[1000:].sum() == 0 and nep49.handler_of(array).name == "guard")
+""",
+    "each task has its own": """
+async def one(which, turns):
+    with nep49.use(which):
+        for _ in range(turns):
+            await asyncio.sleep(0)
+            if name() != which:
+                return False
+    return name() == usual
+
+async def both():
+    return await asyncio.gather(one("aligned", 5), one("cache", 9))
+
+print(all(asyncio.run(both())) and name() == usual)
+""",
+    "a thread that runs in a copy of the context has it": """
+seen = []
+with nep49.use("aligned"):
+    thread = threading.Thread(target=contextvars.copy_context().run,
+                              args=(lambda: seen.append(name()),))
+    thread.start()
+    thread.join()
+print(seen == ["aligned"])
+""",
+    "handler_of: a view has no memory of its own": """
+array = np.empty(10)
+print(nep49.handler_of(array[2:]) == (None, None, None) and nep49.handler_of(array) == (usual, 1,
+      None))
+""",
+    "a handler that was loaded takes no options": """
+try:
+    nep49.use(nep49.load("aligned"), alignment=64)
+except TypeError as error:
+    print("takes no options" in str(error))
+""",
+    "an option that it has not": """
+try:
+    nep49.load("aligned", size=3)
+except TypeError as error:
+    print(str(error) == "aligned takes no size; it takes alignment")
+""",
+}
+# What is loaded, and a part of what it says.
+REFUSED = {
+    "nowhere": "there is no handler called nowhere (aligned, arena, ",
+    "./nowhere.so": "cannot open shared object file",
+    "./broken.so": "invalid ELF header",
+    "./empty.so": "has neither nep49_handler nor nep49_get_handler",
+    "./version.so": "its version is 2, and NumPy knows 1",
+    "./missing.so": "it has no realloc and no free",
+    "./name.so": "its name has no end, or is not UTF-8",
+    "./getter.so": "no room in here",
+}
+SOURCE = """
+#include <stdlib.h>
+#include <nep49.h>
+static void *m(void *c, size_t n) { (void)c; return malloc(n); }
+static void *z(void *c, size_t n, size_t e) { (void)c; return calloc(n, e); }
+static void *r(void *c, void *p, size_t n) { (void)c; return realloc(p, n ? n : 1); }
+static void f(void *c, void *p, size_t n) { (void)c; (void)n; free(p); }
+"""
+OBJECTS = {
+    "empty": "int nothing;",
+    "version": 'NEP49_EXPORT PyDataMem_Handler nep49_handler = {"v", 2, {0, m, z, r, f}};',
+    "missing": 'NEP49_EXPORT PyDataMem_Handler nep49_handler = {"v", 1, {0, m, z, 0, 0}};',
+    "name": 'NEP49_EXPORT PyDataMem_Handler nep49_handler = {"\\xff", 1, {0, m, z, r, f}};',
+    "getter": 'NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why)\n'
+              '{ *why = "no room in here"; return NULL; }',
+    "mine": 'NEP49_EXPORT PyDataMem_Handler nep49_handler = {"mine", 1, {0, m, z, r, f}};\n'
+            'NEP49_EXPORT const char nep49_claims[] = "alignment=16";',
+}
+
+
+def build():
+    for name, text in OBJECTS.items():
+        with open(name + ".c", "w") as file:
+            file.write((SOURCE if name != "empty" else "") + text + "\n")
+        suite.build(name + ".c", name + ".so", "-w", "-I", os.path.join(suite.SOURCE, "handlers"))
+    with open("broken.so", "w") as file:
+        file.write("no object at all\n" * 1000)
+
+
+def python(*arguments):
+    return suite.run([suite.PYTHON, *arguments],
+                     env={"PYTHONPATH": PACKAGE, "NEP49_HANDLERS": HANDLERS})
+
+
+def refused(tap):
+    lines = ["for each in sys.argv[1:]:", "    try:", "        nep49.load(each)",
+             "    except nep49.HandlerError as error:", "        print(error)"]
+    result = python("-c", BEGIN + "\n".join(lines), *REFUSED)
+    said = result.stdout.splitlines()
+    for (name, part), line in zip(REFUSED.items(), said + [""] * len(REFUSED)):
+        tap.point(part in line, "%s: one line says why not" % name, line)
+    tap.point(result.code == 0 and len(said) == len(REFUSED), "and nothing else", result)
+
+
+def script(tap):
+    with open("script.py", "w") as file:
+        file.write("import sys, numpy, nep49\n"
+                   "print(nep49.handler_of(numpy.empty(9)), sys.argv[1:], __name__)\n")
+    result = python("-m", "nep49", "--handler", "aligned", "--option", "alignment=256",
+                    "script.py", "--one", "two")
+    tap.point(result.code == 0 and result.stdout == "Made(name='aligned', version=1, claims="
+              "'alignment=256') ['--one', 'two'] __main__\n", "python -m nep49 runs a script",
+              result)
+    result = python("-m", "nep49", "--handler", "nowhere", "script.py")
+    tap.point(result.code == 2 and result.stderr.startswith("nep49: there is no handler called "),
+              "or says why not", result)
+
+
+def documented(tap):
+    """Each option is in the table of the page, and the variable behind it where handlers are."""
+    with open(os.path.join(suite.SOURCE, "docs", "python.md")) as file:
+        rows = dict(re.findall(r"^\| `(\w+)` \| (`[\w`, ]+`) \|$", file.read(), re.M))
+    with open(os.path.join(suite.SOURCE, "docs", "handlers.md")) as file:
+        page = file.read()
+    result = python("-c", "import nep49, json; print(json.dumps(nep49.OPTIONS))")
+    options = json.loads(result.stdout)
+    tap.point({name: ", ".join("`%s`" % key for key in keys) for name, keys in options.items()}
+              == rows, "docs/python.md has the options", (options, rows))
+    unknown = [variable for keys in options.values() for variable in keys.values()
+               if "`%s`" % variable not in page]
+    tap.point(not unknown, "docs/handlers.md has their variables", unknown)
+
+
+def main():
+    if suite.SANITIZED:
+        suite.skip_all("a handler with a sanitizer wants a Python with one")
+    tap = suite.Tap()
+    with suite.scratch() as folder:
+        os.chdir(folder)
+        build()
+        for what, program in PROGRAMS.items():
+            result = python("-c", BEGIN + program)
+            tap.point(result.code == 0 and result.stdout == "True\n" and not result.stderr, what,
+                      result)
+        result = python("-c", BEGIN + "nep49.install('./mine.so')\nprint(nep49.handler_of("
+                        "np.empty(9)))")
+        tap.point(result.stdout == "Made(name='mine', version=1, claims='alignment=16')\n",
+                  "anybody's handler, by its path", result)
+        refused(tap)
+        script(tap)
+        documented(tap)
+        os.chdir("..")
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

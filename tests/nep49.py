@@ -138,7 +138,8 @@ def build():
 
 def python(*arguments):
     return suite.run([suite.PYTHON, *arguments],
-                     env={"PYTHONPATH": PACKAGE, "NEP49_HANDLERS": HANDLERS})
+                     env={"PYTHONPATH": PACKAGE, "NEP49_HANDLERS": HANDLERS,
+                          "PYTHONDONTWRITEBYTECODE": "yes"})
 
 
 def refused(tap):

@@ -47,7 +47,7 @@ PROPERTY(runtime_resize_dimensions_refused,
     .why    = "its shape is whatever lies behind the old one, and its end tells free a wrong size",
     .hint   = NOT_YOURS,
     .looks  = "an array to keep its shape, when request 2 of Python's in a resize to 11 "
-              "dimensions is refused: (4000, 8, 0, 0, 33)...",
+              "dimensions is refused; 11 dimensions, the first of 4000 elements",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_refused", "resize_dimensions_refused");

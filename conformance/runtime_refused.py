@@ -115,7 +115,9 @@ def resize_dimensions_refused():
             right = array.shape in ((4000,), shape)
             expected = ("an array to keep its shape, when request %d of %s's in a resize to 11 "
                         "dimensions is refused" % (nth, where))
-            findings.expect(right, expected, "%.30s..." % (array.shape,))
+            # The other lengths are whatever lies there, and differ from run to run.
+            findings.expect(right, expected, "%d dimensions, the first of %d elements" %
+                            (array.ndim, array.shape[0]))
             if not right:
                 _conform.make_immortal(array)  # free would be told a wrong size
             if not is_refused:

@@ -264,6 +264,25 @@ def readers(tap):
         tap.point(process.wait(60) == code, name + ", nobody reads stderr", process.returncode)
 
 
+def numbers_come_again(tap):
+    """Names in /dev/shm have the numbers of the processes to come, but for each twentieth."""
+    last = subprocess.Popen(["true"])
+    last.wait()
+    numbers = [n for n in range(last.pid, last.pid + 800) if n % 20]
+    names = ["/dev/shm/nep49-taken-" + ".".join(map(str, numbers[i:i + 20]))
+             for i in range(0, len(numbers), 20)]
+    try:
+        for name in names:
+            open(name, "x").close()
+        mutant = os.path.join(suite.FAULTY, "faulty.so:log_stays_in_the_working_directory")
+        result = suite.conform("--handler=" + mutant, "--run=resources.files")
+        tap.point("nep49-faulty.log" in result.stdout, "files of others with our numbers", result)
+        tap.point(all(map(os.path.exists, names)), "stay where they are", names)
+    finally:
+        for name in names:
+            os.remove(name)
+
+
 def main():
     tap = suite.Tap()
     suite.adopt_orphans()
@@ -283,6 +302,7 @@ def main():
         python_hangs(tap)
         python_dies(tap)
         readers(tap)
+        numbers_come_again(tap)
         interpreters_without_end(tap, running)
         os.chdir("..")
     tap.end()

@@ -3,6 +3,7 @@
 
 import glob
 import os
+import platform
 import re
 import shutil
 import signal
@@ -71,6 +72,21 @@ def found_ones(tap):
         good = (result.code == 1 and told and re.fullmatch(id_, told[1]) and int(told[2]) <= most
                 and re.search(words, result.stdout))
         tap.point(good, "%s is found and cut short" % name, result)
+
+
+def stopped_one(tap):
+    """What shows where a thread is stopped between two instructions and nowhere else."""
+    if suite.SANITIZED or platform.machine() != "x86_64":
+        tap.skip("a list without tags is found", "no call is stopped here")
+        return
+    handler = os.path.join(suite.FAULTY, "deep.so:stack_has_no_tag")
+    result = suite.conform("-H", handler, "--search=40", "--seed=1", "--repro=folder")
+    told = re.search(r"(?m)^FAIL +\S+  (\d+) steps, of \d+", result.stdout)
+    tap.point(result.code == 1 and told and int(told[1]) <= 20
+              and re.search(r"(?m), stopped at \+0x[0-9a-f]+ of its object; meanwhile$",
+                            result.stdout), "a list without tags is found", result)
+    tap.point("no file of C: it stops a thread in the midst of a call" in result.stdout,
+              "and why there is no file of C", result)
 
 
 def other_formats(tap):
@@ -147,6 +163,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         found_ones(tap)
+        if suite.LONG:
+            stopped_one(tap)
         other_formats(tap)
         seeds(tap)
         daily_seed(tap)

@@ -183,11 +183,13 @@ static void write_trace(const struct options *options, const struct search_resul
 /* What a file of calls, one after the other, cannot show; or NULL. */
 static const char *beyond_calls(const struct call_list *list)
 {
+    if (list->checks.in_turns)
+        return "it stops a thread in the midst of a call, and a file makes plain calls";
     if (list->checks.at_once)
         return "its threads run at once, and a file makes one call after the other";
     for (size_t i = 0; i < list->count; i++) {
         if ((list->at[i].thread & STEP_IN_DESTRUCTOR) != 0)
-            return "it takes the destructors of a thread's variables, and a file makes plain calls";
+            return "it takes the end of a thread or of the process, and a file makes plain calls";
     }
     return NULL;
 }
@@ -271,11 +273,13 @@ static enum exit_code search(struct searching *searching, double limit)
         .hangs = limit,
         .jobs = jobs(options),
         .most_bytes = most_bytes(options),
-        .may = {.threads = true,
+        .may = {.exits = true,
+                .threads = true,
                 .forks = true,
                 .limits = !is_instrumented(),
                 .huge = sizeof(size_t) > 4 &&
                         lacking_memory((size_t)((uint64_t)1 << HUGE_BYTES_LOG2)) == NULL},
+        .stops = !is_instrumented(),
         .is_over = is_over,
     };
     search_run(&how, &result);

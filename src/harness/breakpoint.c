@@ -39,7 +39,9 @@ static struct {
     struct points *points;
     uintptr_t entry_stack; /* the stack pointer at the entry of the traced function */
     size_t steps;
+    size_t stops_behind; /* so many of them; 0: it is traced */
     void (*pause)(void);
+    uintptr_t where; /* it was last called */
 } state;
 
 static _Thread_local bool is_watched;
@@ -147,6 +149,11 @@ static bool step(greg_t *registers)
     state.aim = NOTHING;
     if (stack > state.entry_stack || ++state.steps > MOST_STEPS)
         return false; /* the call has returned, or takes too long */
+    if (is_stepped(address) && state.stops_behind != 0 && state.steps > state.stops_behind) {
+        state.where = address;
+        state.pause();
+        return false;
+    }
     if (is_stepped(address)) {
         add_point(address);
         state.aim = STEPPING;
@@ -170,6 +177,7 @@ static bool arrive(greg_t *registers)
         return step(registers);
     case TO_POINT:
         state.aim = NOTHING;
+        state.where = (uintptr_t)registers[REG_RIP];
         state.pause();
         return false;
     default:
@@ -239,6 +247,17 @@ bool breakpoint_begin(void)
 void breakpoint_trace(uintptr_t function, struct points *points)
 {
     state.points = points;
+    state.stops_behind = 0;
+    state.aim = TO_ENTRY;
+    put_breakpoint(function);
+}
+
+void breakpoint_stop_behind(uintptr_t function, size_t instructions, struct points *points,
+                            void (*pause)(void))
+{
+    state.points = points;
+    state.stops_behind = instructions;
+    state.pause = pause;
     state.aim = TO_ENTRY;
     put_breakpoint(function);
 }
@@ -248,6 +267,11 @@ void breakpoint_set(uintptr_t point, void (*pause)(void))
     state.pause = pause;
     state.aim = TO_POINT;
     put_breakpoint(point);
+}
+
+uintptr_t breakpoint_where(void)
+{
+    return state.where;
 }
 
 void breakpoint_clear(void)
@@ -268,9 +292,20 @@ void breakpoint_trace(uintptr_t function, struct points *points)
     (void)function, (void)points;
 }
 
+void breakpoint_stop_behind(uintptr_t function, size_t instructions, struct points *points,
+                            void (*pause)(void))
+{
+    (void)function, (void)instructions, (void)points, (void)pause;
+}
+
 void breakpoint_set(uintptr_t point, void (*pause)(void))
 {
     (void)point, (void)pause;
+}
+
+uintptr_t breakpoint_where(void)
+{
+    return 0;
 }
 
 void breakpoint_clear(void)

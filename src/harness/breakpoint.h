@@ -33,6 +33,15 @@ void breakpoint_trace(uintptr_t function, struct points *points);
 /* When this thread next comes to `point`, `pause` is called, in a signal handler. */
 void breakpoint_set(uintptr_t point, void (*pause)(void));
 
+/* The next call of `function` by this thread adds the instructions that it goes through until it
+ * has gone through so many, and calls `pause` there, in a signal handler; not at all where it
+ * returns before. */
+void breakpoint_stop_behind(uintptr_t function, size_t instructions, struct points *points,
+                            void (*pause)(void));
+
+/* Where the last call was stopped, or 0. */
+uintptr_t breakpoint_where(void);
+
 /* The call is over: nothing stops any more. */
 void breakpoint_clear(void);
 

@@ -96,6 +96,8 @@ static void do_once(const struct step *step, size_t block)
     case STEP_TAKE_DESCRIPTORS:
         do_take_descriptors();
         break;
+    case STEP_STOP: /* for in_turns.c */
+        break;
     case STEP_SET_VARIABLES:
         do_set_variables(first);
         break;

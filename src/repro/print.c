@@ -148,6 +148,8 @@ static void print_once(FILE *file, int indent, const struct step *step)
     case STEP_PAUSE:
         print_do(file, indent, "pause", step, false, 1);
         break;
+    case STEP_STOP: /* for no file */
+        break;
     case STEP_FORK:
         print_do(file, indent, "fork", step, false, 1);
         break;

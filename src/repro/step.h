@@ -20,6 +20,7 @@ enum step_kind {
     STEP_FILL,       /* block with the word that is first */
     STEP_LIMIT,      /* to first bytes more that are mapped; 0: the limit is lifted */
     STEP_PAUSE,      /* of first milliseconds */
+    STEP_STOP,       /* the thread, in its next call: see in_turns.h and STOP_AT */
     STEP_FORK,       /* two processes do what is left: first calls in turn; 0: at once */
     STEP_ASK_GETTER, /* again */
     STEP_LOOK_AT_NAME,
@@ -32,8 +33,13 @@ enum step_kind {
 /* As `second` of a STEP_FREE, in a list that the search makes: the block's own size is given. */
 enum { STEP_RIGHT_SIZE = 1 };
 
-/* In `thread`: by the destructor of a variable of that thread, when it ends. */
-enum { STEP_IN_DESTRUCTOR = 1 << 15 };
+/* As `second` of a STEP_STOP: at the instruction that is `first` bytes from where the object of
+ * malloc begins; nowhere; else `first` is one of those that are known of the function. */
+enum { STOP_AT = 1, STOP_NOWHERE };
+
+/* In `thread`: by the destructor of a variable of that thread, when it ends; of the first thread,
+ * while the process exits, as is all behind it. */
+enum { STEP_IN_DESTRUCTOR = 1 << 15, STEP_AT_EXIT = STEP_IN_DESTRUCTOR };
 
 struct step {
     uint8_t kind;      /* enum step_kind */
@@ -64,6 +70,7 @@ struct step_checks {
     enum process_state state;
     int milliseconds; /* until what is live in the end is looked at */
     bool at_once;     /* threads run at once, which conform-judge does not do */
+    bool in_turns;    /* that, but one at a time: see in_turns.h */
     bool of_growth;   /* that memory does not grow where the list is done again and again */
 };
 

@@ -392,10 +392,12 @@ static void oddities(struct mood *mood)
             return;
         struct step *step = &writer->steps[writer->count - 1];
         size_t other = (size_t)2 << (sizeof(size_t) * 4 + below(mood, 8));
-        bool by_calloc = below(mood, 2) == 0;
+        bool by_calloc = below(mood, 2) == 0, none = by_calloc && below(mood, 2) == 0;
         step->kind = by_calloc ? STEP_CALLOC : STEP_MALLOC;
-        step->first = by_calloc ? other : huge;
-        step->second = by_calloc ? other : 0;
+        step->first = none ? 0 : by_calloc ? other : huge;
+        step->second = none ? huge : by_calloc ? other : 0;
+        if (none && below(mood, 2) == 0)
+            *step = (struct step){.kind = STEP_CALLOC, .block = fresh, .times = 1, .first = huge};
         write_free(writer, fresh);
     }
 }
@@ -520,9 +522,32 @@ static void write_mood(struct writer *writer, const struct behaviour_options *op
         free_all(&mood);
 }
 
+/* What goes, comes and grows while the process exits. */
+static void write_exit(struct writer *writer)
+{
+    enum { MOST_LOG2 = 8, LARGEST = 1 << 14 };
+    writer->thread = STEP_AT_EXIT;
+    for (size_t i = (size_t)1 << random_below(&writer->random, MOST_LOG2); i > 0; i--) {
+        uint32_t slot = writer_any(writer);
+        if (slot == NO_SLOT || random_below(&writer->random, 3) == 0)
+            write_made(writer, palette_size(writer->palette, &writer->random, LARGEST));
+        else
+            write_free(writer, slot);
+    }
+    writer->thread = 0;
+}
+
 void behaviours_write(struct writer *writer, const struct behaviour_options *options)
 {
+    enum { EXITS_EVERY = 16 };
+    bool exits = options->exits && random_below(&writer->random, EXITS_EVERY) == 0;
+    size_t room = writer->room;
+    if (exits)
+        writer->room -= room / 4;
     do
         write_mood(writer, options);
     while (writer_left(writer) > 16 && random_below(&writer->random, 16) != 0);
+    writer->room = room;
+    if (exits)
+        write_exit(writer);
 }

@@ -9,7 +9,7 @@
 #include "search/writer.h"
 
 struct behaviour_options {
-    bool threads, forks, limits, huge;
+    bool threads, forks, limits, huge, exits;
     bool is_brief;       /* nothing by the hundred thousand, and no pauses */
     const size_t *sizes; /* that are to be asked for; NULL: those of the palette */
     size_t size_count;

@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "search/at_once.h"
 #include "search/coverage.h"
+#include "search/in_turns.h"
 #include "search/steps.h"
 
 static bool is_late(const struct executing *e, size_t step)
@@ -83,10 +85,13 @@ static void in_thread(struct executing *e, unsigned number)
     e->heap.error = &errno;
 }
 
+/* Up to what is left for the exit. */
 static void do_steps(struct executing *e)
 {
     const struct history *history = e->history;
-    for (e->from = 0; e->from < history->count && e->holds; e->from = e->to) {
+    for (e->from = e->to = 0; e->from < history->count && e->holds; e->from = e->to) {
+        if (history->steps[e->from].thread == STEP_AT_EXIT)
+            return;
         unsigned thread = history->steps[e->from].thread & ~(unsigned)STEP_IN_DESTRUCTOR;
         e->to = end_of_row(history, e->from, thread);
         if (thread == 0)
@@ -111,6 +116,30 @@ static void conclude(struct executing *e)
                                            : EXECUTION_VIOLATED;
 }
 
+static void finish(struct executing *e)
+{
+    steps_limit(e, 0);
+    if (e->novelty != NULL)
+        coverage_tell(e->novelty);
+    conclude(e);
+    if (e->is_child)
+        _exit(0);
+    for (unsigned i = 0; i < e->forks; i++)
+        waitpid(e->children[i], &e->all->side[1 + i].status, 0);
+    heap_end(&e->heap);
+}
+
+static struct executing *exiting; /* or NULL */
+
+void execute_at_exit(void)
+{
+    if (exiting == NULL)
+        return;
+    exiting->to = exiting->history->count;
+    do_row(exiting);
+    finish(exiting);
+}
+
 void execute(const struct history *history, PyDataMem_Handler *handler,
              const struct execute_options *options, struct executions *executions)
 {
@@ -129,17 +158,15 @@ void execute(const struct history *history, PyDataMem_Handler *handler,
     rules.without_map = history->at_once;
     e.holds = heap_begin(&e.heap, &rules) && heap_reserve(&e.heap, options->slots);
     e.heap.is_limited = options->may_refuse;
-    if (history->at_once && e.holds)
+    if (history->in_turns && e.holds)
+        in_turns_do(&e);
+    else if (history->at_once && e.holds)
         at_once_do(&e);
     else
         do_steps(&e);
-    steps_limit(&e, 0);
-    if (e.novelty != NULL)
-        coverage_tell(e.novelty);
-    conclude(&e);
-    if (e.is_child)
-        _exit(0);
-    for (unsigned i = 0; i < e.forks; i++)
-        waitpid(e.children[i], &executions->side[1 + i].status, 0);
-    heap_end(&e.heap);
+    if (e.holds && e.from < history->count && !history->at_once) {
+        exiting = &e;
+        exit(0);
+    }
+    finish(&e);
 }

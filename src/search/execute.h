@@ -41,7 +41,9 @@ struct executions {
 struct history {
     const struct step *steps;
     size_t count;
-    bool at_once; /* its threads run at once, see at_once.h, and not one after the other */
+    bool at_once;      /* its threads run at once, see at_once.h, and not one after the other */
+    bool in_turns;     /* that, but one at a time: see in_turns.h */
+    struct step *told; /* the steps once more, where each STEP_STOP is told where; or NULL */
 };
 
 struct execute_options {
@@ -58,5 +60,10 @@ struct execute_options {
  * nothing.  Contents are looked at before a block goes, and of all blocks at the end. */
 void execute(const struct history *history, PyDataMem_Handler *handler,
              const struct execute_options *options, struct executions *executions);
+
+/* To be registered by atexit() before the handler is loaded: its own such functions then come
+ * first. A history with a STEP_AT_EXIT is done by execute() up to there, which then calls exit(0).
+ */
+void execute_at_exit(void);
 
 #endif

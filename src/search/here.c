@@ -40,7 +40,7 @@ static size_t write_history(struct here *here, uint64_t number)
 
 static enum execution_state try_history(struct here *here, size_t count, struct here_result *result)
 {
-    struct history history = {here->steps, count, false};
+    struct history history = {.steps = here->steps, .count = count};
     struct execute_options options = {
         .rules = {.alignment = here->options->alignment, .watched = here->handler},
         .may_refuse = true, /* what other histories left counts */

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "repro/shrink.h"
 #include "search/at_once.h"
+#include "search/in_turns.h"
 #include "search/mutate.h"
 #include "search/small_scope.h"
 #include "supervise/child.h"
@@ -31,6 +32,7 @@ struct desk {
     struct found found;
     size_t count; /* of the steps that show it */
     int at_once;  /* 1: by threads at once */
+    int in_turns; /* 1: by those, but one at a time */
     struct trial_room room;
     struct step steps[MOST_STEPS];
 };
@@ -43,8 +45,9 @@ struct hall {
 
 /* What a history is made by, and how much of the time is each one's.  What it costs is estimated:
  * the same seed has to make the same histories. */
-enum way { MADE_UP, MUTATED, AT_ONCE, SMALL, WAYS };
-static const unsigned shares[WAYS] = {[MADE_UP] = 6, [MUTATED] = 4, [AT_ONCE] = 2, [SMALL] = 3};
+enum way { MADE_UP, MUTATED, AT_ONCE, IN_TURNS, SMALL, WAYS };
+static const unsigned shares[WAYS] = {
+    [MADE_UP] = 6, [MUTATED] = 4, [AT_ONCE] = 2, [IN_TURNS] = 2, [SMALL] = 3};
 
 struct searcher {
     const struct search_options *options;
@@ -114,11 +117,20 @@ static size_t make_up(struct searcher *s)
     return s->writer->count;
 }
 
+static struct history history_at(struct desk *desk, size_t count)
+{
+    return (struct history){.steps = desk->steps,
+                            .count = count,
+                            .at_once = desk->at_once != 0,
+                            .in_turns = desk->in_turns != 0,
+                            .told = desk->steps};
+}
+
 /* Tries what is on the desk; false where the search is to end. */
 static bool try_history(struct searcher *s, size_t count)
 {
     struct desk *desk = s->desk;
-    struct history history = {desk->steps, count, desk->at_once != 0};
+    struct history history = history_at(desk, count);
     uint64_t met = s->hall->novelty.count;
     enum trial_outcome outcome = trial_run(&s->trial, &history, &desk->found);
     desk->trials++;
@@ -171,6 +183,16 @@ static size_t write_at_once(struct searcher *s)
     return s->writer->count;
 }
 
+static size_t write_in_turns(struct searcher *s)
+{
+    enum { SHORTEST_LOG2 = 6, LENGTHS = 5 };
+    writer_begin(s->writer, s->desk->steps,
+                 (size_t)1 << (SHORTEST_LOG2 + random_below(&s->random, LENGTHS)));
+    s->writer->random = (struct random){random_next(&s->random)};
+    in_turns_write(s->writer);
+    return s->writer->count;
+}
+
 /* Towards the end all of the small scope that is left is to be tried. */
 static bool is_turn_of_small_scope(const struct searcher *s)
 {
@@ -180,10 +202,11 @@ static bool is_turn_of_small_scope(const struct searcher *s)
 
 static bool can_be(const struct searcher *s, enum way way)
 {
-    return way == MUTATED   ? corpus_count(s->corpus) > 0
-           : way == AT_ONCE ? s->options->may.threads
-           : way == SMALL   ? !s->small.is_done
-                            : true;
+    return way == MUTATED    ? corpus_count(s->corpus) > 0
+           : way == AT_ONCE  ? s->options->may.threads
+           : way == IN_TURNS ? s->options->stops
+           : way == SMALL    ? !s->small.is_done
+                             : true;
 }
 
 /* The one that has had least of its share. */
@@ -201,10 +224,13 @@ static size_t write_in(struct searcher *s, enum way way)
 {
     enum { SMALL_ROOM = 1 << 16 };
     struct random *random = &s->random;
-    s->desk->at_once = way == AT_ONCE;
+    s->desk->at_once = way == AT_ONCE || way == IN_TURNS;
+    s->desk->in_turns = way == IN_TURNS;
     s->trial.options.rules.whole = 0;
     if (way == AT_ONCE)
         return write_at_once(s);
+    if (way == IN_TURNS)
+        return write_in_turns(s);
     if (way == SMALL)
         return small_scope_write(&s->small, s->desk->steps, SMALL_ROOM);
     if (random_below(random, 3) == 0)
@@ -220,12 +246,17 @@ static uint64_t cost(const struct step *steps, size_t count, enum way way)
         THREAD = 50000,
         CALL = 200,
         CALL_AT_ONCE = 2000,
+        CALL_IN_TURNS = 10000,
+        STOP = 40000,
         MILLISECOND = 1000000
     };
     uint64_t cost = PROCESS;
     unsigned threads = 0;
     for (size_t i = 0; i < count; i++) {
-        cost += steps[i].times * (uint64_t)(way == AT_ONCE ? CALL_AT_ONCE : CALL);
+        cost += steps[i].times * (uint64_t)(way == AT_ONCE    ? CALL_AT_ONCE
+                                            : way == IN_TURNS ? CALL_IN_TURNS
+                                                              : CALL);
+        cost += steps[i].kind == STEP_STOP ? STOP : 0;
         cost += steps[i].kind == STEP_PAUSE ? steps[i].first * MILLISECOND : 0;
         threads = MAX(threads, (unsigned)steps[i].thread);
     }
@@ -328,7 +359,7 @@ static void say_sizes(struct call_list *list)
 static void count_shown(struct trial *trial, struct search_result *result)
 {
     enum { TIMES = 10 };
-    struct history history = {result->list.at, result->list.count, result->list.checks.at_once};
+    struct history history = history_of(&result->list);
     struct found found;
     bool hangs = strcmp(result->found.kind, "hangs") == 0;
     for (int i = 0; i < (hangs ? 1 : TIMES); i++) {
@@ -360,6 +391,7 @@ static void make_readable(struct trial *trial, struct search_result *result)
     say_sizes(&result->list);
     struct call_list before = call_list_copy(&result->list);
     result->list.checks.at_once = has_threads(&result->list);
+    result->list.checks.in_turns = result->list.checks.at_once && result->list.checks.in_turns;
     call_list_tidy(&result->list);
     result->shown = result->tried = 0;
     count_shown(trial, result);
@@ -383,7 +415,7 @@ static PyDataMem_Handler *get_plain(void *data)
 static bool does_plain_show(const struct trial *of_handler, const struct search_result *result)
 {
     struct trial trial = *of_handler;
-    struct history history = {result->list.at, result->list.count, result->list.checks.at_once};
+    struct history history = history_of(&result->list);
     struct found found;
     enum trial_outcome outcome = TRIAL_HELD;
     trial.get = get_plain;
@@ -419,7 +451,8 @@ static struct behaviour_options as_in(const struct call_list *list)
     struct behaviour_options may = {0};
     for (size_t i = 0; i < list->count; i++) {
         const struct step *step = &list->at[i];
-        may.threads = may.threads || step->thread != 0;
+        may.exits = may.exits || step->thread == STEP_AT_EXIT;
+        may.threads = may.threads || (step->thread != 0 && step->thread != STEP_AT_EXIT);
         may.forks = may.forks || step->kind == STEP_FORK;
         may.limits = may.limits || step->kind == STEP_LIMIT;
     }
@@ -448,7 +481,7 @@ static void try_short_ones(const struct trial *trial, struct desk *desk,
         writer->most_bytes = trial->options.most_bytes;
         writer->random = (struct random){random_next(&random)};
         behaviours_write(writer, &may);
-        struct history history = {desk->steps, writer->count, false};
+        struct history history = {.steps = desk->steps, .count = writer->count};
         enum trial_outcome outcome = trial_run(trial, &history, &found);
         if (outcome == TRIAL_OVER)
             break;
@@ -499,7 +532,9 @@ static void cut_short(const struct search_options *options, struct desk *desk,
     trial.options.rules.whole = 1 << 17;
     trial.hangs = MIN(options->hangs, 1.0);
     struct call_list found = {
-        .at = desk->steps, .count = desk->count, .checks.at_once = desk->at_once != 0};
+        .at = desk->steps,
+        .count = desk->count,
+        .checks = {.at_once = desk->at_once != 0, .in_turns = desk->in_turns != 0}};
     bool at_once = found.checks.at_once;
     result->length_before = desk->count;
     result->list = call_list_copy(&found);

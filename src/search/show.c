@@ -50,6 +50,8 @@ const char *show_step(const struct step *step)
                                 : text("no more than %" PRIu64 " bytes can be mapped", step->first);
     case STEP_PAUSE:
         return text("%" PRIu64 " ms pass", step->first);
+    case STEP_STOP:
+        return "its next call is stopped";
     case STEP_FORK:
         return "fork(), and both go on";
     default:
@@ -97,11 +99,34 @@ static const char *name_of_thread(unsigned thread, unsigned before)
 {
     if (thread == 0)
         return "the first thread:";
+    if (thread == STEP_AT_EXIT)
+        return "while the process exits:";
     if ((thread & STEP_IN_DESTRUCTOR) == 0)
         return "a new thread, which then ends:";
     return thread == (before | STEP_IN_DESTRUCTOR)
                ? "and while its variables are destroyed:"
                : "a new thread, which ends, and while its variables are destroyed:";
+}
+
+/* How a step begins whose thread is one of several that live as long as the list. */
+static void show_thread(FILE *file, const struct call_list *list, size_t i)
+{
+    fprintf(file, "thread %d%s: ", list->at[i].thread + 1,
+            list->checks.in_turns ? "" : ", at once");
+}
+
+/* Where its thread was to be stopped. */
+static void show_stop(FILE *file, const struct call_list *list, size_t i)
+{
+    size_t last = i;
+    while (last > 0 && list->at[--last].thread != list->at[i].thread)
+        continue;
+    if (last < i && list->at[last].kind == STEP_STOP && list->at[last].thread == list->at[i].thread)
+        fprintf(file,
+                list->at[last].second == STOP_AT
+                    ? ", stopped at +%#" PRIx64 " of its object; meanwhile"
+                    : ", stopped behind %" PRIu64 " instructions; meanwhile",
+                list->at[last].first);
 }
 
 enum { SHOWN = 40 }; /* steps, half of them from the beginning and half from the end */
@@ -118,11 +143,13 @@ void show_calls(FILE *file, int indent, const struct call_list *list)
             fprintf(file, "%*s(%zu more)\n", indent, "", list->count - SHOWN);
         if (!is_left_out && step->thread != thread && !list->checks.at_once)
             fprintf(file, "%*s%s\n", indent, "", name_of_thread(step->thread, thread));
-        if (!is_left_out) {
+        if (!is_left_out && step->kind != STEP_STOP) {
             fprintf(file, "%*s", indent, "");
             if (list->checks.at_once)
-                fprintf(file, "thread %d, at once: ", step->thread + 1);
+                show_thread(file, list, i);
             show_one(file, step, live, blocks);
+            if (list->checks.in_turns)
+                show_stop(file, list, i);
             putc('\n', file);
         }
         thread = step->thread;

@@ -73,6 +73,7 @@ static _Noreturn void be_tried(const struct trial *trial, const struct history *
 {
     be_quiet();
     forgo_huge_pages(history);
+    atexit(execute_at_exit);
     PyDataMem_Handler *handler = trial->get(trial->data);
     if (handler == NULL)
         _exit(0);
@@ -131,10 +132,12 @@ static enum trial_outcome told(struct found *found, const struct execution *side
 /* What ended by itself in the middle of it.  SIGKILL comes from the kernel, which is out of memory,
  * or from a person. */
 static enum trial_outcome ended(struct found *found, const struct execution *side, int status,
-                                bool in_fork)
+                                bool in_fork, bool in_turns)
 {
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
         return TRIAL_BROKEN;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTRAP && in_turns)
+        return TRIAL_BROKEN; /* whoever blocks all signals cannot be stopped: breakpoint.h */
     snprintf(found->property, sizeof found->property, "search.model");
     if (WIFSIGNALED(status))
         snprintf(found->kind, sizeof found->kind, "%s", child_signal_name(WTERMSIG(status)));
@@ -147,12 +150,12 @@ static enum trial_outcome ended(struct found *found, const struct execution *sid
 }
 
 static enum trial_outcome of_side(struct found *found, const struct execution *side, int status,
-                                  bool in_fork)
+                                  bool in_fork, bool in_turns)
 {
     int state = side->state; /* clang switches over no atomic */
     switch (state) {
     case EXECUTION_UNDER_WAY:
-        return ended(found, side, status, in_fork);
+        return ended(found, side, status, in_fork, in_turns);
     case EXECUTION_VIOLATED:
         snprintf(found->kind, sizeof found->kind, "wrong");
         snprintf(found->property, sizeof found->property, "%.31s", side->violation.property);
@@ -170,11 +173,12 @@ static enum trial_outcome conclude(const struct trial *trial, const struct histo
                                    struct found *found, int status)
 {
     const struct executions *executions = &trial->room->executions;
-    enum trial_outcome outcome = of_side(found, &executions->side[0], status, false);
+    enum trial_outcome outcome =
+        of_side(found, &executions->side[0], status, false, history->in_turns);
     for (int i = 1; i <= MOST_FORKS && outcome != TRIAL_WRONG; i++) {
         const struct execution *side = &executions->side[i];
         if (side->state != EXECUTION_NONE &&
-            of_side(found, side, side->status, true) == TRIAL_WRONG)
+            of_side(found, side, side->status, true, false) == TRIAL_WRONG)
             outcome = TRIAL_WRONG;
     }
     if (history->at_once && strcmp(found->kind, "wrong") != 0)
@@ -221,10 +225,18 @@ void trial_learn(const struct trial *trial)
         trial->room->palette.count = 0;
 }
 
+struct history history_of(const struct call_list *list)
+{
+    return (struct history){.steps = list->at,
+                            .count = list->count,
+                            .at_once = list->checks.at_once,
+                            .in_turns = list->checks.in_turns};
+}
+
 struct attempt trial_attempt(const void *about, const struct call_list *list)
 {
     const struct trial *trial = about;
-    struct history history = {list->at, list->count, list->checks.at_once};
+    struct history history = history_of(list);
     struct found found;
     struct attempt attempt = {.outcome = NOT_REPRODUCED, .at = list->count};
     enum trial_outcome outcome = TRIAL_HELD;

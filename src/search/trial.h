@@ -51,6 +51,9 @@ struct found {
     bool in_fork;      /* in a process that was forked half-way */
 };
 
+/* Its steps are the list's. */
+struct history history_of(const struct call_list *list);
+
 /* Whoever calls has child_prepare()d. */
 enum trial_outcome trial_run(const struct trial *trial, const struct history *history,
                              struct found *found);

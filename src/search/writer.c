@@ -92,12 +92,25 @@ uint32_t write_calloc(struct writer *writer, size_t nelem, size_t elsize)
     return make(writer, STEP_CALLOC, nelem, elsize, nelem * elsize);
 }
 
+uint32_t write_zeroed(struct writer *writer, size_t size)
+{
+    static const uint8_t items[] = {1, 2, 3, 4, 8, 16, 24, 32, 40, 100};
+    enum { ITEMS = sizeof items / sizeof *items, NONE = 32 };
+    size_t item = items[random_below(&writer->random, ITEMS)];
+    size_t nelem = size >= item ? size / item : 1, elsize = size >= item ? item : size;
+    if (random_below(&writer->random, NONE) == 0)
+        nelem = 0;
+    return random_below(&writer->random, 2) == 0 ? write_calloc(writer, nelem, elsize)
+                                                 : write_calloc(writer, elsize, nelem);
+}
+
 uint32_t write_made(struct writer *writer, size_t size)
 {
     switch (random_below(&writer->random, 8)) {
     case 0:
-    case 1:
         return write_calloc(writer, size, 1);
+    case 1:
+        return write_zeroed(writer, size);
     case 2:
         return make(writer, STEP_REALLOC, size, 0, size);
     default:

@@ -49,6 +49,9 @@ static inline size_t writer_left(const struct writer *writer)
 enum { NO_SLOT = UINT32_MAX };
 uint32_t write_malloc(struct writer *writer, size_t size);
 uint32_t write_calloc(struct writer *writer, size_t nelem, size_t elsize);
+/* By calloc of so many bytes, or nearly: items of some size, or so many items; now and then none.
+ */
+uint32_t write_zeroed(struct writer *writer, size_t size);
 /* By any of the three functions. */
 uint32_t write_made(struct writer *writer, size_t size);
 void write_realloc(struct writer *writer, uint32_t slot, size_t size);

@@ -3,6 +3,8 @@
  * Regions of 4 MiB in which blocks are put one behind the other.  A region counts the blocks that
  * live, and begins anew when there are none; the block that was put there last may grow and shrink.
  */
+#include <stdlib.h>
+
 #include "deep.h"
 
 enum {
@@ -15,6 +17,7 @@ enum slip {
     COUNTS_IN_SIXTEEN_BITS = 1,
     SHRINKS_AND_KEEPS_ITS_ROOM,
     BEGINS_ANEW_AS_CLEAN,
+    IS_SWEPT_AT_EXIT,
 };
 
 struct one {
@@ -41,9 +44,10 @@ static struct one *one_of(struct region *r, const void *p, uint32_t *at)
     return &r->one[distance / REGION];
 }
 
+/* Some room at least: a block of none at the end of a region would lie behind it. */
 static uint32_t wanted_for(size_t size)
 {
-    return (uint32_t)round_up(size, 16);
+    return (uint32_t)round_up(size != 0 ? size : 1, 16);
 }
 
 /* The current region, or the next one with room. */
@@ -58,9 +62,20 @@ static struct one *with_room(struct region *r, uint32_t wanted)
     return NULL;
 }
 
+static struct region *swept;
+
+static void sweep(void)
+{
+    memset(swept->one, 0, sizeof swept->one);
+}
+
 static void *region_take(struct deep *d, size_t size, bool *zero)
 {
     struct region *r = (struct region *)d;
+    if (slips(d, IS_SWEPT_AT_EXIT) && swept == NULL) {
+        swept = r;
+        atexit(sweep);
+    }
     uint32_t wanted = wanted_for(size);
     struct one *one = with_room(r, wanted);
     if (one == NULL)
@@ -142,3 +157,6 @@ DEEP(region_shrinks_and_keeps_its_room, DEEP_OVERLAP, region, SHRINKS_AND_KEEPS_
 
 /* A region that was full and is empty now is taken for one that was never used. */
 DEEP(region_begins_anew_as_clean, "calloc.zeroed", region, BEGINS_ANEW_AS_CLEAN);
+
+/* When the process exits all blocks are taken for gone. */
+DEEP(region_is_swept_at_exit, DEEP_OVERLAP, region, IS_SWEPT_AT_EXIT);

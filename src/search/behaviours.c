@@ -488,6 +488,41 @@ static void plain(struct mood *mood)
     }
 }
 
+/* So many of a unit, or of pages near `last`, or a little less or more than that. */
+static size_t a_large_size(struct mood *mood, size_t last)
+{
+    static const int beside[] = {0,   0,  0,   1,   -1,  8,    -8,    16,
+                                 -16, 17, -15, -17, -32, 4096, -4096, 100};
+    enum { BESIDE = sizeof beside / sizeof *beside, LEAST_LOG2 = 12, LOG2S = 12, MOST = 48 * MIB };
+    size_t page = (size_t)1 << LEAST_LOG2, unit = page << below(mood, LOG2S);
+    size_t base = below(mood, 2) == 0 ? unit * (1 + below(mood, 16)) : (last / page + 1) * page;
+    size_t size = base + (size_t)beside[below(mood, BESIDE)];
+    return MAX(MIN(size, (size_t)MOST), (size_t)1);
+}
+
+/* A few blocks of many pages, that come zeroed, grow by little and much, shrink and go. */
+static void large_ones(struct mood *mood)
+{
+    enum { LIVE = 3, MOST = 64 };
+    struct writer *writer = mood->writer;
+    size_t last = a_large_size(mood, 0);
+    for (size_t steps = 4 + below(mood, MOST); steps > 0; steps--) {
+        uint32_t slot = writer_any(writer);
+        size_t size = below(mood, 4) != 0
+                          ? a_large_size(mood, last)
+                          : palette_neighbour(writer->palette, &writer->random, last);
+        if (slot == NO_SLOT || (writer->live_count < LIVE && below(mood, 2) == 0))
+            slot = below(mood, 2) == 0   ? write_malloc(writer, size)
+                   : below(mood, 4) == 0 ? write_zeroed(writer, size)
+                                         : write_calloc(writer, size, 1);
+        else if (below(mood, 2) == 0)
+            write_realloc(writer, slot, size);
+        else
+            write_free(writer, slot);
+        last = size;
+    }
+}
+
 /* A few behaviours with the same few sizes. */
 static void write_mood(struct writer *writer, const struct behaviour_options *options)
 {
@@ -511,6 +546,10 @@ static void write_mood(struct writer *writer, const struct behaviour_options *op
     size_t parts = 1 + below(&mood, 12);
     if (below(&mood, 8) == 0 && options->sizes == NULL) {
         plain(&mood);
+        return;
+    }
+    if (below(&mood, 12) == 0 && options->sizes == NULL && !options->is_brief) {
+        large_ones(&mood);
         return;
     }
     bool has_threads = options->threads && below(&mood, 6) == 0;

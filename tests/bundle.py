@@ -240,6 +240,7 @@ FORGED = [
     ("a status that nothing came of", setting("exit_code", 77), USAGE, "its exit_code is not"),
     ("rounds", setting("rounds", 20), USAGE, "its rounds are not"),
     ("a seed", setting("seed", "1e9"), USAGE, "its seed is none"),
+    ("a seed of the day", setting("daily_seed", "-1"), USAGE, "its daily_seed is none"),
     ("a level", lambda report: report["properties"][0].update(level="SHOULD"), USAGE,
      "is not what it is in conform"),
     ("another handler", setting("subject", {"sha256": "0"}), USAGE, "the handler in it is not"),

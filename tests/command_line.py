@@ -59,7 +59,7 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 
 # Which options each command takes, besides those that choose it.
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
-ALONE = set("claim color handler python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
+ALONE = set("claim color daily-seed handler python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
 TAKEN = {
     (): ALONE | set("baseline expect fail-on helgrind jobs max-time memcheck quick repeat repro shard shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,

@@ -224,6 +224,7 @@ EDITED = [
     (setting("environment", "libc", "glibc 2.1"), "libc is glibc 2.1, there "),
     (setting("environment", "checker", "memcheck"), "beside it is memcheck, there "),
     (setting("seed", "8"), "seed is 8, there 7"),
+    (setting("daily_seed", "8"), "seed of the day is 8, there 7"),
     (setting("shard", "of", 4), "parts is 4, there 3"),
     (setting("shard", "filters", []), "--run and --skip is not"),
     (setting("shard", "expect", {"file": "w", "entries": []}), "--expect is not"),

@@ -210,6 +210,8 @@ static void make_command(struct rerun *r)
         add_word(r, "--claim=", json_is_string(claim) ? json_string_value(claim) : "");
     }
     add_word(r, "--seed=", word(report, "seed"));
+    if (json_object_get(report, "daily_seed") != NULL) /* one of 0.1 has none */
+        add_word(r, "--daily-seed=", word(report, "daily_seed"));
     if (!json_is_true(json_object_get(report, "whole"))) {
         json_array_foreach(json_object_get(report, "properties"), i, property)
         {

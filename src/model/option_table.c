@@ -201,6 +201,13 @@ const struct option_row option_rows[] = {
                "The default is 49, and for search.model another one each day.",
     },
     {
+        .name = "daily-seed",
+        .argument = "N",
+        .takers = BATTERY,
+        .take = take_daily_seed,
+        .help = "of search.model alone (default: that of --seed, or the day)",
+    },
+    {
         .name = "shuffle",
         .takers = RUN,
         FLAG(shuffle),

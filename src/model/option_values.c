@@ -58,7 +58,7 @@ void take_seconds(const struct option_row *row, const char *value, struct option
 }
 
 /* A leading 0 means nothing; 0x is what a seed from elsewhere may begin with. */
-void take_seed(const struct option_row *row, const char *value, struct options *options)
+static uint64_t seed_of(const struct option_row *row, const char *value)
 {
     bool hexadecimal = value[0] == '0' && (value[1] == 'x' || value[1] == 'X');
     const char *digits = hexadecimal ? value + 2 : value;
@@ -68,7 +68,20 @@ void take_seed(const struct option_row *row, const char *value, struct options *
     if (errno != 0 || !isxdigit((unsigned char)*digits) || *end != '\0')
         leave_with(EXIT_USAGE, "--%s=%s: give a whole number from 0 to 2^64 - 1", row->name,
                    text_safe(value));
-    options->seed = options->daily_seed = seed;
+    return seed;
+}
+
+void take_seed(const struct option_row *row, const char *value, struct options *options)
+{
+    options->seed = seed_of(row, value);
+    if (!options->has_daily_seed)
+        options->daily_seed = options->seed;
+}
+
+void take_daily_seed(const struct option_row *row, const char *value, struct options *options)
+{
+    options->daily_seed = seed_of(row, value);
+    options->has_daily_seed = true;
 }
 
 void take_color(const struct option_row *row, const char *value, struct options *options)

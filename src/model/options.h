@@ -91,6 +91,7 @@ struct options {
     uint64_t seed;
     uint64_t daily_seed;  /* of properties that have another one each day: the same where one was
                            * given */
+    bool has_daily_seed;  /* one was given for these alone */
     size_t repeat;        /* rounds; 0 with until_fail: no end but a failure */
     const char *python;   /* or NULL for the first of PATH that has NumPy */
     const char **pythons; /* all that were given, of which that is the last */

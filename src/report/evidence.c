@@ -290,6 +290,7 @@ static const struct same {
     {"environment", "checker", "beside it"},
     {"environment", "allocator", "LD_PRELOAD"},
     {NULL, "seed", "seed"},
+    {NULL, "daily_seed", "seed of the day"},
     {"shard", "of", "parts"},
     {"shard", "filters", "--run and --skip"},
     {"shard", "expect", "--expect"},
@@ -354,6 +355,7 @@ void part_options(const struct part *part, struct options *options)
     options->helgrind = strcmp(checker, "helgrind") == 0;
     options->tsan = strcmp(checker, "tsan") == 0;
     options->seed = strtoull(word(part->report, "seed"), NULL, 10);
+    options->daily_seed = strtoull(word(part->report, "daily_seed"), NULL, 10);
 }
 
 static enum verdict verdict_of(const json_t *object)

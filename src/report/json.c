@@ -122,20 +122,22 @@ static json_t *tally_object(const struct run *run, enum target target)
 
 json_t *report_value(const struct run *run)
 {
-    char seed[32]; /* as a string: not every reader keeps 64 bits of a number */
+    char seed[32], daily[32]; /* as strings: not every reader keeps 64 bits of a number */
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)run->options->seed);
+    snprintf(daily, sizeof daily, "%llu", (unsigned long long)run->options->daily_seed);
     json_t *properties = json_array();
     for (size_t i = 0; i < run->count; i++) {
         if (json_array_append_new(properties, property_object(run, i)) != 0)
             leave_with(EXIT_HARNESS_BROKE, "out of memory");
     }
     json_t *root = json_pack(
-        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:b, s:i, "
+        "{s:s, s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:b, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:b, "
+        "s:i, "
         "s:s, s:f, s:o}",
         "format", "conform-report-2", "conform", program_version, "subject", subject_object(run),
-        "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
-        "expected", (json_int_t)run->count, "whole", run_is_whole(run), "quick",
-        run->options->quick, "interrupted", run->interrupted, "verdicts", "handler",
+        "environment", environment_object(run), "seed", seed, "daily_seed", daily, "rounds",
+        (json_int_t)run->rounds, "expected", (json_int_t)run->count, "whole", run_is_whole(run),
+        "quick", run->options->quick, "interrupted", run->interrupted, "verdicts", "handler",
         tally_object(run, TARGET_HANDLER), "runtime", tally_object(run, TARGET_RUNTIME),
         "start_with", run_start_with(run), "conformant",
         run_exit_code(run) == EXIT_CONFORMANT && run_waived(run) == 0 && !run->options->quick,

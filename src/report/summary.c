@@ -220,5 +220,7 @@ const char *summary_wrong(const json_t *report)
         return "its rounds are not those of its properties";
     if (!is_seed(word(report, "seed")))
         return "its seed is none";
+    if (json_object_get(report, "daily_seed") != NULL && !is_seed(word(report, "daily_seed")))
+        return "its daily_seed is none";
     return is_this_version ? wrong_in_this_version(report, &sums) : NULL;
 }

@@ -11,6 +11,7 @@
 #include "base/inside.h"
 #include "base/text.h"
 #include "commands/battery.h"
+#include "commands/bench.h"
 #include "commands/compare.h"
 #include "commands/exec.h"
 #include "commands/fail_each.h"
@@ -132,6 +133,9 @@ int main(int argc, char **argv)
         break;
     case COMMAND_SEARCH:
         code = search_command(&options, argv);
+        break;
+    case COMMAND_BENCH:
+        code = bench_command(&options, argv);
         break;
     case COMMAND_INIT:
         code = init_run(options.init);

@@ -68,6 +68,7 @@ TAKEN = {
     ("--exec", "--fail-each"): set("claim handler keep-failing most-runs python quiet timeout verbose".split()),
     ("--replay=x",): set("claim handler quiet timeout unchecked".split()),
     ("--replay=x", "--print"): set(),
+    ("--bench",): set("handler html json max-time python quiet timeout".split()),
     ("--search",): set("claim handler jobs memory quiet repro seed timeout trace unchecked".split()),
     ("--compare",): set("fail-on quiet strict".split()),
     ("--from",): set("badge html".split()),

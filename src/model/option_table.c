@@ -18,6 +18,7 @@ const struct command_row command_rows[COMMANDS] = {
     [COMMAND_REPLAY] = {.name = "--replay", .of = COMMAND_RUN},
     [COMMAND_PRINT] = {.name = "--replay --print", .of = COMMAND_REPLAY, .is_kind = true},
     [COMMAND_SEARCH] = {.name = "--search", .of = COMMAND_RUN},
+    [COMMAND_BENCH] = {.name = "--bench", .of = COMMAND_RUN},
     [COMMAND_COMPARE] = {.name = "--compare", .of = COMMAND_RUN},
     [COMMAND_FROM] = {.name = "--from", .of = COMMAND_RUN},
     [COMMAND_MERGE] = {.name = "--merge", .of = COMMAND_RUN},
@@ -38,6 +39,7 @@ enum {
     REPLAY = 1 << COMMAND_REPLAY,
     PRINT = 1 << COMMAND_PRINT,
     SEARCH = 1 << COMMAND_SEARCH,
+    BENCH = 1 << COMMAND_BENCH,
     COMPARE = 1 << COMMAND_COMPARE,
     FROM = 1 << COMMAND_FROM,
     MERGE = 1 << COMMAND_MERGE,
@@ -78,7 +80,7 @@ const struct option_row option_rows[] = {
         .name = "handler",
         .letter = 'H',
         .argument = "HANDLER",
-        .takers = BATTERY | PROGRAM | REPLAY | VERIFY | SEARCH,
+        .takers = BATTERY | PROGRAM | REPLAY | VERIFY | SEARCH | BENCH,
         .take = take_handler,
         .help = "a shared object that exports one, as PATH[:SYMBOL] (see\n"
                 "nep49.h), or the NAME of a reference handler (see\n"
@@ -164,7 +166,7 @@ const struct option_row option_rows[] = {
     {
         .name = "timeout",
         .argument = "SECONDS",
-        .takers = RUN | PROGRAM | REPLAY | SEARCH,
+        .takers = RUN | PROGRAM | REPLAY | SEARCH | BENCH,
         SECONDS(timeout, 0.01, 86400),
         .help = "limit for one call, and for a property that makes none\n"
                 "(default: 10)",
@@ -180,15 +182,17 @@ const struct option_row option_rows[] = {
     {
         .name = "max-time",
         .argument = "SECONDS",
-        .takers = RUN,
+        .takers = RUN | BENCH,
         SECONDS(max_time, 0.01, 1e6),
         .help = "limit for the whole run; what is left is INCOMPLETE\n"
                 "(default: 60; more where the machine is busy)",
-        .man = "The limit for the whole run, 60 unless told\n"
-               ".Pq with Fl -memcheck No and Fl -helgrind No 1200 ,\n"
-               "and more where the machine has more to run than it has cores. What is under way or "
-               "has not begun when it is over is INCOMPLETE. With --repeat it is the limit for "
-               "each round.",
+        .man =
+            "The limit for the whole run, 60 unless told\n"
+            ".Pq with Fl -memcheck No and Fl -helgrind No 1200 ,\n"
+            "and more where the machine has more to run than it has cores. What is under way or "
+            "has not begun when it is over is INCOMPLETE. With --repeat it is the limit for "
+            "each round. With --bench: how long it takes, 55 unless told, or 9; three rounds are "
+            "made in any case.",
     },
     {
         .name = "seed",
@@ -286,7 +290,7 @@ const struct option_row option_rows[] = {
     {
         .name = "python",
         .argument = "PATH",
-        .takers = BATTERY | PROGRAM | VERIFY,
+        .takers = BATTERY | PROGRAM | VERIFY | BENCH,
         .take = take_python,
         .help = "the interpreter to embed, such as venv/bin/python\n"
                 "(repeatable: the battery is run in each)",
@@ -447,6 +451,25 @@ const struct option_row option_rows[] = {
         .help = "make the calls and judge none, to time them; with --search too",
     },
 
+    {.heading = "Figures instead of the battery"},
+    {
+        .name = "bench",
+        .argument = "quick",
+        .may_lack_it = true,
+        .takers = BENCH,
+        .command = COMMAND_BENCH,
+        .take = take_bench,
+        .help = "how fast up to six --handler are beside NumPy's default one and\n"
+                "libc, in a minute; =quick: in ten seconds",
+        .man =
+            "Measure up to six handlers beside NumPy's default one and libc, in turn and in one "
+            "run, for a minute, or with =quick for ten seconds and at fewer sizes: the four "
+            "functions, what NumPy does with them, threads, latency and memory. What is printed "
+            "are multiples of what the default handler takes; --json and --html write them too. "
+            "Nothing is judged, but a handler that crashes or hangs has no figures, and the exit "
+            "status is 1.",
+    },
+
     {.heading = "A search instead of the battery"},
     {
         .name = "search",
@@ -595,7 +618,7 @@ const struct option_row option_rows[] = {
     {
         .name = "quiet",
         .letter = 'q',
-        .takers = BATTERY | PROGRAM | REPLAY | COMPARE | MERGE | VERIFY | SEARCH,
+        .takers = BATTERY | PROGRAM | REPLAY | COMPARE | MERGE | VERIFY | SEARCH | BENCH,
         FLAG(quiet),
         .help = "print only what is wrong",
     },

@@ -49,6 +49,7 @@ void take_count(const struct option_row *row, const char *value, struct options 
 void take_seconds(const struct option_row *row, const char *value, struct options *options);
 void take_seed(const struct option_row *row, const char *value, struct options *options);
 void take_daily_seed(const struct option_row *row, const char *value, struct options *options);
+void take_bench(const struct option_row *row, const char *value, struct options *options);
 void take_color(const struct option_row *row, const char *value, struct options *options);
 void take_handler(const struct option_row *row, const char *value, struct options *options);
 void take_python(const struct option_row *row, const char *value, struct options *options);

@@ -84,6 +84,13 @@ void take_daily_seed(const struct option_row *row, const char *value, struct opt
     options->has_daily_seed = true;
 }
 
+void take_bench(const struct option_row *row, const char *value, struct options *options)
+{
+    if (value != NULL && strcmp(value, "quick") != 0)
+        leave_with(EXIT_USAGE, "--%s=%s: give quick, or nothing", row->name, text_safe(value));
+    options->bench = value;
+}
+
 void take_color(const struct option_row *row, const char *value, struct options *options)
 {
     static const char *const words[] = {"auto", "always", "never"};

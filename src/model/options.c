@@ -190,7 +190,8 @@ static void check_repeated(const struct options *options)
     const char *many = options->handler_count > 1  ? "--handler"
                        : options->python_count > 1 ? "--python"
                                                    : NULL;
-    if (many == NULL)
+    bool takes_handlers = options->command == COMMAND_BENCH && options->python_count <= 1;
+    if (many == NULL || takes_handlers)
         return;
     if (options->command != COMMAND_RUN)
         leave_with(EXIT_USAGE, "%s is given twice, which goes with the whole battery; give it once",

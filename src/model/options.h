@@ -28,6 +28,7 @@ enum command {
     COMMAND_REPLAY,
     COMMAND_PRINT,
     COMMAND_SEARCH,
+    COMMAND_BENCH,
     COMMAND_COMPARE,
     COMMAND_FROM,
     COMMAND_MERGE,
@@ -48,8 +49,8 @@ enum { COMMANDS = COMMAND_CLAUSES + 1 };
     FORMAT(junit, "JUnit's XML", BATTERY | MERGE)                                                  \
     FORMAT(bundle, "an archive, for --verify", BATTERY | MERGE)
 #define VALUE_FORMATS(FORMAT)                                                                      \
-    FORMAT(json, "JSON", BATTERY | MERGE)                                                          \
-    FORMAT(html, "HTML, a page for people", BATTERY | FROM | MERGE)                                \
+    FORMAT(json, "JSON", BATTERY | BENCH | MERGE)                                                  \
+    FORMAT(html, "HTML, a page for people", BATTERY | BENCH | FROM | MERGE)                        \
     FORMAT(badge, "SVG, a badge", BATTERY | FROM | MERGE)
 #define REPORT_FORMATS(FORMAT) RUN_FORMATS(FORMAT) VALUE_FORMATS(FORMAT)
 
@@ -102,6 +103,7 @@ struct options {
     bool rerun;        /* of --verify */
     bool unchecked;    /* of --replay and --search */
     double search;     /* seconds */
+    const char *bench; /* "quick", or NULL */
     size_t memory;     /* of --search, in MiB; 0: the usual amount */
     const char *trace; /* of --search: name of a trace to write, or NULL */
     bool stacks;       /* of --exec */

@@ -12,7 +12,9 @@
 #include "base/program_version.h"
 #include "base/text.h"
 #include "python/python_sources.h"
+#include "report/bench_page.h"
 #include "report/comparison.h"
+#include "report/markup.h"
 #include "report/members.h"
 #include "report/report.h"
 
@@ -26,23 +28,6 @@ struct page {
 
 /* ---- words --------------------------------------------------------------------------------- */
 
-/* Whatever it is: as text, in an element or in quotes. */
-static void put(FILE *file, const char *words)
-{
-    size_t room = 4 * strlen(words) + 1;
-    char *clean = malloc(room);
-    if (clean == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    text_clean(clean, room, words, strlen(words), 1);
-    for (const char *c = clean; *c != '\0'; c++) {
-        if (strchr("&<>\"'", *c) != NULL)
-            fprintf(file, "&#%d;", *c);
-        else
-            fputc(*c, file);
-    }
-    free(clean);
-}
-
 /* Writes the frame as it is, with one of the words in the place of each %. */
 static void say(FILE *file, const char *frame, ...)
 {
@@ -50,7 +35,7 @@ static void say(FILE *file, const char *frame, ...)
     va_start(words, frame);
     for (; *frame != '\0'; frame++) {
         if (*frame == '%')
-            put(file, va_arg(words, const char *));
+            markup_put(file, va_arg(words, const char *));
         else
             fputc(*frame, file);
     }
@@ -560,6 +545,8 @@ static void put_place(const struct page *page, const char *frame, const char *pl
 
 int report_html(FILE *file, const json_t *value)
 {
+    if (is_bench(value))
+        return bench_page(file, value);
     struct page page = {.file = file, .reports = comparison_reports(value, true)};
     const struct python_source *source = python_sources;
     while (strcmp(source->name, "page.html") != 0)

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rounds: each handler does the same for some milliseconds, one after the other, again and again,
+ * so that what the machine does otherwise befalls all of them.  What counts is the ratio to the
+ * default handler in the same round.
+ */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "supervise/child.h"
+
+struct server {
+    pid_t pid;
+    int to, from;
+};
+
+struct benching {
+    const struct bench_options *options;
+    struct bench *bench;
+    struct server servers[MOST_BENCHED];
+    uint64_t until;
+};
+
+/* ---- processes --------------------------------------------------------------------------------
+ */
+
+/* What it says of itself: false. */
+static bool lose(struct benching *b, size_t subject, const char *why)
+{
+    int status = 0;
+    pid_t pid = b->servers[subject].pid;
+    b->bench->lost = subject;
+    if (why == NULL && pid > 0 && waitpid(pid, &status, 0) == pid) {
+        b->servers[subject].pid = 0;
+        why = WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status))
+                                  : text("the process exits with %d", WEXITSTATUS(status));
+    }
+    snprintf(b->bench->why, sizeof b->bench->why, "%s", why != NULL ? why : "it is gone");
+    return false;
+}
+
+static bool get(struct benching *b, size_t subject, void *what, size_t size, const char *when)
+{
+    struct pollfd answers = {b->servers[subject].from, POLLIN, 0};
+    uint64_t begun = clock_now();
+    while (poll(&answers, 1, 50) <= 0) {
+        if (b->options->is_over())
+            return lose(b, subject, "interrupted");
+        if (clock_since(begun) > b->options->hangs)
+            return lose(b, subject, text("no end after %.3g s, %s", b->options->hangs, when));
+    }
+    if (read(answers.fd, what, size) == (ssize_t)size)
+        return true;
+    lose(b, subject, NULL);
+    snprintf(b->bench->why + strlen(b->bench->why), sizeof b->bench->why - strlen(b->bench->why),
+             ", %s", when);
+    return false;
+}
+
+static bool begin(struct benching *b, size_t subject)
+{
+    int there[2], back[2];
+    struct server *server = &b->servers[subject];
+    if (pipe2(there, O_CLOEXEC) != 0 || pipe2(back, O_CLOEXEC) != 0)
+        return lose(b, subject, strerror(errno));
+    *server = (struct server){child_fork(true), there[1], back[0]};
+    if (server->pid == 0) {
+        close(there[1]);
+        close(back[0]);
+        bench_serve(b->options->places[subject], b->options->python, there[0], back[1]);
+    }
+    close(there[0]);
+    close(back[1]);
+    return server->pid > 0 || lose(b, subject, strerror(errno));
+}
+
+static bool greet(struct benching *b, size_t subject)
+{
+    struct hello hello;
+    if (!get(b, subject, &hello, sizeof hello, "loading it"))
+        return false;
+    memcpy(b->bench->python, hello.python, sizeof hello.python);
+    b->bench->is_not_loaded = *hello.wrong != '\0';
+    return *hello.wrong == '\0' || lose(b, subject, text("%.255s", hello.wrong));
+}
+
+static void end_all(struct benching *b)
+{
+    for (size_t i = 0; i < b->bench->subjects; i++) {
+        struct server *server = &b->servers[i];
+        if (server->pid > 0) {
+            kill(-server->pid, SIGKILL);
+            waitpid(server->pid, NULL, 0);
+        }
+        if (server->to > 0)
+            close(server->to);
+        if (server->from > 0)
+            close(server->from);
+    }
+}
+
+static const char *when(const struct cell *cell)
+{
+    return text("in %s%s%s", cell->title, cell->size != 0 ? " of " : "",
+                cell->size != 0 ? bench_size(cell->size) : "");
+}
+
+static bool ask(struct benching *b, size_t subject, const struct cell *cell, uint64_t times,
+                struct answer *answer)
+{
+    struct task task = {cell->work, cell->size, cell->threads, times};
+    if (write(b->servers[subject].to, &task, sizeof task) != sizeof task)
+        return lose(b, subject, NULL);
+    if (!get(b, subject, answer, sizeof *answer, when(cell)))
+        return false;
+    return !answer->refused || lose(b, subject, text("refused %s", when(cell)));
+}
+
+/* ---- figures ----------------------------------------------------------------------------------
+ */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The one below which such a part of them lies; sorts them. */
+static double quantile(double *values, size_t count, double part)
+{
+    qsort(values, count, sizeof *values, compare_doubles);
+    double at = part * (double)(count - 1);
+    size_t below = (size_t)at;
+    double rest = at - (double)below;
+    return values[below] * (1 - rest) + values[MIN(below + 1, count - 1)] * rest;
+}
+
+static double value_of(const struct cell *cell, const struct answer *answer, uint64_t times)
+{
+    return strcmp(cell->unit, "s") == 0 ? answer->wall / (double)times
+                                        : answer->figures[cell->figure];
+}
+
+/* From all rounds of all handlers. */
+static void conclude(struct bench_cell *cell, size_t subjects, const uint64_t *times,
+                     struct answer (*answers)[MOST_BENCHED])
+{
+    static const double enough = 0.1;
+    double values[MOST_ROUNDS], ratios[MOST_ROUNDS], used[MOST_ROUNDS], faults[MOST_ROUNDS];
+    for (size_t i = 0; i < subjects; i++) {
+        for (size_t round = 0; round < cell->rounds; round++) {
+            const struct answer *own = &answers[round][i], *first = &answers[round][BENCH_DEFAULT];
+            double beside = value_of(&cell->cell, first, times[BENCH_DEFAULT]);
+            double share = (double)times[i] / (double)times[BENCH_DEFAULT];
+            values[round] = value_of(&cell->cell, own, times[i]);
+            ratios[round] = values[round] / MAX(beside, 1e-12);
+            used[round] = own->processor / MAX(first->processor, 1e-9) / share;
+            faults[round] = (double)own->faults / (double)times[i];
+        }
+        cell->of[i] = (struct figure){
+            .is_known = true,
+            .value = quantile(values, cell->rounds, 0.5),
+            .ratio = quantile(ratios, cell->rounds, 0.5),
+            .low = quantile(ratios, cell->rounds, 0.125),
+            .high = quantile(ratios, cell->rounds, 0.875),
+            .processor_ratio = quantile(used, cell->rounds, 0.5),
+            .faults = quantile(faults, cell->rounds, 0.5),
+        };
+        if (i == BENCH_DEFAULT)
+            cell->is_noisy =
+                quantile(values, cell->rounds, 0.75) - quantile(values, cell->rounds, 0.25) >
+                enough * cell->of[i].value;
+    }
+}
+
+/* So many times that it takes the handler as long as it is to. */
+static bool count_times(struct benching *b, size_t subject, const struct cell *cell, double seconds,
+                        uint64_t *times)
+{
+    struct answer answer;
+    *times = 1;
+    if (strcmp(cell->unit, "s") != 0)
+        return true;
+    for (;;) {
+        if (!ask(b, subject, cell, *times, &answer))
+            return false;
+        if (answer.wall >= seconds / 2 || *times >= UINT32_MAX)
+            return true;
+        double more = seconds / MAX(answer.wall, 1e-9);
+        *times = (uint64_t)MAX((double)*times * MIN(more, 100.0), (double)*times + 1);
+    }
+}
+
+/* Cells that one work gives several figures of are measured once. */
+static bool is_same_work(const struct bench_cell *a, const struct bench_cell *b)
+{
+    return a->cell.work == b->cell.work && a->cell.size == b->cell.size &&
+           a->cell.threads == b->cell.threads;
+}
+
+/* Seconds: threads that want the GIL may wait for its switch interval, 5 ms. */
+static double least_turn(const struct cell *cell)
+{
+    return cell->threads > 1 ? 0.04 : 5e-4;
+}
+
+static bool measure(struct benching *b, size_t first, size_t count, double seconds)
+{
+    enum { LEAST_ROUNDS = 3 };
+    static struct answer answers[MOST_ROUNDS][MOST_BENCHED];
+    struct bench_cell *cells = &b->bench->cells[first];
+    uint64_t times[MOST_BENCHED], begun = clock_now();
+    size_t subjects = b->bench->subjects, rounds = 0;
+    double turn = MAX(seconds / (double)(subjects + 1) / 12, least_turn(&cells->cell));
+    for (size_t i = 0; i < subjects; i++) {
+        if (!count_times(b, i, &cells->cell, turn, &times[i]))
+            return false;
+    }
+    for (; rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || clock_since(begun) < seconds);
+         rounds++) {
+        for (size_t i = 0; i < subjects; i++) {
+            size_t subject = (i + rounds) % subjects;
+            if (!ask(b, subject, &cells->cell, times[subject], &answers[rounds][subject]))
+                return false;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        cells[i].rounds = rounds;
+        conclude(&cells[i], subjects, times, answers);
+        b->bench->noisy += cells[i].is_noisy;
+    }
+    return true;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------
+ */
+
+/* On one core, but for what is about threads: from one to the other caches are cold. */
+static void stay_on_core(struct benching *b, bool one)
+{
+    cpu_set_t all, chosen;
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return;
+    int last = CPU_SETSIZE - 1;
+    while (last > 0 && !CPU_ISSET(last, &all))
+        last--;
+    CPU_ZERO(&chosen);
+    CPU_SET(last, &chosen);
+    for (size_t i = 0; i < b->bench->subjects; i++)
+        sched_setaffinity(b->servers[i].pid, sizeof all, one ? &chosen : &all);
+}
+
+bool bench_run(const struct bench_options *options, struct bench *bench)
+{
+    struct benching b = {.options = options, .bench = bench};
+    uint64_t begun = clock_now();
+    bool good = true;
+    bench->count = bench_cells(bench->cells, options->is_quick);
+    for (size_t i = 0; i < bench->subjects && good; i++)
+        good = begin(&b, i);
+    for (size_t i = 0; i < bench->subjects && good; i++)
+        good = greet(&b, i);
+    for (size_t i = 0, count; i < bench->count && good; i += count) {
+        for (count = 1;
+             i + count < bench->count && is_same_work(&bench->cells[i], &bench->cells[i + count]);)
+            count++;
+        double left = options->seconds - clock_since(begun);
+        stay_on_core(&b, bench->cells[i].cell.threads == 1);
+        good = measure(&b, i, count, MAX(left, 0.0) / (double)(bench->count - i) * (double)count);
+    }
+    end_all(&b);
+    bench->seconds = clock_since(begun);
+    return good;
+}

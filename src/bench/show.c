@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The figures as a table and as JSON.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/program_version.h"
+#include "base/text.h"
+#include "bench/bench.h"
+#include "model/options.h"
+
+void bench_print(const struct bench *bench)
+{
+    enum { TITLE = 46 };
+    const char *title = "";
+    printf("%s\ntimes that each takes, as multiples of what NumPy's default handler takes\n\n",
+           text_safe(bench->python));
+    printf("%-*s %10s", TITLE, "", "default");
+    for (size_t k = BENCH_LIBC; k < bench->subjects; k++)
+        printf(" %20.20s", text_safe(bench->labels[k]));
+    putchar('\n');
+    for (size_t i = 0; i < bench->count; i++) {
+        const struct bench_cell *cell = &bench->cells[i];
+        bool has_size = cell->cell.size != 0;
+        if (has_size && strcmp(title, cell->cell.title) != 0)
+            puts(cell->cell.title);
+        title = cell->cell.title;
+        printf("%s%-*s %10s", has_size ? "    " : "", has_size ? TITLE - 4 : TITLE,
+               has_size ? bench_size(cell->cell.size) : cell->cell.title,
+               bench_value(&cell->cell, cell->of[BENCH_DEFAULT].value));
+        for (size_t k = BENCH_LIBC; k < bench->subjects; k++) {
+            const struct figure *figure = &cell->of[k];
+            printf(" %20s", text("%.2f (%.2f to %.2f)", figure->ratio, figure->low, figure->high));
+        }
+        puts(cell->is_noisy ? " noisy" : "");
+    }
+    printf("\n%zu figures in %.1f s, the median of %zu rounds and more, and what three fourths of "
+           "them "
+           "lie within\n",
+           bench->count, bench->seconds, bench->count > 0 ? bench->cells[0].rounds : 0);
+    if (bench->noisy > 0)
+        printf("%zu of them are noisy: half of the default handler's own rounds lie further apart "
+               "than a tenth; the machine does something else\n",
+               bench->noisy);
+}
+
+static json_t *figure_value(const struct figure *figure)
+{
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "value", figure->value, "ratio",
+                     figure->ratio, "low", figure->low, "high", figure->high, "processor_ratio",
+                     figure->processor_ratio, "faults", figure->faults);
+}
+
+json_t *bench_report(const struct bench *bench)
+{
+    json_t *cells = json_array(), *labels = json_array();
+    for (size_t k = 0; k < bench->subjects; k++)
+        json_array_append_new(labels, json_string(text_safe(bench->labels[k])));
+    for (size_t i = 0; i < bench->count; i++) {
+        const struct bench_cell *cell = &bench->cells[i];
+        json_t *figures = json_array();
+        for (size_t k = 0; k < bench->subjects; k++)
+            json_array_append_new(figures, figure_value(&cell->of[k]));
+        json_array_append_new(cells, json_pack("{s:s, s:s, s:s, s:I, s:i, s:I, s:b, s:o}", "group",
+                                               cell->cell.group, "title", cell->cell.title, "unit",
+                                               cell->cell.unit, "size", (json_int_t)cell->cell.size,
+                                               "threads", (int)cell->cell.threads, "rounds",
+                                               (json_int_t)cell->rounds, "noisy", cell->is_noisy,
+                                               "handlers", figures));
+    }
+    json_t *root =
+        json_pack("{s:s, s:s, s:s, s:s, s:o, s:f, s:I, s:o}", "format", "conform-bench-1",
+                  "conform", program_version, "python", text_safe(bench->python), "machine",
+                  text_safe(bench->machine), "handlers", labels, "seconds", bench->seconds, "noisy",
+                  (json_int_t)bench->noisy, "cells", cells);
+    if (root == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    return root;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The page of a bench.
+ */
+#ifndef CONFORM_BENCH_PAGE_H
+#define CONFORM_BENCH_PAGE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Whether it is what --bench --json writes. */
+bool is_bench(const json_t *value);
+
+/* A page of its own: a picture for each group that has sizes, and all figures in a table.  0, or -1
+ * where writing failed (errno set). */
+int bench_page(FILE *file, const json_t *value);
+
+#endif

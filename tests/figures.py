@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""--bench: figures of handlers beside NumPy's default one, as text, JSON and a page; and handlers
+that have none.  How fast anything is, is no test's to say: but one that sleeps is slower.
+"""
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+
+import suite
+from suite import CANNOT_LOAD, CONFORMANT, NOT_CONFORMANT, USAGE
+
+HANDLER = """
+#define NEP49_WITHOUT_NUMPY
+#include <stdlib.h>
+#include <unistd.h>
+#include "nep49.h"
+static void *its_malloc(void *ctx, size_t size) { (void)ctx; IN_MALLOC; return malloc(size); }
+static void *its_calloc(void *ctx, size_t n, size_t size) { (void)ctx; return calloc(n, size); }
+static void *its_realloc(void *ctx, void *p, size_t size) { (void)ctx; return realloc(p, size); }
+static void its_free(void *ctx, void *p, size_t size) { (void)ctx, (void)size; free(p); }
+NEP49_EXPORT PyDataMem_Handler nep49_handler = {
+    "figures", 1, {0, its_malloc, its_calloc, its_realloc, its_free}};
+"""
+# What is done in malloc, and what is then said instead of figures.
+LOST = {
+    "crashes": ("if (size == 16) abort()",
+                r"CRASH   crashes\.so: SIGABRT, in malloc and free of 16 B"),
+    "hangs": ("while (size == 16) pause()",
+              r"TIMEOUT hangs\.so: no end after 1 s, in malloc and free of 16 B"),
+    "exits": ("if (size == 16) _exit(3)",
+              r"CRASH   exits\.so: the process exits with 3, in malloc and free of 16 B"),
+    "ends_below": ("if (size > 32 && size < 4096) abort()",
+                   r"CRASH   ends_below\.so: SIGABRT, in resident memory over what is live"),
+    "refuses": ("if (size == 65536) return NULL",
+                r"FAIL    refuses\.so: refused in malloc and free of 64 KiB"),
+}
+GROUPS = {"footprint", "malloc", "calloc", "realloc", "add", "zeros", "resize", "threads",
+          "handover", "replay", "latency"}
+
+
+def bench(*arguments, **more):
+    return suite.conform("--bench=quick", "--max-time=0.5", *arguments, **more)
+
+
+def build(name, in_malloc):
+    with open(name + ".c", "w") as file:
+        file.write(HANDLER)
+    return suite.build(name + ".c", "./%s.so" % name, "-DIN_MALLOC=" + in_malloc)
+
+
+class Page(HTMLParser):
+    """Open elements, and what is in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.wrong, self.pictures, self.rows, self.text = [], [], 0, 0, ""
+
+    def handle_starttag(self, tag, attrs):
+        if tag != "meta":
+            self.open.append(tag)
+        self.pictures += tag == "svg"
+        self.rows += tag == "tr"
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def figures(tap):
+    """Of a handler whose name is markup, and of one that sleeps."""
+    build("slow", "if (size >= 1024) usleep(100)")
+    os.rename(build("plain", ""), "<b>&plain.so")
+    result = bench("-H", "./<b>&plain.so", "-H", "./slow.so", "--json=b.json", "--html=b.html")
+    tap.point(result.code == CONFORMANT and not result.stderr, "figures", result)
+    with open("b.json") as file:
+        report = json.load(file)
+    tap.point(report["format"] == "conform-bench-1" and len(report["handlers"]) == 4
+              and {cell["group"] for cell in report["cells"]} == GROUPS
+              and all(len(cell["handlers"]) == 4 and cell["rounds"] >= 3
+                      and cell["handlers"][0]["ratio"] == 1 for cell in report["cells"]),
+              "JSON has all groups", report)
+    wrong = [cell for cell in report["cells"] for one in cell["handlers"]
+             if not (0 <= one["low"] <= one["ratio"] <= one["high"] and one["value"] >= 0)]
+    tap.point(not wrong, "ratios lie within their spread", wrong)
+    slow = [cell["handlers"] for cell in report["cells"]
+            if cell["group"] == "malloc" and cell["size"] >= 1024]
+    tap.point(slow and all(of[3]["value"] > 1e-4 and of[3]["ratio"] > 20 * of[2]["ratio"]
+                           for of in slow), "who sleeps is slower", slow)
+    lines = result.stdout.splitlines()
+    tap.point(re.match(r"Python [\d.]+\w*, NumPy [\d.]+", lines[0]) and "slow.so" in lines[3]
+              and len([line for line in lines if re.search(r"\(\S+ to \S+\)", line)])
+              == len(report["cells"]), "a line for each", result)
+    page = Page()
+    with open("b.html") as file:
+        text = file.read()
+    page.feed(text)
+    tap.point(not page.open and not page.wrong and page.pictures == 6
+              and page.rows > len(report["cells"]) and "<b>&plain.so" in page.text
+              and "<b>&plain" not in text and "http:" not in text, "a page", page.wrong)
+
+
+def lost_ones(tap):
+    """All in one, each ends the bench: so one after the other, and few where time counts."""
+    for name, (in_malloc, said) in LOST.items() if suite.LONG else list(LOST.items())[:1]:
+        result = bench("-H", build(name, in_malloc), "--timeout=1")
+        tap.point(result.code == NOT_CONFORMANT and not result.stderr
+                  and re.fullmatch(said + r"; there are no figures\n", result.stdout),
+                  "one that " + name, result)
+
+
+def wrong_use(tap):
+    for words, code, said in (
+            (["--bench=fast", "-H", "aligned"], USAGE, "--bench=fast: give quick, or nothing"),
+            (["--bench"] + 7 * ["-H", "aligned"], USAGE, "--bench takes up to 6 handlers"),
+            (["--bench"], USAGE, "no handler to test; "),
+            (["--bench", "--search", "-H", "aligned"], USAGE, "--bench and --search exclude each"),
+            (["--bench", "-H", "./none.so"], CANNOT_LOAD, "./none.so: ")):
+        result = suite.conform(*words)
+        tap.point(result.code == code and not result.stdout and said in result.stderr
+                  and result.stderr.count("\n") == 1, " ".join(words), result)
+
+
+def main():
+    if suite.SANITIZED:
+        suite.skip_all("figures of a sanitizer mean nothing")
+    tap = suite.Tap()
+    with suite.scratch() as folder:
+        os.chdir(folder)
+        figures(tap)
+        lost_ones(tap)
+        wrong_use(tap)
+        os.chdir("..")
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -181,6 +181,58 @@ def documented(tap):
     tap.point(not unknown, "docs/handlers.md has their variables", unknown)
 
 
+TESTS = """
+import ctypes
+import numpy as np
+import pytest
+import nep49
+
+def test_sound(tmp_path):
+    array = np.ones(1000)
+    assert array.sum() == 1000 and nep49.handler_of(array).name == "guard"
+
+def test_is_wrong():
+    assert 1 == 2
+
+def test_overruns():
+    array = np.ones(512)
+    ctypes.memset(array.ctypes.data + array.nbytes, 1, 8)
+
+def test_writes_a_byte_behind():
+    array = np.ones(5, "u1")
+    ctypes.memset(array.ctypes.data + 5, 1, 1)
+
+@pytest.mark.skip(reason="why not")
+def test_skipped():
+    pass
+"""
+
+
+def pytest_plugin(tap):
+    """A test that its process does not survive is failed alone."""
+    def run(*arguments):
+        return suite.run([suite.PYTHON, "-B", "-m", "pytest", "-p", "nep49.pytest_plugin", "-q",
+                          "-p", "no:cacheprovider", *arguments, "test_it.py"],
+                         env={"PYTHONPATH": PACKAGE, "NEP49_HANDLERS": HANDLERS})
+
+    if suite.run([suite.PYTHON, "-c", "import pytest"]).code != 0:
+        tap.skip("the pytest plugin", "there is no pytest")
+        return
+    with open("test_it.py", "w") as file:
+        file.write(TESTS)
+    result = run("--nep49-handler=guard")
+    tap.point(result.code == 1 and "3 failed, 1 passed, 1 skipped in" in result.stdout
+              and "test_overruns - SIGSEGV under the handler guard" in result.stdout
+              and re.search(r'test_it.py", line 16 in test_overruns\n', result.stdout)
+              and "test_writes_a_byte_behind - SIGABRT under" in result.stdout
+              and "somebody wrote past its end" in result.stdout
+              and "_pytest/" not in result.stdout, "each test under guard", result)
+    for words, said in ((["--nep49-handler=none"], "--nep49-handler: "),
+                        (["--nep49-option=a=b"], "--nep49-option goes with --nep49-handler")):
+        result = run(*words)
+        tap.point(result.code == 4 and said in result.stderr, " ".join(words), result)
+
+
 def main():
     if suite.SANITIZED:
         suite.skip_all("a handler with a sanitizer wants a Python with one")
@@ -198,6 +250,7 @@ def main():
                   "anybody's handler, by its path", result)
         refused(tap)
         script(tap)
+        pytest_plugin(tap)
         documented(tap)
         os.chdir("..")
     tap.end()

@@ -121,7 +121,7 @@ static const char *when(const struct cell *cell)
 static bool ask(struct benching *b, size_t subject, const struct cell *cell, uint64_t times,
                 struct answer *answer)
 {
-    struct task task = {cell->work, cell->size, cell->threads, times};
+    struct task task = {cell->work, cell->size, cell->threads, cell->figure, times};
     if (write(b->servers[subject].to, &task, sizeof task) != sizeof task)
         return lose(b, subject, NULL);
     if (!get(b, subject, answer, sizeof *answer, when(cell)))
@@ -208,7 +208,7 @@ static bool count_times(struct benching *b, size_t subject, const struct cell *c
 static bool is_same_work(const struct bench_cell *a, const struct bench_cell *b)
 {
     return a->cell.work == b->cell.work && a->cell.size == b->cell.size &&
-           a->cell.threads == b->cell.threads;
+           a->cell.threads == b->cell.threads && a->cell.work != WORK_REPLAY;
 }
 
 /* Seconds: threads that want the GIL may wait for its switch interval, 5 ms. */

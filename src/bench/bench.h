@@ -21,7 +21,7 @@ enum work {
     WORK_MALLOC, /* malloc, the first and the last byte written, free */
     WORK_CALLOC, /* likewise, and read */
     WORK_REALLOC,
-    WORK_REPLAY,  /* what the routes of NumPy's own API ask for, see docs/replay.md */
+    WORK_REPLAY,  /* a recorded program, that of `figure`: see profiles/ */
     WORK_LATENCY, /* of one call of malloc or free, among many sizes that live and go */
     WORK_FOOTPRINT,
     /* By NumPy: */
@@ -39,7 +39,7 @@ struct cell {
     enum work work;
     size_t size;      /* bytes of a block or an array; 0: many */
     unsigned threads; /* 1, and where it is about threads their number */
-    unsigned figure;  /* of those that one work gives */
+    unsigned figure;  /* of those that one work gives; of WORK_REPLAY, the program */
 };
 
 /* In memory that is shared: what a process that has a handler is to do, and what came of it. */
@@ -47,7 +47,7 @@ enum { FIGURES = 4, MOST_ROUNDS = 25 };
 struct task {
     enum work work;
     size_t size;
-    unsigned threads;
+    unsigned threads, figure;
     uint64_t times; /* 0: the process is to end */
 };
 struct answer {

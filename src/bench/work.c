@@ -213,14 +213,15 @@ static bool do_footprint(const PyDataMemAllocator *a, struct answer *answer)
 /* ---- a recorded program -----------------------------------------------------------------------
  */
 
-static bool do_replay(PyDataMem_Handler *handler, uint64_t times)
+static bool do_replay(PyDataMem_Handler *handler, unsigned program, uint64_t times)
 {
     static const struct replay_options how = {.unchecked = true};
-    static char path[PATH_MAX];
-    static const char name[] = "/numpy-2.5.trace";
-    char why[256];
-    if (*path == '\0' && !place_find(text("%s%s", SOURCE_PROFILES, name),
-                                     text("%s%s", INSTALLED_PROFILES, name), path))
+    static const char *const names[] = {"numpy-2.5", "programs/simulate", "programs/scientific",
+                                        "programs/tables", "programs/learning"};
+    char path[PATH_MAX], why[256];
+    const char *name = text("/%s.trace", names[program]);
+    if (!place_find(text("%s%s", SOURCE_PROFILES, name), text("%s%s", INSTALLED_PROFILES, name),
+                    path))
         return false;
     for (uint64_t i = 0; i < times; i++) {
         struct replay_result result = {0};
@@ -256,7 +257,7 @@ static bool do_work(const struct task *task, PyDataMem_Handler *handler, struct 
     case WORK_REALLOC:
         return do_realloc(a, task->size, task->times);
     case WORK_REPLAY:
-        return do_replay(handler, task->times);
+        return do_replay(handler, task->figure, task->times);
     case WORK_LATENCY:
         return do_latency(a, answer);
     case WORK_FOOTPRINT:

@@ -9,7 +9,7 @@ import re
 from html.parser import HTMLParser
 
 import suite
-from suite import CANNOT_LOAD, CONFORMANT, NOT_CONFORMANT, USAGE
+from suite import CANNOT_LOAD, CANNOT_WORK_HERE, CONFORMANT, NOT_CONFORMANT, USAGE
 
 HANDLER = """
 #define NEP49_WITHOUT_NUMPY
@@ -36,6 +36,13 @@ LOST = {
     "refuses": ("if (size == 65536) return NULL",
                 r"FAIL    refuses\.so: refused in malloc and free of 64 KiB"),
 }
+UNFIT = """
+#define NEP49_WITHOUT_NUMPY
+#include <stddef.h>
+#include "nep49.h"
+NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why);
+PyDataMem_Handler *nep49_get_handler(const char **why) { *why = "no pages"; return NULL; }
+"""
 GROUPS = {"footprint", "malloc", "calloc", "realloc", "add", "zeros", "resize", "threads",
           "handover", "replay", "latency"}
 
@@ -117,11 +124,16 @@ def lost_ones(tap):
 
 
 def wrong_use(tap):
+    with open("unfit.c", "w") as file:
+        file.write(UNFIT)
+    suite.build("unfit.c", "./unfit.so")
     for words, code, said in (
             (["--bench=fast", "-H", "aligned"], USAGE, "--bench=fast: give quick, or nothing"),
             (["--bench"] + 7 * ["-H", "aligned"], USAGE, "--bench takes up to 6 handlers"),
             (["--bench"], USAGE, "no handler to test; "),
             (["--bench", "--search", "-H", "aligned"], USAGE, "--bench and --search exclude each"),
+            (["--bench", "-H", "python:none"], CANNOT_LOAD, "python:none: ModuleNotFoundError"),
+            (["--bench", "-H", "./unfit.so"], CANNOT_WORK_HERE, "it cannot work here: no pages"),
             (["--bench", "-H", "./none.so"], CANNOT_LOAD, "./none.so: ")):
         result = suite.conform(*words)
         tap.point(result.code == code and not result.stdout and said in result.stderr

@@ -79,6 +79,7 @@ COMMANDS = {
     "replay of a call that hangs": (["-H", "./hangs.so", "--replay=r.trace", "--timeout=1"],
                                     "PARTIAL"),
     "list": (["--list"], None),
+    "bench": (["-H", "aligned", "--bench=quick", "--max-time=0.5"], "interrupted"),
     "clauses": (["--clauses"], None),
 }
 

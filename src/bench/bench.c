@@ -93,7 +93,7 @@ static bool greet(struct benching *b, size_t subject)
     if (!get(b, subject, &hello, sizeof hello, "loading it"))
         return false;
     memcpy(b->bench->python, hello.python, sizeof hello.python);
-    b->bench->is_not_loaded = *hello.wrong != '\0';
+    b->bench->state = hello.state;
     return *hello.wrong == '\0' || lose(b, subject, text("%.255s", hello.wrong));
 }
 

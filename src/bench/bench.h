@@ -82,10 +82,10 @@ struct bench {
     struct bench_cell cells[MOST_CELLS];
     size_t count;
     size_t noisy;
-    double seconds; /* that it took */
-    size_t lost;    /* the subject that ended, hung or was refused something */
-    char why[256];  /* how */
-    bool is_not_loaded;
+    double seconds;        /* that it took */
+    size_t lost;           /* the subject that ended, hung or was refused something */
+    char why[256];         /* how */
+    enum load_state state; /* of that one, as far as it came */
 };
 
 struct bench_options {
@@ -106,6 +106,7 @@ size_t bench_cells(struct bench_cell *cells, bool is_quick);
 
 /* What it says first. */
 struct hello {
+    enum load_state state;
     char wrong[256]; /* or "" */
     char python[160];
 };

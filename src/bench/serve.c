@@ -37,7 +37,8 @@ static const char *put_in_force(PyDataMem_Handler *handler)
 
 /* NULL, or what is wrong. */
 static const char *begin(const struct subject_place *place, const char *python,
-                         struct subject *subject, struct environment *environment)
+                         struct subject *subject, struct environment *environment,
+                         enum load_state *state)
 {
     static char why[256];
     const char *wrong = python_start(python, environment);
@@ -47,16 +48,19 @@ static const char *begin(const struct subject_place *place, const char *python,
         wrong = python_import_array();
     if (wrong != NULL)
         return wrong;
-    enum load_state state = (place->module != NULL ? python_subject_load
-                                                   : subject_load)(place, subject, why, sizeof why);
-    if (state != LOAD_DONE)
+    if (place->module != NULL)
+        *state = python_subject_load(place, subject, why, sizeof why);
+    else
+        *state = subject_load(place, subject, why, sizeof why);
+    if (*state != LOAD_DONE)
         return why;
     return place->is_default ? NULL : put_in_force(subject->handler);
 }
 
-static void say_hello(int to, const char *wrong, const struct environment *environment)
+static void say_hello(int to, const char *wrong, const struct environment *environment,
+                      enum load_state state)
 {
-    struct hello hello = {.wrong = ""};
+    struct hello hello = {.state = state};
     snprintf(hello.wrong, sizeof hello.wrong, "%s", wrong != NULL ? wrong : "");
     snprintf(hello.python, sizeof hello.python, "Python %s, NumPy %s", environment->python,
              environment->numpy);
@@ -68,8 +72,10 @@ _Noreturn void bench_serve(const struct subject_place *place, const char *python
 {
     struct subject subject = {0};
     struct environment environment = {0};
+    enum load_state state = LOAD_UNKNOWN;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    say_hello(to, begin(place, python, &subject, &environment), &environment);
+    const char *wrong = begin(place, python, &subject, &environment, &state);
+    say_hello(to, wrong, &environment, state);
     while (read(from, &task, sizeof task) == sizeof task && task.times > 0) {
         struct answer answer;
         bench_do(&task, subject.handler, &answer);

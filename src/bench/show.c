@@ -11,6 +11,12 @@
 #include "bench/bench.h"
 #include "model/options.h"
 
+/* "0.85", "0.0012" */
+static const char *ratio_words(double ratio)
+{
+    return text(ratio < 0.1 ? "%.2g" : "%.2f", ratio);
+}
+
 void bench_print(const struct bench *bench)
 {
     enum { TITLE = 46 };
@@ -32,7 +38,8 @@ void bench_print(const struct bench *bench)
                bench_value(&cell->cell, cell->of[BENCH_DEFAULT].value));
         for (size_t k = BENCH_LIBC; k < bench->subjects; k++) {
             const struct figure *figure = &cell->of[k];
-            printf(" %20s", text("%.2f (%.2f to %.2f)", figure->ratio, figure->low, figure->high));
+            printf(" %20s", text("%s (%s to %s)", ratio_words(figure->ratio),
+                                 ratio_words(figure->low), ratio_words(figure->high)));
         }
         puts(cell->is_noisy ? " noisy" : "");
     }

@@ -62,14 +62,12 @@ static size_t find_all(const struct options *options, struct subject_place *plac
 static enum exit_code tell_lost(const struct bench *bench, const struct subject_place *places,
                                 char **argv)
 {
-    static const char loading[] = "loading it";
     const struct subject_place *place = &places[bench->lost];
     if (interrupt_came() != 0)
         interrupt_die();
-    if (bench->is_not_loaded) {
-        loaded_start_again(LOAD_FAILED, bench->why, argv);
-        leave_with(bench->lost < BENCH_GIVEN ? EXIT_HARNESS_BROKE : EXIT_CANNOT_LOAD, "%s: %s",
-                   text_safe(place->label), text_safe(bench->why));
+    if (bench->state != LOAD_DONE && bench->lost >= BENCH_GIVEN) {
+        loaded_start_again((int)bench->state, bench->why, argv);
+        loaded_or_leave(place->argument, (int)bench->state, bench->why);
     }
     bool hangs = strncmp(bench->why, "no end", 6) == 0;
     bool refused = strncmp(bench->why, "refused", 7) == 0;
@@ -77,8 +75,7 @@ static enum exit_code tell_lost(const struct bench *bench, const struct subject_
            hangs     ? "TIMEOUT"
            : refused ? "FAIL"
                      : "CRASH",
-           text_safe(place->label), text_safe(bench->why),
-           strstr(bench->why, loading) == NULL ? "; there are no figures" : "");
+           text_safe(place->label), text_safe(bench->why), "; there are no figures");
     return bench->lost < BENCH_GIVEN ? EXIT_HARNESS_BROKE : EXIT_NOT_CONFORMANT;
 }
 

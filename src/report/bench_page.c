@@ -212,6 +212,13 @@ static const char *value_words(const json_t *cell, double value)
                            : text("%.3g ns", value * 1e9);
 }
 
+/* "0.85", "0.0012" */
+static const char *ratio_words(const json_t *figure, const char *name)
+{
+    double ratio = number(figure, name);
+    return text(ratio < 0.1 ? "%.2g" : "%.2f", ratio);
+}
+
 static void put_row(FILE *file, const json_t *cell, size_t handlers)
 {
     bool has_size = number(cell, "size") > 0;
@@ -225,8 +232,8 @@ static void put_row(FILE *file, const json_t *cell, size_t handlers)
             value_words(cell, number(figure_of(cell, 0), "value")));
     for (size_t k = 1; k < handlers; k++) {
         const json_t *figure = figure_of(cell, k);
-        fprintf(file, "<td>%.2f <small>%.2f to %.2f</small></td>", number(figure, "ratio"),
-                number(figure, "low"), number(figure, "high"));
+        fprintf(file, "<td>%s <small>%s to %s</small></td>", ratio_words(figure, "ratio"),
+                ratio_words(figure, "low"), ratio_words(figure, "high"));
     }
     fputs("</tr>\n", file);
 }

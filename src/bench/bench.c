@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "supervise/child.h"
+#include "supervise/children.h"
 
 struct server {
     pid_t pid;
@@ -110,6 +111,7 @@ static void end_all(struct benching *b)
         if (server->from > 0)
             close(server->from);
     }
+    children_end(NULL, 0); /* what these have left */
 }
 
 static const char *when(const struct cell *cell)
@@ -268,6 +270,7 @@ bool bench_run(const struct bench_options *options, struct bench *bench)
     struct benching b = {.options = options, .bench = bench};
     uint64_t begun = clock_now();
     bool good = true;
+    children_adopt(true);
     bench->count = bench_cells(bench->cells, options->is_quick);
     for (size_t i = 0; i < bench->subjects && good; i++)
         good = begin(&b, i);

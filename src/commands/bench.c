@@ -84,6 +84,8 @@ enum exit_code bench_command(const struct options *options, char **argv)
     static struct bench bench;
     static struct subject_place places[MOST_BENCHED];
     struct report_files *files;
+    child_prepare();
+    interrupt_catch();
     bench.subjects = find_all(options, places);
     for (size_t i = BENCH_GIVEN; i < bench.subjects; i++)
         sanitizer_enter(options, argv, &places[i], 1);
@@ -104,8 +106,6 @@ enum exit_code bench_command(const struct options *options, char **argv)
     }
     files = report_files_open(options);
     describe_machine(bench.machine, sizeof bench.machine);
-    child_prepare();
-    interrupt_catch();
     if (!bench_run(&how, &bench))
         return tell_lost(&bench, places, argv);
     if (!options->quiet && !report_files_take_stdout(options))

@@ -74,6 +74,21 @@ def found_ones(tap):
         tap.point(good, "%s is found and cut short" % name, result)
 
 
+def starved(tap):
+    """One that others leave no processor is not taken for one that hangs."""
+    busy = [subprocess.Popen([suite.PYTHON, "-c", "while True: pass"])
+            for _ in range(3 * os.cpu_count())]
+    try:
+        result = suite.run([suite.CONFORM, "-H", "aligned", "--search=6", "--timeout=0.3"],
+                           preexec_fn=lambda: os.sched_setscheduler(0, os.SCHED_IDLE,
+                                                                    os.sched_param(0)))
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+    tap.point(result.code == 0, "a search that is starved blames nobody", result)
+
+
 def stopped_one(tap):
     """What shows where a thread is stopped between two instructions and nowhere else."""
     if suite.SANITIZED or platform.machine() != "x86_64":
@@ -165,6 +180,7 @@ def main():
         found_ones(tap)
         if suite.LONG:
             stopped_one(tap)
+            starved(tap)
         other_formats(tap)
         seeds(tap)
         daily_seed(tap)

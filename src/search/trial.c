@@ -4,6 +4,7 @@
  */
 #include "search/trial.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -97,9 +99,39 @@ static _Noreturn void be_tried(const struct trial *trial, const struct history *
 
 struct watching {
     const struct trial *trial;
+    pid_t pid;
     uint64_t calls, since;
+    double used; /* seconds of processor time, by then */
     bool hangs;
 };
+
+/* Seconds of processor time that it has had. */
+static double used(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return 0;
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Whether a thread of it would go on if it had a processor, or the memory that it touches. */
+static bool is_to_run(pid_t pid)
+{
+    bool is = false;
+    DIR *threads = opendir(text("/proc/%d/task", (int)pid));
+    for (struct dirent *entry; threads != NULL && !is && (entry = readdir(threads)) != NULL;) {
+        char state = 'S';
+        FILE *file = fopen(text("/proc/%d/task/%s/stat", (int)pid, entry->d_name), "re");
+        if (file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1)
+            is = state == 'R' || state == 'D';
+        if (file != NULL)
+            fclose(file);
+    }
+    if (threads != NULL)
+        closedir(threads);
+    return is;
+}
 
 static uint64_t calls_of(const struct executions *executions)
 {
@@ -109,14 +141,20 @@ static uint64_t calls_of(const struct executions *executions)
     return calls;
 }
 
+/* It hangs where it makes no call for so long, and others do not have the machine meanwhile. */
 static bool is_to_end(void *data)
 {
     struct watching *watching = data;
     uint64_t calls = calls_of(&watching->trial->room->executions);
-    if (calls != watching->calls || watching->since == 0)
+    double limit = watching->trial->hangs;
+    if (calls != watching->calls || watching->since == 0) {
         watching->since = clock_now();
+        watching->used = used(watching->pid);
+    }
     watching->calls = calls;
-    watching->hangs = clock_since(watching->since) > watching->trial->hangs;
+    watching->hangs =
+        clock_since(watching->since) > limit &&
+        (used(watching->pid) - watching->used > limit / 2 || !is_to_run(watching->pid));
     return watching->hangs ||
            (watching->trial->is_over != NULL && watching->trial->is_over(watching->trial->data));
 }
@@ -194,6 +232,7 @@ enum trial_outcome trial_run(const struct trial *trial, const struct history *hi
     memset(&trial->room->executions, 0, sizeof trial->room->executions);
     memset(found, 0, sizeof *found);
     pid_t pid = child_fork(true);
+    watching.pid = pid;
     if (pid == 0)
         be_tried(trial, history);
     int given_up = pid > 0 ? child_wait(pid, is_to_end, &watching, &status) : -1;
@@ -217,6 +256,7 @@ void trial_learn(const struct trial *trial)
     int status;
     trial->room->palette.count = 0;
     pid_t pid = child_fork(true);
+    watching.pid = pid;
     if (pid == 0)
         be_tried(trial, NULL);
     if (pid > 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Subjects that do their worst: what it costs, and that it costs nothing else.
+"""Subjects that do their worst: what it costs, and that it costs nothing else.  Interpreters, too.
 
 Whatever the subject does, the reports are complete, well-formed, clean and agree with each other,
 the exit code is right, the run ends in time, and nothing of it is left: no process, no file.
@@ -10,13 +10,14 @@ the exit code is right, the run ends in time, and nothing of it is left: no proc
 import multiprocessing
 import os
 import resource
+import subprocess
 import sys
 import time
 import traceback
 
 import readers
 import suite
-from suite import CANNOT_LOAD
+from suite import CANNOT_LOAD, USAGE
 
 FOLDER = os.path.join(suite.SOURCE, "handlers", "faulty", "hostile")
 
@@ -224,6 +225,45 @@ def one(what, when, ids):
             os.chdir("..")
 
 
+# What is named as an interpreter, never ends, and prints so much: nothing, nothing and says so,
+# without end, a bit now and then, or all that a Python would.
+INTERPRETERS = {
+    "does not answer": ("exec sleep 600", "does not answer within "),
+    "closes its output": ("exec >&- 2>&- sleep 600", "does not answer within "),
+    "prints now and then": ("while sleep 1; do echo; done", "does not answer within "),
+    "answers and goes on": ("%s \"$@\"; exec >&- sleep 600" % suite.PYTHON,
+                            "does not answer within "),
+    "prints without end": ("exec yes", "is not a Python interpreter"),
+}
+
+
+def begin_without_end():
+    """All at once, for each takes 20 seconds or more; the other tests are run meanwhile."""
+    running = {}
+    for number, (name, (commands, _)) in enumerate(INTERPRETERS.items()):
+        path = "./endless-%d" % number
+        with open(path, "w") as file:
+            file.write("#!/bin/sh\n%s\n" % commands)
+        os.chmod(path, 0o755)
+        running[name] = subprocess.Popen([suite.CONFORM, "-Haligned", "--python=" + path],
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return running
+
+
+def interpreters_without_end(tap, running):
+    busy = max(1, os.getloadavg()[0] / os.cpu_count())
+    for name, process in running.items():
+        try:
+            err = suite.decode(process.communicate(timeout=60 * suite.SLOWDOWN * busy)[1])
+        except subprocess.TimeoutExpired:
+            process.kill()
+            err = suite.decode(process.communicate()[1])
+        held = (process.returncode == USAGE and err.count("\n") == 1
+                and INTERPRETERS[name][1] in err)
+        tap.point(held, "--python of what %s" % name, err)
+    suite.end_orphans()
+
+
 def main():
     tap = suite.Tap()
     asked_for = sys.argv[1:]
@@ -233,8 +273,10 @@ def main():
     if suite.SANITIZED:  # which want terabytes of addresses
         runs = [(what, when) for what, when in runs if what != "eats_all_memory"]
     ids = expected_ids()
+    suite.adopt_orphans()
     with suite.scratch() as folder:
         os.chdir(folder)
+        running = {} if asked_for else begin_without_end()
         build_handlers()
         with multiprocessing.get_context("fork").Pool(AT_ONCE, maxtasksperchild=1) as pool:
             kept = {}
@@ -243,6 +285,7 @@ def main():
                 tap.point(*point)
                 kept.update(file)
         readers.prove(tap, "of all", kept)
+        interpreters_without_end(tap, running)
         os.chdir("..")
     tap.end()
 

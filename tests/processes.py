@@ -130,16 +130,15 @@ def ended(process, number):
     return suite.decode(out) if process.returncode == -number else None
 
 
-def killers(tap, running):
+def killers(tap):
     """SIGKILL takes all of its processes along, and what asks for an end gets one."""
-    others = [process.pid for process in running.values()]
     numbers = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
     for name, arguments in ENDLESS.items():
         processes = [begin(arguments) for _ in numbers]
         time.sleep(0.5)
         outputs = [ended(*each) for each in zip(processes, numbers)]
         time.sleep(0.1)
-        left = suite.end_orphans(others)
+        left = suite.end_orphans()
         for number, out in zip(numbers, outputs):
             silent = number == signal.SIGKILL or name == "--no-fork"
             held = out is not None and (silent or "conform: interrupted\n" in out)
@@ -204,45 +203,6 @@ def python_dies(tap):
         tap.point(held, "Python ends when it starts: " + how, result)
 
 
-# What is named as an interpreter, never ends, and prints so much: nothing, nothing and says so,
-# without end, a bit now and then, or all that a Python would.
-INTERPRETERS = {
-    "does not answer": ("exec sleep 600", "does not answer within "),
-    "closes its output": ("exec >&- 2>&- sleep 600", "does not answer within "),
-    "prints now and then": ("while sleep 1; do echo; done", "does not answer within "),
-    "answers and goes on": ("%s \"$@\"; exec >&- sleep 600" % suite.PYTHON,
-                            "does not answer within "),
-    "prints without end": ("exec yes", "is not a Python interpreter"),
-}
-
-
-def begin_without_end():
-    """All at once, for each takes 20 seconds or more; the other tests are run meanwhile."""
-    running = {}
-    for number, (name, (commands, _)) in enumerate(INTERPRETERS.items()):
-        path = "./endless-%d" % number
-        with open(path, "w") as file:
-            file.write("#!/bin/sh\n%s\n" % commands)
-        os.chmod(path, 0o755)
-        running[name] = subprocess.Popen([suite.CONFORM, "-Haligned", "--python=" + path],
-                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    return running
-
-
-def interpreters_without_end(tap, running):
-    busy = max(1, os.getloadavg()[0] / os.cpu_count())
-    for name, process in running.items():
-        try:
-            err = suite.decode(process.communicate(timeout=60 * suite.SLOWDOWN * busy)[1])
-        except subprocess.TimeoutExpired:
-            process.kill()
-            err = suite.decode(process.communicate()[1])
-        held = (process.returncode == USAGE and err.count("\n") == 1
-                and INTERPRETERS[name][1] in err)
-        tap.point(held, "--python of what %s" % name, err)
-    suite.end_orphans()
-
-
 def readers(tap):
     """A reader that goes away after the first line, or before it."""
     for name, (arguments, _) in COMMANDS.items():
@@ -294,8 +254,7 @@ def main():
         for where in ("IN_MALLOC", "IN_FREE", "IN_CONSTRUCTOR", "IN_GETTER", "IN_ANOTHER_GETTER"):
             suite.build("subject.c", "./%s.so" % where, "-I", faulty, "-D" + where)
         suite.conform("-H", "aligned", "-q", "--exec", "--record=r.trace", "--", "-c", ONES)
-        running = begin_without_end()
-        killers(tap, running)
+        killers(tap)
         parents(tap)
         hangs(tap)
         hangs_behind_a_start(tap)
@@ -303,7 +262,6 @@ def main():
         python_dies(tap)
         readers(tap)
         numbers_come_again(tap)
-        interpreters_without_end(tap, running)
         os.chdir("..")
     tap.end()
 

@@ -584,3 +584,80 @@ PROPERTY(claim_shm,
     expect_owner_can_free(talk);
     expect_owner_can_crash(talk);
 }
+
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+/* What it says has to have become of what it said before; what it does not keep is left out. */
+static void expect_statistics(nep49_statistics *was, ptrdiff_t blocks, ptrdiff_t bytes, size_t made,
+                              const char *call)
+{
+    nep49_statistics is;
+    subject_statistics(&is);
+    was->live_blocks += was->live_blocks != SIZE_MAX ? (size_t)blocks : 0;
+    was->live_bytes += was->live_bytes != SIZE_MAX ? (size_t)bytes : 0;
+    was->made += was->made != SIZE_MAX ? made : 0;
+    if (was->peak_bytes != SIZE_MAX && was->live_bytes != SIZE_MAX)
+        was->peak_bytes = MAX(was->peak_bytes, was->live_bytes);
+    expect(memcmp(&is, was, sizeof is) == 0,
+           text("after %s, blocks and bytes live, bytes at the peak, blocks made: %zd, %zd, %zd, "
+                "%zd (-1: not kept)",
+                call, was->live_blocks, was->live_bytes, was->peak_bytes, was->made),
+           "%zd, %zd, %zd, %zd", is.live_blocks, is.live_bytes, is.peak_bytes, is.made);
+}
+
+struct to_free {
+    void *p;
+    size_t size;
+};
+
+static void free_it(void *data)
+{
+    struct to_free *it = data;
+    subject_free(it->p, it->size);
+}
+
+PROPERTY(claim_statistics,
+    .id     = "claim.statistics",
+    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
+    .clause = "nep49_get_statistics counts what was made, resized and freed, by whichever function "
+              "and thread, as it was asked for, and nothing that was refused",
+    .source = "nep49.h, nep49_statistics",
+    .why    = "figures that are a little wrong are believed: somebody looks for a leak that is not "
+              "there, or does not look",
+    .hint   = "count when the block is there, and take the old size off only then; say SIZE_MAX of "
+              "what you do not keep",
+    .looks  = "FAIL: expected after free(1000), blocks and bytes live, bytes at the peak, blocks "
+              "made: 3, 103001, 104001, 4 (-1: not kept); seen 4, 104001, 104001, 4")
+{
+    static const size_t sizes[] = {1, 1000, 100000, 3 << 20};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    unsigned char *p[SIZES];
+    nep49_statistics was;
+    if (!subject_statistics(&was))
+        skip("it has no nep49_get_statistics");
+    for (int i = 0; i < SIZES; i++) {
+        p[i] = must_malloc(sizes[i]);
+        expect_statistics(&was, 1, (ptrdiff_t)sizes[i], 1, text("malloc(%zu)", sizes[i]));
+    }
+    for (int i = 0; i < SIZES; i++) {
+        size_t more = sizes[i] * 2, less = sizes[i] / 2 + 1;
+        p[i] = must_realloc(p[i], more);
+        expect_statistics(&was, 0, (ptrdiff_t)sizes[i], 1, text("realloc to %zu", more));
+        p[i] = must_realloc(p[i], less);
+        expect_statistics(&was, 0, (ptrdiff_t)less - (ptrdiff_t)more, 1,
+                          text("realloc to %zu", less));
+        if (subject_malloc(PTRDIFF_MAX) == NULL && subject_realloc(p[i], PTRDIFF_MAX) == NULL)
+            expect_statistics(&was, 0, 0, 0, "a malloc and a realloc that were refused");
+    }
+    for (int i = 0; i < SIZES; i++) {
+        size_t size = sizes[i] / 2 + 1;
+        subject_free(p[i], size);
+        expect_statistics(&was, -1, -(ptrdiff_t)size, 0, text("free(%zu)", size));
+        void *q = must_calloc(sizes[i], 3);
+        expect_statistics(&was, 1, 3 * (ptrdiff_t)sizes[i], 1, text("calloc(%zu, 3)", sizes[i]));
+        in_threads(1, free_it, &(struct to_free){q, 3 * sizes[i]}, sizeof(struct to_free));
+        expect_statistics(&was, -1, -3 * (ptrdiff_t)sizes[i], 0, "a free in another thread");
+    }
+    subject_free(NULL, 10);
+    expect_statistics(&was, 0, 0, 0, "free of NULL");
+}

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,8 @@ struct header {
 struct region {
     atomic_size_t users; /* its live blocks, and 1 for the thread that cuts from it */
     char *next, *end;    /* touched by that thread alone */
+    atomic_bool is_left; /* by its thread */
+    struct region *newer, *older;
     _Alignas(STEP) char space[];
 };
 
@@ -44,11 +47,46 @@ static pthread_key_t key;  /* only so that leave_region is called when a thread 
 static _Thread_local struct region *mine __attribute__((tls_model("initial-exec")));
 static _Thread_local char ending __attribute__((tls_model("initial-exec")));
 
+/* All regions, for who asks how many blocks are live, and how many more are libc's. */
+static struct {
+    pthread_mutex_t lock;
+    struct region *newest;
+    atomic_size_t large;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void list(struct region *r)
+{
+    pthread_mutex_lock(&all.lock);
+    r->newer = NULL;
+    r->older = all.newest;
+    if (r->older != NULL)
+        r->older->newer = r;
+    all.newest = r;
+    pthread_mutex_unlock(&all.lock);
+}
+
+static void drop(struct region *r)
+{
+    pthread_mutex_lock(&all.lock);
+    *(r->newer != NULL ? &r->newer->older : &all.newest) = r->older;
+    if (r->older != NULL)
+        r->older->newer = r->newer;
+    pthread_mutex_unlock(&all.lock);
+    free(r);
+}
+
 static void release(struct region *r)
 {
     /* What others wrote to their blocks comes before the region is somebody else's memory. */
     if (atomic_fetch_sub_explicit(&r->users, 1, memory_order_acq_rel) == 1)
-        free(r);
+        drop(r);
+}
+
+/* Its thread cuts from it no longer. */
+static void leave(struct region *r)
+{
+    atomic_store_explicit(&r->is_left, true, memory_order_relaxed);
+    release(r);
 }
 
 /* Other destructors of this thread, run after this one, may still make arrays: by libc. */
@@ -56,7 +94,7 @@ static void leave_region(void *arg)
 {
     mine = NULL;
     ending = 1;
-    release(arg);
+    leave(arg);
 }
 
 /* A region of this thread with `length` bytes left, or NULL. */
@@ -78,11 +116,13 @@ static struct region *room_for(size_t length)
         return NULL;
     }
     atomic_init(&fresh->users, 1);
+    atomic_init(&fresh->is_left, false);
     fresh->next = fresh->space;
     fresh->end = (char *)fresh + region_size;
+    list(fresh);
     mine = fresh;
     if (r != NULL)
-        release(r);
+        leave(r);
     return fresh;
 }
 
@@ -97,6 +137,13 @@ static void *finish(struct header *h, struct region *r, size_t size)
         return NULL;
     *h = (struct header){.region = r, .size = size};
     return h + 1;
+}
+
+static void *finish_large(void *start, size_t size)
+{
+    if (start != NULL)
+        atomic_fetch_add_explicit(&all.large, 1, memory_order_relaxed);
+    return finish(start, NULL, size);
 }
 
 static void *arena_malloc(void *ctx, size_t size)
@@ -115,7 +162,7 @@ static void *arena_malloc(void *ctx, size_t size)
     }
     if (__builtin_add_overflow(size, sizeof(struct header), &total))
         return NULL;
-    return finish(nep49_advise(malloc(total), total), NULL, size);
+    return finish_large(nep49_advise(malloc(total), total), size);
 }
 
 static void *arena_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -127,7 +174,7 @@ static void *arena_calloc(void *ctx, size_t nelem, size_t elsize)
         return NULL;
     if (size >
         largest) /* libc knows which memory is fresh from the kernel, and does not touch it */
-        return finish(nep49_advise(calloc(1, total), total), NULL, size);
+        return finish_large(nep49_advise(calloc(1, total), total), size);
     void *block = arena_malloc(ctx, size);
     return block ? memset(block, 0, size) : NULL;
 }
@@ -141,10 +188,12 @@ static void arena_free(void *ctx, void *ptr, size_t size)
     if (ptr == NULL)
         return;
     struct header *h = (struct header *)ptr - 1;
-    if (h->region != NULL)
+    if (h->region != NULL) {
         release(h->region);
-    else
+    } else {
+        atomic_fetch_sub_explicit(&all.large, 1, memory_order_relaxed);
         free(h);
+    }
     errno = saved;
 }
 
@@ -183,6 +232,29 @@ static void *arena_realloc(void *ctx, void *ptr, size_t new_size)
         arena_free(ctx, ptr, old);
     }
     return moved;
+}
+
+/* ---- how many are live ----------------------------------------------------------------------- */
+
+void nep49_get_statistics(nep49_statistics *figures)
+{
+    size_t blocks = atomic_load(&all.large);
+
+    pthread_mutex_lock(&all.lock);
+    for (struct region *r = all.newest; r != NULL; r = r->older)
+        blocks += atomic_load(&r->users) - !atomic_load(&r->is_left);
+    pthread_mutex_unlock(&all.lock);
+    *figures = (nep49_statistics){blocks, SIZE_MAX, SIZE_MAX, SIZE_MAX};
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&all.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&all.lock);
 }
 
 static PyDataMem_Handler handler = {
@@ -228,6 +300,10 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     }
     if (pthread_key_create(&key, leave_region) != 0) {
         *why = "no thread-specific key is left in this process";
+        return NULL;
+    }
+    if (pthread_atfork(before_fork, after_fork, after_fork) != 0) {
+        *why = "out of memory";
         return NULL;
     }
     largest = size / 8;

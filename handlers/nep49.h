@@ -88,6 +88,13 @@ typedef struct {
 #define NEP49_EXPORT __attribute__((visibility("default")))
 #endif
 
+/* Figures that a handler keeps of itself, where it does; one that it does not keep is SIZE_MAX. */
+typedef struct {
+    size_t live_blocks, live_bytes; /* made and not freed yet; bytes as they were asked for */
+    size_t peak_bytes;              /* the most that live_bytes ever was */
+    size_t made;                    /* blocks, so far; one that realloc gave counts once more */
+} nep49_statistics;
+
 #ifndef NEP49_TOO_EARLY
 
 /* The handler, the same at every call; it stays where it is for as long as the
@@ -95,6 +102,10 @@ typedef struct {
  * settings, and *why then points to one line that says why (a constant, or
  * memory that stays).  Called with the GIL held. */
 NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why);
+
+/* Optional: what they are at the moment, or were a moment ago where other threads are at it. Called
+ * at any time once the handler is there, with the GIL held. */
+NEP49_EXPORT void nep49_get_statistics(nep49_statistics *figures);
 
 #endif
 

@@ -86,7 +86,7 @@ static struct {
     pid_t process;
     pthread_mutex_t lock; /* of all below */
     struct bytes total;
-    size_t peaks, stack_count;
+    size_t live_blocks, peaks, stack_count;
     struct place *places[BUCKETS];
     struct stack *stacks[BUCKETS];
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -242,6 +242,7 @@ static void enter(struct stack *s, size_t size)
     add(&s->at[0]->bytes, size);
     size_t most = trace.total.most;
     add(&trace.total, size);
+    trace.live_blocks++;
     if (trace.total.most > most)
         trace.peaks++;
     pthread_mutex_unlock(&trace.lock);
@@ -253,6 +254,7 @@ static void untrack(struct stack *s, size_t size)
     take_off(&s->bytes, size);
     take_off(&s->at[0]->bytes, size);
     take_off(&trace.total, size);
+    trace.live_blocks--;
     pthread_mutex_unlock(&trace.lock);
     if (wanted) {
         wanted = 0;
@@ -332,6 +334,16 @@ static PyDataMem_Handler handler = {
     .version = 1,
     .allocator = {NULL, trace_malloc, trace_calloc, trace_realloc, trace_free},
 };
+
+void nep49_get_statistics(nep49_statistics *figures)
+{
+    pthread_mutex_lock(&trace.lock);
+    *figures = (nep49_statistics){.live_blocks = trace.live_blocks,
+                                  .live_bytes = trace.total.live,
+                                  .peak_bytes = trace.total.most,
+                                  .made = trace.total.made};
+    pthread_mutex_unlock(&trace.lock);
+}
 
 /* ---- the report, as text --------------------------------------------------------------------- */
 

@@ -10,10 +10,14 @@ search on mutants that were compiled with its coverage.
     make bench-search                           in 1 and in 10 seconds
     make bench-search SEARCH="--seconds 1,10,60"
     make bench-search SEARCH="--only 'slab_*' --every 4"
+
+Those of the four functions that damage memory (CORRUPTION) are counted apart as well, and searched
+alone with --set corruption: nothing that a search judges tells of a leak, or of an exception.
 """
 
 import argparse
 import fnmatch
+import itertools
 import os
 import re
 import shutil
@@ -30,6 +34,15 @@ FAULTY = os.path.join(suite.FAULTY, "faulty.so")
 DEEP = os.path.join(suite.FAULTY, "deep.so")
 RANDOM = os.path.join(suite.BUILD, "tests", "bench_random")
 FUNCTIONS = ("malloc.", "calloc.", "realloc.", "free.")
+# What a program's memory is damaged by; a mutant is about that where one of these has to kill it.
+CORRUPTION = {
+    "calloc.disjoint", "calloc.neighbours", "calloc.overflow", "calloc.product", "calloc.zeroed",
+    "calloc.zeroed-when-reused", "free.leaves-recycled-alone", "free.poison-stays-inside",
+    "malloc.disjoint", "malloc.extent", "malloc.live-past-4gib", "malloc.neighbours",
+    "malloc.past-4gib", "realloc.failure-keeps-block", "realloc.grown-part-usable",
+    "realloc.keeps-contents", "realloc.keeps-contents-again", "realloc.neighbours",
+    "realloc.of-calloc", "realloc.past-2gib"}
+FUNCTIONS_TITLE = "the four functions"
 GOAL_CALLS = 10
 CANNOT_LOAD = 2  # says bench_random
 
@@ -50,6 +63,10 @@ def mutants_of(path, prefix, wanted):
 
 def about_functions(ids):
     return all(each.startswith(FUNCTIONS) for each in ids)
+
+
+def about_corruption(ids):
+    return about_functions(ids) and not CORRUPTION.isdisjoint(ids)
 
 
 def sources_of(path):
@@ -153,8 +170,12 @@ def bench(title, mutants, ways, times):
             found[way].append(each)
             words.append("%s %s" % (way, in_words(each, may_be)))
         print("  %-44s %s" % (name, "; ".join(words)), flush=True)
+    corrupting = [not CORRUPTION.isdisjoint(may_be) for _, may_be in mutants]
     for way in ways:
         tell("%s, %s" % (title, way), found[way], times)
+        if any(corrupting) and title == FUNCTIONS_TITLE:
+            tell("  of which damage memory",
+                 list(itertools.compress(found[way], corrupting)), times)
 
 
 def arguments():
@@ -162,7 +183,8 @@ def arguments():
     parser.add_argument("--seconds", default="1,10")
     parser.add_argument("--only", default="*", help="mutants of such names")
     parser.add_argument("--every", type=int, default=1, help="each N-th of them")
-    parser.add_argument("--set", choices=["functions", "deep", "both"], default="both")
+    parser.add_argument("--set", default="both",
+                        choices=["functions", "corruption", "deep", "both"])
     parser.add_argument("--no-coverage", action="store_true")
     parser.add_argument("--no-random", action="store_true")
     return parser.parse_args()
@@ -184,8 +206,9 @@ def main():
     times = [float(each) for each in options.seconds.split(",")]
     print(machine.describe())
     sets = {"deep": ("deep states", DEEP, "searched_", lambda ids: True),
-            "functions": ("the four functions", FAULTY, "kills_", about_functions)}
-    for key in sets if options.set == "both" else [options.set]:
+            "functions": (FUNCTIONS_TITLE, FAULTY, "kills_", about_functions),
+            "corruption": ("damage to memory", FAULTY, "kills_", about_corruption)}
+    for key in ["deep", "functions"] if options.set == "both" else [options.set]:
         title, path, prefix, wanted = sets[key]
         mutants = [each for each in mutants_of(path, prefix, wanted)
                    if fnmatch.fnmatch(each[0], options.only)][::options.every]

@@ -27,7 +27,7 @@ PROGRAMS = {
 with nep49.use("aligned", alignment=4096) as handler:
     array = np.empty(10)
     print(array.ctypes.data % 4096 == 0 and nep49.handler_of(array) == ("aligned", 1,
-          "alignment=4096") and handler.claims == "alignment=4096" and name() == "aligned"
+          "alignment=4096", None) and handler.claims == "alignment=4096" and name() == "aligned"
           and name() != usual and usual == "default_allocator")
 """,
     "use: another one inside, and the first again": """
@@ -80,8 +80,90 @@ print(seen == ["aligned"])
 """,
     "handler_of: a view has no memory of its own": """
 array = np.empty(10)
-print(nep49.handler_of(array[2:]) == (None, None, None) and nep49.handler_of(array) == (usual, 1,
+print(nep49.handler_of(array[2:]) == (None,) * 4 and nep49.handler_of(array) == (usual, 1, None,
       None))
+""",
+    "statistics: live blocks and bytes, the peak, and how many were made": """
+handler = nep49.load("trace")
+with handler.use():
+    arrays = [np.empty(1000, "u1") for _ in range(5)]
+first = handler.statistics()
+del arrays[2:]
+second = nep49.handler_of(arrays[0]).statistics
+print(first == (5, 5000, 5000, 5) and second == (2, 2000, 5000, 5))
+""",
+    "statistics: None for what it does not count, and where it counts nothing": """
+with nep49.use("arena") as handler:
+    arrays = [np.empty(n, "u1") for n in (10, 100000, 3000000)]
+    threads = [threading.Thread(target=contextvars.copy_context().run,
+                                args=(lambda: arrays.append(np.empty(9)),)) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+print(handler.statistics() == (6, None, None, None) and nep49.load("cache").statistics() is None)
+""",
+    "arena: says how many outlive it": """
+import warnings
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    with nep49.arena(size="64K"):
+        gone = [np.empty(100) for _ in range(1000)]
+        del gone
+    quiet = len(said)
+    with nep49.arena(size="64K"):
+        stays = np.empty(100), np.empty(1 << 20)
+    with nep49.arena(size="64K"):
+        gone = np.empty(1)
+        del gone
+text = ["%s:%d: %s" % (w.filename, w.lineno, w.message) for w in said]
+print(quiet == 0 and text == ["<string>:%d: 2 of the arena's blocks outlive it" % 18])
+""",
+    "shm: another process attaches an array, and both see what is written": """
+import subprocess
+with nep49.use("shm"):
+    array = np.arange(100000, dtype="f4")
+name = nep49.shm.name_of(array)
+there = "import sys, numpy as np, nep49; a = nep49.shm.attach(sys.argv[1], 'f4', (100, 1000));"
+there += "print(a.sum(dtype='f8')); a[3] = 7"
+seen = subprocess.run([sys.executable, "-c", there, name], capture_output=True, text=True)
+print(float(seen.stdout) == 4999950000 and (array[3000:4000] == 7).all() and array[4001] == 4001)
+""",
+    "shm: what is attached outlives the array, and the name does not": """
+with nep49.use("shm"):
+    array = np.full(100000, 3)
+name = nep49.shm.name_of(array)
+here = nep49.shm.attach(name, array.dtype)
+view, size = here[5:], here.size
+del array, here
+gc.collect()
+try:
+    nep49.shm.attach(name)
+    told = "another name"  # as long as somebody has it
+except FileNotFoundError:
+    told = "gone"
+kept = int(view.sum()) == 3 * (size - 5)
+del view
+gc.collect()
+try:
+    nep49.shm.attach(name)
+except FileNotFoundError:
+    print(kept and size == 100000)
+""",
+    "shm: what has no name, and what is none": """
+def said(function, *arguments):
+    try:
+        return function(*arguments)
+    except ValueError as error:
+        return str(error)
+with nep49.use("shm"):
+    array, small = np.zeros(100000), np.zeros(10)
+name, why = nep49.shm.name_of(array), "the array is not a shared one: "
+print(all(said(nep49.shm.name_of, each).startswith(why)
+          for each in (small, np.zeros(100000), array[8192:]))
+      and said(nep49.shm.attach, "nobody") == "'nobody' is not the name of a shared array"
+      and said(nep49.shm.attach, name, "f8", 100001) ==
+          "800000 bytes are shared by that name, and 800008 are asked for")
 """,
     "a handler that was loaded takes no options": """
 try:
@@ -159,8 +241,8 @@ def script(tap):
     result = python("-m", "nep49", "--handler", "aligned", "--option", "alignment=256",
                     "script.py", "--one", "two")
     tap.point(result.code == 0 and result.stdout == "Made(name='aligned', version=1, claims="
-              "'alignment=256') ['--one', 'two'] __main__\n", "python -m nep49 runs a script",
-              result)
+              "'alignment=256', statistics=None) ['--one', 'two'] __main__\n",
+              "python -m nep49 runs a script", result)
     result = python("-m", "nep49", "--handler", "nowhere", "script.py")
     tap.point(result.code == 2 and result.stderr.startswith("nep49: there is no handler called "),
               "or says why not", result)
@@ -246,7 +328,8 @@ def main():
                       result)
         result = python("-c", BEGIN + "nep49.install('./mine.so')\nprint(nep49.handler_of("
                         "np.empty(9)))")
-        tap.point(result.stdout == "Made(name='mine', version=1, claims='alignment=16')\n",
+        tap.point(result.stdout == "Made(name='mine', version=1, claims='alignment=16', "
+                  "statistics=None)\n",
                   "anybody's handler, by its path", result)
         refused(tap)
         script(tap)

@@ -120,7 +120,8 @@ def test_pages(folder):
 
 def test_links():
     pages = ["README.md", "CONTRIBUTING.md"]
-    pages += [os.path.relpath(page, SOURCE) for page in glob.glob(SOURCE + "/docs/*.md")]
+    pages += [os.path.relpath(page, SOURCE) for page in glob.glob(SOURCE + "/docs/*.md")
+              + glob.glob(SOURCE + "/docs/tutorials/*.md")]
     for page in sorted(pages):
         folder = os.path.join(SOURCE, os.path.dirname(page))
         links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", read(page))]

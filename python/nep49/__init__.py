@@ -4,7 +4,7 @@
 The handlers are the shared objects that `conform` tests, its own or anybody's.  NumPy keeps which
 one is in force in a context variable: a task has that of the task that made it, and a new thread
 NumPy's default one, unless Python's threads inherit the context.  An array is freed by the handler
-that made it, whichever is in force then.
+that made it, whichever is in force then::
 
     import nep49
     import numpy as np
@@ -26,11 +26,13 @@ import os
 import shutil
 import sys
 import threading
+import warnings
 from typing import Any, Iterator, NamedTuple, Optional, Union
 
 import numpy as np
 
-__all__ = ["Handler", "HandlerError", "Made", "handler_of", "handlers", "install", "load", "use"]
+__all__ = ["Handler", "HandlerError", "Made", "OutlivedWarning", "Statistics", "arena",
+           "handler_of", "handlers", "install", "load", "shm", "use"]
 
 # What each handler reads from the environment when it is loaded, by the keyword that it has here.
 OPTIONS: dict[str, dict[str, str]] = {
@@ -77,16 +79,32 @@ class _Array(ctypes.Structure):
                 ("mem_handler", ctypes.c_void_p)]
 
 
-class Made(NamedTuple):
-    """Who made the memory of an array: the handler's name, version and claims.
+class Statistics(NamedTuple):
+    """What a handler counts of itself; None for what it does not count."""
 
-    The claims are None where this module did not load the handler; all three are None where the
-    memory is not the array's own.
+    live_blocks: Optional[int]
+    live_bytes: Optional[int]
+    peak_bytes: Optional[int]
+    made: Optional[int]
+
+
+class _Figures(ctypes.Structure):
+    """nep49_statistics."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in Statistics._fields]
+
+
+class Made(NamedTuple):
+    """Who made the memory of an array: the handler's name, version, claims and figures.
+
+    Claims and figures are None where this module did not load the handler, and the figures where it
+    keeps none; all four are None where the memory is not the array's own.
     """
 
     name: Optional[str]
     version: Optional[int]
     claims: Optional[str]
+    statistics: Optional[Statistics]
 
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -120,11 +138,17 @@ class Handler:
         That of its PyDataMem_Handler.
     """
 
-    def __init__(self, path: str, struct: _Struct, address: int, claims: str) -> None:
+    def __init__(self, path: str, struct: _Struct, address: int, library: ctypes.CDLL) -> None:
         self.path = path
         self.name = struct.name.decode()
         self.version = int(struct.version)
-        self.claims = claims
+        claims = _symbol(library, ctypes.c_char, "nep49_claims")
+        self.claims = "" if claims is None else ctypes.string_at(
+            ctypes.addressof(claims)).decode(errors="replace")
+        self._count = None
+        if _symbol(library, ctypes.c_char, "nep49_get_statistics") is not None:
+            self._count = library.nep49_get_statistics
+            self._count.restype, self._count.argtypes = None, [ctypes.POINTER(_Figures)]
         new = ctypes.pythonapi.PyCapsule_New
         new.restype = ctypes.py_object
         new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -133,6 +157,16 @@ class Handler:
 
     def __repr__(self) -> str:
         return "<nep49.Handler %s of %s>" % (self.name, self.path)
+
+    def statistics(self) -> Optional[Statistics]:
+        """What it counts of itself, at this moment; None where it counts nothing."""
+        if self._count is None:
+            return None
+        figures = _Figures()
+        self._count(ctypes.byref(figures))
+        none = ctypes.c_size_t(-1).value
+        values = (getattr(figures, name) for name in Statistics._fields)
+        return Statistics(*(None if value == none else value for value in values))
 
     def install(self) -> None:
         """Puts it in force in this context, from here on."""
@@ -151,7 +185,7 @@ class Handler:
 # ---- where they are ------------------------------------------------------------------------------
 
 def _folders() -> list[str]:
-    """Where handlers may lie: NEP49_HANDLERS, the wheel's package, or the prefix that this is in."""
+    """Where handlers may lie: NEP49_HANDLERS, the wheel's package, or this module's prefix."""
     named = os.environ.get("NEP49_HANDLERS")
     if named:
         return [named]
@@ -300,11 +334,7 @@ def load(name: str, **options: object) -> Handler:
             raise HandlerError(str(error)) from None
         struct = _Struct.from_address(address)
         _check(path, struct)
-        claims = b""
-        if _symbol(library, ctypes.c_char, "nep49_claims") is not None:
-            claims = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(
-                library, "nep49_claims")))
-        _loaded[key] = Handler(path, struct, address, claims.decode(errors="replace"))
+        _loaded[key] = Handler(path, struct, address, library)
         return _loaded[key]
 
 
@@ -344,9 +374,48 @@ def handler_of(array: np.ndarray) -> Made:
     """Who made the memory of the array; all None where it is not the array's own."""
     address = _address_of(array)
     if address is None:
-        return Made(None, None, None)
+        return Made(None, None, None, None)
     for each in _loaded.values():
         if each.address == address:
-            return Made(each.name, each.version, each.claims)
+            return Made(each.name, each.version, each.claims, each.statistics())
     struct = _Struct.from_address(address)
-    return Made(struct.name.decode(errors="replace"), int(struct.version), None)
+    return Made(struct.name.decode(errors="replace"), int(struct.version), None, None)
+
+
+# ---- an arena ------------------------------------------------------------------------------------
+
+class OutlivedWarning(UserWarning):
+    """What was made in an arena is there still, and holds memory of it."""
+
+
+@contextlib.contextmanager
+def arena(**options: object) -> Iterator[Handler]:
+    """Has the handler arena in force for the length of a with statement, and warns of what outlives
+    that: a single array holds the whole region that it lies in.
+
+    Parameters
+    ----------
+    **options
+        As for ``use("arena")``: ``size``, of a region.
+
+    Warns
+    -----
+    OutlivedWarning
+        More blocks of this arena are live behind it than before, by so many.
+    """
+    handler = load("arena", **options)
+
+    def live() -> int:
+        figures = handler.statistics()
+        return 0 if figures is None or figures.live_blocks is None else figures.live_blocks
+
+    before = live()
+    with handler.use():
+        yield handler
+    outlived = live() - before
+    if outlived > 0:
+        warnings.warn("%d of the arena's blocks outlive it" % outlived, OutlivedWarning,
+                      stacklevel=3)
+
+
+from nep49 import shm  # noqa: E402  what it needs is above

@@ -4,8 +4,8 @@ survive is failed, with the line that it was at.
 
     pytest -p nep49.pytest_plugin --nep49-handler=guard
 
-Each test runs in a process of its own, forked where it begins: what `guard` stops by a signal is that
-one test, and fixtures of a module or of the session are made anew for each.
+Each test runs in a process of its own, forked where it begins: what `guard` stops by a signal is
+that one test, and fixtures of a module or of the session are made anew for each.
 """
 
 from __future__ import annotations

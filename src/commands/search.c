@@ -259,7 +259,7 @@ static size_t jobs(const struct options *options)
 
 static enum exit_code search(struct searching *searching, double limit)
 {
-    enum { HUGE_BYTES_LOG2 = 34 };
+    enum { HUGE_BYTES_LOG2 = 33 }; /* the most that is live of them, should they be touched */
     const struct options *options = searching->options;
     struct search_result result;
     struct search_options how = {

@@ -258,3 +258,10 @@ struct claims subject_claims(void)
 {
     return subject_all_claims(own.setup.place, &own.subject);
 }
+
+bool subject_statistics(nep49_statistics *figures)
+{
+    if (own.subject.get_statistics != NULL)
+        own.subject.get_statistics(figures);
+    return own.subject.get_statistics != NULL;
+}

@@ -25,6 +25,9 @@ const struct subject_place *subject_place(void);
 /* Its claims, and those that were made for it. */
 struct claims subject_claims(void);
 
+/* What it counts of itself; false where it counts nothing. */
+bool subject_statistics(nep49_statistics *figures);
+
 /* Only in FIXTURE_UNLOADED and FIXTURE_FRESH: load the subject now.  It fails where that does.
  */
 void subject_load_now(void);

@@ -376,30 +376,72 @@ static void free_all(struct mood *mood)
 
 /* ---- what is odd ----------------------------------------------------------------------------- */
 
-/* Nothing asked for, and more than there can be; calloc of a product that no size_t holds. */
+/* More than there can be: by a little, or so much that with a header, or with some room to grow, it
+ * is next to nothing. */
+static size_t an_impossible_size(struct mood *mood)
+{
+    enum { MOST_PARTS = 16, PAGES_LOG2 = 14, FEW = 64 };
+    size_t parts = 2 + below(mood, MOST_PARTS - 1);
+    if (below(mood, 2) == 0)
+        return SIZE_MAX - below(mood, (size_t)1 << below(mood, PAGES_LOG2));
+    return SIZE_MAX / parts * (parts - 1) + parts + below(mood, FEW);
+}
+
+/* The same of calloc.  The product is what no size_t holds, and then little more than a multiple of
+ * that; or it would be if elements were a little longer. */
+static void overflow(struct mood *mood, struct step *step)
+{
+    enum { BITS = sizeof(size_t) * 8, LARGEST_SMALL = 1000, FEW = 64, LONGEST_LOG2 = 6 };
+    size_t few = 2 + below(mood, LARGEST_SMALL), many = SIZE_MAX / few + 1;
+    unsigned shift = 1 + (unsigned)below(mood, LONGEST_LOG2);
+    switch (below(mood, 5)) {
+    case 0:
+        few = many = (size_t)2 << (BITS / 2 + below(mood, 8));
+        break;
+    case 1:
+        few = ((size_t)1 << BITS / 2) + 1 + below(mood, 4);
+        many = ((size_t)1 << BITS / 2) + 1 + below(mood, 4);
+        break;
+    case 2:
+        many = ((size_t)1 << (BITS - shift)) + below(mood, 3);
+        few = 1 + below(mood, (size_t)1 << shift);
+        break;
+    case 3:
+        many = an_impossible_size(mood);
+        few = below(mood, 2);
+        break;
+    default:
+        many = many * (below(mood, 2) == 0 ? 1 : 1 + below(mood, few - 1)) + below(mood, FEW);
+    }
+    bool is_first = below(mood, 2) == 0;
+    step->first = is_first ? few : many;
+    step->second = is_first ? many : few;
+}
+
+/* Nothing asked for, and more than there can be. */
 static void oddities(struct mood *mood)
 {
     struct writer *writer = mood->writer;
-    size_t huge = SIZE_MAX - below(mood, 3 * 4096);
     uint32_t slot = writer_any(writer);
     write_other(writer, STEP_FREE_NULL, a_size(mood), 0);
     slot = below(mood, 2) == 0 ? slot : write_malloc(writer, below(mood, 2));
     if (slot != NO_SLOT && below(mood, 2) == 0)
         write_realloc(writer, slot, 1);
     for (size_t i = 0; i < 4; i++) {
+        if (slot != NO_SLOT && below(mood, 3) == 0)
+            write_refused_realloc(writer, slot, an_impossible_size(mood));
         uint32_t fresh = write_malloc(writer, 0); /* whose size is then another */
         if (fresh == NO_SLOT)
             return;
         struct step *step = &writer->steps[writer->count - 1];
-        size_t other = (size_t)2 << (sizeof(size_t) * 4 + below(mood, 8));
-        bool by_calloc = below(mood, 2) == 0, none = by_calloc && below(mood, 2) == 0;
-        step->kind = by_calloc ? STEP_CALLOC : STEP_MALLOC;
-        step->first = none ? 0 : by_calloc ? other : huge;
-        step->second = none ? huge : by_calloc ? other : 0;
-        if (none && below(mood, 2) == 0)
-            *step = (struct step){.kind = STEP_CALLOC, .block = fresh, .times = 1, .first = huge};
+        step->first = an_impossible_size(mood);
+        if (below(mood, 2) == 0) {
+            step->kind = STEP_CALLOC;
+            overflow(mood, step);
+        }
         write_free(writer, fresh);
     }
+    write_zeroed(writer, a_size(mood));
 }
 
 /* Less memory than is asked for; then there is enough again. */
@@ -420,6 +462,13 @@ static void refusals(struct mood *mood)
             write_made(writer, size << below(mood, 8));
     }
     write_other(writer, STEP_LIMIT, 0, 0);
+    for (size_t i = below(mood, 4); i > 0 && writer->live_count > 0; i--)
+        write_realloc(writer, writer_any(writer), size + a_size(mood)); /* perhaps refused before */
+    if (mood->options->threads && writer->thread == 0 && below(mood, 2) == 0) {
+        writer->thread = 1;
+        write_made(writer, a_size(mood));
+        writer->thread = 0;
+    }
     write_made(writer, a_size(mood));
 }
 
@@ -437,27 +486,13 @@ static void forks(struct mood *mood)
         write_other(mood->writer, STEP_FORK, 0, 0);
 }
 
-/* More than 2 and 4 GiB, of which nothing but a few pages is touched. */
-static void huge_blocks(struct mood *mood)
-{
-    struct writer *writer = mood->writer;
-    if (!mood->options->huge || sizeof(size_t) == 4 || below(mood, 8) != 0)
-        return;
-    uint32_t slot = write_malloc(writer, 0);
-    if (slot == NO_SLOT)
-        return;
-    writer->steps[writer->count - 1].first =
-        ((uint64_t)1 << (31 + below(mood, 2))) + below(mood, 3) * 4096 - below(mood, 2);
-    write_free(writer, slot);
-}
-
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static void (*const behaviours[])(struct mood *mood) = {
     churn,  churn,  fill_and_drain, fill_and_drain, fill_and_drain, recycle_by_calloc,
     chain,  chain,  resize_all,     coalesce,       coalesce,       temporaries,
     crowds, crowds, crowds,         free_all,       oddities,       refusals,
-    idle,   forks,  huge_blocks,    relay,          sweep,
+    idle,   forks,  relay,          sweep,
 };
 enum { BEHAVIOURS = sizeof behaviours / sizeof *behaviours };
 
@@ -488,41 +523,6 @@ static void plain(struct mood *mood)
     }
 }
 
-/* So many of a unit, or of pages near `last`, or a little less or more than that. */
-static size_t a_large_size(struct mood *mood, size_t last)
-{
-    static const int beside[] = {0,   0,  0,   1,   -1,  8,    -8,    16,
-                                 -16, 17, -15, -17, -32, 4096, -4096, 100};
-    enum { BESIDE = sizeof beside / sizeof *beside, LEAST_LOG2 = 12, LOG2S = 12, MOST = 48 * MIB };
-    size_t page = (size_t)1 << LEAST_LOG2, unit = page << below(mood, LOG2S);
-    size_t base = below(mood, 2) == 0 ? unit * (1 + below(mood, 16)) : (last / page + 1) * page;
-    size_t size = base + (size_t)beside[below(mood, BESIDE)];
-    return MAX(MIN(size, (size_t)MOST), (size_t)1);
-}
-
-/* A few blocks of many pages, that come zeroed, grow by little and much, shrink and go. */
-static void large_ones(struct mood *mood)
-{
-    enum { LIVE = 3, MOST = 64 };
-    struct writer *writer = mood->writer;
-    size_t last = a_large_size(mood, 0);
-    for (size_t steps = 4 + below(mood, MOST); steps > 0; steps--) {
-        uint32_t slot = writer_any(writer);
-        size_t size = below(mood, 4) != 0
-                          ? a_large_size(mood, last)
-                          : palette_neighbour(writer->palette, &writer->random, last);
-        if (slot == NO_SLOT || (writer->live_count < LIVE && below(mood, 2) == 0))
-            slot = below(mood, 2) == 0   ? write_malloc(writer, size)
-                   : below(mood, 4) == 0 ? write_zeroed(writer, size)
-                                         : write_calloc(writer, size, 1);
-        else if (below(mood, 2) == 0)
-            write_realloc(writer, slot, size);
-        else
-            write_free(writer, slot);
-        last = size;
-    }
-}
-
 /* A few behaviours with the same few sizes. */
 static void write_mood(struct writer *writer, const struct behaviour_options *options)
 {
@@ -546,10 +546,6 @@ static void write_mood(struct writer *writer, const struct behaviour_options *op
     size_t parts = 1 + below(&mood, 12);
     if (below(&mood, 8) == 0 && options->sizes == NULL) {
         plain(&mood);
-        return;
-    }
-    if (below(&mood, 12) == 0 && options->sizes == NULL && !options->is_brief) {
-        large_ones(&mood);
         return;
     }
     bool has_threads = options->threads && below(&mood, 6) == 0;

@@ -50,7 +50,7 @@ struct execute_options {
     struct heap_rules rules;
     uint32_t slots;          /* that the steps name, at the most */
     size_t most_bytes;       /* live; what is more is not asked for */
-    bool huge;               /* but for a block of 2 GiB and more, which is hardly touched */
+    bool huge;               /* but for blocks of which little is touched: STEPS_HUGE */
     bool may_refuse;         /* nothing is said of that, whatever is live */
     uint64_t until;          /* on the clock: then what is left is not done */
     struct novelty *novelty; /* what was met so far, or NULL */

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-enum { MOST_LEARNT = 70000, PAGE = 4096 };
+enum { PAGE = 4096 };
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
@@ -49,12 +49,12 @@ static size_t edge_between(const PyDataMemAllocator *a, size_t low, size_t high)
     return low;
 }
 
-void palette_learn(struct palette *palette, PyDataMem_Handler *handler, uint64_t until)
+/* From `size` on, up to `to`, until so many are known; returns where it ended. */
+static size_t learn(struct palette *palette, const PyDataMemAllocator *a, size_t size, size_t to,
+                    uint32_t most, uint64_t until)
 {
-    const PyDataMemAllocator *a = &handler->allocator;
-    size_t before = 1, room = distance(a, before);
-    for (size_t size = 16;
-         size < MOST_LEARNT && palette->count < MOST_EDGES && clock_now() < until;) {
+    size_t before = size, room = distance(a, before);
+    while (size < to && palette->count < most && clock_now() < until) {
         size_t here = distance(a, size);
         if (here != room && here != 0 && room != 0) {
             palette->edge[palette->count] = (uint32_t)edge_between(a, before, size);
@@ -64,6 +64,15 @@ void palette_learn(struct palette *palette, PyDataMem_Handler *handler, uint64_t
         room = here;
         size += size < 1024 ? 16 : size / 8 / 16 * 16;
     }
+    return size;
+}
+
+void palette_learn(struct palette *palette, PyDataMem_Handler *handler, uint64_t until)
+{
+    enum { LEAST = 16, LARGE = 64 << 10, TO = 2 << 20, MOST_SMALL = MOST_EDGES / 5 * 4 };
+    const PyDataMemAllocator *a = &handler->allocator;
+    size_t end = learn(palette, a, LEAST, LARGE, MOST_SMALL, until);
+    learn(palette, a, MAX(end, (size_t)LARGE), TO, MOST_EDGES, until);
 }
 
 /* ---- drawing --------------------------------------------------------------------------------- */
@@ -82,6 +91,13 @@ static size_t logarithmic(struct random *random, unsigned from, unsigned to)
     return power + random_below(random, power);
 }
 
+/* One of the edges, but for the first ones. */
+static size_t at_edge(const struct palette *palette, struct random *random, uint32_t first)
+{
+    return palette->edge[first + random_below(random, palette->count - first)] +
+           random_below(random, 3) - (random_below(random, 4) == 0);
+}
+
 static size_t draw(const struct palette *palette, struct random *random)
 {
     enum { SMALL = 13, MIDDLE = 17, LARGE = 26 };
@@ -98,8 +114,7 @@ static size_t draw(const struct palette *palette, struct random *random)
     case 7:
     case 8:
         if (palette->count > 0)
-            return palette->edge[random_below(random, palette->count)] + random_below(random, 3) -
-                   (random_below(random, 4) == 0);
+            return at_edge(palette, random, 0);
         return 16 * (1 + random_below(random, 64)) + random_below(random, 2);
     case 9:
     case 10:
@@ -125,6 +140,14 @@ size_t palette_size(const struct palette *palette, struct random *random, size_t
             return size;
     }
     return 1 + random_below(random, MIN(most, (size_t)PAGE));
+}
+
+size_t palette_edge_from(const struct palette *palette, struct random *random, size_t least)
+{
+    uint32_t first = 0;
+    while (first < palette->count && palette->edge[first] < least)
+        first++;
+    return first < palette->count ? at_edge(palette, random, first) : 0;
 }
 
 size_t palette_neighbour(const struct palette *palette, struct random *random, size_t size)

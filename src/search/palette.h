@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "nep49.h"
 
-enum { MOST_EDGES = 128 };
+enum { MOST_EDGES = 160 };
 
 /* Holds no pointer, as it is written by a process that may end half-way. */
 struct palette {
@@ -21,11 +21,15 @@ struct palette {
     uint32_t edge[MOST_EDGES]; /* sizes of which one byte more takes more room */
 };
 
-/* Learns the edges, by some thousands of calls, as long as the clock is before `until`. */
+/* Learns the edges, up to 2 MiB, by some thousands of calls, as long as the clock is before
+ * `until`. */
 void palette_learn(struct palette *palette, PyDataMem_Handler *handler, uint64_t until);
 
 /* A size of up to `most`: mostly small, and mostly at an edge of some kind. */
 size_t palette_size(const struct palette *palette, struct random *random, size_t most);
+
+/* An edge from `least` on, or one or two bytes more, or one less; 0 where none is known. */
+size_t palette_edge_from(const struct palette *palette, struct random *random, size_t least);
 
 /* One that is near. */
 size_t palette_neighbour(const struct palette *palette, struct random *random, size_t size);

@@ -18,6 +18,7 @@
 #include "repro/shrink.h"
 #include "search/at_once.h"
 #include "search/in_turns.h"
+#include "search/large.h"
 #include "search/mutate.h"
 #include "search/small_scope.h"
 #include "supervise/child.h"
@@ -45,12 +46,13 @@ struct hall {
 
 /* What a history is made by, and how much of the time is each one's.  What it costs is estimated:
  * the same seed has to make the same histories. */
-enum way { MADE_UP, MUTATED, AT_ONCE, IN_TURNS, SMALL, WAYS };
+enum way { MADE_UP, MUTATED, LARGE, AT_ONCE, IN_TURNS, SMALL, WAYS };
 static const unsigned shares[WAYS] = {
-    [MADE_UP] = 6, [MUTATED] = 4, [AT_ONCE] = 2, [IN_TURNS] = 2, [SMALL] = 3};
+    [MADE_UP] = 6, [MUTATED] = 4, [LARGE] = 2, [AT_ONCE] = 2, [IN_TURNS] = 3, [SMALL] = 3};
 
 struct searcher {
     const struct search_options *options;
+    struct behaviour_options may;
     struct hall *hall;
     struct desk *desk;
     unsigned number;
@@ -113,7 +115,15 @@ static size_t make_up(struct searcher *s)
 {
     writer_begin(s->writer, s->desk->steps, a_length(&s->random));
     s->writer->random = (struct random){random_next(&s->random)};
-    behaviours_write(s->writer, &s->options->may);
+    behaviours_write(s->writer, &s->may);
+    return s->writer->count;
+}
+
+static size_t make_large(struct searcher *s)
+{
+    writer_begin(s->writer, s->desk->steps, 1 << 10);
+    s->writer->random = (struct random){random_next(&s->random)};
+    large_write(s->writer, &s->may);
     return s->writer->count;
 }
 
@@ -203,7 +213,7 @@ static bool is_turn_of_small_scope(const struct searcher *s)
 static bool can_be(const struct searcher *s, enum way way)
 {
     return way == MUTATED    ? corpus_count(s->corpus) > 0
-           : way == AT_ONCE  ? s->options->may.threads
+           : way == AT_ONCE  ? s->may.threads
            : way == IN_TURNS ? s->options->stops
            : way == SMALL    ? !s->small.is_done
                              : true;
@@ -233,6 +243,8 @@ static size_t write_in(struct searcher *s, enum way way)
         return write_in_turns(s);
     if (way == SMALL)
         return small_scope_write(&s->small, s->desk->steps, SMALL_ROOM);
+    if (way == LARGE)
+        return make_large(s);
     if (random_below(random, 3) == 0)
         s->trial.options.rules.whole = (size_t)1 << (7 + random_below(random, 10));
     return way == MUTATED ? mutate(s) : make_up(s);
@@ -241,24 +253,17 @@ static size_t write_in(struct searcher *s, enum way way)
 /* Nanoseconds.  That a thread waits for another costs more than any call. */
 static uint64_t cost(const struct step *steps, size_t count, enum way way)
 {
-    enum {
-        PROCESS = 2000000,
-        THREAD = 50000,
-        CALL = 200,
-        CALL_AT_ONCE = 2000,
-        CALL_IN_TURNS = 10000,
-        STOP = 40000,
-        MILLISECOND = 1000000
-    };
+    enum { PROCESS = 2000000, THREAD = 50000, STOP = 40000, MILLISECOND = 1000000 };
+    static const uint64_t a_call[WAYS] = {[MADE_UP] = 150,  [MUTATED] = 110,    [LARGE] = 70000,
+                                          [AT_ONCE] = 2000, [IN_TURNS] = 10000, [SMALL] = 150};
     uint64_t cost = PROCESS;
     unsigned threads = 0;
     for (size_t i = 0; i < count; i++) {
-        cost += steps[i].times * (uint64_t)(way == AT_ONCE    ? CALL_AT_ONCE
-                                            : way == IN_TURNS ? CALL_IN_TURNS
-                                                              : CALL);
+        cost += steps[i].times * a_call[way];
         cost += steps[i].kind == STEP_STOP ? STOP : 0;
         cost += steps[i].kind == STEP_PAUSE ? steps[i].first * MILLISECOND : 0;
-        threads = MAX(threads, (unsigned)steps[i].thread);
+        if (steps[i].thread != STEP_AT_EXIT)
+            threads = MAX(threads, steps[i].thread & ~(unsigned)STEP_IN_DESTRUCTOR);
     }
     return cost + (uint64_t)threads * THREAD;
 }
@@ -297,6 +302,7 @@ static _Noreturn void be_searcher(const struct search_options *options, struct h
     static const char *const names = "searcher";
     struct searcher s = {
         .options = options,
+        .may = options->may,
         .hall = hall,
         .desk = &hall->desks[number],
         .number = number,
@@ -316,6 +322,8 @@ static _Noreturn void be_searcher(const struct search_options *options, struct h
         _exit(0);
     }
     s.writer->most_bytes = options->most_bytes / options->jobs;
+    s.may.huge =
+        options->may.huge && number == 0; /* memory for one who touches them all the same */
     search(&s);
     if (s.desk->has_found)
         hall->is_over = 1;

@@ -25,25 +25,50 @@ static inline void begin_call(struct executing *e)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+enum { MOST_SPENT = 384 << 20 };
+
+static bool is_huge(const struct executing *e, size_t size)
+{
+    return e->options->huge && size >= STEPS_HUGE;
+}
+
 /* Nobody is asked for more than is to be live, but for what nobody can have; nor for so many large
- * blocks that a history is nothing but pages which the kernel clears. */
+ * blocks that a history is nothing but pages which the kernel clears.  Huge blocks do not count, as
+ * few of their pages are touched. */
 static bool may_ask(struct executing *e, size_t size)
 {
-    enum { LARGE = 1 << 14, MOST_SPENT = 384 << 20 };
+    enum { LARGE = 1 << 14 };
     if (heap_is_impossible(size))
         return true;
-    if (size + e->heap.live_bytes > e->options->most_bytes ||
+    if (is_huge(e, size) || size + e->heap.live_bytes - e->huge_bytes > e->options->most_bytes ||
         (size > LARGE && e->spent > MOST_SPENT))
         return false;
     e->spent += size > LARGE ? size : 0;
     return true;
 }
 
-/* What is not to be zeroed or copied, and so not touched. */
-static bool may_be_huge(const struct executing *e, size_t size)
+/* No more than `kept` bytes of it are to be copied. */
+static bool may_be_huge(const struct executing *e, size_t size, size_t kept)
 {
-    const size_t huge = (size_t)1 << (sizeof size * 4 - 1);
-    return e->options->huge && size >= huge && size / 3 < huge && e->heap.live_bytes < huge / 16;
+    enum { MOST_KEPT = 1 << 24 };
+    return is_huge(e, size) && size < STEPS_MOST_HUGE / 8 * 9 && kept <= MOST_KEPT &&
+           e->huge_bytes < STEPS_MOST_HUGE;
+}
+
+/* What may be zeroed byte by byte is not quite so large, and there are few of them. */
+static bool may_be_huge_and_zero(struct executing *e, size_t size)
+{
+    enum { MOST = 1 << 29 };
+    if (!may_be_huge(e, size, 0) || size > MOST || e->spent > MOST_SPENT)
+        return false;
+    e->spent += size;
+    return true;
+}
+
+static void count_huge(struct executing *e, size_t more, size_t less)
+{
+    e->huge_bytes += is_huge(e, more) ? more : 0;
+    e->huge_bytes -= is_huge(e, less) ? less : 0;
 }
 
 static bool made(struct executing *e, uint32_t slot, enum heap_maker by, void *p, size_t size)
@@ -51,13 +76,14 @@ static bool made(struct executing *e, uint32_t slot, enum heap_maker by, void *p
     note(e, by, size, e->last, p);
     if (p == NULL)
         return size == 0 || heap_refused(&e->heap, size);
+    count_huge(e, size, 0);
     return heap_made(&e->heap, slot, ++e->numbers, by, p, size);
 }
 
 static bool do_malloc(struct executing *e, uint32_t slot, size_t size)
 {
     const PyDataMemAllocator *a = e->allocator;
-    if (e->heap.block[slot].p != NULL || (!may_ask(e, size) && !may_be_huge(e, size)))
+    if (e->heap.block[slot].p != NULL || (!may_ask(e, size) && !may_be_huge(e, size, 0)))
         return true;
     begin_call(e);
     return made(e, slot, HEAP_MALLOC, a->malloc(a->ctx, size), size);
@@ -67,7 +93,7 @@ static bool do_calloc(struct executing *e, uint32_t slot, size_t nelem, size_t e
 {
     const PyDataMemAllocator *a = e->allocator;
     size_t size = heap_product(nelem, elsize);
-    if (e->heap.block[slot].p != NULL || !may_ask(e, size))
+    if (e->heap.block[slot].p != NULL || (!may_ask(e, size) && !may_be_huge_and_zero(e, size)))
         return true;
     begin_call(e);
     void *p = a->calloc(a->ctx, nelem, elsize);
@@ -80,7 +106,8 @@ static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
 {
     const PyDataMemAllocator *a = e->allocator;
     unsigned char *before = e->heap.block[slot].p;
-    if (!may_ask(e, size))
+    size_t old = before != NULL ? e->heap.block[slot].size : 0;
+    if (!may_ask(e, size) && !may_be_huge(e, size, old))
         return true;
     begin_call(e);
     if (before == NULL)
@@ -89,8 +116,10 @@ static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
         return false;
     void *p = a->realloc(a->ctx, before, size);
     note(e, STEP_FREE + 1, size, (uintptr_t)before, p);
-    if (p != NULL)
+    if (p != NULL) {
+        count_huge(e, size, old);
         return heap_resized(&e->heap, slot, p, size);
+    }
     return heap_kept(&e->heap, slot, size) && (size == 0 || heap_refused(&e->heap, size));
 }
 
@@ -103,6 +132,7 @@ static bool do_free(struct executing *e, uint32_t slot, const struct step *step)
     begin_call(e);
     if (!heap_will_free(&e->heap, slot))
         return false;
+    count_huge(e, 0, block.size);
     a->free(a->ctx, block.p, step->second == STEP_RIGHT_SIZE ? block.size : (size_t)step->first);
     return heap_freed(&e->heap);
 }

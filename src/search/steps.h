@@ -10,6 +10,11 @@
 
 #include "search/execute.h"
 
+/* From this size on a block is huge: little of it is touched.  So many bytes are live in huge
+ * blocks, and less than another such block. */
+enum { STEPS_HUGE = 1 << 27 };
+#define STEPS_MOST_HUGE ((uint64_t)STEPS_HUGE << 5)
+
 /* The state of whoever does steps: a process, or a thread of it. */
 struct executing {
     const struct history *history;
@@ -19,11 +24,12 @@ struct executing {
     struct executions *all;
     struct novelty *novelty;
     struct heap heap;
-    uint64_t numbers;   /* of blocks, so far */
-    uint64_t spent;     /* bytes of large blocks that were asked for, so far */
-    uintptr_t last;     /* what the last call returned */
-    size_t from, to;    /* the steps that a thread has to do */
-    struct rlimit room; /* of the address space, before it was limited */
+    uint64_t numbers;    /* of blocks, so far */
+    uint64_t huge_bytes; /* live, in huge blocks */
+    uint64_t spent;      /* bytes of large blocks that were asked for, so far */
+    uintptr_t last;      /* what the last call returned */
+    size_t from, to;     /* the steps that a thread has to do */
+    struct rlimit room;  /* of the address space, before it was limited */
     pid_t children[MOST_FORKS];
     unsigned forks;
     bool is_child;

@@ -129,6 +129,26 @@ void write_realloc(struct writer *writer, uint32_t slot, size_t size)
     writer->size[slot] = size;
 }
 
+void write_refused_realloc(struct writer *writer, uint32_t slot, size_t size)
+{
+    append(writer, (struct step){.kind = STEP_REALLOC, .block = slot, .first = size});
+}
+
+/* Of huge blocks nothing is in the budget. */
+uint32_t write_huge(struct writer *writer, size_t size, bool by_calloc)
+{
+    return make(writer, by_calloc ? STEP_CALLOC : STEP_MALLOC, size, by_calloc, 0);
+}
+
+void write_huge_realloc(struct writer *writer, uint32_t slot, size_t size)
+{
+    struct step step = {.kind = STEP_REALLOC, .block = slot, .first = size};
+    if (!append(writer, step))
+        return;
+    writer->live_bytes -= writer->size[slot];
+    writer->size[slot] = 0;
+}
+
 /* What NumPy is known to say of a block of that size (docs/auditing.md): 1, of an array that became
  * empty; the size of 4096 items, of a text that was longer; that of the items so far, of an
  * iterator that ended in an exception; the latter two where an item has 1 to 16 bytes. */

@@ -55,7 +55,12 @@ uint32_t write_zeroed(struct writer *writer, size_t size);
 /* By any of the three functions. */
 uint32_t write_made(struct writer *writer, size_t size);
 void write_realloc(struct writer *writer, uint32_t slot, size_t size);
+/* To a size that nobody can have. */
+void write_refused_realloc(struct writer *writer, uint32_t slot, size_t size);
 void write_free(struct writer *writer, uint32_t slot);
+/* Of more than is in the budget: see STEPS_HUGE. */
+uint32_t write_huge(struct writer *writer, size_t size, bool by_calloc);
+void write_huge_realloc(struct writer *writer, uint32_t slot, size_t size);
 /* malloc or calloc, and free, so many times. */
 void write_temporaries(struct writer *writer, size_t size, size_t times, bool by_calloc);
 /* So many blocks of one size in one step; NO_SLOT, or the first of their slots, which follow each

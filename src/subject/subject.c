@@ -331,6 +331,19 @@ static enum load_state take_claims(struct subject *subject, char *why, size_t ro
     return LOAD_DONE;
 }
 
+static enum load_state take_statistics(struct subject *subject, char *why, size_t room)
+{
+    struct symbol symbol = look_up(subject->object, "nep49_get_statistics");
+    if (symbol.kind == KIND_ABSENT)
+        return LOAD_DONE;
+    if (symbol.kind != KIND_FUNCTION) {
+        snprintf(why, room, "nep49_get_statistics is not a function");
+        return LOAD_FAILED;
+    }
+    *(void **)&subject->get_statistics = symbol.address;
+    return LOAD_DONE;
+}
+
 static enum load_state load_file(const char *path, const char *symbol, struct subject *subject,
                                  char *why, size_t room)
 {
@@ -348,7 +361,9 @@ static enum load_state load_file(const char *path, const char *symbol, struct su
     }
     enum load_state state =
         symbol != NULL ? take_named(subject, symbol, why, room) : take_usual(subject, why, room);
-    return state == LOAD_DONE ? take_claims(subject, why, room) : state;
+    if (state == LOAD_DONE)
+        state = take_claims(subject, why, room);
+    return state == LOAD_DONE ? take_statistics(subject, why, room) : state;
 }
 
 /* What its own claims contradict is nothing to hold it to.  abi.claims-known is for those that

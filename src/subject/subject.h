@@ -40,6 +40,7 @@ struct subject {
     PyDataMem_Handler *handler;
     PyDataMem_Handler *(*getter)(const char **why); /* or NULL */
     const char *claims;                             /* the words, "" where there are none */
+    void (*get_statistics)(nep49_statistics *);     /* or NULL */
     char how[96]; /* of a Python subject, what kind of object it was */
 };
 

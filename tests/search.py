@@ -43,9 +43,9 @@ COVERED = """
 #define NEP49_WITHOUT_NUMPY
 #include <stdlib.h>
 #include "nep49.h"
-static void *its_malloc(void *ctx, size_t size) { return malloc(size + 16); }
-static void *its_calloc(void *ctx, size_t n, size_t size) { return calloc(n + 16, size + 16); }
-static void *its_realloc(void *ctx, void *p, size_t size) { return realloc(p, size + 16); }
+static void *its_malloc(void *ctx, size_t size) { return malloc(size ? size : 16); }
+static void *its_calloc(void *ctx, size_t n, size_t size) { return calloc(n, size); }
+static void *its_realloc(void *ctx, void *p, size_t size) { return realloc(p, size ? size : 16); }
 static void its_free(void *ctx, void *p, size_t size) { free(p); }
 NEP49_EXPORT PyDataMem_Handler nep49_handler = {
     "covered", 1, {0, its_malloc, its_calloc, its_realloc, its_free}};

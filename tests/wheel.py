@@ -4,8 +4,12 @@ tree, and leaves nothing behind.
 """
 
 import glob
+import hashlib
+import json
 import os
+import re
 import shutil
+import zipfile
 
 import suite
 
@@ -67,6 +71,22 @@ def check(tap, wheel):
     tap.point(result.code == 0 and not left, "pip leaves nothing of it", (sorted(left)[:5], result))
 
 
+def bill_of_materials(tap, wheel):
+    """The SPDX document beside it has the wheel and each library in it, with their hashes."""
+    with open(wheel + ".spdx.json", encoding="utf-8") as file:
+        document = json.load(file)
+    said = {each["packageFileName"]: each["checksums"][0]["checksumValue"]
+            for each in document["packages"] if "packageFileName" in each}
+    with open(wheel, "rb") as file:
+        there = {os.path.basename(wheel): hashlib.sha256(file.read()).hexdigest()}
+    with zipfile.ZipFile(wheel) as archive:
+        there.update((name, hashlib.sha256(archive.read(name)).hexdigest())
+                     for name in archive.namelist() if re.search(r"\.libs/.", name))
+    named = {each["name"] for each in document["packages"]}
+    tap.point(said == there and len(there) > 1 and "check" in named, "its bill of materials",
+              (said, there, named))
+
+
 def main():
     if not suite.LONG:
         suite.skip_all("it builds a wheel with tools from PyPI: set CHECK_LONG")
@@ -78,6 +98,7 @@ def main():
             wheel = os.path.abspath(os.path.join(suite.BUILD, wheels[0]))
             os.chdir(folder)
             check(tap, wheel)
+            bill_of_materials(tap, wheel)
             os.chdir("..")
     tap.end()
 

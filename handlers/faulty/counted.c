@@ -20,7 +20,7 @@ static void *count(void *p, size_t size)
         return NULL;
     live_blocks++;
     made++;
-    size_t now = live_bytes += size, peak = peak_bytes;
+    size_t now = atomic_fetch_add(&live_bytes, size) + size, peak = atomic_load(&peak_bytes);
     while (now > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, now))
         continue;
     return p;

@@ -634,7 +634,7 @@ PROPERTY(claim_statistics,
     unsigned char *p[SIZES];
     nep49_statistics was;
     if (!subject_statistics(&was))
-        skip("it has no nep49_get_statistics");
+        skip("it makes no such claim");
     for (int i = 0; i < SIZES; i++) {
         p[i] = must_malloc(sizes[i]);
         expect_statistics(&was, 1, (ptrdiff_t)sizes[i], 1, text("malloc(%zu)", sizes[i]));

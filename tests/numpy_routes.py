@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/numpy-routes sees each kind of thing that it is to find, in statements that do it by
+themselves, whatever this NumPy does; and says nothing of one that does it right.
+"""
+
+import ctypes
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+import suite
+
+HELPERS = """
+import os, signal
+def careless(a):
+    try:
+        return a.copy()
+    except MemoryError:
+        return None
+def lossy(a):
+    try:
+        a.copy()
+    except MemoryError:
+        a[...] = 9
+        raise
+def crashing(a):
+    try:
+        a.copy()
+    except MemoryError:
+        os.kill(os.getpid(), signal.SIGSEGV)
+def confused(a):
+    try:
+        a.copy()
+    except MemoryError:
+        raise SystemError
+def keeping(a):
+    try:
+        a.copy()
+    except MemoryError:
+        os.kept = values('i4', (7,))
+        raise
+"""
+# What is to be said of a program: the kind, and whether a request was refused.
+EXPECTED = {
+    "r = a.copy()": set(),
+    "r = careless(a)": {("differs", True)},
+    "lossy(a)": {("loses", True)},
+    "crashing(a)": {("crash", True)},
+    "confused(a)": {("SystemError", True)},
+    "keeping(a)": {("leak", True)},
+    "r = np.empty(9, 'u1')": {("fresh", False)},
+    "os.abort()": {("crash", False)},
+}
+
+
+def tool():
+    loader = importlib.machinery.SourceFileLoader(
+        "numpy_routes_tool", os.path.join(suite.SOURCE, "tools", "numpy-routes"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def main():
+    if suite.SANITIZED:
+        suite.skip_all("a handler with a sanitizer wants a Python with one")
+    result = suite.run([suite.PYTHON, "-c", "import hypothesis"])
+    if result.code != 0:
+        suite.skip_all("there is no hypothesis: pip install hypothesis")
+    if os.path.realpath(sys.executable) != os.path.realpath(suite.PYTHON):
+        os.execv(suite.PYTHON, [suite.PYTHON, "-B"] + sys.argv)
+    tap = suite.Tap()
+    sys.path.insert(0, os.path.join(suite.SOURCE, "python"))
+    import nep49
+    with suite.scratch() as folder:
+        os.chdir(folder)
+        suite.build(os.path.join(suite.SOURCE, "tools", "refusing.c"), "refusing.so", "-w", "-I",
+                    os.path.join(suite.SOURCE, "handlers"))
+        routes = tool()
+        child = routes.Child(ctypes.CDLL("./refusing.so"), nep49.load("./refusing.so"))
+        for statement, expected in EXPECTED.items():
+            program = ("a = values('i4', (5,))", "exec(%r, globals())" % HELPERS, statement)
+            said = {(kind, refused is not None)
+                    for (kind, _), refused in routes.judge(child, program, False)}
+            tap.point(said == expected, statement, said)
+        tap.point(routes.number_of("crash", "sort", "objects", 0) == 2
+                  and routes.number_of("crash", "copy", "objects", None) is None,
+                  "what is known has its number", "")
+        os.chdir("..")
+    tap.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -38,6 +38,18 @@ def _run(*command, **more):
                  % (" ".join(command[:2]), result.returncode))
 
 
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    del config_settings
+    tool, version = _tool(), _version()
+    info = "%s-%s.dist-info" % (tool.PACKAGE, version)
+    os.makedirs(os.path.join(metadata_directory, info))
+    with open(os.path.join(TOP, "README.md"), encoding="utf-8") as file:
+        metadata = tool.METADATA % {"version": version, "readme": file.read()}
+    with open(os.path.join(metadata_directory, info, "METADATA"), "w", encoding="utf-8") as file:
+        file.write(metadata)
+    return info
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     del config_settings, metadata_directory
     with tempfile.TemporaryDirectory() as work:

@@ -55,7 +55,7 @@ static bool begin(void)
 void mutator_learn(PyDataMem_Handler *handler)
 {
     if (begin())
-        palette_learn(&mutator->palette, handler, UINT64_MAX);
+        palette_learn(&mutator->palette, handler, false, UINT64_MAX);
 }
 
 /* What programs do, in so many steps at the most. */

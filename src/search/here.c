@@ -64,7 +64,7 @@ static bool begin(struct here *here)
     here->executions = calloc(1, sizeof *here->executions);
     if (here->writer == NULL || here->executions == NULL)
         return false;
-    palette_learn(&here->palette, here->handler, here->until);
+    palette_learn(&here->palette, here->handler, false, here->until);
     here->writer->palette = &here->palette;
     here->writer->most_bytes = MOST_BYTES;
     return true;

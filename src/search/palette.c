@@ -67,12 +67,14 @@ static size_t learn(struct palette *palette, const PyDataMemAllocator *a, size_t
     return size;
 }
 
-void palette_learn(struct palette *palette, PyDataMem_Handler *handler, uint64_t until)
+void palette_learn(struct palette *palette, PyDataMem_Handler *handler, bool to_large_ones,
+                   uint64_t until)
 {
     enum { LEAST = 16, LARGE = 64 << 10, TO = 2 << 20, MOST_SMALL = MOST_EDGES / 5 * 4 };
     const PyDataMemAllocator *a = &handler->allocator;
     size_t end = learn(palette, a, LEAST, LARGE, MOST_SMALL, until);
-    learn(palette, a, MAX(end, (size_t)LARGE), TO, MOST_EDGES, until);
+    if (to_large_ones)
+        learn(palette, a, MAX(end, (size_t)LARGE), TO, MOST_EDGES, until);
 }
 
 /* ---- drawing --------------------------------------------------------------------------------- */

@@ -21,9 +21,10 @@ struct palette {
     uint32_t edge[MOST_EDGES]; /* sizes of which one byte more takes more room */
 };
 
-/* Learns the edges, up to 2 MiB, by some thousands of calls, as long as the clock is before
- * `until`. */
-void palette_learn(struct palette *palette, PyDataMem_Handler *handler, uint64_t until);
+/* Learns the edges by some thousands of calls, as long as the clock is before `until`: up to 64
+ * KiB, or where that is not too slow up to 2 MiB. */
+void palette_learn(struct palette *palette, PyDataMem_Handler *handler, bool to_large_ones,
+                   uint64_t until);
 
 /* A size of up to `most`: mostly small, and mostly at an edge of some kind. */
 size_t palette_size(const struct palette *palette, struct random *random, size_t most);

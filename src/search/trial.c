@@ -80,7 +80,8 @@ static _Noreturn void be_tried(const struct trial *trial, const struct history *
     if (handler == NULL)
         _exit(0);
     if (history == NULL) {
-        palette_learn(&trial->room->palette, handler, clock_now() + (uint64_t)(learning / 2 * 1e9));
+        palette_learn(&trial->room->palette, handler, true,
+                      clock_now() + (uint64_t)(learning / 2 * 1e9));
         trial->room->learnt = 1;
         _exit(0);
     }

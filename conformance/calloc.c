@@ -94,8 +94,8 @@ PROPERTY(calloc_zeroed,
     check_large_zero(&by_calloc);
 }
 
-/* A block of that size, made by one or another function and full of ones.  malloc(1) is for
- * malloc.one-byte to judge. */
+/* A block of that size, made by one or another function and full of ones.  malloc.one-byte tests
+ * malloc(1). */
 static void *dirty_block(size_t size, size_t way)
 {
     void *p = size == 1 || way % 4 == 1  ? calloc_or_else(size)

@@ -214,7 +214,7 @@ PROPERTY(env_forgets_descriptors,
     int file = memfd_create("conform", MFD_CLOEXEC);
     if (file < 0)
         harness_broke("memfd_create: %s", strerror(errno));
-    program_survives(take_descriptors_over, &file); /* how it ends is for others to say */
+    program_survives(take_descriptors_over, &file); /* others test how it ends */
     ssize_t length = pread(file, written, sizeof written - 1, 0);
     written[MAX(length, 0)] = '\0';
     written[strcspn(written, "\n")] = '\0';

@@ -90,6 +90,7 @@ PROPERTY(malloc_past_4gib,
     if (SIZE_BITS < 33)
         skip("a size_t has %d bits", SIZE_BITS);
     struct blocks company = {0}, held = {0}; /* nothing is freed, so that nothing is recycled */
+    blocks_add_neighbours(&company, 60);     /* before there is much that a quota may be for */
     size_t before = most_resident();
     blocks_add_unwritten(&held, must_malloc(PROBE), PROBE);
     bool fills = most_resident() - before > PROBE / 2;
@@ -97,7 +98,6 @@ PROPERTY(malloc_past_4gib,
         limit_mapped_bytes((size_t)1 << 30);
     if (is_instrumented())
         ask_for_memory((size_t)1 << 30); /* of which memcheck and ASan keep track */
-    blocks_add_neighbours(&company, 60);
     for (size_t i = 0; i < (is_instrumented() ? 1 : sizeof sizes / sizeof *sizes); i++) {
         unsigned char *p = subject_malloc(sizes[i]);
         if (p == NULL)
@@ -351,7 +351,7 @@ PROPERTY(malloc_recovers,
     void *moved = subject_realloc(p, PTRDIFF_MAX - 4096);
     absurd_end();
     works_after("realloc(p, PTRDIFF_MAX - 4096)");
-    if (moved == NULL) /* anything else is for realloc.failure-keeps-block to judge */
+    if (moved == NULL) /* realloc.failure-keeps-block tests anything else */
         subject_free(p, 100);
 }
 

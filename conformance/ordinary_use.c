@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Ways to use the subject.  What comes back of these calls is for other properties to judge.
+ * Ways to use the subject.  Other properties test what comes back of these calls.
  */
 #include "ordinary_use.h"
 

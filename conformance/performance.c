@@ -230,7 +230,7 @@ static bool goes_on_rising(struct pace *pace)
     enum { FULL = 90, WINDOW = 30, TIMES = 4 };
     size_t full = MAX(FULL, pace->batches);
     pace->begun = clock_now();
-    pace->too_long = 6;
+    pace->too_long = 6 * clock_slowness();
     do_batches(pace, full - pace->batches);
     double middle = do_batches(pace, WINDOW);
     if (pace->ended_early)
@@ -247,7 +247,7 @@ static bool goes_on_rising(struct pace *pace)
 static void look_at_way(void *data)
 {
     const struct way *way = data;
-    struct pace pace = {.way = way, .begun = clock_now(), .too_long = 0.5};
+    struct pace pace = {.way = way, .begun = clock_now(), .too_long = 0.5 * clock_slowness()};
     way->make_and_free(way->size, 1);
     look(&pace);
     if (!is_steep(&pace) && pace.ended_early)

@@ -285,7 +285,7 @@ static void resize_successors(bool elsewhere)
         unsigned char *given = subject_realloc(s.p, PTRDIFF_MAX);
         absurd_end();
         if (given != NULL)
-            return; /* for realloc.failure-keeps-block to say */
+            return; /* realloc.failure-keeps-block tests that */
         if (elsewhere)
             in_threads(1, succeed, &s, sizeof s);
         else

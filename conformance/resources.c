@@ -219,8 +219,8 @@ static void set_descriptor_limit(size_t most)
         harness_broke("RLIMIT_NOFILE: %s", strerror(errno));
 }
 
-/* A refusal is held against it only where the same is granted with more descriptors, each time:
- * what refuses now and then does so for another reason. */
+/* A refusal fails only where the same is granted with more descriptors, each time: what refuses now
+ * and then does so for another reason. */
 static void expect_not_for_descriptors(size_t size, size_t live)
 {
     enum { TIMES = 3 };
@@ -455,7 +455,7 @@ PROPERTY(resources_files,
         harness_broke("no memory to share: %s", strerror(errno));
     bool survived = work_in_folder(files);
     const char *left = scratch_remove(files->folder), *shared = remove_shared_memory(files);
-    if (!survived) { /* once more, for how it ends; that is for others to say */
+    if (!survived) { /* once more, for how it ends, which others test */
         attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
         files->folder[0] = '\0';
         in_program(work_with_files, files);

@@ -22,13 +22,88 @@ PROPERTY(runtime_array_refused,
     python_call("runtime_refused", "array_refused");
 }
 
+PROPERTY(runtime_put_refused,
+    .id     = "runtime.put-refused",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
+    .clause = "where the copy is refused that a strided array is put into, put and putmask raise "
+              "MemoryError",
+    .source = "item_selection.c PyArray_PutTo, which does not look whether it has one, up to 2.4",
+    .why    = "a program that is short of memory crashes instead of getting an exception",
+    .hint   = NOT_YOURS "; put into a contiguous array",
+    .looks  = "put into array[::2], when its copy is refused, to raise MemoryError: NumPy crashed",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime_refused", "put_refused");
+}
+
+PROPERTY(runtime_string_operations,
+    .id     = "runtime.string-operations",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
+    .clause = "np.lexsort and byteswap of an array of StringDType are an array or an exception",
+    .source = "item_selection.c PyArray_LexSort and methods.c PyArray_Byteswap, which take strings "
+              "for what they are not, 2.0 to 2.4",
+    .why    = "a program crashes that has all the memory it wants",
+    .hint   = NOT_YOURS,
+    .looks  = "np.lexsort of array[::2], of StringDType, to be an array or an exception: NumPy "
+              "crashed",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime_refused", "string_operations");
+}
+
+PROPERTY(runtime_promotion_out_of_memory,
+    .id     = "runtime.promotion-out-of-memory",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
+    .clause = "where there is no memory to find the dtype that records have in common, np.array "
+              "raises MemoryError",
+    .source = "array_coercion.c handle_promotion, which takes any exception for two dtypes that "
+              "have none in common, 1.24 to 2.5",
+    .why    = "the array is one of objects, and nothing says so",
+    .hint   = NOT_YOURS "; give np.array the dtype",
+    .looks  = "the dtypes of np.array([records, records]), with each request of Python's refused "
+              "in turn, to be [\"[('x', '<i4')]\"]: [\"[('x', '<i4')]\", 'object']",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime_refused", "promotion_out_of_memory");
+}
+
+PROPERTY(runtime_deepcopy_of_objects,
+    .id     = "runtime.deepcopy-of-objects",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
+    .clause = "where copy.deepcopy cannot be had, a deep copy of an array of objects raises an "
+              "exception",
+    .source = "methods.c array_deepcopy, which releases a function that it does not have, 1.24.1 "
+              "to 2.5",
+    .why    = "a program that is short of memory crashes instead of getting an exception",
+    .hint   = NOT_YOURS,
+    .looks  = "a deep copy of objects, without copy.deepcopy, to raise an exception: NumPy crashed",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime_refused", "deepcopy_of_objects");
+}
+
+PROPERTY(runtime_dtype_copy_out_of_memory,
+    .id     = "runtime.dtype-copy-out-of-memory",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
+    .clause = "where there is no memory to copy a dtype of dates, NumPy raises MemoryError, and "
+              "drops no reference that it did not take",
+    .source = "descriptor.c PyArray_DescrNew, which drops the copy before it has any, 1.22 to 2.5",
+    .why    = "np.datetime64 is released while it is in use; a NumPy with assertions aborts",
+    .hint   = NOT_YOURS,
+    .looks  = "the dtype of np.datetime64(3, 's'), without memory for a copy, to raise "
+              "MemoryError: references were lost",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime_refused", "dtype_copy_out_of_memory");
+}
+
 PROPERTY(runtime_scalar_part_refused,
     .id     = "runtime.scalar-part-refused",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
-    .clause = "where there is no memory for the imaginary part of a scalar, NumPy raises "
-              "MemoryError",
-    .source = "scalartypes.c.src gentype_imag_get, which does not look whether it has it, 1.22 to "
-              "2.5",
+    .clause = "where there is no memory for the imaginary part of a scalar, or for its dtype, NumPy "
+              "raises MemoryError",
+    .source = "scalartypes.c.src gentype_imag_get, which does not look whether it has them, 1.22 "
+              "to 2.5",
     .why    = "a program that is short of memory crashes instead of getting an exception",
     .hint   = NOT_YOURS,
     .looks  = "np.bytes_(5000 bytes).imag, without memory, to raise MemoryError: NumPy crashed",

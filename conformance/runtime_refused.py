@@ -5,8 +5,11 @@ What may crash is tried in a child first, and looked at here only where the chil
 """
 
 import contextlib
+import copy
 import functools
 import importlib
+import os
+import sys
 import tracemalloc
 import warnings
 
@@ -70,6 +73,13 @@ UNLOOKED = {
     "np.int32(3)[...]": (lambda: np.int32(3), lambda scalar: scalar[...]),
     "a copy of rationals": (rationals, lambda array: None if array is None else array.copy()),
 }
+WITHOUT_COPY = {
+    "put into array[::2]": (lambda: numbers(8)[::2], lambda array: array.put([0], 7)),
+    "put of objects into array[::2]": (lambda: np.array([1, 2, 3, 4], "O")[::2],
+                                       lambda array: array.put([0], 7)),
+    "np.putmask of array[::2]": (lambda: numbers(8)[::2],
+                                 lambda array: np.putmask(array, array > 1, 7)),
+}
 
 
 def array_refused():
@@ -78,6 +88,91 @@ def array_refused():
     for words, (make, function) in UNLOOKED.items():
         survived(findings, with_refusals(make, function),
                  "%s, when its array is refused, to raise MemoryError" % words)
+    findings.tell()
+
+
+def put_refused():
+    findings = Findings()
+    for words, (make, function) in WITHOUT_COPY.items():
+        survived(findings, with_refusals(make, function),
+                 "%s, when its copy is refused, to raise MemoryError" % words)
+    findings.tell()
+
+
+def string_operations():
+    if NUMPY < (2, 0):
+        _conform.skip("StringDType came with NumPy 2.0")
+    findings = Findings()
+    array = np.array(["one that is longer than a small string is", "two", "three" * 9] * 2, "T")
+    for words, function in {
+        "np.lexsort of array[::2]": lambda: np.lexsort((array[::2], array[::2])),
+        "array.byteswap()": array.byteswap,
+    }.items():
+        def act():
+            try:
+                function()
+            except (TypeError, ValueError, RuntimeError):
+                pass
+        survived(findings, act, "%s, of StringDType, to be an array or an exception" % words)
+    findings.tell()
+
+
+def promotion_out_of_memory():
+    """Python is asked for the memory of dtypes."""
+    findings = Findings()
+    arrays = {"records": np.zeros(2, [("x", "i4")])}
+    if NUMPY >= (2, 5):  # before, a StringDType without memory is a crash
+        arrays["strings"] = np.zeros(2, "T")
+    for words, array in arrays.items():
+        made = []
+        for nth in range(1, 100):
+            try:
+                if not _conform.without_python(nth, lambda: made.append(np.array([array, array]))):
+                    break
+            except MemoryError:
+                pass
+        findings.same(sorted({str(each.dtype) for each in made}), [str(array.dtype)],
+                      "the dtypes of np.array([%s, %s]), with each request of Python's refused in "
+                      "turn," % (words, words))
+    findings.tell()
+
+
+def deepcopy_of_objects():
+    """What Python has no memory for is taken away here."""
+    def act():
+        deepcopy = copy.deepcopy
+        del copy.deepcopy
+        with contextlib.suppress(AttributeError):
+            np.array([None]).__deepcopy__({})
+        copy.deepcopy = deepcopy
+
+    findings = Findings()
+    survived(findings, act, "a deep copy of objects, without copy.deepcopy, to raise an exception")
+    findings.tell()
+
+
+def dtype_copy_out_of_memory():
+    """NumPy says so on stderr, or aborts, or takes references that are not its own."""
+    date = np.datetime64(3, "s")
+
+    def copies():
+        read, written = os.pipe()
+        os.dup2(written, 2)
+        os.close(written)
+        before = sys.getrefcount(np.datetime64)
+        for refuse in _conform.without_python, _conform.without_libc:
+            for nth in range(1, 20):
+                with contextlib.suppress(MemoryError):
+                    if not refuse(nth, lambda: date.dtype):
+                        break
+        lost = before - sys.getrefcount(np.datetime64)
+        os.close(2)
+        if lost != 0 or os.read(read, 1) != b"":
+            _conform.fail("no reference to be lost", "%d are" % lost)
+
+    findings = Findings()
+    findings.expect(_conform.survives(copies), "the dtype of np.datetime64(3, 's'), without memory "
+                    "for a copy, to raise MemoryError", "references were lost")
     findings.tell()
 
 
@@ -95,7 +190,17 @@ def scalar_part_refused():
         _conform.skip("requests of libc do not come through the runner here")
     findings = Findings()
     survived(findings, try_each, "np.bytes_(5000 bytes).imag, without memory, to raise MemoryError")
+    survived(findings, part_of_a_date, "np.datetime64(3, 's').imag, without memory for its dtype, "
+             "to raise MemoryError")
     findings.tell()
+
+
+def part_of_a_date():
+    date = np.datetime64(3, "s")
+    for nth in range(1, 20):
+        with contextlib.suppress(MemoryError):
+            if not _conform.without_python(nth, lambda: date.imag):
+                return
 
 
 # ---- arrays that are to change and cannot

@@ -98,11 +98,13 @@ void check_page_runs_disjoint(void)
     }
 }
 
-/* A cache has room for so many of a class, and one more is freed. */
-static void free_row(size_t size, size_t count)
+/* A cache has room for so many of a class, and one more is freed; of large ones as many as nobody
+ * refuses who gives out 16 MiB. */
+static void free_row(size_t size, size_t most)
 {
     static const size_t beside[] = {16, 64, 256, 1024, 4096, 16384};
-    enum { MOST = 65, BESIDE = sizeof beside / sizeof *beside };
+    enum { MOST = 65, BESIDE = sizeof beside / sizeof *beside, LITTLE = 16 << 20 };
+    const size_t count = MIN(most, LITTLE / (size + beside[BESIDE - 1]) - BESIDE);
     struct block at[MOST + BESIDE];
     struct blocks blocks = {.at = at, .room = MOST + BESIDE};
     while (blocks.count < count)

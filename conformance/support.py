@@ -18,7 +18,7 @@ handler_version = core.multiarray.get_handler_version
 DEFAULT_NAME = "default_allocator"  # what NumPy calls its own
 
 
-# Instead of a name that is no UTF-8, which is for abi.name-utf8 and numpy.name to say.
+# Instead of a name that is no UTF-8, which abi.name-utf8 and numpy.name test.
 UNREADABLE = "a name that cannot be read"
 
 

@@ -291,8 +291,8 @@ PROPERTY(threads_outlives_its_thread,
 
 /* ---- the GIL ----------------------------------------------------------------------------- */
 
-/* Everything that the subject can be asked for, refusals and wrong sizes included; what it returns
- * is for others to judge. */
+/* Everything that the subject can be asked for, refusals and wrong sizes included; others test
+ * what it returns. */
 static void call_all(void *data)
 {
     static const size_t sizes[] = {1, 24, 500, 512, 513, 5000, 70000, 300000};

@@ -92,7 +92,7 @@ def compile_with_coverage(path, folder):
 
 
 class Found:
-    """How long it took, or None; what it was laid to, and in how many calls it is shown."""
+    """How long it took, or None; what it was attributed to, and in how many calls it is shown."""
 
     def __init__(self, seconds, property_id="", calls=None):
         self.seconds, self.property, self.calls = seconds, property_id, calls
@@ -101,7 +101,7 @@ class Found:
 def search(handler, seconds):
     """With its whole time for the search; what is shown is cut short after that."""
     begin = time.monotonic()
-    result = suite.conform("--handler=" + handler, "--search=%g" % seconds, timeout=seconds + 60)
+    result = suite.conform("--handler=" + handler, "--search=%g" % seconds, timeout=seconds + 120)
     took = time.monotonic() - begin
     shown = SHOWN.search(result.stdout)
     if result.code != suite.NOT_CONFORMANT or shown is None:

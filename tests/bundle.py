@@ -301,14 +301,16 @@ def refused(tap):
                            + packed), ("no end", seal(tar_of(members_of("whole.tar.gz"))[:-512]))):
         result = verify(write(content))
         tap.point(is_told(result), name, result)
-    for name in ("none", ".", "/dev/null"):
+    os.mkfifo("fifo")
+    for name in ("none", ".", "/dev/null", "fifo"):
         result = verify(name)
         tap.point(is_told(result, name), name, result)
     names = [write(whole[:at] + bytes([whole[at] ^ 1 << numbers.randrange(8)]) + whole[at + 1:],
-                   "flipped-%d" % at) for at in sorted(numbers.sample(range(len(whole)), 300))]
+                   "flipped-%d" % at) for at in range(len(whole))]
     result = verify(*names)
     tap.point(result.code == USAGE and not result.stdout
-              and result.stderr.count("\n") == len(names), "a bit is another one", result)
+              and result.stderr.count("\n") == len(names), "each byte in turn with a bit changed",
+              result)
 
 
 def usage(tap):

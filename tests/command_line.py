@@ -162,9 +162,8 @@ def option_cases():
     yield "a control character for a letter", ["-\033"], r"-\\x1b: no such option"
     yield "a long option in full and more", ["--listing"], r"--listing: no such option"
     yield "an ambiguous abbreviation", ["--l"], r"--l is short for .*--list, --list-handlers"
-    yield "an ambiguous one with a value", ["--j=1"], r"--j is short for .*--jobs, --junit, --json"
-    yield ("another ambiguous one", ["--s=1"],
-           r"--s is short for .*--skip, --shard, --seed, --shuffle, --strict, --stacks")
+    yield "an ambiguous one with a value", ["--j=1"], r"--j is short for .*--jobs, .*--junit, .*--json"
+    yield "another ambiguous one", ["--s=1"], r"--s is short for .*--skip, --shard, .*--stacks"
     yield "ambiguous between opposites", ["--ver"], r"--verbose, --version"
     for name in ("clauses", "exec", "fail-each", "helgrind", "help", "list", "list-handlers", "memcheck",
                  "no-fork", "keep-failing", "quiet", "shuffle", "stacks", "strict", "until-fail",
@@ -272,7 +271,7 @@ def option_cases():
     yield "--python of nothing", H + ["--python=./nowhere"], r"--python=\./nowhere: No such file"
     yield "--python with an empty name", H + ["--python="], r"--python=: the name is empty"
     yield "--python of a name", H + ["--python=nopython"], r"--python=nopython: No such file"
-    yield "--python of a directory", H + ["--python=folder"], r"--python=folder: is not a Python int"
+    yield "--python of a directory", H + ["--python=folder"], r"--python=folder: is a directory; give"
     yield "--python of a plain file", H + ["--python=plain_file"], r"--python=plain_file: (Permission|is)"
     yield "--python of ls", H + ["--python=ls"], r"--python=ls: is not a [^:]*, it ends with status 2"
     for name in ("not_python", "silent_python", "dying_python"):

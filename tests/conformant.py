@@ -29,8 +29,9 @@ HEAVY = {"blocks_signals", "guard", "guard_pages", "keeps_32_mib", "keeps_32_mib
          "keeps_for_a_time", "megabyte_header", "one_mapping_each", "page_aligned",
          "remembers_what_was_freed", "wipes"}
 
-# A thread of theirs may be in malloc at a fork: a sanitizer's is then locked in the child.
-BUSY = {"helper_thread"}
+# A thread of theirs may be in malloc at a fork, or begin there: a sanitizer's is then locked in the
+# child.
+BUSY = {"crew_and_files", "helper_thread"}
 
 # So many have their batteries with one start of conform.
 AT_ONCE = 5

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import threading
+import time
 
 import elf
 import suite
@@ -134,6 +135,8 @@ def in_a_thread(work):
     thread = threading.Thread(target=catch)
     thread.start()
     thread.join()
+    while os.path.exists("/proc/self/task/%d" % thread.native_id):
+        time.sleep(0.001)  # join does not wait for the destructors of its variables
     if errors:
         raise errors[0]
 

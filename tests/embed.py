@@ -15,7 +15,9 @@ int main(void)
 {
     for (const struct python_source *each = python_sources; each->name != NULL; each++)
         printf("[%s]%s", each->name, each->text);
-    return 0;
+    for (const char *const *need = python_source_find("i")->needs; *need != NULL; need++)
+        printf("[i needs %s]", *need);
+    return python_source_find("j")->name != NULL;
 }
 """
 
@@ -28,6 +30,8 @@ FILES = [
     ("a backslash at the end of a line", "f.py", b"x = 1 + \\\n    2\n"),
     ("nothing at all", "a.py", b""),
     ("CR LF", "g.py", b"x = 1\r\ny = 2\r\n"),
+    ("what it imports", "i.py", b"import os\nfrom conform_a import (\n    x,\n)\n"
+     b"from conform_b_c import y\nz = 'from conform_d import z'\n"),
     ("a line of ten thousand bytes", "h.py", b"x = '" + b"ab" * 5000 + b"'\n"),
 ]
 
@@ -57,6 +61,7 @@ def results():
         output = compiled_output(folder)
         for what, name, text in FILES:
             yield what, b"[%s]%s" % (name[:-3].encode(), text) in output
+        yield "needs what it imports", output.endswith(b"[i needs a][i needs b_c]")
 
         with open(os.path.join(folder, "bad.py"), "wb") as file:
             file.write(b"x = '\0'\n")

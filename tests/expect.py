@@ -94,6 +94,26 @@ def cases(tap):
                       result)
 
 
+def read_again(tap):
+    """However a run with waivers ended: what it wrote is what --from and --verify take."""
+    zero = os.path.join(suite.FAULTY, "faulty.so:calloc_does_not_zero")
+    for handler, words, content, starts in (
+            ("aligned", PART, entry(), "STALE: "),
+            (FAULTY, PART, entry() + entry("calloc.zeroed"), "STALE: nothing else failed with 1 w"),
+            (FAULTY, PART, entry("calloc.zeroed"), "NOT CONFORMANT: 1 "),
+            (zero, ALL_OF_CALLOC, entry("calloc.zeroed"), "NOT CONFORMANT: 1 "),
+            (FAULTY, ["--quick", "--claim=alignment=4096"], entry(), "FAILED: 1 of "),
+            (FAULTY, ["--quick"], entry(), "nothing failed with 1 waiver "),
+            (FAULTY, [*PART, "--max-time=0.01"], entry("calloc.*", "INCOMPLETE"), "INCOMPLETE: ")):
+        made = conform(content, "--json=r.json", "--bundle=r.tar.gz", handler=handler, part=words)
+        with open("r.json") as file:
+            said = json.load(file)["conclusion"]
+        results = [made, suite.conform("--html=r.html", "--from", "r.json"),
+                   suite.conform("--verify", "r.tar.gz")]
+        tap.point(said.startswith(starts) and results[1].code == 0 and results[2].code != USAGE,
+                  "read again: " + starts, "%s\n%s\n%s" % tuple(results))
+
+
 def told_otherwise(tap):
     result = conform(entry(verdict="CRASH"), "--json=r.json")
     with open("r.json") as file:
@@ -238,6 +258,8 @@ def interrupted(tap):
             and seen["calloc.overflow"] in (("FAIL", True), ("INCOMPLETE", False))
             and len(report["stale"]) == (seen["calloc.zeroed"][0] == "PASS"))
     tap.point(held, "an interrupt", "%s\n%s" % (out, seen))
+    result = suite.conform("--html=i.html", "--from", "i.json")
+    tap.point(result.code == 0, "an interrupt, read again", result)
 
 
 # what is wrong; the file; where it is said to be, what is said
@@ -339,6 +361,7 @@ def main():
             tap.skip("--expect", "install libtomlplusplus-dev and g++, and configure again")
             tap.end()
         cases(tap)
+        read_again(tap)
         told_otherwise(tap)
         formats(tap)
         owner_of_a_defect(tap)

@@ -25,12 +25,12 @@ NEP49_EXPORT PyDataMem_Handler nep49_handler = {
 """
 # What is done in malloc, and what is then said instead of figures.
 LOST = {
-    "crashes": ("if (size == 16) abort()",
-                r"CRASH   crashes\.so: SIGABRT, in malloc and free of 16 B"),
-    "hangs": ("while (size == 16) pause()",
-              r"TIMEOUT hangs\.so: no end after 1 s, in malloc and free of 16 B"),
-    "exits": ("if (size == 16) _exit(3)",
-              r"CRASH   exits\.so: the process exits with 3, in malloc and free of 16 B"),
+    "crashes": ("if (size == 4 << 20) abort()",
+                r"CRASH   crashes\.so: SIGABRT, in malloc and free of 4 MiB"),
+    "hangs": ("while (size == 4 << 20) pause()",
+              r"TIMEOUT hangs\.so: no end after 5 s, in malloc and free of 4 MiB"),
+    "exits": ("if (size == 4 << 20) _exit(3)",
+              r"CRASH   exits\.so: the process exits with 3, in malloc and free of 4 MiB"),
     "ends_below": ("if (size > 32 && size < 4096) abort()",
                    r"CRASH   ends_below\.so: SIGABRT, in resident memory over what is live"),
     "refuses": ("if (size == 65536) return NULL",
@@ -65,7 +65,7 @@ class Page(HTMLParser):
         self.open, self.wrong, self.pictures, self.rows, self.text = [], [], 0, 0, ""
 
     def handle_starttag(self, tag, attrs):
-        if tag != "meta":
+        if tag not in ("br", "input", "meta"):
             self.open.append(tag)
         self.pictures += tag == "svg"
         self.rows += tag == "tr"
@@ -102,9 +102,12 @@ def figures(tap):
     tap.point(slow and all(of[3]["value"] > 1e-4 and of[3]["ratio"] > 20 * of[2]["ratio"]
                            for of in slow), "who sleeps is slower", slow)
     lines = result.stdout.splitlines()
-    tap.point(re.match(r"Python [\d.]+\w*, NumPy [\d.]+", lines[0]) and "slow.so" in lines[3]
+    tap.point(re.match(r"Python [\d.]+\w*, NumPy [\d.]+", lines[0]) and "slow.so" in lines[4]
               and len([line for line in lines if re.search(r"\(\S+ to \S+\)", line)])
               == len(report["cells"]), "a line for each", result)
+    footprints = [cell["handlers"][0]["value"] for cell in report["cells"]
+                  if cell["group"] == "footprint"]
+    tap.point(len(footprints) == 4 and all(footprints), "what stays resident is known", footprints)
     page = Page()
     with open("b.html") as file:
         text = file.read()
@@ -112,12 +115,64 @@ def figures(tap):
     tap.point(not page.open and not page.wrong and page.pictures == 6
               and page.rows > len(report["cells"]) and "<b>&plain.so" in page.text
               and "<b>&plain" not in text and "http:" not in text, "a page", page.wrong)
+    beside_a_report(tap, report)
+
+
+def time_is_over(tap):
+    """Ten seconds at most, and then what was not measured is left out."""
+    if not suite.LONG:
+        tap.skip("what is left out", "it takes ten seconds: set CHECK_LONG")
+        return
+    handler = build("slower", "usleep(20000)")
+    result = suite.conform("--bench=quick", "-H", handler, "--json=s.json", "--html=s.html")
+    with open("s.json") as file:
+        report = json.load(file)
+    with open("s.html") as file:
+        page = file.read()
+    said = "%d more were left out, as the time was over" % report["left_out"]
+    tap.point(result.code == CONFORMANT and report["left_out"] > 0 and said in result.stdout
+              and said in page, "what is left out", result)
+
+
+def beside_a_report(tap, report):
+    """In the page of a handler's report, where that is what the bench is told with."""
+    suite.conform("-H", "./slow.so", "--run=abi.*", "--json=a.json", "--html=alone.html")
+    result = suite.conform("--html=both.html", "--from", "a.json", "b.json")
+    texts = {}
+    for name in "alone", "both":
+        page = Page()
+        with open(name + ".html") as file:
+            texts[name] = file.read()
+        page.feed(texts[name])
+        tap.point(not page.open and not page.wrong, "a page of it %s" % name, page.wrong)
+    tap.point(result.code == CONFORMANT and "How fast" in texts["both"]
+              and "How fast" not in texts["alone"] and texts["both"].count("class=\"drawn\"") == 18
+              and "<b>&plain" not in texts["both"], "figures in the page of a report", result)
+    for what, wrong, words in (
+            ("no cells", dict(report, cells=[]), "b.json: a bench without figures\n"),
+            ("a handler that is none", dict(report, handlers=[1, 2, 3, 4]),
+             "b.json: handlers[0] is no string\n"),
+            ("a figure too few", dict(report, handlers=report["handlers"][1:]),
+             "b.json: cells[0] does not have what each has\n")):
+        with open("b.json", "w") as file:
+            json.dump(wrong, file)
+        result = suite.conform("--html=no.html", "--from", "a.json", "b.json")
+        tap.point(result.code == USAGE and result.stderr == "conform: " + words
+                  and not os.path.exists("no.html"), "a bench with %s" % what, result)
+    with open("b.json", "w") as file:
+        json.dump(report, file)
+    result = suite.conform("--html=no.html", "--from", "a.json", "b.json", "b.json")
+    tap.point(result.code == USAGE and "b.json: the report that it goes with has a bench already"
+              in result.stderr, "two benches of one", result)
+    result = suite.conform("--html=no.html", "--from", "b.json")
+    tap.point(result.code == USAGE and "a bench goes with a report" in result.stderr,
+              "a bench alone", result)
 
 
 def lost_ones(tap):
     """All in one, each ends the bench: so one after the other, and few where time counts."""
     for name, (in_malloc, said) in LOST.items() if suite.LONG else list(LOST.items())[:1]:
-        result = bench("-H", build(name, in_malloc), "--timeout=1")
+        result = bench("-H", build(name, in_malloc), "--timeout=5")
         tap.point(result.code == NOT_CONFORMANT and not result.stderr
                   and re.fullmatch(said + r"; there are no figures\n", result.stdout),
                   "one that " + name, result)
@@ -147,6 +202,7 @@ def main():
     with suite.scratch() as folder:
         os.chdir(folder)
         figures(tap)
+        time_is_over(tap)
         lost_ones(tap)
         wrong_use(tap)
         os.chdir("..")

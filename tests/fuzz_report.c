@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * libFuzzer's entry for reports in JSON: whatever is in one, it is taken for none, or compared with
- * itself, held against its summary, and made a page and a badge of.
+ * itself, held against its summary, and made a page and a badge of; a bench is made a page of.
  */
 #include <stdlib.h>
 
+#include "report/bench_page.h"
 #include "report/comparison.h"
 #include "report/report.h"
 #include "report/summary.h"
@@ -19,7 +20,8 @@ static void write_all(const json_t *value)
     if (file == NULL)
         return;
     report_html(file, value);
-    report_badge(file, value);
+    if (!is_bench(value))
+        report_badge(file, value);
     fclose(file);
     free(words);
 }
@@ -43,6 +45,8 @@ static void compare(const json_t *reports)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     json_t *value = json_loadb((const char *)bytes, length, JSON_REJECT_DUPLICATES, NULL);
+    if (value != NULL && is_bench(value) && bench_wrong(value) == NULL)
+        write_all(value);
     if (value != NULL && comparison_wrong_in(value) == NULL) {
         json_t *reports = comparison_reports(value, true), *report;
         size_t i;

@@ -101,6 +101,16 @@ def is_found(tap, prefix):
     built = suite.run([*suite.COMPILER, "-shared", "-fPIC", *flags, "-o", "by-pc.so", "mine.c"])
     tap.point(said.code == 0 and flags and built.code == 0, "pkg-config finds the header",
               (said, built))
+    path["PKG_CONFIG_PATH"] += "".join(":" + each for each in glob.glob(os.path.join(
+        prefix, "lib*", "**", "pkgconfig"), recursive=True))
+    said = [suite.run([os.environ.get("PKG_CONFIG", "pkg-config"), *words, "conform"], env=path)
+            for words in (["--variable=conform"], ["--variable=handlers"],
+                          ["--variable=fuzz_handler"], ["--libs-only-L"], ["--libs-only-l"])]
+    program, handlers, target, folder, libraries = (
+        " ".join(shlex.split(each.stdout)) for each in said)
+    there = [program, handlers + "/aligned.so", target, folder[2:] + "/libconform-fuzz.a"]
+    tap.point(all(map(os.path.exists, there)) and libraries == "-lconform-fuzz -lz",
+              "and the program, its handlers and what fuzzers are linked with", (there, said))
     for name, contents in PROJECTS.items():
         with open(name, "w") as file:
             file.write(contents)

@@ -306,8 +306,8 @@ def main():
             if name == "memcheck" and not os.environ.get("VALGRIND"):
                 tap.skip(name, "there is no valgrind")
                 continue
-            is_slow = name == "memcheck" or (name == "bench" and not suite.LONG)
-            if is_slow and arguments.signals < 50 and name not in arguments.commands:
+            is_for_later = name == "memcheck" or (name == "bench" and not suite.LONG)
+            if is_for_later and arguments.signals < 50 and name not in arguments.commands:
                 tap.skip(name, "it is slow: for --signals=50 and more")
                 continue
             slow = name in ("battery", "memcheck") and arguments.signals < 50

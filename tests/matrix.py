@@ -83,8 +83,12 @@ def goes_on(tap, handler, right, wrong):
     named = [column["python"] in column["error"] for column in report["interpreters"][::2]]
     tap.point(result.code == USAGE and codes == [USAGE, CONFORMANT, USAGE] and all(named),
               "interpreters that are none", result)
-    result = matrix(handler, ["/nowhere", wrong, right])
-    tap.point(result.code == NOT_CONFORMANT and "\n 2  " in result.stdout,
+    bare = os.path.abspath("bare/bin/python")
+    subprocess.run([suite.PYTHON, "-m", "venv", "--without-pip", "bare"], check=True)
+    result = matrix(handler, ["/nowhere", wrong, right, bare])
+    tap.point(result.code == NOT_CONFORMANT and "\n 2  " in result.stdout
+              and result.stdout.startswith(" 1  /nowhere: No such file")
+              and "\n 4  %s: has no NumPy: " % bare in result.stdout,
               "one that is none, and one where it is wrong", result)
     result = matrix("./nothing.so", [right, right])
     tap.point(result.code == CANNOT_LOAD and result.stdout.count("nothing.so") >= 2,

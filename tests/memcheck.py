@@ -202,6 +202,9 @@ def errors(tap):
     hinted = {p["id"] for p in report["properties"] if "with -g, and look" in p.get("hint", "")}
     wanted = {name for _, name, verdict, _ in ERRORS if verdict == "FAIL"}
     tap.point(hinted == wanted, "what memcheck found has a hint that fits", (hinted, wanted))
+    commands = [p["reproduce"] for p in report["properties"] if p["verdict"] == "FAIL"]
+    tap.point(not [each for each in commands if "preload" in each or "--memcheck" not in each],
+              "the command that shows it again preloads nothing", commands)
 
 
 def cached():
@@ -217,7 +220,7 @@ def spoil_cache():
 
 
 def others(tap):
-    """What the interpreter does wrong is not held against a handler, and hides no error of its."""
+    """What the interpreter does wrong counts against no handler, and hides no error of one."""
     short = build("short", SHORT)
     os.mkdir("defect")
     with open("defect/look.c", "w") as file:
@@ -398,7 +401,9 @@ def runner(tap):
 
 
 def unit_tests(tap):
+    # Those of searching ask for what nobody can have.
     result = suite.run([VALGRIND, "--quiet", "--vgdb=no", "--error-exitcode=99",
+                        "--suppressions=" + SUPPRESSIONS,
                         os.path.join(suite.BUILD, "tests", "unit")],
                        timeout=300, env={"CK_FORK": "no", "CK_EXCLUDE_TAGS": "long"})
     bad = re.findall(r"(?m)^not ok.*", result.stdout)

@@ -204,6 +204,8 @@ OBJECTS = {
     "name": 'NEP49_EXPORT PyDataMem_Handler nep49_handler = {"\\xff", 1, {0, m, z, r, f}};',
     "getter": 'NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why)\n'
               '{ *why = "no room in here"; return NULL; }',
+    "dirty": 'static void *d(void *c, size_t n, size_t e) { (void)c; return malloc(n * e); }\n'
+             'NEP49_EXPORT PyDataMem_Handler nep49_handler = {"dirty", 1, {0, m, d, r, f}};',
     "mine": 'NEP49_EXPORT PyDataMem_Handler nep49_handler = {"mine", 1, {0, m, z, r, f}};\n'
             'NEP49_EXPORT const char nep49_claims[] = "alignment=16";',
 }
@@ -218,10 +220,10 @@ def build():
         file.write("no object at all\n" * 1000)
 
 
-def python(*arguments):
+def python(*arguments, **more):
     return suite.run([suite.PYTHON, *arguments],
                      env={"PYTHONPATH": PACKAGE, "NEP49_HANDLERS": HANDLERS,
-                          "PYTHONDONTWRITEBYTECODE": "yes"})
+                          "PYTHONDONTWRITEBYTECODE": "yes", **more})
 
 
 def refused(tap):
@@ -232,6 +234,19 @@ def refused(tap):
     for (name, part), line in zip(REFUSED.items(), said + [""] * len(REFUSED)):
         tap.point(part in line, "%s: one line says why not" % name, line)
     tap.point(result.code == 0 and len(said) == len(REFUSED), "and nothing else", result)
+
+
+def tried(tap):
+    """By conform, where that is installed, before it is in force."""
+    installed = {"PATH": os.path.dirname(suite.CONFORM) + ":" + os.environ["PATH"]}
+    program = ("import sys, nep49\ntry:\n    print(nep49.load(sys.argv[1], tried=len(sys.argv) < 3)"
+               ".name)\nexcept nep49.HandlerError as error:\n    print(error)")
+    for what, arguments, part in (
+            ("dirty", ["./dirty.so"], "dirty.so: it breaks calloc.zeroed"),
+            ("dirty, untried", ["./dirty.so", "no"], "dirty"), ("mine", ["./mine.so"], "mine")):
+        result = python("-c", program, *arguments, **installed)
+        tap.point(result.code == 0 and part in result.stdout and result.stdout.count("\n") == 1,
+                  what + ": conform tries it first", result)
 
 
 def script(tap):
@@ -332,6 +347,7 @@ def main():
                   "statistics=None)\n",
                   "anybody's handler, by its path", result)
         refused(tap)
+        tried(tap)
         script(tap)
         pytest_plugin(tap)
         documented(tap)

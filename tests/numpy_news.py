@@ -49,10 +49,14 @@ def main():
     for name, before, after, expected in CASES:
         kinds = [kind for kind, _ in tool.differences(before, after)]
         tap.point(kinds == expected, name, kinds)
+    searched = [({"key": ["crash"], "program": ["a"]}, was, now)
+                for was, now in ((True, True), (True, False), (False, True), (False, False))]
+    kinds = [kind for kind, _ in tool.compare_found(searched)]
+    tap.point(kinds == ["better", "worse"], "what a search found", kinds)
     what = "a NumPy has nothing new beside itself"
     if suite.LONG and not suite.SANITIZED:
-        result = suite.run([suite.PYTHON, "-B", TOOL, "--conform=" + suite.CONFORM, suite.PYTHON,
-                            suite.PYTHON], timeout=300)
+        result = suite.run([suite.PYTHON, "-B", TOOL, "--conform=" + suite.CONFORM, "--search=0",
+                            suite.PYTHON, suite.PYTHON], timeout=300)
         tap.point(result.code == 0 and result.stdout.count("\n") == 1, what, result)
     else:
         tap.skip(what, "it takes half a minute: make check-long")

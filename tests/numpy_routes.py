@@ -85,7 +85,9 @@ def main():
                     for (kind, _), refused in routes.judge(child, program, False)}
             tap.point(said == expected, statement, said)
         tap.point(routes.number_of("crash", "sort", "objects", 0) == 2
-                  and routes.number_of("crash", "copy", "objects", None) is None,
+                  and routes.number_of("crash", "copy", "objects", None) is None
+                  and routes.class_of(["", "a.resize(7)"], "crash", 1, None)[0] == 1
+                  and routes.class_of(["", "r = np.resize(a, 7)"], "crash", 1, None)[0] != 1,
                   "what is known has its number", "")
         os.chdir("..")
     tap.end()

@@ -161,6 +161,21 @@ def runs(tap):
                   "the page of " + what, "%s\n%s" % (wrong, result))
 
 
+def documented(tap):
+    """Where the site of the docs is known, what failed leads to the page of the property."""
+    failed = [each["id"] for each in load("a_faulty_one.json")["properties"]
+              if each["verdict"] == "FAIL"]
+    links = {}
+    for docs in ("", '../html"'):
+        result = suite.conform("--html=page.html", "--from", "a_faulty_one.json",
+                               env={"CONFORM_DOCS": docs})
+        page = read("page.html")
+        links[docs] = [each for each in failed if '<a href="../html&#34;/properties/%s.html#%s">'
+                       % (each, each) in page]
+    tap.point(failed and links == {"": [], '../html"': failed} and result.code == 0,
+              "links to the docs", (links, result))
+
+
 def escaped(tap):
     """Whatever a member is, it is text on the page."""
     report = load("a_faulty_one.json")
@@ -309,9 +324,10 @@ axe.run().then(found => {
 
 
 def axe():
-    """axe-core's source as a package of PyPI brings it along, or None."""
+    """axe-core's source: of the file that is named, or as a package of PyPI brings it; or None."""
     spec = importlib.util.find_spec("axe_playwright_python")
-    path = os.path.join(spec.submodule_search_locations[0], "axe.min.js") if spec else ""
+    own = os.path.join(spec.submodule_search_locations[0], "axe.min.js") if spec else ""
+    path = os.environ.get("AXE_CORE", own)
     return read(path) if os.path.exists(path) else None
 
 
@@ -359,6 +375,7 @@ def main():
     with suite.scratch() as folder:
         os.chdir(folder)
         runs(tap)
+        documented(tap)
         escaped(tap)
         together(tap)
         forged(tap)

@@ -187,6 +187,43 @@ def modules(tap, folder, compilers):
             "a module that %s built: its report" % compiler[0], result)
 
 
+BY_CTYPES = """import ctypes
+library = ctypes.CDLL(%r)
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype = ctypes.py_object
+new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+name = b"mem_handler"
+struct = (ctypes.c_char * 168).in_dll(library, "nep49_handler")
+handler = new_capsule(ctypes.addressof(struct), name, None)
+"""
+
+
+def by_ctypes(tap, folder, handlers):
+    """An object beside the file of Python that names it is recognised; of any other, conform says
+    what helps."""
+    module = ["--handler=python:by_ctypes:handler", "--python=" + suite.PYTHON, *SOME]
+    for kind, path in handlers.items():
+        with open(folder + "/by_ctypes.py", "w") as file:
+            file.write(BY_CTYPES % path)
+        result = suite.conform(*module, "--json=-", env={"PYTHONPATH": folder})
+        report = json.loads(result.stdout or "{}")
+        tap.point(result.code == CONFORMANT and report["verdicts"]["handler"]["PASS"] == 3
+                  and (kind in ("leak", "undefined")  # no checkers, to conform
+                       or report["environment"].get("checker") == "a sanitizer"),
+                  "by ctypes, -fsanitize=" + kind, result)
+    path = folder + "/elsewhere/clang.so"
+    if not shutil.which("clang"):
+        tap.skip("by ctypes, from elsewhere", "install clang")
+        return
+    os.mkdir(folder + "/elsewhere")
+    suite.build(folder + "/sanitized.c", path, "-fsanitize=address", compiler=["clang"])
+    with open(folder + "/by_ctypes.py", "w") as file:
+        file.write(BY_CTYPES % path)
+    result = suite.conform(*module, env={"PYTHONPATH": folder})
+    one_line(tap, "by ctypes, from elsewhere", result, CANNOT_LOAD,
+             "begin the command with LD_PRELOAD=")
+
+
 def refused(tap, folder, handlers):
     """What cannot be run right is one line, of each command."""
     def built(kind, **more):
@@ -259,6 +296,7 @@ def main():
                               and runtime_of(compiler, name) is not None])
         if "address" in handlers:
             told(tap, runtime_of(*KINDS[0][1:]))
+        by_ctypes(tap, folder, handlers)
         refused(tap, folder, handlers)
         allocators(tap, folder)
     tap.end()

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import unittest.mock
 
 import suite
 from suite import CONFORMANT, FAULTY, NOT_CONFORMANT, USAGE
@@ -67,6 +68,18 @@ static void f(void *c, void *p, size_t n) { free(p); }
 NEP49_EXPORT PyDataMem_Handler nep49_handler = {"looks", 1, {NULL, m, z, r, f}};
 """
 
+# An executable that tells that it was started.  Whatever embeds Python calls more than the first.
+TELLS = """
+#include <fcntl.h>
+int Py_BytesMain(int argc, char **argv);
+int Py_IsInitialized(void);
+int main(int argc, char **argv)
+{
+    creat(MARK, 0600);
+    return MORE Py_BytesMain(argc, argv);
+}
+"""
+
 # Where gdb stops.
 SHOWN = "conform_fail (expected="
 
@@ -118,6 +131,45 @@ def without_libpython(python, folder):
     path = os.path.join(environment, "bin", "python3")
     os.symlink(os.path.join(folder, "bin", name), path)
     return path
+
+
+def by_its_files(tap, python, name, folder):
+    """One whose files tell all is not started, and the report is the same as if it were asked."""
+    words = "import sysconfig as s; print(*map(s.get_config_var, ('LIBDIR', 'INSTSONAME')))"
+    libdir, library = suite.run([python["path"], "-c", words]).stdout.split()
+    if not os.path.exists(os.path.join(libdir, library)):
+        tap.skip(name + " is not started", "there is no %s in %s" % (library, libdir))
+        return
+    version = os.path.basename(python["library"])
+    packages = os.path.join(folder, "environment", "lib", version)
+    for each in "bin", "lib", "environment/bin", packages:
+        os.makedirs(os.path.join(folder, each))
+    os.symlink(os.path.join(libdir, library), os.path.join(folder, "lib", library))
+    os.symlink(python["library"], os.path.join(folder, "lib", version))
+    os.symlink(python["packages"], os.path.join(packages, "site-packages"))
+    os.symlink("../../bin/python3", os.path.join(folder, "environment", "bin", "python3"))
+    with open("environment/pyvenv.cfg", "w") as file:
+        file.write("home = %s/bin\n" % folder)
+    with open("tells.c", "w") as file:
+        file.write(TELLS)
+    for each in [each for each in os.environ if re.match("PYTHON.|LD_LIBRARY_PATH", each)]:
+        del os.environ[each]
+    reports = []
+    for what, started, more, environment in (
+            ("is not started", False, "", {}),
+            ("is asked where a variable is set", True, "", {"PYTHONHASHSEED": "0"}),
+            ("is asked where it embeds Python", True, "Py_IsInitialized() ||", {})):
+        suite.build("tells.c", os.path.join(folder, "bin", "python3"), "-DMORE=" + more,
+                    '-DMARK="%s/mark"' % folder, "-fPIE", "-pie", "lib/" + library,
+                    "-Wl,-rpath,%s/lib" % folder, shared=False)
+        result, report = verdicts(os.path.join(folder, "environment", "bin", "python3"),
+                                  "aligned", "abi.loads", **environment)
+        tap.point(result.code == CONFORMANT and os.path.exists("mark") == started,
+                  "%s %s" % (name, what), result)
+        reports.append(report.get("environment"))
+        if os.path.exists("mark"):
+            os.remove("mark")
+    tap.point(reports[0] == reports[1] == reports[2], name + ": the report is the same", reports)
 
 
 def number(python):
@@ -205,6 +257,12 @@ def main():
         is_whole = python["is_whole"] and not suite.SANITIZED  # its runtime is not preloaded
         if suite.LONG or os.path.realpath(python["path"]) == os.path.realpath(suite.PYTHON):
             in_one(tap, python, name, [suite.CONFORM] + [python["path"]] * is_whole)
+        if os.path.realpath(python["path"]) == os.path.realpath(suite.PYTHON):
+            with suite.scratch() as folder:
+                os.chdir(folder)
+                with unittest.mock.patch.dict(os.environ):
+                    by_its_files(tap, python, name, folder)
+                os.chdir(suite.BUILD)
         if not is_whole:
             continue
         whole += 1

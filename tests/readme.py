@@ -81,13 +81,15 @@ def test_handler(folder):
     )
 
 
+FIRST = "conform --handler aligned"
+
+
 def test_first_commands():
-    tap.point(
-        COMMANDS[:2] == ["./bootstrap && ./conform --handler aligned",
-                         "./bootstrap && make -j2 check"],
-        "it begins with the two commands",
-        COMMANDS[:2],
-    )
+    """Packages, and then a clone."""
+    clone = ["./bootstrap && ./" + FIRST, "./bootstrap && make -j2 check"]
+    tap.point(COMMANDS[1] == COMMANDS[3] == FIRST and COMMANDS[4:6] == clone
+              and COMMANDS[0].startswith("pip install ") and COMMANDS[2].startswith("apt install "),
+              "it begins with how it is installed and tried", COMMANDS[:6])
 
 
 SCRIPT = "import numpy\nnumpy.sort(numpy.ones(9))\n"

@@ -3,9 +3,11 @@
 
 import os
 import re
+import subprocess
 import sys
 
 import suite
+from suite import CONFORMANT, USAGE
 
 FAULTY = os.path.join(suite.FAULTY, "faulty.so")
 SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
@@ -115,6 +117,23 @@ _conform_exec.begin_part("the end")
 """
 
 
+def from_pipes(tap, path, folder):
+    """One without a writer has no trace, and nobody waits for it; one with a writer is read."""
+    pipe = os.path.join(folder, "pipe")
+    os.mkfifo(pipe)
+    for words in (["-Haligned"], ["--print"]):
+        result = suite.conform("--replay=" + pipe, *words, timeout=60)
+        tap.point(result.code == USAGE and result.stderr.count("\n") == 1
+                  and "not a trace" in result.stderr,
+                  "a FIFO that nobody writes to, %s" % words[0], result)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # for the writer to begin
+    with open(path, "rb") as trace, open(pipe, "wb") as writer:
+        running = subprocess.Popen([suite.CONFORM, "--replay=" + pipe, "-Haligned", "-q"])
+        writer.write(trace.read())
+    tap.point(running.wait(timeout=60) == CONFORMANT, "a FIFO with a writer", running.returncode)
+    os.close(reader)
+
+
 def tells_parts(tap, folder):
     """A program names its parts, refuses itself memory, and gives the same file each time."""
     files = []
@@ -189,6 +208,7 @@ def main():
         replays(tap, path)
         finds(tap, path)
         refuses(tap, path, folder)
+        from_pipes(tap, path, folder)
         survives_a_crash(tap, folder)
         wants_python(tap, path, folder)
         tells_parts(tap, folder)

@@ -31,6 +31,7 @@ int main(void)
     srunner_add_suite(runner, suite_shrink());
     srunner_add_suite(runner, suite_sizes());
     srunner_add_suite(runner, suite_small_scope());
+    srunner_add_suite(runner, suite_standstill());
     srunner_add_suite(runner, suite_text());
     srunner_add_suite(runner, suite_trace());
     srunner_add_suite(runner, suite_version());

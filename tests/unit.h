@@ -39,6 +39,7 @@ Suite *suite_search(void);
 Suite *suite_shrink(void);
 Suite *suite_sizes(void);
 Suite *suite_small_scope(void);
+Suite *suite_standstill(void);
 Suite *suite_text(void);
 Suite *suite_trace(void);
 Suite *suite_version(void);

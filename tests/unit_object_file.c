@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/subject/object_file.c: what is said about a file that is not a shared object for this
+ * src/base/object_file.c: what is said about a file that is not a shared object for this
  * machine.
  */
 #include "unit.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "subject/object_file.h"
+#include "base/object_file.h"
 
 static char folder[] = "unit-object-XXXXXX", path[sizeof folder + 8];
 

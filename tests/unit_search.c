@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/search/search.h: what is found, and whom it is held against.
+ * src/search/search.h: what is found, and whom it is attributed to.
  */
 #include "unit.h"
 

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 
+import installed
 import suite
 from suite import CONFORMANT, NOT_CONFORMANT, USAGE
 
@@ -169,17 +170,20 @@ def reproduced(tap):
 
 
 def proved(tap):
-    """What is shipped, and what the customer does with it: elsewhere, with the program alone."""
+    """What is shipped, and what the customer does with it, with another copy of the program."""
     build()
     result = suite.conform("-H", "./libmine.so", "--bundle=mine.tar.gz", "--with-subject")
     tap.point(result.code == CONFORMANT, "a bundle of a whole run", result)
     os.mkdir("customer")
     os.rename("mine.tar.gz", "customer/mine.tar.gz")
     os.remove("libmine.so")
-    result = suite.conform("--verify", "mine.tar.gz", cwd="customer")
-    tap.point(result.code == CONFORMANT and "untouched and complete" in result.stdout, "verified",
-              result)
-    result = suite.conform("--verify", "mine.tar.gz", "--rerun", cwd="customer")
+    made = installed.make("install", "DESTDIR=" + os.path.abspath("customer/programs"))
+    theirs = os.path.join(installed.prefix_in("customer/programs"), "bin", "conform")
+    theirs = [os.path.abspath(theirs), "--verify", "mine.tar.gz"]
+    result = suite.run(theirs, cwd="customer") if made.code == 0 else made
+    tap.point(result.code == CONFORMANT and "untouched and complete" in result.stdout,
+              "verified by the customer's own conform", result)
+    result = suite.run([*theirs, "--rerun"], cwd="customer")
     tap.point(result.code == CONFORMANT, "run again, with the handler that is in it", result)
     with open("customer/mine.tar.gz", "r+b") as file:
         file.seek(1000)

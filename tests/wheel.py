@@ -55,6 +55,12 @@ def check(tap, wheel):
         result = suite.run(command, cwd="/", env={"PATH": "/usr/bin:/bin", "VIRTUAL_ENV": ""})
         tap.point(result.code == suite.CONFORMANT and "(%s)" % python
                   in " ".join(result.stdout.split()), what, result)
+    path = os.path.join(environment, "bin") + ":/usr/bin:/bin"
+    if shutil.which("pkg-config") and shutil.which("make"):
+        made = suite.run([conform, "--init", "first"], env={"PATH": path})
+        result = suite.run(["make", "-C", "first", "libmine.so"],
+                           env={"PATH": path, "PKG_CONFIG_PATH": "", "MAKEFLAGS": ""})
+        tap.point(result.code == 0, "a first handler is compiled", (made, result))
     result = suite.run([python, "-c", "import nep49, numpy\nwith nep49.use('aligned', "
                         "alignment=512):\n    print(nep49.handler_of(numpy.empty(9)).claims)"],
                        cwd="/")

@@ -21,16 +21,22 @@ get_handler = ctypes.PYFUNCTYPE(ctypes.py_object)(api[305])
 
 NAME = b"mem_handler"  # a capsule keeps no copy of it
 P, N = ctypes.c_void_p, ctypes.c_size_t
-MALLOC, CALLOC = ctypes.CFUNCTYPE(P, P, N), ctypes.CFUNCTYPE(P, P, N, N)
-REALLOC, FREE = ctypes.CFUNCTYPE(P, P, P, N), ctypes.CFUNCTYPE(None, P, P, N)
 
 
-class Struct(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("ctx", P),
-                ("malloc", MALLOC), ("calloc", CALLOC), ("realloc", REALLOC), ("free", FREE)]
+def struct(function):
+    """PyDataMem_Handler, with functions of that kind."""
+    class Struct(ctypes.Structure):
+        _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("ctx", P),
+                    ("malloc", function(P, P, N)), ("calloc", function(P, P, N, N)),
+                    ("realloc", function(P, P, P, N)), ("free", function(None, P, P, N))]
+    return Struct
 
 
-default = Struct.from_address(pointer(get_handler(), NAME))
+# NumPy's is called with the GIL; ours takes it, as NumPy may call realloc without.
+default = struct(ctypes.PYFUNCTYPE).from_address(pointer(get_handler(), NAME))
+Struct = struct(ctypes.CFUNCTYPE)
+MALLOC, CALLOC, REALLOC, FREE = (dict(Struct._fields_)[name]
+                                 for name in ("malloc", "calloc", "realloc", "free"))
 sizes, wrong, left = {}, [], [0]
 
 

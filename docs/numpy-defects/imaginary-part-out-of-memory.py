@@ -1,7 +1,7 @@
 """The imaginary part of a long np.bytes_ without memory crashes
 
-What a user sees: a crash instead of MemoryError.
-Cause: numpy/_core/src/multiarray/scalartypes.c.src:1966, which does not look whether it has the block.
+What a user sees: a crash instead of MemoryError.  So does that of a date, where its dtype has none.
+Cause: numpy/_core/src/multiarray/scalartypes.c.src:1966, which does not look whether it has the block; since 8cb36a6208 of 2005.
 What would mend it: look, and raise MemoryError.
 Handlers: none is asked here: the memory is NumPy's own.
 Property: runtime.scalar-part-refused

@@ -2,7 +2,7 @@
 
 What a user sees: "munmap_chunk(): invalid pointer" under python -X dev.
 Cause: numpy/_core/src/multiarray/alloc.c, whose PyDataMem_NEW asks PyMem_RawMalloc, while the end of an array that has OWNDATA and no handler calls free(); since #30846 (316f598b06).
-What would mend it: free there what PyDataMem_NEW gives, or say in the documentation that the two do not go together.
+What would mend it: free there what PyDataMem_NEW gives, or say in the documentation that the two do not go together, as [mends/data-memory-page.py](mends/data-memory-page.py) does.
 Handlers: none is asked.  Extensions: give such an array a capsule as its base.
 Property: runtime.new-goes-with-owndata
 """

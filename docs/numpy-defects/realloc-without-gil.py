@@ -1,7 +1,7 @@
 """realloc of a handler is called without the GIL, and nothing says so
 
 What a user sees: a crash in a handler that takes the GIL for granted, as all other calls let it.
-Cause: numpy/_core/src/multiarray/ctors.c:3568 and 3592 (array_from_text), which let go of the GIL and grow the array.
+Cause: numpy/_core/src/multiarray/ctors.c:3568 and 3592 (array_from_text), which let go of the GIL and grow the array; since realloc is a handler's, by #17582 (84e0707afa).
 What would mend it: take the GIL for that call, or a word in NEP 49.
 Handlers: use nothing of Python in realloc without PyGILState_Ensure, and guard state by a lock.
 Property: runtime.calls-with-gil

@@ -1,7 +1,7 @@
 """A sort of records without memory succeeds in the wrong order
 
 What a user sees: wrong results, and no error.
-Cause: numpy/_core/src/multiarray/arraytypes.c.src:3165 and 3178 (VOID_compare), which compare misaligned fields in two temporary blocks and call them equal where one is refused.
+Cause: numpy/_core/src/multiarray/arraytypes.c.src:3165 and 3178 (VOID_compare), which compare misaligned fields in two temporary blocks and call them equal where one is refused; since 440a2627ac of 2006.
 What would mend it: an error that the sort sees when it ends, or buffers that are taken once before it.
 Handlers: none is hurt.
 Property: runtime.structured-sort-out-of-memory

@@ -1,7 +1,7 @@
 """ndarray.resize leaves a shape of garbage where its lengths cannot be had
 
 What a user sees: an array with more dimensions than it has lengths for, after a MemoryError.
-Cause: numpy/_core/src/multiarray/shape.c:159, which sets the number of dimensions before PyDimMem_RENEW, and returns in between.
+Cause: numpy/_core/src/multiarray/shape.c:159, which sets the number of dimensions before PyDimMem_RENEW, and returns in between; since 8cb36a6208 of 2005.
 What would mend it: ask first, then set both.
 Handlers: free is told a size that is computed from the garbage: look the size up.
 Not shown: where NumPy takes the lengths from libc, as 2.5 does, which this program does not refuse; the property does.

@@ -1,7 +1,7 @@
 """Two threads that resize one array free its block twice
 
 What a user sees: a crash in a free-threaded Python; NumPy's page on thread safety says that arrays take no lock.
-Cause: numpy/_core/src/multiarray/shape.c (PyArray_Resize_int), and array_setstate in methods.c, which have no critical section.
+Cause: numpy/_core/src/multiarray/shape.c (PyArray_Resize_int), and array_setstate in methods.c, which have no critical section; since NumPy lets Python go without the GIL, by #26913 (3c13c428d7).
 What would mend it: Py_BEGIN_CRITICAL_SECTION around them.
 Handlers: may be given one block twice, from two threads.
 Property: runtime.resize-in-two-threads, runtime.setstate-in-two-threads, runtime.resize-while-read

@@ -1,7 +1,7 @@
 """ndarray.resize does not fill what it adds to a read-only array
 
 What a user sees: a crash, or old contents of the heap where zeros are promised; memory is not short, and no handler is needed.
-Cause: numpy/_core/src/multiarray/shape.c:143, which fills the new elements only where the array is writeable; the resize itself goes ahead.
+Cause: numpy/_core/src/multiarray/shape.c:143, which fills the new elements only where the array is writeable; the resize itself goes ahead; since 8cb36a6208 of 2005.
 What would mend it: fill whatever was added, or refuse to resize an array that is not writeable.
 Handlers: none is hurt; one whose realloc zeroes what it adds hides the defect.
 Property: runtime.read-only-resize

@@ -1,7 +1,7 @@
 """PyDataMem_SetHandler takes a handler without functions
 
 What a user sees: a crash at the next array, far from the mistake.
-Cause: numpy/_core/src/multiarray/alloc.c:539, which looks neither at the functions nor at the version.
+Cause: numpy/_core/src/multiarray/alloc.c:539, which looks neither at the functions nor at the version; since #17582 (84e0707afa), which brought it.
 What would mend it: refuse NULL and versions that are not known.
 Handlers: initialise all four functions; the struct may grow with a version.
 Property: runtime.set-handler-looks

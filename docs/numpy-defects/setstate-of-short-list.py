@@ -1,7 +1,7 @@
 """__setstate__ with a list shorter than the shape crashes
 
 What a user sees: a crash by a pickle that is damaged, in pure Python.
-Cause: numpy/_core/src/multiarray/methods.c:1809 (_setlist_pkl), which takes items of the list by PyList_GET_ITEM as many as the shape has.
+Cause: numpy/_core/src/multiarray/methods.c:1821 (_setlist_pkl), which takes items of the list by PyList_GET_ITEM as many as the shape has; since 8cb36a6208 of 2005.
 What would mend it: compare the two lengths and raise ValueError.
 Handlers: none is hurt.
 Property: runtime.setstate-of-short-list

@@ -1,7 +1,7 @@
 """tracemalloc shows the memory of np.void after it is gone
 
 What a user sees: memory that nobody has, in snapshots.
-Cause: numpy/_core/src/multiarray/alloc.c:203 (npy_free_cache), which keeps small blocks for later and does not untrack them.
+Cause: numpy/_core/src/multiarray/alloc.c:203 (npy_free_cache), which keeps small blocks for later and does not untrack them; since blocks are traced, by #8885 (03534ec90d).
 What would mend it: untrack a block that is kept, as is done for those of arrays.
 Handlers: none is asked.
 Property: runtime.void-untraced

@@ -85,7 +85,7 @@ static void *hasty_realloc(void *ctx, void *p, size_t size)
 MUTANT(statistics_lose_what_cannot_grow, "claim.statistics", COUNTED_FUNCTIONS,
        .realloc = hasty_realloc);
 
-/* What shrinks where it is stays as long in the books. */
+/* What shrinks where it is stays as long in the table. */
 static void *growing_realloc(void *ctx, void *p, size_t size)
 {
     size_t old = p != NULL ? base_size(p) : 0;

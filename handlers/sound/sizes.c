@@ -140,15 +140,16 @@ static void far_free(void *ctx, void *p, size_t size)
 SOUND(megabyte_header, .malloc = far_malloc, .calloc = far_calloc, .realloc = far_realloc,
       .free = far_free);
 
-/* A quota of 64 MiB for all blocks together. */
-enum { QUOTA = 64 << 20 };
+/* A quota for all blocks together, which is its context. */
+static const size_t quotas[] = {16 << 20, 32 << 20, 64 << 20};
 static atomic_size_t in_use;
 
-static bool within_quota(size_t size)
+static bool within_quota(const void *ctx, size_t size)
 {
-    if (size > QUOTA)
+    const size_t quota = *(const size_t *)ctx;
+    if (size > quota)
         return false;
-    if (atomic_fetch_add(&in_use, size) + size <= QUOTA)
+    if (atomic_fetch_add(&in_use, size) + size <= quota)
         return true;
     atomic_fetch_sub(&in_use, size);
     return false;
@@ -156,7 +157,7 @@ static bool within_quota(size_t size)
 
 static void *quota_malloc(void *ctx, size_t size)
 {
-    if (!within_quota(size))
+    if (!within_quota(ctx, size))
         return NULL;
     void *p = base_malloc(ctx, size);
     if (p == NULL)
@@ -167,7 +168,7 @@ static void *quota_malloc(void *ctx, size_t size)
 static void *quota_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || !within_quota(size))
+    if (__builtin_mul_overflow(nelem, elsize, &size) || !within_quota(ctx, size))
         return NULL;
     void *p = base_calloc(ctx, nelem, elsize);
     if (p == NULL)
@@ -185,7 +186,7 @@ static void quota_free(void *ctx, void *p, size_t size)
 static void *quota_realloc(void *ctx, void *p, size_t size)
 {
     size_t old = p != NULL ? base_size(p) : 0;
-    if (size > old && !within_quota(size - old))
+    if (size > old && !within_quota(ctx, size - old))
         return NULL;
     void *moved = base_realloc(ctx, p, size);
     if (moved == NULL && size > old)
@@ -194,5 +195,9 @@ static void *quota_realloc(void *ctx, void *p, size_t size)
         atomic_fetch_sub(&in_use, old - size);
     return moved;
 }
-SOUND(quota_64_mib, .malloc = quota_malloc, .calloc = quota_calloc, .realloc = quota_realloc,
-      .free = quota_free);
+SOUND(quota_16_mib, .ctx = (void *)&quotas[0], .malloc = quota_malloc, .calloc = quota_calloc,
+      .realloc = quota_realloc, .free = quota_free);
+SOUND(quota_32_mib, .ctx = (void *)&quotas[1], .malloc = quota_malloc, .calloc = quota_calloc,
+      .realloc = quota_realloc, .free = quota_free);
+SOUND(quota_64_mib, .ctx = (void *)&quotas[2], .malloc = quota_malloc, .calloc = quota_calloc,
+      .realloc = quota_realloc, .free = quota_free);

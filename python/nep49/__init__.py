@@ -22,8 +22,10 @@ import contextlib
 import ctypes
 import glob
 import importlib.util
+import json
 import os
 import shutil
+import subprocess
 import sys
 import threading
 import warnings
@@ -80,7 +82,17 @@ class _Array(ctypes.Structure):
 
 
 class Statistics(NamedTuple):
-    """What a handler counts of itself; None for what it does not count."""
+    """What a handler counts of itself; None for what it does not count.
+
+    Parameters
+    ----------
+    live_blocks, live_bytes : int or None
+        What was made and not freed.
+    peak_bytes : int or None
+        The most that was live at once.
+    made : int or None
+        How many blocks were made so far.
+    """
 
     live_blocks: Optional[int]
     live_bytes: Optional[int]
@@ -95,10 +107,18 @@ class _Figures(ctypes.Structure):
 
 
 class Made(NamedTuple):
-    """Who made the memory of an array: the handler's name, version, claims and figures.
+    """Who made the memory of an array; all None where the memory is not the array's own.
 
-    Claims and figures are None where this module did not load the handler, and the figures where it
-    keeps none; all four are None where the memory is not the array's own.
+    Parameters
+    ----------
+    name : str or None
+        What the handler calls itself.
+    version : int or None
+        Its version.
+    claims : str or None
+        As `Handler.claims`; None where this module did not load it.
+    statistics : Statistics or None
+        Its figures at this moment; None where it keeps none, or this module did not load it.
     """
 
     name: Optional[str]
@@ -159,7 +179,13 @@ class Handler:
         return "<nep49.Handler %s of %s>" % (self.name, self.path)
 
     def statistics(self) -> Optional[Statistics]:
-        """What it counts of itself, at this moment; None where it counts nothing."""
+        """What it counts of itself, at this moment.
+
+        Returns
+        -------
+        Statistics or None
+            None where it counts nothing.
+        """
         if self._count is None:
             return None
         figures = _Figures()
@@ -174,7 +200,13 @@ class Handler:
 
     @contextlib.contextmanager
     def use(self) -> Iterator[Handler]:
-        """Has it in force in this context for the length of a with statement."""
+        """Has it in force in this context for the length of a with statement.
+
+        Yields
+        ------
+        Handler
+            This one.
+        """
         before = _set_handler(self._capsule)
         try:
             yield self
@@ -184,21 +216,39 @@ class Handler:
 
 # ---- where they are ------------------------------------------------------------------------------
 
-def _folders() -> list[str]:
-    """Where handlers may lie: NEP49_HANDLERS, the wheel's package, or this module's prefix."""
-    named = os.environ.get("NEP49_HANDLERS")
-    if named:
-        return [named]
+def _prefixes() -> list[str]:
+    """Where conform may be installed: the wheel's package, or this module's prefix."""
     prefixes = [os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))]
     specification = importlib.util.find_spec("nep49_conform")
     if specification is not None and specification.origin is not None:
         prefixes.insert(0, os.path.dirname(specification.origin))
-    return [folder for prefix in prefixes for below in ("lib*/conform", "lib/*/conform")
+    return prefixes
+
+
+def _folders() -> list[str]:
+    """Where handlers may lie: NEP49_HANDLERS, or where conform is installed."""
+    named = os.environ.get("NEP49_HANDLERS")
+    if named:
+        return [named]
+    return [folder for prefix in _prefixes() for below in ("lib*/conform", "lib/*/conform")
             for folder in sorted(glob.glob(os.path.join(prefix, below)))]
 
 
+def _program() -> Optional[str]:
+    """conform that is installed with this module, or that of PATH."""
+    folders = [os.path.join(prefix, "bin") for prefix in _prefixes()]
+    return shutil.which("conform", path=os.pathsep.join(folders)) or shutil.which("conform")
+
+
 def handlers() -> list[str]:
-    """The names of the handlers that came with this module, which `load` and `use` take."""
+    """The names of the handlers that came with this module.
+
+    Returns
+    -------
+    list of str
+        What `load`, `install` and `use` take; a handler may say when it is loaded that it cannot
+        work here.
+    """
     return sorted({os.path.basename(path)[:-len(".so")] for folder in _folders()
                    for path in glob.glob(os.path.join(folder, "*.so"))})
 
@@ -272,6 +322,22 @@ def _check(path: str, struct: _Struct) -> None:
         raise HandlerError("%s: it has no %s" % (path, " and no ".join(missing)))
 
 
+def _try(path: str) -> None:
+    """What conform says within a fraction of a second, in a process of its own."""
+    program = _program()
+    if program is None:
+        return
+    result = subprocess.run([program, "--handler=" + path, "--python=" + sys.executable, "--quick",
+                             "--json=-"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, check=False)
+    if result.returncode != 1:  # one that cannot be loaded is told by whoever loads it here
+        return
+    properties = json.loads(result.stdout)["properties"]
+    wrong = [each for each in properties if each["verdict"] in ("FAIL", "CRASH", "TIMEOUT")]
+    more = ", and %d more" % (len(wrong) - 1) if len(wrong) > 1 else ""
+    raise HandlerError("%s: it breaks %s%s: %s" % (path, wrong[0]["id"], more, wrong[0]["message"]))
+
+
 @contextlib.contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in values}
@@ -295,13 +361,16 @@ def _variables(name: str, options: dict[str, object]) -> dict[str, str]:
     return {known[key]: str(value) for key, value in options.items()}
 
 
-def load(name: str, **options: object) -> Handler:
+def load(name: str, *, tried: bool = True, **options: object) -> Handler:
     """Loads a handler, and looks at what NumPy takes on trust.
 
     Parameters
     ----------
     name : str
         One of `handlers()`, or the path of a shared object, with a slash in it.
+    tried : bool, optional
+        Whether one that is named by its path is tried by ``conform --quick`` before, where that is
+        installed: a fraction of a second, in a process of its own.
     **options
         What a handler of `handlers()` can be told, such as ``alignment=64`` for ``aligned`` or
         ``from_="2M"`` for ``hugepage``.  With other options it is loaded once more, and the two do
@@ -315,7 +384,8 @@ def load(name: str, **options: object) -> Handler:
     Raises
     ------
     HandlerError
-        It is not there, cannot be loaded, says that it cannot work here, or is no handler.
+        It is not there, cannot be loaded, says that it cannot work here, is no handler, or breaks
+        its contract at once.
     TypeError
         It takes no such option.
     """
@@ -325,6 +395,8 @@ def load(name: str, **options: object) -> Handler:
     with _lock:
         if key in _loaded:
             return _loaded[key]
+        if tried and os.sep in name:
+            _try(path)
         try:
             with _environment(variables):
                 library = _open_copy(path) if variables else ctypes.CDLL(path)
@@ -343,11 +415,29 @@ def _handler(handler: Union[str, Handler], options: dict[str, object]) -> Handle
         if options:
             raise TypeError("a handler that was loaded takes no options")
         return handler
-    return load(handler, **options)
+    return load(handler, tried=True, **options)
 
 
 def install(handler: Union[str, Handler], **options: object) -> Handler:
-    """Puts a handler in force in this context, from here on; see `load` for what is taken."""
+    """Puts a handler in force in this context, from here on.
+
+    Parameters
+    ----------
+    handler : str or Handler
+        As `load` takes it, or what that returned.
+    **options
+        As `load` takes them; none with a Handler.
+
+    Returns
+    -------
+    Handler
+        The one that is in force now.
+
+    Raises
+    ------
+    HandlerError, TypeError
+        As `load` does; then what was in force still is.
+    """
     found = _handler(handler, options)
     found.install()
     return found
@@ -355,7 +445,25 @@ def install(handler: Union[str, Handler], **options: object) -> Handler:
 
 def use(handler: Union[str, Handler],
         **options: object) -> contextlib.AbstractContextManager[Handler]:
-    """Has a handler in force for the length of a with statement; see `load` for what is taken."""
+    """Has a handler in force in this context for the length of a with statement.
+
+    Parameters
+    ----------
+    handler : str or Handler
+        As `load` takes it, or what that returned.
+    **options
+        As `load` takes them; none with a Handler.
+
+    Returns
+    -------
+    context manager
+        Its ``as`` is the Handler.
+
+    Raises
+    ------
+    HandlerError, TypeError
+        As `load` does.
+    """
     return _handler(handler, options).use()
 
 
@@ -371,7 +479,19 @@ def _address_of(array: np.ndarray) -> Optional[int]:
 
 
 def handler_of(array: np.ndarray) -> Made:
-    """Who made the memory of the array; all None where it is not the array's own."""
+    """Who made the memory of an array.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Of any size and type.
+
+    Returns
+    -------
+    Made
+        The handler's name, version, claims and figures at this moment; all None where the memory is
+        not the array's own.
+    """
     address = _address_of(array)
     if address is None:
         return Made(None, None, None, None)
@@ -390,20 +510,26 @@ class OutlivedWarning(UserWarning):
 
 @contextlib.contextmanager
 def arena(**options: object) -> Iterator[Handler]:
-    """Has the handler arena in force for the length of a with statement, and warns of what outlives
-    that: a single array holds the whole region that it lies in.
+    """Has an arena in force for the length of a with statement, and warns of what outlives that.
+
+    A single array holds the whole region that it lies in.
 
     Parameters
     ----------
     **options
         As for ``use("arena")``: ``size``, of a region.
 
+    Yields
+    ------
+    Handler
+        That of the arena.
+
     Warns
     -----
     OutlivedWarning
         More blocks of this arena are live behind it than before, by so many.
     """
-    handler = load("arena", **options)
+    handler = _handler("arena", options)
 
     def live() -> int:
         figures = handler.statistics()

@@ -42,6 +42,16 @@ def _functions() -> ctypes.CDLL:
 def name_of(array: np.ndarray) -> str:
     """The name by which another process attaches the array.
 
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Made with the handler shm in force.
+
+    Returns
+    -------
+    str
+        A line of text, to be sent somehow.
+
     Raises
     ------
     ValueError
@@ -64,8 +74,12 @@ def attach(name: str, dtype: Any = np.uint8, shape: Optional[Union[int, Sequence
     ----------
     name : str
         As `name_of` gave it.
-    dtype, shape, order
-        Those of the array, as `numpy.ndarray` takes them; all bytes in one dimension unless told.
+    dtype : data type, optional
+        That of the array; bytes unless told.
+    shape : int or sequence of int, optional
+        That of the array; all that there is, in one dimension, unless told.
+    order : {'C', 'F'}, optional
+        As `numpy.ndarray` takes it.
 
     Returns
     -------

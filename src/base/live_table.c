@@ -120,6 +120,17 @@ static size_t page_bytes(size_t room)
     return values_offset(room) + room * sizeof(struct value);
 }
 
+/* The most values that so many bytes have room for.  Fuzzers make a map for each entry: it does not
+ * begin at none. */
+static size_t page_room(size_t bytes)
+{
+    const size_t head = sizeof(struct page) + 7, each = sizeof(uint16_t) + sizeof(struct value);
+    size_t room = bytes > head ? (bytes - head) / each : 0;
+    while (page_bytes(room + 1) <= bytes)
+        room++;
+    return room;
+}
+
 static struct value *values_of(struct page *page)
 {
     return (struct value *)(void *)((unsigned char *)page + values_offset(page->node.room));
@@ -583,11 +594,8 @@ struct live_table *live_table_new(void)
     }
     map->slots = slots;
     map->shift = 64 - FIRST_SLOTS_LOG2;
-    for (unsigned class = 0, room = 0; class < CLASSES; class += 1) {
-        while (page_bytes(room + 1) <= class_bytes[class])
-            room++;
-        map->page_room[class] = (uint16_t)room;
-    }
+    for (unsigned class = 0; class < CLASSES; class += 1)
+        map->page_room[class] = (uint16_t)page_room(class_bytes[class]);
     return map;
 }
 

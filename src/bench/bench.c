@@ -32,18 +32,19 @@ struct benching {
     const struct bench_options *options;
     struct bench *bench;
     struct server servers[MOST_BENCHED];
-    uint64_t until;
+    uint64_t begun;
 };
 
 /* ---- processes --------------------------------------------------------------------------------
  */
 
 /* What it says of itself: false. */
-static bool lose(struct benching *b, size_t subject, const char *why)
+static bool lose(struct benching *b, size_t subject, enum bench_loss loss, const char *why)
 {
     int status = 0;
     pid_t pid = b->servers[subject].pid;
     b->bench->lost = subject;
+    b->bench->loss = loss;
     if (why == NULL && pid > 0 && waitpid(pid, &status, 0) == pid) {
         b->servers[subject].pid = 0;
         why = WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status))
@@ -53,19 +54,28 @@ static bool lose(struct benching *b, size_t subject, const char *why)
     return false;
 }
 
-static bool get(struct benching *b, size_t subject, void *what, size_t size, const char *when)
+/* Seconds: at least so long for a start of Python, and for what comes with NumPy and libc. */
+static double least_limit(const struct benching *b)
+{
+    static const double usual = 10;
+    return MAX(b->options->hangs, usual * clock_slowness());
+}
+
+/* Within so many seconds. */
+static bool get(struct benching *b, size_t subject, void *what, size_t size, double limit,
+                const char *when)
 {
     struct pollfd answers = {b->servers[subject].from, POLLIN, 0};
     uint64_t begun = clock_now();
     while (poll(&answers, 1, 50) <= 0) {
         if (b->options->is_over())
-            return lose(b, subject, "interrupted");
-        if (clock_since(begun) > b->options->hangs)
-            return lose(b, subject, text("no end after %.3g s, %s", b->options->hangs, when));
+            return lose(b, subject, BENCH_ENDED, "interrupted");
+        if (clock_since(begun) > limit)
+            return lose(b, subject, BENCH_HUNG, text("no end after %.3g s, %s", limit, when));
     }
     if (read(answers.fd, what, size) == (ssize_t)size)
         return true;
-    lose(b, subject, NULL);
+    lose(b, subject, BENCH_ENDED, NULL);
     snprintf(b->bench->why + strlen(b->bench->why), sizeof b->bench->why - strlen(b->bench->why),
              ", %s", when);
     return false;
@@ -76,7 +86,7 @@ static bool begin(struct benching *b, size_t subject)
     int there[2], back[2];
     struct server *server = &b->servers[subject];
     if (pipe2(there, O_CLOEXEC) != 0 || pipe2(back, O_CLOEXEC) != 0)
-        return lose(b, subject, strerror(errno));
+        return lose(b, subject, BENCH_ENDED, strerror(errno));
     *server = (struct server){child_fork(true), there[1], back[0]};
     if (server->pid == 0) {
         close(there[1]);
@@ -85,17 +95,17 @@ static bool begin(struct benching *b, size_t subject)
     }
     close(there[0]);
     close(back[1]);
-    return server->pid > 0 || lose(b, subject, strerror(errno));
+    return server->pid > 0 || lose(b, subject, BENCH_ENDED, strerror(errno));
 }
 
 static bool greet(struct benching *b, size_t subject)
 {
     struct hello hello;
-    if (!get(b, subject, &hello, sizeof hello, "loading it"))
+    if (!get(b, subject, &hello, sizeof hello, least_limit(b), "loading it"))
         return false;
     memcpy(b->bench->python, hello.python, sizeof hello.python);
     b->bench->state = hello.state;
-    return *hello.wrong == '\0' || lose(b, subject, text("%.255s", hello.wrong));
+    return *hello.wrong == '\0' || lose(b, subject, BENCH_ENDED, text("%.255s", hello.wrong));
 }
 
 static void end_all(struct benching *b)
@@ -125,10 +135,11 @@ static bool ask(struct benching *b, size_t subject, const struct cell *cell, uin
 {
     struct task task = {cell->work, cell->size, cell->threads, cell->figure, times};
     if (write(b->servers[subject].to, &task, sizeof task) != sizeof task)
-        return lose(b, subject, NULL);
-    if (!get(b, subject, answer, sizeof *answer, when(cell)))
+        return lose(b, subject, BENCH_ENDED, NULL);
+    double limit = subject < BENCH_GIVEN ? least_limit(b) : b->options->hangs;
+    if (!get(b, subject, answer, sizeof *answer, limit, when(cell)))
         return false;
-    return !answer->refused || lose(b, subject, text("refused %s", when(cell)));
+    return !answer->refused || lose(b, subject, BENCH_REFUSED, text("refused %s", when(cell)));
 }
 
 /* ---- figures ----------------------------------------------------------------------------------
@@ -188,18 +199,23 @@ static void conclude(struct bench_cell *cell, size_t subjects, const uint64_t *t
     }
 }
 
+static bool is_late(const struct benching *b)
+{
+    return b->options->limit > 0 && clock_since(b->begun) > b->options->limit;
+}
+
 /* So many times that it takes the handler as long as it is to. */
 static bool count_times(struct benching *b, size_t subject, const struct cell *cell, double seconds,
                         uint64_t *times)
 {
     struct answer answer;
     *times = 1;
-    if (strcmp(cell->unit, "s") != 0)
-        return true;
+    if (strcmp(cell->unit, "s") != 0) /* once, to be warm; a footprint is of a heap that is new */
+        return cell->work != WORK_LATENCY || ask(b, subject, cell, 1, &answer);
     for (;;) {
         if (!ask(b, subject, cell, *times, &answer))
             return false;
-        if (answer.wall >= seconds / 2 || *times >= UINT32_MAX)
+        if (answer.wall >= seconds / 2 || *times >= UINT32_MAX || is_late(b))
             return true;
         double more = seconds / MAX(answer.wall, 1e-9);
         *times = (uint64_t)MAX((double)*times * MIN(more, 100.0), (double)*times + 1);
@@ -219,6 +235,7 @@ static double least_turn(const struct cell *cell)
     return cell->threads > 1 ? 0.04 : 5e-4;
 }
 
+/* Where the time is over before three rounds were made, `rounds` of the cells stays 0. */
 static bool measure(struct benching *b, size_t first, size_t count, double seconds)
 {
     enum { LEAST_ROUNDS = 3 };
@@ -235,6 +252,8 @@ static bool measure(struct benching *b, size_t first, size_t count, double secon
          rounds++) {
         for (size_t i = 0; i < subjects; i++) {
             size_t subject = (i + rounds) % subjects;
+            if (is_late(b) && rounds < LEAST_ROUNDS)
+                return true;
             if (!ask(b, subject, &cells->cell, times[subject], &answers[rounds][subject]))
                 return false;
         }
@@ -267,8 +286,7 @@ static void stay_on_core(struct benching *b, bool one)
 
 bool bench_run(const struct bench_options *options, struct bench *bench)
 {
-    struct benching b = {.options = options, .bench = bench};
-    uint64_t begun = clock_now();
+    struct benching b = {.options = options, .bench = bench, .begun = clock_now()};
     bool good = true;
     children_adopt(true);
     bench->count = bench_cells(bench->cells, options->is_quick);
@@ -280,11 +298,15 @@ bool bench_run(const struct bench_options *options, struct bench *bench)
         for (count = 1;
              i + count < bench->count && is_same_work(&bench->cells[i], &bench->cells[i + count]);)
             count++;
-        double left = options->seconds - clock_since(begun);
+        double left = options->seconds - clock_since(b.begun);
         stay_on_core(&b, bench->cells[i].cell.threads == 1);
         good = measure(&b, i, count, MAX(left, 0.0) / (double)(bench->count - i) * (double)count);
+        if (good && bench->cells[i].rounds == 0) {
+            bench->left_out = bench->count - i;
+            bench->count = i;
+        }
     }
     end_all(&b);
-    bench->seconds = clock_since(begun);
+    bench->seconds = clock_since(b.begun);
     return good;
 }

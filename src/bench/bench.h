@@ -24,6 +24,7 @@ enum work {
     WORK_REPLAY,  /* a recorded program, that of `figure`: see profiles/ */
     WORK_LATENCY, /* of one call of malloc or free, among many sizes that live and go */
     WORK_FOOTPRINT,
+    WORK_LONG_REPLAY, /* the recorded programs in turn, for what stays resident */
     /* By NumPy: */
     WORK_ADD,
     WORK_ZEROS,
@@ -73,6 +74,9 @@ struct bench_cell {
     bool is_noisy; /* the middle half of the default's own rounds is wider than a tenth */
 };
 
+/* How the process of a subject was lost. */
+enum bench_loss { BENCH_ENDED, BENCH_HUNG, BENCH_REFUSED };
+
 enum { MOST_CELLS = 128 };
 struct bench {
     size_t subjects;
@@ -82,16 +86,19 @@ struct bench {
     struct bench_cell cells[MOST_CELLS];
     size_t count;
     size_t noisy;
+    size_t left_out;       /* of the cells, the last ones: the time was over */
     double seconds;        /* that it took */
-    size_t lost;           /* the subject that ended, hung or was refused something */
-    char why[256];         /* how */
+    size_t lost;           /* the subject that ended, hung or refused something */
+    enum bench_loss loss;  /* which of them */
+    char why[256];         /* in words */
     enum load_state state; /* of that one, as far as it came */
 };
 
 struct bench_options {
     const struct subject_place *places[MOST_BENCHED];
     const char *python;
-    double seconds;        /* to be taken in all */
+    double seconds;        /* to be taken in all; three rounds are made of each cell */
+    double limit;          /* seconds, after which cells are left out; 0: none */
     double hangs;          /* seconds for one cell of a handler */
     bool is_quick;         /* fewer sizes */
     bool (*is_over)(void); /* asked now and then */

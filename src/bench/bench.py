@@ -2,6 +2,7 @@
 """What NumPy does for a bench, with whatever handler is in force: _conform_bench has the task."""
 
 import contextvars
+import os
 import queue
 import threading
 
@@ -38,10 +39,17 @@ def resize(items, times):
         array.resize(items, refcheck=False)
 
 
+def on_core(which, function, *arguments):
+    """In a thread that stays there."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, [cores[which % len(cores)]])
+    function(*arguments)
+
+
 def on_threads(array, count, times):
     """Each begins with what is in force here, as whoever sets a handler for all threads has it."""
-    threads = [threading.Thread(target=contextvars.copy_context().run, args=(add, array, times))
-               for _ in range(count)]
+    threads = [threading.Thread(target=contextvars.copy_context().run,
+                                args=(on_core, i, add, array, times)) for i in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -53,16 +61,21 @@ def hand_over(items, times):
     some = 64
     waiting = queue.Queue(4)
 
+    def make():
+        for _ in range(times):
+            waiting.put([np.empty(items) for _ in range(some)])
+        waiting.put([])
+
     def drop():
         while waiting.get():
             pass
 
-    thread = threading.Thread(target=drop)
-    thread.start()
-    for _ in range(times):
-        waiting.put([np.empty(items) for _ in range(some)])
-    waiting.put([])
-    thread.join()
+    threads = [threading.Thread(target=contextvars.copy_context().run, args=(on_core, i, each))
+               for i, each in enumerate((make, drop))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def work():

@@ -5,6 +5,7 @@
 #include "bench/bench.h"
 
 #include <sys/param.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "harness/limits.h"
@@ -20,15 +21,23 @@ static const struct row {
     {{"footprint", "page faults for each MiB that is asked for", "", WORK_FOOTPRINT, 0, 1, 1},
      0,
      0},
+    {{"footprint", "resident over live, a long replay of programs", "", WORK_LONG_REPLAY, 0, 1, 0},
+     0,
+     0},
+    {{"footprint", "page faults for each MiB of that replay", "", WORK_LONG_REPLAY, 0, 1, 1}, 0, 0},
     {{"malloc", "malloc and free", "s", WORK_MALLOC, 0, 1, 0}, 16, 256 * MIB},
     {{"calloc", "calloc and free", "s", WORK_CALLOC, 0, 1, 0}, 16, 256 * MIB},
-    {{"realloc", "realloc to twice the size and back", "s", WORK_REALLOC, 0, 1, 0}, 16, 64 * MIB},
+    {{"realloc", "realloc to twice the size and back", "s", WORK_REALLOC, 0, 1, 0}, 16, 256 * MIB},
     {{"add", "a + a", "s", WORK_ADD, 0, 1, 0}, 16, 256 * MIB},
     {{"zeros", "numpy.zeros", "s", WORK_ZEROS, 0, 1, 0}, 16, 256 * MIB},
-    {{"resize", "a.resize to twice the size and back", "s", WORK_RESIZE, 0, 1, 0}, 16, 64 * MIB},
+    {{"resize", "a.resize to twice the size and back", "s", WORK_RESIZE, 0, 1, 0}, 16, 256 * MIB},
     {{"threads", "a + a on 1 thread", "s", WORK_THREADS, MIB, 1, 0}, 0, 0},
     {{"threads", "a + a on 2 threads", "s", WORK_THREADS, MIB, 2, 0}, 0, 0},
     {{"threads", "a + a on 4 threads", "s", WORK_THREADS, MIB, 4, 0}, 0, 0},
+    {{"threads", "a + a on 8 threads", "s", WORK_THREADS, MIB, 8, 0}, 0, 0},
+    {{"threads", "a + a on 16 threads", "s", WORK_THREADS, MIB, 16, 0}, 0, 0},
+    {{"threads", "a + a on 32 threads", "s", WORK_THREADS, MIB, 32, 0}, 0, 0},
+    {{"threads", "a + a on 64 threads", "s", WORK_THREADS, MIB, 64, 0}, 0, 0},
     {{"handover", "64 made by one thread, dropped by another", "s", WORK_HANDOVER, 4 * KIB, 2, 0},
      0,
      0},
@@ -50,12 +59,19 @@ static bool has_memory_for(size_t size)
     return lacking_memory(4 * size) == NULL;
 }
 
+/* Four threads everywhere, and as many as there are cores. */
+static bool has_cores_for(unsigned threads)
+{
+    enum { ANYWHERE = 4 };
+    return threads <= ANYWHERE || (long)threads <= sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 size_t bench_cells(struct bench_cell *cells, bool is_quick)
 {
     size_t count = 0, factor = is_quick ? 64 : 4, most = is_quick ? 4 * MIB : 256 * MIB;
     for (size_t i = 0; i < ROWS; i++) {
         const struct row *row = &rows[i];
-        if (row->least == 0)
+        if (row->least == 0 && has_cores_for(row->cell.threads))
             cells[count++] = (struct bench_cell){.cell = row->cell};
         for (size_t size = row->least; size != 0 && size <= MIN(row->most, most); size *= factor) {
             if (!has_memory_for(size))

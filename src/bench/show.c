@@ -17,15 +17,25 @@ static const char *ratio_words(double ratio)
     return text(ratio < 0.1 ? "%.2g" : "%.2f", ratio);
 }
 
+/* " cpu 1.20" where the processors' time has another ratio, or "". */
+static const char *processor_words(const struct cell *cell, const struct figure *figure)
+{
+    static const double same = 0.1;
+    double used = figure->processor_ratio;
+    bool is_other = used > figure->ratio * (1 + same) || used < figure->ratio * (1 - same);
+    return is_other && strcmp(cell->unit, "s") == 0 ? text(" cpu %s", ratio_words(used)) : "";
+}
+
 void bench_print(const struct bench *bench)
 {
     enum { TITLE = 46 };
     const char *title = "";
-    printf("%s\ntimes that each takes, as multiples of what NumPy's default handler takes\n\n",
+    printf("%s\ntimes that each takes, as multiples of what NumPy's default handler takes\n"
+           "(cpu: that of processors' time, where it differs by more than a tenth)\n\n",
            text_safe(bench->python));
     printf("%-*s %10s", TITLE, "", "default");
     for (size_t k = BENCH_LIBC; k < bench->subjects; k++)
-        printf(" %20.20s", text_safe(bench->labels[k]));
+        printf(" %20.20s%9s", text_safe(bench->labels[k]), "");
     putchar('\n');
     for (size_t i = 0; i < bench->count; i++) {
         const struct bench_cell *cell = &bench->cells[i];
@@ -38,8 +48,10 @@ void bench_print(const struct bench *bench)
                bench_value(&cell->cell, cell->of[BENCH_DEFAULT].value));
         for (size_t k = BENCH_LIBC; k < bench->subjects; k++) {
             const struct figure *figure = &cell->of[k];
-            printf(" %20s", text("%s (%s to %s)", ratio_words(figure->ratio),
-                                 ratio_words(figure->low), ratio_words(figure->high)));
+            printf(" %20s%-9s",
+                   text("%s (%s to %s)", ratio_words(figure->ratio), ratio_words(figure->low),
+                        ratio_words(figure->high)),
+                   processor_words(&cell->cell, figure));
         }
         puts(cell->is_noisy ? " noisy" : "");
     }
@@ -51,6 +63,10 @@ void bench_print(const struct bench *bench)
         printf("%zu of them are noisy: half of the default handler's own rounds lie further apart "
                "than a tenth; the machine does something else\n",
                bench->noisy);
+    if (bench->left_out > 0)
+        printf("%zu more were left out, as the time was over: --max-time says another, fewer "
+               "handlers want less\n",
+               bench->left_out);
 }
 
 static json_t *figure_value(const struct figure *figure)
@@ -77,11 +93,11 @@ json_t *bench_report(const struct bench *bench)
                                                (json_int_t)cell->rounds, "noisy", cell->is_noisy,
                                                "handlers", figures));
     }
-    json_t *root =
-        json_pack("{s:s, s:s, s:s, s:s, s:o, s:f, s:I, s:o}", "format", "conform-bench-1",
-                  "conform", program_version, "python", text_safe(bench->python), "machine",
-                  text_safe(bench->machine), "handlers", labels, "seconds", bench->seconds, "noisy",
-                  (json_int_t)bench->noisy, "cells", cells);
+    json_t *root = json_pack(
+        "{s:s, s:s, s:s, s:s, s:o, s:f, s:I, s:I, s:o}", "format", "conform-bench-1", "conform",
+        program_version, "python", text_safe(bench->python), "machine", text_safe(bench->machine),
+        "handlers", labels, "seconds", bench->seconds, "noisy", (json_int_t)bench->noisy,
+        "left_out", (json_int_t)bench->left_out, "cells", cells);
     if (root == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     return root;

@@ -80,10 +80,24 @@ static size_t any_size(struct random *random)
     return power + random_below(random, power);
 }
 
+static double processor_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 /* Blocks of any size take the place of each other. */
 enum { PLACES = 1024 };
-static const double long_enough = 0.4; /* seconds: the turns that a slow handler has not made by
-                                          then are left out */
+
+/* The turns that a slow handler has not made by then are left out: in processor time, so that a
+ * busy machine does not count; but one that waits is not waited for. */
+static bool is_long_enough(double used, uint64_t begun)
+{
+    static const double processor = 0.3, wall = 0.8;
+    return processor_seconds() - used >= processor || clock_since(begun) >= wall;
+}
+
 struct crowd {
     struct random random;
     void *p[PLACES];
@@ -132,7 +146,8 @@ static bool do_latency(const PyDataMemAllocator *a, struct answer *answer)
     bool good = true;
     size_t calls = 0;
     uint64_t begun = clock_now();
-    for (; calls < 2 * TURNS && good && clock_since(begun) < long_enough; calls += 2)
+    double used = processor_seconds();
+    for (; calls < 2 * TURNS && good && !is_long_enough(used, begun); calls += 2)
         good = replace_one(&crowd, a, &took[calls]) != 0;
     free_crowd(&crowd, a);
     qsort(took, calls, sizeof *took, compare_doubles);
@@ -162,15 +177,16 @@ static uint64_t page_faults(void)
 }
 
 /* Beside what was resident before. */
-static bool look_at_footprint(const PyDataMemAllocator *a, struct answer *answer)
+static bool look_at_footprint(PyDataMem_Handler *handler, struct answer *answer)
 {
+    const PyDataMemAllocator *a = &handler->allocator;
     enum { TURNS = 20000, EVERY = 1024 };
     struct crowd crowd = {.random = {11}};
-    double before = resident_bytes(), over = 0, asked = 0, took[2];
+    double before = resident_bytes(), over = 0, asked = 0, took[2], used = processor_seconds();
     uint64_t faults = page_faults(), begun = clock_now();
     bool good = true;
     size_t looks = 0;
-    for (size_t i = 0; i < TURNS && good && clock_since(begun) < long_enough; i++) {
+    for (size_t i = 0; i < TURNS && good && !is_long_enough(used, begun); i++) {
         size_t size = replace_one(&crowd, a, took);
         good = size != 0;
         asked += (double)size;
@@ -179,22 +195,98 @@ static bool look_at_footprint(const PyDataMemAllocator *a, struct answer *answer
             looks++;
         }
     }
+    if (looks == 0)
+        over = (resident_bytes() - before) / (double)MAX(crowd.live, (size_t)1);
     answer->figures[0] = over / (double)MAX(looks, (size_t)1);
     answer->figures[1] = (double)(page_faults() - faults) / (asked / (1 << 20));
     free_crowd(&crowd, a);
     return good;
 }
 
+/* ---- recorded programs ------------------------------------------------------------------------
+ */
+
+static const char *const programs[] = {"numpy-2.5", "programs/simulate", "programs/scientific",
+                                       "programs/tables", "programs/learning"};
+enum { PROGRAMS = sizeof programs / sizeof *programs };
+
+static bool replay_program(PyDataMem_Handler *handler, unsigned program,
+                           const struct replay_options *how)
+{
+    char path[PATH_MAX], why[256];
+    const char *name = text("/%s.trace", programs[program]);
+    if (!place_find(text("%s%s", SOURCE_PROFILES, name), text("%s%s", INSTALLED_PROFILES, name),
+                    path))
+        return false;
+    struct replay_result result = {0};
+    struct trace_reader *reader = trace_open(path, why, sizeof why);
+    if (reader == NULL)
+        return false;
+    enum replay_outcome outcome = replay_run(reader, handler, how, &result);
+    trace_reader_close(reader);
+    return outcome == REPLAY_PASSED;
+}
+
+static bool do_replay(PyDataMem_Handler *handler, unsigned program, uint64_t times)
+{
+    static const struct replay_options how = {.unchecked = true};
+    for (uint64_t i = 0; i < times; i++) {
+        if (!replay_program(handler, program, &how))
+            return false;
+    }
+    return true;
+}
+
+/* What is resident and what is live, summed up over the calls at which that was looked at. */
+struct looks {
+    double before, resident, live, asked;
+    uint64_t calls, last;
+};
+
+static void look(void *p, size_t size, uint64_t live, void *data)
+{
+    enum { EVERY = 64 };
+    struct looks *looks = data;
+    if (p != NULL)
+        memset(p, 1, size);
+    if (live > looks->last)
+        looks->asked += (double)(live - looks->last);
+    looks->last = live;
+    if (++looks->calls % EVERY != 0)
+        return;
+    looks->resident += MAX(resident_bytes() - looks->before, 0.0);
+    looks->live += (double)live;
+}
+
+/* One after the other and again, and every block is written to. */
+static bool look_at_programs(PyDataMem_Handler *handler, struct answer *answer)
+{
+    enum { TURNS = 10 };
+    struct looks looks = {.before = resident_bytes()};
+    const struct replay_options how = {.unchecked = true, .look = look, .data = &looks};
+    uint64_t faults = page_faults(), begun = clock_now();
+    double used = processor_seconds();
+    bool good = true;
+    for (unsigned i = 0; i < TURNS * PROGRAMS && good && !is_long_enough(used, begun); i++) {
+        looks.last = 0;
+        good = replay_program(handler, i % PROGRAMS, &how);
+    }
+    answer->figures[0] = looks.resident / MAX(looks.live, 1.0);
+    answer->figures[1] = (double)(page_faults() - faults) / MAX(looks.asked / (1 << 20), 1.0);
+    return good;
+}
+
 /* In a process of its own: what was freed in one round would be there in the next. */
-static bool do_footprint(const PyDataMemAllocator *a, struct answer *answer)
+static bool do_apart(bool (*work)(PyDataMem_Handler *handler, struct answer *answer),
+                     PyDataMem_Handler *handler, struct answer *answer)
 {
     int status = -1, ends[2];
     if (pipe(ends) != 0)
         return false;
     pid_t pid = fork();
     if (pid == 0) {
-        bool good = look_at_footprint(a, answer) &&
-                    write(ends[1], answer, sizeof *answer) == sizeof *answer;
+        bool good =
+            work(handler, answer) && write(ends[1], answer, sizeof *answer) == sizeof *answer;
         _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
     }
     close(ends[1]);
@@ -210,41 +302,8 @@ static bool do_footprint(const PyDataMemAllocator *a, struct answer *answer)
     return ended && good;
 }
 
-/* ---- a recorded program -----------------------------------------------------------------------
- */
-
-static bool do_replay(PyDataMem_Handler *handler, unsigned program, uint64_t times)
-{
-    static const struct replay_options how = {.unchecked = true};
-    static const char *const names[] = {"numpy-2.5", "programs/simulate", "programs/scientific",
-                                        "programs/tables", "programs/learning"};
-    char path[PATH_MAX], why[256];
-    const char *name = text("/%s.trace", names[program]);
-    if (!place_find(text("%s%s", SOURCE_PROFILES, name), text("%s%s", INSTALLED_PROFILES, name),
-                    path))
-        return false;
-    for (uint64_t i = 0; i < times; i++) {
-        struct replay_result result = {0};
-        struct trace_reader *reader = trace_open(path, why, sizeof why);
-        if (reader == NULL)
-            return false;
-        enum replay_outcome outcome = replay_run(reader, handler, &how, &result);
-        trace_reader_close(reader);
-        if (outcome != REPLAY_PASSED)
-            return false;
-    }
-    return true;
-}
-
 /* ---- the whole --------------------------------------------------------------------------------
  */
-
-static double processor_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static bool do_work(const struct task *task, PyDataMem_Handler *handler, struct answer *answer)
 {
@@ -261,7 +320,9 @@ static bool do_work(const struct task *task, PyDataMem_Handler *handler, struct 
     case WORK_LATENCY:
         return do_latency(a, answer);
     case WORK_FOOTPRINT:
-        return do_footprint(a, answer);
+        return do_apart(look_at_footprint, handler, answer);
+    case WORK_LONG_REPLAY:
+        return do_apart(look_at_programs, handler, answer);
     default:
         return python_half_run("bench", "work") == NULL;
     }

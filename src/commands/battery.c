@@ -30,6 +30,7 @@
 #include "report/comparison.h"
 #include "report/evidence.h"
 #include "report/report.h"
+#include "report/report_files.h"
 #include "runner/scheduler.h"
 #include "runner/worker.h"
 #include "subject/static_tls.h"

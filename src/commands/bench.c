@@ -14,12 +14,15 @@
 #include "commands/embed.h"
 #include "commands/under_sanitizer.h"
 #include "report/report.h"
+#include "report/report_files.h"
 #include "subject/plain.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 #include "supervise/loaded.h"
 
+/* What is aimed at, and what is the most. */
 static const double usual_seconds = 55, quick_seconds = 9, usual_timeout = 30;
+static const double usual_limit = 59, quick_limit = 9.8;
 
 static bool is_over(void)
 {
@@ -62,6 +65,8 @@ static size_t find_all(const struct options *options, struct subject_place *plac
 static enum exit_code tell_lost(const struct bench *bench, const struct subject_place *places,
                                 char **argv)
 {
+    static const char *const verdicts[] = {
+        [BENCH_ENDED] = "CRASH", [BENCH_HUNG] = "TIMEOUT", [BENCH_REFUSED] = "FAIL"};
     const struct subject_place *place = &places[bench->lost];
     if (interrupt_came() != 0)
         interrupt_die();
@@ -69,13 +74,8 @@ static enum exit_code tell_lost(const struct bench *bench, const struct subject_
         loaded_start_again((int)bench->state, bench->why, argv);
         loaded_or_leave(place->argument, (int)bench->state, bench->why);
     }
-    bool hangs = strncmp(bench->why, "no end", 6) == 0;
-    bool refused = strncmp(bench->why, "refused", 7) == 0;
-    printf("%-7s %s: %s%s\n",
-           hangs     ? "TIMEOUT"
-           : refused ? "FAIL"
-                     : "CRASH",
-           text_safe(place->label), text_safe(bench->why), "; there are no figures");
+    printf("%-7s %s: %s; there are no figures\n", verdicts[bench->loss], text_safe(place->label),
+           text_safe(bench->why));
     return bench->lost < BENCH_GIVEN ? EXIT_HARNESS_BROKE : EXIT_NOT_CONFORMANT;
 }
 
@@ -95,6 +95,9 @@ enum exit_code bench_command(const struct options *options, char **argv)
         .seconds = options->max_time != 0   ? options->max_time
                    : options->bench != NULL ? quick_seconds
                                             : usual_seconds,
+        .limit = options->max_time != 0   ? 0
+                 : options->bench != NULL ? quick_limit
+                                          : usual_limit,
         .hangs = options->timeout != 0 ? options->timeout : usual_timeout,
         .is_over = is_over,
     };

@@ -8,6 +8,7 @@
 
 #include "report/comparison.h"
 #include "report/report.h"
+#include "report/report_files.h"
 
 /* Properties as they are on a board: the first one, which all others wait for, is at the front,
  * whether it was asked for or not. */

@@ -30,14 +30,6 @@ static const struct file {
 };
 enum { FILES = sizeof files / sizeof *files };
 
-static const char *contents_of(const char *name)
-{
-    const struct python_source *source = python_sources;
-    while (source->name != NULL && strcmp(source->name, name) != 0)
-        source++;
-    return source->text;
-}
-
 /* The folders on the way to the file, behind the first `from` bytes. */
 static bool make_folders(char *path, size_t from)
 {
@@ -66,7 +58,7 @@ static bool write_file(const char *folder, const struct file *file)
     FILE *stream = fopen(begun, "wxe");
     if (stream == NULL)
         return false;
-    bool written = fputs(contents_of(file->name), stream) >= 0;
+    bool written = fputs(python_source_find(file->name)->text, stream) >= 0;
     return fclose(stream) == 0 && written && rename(begun, path) == 0;
 }
 

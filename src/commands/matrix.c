@@ -18,6 +18,7 @@
 #include "base/program_version.h"
 #include "base/text.h"
 #include "report/report.h"
+#include "report/report_files.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 
@@ -236,12 +237,24 @@ static size_t only_bad(const struct matrix *matrix, const char *id)
 
 /* ---- telling it -------------------------------------------------------------------------- */
 
+/* Why there is no report, without the name of the interpreter, which stands before it. */
+static const char *error_behind_name(const struct column *column)
+{
+    const char *name = text_safe(column->python);
+    const char *const openings[] = {text("--python=%s: ", name), text("%s ", name)};
+    for (size_t i = 0; i < sizeof openings / sizeof *openings; i++) {
+        if (strncmp(column->error, openings[i], strlen(openings[i])) == 0)
+            return column->error + strlen(openings[i]);
+    }
+    return column->error;
+}
+
 static void print_column(const struct matrix *matrix, size_t k)
 {
     const struct column *column = &matrix->columns[k];
     const char *python = text_safe(column->python);
     if (column->report == NULL) {
-        printf("%2zu  %s: %s\n", k + 1, python, column->error);
+        printf("%2zu  %s: %s\n", k + 1, python, error_behind_name(column));
     } else {
         json_t *environment = json_object_get(column->report, "environment");
         const char *version = json_string_value(json_object_get(environment, "numpy"));

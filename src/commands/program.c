@@ -21,6 +21,7 @@
 #include "python/interpreter.h"
 #include "python/python.h"
 #include "python/python_half.h"
+#include "shims/array_watch.h"
 #include "shims/fault_injector.h"
 #include "subject/python_subject.h"
 #include "subject/subject.h"
@@ -44,8 +45,6 @@ static struct {
 } program;
 
 /* ---- in the program's process ----------------------------------------------------------- */
-
-enum { FEATURES_OF_1_23 = 0x10 };
 
 /* The injector is in the way of each call, and there only where it may be wanted. */
 static bool can_refuse(void)
@@ -109,8 +108,7 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
         _exit(EXIT_CANNOT_LOAD); /* told by the process that waits */
     struct claims claims = subject_all_claims(&program.place, &program.subject);
     struct auditor_options options = {.alignment = claims.alignment,
-                                      .iterates_in_dims =
-                                          PyArray_GetNDArrayCFeatureVersion() < FEATURES_OF_1_23,
+                                      .features = PyArray_GetNDArrayCFeatureVersion(),
                                       .stacks = program.options->stacks};
     PyObject *capsule = PyDataMem_DefaultHandler;
     program.numpys = PyCapsule_GetPointer(capsule, "mem_handler");
@@ -126,7 +124,8 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
         _exit(EXIT_HARNESS_BROKE); /* told by the process that waits */
     if (program.auditor == NULL)
         return PyErr_NoMemory();
-    if (PyCapsule_SetPointer(capsule, auditor_handler(program.auditor)) != 0)
+    if (PyCapsule_SetPointer(capsule, auditor_handler(program.auditor)) != 0 ||
+        !array_watch_begin(program.auditor))
         return NULL;
     note_gil(findings);
     findings->in_force = true;

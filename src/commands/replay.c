@@ -20,6 +20,7 @@
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
+#include "supervise/standstill.h"
 #include "trace/replay.h"
 
 /* Shared with the child. */
@@ -89,9 +90,10 @@ static enum exit_code conclude(const struct options *options, const struct repla
 /* What the replaying process is doing, as seen from outside. */
 struct watching {
     const struct replaying *shared;
-    double limit;           /* seconds for one call */
-    uint64_t since;         /* when the call that is under way was first seen */
-    uint64_t number, freed; /* which one that is: freed at the end they have no numbers */
+    pid_t pid;
+    double limit;                 /* seconds for one call */
+    uint64_t number, freed;       /* which one is under way: freed at the end they have no numbers */
+    struct standstill standstill; /* since that one was first seen */
     bool hangs;
 };
 
@@ -101,11 +103,11 @@ static bool is_to_end(void *data)
     struct watching *watching = data;
     uint64_t number = watching->shared->result.under_way.number;
     uint64_t freed = watching->shared->result.live;
-    if (number != watching->number || freed != watching->freed || watching->since == 0)
-        watching->since = clock_now();
+    if (number != watching->number || freed != watching->freed)
+        standstill_begin(&watching->standstill, watching->pid);
     watching->number = number;
     watching->freed = freed;
-    watching->hangs = clock_since(watching->since) > watching->limit;
+    watching->hangs = standstill_lasts(&watching->standstill, watching->pid, watching->limit);
     return watching->hangs || interrupt_came() != 0;
 }
 
@@ -133,6 +135,7 @@ static int wait_for_replay(const struct options *options, const struct subject_p
     if (pid == 0)
         replay_in_child(options, place, shared);
     signal(SIGPIPE, SIG_IGN); /* whoever closes stdout is told */
+    watching->pid = pid;
     int given_up = pid > 0 ? child_wait(pid, is_to_end, watching, status) : -1;
     if (given_up < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for the replay: %s", strerror(errno));

@@ -29,6 +29,7 @@
 #include "subject/static_tls.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
+#include "supervise/standstill.h"
 
 static const double usual_timeout = 10;
 
@@ -63,9 +64,17 @@ struct first {
     struct claims claims;
 };
 
-static bool is_late(void *until)
+struct loading {
+    pid_t pid;
+    double limit;
+    struct standstill standstill;
+};
+
+static bool is_to_end(void *data)
 {
-    return interrupt_came() != 0 || clock_now() > *(uint64_t *)until;
+    struct loading *loading = data;
+    return interrupt_came() != 0 ||
+           standstill_lasts(&loading->standstill, loading->pid, loading->limit);
 }
 
 static void load_for_claims(const struct searching *searching, struct first *first)
@@ -78,18 +87,18 @@ static void load_for_claims(const struct searching *searching, struct first *fir
 /* A verdict where loading does not come back; leaves where it fails. */
 static enum exit_code load_first(struct searching *searching, double limit, char **argv)
 {
-    uint64_t until = clock_now() + (uint64_t)(limit * 1e9);
     int status = 0;
     struct first *first =
         mmap(NULL, sizeof *first, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (first == MAP_FAILED)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
-    pid_t pid = child_fork(true);
-    if (pid == 0) {
+    struct loading loading = {.pid = child_fork(true), .limit = limit};
+    if (loading.pid == 0) {
         load_for_claims(searching, first);
         _exit(0);
     }
-    int given_up = pid > 0 ? child_wait(pid, is_late, &until, &status) : -1;
+    int given_up =
+        loading.pid > 0 ? child_wait(loading.pid, is_to_end, &loading, &status) : -1;
     if (given_up < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process to load it: %s", strerror(errno));
     if (interrupt_came() != 0)
@@ -108,26 +117,35 @@ static enum exit_code load_first(struct searching *searching, double limit, char
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
+static const char *small_scope_of(const struct search_result *result)
+{
+    if (result->small_whole == result->small_calls)
+        return text("all of up to %u calls", result->small_calls);
+    if (result->small_whole == 0)
+        return text("some of up to %u calls", result->small_calls);
+    return text("all of up to %u calls and some of up to %u", result->small_whole,
+                result->small_calls);
+}
+
 static void print_summary(const struct options *options, const struct search_result *result)
 {
     if (options->quiet)
         return;
     printf("%" PRIu64 " histories of %" PRIu64 " calls in %.1f s, %.1f million a second of a "
-           "process; %" PRIu64 " of them are %s of %u calls; %" PRIu64
-           " kinds of calls, %s%u edges "
+           "process; %" PRIu64 " of them are %s; %" PRIu64 " kinds of calls, %s%u edges "
            "of sizes; seed %" PRIu64 "\n",
            result->trials + result->small, result->calls, result->seconds,
            result->busy > 0 ? (double)result->calls / result->busy / 1e6 : 0, result->small,
-           result->is_small_done ? "all" : "some", result->small_calls, result->tuples,
+           small_scope_of(result), result->tuples,
            result->branches > 0 ? text("%" PRIu64 " branches, ", result->branches) : "",
            result->edges, options->seed);
 }
 
-/* What libc's allocator does as well, and what did not come again, is held against nobody. */
+/* What libc's allocator does as well, and what did not come again, is attributed to nobody. */
 static enum verdict verdict_of(const struct search_result *result)
 {
     if (!result->has_found)
-        return result->trials > 0 ? PASS : INCOMPLETE;
+        return result->ended > 0 ? PASS : INCOMPLETE;
     if (result->plain_shows)
         return BROK;
     if (result->shown == 0)

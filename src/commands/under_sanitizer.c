@@ -15,11 +15,11 @@
 
 #include "base/inside.h"
 #include "base/instrumented.h"
+#include "base/object_file.h"
 #include "base/place.h"
 #include "base/text.h"
 #include "python/interpreter.h"
 #include "python/python_sources.h"
-#include "subject/object_file.h"
 
 #define PRELOADED "LD_PRELOAD"
 #define DONE "CONFORM_SANITIZER" /* tells the process that is started that it was */
@@ -91,14 +91,6 @@ static bool find_library(const struct object_sanitizer *object, char path[PATH_M
 
 /* ---- what is built with one --------------------------------------------------------------- */
 
-static const char *source_called(const char *name)
-{
-    const struct python_source *source = python_sources;
-    while (source->name != NULL && strcmp(source->name, name) != 0)
-        source++;
-    return source->text;
-}
-
 /* The first of the shared objects that the module consists of which is. */
 static bool find_in_module(const struct options *options, const char *module,
                            struct object_sanitizer *object)
@@ -109,7 +101,7 @@ static bool find_in_module(const struct options *options, const char *module,
     if (python.executable == NULL && interpreter_find(options->python, &python) != NULL)
         return false; /* whoever starts it says why */
     if (asprintf(&command, "%s - %s 2>/dev/null <<'END'\n%sEND\n", text_shell(python.executable),
-                 text_shell(module), source_called("module_files")) < 0)
+                 text_shell(module), python_source_find("module_files")->text) < 0)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     bool found = false;
     read_command(command, said, sizeof said);

@@ -6,6 +6,7 @@
 #include "commands/verify.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +37,11 @@ static const json_t *member(const struct bundle *bundle, const char *name)
 static char *contents_of(const char *file, size_t *length, const char **wrong)
 {
     struct stat status;
-    FILE *stream = fopen(file, "rbe");
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO may have nobody who writes */
+    FILE *stream = fd >= 0 ? fdopen(fd, "rb") : NULL;
     char *bytes = NULL;
     *wrong = NULL;
-    if (stream == NULL || fstat(fileno(stream), &status) != 0)
+    if (stream == NULL || fstat(fd, &status) != 0)
         *wrong = strerror(errno);
     else if (!S_ISREG(status.st_mode))
         *wrong = "is no regular file";

@@ -15,6 +15,7 @@
 enum {
     MOST = 20000,         /* steps */
     MOST_BYTES = 4 << 20, /* live, of what is put behind */
+    BRIEF = 4096,         /* below this, most of what is made by the hundred thousand has no room */
     BEHAVE_EVERY = 3,
     LEAST_BYTES = 2, /* of a step */
 };
@@ -61,7 +62,7 @@ void mutator_learn(PyDataMem_Handler *handler)
 /* What programs do, in so many steps at the most. */
 static size_t behave(struct random *random, struct step *steps, size_t room)
 {
-    struct behaviour_options options = {0};
+    struct behaviour_options options = {.is_brief = room < BRIEF};
     writer_begin(mutator->writer, steps, room);
     mutator->writer->random = *random;
     mutator->writer->palette = &mutator->palette;

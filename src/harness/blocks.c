@@ -4,20 +4,17 @@
  */
 #include "harness/blocks.h"
 
-#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/drive.h"
 #include "harness/own.h"
 #include "harness/sizes.h"
+#include "heap/heap.h"
 
 size_t required_alignment(size_t size)
 {
-    size_t alignment = 1;
-    while (alignment < alignof(max_align_t) && alignment * 2 <= size)
-        alignment *= 2;
-    return alignment;
+    return heap_alignment(0, size);
 }
 
 size_t alignment_of(const void *p)

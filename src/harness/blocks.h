@@ -78,8 +78,7 @@ size_t first_nonzero(const void *p, size_t size);
 /* The largest power of two that the address is a multiple of. */
 size_t alignment_of(const void *p);
 
-/* C17 7.22.3: suitable for any object that fits, so max_align_t's alignment or, for smaller
- * blocks, the largest power of two in their size. */
+/* What a block of that size has to be aligned to without a claim, as heap_alignment has it. */
 size_t required_alignment(size_t size);
 
 /* Live blocks with contents, of which a property keeps many. */

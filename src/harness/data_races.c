@@ -18,8 +18,8 @@
 #include <sys/param.h>
 
 #include "base/instrumented.h"
+#include "base/object_file.h"
 #include "base/text.h"
-#include "subject/object_file.h"
 
 enum { FRAMES = 16, ACCESSES = 2, KEPT = 64, PRINTED = 6, EVERY = 4096, NOWHERE = -1 };
 

@@ -10,6 +10,7 @@
 #include "harness/calls.h"
 #include "harness/limits.h"
 #include "harness/process.h"
+#include "harness/threads.h"
 #include "harness/verdict.h"
 #include "model/claims.h"
 #include "model/property.h"

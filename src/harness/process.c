@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Threads, and processes that a property forks.
+ * Processes that a property forks.
  */
 #include "harness/process.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +20,6 @@
 #include "harness/limits.h"
 #include "harness/own.h"
 #include "harness/verdict.h"
-#include "python/python.h"
-
-/* ---- processes that it forks ------------------------------------------------------------- */
 
 static _Thread_local bool forks_trial; /* what this thread is about to fork is_trial */
 
@@ -38,59 +34,6 @@ void note_child(void)
     size_t number = atomic_fetch_add(&record->children, 1);
     if (number < MEMCHECK_CHILDREN)
         record->child[number] = getpid();
-}
-
-struct job {
-    void (*body)(void *);
-    void *data;
-    bool with_gil;
-};
-
-static void *run_job(void *data)
-{
-    struct job *job = data;
-    if (job->with_gil)
-        python_call_with_gil(job->body, job->data);
-    else
-        job->body(job->data);
-    return NULL;
-}
-
-/* Many at once get small stacks, and may be more than this machine allows. */
-static void start_thread(pthread_t *thread, struct job *job, size_t count)
-{
-    enum { FEW = 16, SMALL_STACK = 512 << 10 };
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    if (count > FEW)
-        pthread_attr_setstacksize(&attributes, SMALL_STACK);
-    int error = pthread_create(thread, &attributes, run_job, job);
-    pthread_attr_destroy(&attributes);
-    if (error != 0 && count > FEW)
-        skip("%zu threads at once cannot be started: %s", count, strerror(error));
-    if (error != 0)
-        harness_broke("a thread cannot be started: %s", strerror(error));
-}
-
-void in_threads(size_t count, void (*body)(void *), void *data, size_t element)
-{
-    pthread_t *threads = calloc(count, sizeof *threads);
-    struct job *jobs = calloc(count, sizeof *jobs);
-    if (threads == NULL || jobs == NULL)
-        harness_broke("no memory for %zu threads", count);
-    bool had_gil = python_has_gil();
-    if (had_gil)
-        python_release();
-    for (size_t i = 0; i < count; i++) {
-        jobs[i] = (struct job){body, (char *)data + i * element, had_gil && count == 1};
-        start_thread(&threads[i], &jobs[i], count);
-    }
-    for (size_t i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    if (had_gil)
-        python_acquire();
-    free(jobs);
-    free(threads);
 }
 
 static void end_program(void)
@@ -228,19 +171,25 @@ static void die_unnoticed(void)
         signal(fatal[i], SIG_DFL);
 }
 
-static void run_unnoticed(void *job)
+struct work {
+    void (*body)(void *);
+    void *data;
+};
+
+static void run_unnoticed(void *work)
 {
+    const struct work *its = work;
     die_unnoticed();
-    run_job(job);
+    its->body(its->data);
 }
 
 void in_child_within(double seconds, size_t bytes, void (*body)(void *data), void *data)
 {
     static const struct timespec moment = {0, 200000};
-    struct job job = {.body = body, .data = data};
+    struct work work = {body, data};
     size_t most = resident_bytes() + bytes;
     int done = atomic_load(&own.setup.record->children_done), status;
-    pid_t pid = begin_process(run_unnoticed, &job, pass), ended;
+    pid_t pid = begin_process(run_unnoticed, &work, pass), ended;
     uint64_t begun = clock_now();
     /* from here, for a subject can have the timers and the signals of the child */
     while ((ended = waitpid(pid, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Threads and child processes of a property.
+ * Child processes of a property.
  */
 #ifndef CONFORM_PROCESS_H
 #define CONFORM_PROCESS_H
@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-
-/* Runs `body(data[i])` in `count` threads and waits for all; `element` is the size of one.  SKIPs
- * where so many cannot be started, for more than a few. */
-void in_threads(size_t count, void (*body)(void *), void *data, size_t element);
 
 /* Runs `body` in a child process and waits for it.  What fails, skips or crashes in it
  * becomes this property's verdict; where it passes or returns, this returns. */

@@ -35,9 +35,10 @@ static const char *history_of(const struct heap *heap, const struct heap_block *
             : text(", and resized %" PRIu32 " time%s, in call %" PRIu64 " from %zu to %zu bytes",
                    past->resized, past->resized == 1 ? "" : "s", past->resized_in,
                    past->size_before, block->size);
-    return text("block %" PRIu64 ", %zu bytes at %p, was made by %s in call %" PRIu64 "%s",
-                block->number, block->size, (void *)block->p, maker_names[past->made_by],
-                past->made_in, resized);
+    uint64_t thread = block->number >> 32; /* where several keep heaps, each counts from there */
+    return text("block %" PRIu64 "%s, %zu bytes at %p, was made by %s in call %" PRIu64 "%s",
+                block->number & UINT32_MAX, thread != 0 ? text(" of thread %" PRIu64, thread) : "",
+                block->size, (void *)block->p, maker_names[past->made_by], past->made_in, resized);
 }
 
 static void describe(const struct heap *heap, struct heap_violation *violation,

@@ -28,7 +28,7 @@ struct heap_rules {
     size_t whole;     /* blocks of up to so many bytes are written and looked at whole, and of
                        * larger ones parts: see contents.h */
     const PyDataMem_Handler *watched; /* the struct that must not change */
-    bool unjudged;                    /* keep the books and nothing else */
+    bool unjudged;                    /* keep track of blocks and check nothing */
     bool without_map; /* nothing is said of overlaps, but by heap_disjoint: for what several
                        * threads do at once, each with a heap of its own that shares the blocks */
 };
@@ -124,7 +124,7 @@ bool heap_look_at_all(struct heap *heap);
 /* Whether any two of the live blocks overlap; for one without_map. */
 bool heap_disjoint(struct heap *heap);
 
-/* ---- for who keeps books of his own -------------------------------------------------------- */
+/* ---- for who keeps track by himself -------------------------------------------------------- */
 
 /* What a block of that size has to be aligned to: as C17 6.2.8 and 7.22.3 have it, for every type
  * that fits, and for what is claimed. */

@@ -125,7 +125,7 @@ void take_python(const struct option_row *row, const char *value, struct options
     options->python = add_value(&options->pythons, &options->python_count, value);
 }
 
-/* What a handler cannot keep on this machine says nothing against it.  NULL, or one line. */
+/* What a handler cannot keep on this machine is no failure of it.  NULL, or one line. */
 static const char *lacks_nodes(const struct claims *claims)
 {
     struct nodes here = {0};

@@ -61,14 +61,20 @@ const char *python_api_open(const char *path)
 
 enum { FEATURES_OF_1_22 = 0x0f, ARRAY_TYPE = 2, DEFAULT_HANDLER = 306 };
 
-/* NumPy's table, or NULL with an exception. */
-static void **find_table(void)
+PyObject *python_api_c_part(void)
 {
     PyObject *module = PyImport_ImportModule("numpy._core._multiarray_umath");
     if (module == NULL) {
         PyErr_Clear(); /* before 2.0 */
         module = PyImport_ImportModule("numpy.core._multiarray_umath");
     }
+    return module;
+}
+
+/* NumPy's table, or NULL with an exception. */
+static void **find_table(void)
+{
+    PyObject *module = python_api_c_part();
     PyObject *capsule = module != NULL ? PyObject_GetAttrString(module, "_ARRAY_API") : NULL;
     void **table = capsule != NULL ? PyCapsule_GetPointer(capsule, NULL) : NULL;
     Py_XDECREF(capsule);

@@ -32,7 +32,8 @@ typedef struct {
     int ml_flags;
     const char *ml_doc;
 } PyMethodDef;
-enum { METH_VARARGS = 0x0001, METH_NOARGS = 0x0004, METH_O = 0x0008 };
+typedef PyObject *(*PyCFunctionWithKeywords)(PyObject *, PyObject *, PyObject *);
+enum { METH_VARARGS = 0x0001, METH_KEYWORDS = 0x0002, METH_NOARGS = 0x0004, METH_O = 0x0008 };
 
 typedef enum { PYMEM_DOMAIN_RAW, PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ } PyMemAllocatorDomain;
 typedef struct {
@@ -212,6 +213,9 @@ const char *python_api_open(const char *path);
 
 /* Finds NumPy's, with Python running and the GIL held.  False with an exception. */
 bool python_api_import_array(void);
+
+/* A reference to NumPy's module in C, or NULL with an exception. */
+PyObject *python_api_c_part(void);
 
 /* ---- what Python's headers have as macros ---------------------------------------------------- */
 

@@ -15,12 +15,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/place.h"
 #include "base/text.h"
+#include "python/interpreter_files.h"
 #include "python/python_sources.h"
 
 static const double timeout = 20;                 /* seconds, on a machine that is not busy */
@@ -38,10 +40,7 @@ static struct answer {
 
 static const char *probe(void)
 {
-    const struct python_source *source = python_sources;
-    while (strcmp(source->name, "probe") != 0)
-        source++;
-    return source->text;
+    return python_source_find("probe")->text;
 }
 
 static bool is_late(uint64_t begin)
@@ -194,9 +193,14 @@ static const char *describe_silence(void)
 /* What is wrong, in words that come behind the path. */
 static const char *take(const char *path, struct interpreter *interpreter)
 {
+    struct stat status;
     memset(interpreter, 0, sizeof *interpreter);
     if (access(path, X_OK) != 0)
         return text("%s", strerror(errno));
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return "is a directory";
+    if (interpreter_by_files(path, interpreter))
+        return NULL;
     int wrong = ask(path);
     if (wrong != 0)
         return text("is not a Python interpreter (%s)", strerror(wrong));

@@ -12,25 +12,14 @@
 #include "python/python.h"
 #include "python/python_sources.h"
 
-static const struct python_source *find_source(const char *name)
-{
-    const struct python_source *source = python_sources;
-    while (source->name != NULL && strcmp(source->name, name) != 0)
-        source++;
-    return source->name != NULL ? source : NULL;
-}
-
 static PyObject *import_source(const struct python_source *source);
 
-/* Imports the others of our own files that this one names, for it to find them: no two of them may
- * name each other.  False with an exception. */
-static bool import_what_it_names(const struct python_source *source)
+/* Imports the others of our own files that this one needs, for it to find them.  False with an
+ * exception. */
+static bool import_needs(const struct python_source *source)
 {
-    for (const struct python_source *other = python_sources; other->name != NULL; other++) {
-        const char *name = text("from conform_%s import", other->name);
-        if (other == source || strstr(source->text, name) == NULL)
-            continue;
-        PyObject *module = import_source(other);
+    for (const char *const *need = source->needs; *need != NULL; need++) {
+        PyObject *module = import_source(python_source_find(*need));
         if (module == NULL)
             return false;
         Py_DECREF(module);
@@ -47,7 +36,7 @@ static PyObject *import_source(const struct python_source *source)
     if (module != NULL)
         return module;
     PyErr_Clear();
-    if (!import_what_it_names(source))
+    if (!import_needs(source))
         return NULL;
     PyObject *code =
         Py_CompileString(source->text, text("conformance/%s.py", source->name), Py_file_input);
@@ -71,8 +60,8 @@ void python_half_prepare(const char *group, size_t length)
 /* A new reference, or NULL and one line in *wrong. */
 static PyObject *find_function(const char *module, const char *function, const char **wrong)
 {
-    const struct python_source *source = find_source(module);
-    if (source == NULL) {
+    const struct python_source *source = python_source_find(module);
+    if (source->name == NULL) {
         *wrong = text("%s.py is not in this program", module);
         return NULL;
     }

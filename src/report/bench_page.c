@@ -21,11 +21,13 @@ static const char head[] =
     "style-src 'unsafe-inline'\">\n"
     "<title>Handlers beside NumPy's default one</title>\n<style>\n"
     ":root { --text: #1f2328; --dim: #59636e; --page: #fff; --line: #d1d9e0; --c0: #59636e;\n"
-    "  --c1: #0a58b5; --c2: #b3400e; --c3: #1a7f37; --c4: #8250df; --c5: #8a5c00; --c6: #a0215f }\n"
+    "  --c1: #0a58b5; --c2: #b3400e; --c3: #1a7f37; --c4: #8250df; --c5: #8a5c00; --c6: #a0215f;\n"
+    "  --c7: #007a82 }\n"
     "@media (prefers-color-scheme: dark) {\n"
     "  :root { --text: #e6edf3; --dim: #9da7b1; --page: #0d1117; --line: #3d444d; --c0: #9da7b1;\n"
-    "    --c1: #79b8ff; --c2: #ff9b6b; --c3: #4ac26b; --c4: #c297ff; --c5: #e3b341; --c6: #ff8ac0 "
-    "}\n"
+    "    --c1: #79b8ff; --c2: #ff9b6b; --c3: #4ac26b; --c4: #c297ff; --c5: #e3b341; --c6: "
+    "#ff8ac0;\n"
+    "    --c7: #56d4dd }\n"
     "}\n"
     "body { margin: 0 auto; max-width: 75rem; padding: 1rem; font: 1rem/1.45 system-ui, "
     "sans-serif;\n"
@@ -41,6 +43,7 @@ static const char head[] =
     ".grid { stroke: var(--line) } .one { stroke: var(--text); stroke-width: 1.5 }\n"
     ".c0 { --c: var(--c0) } .c1 { --c: var(--c1) } .c2 { --c: var(--c2) } .c3 { --c: var(--c3) }\n"
     ".c4 { --c: var(--c4) } .c5 { --c: var(--c5) } .c6 { --c: var(--c6) }\n"
+    ".c7 { --c: var(--c7) }\n"
     ".drawn { fill: none; stroke: var(--c); stroke-width: 2 } .spread { fill: var(--c); opacity: "
     ".18 }\n"
     "ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem }\n"
@@ -49,12 +52,13 @@ static const char head[] =
     "td, th { text-align: end; padding: .2rem .6rem; border-top: 1px solid var(--line);\n"
     "  font-weight: 400; white-space: nowrap } th:first-child, th[scope=rowgroup] { text-align: "
     "start }\n"
+    "th[scope=row] { white-space: normal; min-width: 7rem }\n"
     "thead th, small, .dim { color: var(--dim) } tr > th[scope=rowgroup] { font-weight: 600 }\n"
     "</style>\n</head>\n<body>\n<main>\n<h1>Handlers beside NumPy's default one</h1>\n";
 
 /* The picture's measures, and what part of it is drawn in. */
 enum { WIDTH = 560, HEIGHT = 300, LEFT = 54, RIGHT = 26, TOP = 10, BOTTOM = 34 };
-enum { MOST_DRAWN = 32, COLOURS = 7 };
+enum { MOST_DRAWN = 32, COLOURS = 8 };
 
 struct picture {
     FILE *file;
@@ -62,6 +66,7 @@ struct picture {
     size_t count;
     double least, most;     /* sizes, as powers of two */
     double lowest, highest; /* ratios, likewise */
+    int heading;            /* the level of its title */
 };
 
 static double number(const json_t *object, const char *name)
@@ -155,9 +160,10 @@ static void draw(struct picture *p, const json_t *labels)
     size_t handlers = json_array_size(labels);
     const char *title = word(p->cells[0], "title");
     measure(p, handlers);
-    fputs("<section><h2>", p->file);
+    fprintf(p->file, "<section><h%d>", p->heading);
     markup_put(p->file, title);
-    fprintf(p->file, "</h2>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
+    fprintf(p->file, "</h%d>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", p->heading,
+            WIDTH, HEIGHT);
     markup_put(p->file, title);
     fputs(", times by size, as multiples of the default handler's; the table has the figures\">\n",
           p->file);
@@ -167,9 +173,9 @@ static void draw(struct picture *p, const json_t *labels)
     fputs("</svg></section>\n", p->file);
 }
 
-static void draw_all(FILE *file, const json_t *cells, const json_t *labels)
+static void draw_all(FILE *file, const json_t *cells, const json_t *labels, int heading)
 {
-    struct picture picture = {.file = file};
+    struct picture picture = {.file = file, .heading = heading};
     const json_t *cell;
     size_t i;
     fputs("<div class=\"all\">\n", file);
@@ -232,8 +238,12 @@ static void put_row(FILE *file, const json_t *cell, size_t handlers)
             value_words(cell, number(figure_of(cell, 0), "value")));
     for (size_t k = 1; k < handlers; k++) {
         const json_t *figure = figure_of(cell, k);
-        fprintf(file, "<td>%s <small>%s to %s</small></td>", ratio_words(figure, "ratio"),
+        fprintf(file, "<td>%s <small>%s to %s", ratio_words(figure, "ratio"),
                 ratio_words(figure, "low"), ratio_words(figure, "high"));
+        if (strcmp(word(cell, "unit"), "s") == 0 &&
+            json_is_number(json_object_get(figure, "processor_ratio")))
+            fprintf(file, "; cpu %s", ratio_words(figure, "processor_ratio"));
+        fputs("</small></td>", file);
     }
     fputs("</tr>\n", file);
 }
@@ -269,23 +279,79 @@ bool is_bench(const json_t *value)
     return strcmp(word(value, "format"), "conform-bench-1") == 0;
 }
 
-int bench_page(FILE *file, const json_t *value)
+static bool is_figure(const json_t *figure)
+{
+    return json_is_number(json_object_get(figure, "value")) &&
+           json_is_number(json_object_get(figure, "ratio")) &&
+           json_is_number(json_object_get(figure, "low")) &&
+           json_is_number(json_object_get(figure, "high"));
+}
+
+static bool is_cell(const json_t *cell, size_t handlers)
+{
+    const json_t *figures = json_object_get(cell, "handlers"), *figure;
+    size_t i;
+    if (*word(cell, "title") == '\0' || !json_is_number(json_object_get(cell, "size")) ||
+        json_array_size(figures) != handlers)
+        return false;
+    json_array_foreach(figures, i, figure)
+    {
+        if (!is_figure(figure))
+            return false;
+    }
+    return true;
+}
+
+const char *bench_wrong(const json_t *value)
+{
+    const json_t *labels = json_object_get(value, "handlers"), *each;
+    const json_t *cells = json_object_get(value, "cells");
+    size_t i;
+    if (!is_bench(value))
+        return "is no bench that --json wrote";
+    if (json_array_size(labels) == 0 || json_array_size(cells) == 0)
+        return "a bench without figures";
+    json_array_foreach(labels, i, each)
+    {
+        if (!json_is_string(each))
+            return text("handlers[%zu] is no string", i);
+    }
+    json_array_foreach(cells, i, each)
+    {
+        if (!is_cell(each, json_array_size(labels)))
+            return text("cells[%zu] does not have what each has", i);
+    }
+    return NULL;
+}
+
+void bench_put(FILE *file, const json_t *value, int heading)
 {
     const json_t *cells = json_object_get(value, "cells");
     const json_t *labels = json_object_get(value, "handlers");
-    fputs(head, file);
     fputs("<p>What each takes, as a multiple of what NumPy's default handler takes in the same "
           "round: "
-          "the median, and what three fourths of the rounds lie within. Below 1 is faster. ",
+          "the median, and what three fourths of the rounds lie within. Below 1 is faster; cpu is "
+          "the "
+          "ratio of the processors' time. ",
           file);
     markup_put(file, word(value, "python"));
     fprintf(file, "; %.1f s, ", number(value, "seconds"));
     markup_put(file, word(value, "machine"));
-    fprintf(file, "; %.0f of %zu figures are noisy.</p>\n", number(value, "noisy"),
+    fprintf(file, "; %.0f of %zu figures are noisy", number(value, "noisy"),
             json_array_size(cells));
+    if (number(value, "left_out") > 0)
+        fprintf(file, ", and %.0f more were left out, as the time was over",
+                number(value, "left_out"));
+    fputs(".</p>\n", file);
     put_legend(file, labels);
-    draw_all(file, cells, labels);
+    draw_all(file, cells, labels, heading);
     put_table(file, cells, labels);
+}
+
+int bench_page(FILE *file, const json_t *value)
+{
+    fputs(head, file);
+    bench_put(file, value, 2);
     fputs("</main>\n</body>\n</html>\n", file);
     return ferror(file) ? -1 : 0;
 }

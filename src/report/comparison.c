@@ -125,7 +125,7 @@ static const char *error_in_words(const json_error_t *error)
     return strstr(error->text, "JSON_ALLOW_NUL") != NULL ? "a NUL in a string" : error->text;
 }
 
-json_t *comparison_read(const char *file, bool errors)
+json_t *comparison_load(const char *file)
 {
     json_error_t error;
     bool is_stdin = strcmp(file, "-") == 0;
@@ -139,6 +139,11 @@ json_t *comparison_read(const char *file, bool errors)
     if (root == NULL)
         leave_with(EXIT_USAGE, "%s:%d:%d: %s", text_safe(file), error.line, error.column,
                    text_safe(error_in_words(&error)));
+    return root;
+}
+
+json_t *comparison_of_file(json_t *root, const char *file, bool errors)
+{
     const char *wrong = comparison_wrong_in(root);
     if (wrong != NULL)
         leave_with(EXIT_USAGE, "%s: %s", file, wrong);
@@ -147,6 +152,11 @@ json_t *comparison_read(const char *file, bool errors)
         leave_with(EXIT_USAGE, "%s: has no report", file);
     json_decref(root);
     return reports;
+}
+
+json_t *comparison_read(const char *file, bool errors)
+{
+    return comparison_of_file(comparison_load(file), file, errors);
 }
 
 /* ---- comparing --------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 
 enum difference {
     DIFFERENCE_NEW,     /* it says more against the handler: a PASS that is a WARN now or a FAIL */
-    DIFFERENCE_FIXED,   /* it said something against it, and passes now */
+    DIFFERENCE_FIXED,   /* it counted against the handler, and passes now */
     DIFFERENCE_CHANGED, /* another verdict in any other way */
     DIFFERENCE_GONE,    /* the later report has no such property, though it is a whole one */
 };
@@ -54,6 +54,11 @@ json_t *comparison_reports(const json_t *value, bool errors);
 /* The same of a file; "-" is stdin.  Leaves with EXIT_USAGE and one line, which names the file,
  * where it is none of these, or something in it is not. */
 json_t *comparison_read(const char *file, bool errors);
+
+/* In two steps: what is in the file, which leaves with EXIT_USAGE where that is no JSON; and the
+ * reports in it, which takes it over. */
+json_t *comparison_load(const char *file);
+json_t *comparison_of_file(json_t *root, const char *file, bool errors);
 
 /* Compares what comparison_read returned, or the like: where one of the two has several handlers
  * each with that of the same handler, where one has several interpreters of the same interpreter.

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A page for people, from what --json writes, in the frame that page.html is; and the badge.
+ * A page for people, from what --json writes, in the frame that page.html is.
  */
 #include <nettle/base64.h>
 #include <nettle/sha2.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -17,6 +16,7 @@
 #include "report/markup.h"
 #include "report/members.h"
 #include "report/report.h"
+#include "report/standing.h"
 
 struct page {
     FILE *file;
@@ -28,20 +28,6 @@ struct page {
 
 /* ---- words --------------------------------------------------------------------------------- */
 
-/* Writes the frame as it is, with one of the words in the place of each %. */
-static void say(FILE *file, const char *frame, ...)
-{
-    va_list words;
-    va_start(words, frame);
-    for (; *frame != '\0'; frame++) {
-        if (*frame == '%')
-            markup_put(file, va_arg(words, const char *));
-        else
-            fputc(*frame, file);
-    }
-    va_end(words);
-}
-
 /* Lines end between its words, and not behind the hyphens of an option. */
 static void put_command(FILE *file, const char *words)
 {
@@ -49,7 +35,7 @@ static void put_command(FILE *file, const char *words)
     while (*words != '\0') {
         size_t length = strcspn(words, " "), blanks = strspn(words + length, " ");
         char *each = strndup(words, length);
-        say(file, "<span>%</span>", each != NULL ? each : "");
+        markup_say(file, "<span>%</span>", each != NULL ? each : "");
         fprintf(file, "%.*s", (int)blanks, words + length);
         free(each);
         words += length + blanks;
@@ -72,62 +58,6 @@ static const char *class_of(const char *verdict)
 static bool is_good(const char *verdict)
 {
     return strcmp(verdict, "PASS") == 0 || strcmp(verdict, "SKIP") == 0;
-}
-
-/* ---- the standing of a report, and the badge ----------------------------------------------- */
-
-/* What a badge says, from the best. */
-static const struct standing {
-    const char *words, *class, *color; /* on which white can be read */
-} standings[] = {{"conformant", "good", "#1a7f37"},
-                 {"conformant with waivers", "warn", "#8a5c00"},
-                 {"partial", "warn", "#8a5c00"},
-                 {"no verdict", "none", "#57606a"},
-                 {"not conformant", "bad", "#c6202c"}};
-enum { WHOLE, WAIVED, PARTIAL, NO_VERDICT, NOT_CONFORMANT };
-
-static int standing_of(const json_t *report)
-{
-    static const char not_conformant[] = "NOT CONFORMANT";
-    const json_t *environment = json_object_get(report, "environment");
-    bool waived = json_integer_value(json_object_get(report, "waivers")) > 0 &&
-                  json_integer_value(json_object_get(report, "exit_code")) == 0;
-    if (waived || json_is_true(json_object_get(report, "conformant")))
-        return !json_is_true(json_object_get(report, "whole")) || *word(environment, "checker") != 0
-                   ? PARTIAL
-               : waived ? WAIVED
-                        : WHOLE;
-    return strncmp(word(report, "conclusion"), not_conformant, sizeof not_conformant - 1) == 0
-               ? NOT_CONFORMANT
-               : NO_VERDICT;
-}
-
-int report_badge(FILE *file, const json_t *value)
-{
-    enum { LABEL = 54, LETTER = 7, MARGIN = 7 }; /* pixels */
-    json_t *reports = comparison_reports(value, true), *report;
-    int worst = json_array_size(reports) > 0 ? WHOLE : NO_VERDICT;
-    size_t i;
-    json_array_foreach(reports, i, report)
-    {
-        worst = MAX(worst, standing_of(report));
-    }
-    const char *words = standings[worst].words;
-    int width = LETTER * (int)strlen(words);
-    const char *whole = text("%d", LABEL + width + 2 * MARGIN);
-    say(file,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%\" height=\"20\" role=\"img\" "
-        "aria-label=\"NEP 49: %\">\n<title>NEP 49: %</title>\n"
-        "<clipPath id=\"r\"><rect width=\"%\" height=\"20\" rx=\"3\"/></clipPath>\n"
-        "<g clip-path=\"url(#r)\"><rect width=\"%\" height=\"20\" fill=\"#444\"/>"
-        "<rect x=\"54\" width=\"%\" height=\"20\" fill=\"%\"/></g>\n"
-        "<g fill=\"#fff\" font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\">"
-        "<text x=\"7\" y=\"14\" textLength=\"40\">NEP 49</text>"
-        "<text x=\"61\" y=\"14\" textLength=\"%\">%</text></g>\n</svg>\n",
-        whole, words, words, whole, whole, text("%d", width + 2 * MARGIN), standings[worst].color,
-        text("%d", width), words);
-    json_decref(reports);
-    return ferror(file) ? -1 : 0;
 }
 
 /* ---- what is there ------------------------------------------------------------------------- */
@@ -218,24 +148,24 @@ static void put_surroundings(FILE *file, const json_t *report, bool with_numpy)
 {
     const json_t *environment = json_object_get(report, "environment");
     if (with_numpy && *word(environment, "numpy") != '\0')
-        say(file, " <small>Python %, NumPy %</small>", word(environment, "python"),
-            word(environment, "numpy"));
+        markup_say(file, " <small>Python %, NumPy %</small>", word(environment, "python"),
+                   word(environment, "numpy"));
     if (*word(report, "from") != '\0')
-        say(file, " <small>%</small>", word(report, "from"));
+        markup_say(file, " <small>%</small>", word(report, "from"));
 }
 
 static void put_standing(FILE *file, const json_t *report)
 {
-    const struct standing *standing = &standings[standing_of(report)];
+    const struct standing *standing = standing_of(report);
     const char *why = word(report, *word(report, "error") != '\0' ? "error" : "conclusion");
-    say(file, "<strong class=\"v % standing\">%</strong> %", standing->class, standing->words,
-        strcasecmp(why, standing->words) != 0 ? why : "");
+    markup_say(file, "<strong class=\"v % standing\">%</strong> %", standing->class,
+               standing->words, strcasecmp(why, standing->words) != 0 ? why : "");
 }
 
 static void put_field(FILE *file, const char *name, const char *words)
 {
     if (*words != '\0')
-        say(file, "<dt>%</dt><dd>%</dd>\n", name, words);
+        markup_say(file, "<dt>%</dt><dd>%</dd>\n", name, words);
 }
 
 static void put_facts(FILE *file, const json_t *report)
@@ -268,10 +198,19 @@ static void put_facts(FILE *file, const json_t *report)
         const char *name = verdict_name((enum verdict)i);
         json_int_t count = json_integer_value(json_object_get(verdicts, name));
         if (count > 0)
-            say(file, "<li>% <span class=\"v %\">%</span></li>\n",
-                text("%" JSON_INTEGER_FORMAT, count), class_of(name), name);
+            markup_say(file, "<li>% <span class=\"v %\">%</span></li>\n",
+                       text("%" JSON_INTEGER_FORMAT, count), class_of(name), name);
     }
     fputs("</ul>\n", file);
+}
+
+/* CONFORM_DOCS says where the site of the docs is, in which each property has its page. */
+static void put_docs(FILE *file, const char *id)
+{
+    const char *docs = getenv("CONFORM_DOCS");
+    if (docs != NULL && *docs != '\0')
+        markup_say(file, "<dt>Docs</dt><dd><a href=\"%/properties/%.html#%\">%</a></dd>\n", docs,
+                   id, id, id);
 }
 
 static void put_finding(FILE *file, const json_t *property, size_t report, size_t at)
@@ -279,10 +218,11 @@ static void put_finding(FILE *file, const json_t *property, size_t report, size_
     const char *verdict = word(property, "verdict"), *class = class_of(verdict);
     const json_t *waived = json_object_get(property, "waived");
     bool is_told = strcmp(verdict, "BROK") != 0 && strcmp(verdict, "INCOMPLETE") != 0;
-    say(file,
-        "<article class=\"%\" id=\"%\" data-verdicts=\"%\">\n"
-        "<h3><span class=\"v %\">%</span> %</h3>\n<dl>\n",
-        class, text("r%zup%zu", report + 1, at), verdict, class, verdict, word(property, "id"));
+    markup_say(file,
+               "<article class=\"%\" id=\"%\" data-verdicts=\"%\">\n"
+               "<h3><span class=\"v %\">%</span> %</h3>\n<dl>\n",
+               class, text("r%zup%zu", report + 1, at), verdict, class, verdict,
+               word(property, "id"));
     put_field(file, "Level", word(property, "level"));
     put_field(file, "Clause", word(property, "clause"));
     put_field(file, "Source", word(property, "source"));
@@ -291,13 +231,15 @@ static void put_finding(FILE *file, const json_t *property, size_t report, size_
     put_field(file, "Hint", is_told ? word(property, "hint") : "");
     put_field(file, "Waived", word(waived, "reason"));
     put_field(file, "See", word(waived, "url"));
+    put_docs(file, word(property, "id"));
     if (*word(property, "reproduce") != '\0')
         put_command(file, word(property, "reproduce"));
     if (*word(property, "repro") != '\0')
-        say(file, "<dt>%</dt><dd><pre>%</pre></dd>\n",
-            text("In %s", reproducer_language(word(property, "repro"))), word(property, "repro"));
+        markup_say(file, "<dt>%</dt><dd><pre>%</pre></dd>\n",
+                   text("In %s", reproducer_language(word(property, "repro"))),
+                   word(property, "repro"));
     if (*word(property, "output") != '\0')
-        say(file, "<dt>Printed</dt><dd><pre>%</pre></dd>\n", word(property, "output"));
+        markup_say(file, "<dt>Printed</dt><dd><pre>%</pre></dd>\n", word(property, "output"));
     fputs("</dl>\n</article>\n", file);
 }
 
@@ -320,13 +262,13 @@ static void put_part(const struct page *page, size_t number, enum part part)
         if (strcmp(word(property, "verdict"), "PASS") == 0 || part_of(property) != part)
             continue;
         if (count++ == 0 && part != OF_HANDLER)
-            say(page->file, "<details>\n<summary><h3>%</h3></summary>\n",
-                part == SKIPPED ? "Skipped" : "About NumPy itself, and not counted");
+            markup_say(page->file, "<details>\n<summary><h3>%</h3></summary>\n",
+                       part == SKIPPED ? "Skipped" : "About NumPy itself, and not counted");
         if (part != SKIPPED)
             put_finding(page->file, property, number, i);
         else
-            say(page->file, "<p data-verdicts=\"SKIP\">% <span class=\"dim\">%</span></p>\n",
-                word(property, "id"), word(property, "message"));
+            markup_say(page->file, "<p data-verdicts=\"SKIP\">% <span class=\"dim\">%</span></p>\n",
+                       word(property, "id"), word(property, "message"));
     }
     if (count > 0 && part != OF_HANDLER)
         fputs("</details>\n", page->file);
@@ -341,22 +283,22 @@ static void put_differences(FILE *file, const json_t *baseline)
     size_t i, count = 0;
     if (baseline == NULL)
         return;
-    say(file, "<h3>Since %</h3>\n<ul class=\"differences\">\n", word(baseline, "file"));
+    markup_say(file, "<h3>Since %</h3>\n<ul class=\"differences\">\n", word(baseline, "file"));
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         json_array_foreach(json_object_get(baseline, kinds[k][0]), i, one)
         {
             const char *before = word(one, "before"), *after = word(one, "after");
-            say(file, "<li><strong>%</strong> % <span class=\"v %\">%</span>", kinds[k][1],
-                word(one, "id"), class_of(before), before);
+            markup_say(file, "<li><strong>%</strong> % <span class=\"v %\">%</span>", kinds[k][1],
+                       word(one, "id"), class_of(before), before);
             if (*after != '\0')
-                say(file, " to <span class=\"v %\">%</span>", class_of(after), after);
+                markup_say(file, " to <span class=\"v %\">%</span>", class_of(after), after);
             fputs("</li>\n", file);
             count++;
         }
     }
     json_array_foreach(json_object_get(baseline, "surroundings"), i, one)
     {
-        say(file, "<li>%</li>\n", json_string_value(one));
+        markup_say(file, "<li>%</li>\n", json_string_value(one));
     }
     fputs(count == 0 ? "<li>no verdict is different</li>\n</ul>\n" : "</ul>\n", file);
 }
@@ -364,8 +306,8 @@ static void put_differences(FILE *file, const json_t *baseline)
 static void put_report(const struct page *page, size_t number)
 {
     const json_t *report = json_array_get(page->reports, number);
-    say(page->file, "<section aria-labelledby=\"%\">\n<h2 id=\"%\">%", text("r%zu", number + 1),
-        text("r%zu", number + 1), name_of(report));
+    markup_say(page->file, "<section aria-labelledby=\"%\">\n<h2 id=\"%\">%",
+               text("r%zu", number + 1), text("r%zu", number + 1), name_of(report));
     if (json_array_size(page->reports) > 1) /* which tell it from another one of that name */
         put_surroundings(page->file, report, true);
     fputs("</h2>\n<p>", page->file);
@@ -375,6 +317,12 @@ static void put_report(const struct page *page, size_t number)
     put_differences(page->file, json_object_get(report, "baseline"));
     for (enum part part = OF_HANDLER; part <= SKIPPED; part++)
         put_part(page, number, part);
+    const json_t *bench = json_object_get(report, "bench");
+    if (bench != NULL && bench_wrong(bench) == NULL) {
+        fputs("<section class=\"bench\">\n<h3>How fast</h3>\n", page->file);
+        bench_put(page->file, bench, 4);
+        fputs("</section>\n", page->file);
+    }
     fputs("</section>\n", page->file);
 }
 
@@ -385,11 +333,12 @@ static void put_cell(const struct page *page, size_t report, const char *id)
     size_t at;
     const json_t *property = property_in(page, report, id, &at);
     const char *verdict = property != NULL ? word(property, "verdict") : "not run";
-    say(page->file, "<td class=\"v %\">", class_of(verdict));
+    markup_say(page->file, "<td class=\"v %\">", class_of(verdict));
     if (property != NULL && !is_good(verdict))
-        say(page->file, "<a href=\"#%\">%</a></td>", text("r%zup%zu", report + 1, at), verdict);
+        markup_say(page->file, "<a href=\"#%\">%</a></td>", text("r%zup%zu", report + 1, at),
+                   verdict);
     else
-        say(page->file, "%</td>", verdict);
+        markup_say(page->file, "%</td>", verdict);
 }
 
 static void put_row(const struct page *page, const char *id)
@@ -401,16 +350,16 @@ static void put_row(const struct page *page, const char *id)
         const json_t *property = property_in(page, k, id, &at);
         seconds = MAX(seconds, json_number_value(json_object_get(property, "seconds")));
         if (property != NULL)
-            say(page->file, k > 0 ? " %" : "%", word(property, "verdict"));
+            markup_say(page->file, k > 0 ? " %" : "%", word(property, "verdict"));
     }
-    say(page->file, "\"><th scope=\"row\">%</th>", id);
+    markup_say(page->file, "\"><th scope=\"row\">%</th>", id);
     for (size_t k = 0; k < json_array_size(page->reports); k++)
         put_cell(page, k, id);
-    say(page->file,
-        "<td class=\"time\">%<svg viewBox=\"0 0 100 1\" preserveAspectRatio=\"none\" "
-        "aria-hidden=\"true\"><rect width=\"%\" height=\"1\"/></svg></td></tr>\n",
-        text("%.3f s", seconds),
-        text("%.1f", page->longest > 0 ? 100 * seconds / page->longest : 0));
+    markup_say(page->file,
+               "<td class=\"time\">%<svg viewBox=\"0 0 100 1\" preserveAspectRatio=\"none\" "
+               "aria-hidden=\"true\"><rect width=\"%\" height=\"1\"/></svg></td></tr>\n",
+               text("%.3f s", seconds),
+               text("%.1f", page->longest > 0 ? 100 * seconds / page->longest : 0));
 }
 
 static void put_head(const struct page *page)
@@ -421,12 +370,13 @@ static void put_head(const struct page *page)
     fputs("<thead><tr><th scope=\"col\">Property</th>", page->file);
     json_array_foreach(page->reports, i, report)
     {
-        say(page->file, "<th scope=\"col\">%", count > 1 ? name_of(report) : "Verdict");
+        markup_say(page->file, "<th scope=\"col\">%", count > 1 ? name_of(report) : "Verdict");
         if (count > 1)
             put_surroundings(page->file, report, !of_one_numpy);
         fputs("</th>", page->file);
     }
-    say(page->file, "<th scope=\"col\">%</th></tr></thead>\n", count > 1 ? "Longest time" : "Time");
+    markup_say(page->file, "<th scope=\"col\">%</th></tr></thead>\n",
+               count > 1 ? "Longest time" : "Time");
 }
 
 /* What is bad is open. */
@@ -443,14 +393,14 @@ static void put_group(const struct page *page, const json_t *group)
         }
         bad += is_bad;
     }
-    say(page->file, bad > 0 ? "<details open>\n" : "<details>\n");
-    say(page->file, "<summary><h3>%</h3><small>% %%</small></summary>\n", name,
-        text("%zu", json_array_size(group) - 1),
-        json_array_size(group) == 2 ? "property" : "properties",
-        bad > 0 ? text(", %zu did not pass", bad) : "");
+    markup_say(page->file, bad > 0 ? "<details open>\n" : "<details>\n");
+    markup_say(page->file, "<summary><h3>%</h3><small>% %%</small></summary>\n", name,
+               text("%zu", json_array_size(group) - 1),
+               json_array_size(group) == 2 ? "property" : "properties",
+               bad > 0 ? text(", %zu did not pass", bad) : "");
     if (count > 1)
-        say(page->file, "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"%\">",
-            name);
+        markup_say(page->file,
+                   "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"%\">", name);
     fputs("<table>\n", page->file);
     put_head(page);
     fputs("<tbody>\n", page->file);
@@ -470,8 +420,8 @@ static void put_properties(const struct page *page)
           "<fieldset><legend>Verdicts</legend>\n",
           page->file);
     for (int k = PASS; k < VERDICT_COUNT; k++)
-        say(page->file, "<label><input type=\"checkbox\" value=\"%\" checked> %</label>\n",
-            verdict_name((enum verdict)k), verdict_name((enum verdict)k));
+        markup_say(page->file, "<label><input type=\"checkbox\" value=\"%\" checked> %</label>\n",
+                   verdict_name((enum verdict)k), verdict_name((enum verdict)k));
     fputs("</fieldset>\n<p role=\"status\" id=\"shown\"></p>\n</form>\n", page->file);
     json_array_foreach(page->groups, i, group)
     {
@@ -493,7 +443,7 @@ static void put_body(const struct page *page)
     {
         if (count == 1)
             break;
-        say(page->file, "<li><a href=\"#%\">%</a> ", text("r%zu", i + 1), name_of(report));
+        markup_say(page->file, "<li><a href=\"#%\">%</a> ", text("r%zu", i + 1), name_of(report));
         put_surroundings(page->file, report, true);
         fputs("<br>", page->file);
         put_standing(page->file, report);
@@ -506,8 +456,8 @@ static void put_body(const struct page *page)
         put_report(page, i);
     if (count == 1)
         put_properties(page);
-    say(page->file, "</main>\n<footer><small>Written by conform %</small></footer>\n",
-        program_version);
+    markup_say(page->file, "</main>\n<footer><small>Written by conform %</small></footer>\n",
+               program_version);
 }
 
 /* What the frame has between the tags, as the policy names it: nothing else is run or styles. */
@@ -532,9 +482,9 @@ static void put_place(const struct page *page, const char *frame, const char *pl
         put_body(page);
     } else if (strncmp(place, "title", 5) == 0) {
         if (count == 1)
-            say(page->file, "%: %", name_of(report), standings[standing_of(report)].words);
+            markup_say(page->file, "%: %", name_of(report), standing_of(report)->words);
         else
-            say(page->file, "NEP 49: % reports", text("%zu", count));
+            markup_say(page->file, "NEP 49: % reports", text("%zu", count));
     } else {
         fputs("default-src 'none'; base-uri 'none'; form-action 'none'; style-src ", page->file);
         put_hash(page->file, frame, "<style>", "</style>");
@@ -548,14 +498,11 @@ int report_html(FILE *file, const json_t *value)
     if (is_bench(value))
         return bench_page(file, value);
     struct page page = {.file = file, .reports = comparison_reports(value, true)};
-    const struct python_source *source = python_sources;
-    while (strcmp(source->name, "page.html") != 0)
-        source++;
+    const char *frame = python_source_find("page.html")->text, *rest = frame;
     look_over(&page);
-    const char *rest = source->text;
     for (const char *place; (place = strstr(rest, "{{")) != NULL;) {
         fwrite(rest, 1, (size_t)(place - rest), file);
-        put_place(&page, source->text, place + 2);
+        put_place(&page, frame, place + 2);
         rest = strstr(place, "}}") + 2;
     }
     fputs(rest, file);

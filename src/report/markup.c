@@ -4,6 +4,7 @@
  */
 #include "report/markup.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,4 +25,17 @@ void markup_put(FILE *file, const char *words)
             fputc(*c, file);
     }
     free(clean);
+}
+
+void markup_say(FILE *file, const char *frame, ...)
+{
+    va_list words;
+    va_start(words, frame);
+    for (; *frame != '\0'; frame++) {
+        if (*frame == '%')
+            markup_put(file, va_arg(words, const char *));
+        else
+            fputc(*frame, file);
+    }
+    va_end(words);
 }

@@ -8,11 +8,11 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/object_file.h"
 #include "model/options.h"
 #include "model/property.h"
 #include "model/record.h"
 #include "report/expectations.h"
-#include "subject/object_file.h"
 #include "subject/subject.h"
 
 /* What it ran on: of a merged report that of the parts, and not this one. */
@@ -164,26 +164,5 @@ void report_print_reproduce(FILE *file, const char *command);
 void report_list(const struct property *const *properties, size_t count);
 void report_explain(const struct property *property);
 void report_clauses(const struct property *const *properties, size_t count);
-
-/* The files of --json and the other formats.  They are written beside their place and renamed, so
- * there is never half a report. */
-struct report_files;
-
-/* Before anything runs: leaves with EXIT_USAGE where one of them cannot be written.  Of a regular
- * file nothing is left behind until the report is written. */
-struct report_files *report_files_open(const struct options *options);
-
-/* Writes them all and puts them in place; leaves with EXIT_HARNESS_BROKE where one cannot be. */
-void report_files_write(struct report_files *files, const struct run *run);
-
-/* The same for VALUE_FORMATS alone, where it is not a run that they tell of. */
-void report_files_write_value(struct report_files *files, const json_t *value);
-
-/* Keeps those that are devices or pipes open in a program that takes the place of this one, so that
- * nobody takes the report for ended. */
-void report_files_pass_on(struct report_files *files);
-
-/* True where one of them is stdout, and the text report has to stay away. */
-bool report_files_take_stdout(const struct options *options);
 
 #endif

@@ -68,11 +68,24 @@ static void print_python_path(FILE *file)
         fprintf(file, "PYTHONPATH=%s ", text_shell(path));
 }
 
-/* What was preloaded, a sanitizer for one, is not for the debugger itself. */
+/* What the user has preloaded, or "".  Valgrind's own objects come before that, and come again. */
+static const char *preloaded(void)
+{
+    static const char valgrinds[] = "/vgpreload_";
+    const char *objects = getenv("LD_PRELOAD");
+    while (objects != NULL &&
+           memmem(objects, strcspn(objects, ":"), valgrinds, strlen(valgrinds)) != NULL) {
+        const char *colon = strchr(objects, ':');
+        objects = colon != NULL ? colon + 1 : NULL;
+    }
+    return objects != NULL ? objects : "";
+}
+
+/* A sanitizer, for one, is not for the debugger itself. */
 static void print_preloaded(FILE *file, bool debugger)
 {
-    const char *objects = getenv("LD_PRELOAD");
-    if (objects == NULL || *objects == '\0')
+    const char *objects = preloaded();
+    if (*objects == '\0')
         return;
     if (debugger)
         fprintf(file, "-ex %s ", text_shell(text("set environment LD_PRELOAD %s", objects)));

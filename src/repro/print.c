@@ -51,11 +51,7 @@ static void print_comment(FILE *file, const char *words)
 /* The text of one of our files. */
 static const char *source_of(const char *name)
 {
-    for (const struct python_source *source = python_sources; source->name != NULL; source++) {
-        if (strcmp(source->name, name) == 0)
-            return source->text;
-    }
-    return "";
+    return python_source_find(name)->text;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */

@@ -17,14 +17,6 @@
 
 enum { SECONDS = 25 }; /* more than the program itself gives the property */
 
-static const char *source_called(const char *name)
-{
-    const struct python_source *source = python_sources;
-    while (source->name != NULL && strcmp(source->name, name) != 0)
-        source++;
-    return source->text;
-}
-
 static json_t *all_sources(void)
 {
     json_t *sources = json_object();
@@ -77,7 +69,7 @@ const char *python_program_print(FILE *file, const struct python_program *progra
         program->python,
         "-I",
         "-c",
-        source_called("extract"),
+        python_source_find("extract")->text,
         object,
         entry != NULL ? entry : "",
         is_module ? place->module : "",
@@ -100,7 +92,7 @@ const char *python_program_print(FILE *file, const struct python_program *progra
 const char *python_program_shorten(FILE *file, const struct python_program *program,
                                    const char *path, double seconds)
 {
-    const char *source = source_called("shorten"), *why = NULL;
+    const char *source = python_source_find("shorten")->text, *why = NULL;
     int input = memfd_create("shorten", MFD_CLOEXEC), output = -1;
     ssize_t length = (ssize_t)strlen(source);
     struct attempt made = {.outcome = NOT_TRIED};

@@ -31,6 +31,7 @@ struct hand {
     struct executing e;
     struct execution execution; /* of its own, for its calls */
     uint64_t told;              /* of these, the first one */
+    uint64_t tell_every;
     pthread_t thread;
     unsigned number;
     timer_t timer;
@@ -112,6 +113,30 @@ static void end_turn(struct crew *crew, uint32_t block)
 /* ---- hands -------------------------------------------------------------------------------------
  */
 
+/* Also that somebody gets on, however slow the handler is, and however many of them wait: see
+ * whoever waits for the process. */
+static void tell_calls(struct hand *hand)
+{
+    uint64_t calls = hand->execution.calls;
+    if (calls - hand->told < hand->tell_every)
+        return;
+    atomic_fetch_add(&hand->crew->first->execution->calls, calls - hand->told);
+    hand->told = calls;
+}
+
+/* One after the other. */
+static bool do_times(struct hand *hand, struct step step)
+{
+    uint32_t times = step.times;
+    step.times = 1;
+    for (uint32_t i = 0; i < times; i++) {
+        if (!steps_do(&hand->e, &step))
+            return false;
+        tell_calls(hand);
+    }
+    return true;
+}
+
 static bool do_step(struct hand *hand, size_t i)
 {
     struct crew *crew = hand->crew;
@@ -122,7 +147,7 @@ static bool do_step(struct hand *hand, size_t i)
     for (uint32_t k = 0; k < times; k++, step.block++) {
         if (!wait_for_turn(crew, step.block, crew->turn[crew->turn_of[i] + k]))
             return true;
-        if (!steps_do(&hand->e, &step))
+        if (!do_times(hand, step))
             return false;
         end_turn(crew, step.block);
     }
@@ -142,14 +167,6 @@ static void report(struct hand *hand, size_t i)
     }
     pthread_mutex_unlock(&hand->crew->lock);
     hand->crew->stop = 1;
-}
-
-/* Also that somebody gets on: see whoever waits for the process. */
-static void tell_calls(struct hand *hand)
-{
-    uint64_t calls = hand->execution.calls;
-    atomic_fetch_add(&hand->crew->first->execution->calls, calls - hand->told);
-    hand->told = calls;
 }
 
 /* Stops it in the midst of a call, or behind it, for the others to get far meanwhile: by itself the
@@ -182,7 +199,6 @@ static void disturb(struct hand *hand)
 
 static void *do_hand(void *data)
 {
-    enum { TELL_EVERY = 64 };
     struct hand *hand = data;
     struct crew *crew = hand->crew;
     const struct history *history = crew->first->history;
@@ -196,19 +212,20 @@ static void *do_hand(void *data)
             disturb(hand);
         if (!do_step(hand, i))
             report(hand, i);
-        if (hand->execution.calls - hand->told >= TELL_EVERY)
-            tell_calls(hand);
     }
+    hand->tell_every = 1;
     tell_calls(hand);
     if (is_disturbed)
         timer_delete(hand->timer);
     return NULL;
 }
 
-static void begin_hand(struct hand *hand, struct crew *crew, unsigned number)
+static void begin_hand(struct hand *hand, struct crew *crew, unsigned number, unsigned count)
 {
+    enum { UNTOLD = 64 }; /* calls, of all hands together */
     hand->crew = crew;
     hand->number = number;
+    hand->tell_every = 1 + UNTOLD / count;
     hand->random = (struct random){random_mix(number + 1)};
     hand->e = *crew->first;
     hand->e.execution = &hand->execution;
@@ -239,7 +256,7 @@ static void run_hands(struct crew *crew, struct hand *hands, unsigned count)
     struct sigaction action = {.sa_handler = stop_a_while, .sa_flags = SA_RESTART};
     sigaction(SIGUSR2, &action, NULL);
     for (unsigned i = 0; i < count; i++) {
-        begin_hand(&hands[i], crew, i);
+        begin_hand(&hands[i], crew, i, count);
         begin_thread(crew, &hands[i].thread, do_hand, &hands[i]);
     }
     for (unsigned i = 0; i < count; i++)

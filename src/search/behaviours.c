@@ -505,24 +505,6 @@ static uint16_t next_thread(struct mood *mood, uint16_t threads)
     return (uint16_t)((1 + below(mood, threads)) | late);
 }
 
-/* Any size at any time, as many large ones as small ones: the more there are of them that come and
- * go, the more they find that was left by another kind. */
-static void plain(struct mood *mood)
-{
-    struct writer *writer = mood->writer;
-    size_t target = a_number(mood, 12);
-    mood->any_log2 = (unsigned)(16 + below(mood, 7));
-    for (size_t steps = MIN((size_t)1 << 12, writer_left(writer)); steps > 0; steps--) {
-        uint32_t slot = writer_any(writer);
-        if (slot == NO_SLOT || below(mood, target) >= writer->live_count)
-            write_made(writer, a_size(mood));
-        else if (below(mood, 2) == 0)
-            write_realloc(writer, slot, a_size(mood));
-        else
-            write_free(writer, slot);
-    }
-}
-
 /* A few behaviours with the same few sizes. */
 static void write_mood(struct writer *writer, const struct behaviour_options *options)
 {
@@ -544,10 +526,6 @@ static void write_mood(struct writer *writer, const struct behaviour_options *op
         mood.any_log2 = (unsigned)(6 + below(&mood, 17));
     writer->wrong_sizes = below(&mood, 8) == 0 ? 4 : 0;
     size_t parts = 1 + below(&mood, 12);
-    if (below(&mood, 8) == 0 && options->sizes == NULL) {
-        plain(&mood);
-        return;
-    }
     bool has_threads = options->threads && below(&mood, 6) == 0;
     for (size_t i = 0; i < parts && writer_left(writer) > 16; i++) {
         writer->thread = has_threads ? next_thread(&mood, 8) : 0;

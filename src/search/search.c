@@ -19,14 +19,15 @@
 #include "search/at_once.h"
 #include "search/in_turns.h"
 #include "search/large.h"
+#include "search/long_run.h"
 #include "search/mutate.h"
 #include "search/small_scope.h"
 #include "supervise/child.h"
 
 /* What a searcher tells, in memory that is shared. */
 struct desk {
-    uint64_t trials, calls, small;
-    int is_small_done;
+    uint64_t trials, ended, calls, small;
+    unsigned small_whole;
     double busy; /* seconds, in histories */
     int broken;  /* errno, or 0 */
     int has_found;
@@ -46,9 +47,9 @@ struct hall {
 
 /* What a history is made by, and how much of the time is each one's.  What it costs is estimated:
  * the same seed has to make the same histories. */
-enum way { MADE_UP, MUTATED, LARGE, AT_ONCE, IN_TURNS, SMALL, WAYS };
-static const unsigned shares[WAYS] = {
-    [MADE_UP] = 6, [MUTATED] = 4, [LARGE] = 2, [AT_ONCE] = 2, [IN_TURNS] = 3, [SMALL] = 3};
+enum way { MADE_UP, MUTATED, LARGE, LONG_RUN, AT_ONCE, IN_TURNS, SMALL, WAYS };
+static const unsigned shares[WAYS] = {[MADE_UP] = 6, [MUTATED] = 4,  [LARGE] = 2, [LONG_RUN] = 3,
+                                      [AT_ONCE] = 2, [IN_TURNS] = 3, [SMALL] = 3};
 
 struct searcher {
     const struct search_options *options;
@@ -61,15 +62,21 @@ struct searcher {
     struct writer *writer;
     struct corpus *corpus;
     struct small_scope small;
+    unsigned small_rooms; /* that were filled with its histories */
+    bool is_small_lost;   /* some of them did not come to their end */
     uint64_t spent[WAYS]; /* nanoseconds, as estimated */
-    uint64_t until;
+    enum way way;         /* of the history that is tried */
+    uint64_t until, until_small;
 };
 
 /* ---- histories ------------------------------------------------------------------------------- */
 
+/* Calls, whose histories are for every search, and seconds that they may take behind its end. */
+enum { SMALL_IN_EACH = 5, SMALL_SECONDS = 60 };
+
 static unsigned small_calls(double seconds)
 {
-    return seconds < 1 ? 3 : seconds < 5 ? 4 : seconds < 60 ? 5 : 6;
+    return seconds < 60 ? SMALL_IN_EACH : MOST_SMALL_CALLS;
 }
 
 /* The four sizes are the same for all who search: of the first of them, on whom the seed decides.
@@ -79,7 +86,8 @@ static void begin_small_scope(struct searcher *s)
     const struct palette *palette = &s->trial.room->palette;
     struct random random = random_for(s->options->seed, "small scope");
     s->small = (struct small_scope){
-        .calls = small_calls(s->options->seconds),
+        .calls = 1,
+        .most = small_calls(s->options->seconds),
         .part = s->number,
         .parts = (unsigned)s->options->jobs,
     };
@@ -127,6 +135,14 @@ static size_t make_large(struct searcher *s)
     return s->writer->count;
 }
 
+static size_t run_long(struct searcher *s)
+{
+    writer_begin(s->writer, s->desk->steps, (size_t)1 << (12 + random_below(&s->random, 7)));
+    s->writer->random = (struct random){random_next(&s->random)};
+    long_run_write(s->writer);
+    return s->writer->count;
+}
+
 static struct history history_at(struct desk *desk, size_t count)
 {
     return (struct history){.steps = desk->steps,
@@ -136,7 +152,7 @@ static struct history history_at(struct desk *desk, size_t count)
                             .told = desk->steps};
 }
 
-/* Tries what is on the desk; false where the search is to end. */
+/* Tries what is on the desk; false where it shows a defect. */
 static bool try_history(struct searcher *s, size_t count)
 {
     struct desk *desk = s->desk;
@@ -144,6 +160,7 @@ static bool try_history(struct searcher *s, size_t count)
     uint64_t met = s->hall->novelty.count;
     enum trial_outcome outcome = trial_run(&s->trial, &history, &desk->found);
     desk->trials++;
+    desk->ended += outcome == TRIAL_HELD;
     desk->calls += desk->room.executions.side[0].calls;
     desk->busy += desk->room.seconds;
     if (outcome == TRIAL_WRONG) {
@@ -153,7 +170,7 @@ static bool try_history(struct searcher *s, size_t count)
     }
     if (outcome == TRIAL_HELD && !desk->at_once && s->hall->novelty.count > met)
         corpus_add(s->corpus, desk->steps, count, &s->random);
-    return outcome != TRIAL_OVER;
+    return true;
 }
 
 /* ---- a process that searches ----------------------------------------------------------------- */
@@ -161,7 +178,8 @@ static bool try_history(struct searcher *s, size_t count)
 static bool is_over(void *data)
 {
     const struct searcher *s = data;
-    return s->hall->is_over != 0 || clock_now() > s->until;
+    bool is_for_each = s->way == SMALL && s->desk->small_whole < SMALL_IN_EACH;
+    return s->hall->is_over != 0 || clock_now() > (is_for_each ? s->until_small : s->until);
 }
 
 static PyDataMem_Handler *get(void *data)
@@ -219,7 +237,8 @@ static bool can_be(const struct searcher *s, enum way way)
                              : true;
 }
 
-/* The one that has had least of its share. */
+/* The one that has had least of its share; the first are short ones, which soon come to their end.
+ */
 static enum way choose(const struct searcher *s)
 {
     enum way best = MADE_UP;
@@ -227,12 +246,19 @@ static enum way choose(const struct searcher *s)
         if (can_be(s, way) && s->spent[way] * shares[best] < s->spent[best] * shares[way])
             best = way;
     }
-    return is_turn_of_small_scope(s) ? SMALL : best;
+    return is_turn_of_small_scope(s) || s->small.written == 0 ? SMALL : best;
+}
+
+static size_t write_small(struct searcher *s)
+{
+    enum { LEAST_LOG2 = 10, MOST_LOG2 = 16 };
+    size_t room = (size_t)1 << MIN(LEAST_LOG2 + s->small_rooms, (unsigned)MOST_LOG2);
+    s->small_rooms++;
+    return small_scope_write(&s->small, s->desk->steps, room);
 }
 
 static size_t write_in(struct searcher *s, enum way way)
 {
-    enum { SMALL_ROOM = 1 << 16 };
     struct random *random = &s->random;
     s->desk->at_once = way == AT_ONCE || way == IN_TURNS;
     s->desk->in_turns = way == IN_TURNS;
@@ -242,24 +268,26 @@ static size_t write_in(struct searcher *s, enum way way)
     if (way == IN_TURNS)
         return write_in_turns(s);
     if (way == SMALL)
-        return small_scope_write(&s->small, s->desk->steps, SMALL_ROOM);
+        return write_small(s);
     if (way == LARGE)
         return make_large(s);
-    if (random_below(random, 3) == 0)
+    if (random_below(random, way == LONG_RUN ? 2 : 3) == 0)
         s->trial.options.rules.whole = (size_t)1 << (7 + random_below(random, 10));
-    return way == MUTATED ? mutate(s) : make_up(s);
+    return way == LONG_RUN ? run_long(s) : way == MUTATED ? mutate(s) : make_up(s);
 }
 
 /* Nanoseconds.  That a thread waits for another costs more than any call. */
 static uint64_t cost(const struct step *steps, size_t count, enum way way)
 {
-    enum { PROCESS = 2000000, THREAD = 50000, STOP = 40000, MILLISECOND = 1000000 };
-    static const uint64_t a_call[WAYS] = {[MADE_UP] = 150,  [MUTATED] = 110,    [LARGE] = 70000,
-                                          [AT_ONCE] = 2000, [IN_TURNS] = 10000, [SMALL] = 150};
+    enum { PROCESS = 2000000, THREAD = 50000, STOP = 40000, MILLISECOND = 1000000, BYTES = 4 };
+    static const uint64_t a_call[WAYS] = {
+        [MADE_UP] = 150,  [MUTATED] = 110,    [LARGE] = 70000, [LONG_RUN] = 150,
+        [AT_ONCE] = 2000, [IN_TURNS] = 10000, [SMALL] = 150};
     uint64_t cost = PROCESS;
     unsigned threads = 0;
     for (size_t i = 0; i < count; i++) {
         cost += steps[i].times * a_call[way];
+        cost += way == LONG_RUN ? steps[i].first / BYTES : 0;
         cost += steps[i].kind == STEP_STOP ? STOP : 0;
         cost += steps[i].kind == STEP_PAUSE ? steps[i].first * MILLISECOND : 0;
         if (steps[i].thread != STEP_AT_EXIT)
@@ -273,14 +301,17 @@ static void search(struct searcher *s)
     trial_learn(&s->trial);
     begin_small_scope(s);
     s->writer->palette = &s->trial.room->palette;
-    while (!is_over(s)) {
-        enum way way = choose(s);
-        size_t count = write_in(s, way);
-        s->spent[way] += cost(s->desk->steps, count, way);
+    for (s->way = choose(s); !is_over(s); s->way = choose(s)) {
+        uint64_t ended = s->desk->ended;
+        size_t count = write_in(s, s->way);
+        s->spent[s->way] += cost(s->desk->steps, count, s->way);
         if (count > 0 && !try_history(s, count))
             return;
+        s->is_small_lost =
+            s->is_small_lost || (s->way == SMALL && count > 0 && s->desk->ended == ended);
         s->desk->small = s->small.written;
-        s->desk->is_small_done = s->small.is_done;
+        if (!s->is_small_lost)
+            s->desk->small_whole = s->small.whole;
     }
 }
 
@@ -311,6 +342,7 @@ static _Noreturn void be_searcher(const struct search_options *options, struct h
         .writer = writer_new(),
         .corpus = corpus_new(),
         .until = until,
+        .until_small = until + (uint64_t)SMALL_SECONDS * 1000000000,
     };
     child_prepare();
     s.trial.get = get;
@@ -374,9 +406,10 @@ static void count_shown(struct trial *trial, struct search_result *result)
         enum trial_outcome outcome = trial_run(trial, &history, &found);
         if (outcome == TRIAL_OVER)
             return;
+        bool is_same = outcome == TRIAL_WRONG && (strcmp(found.kind, "hangs") == 0) == hangs;
         result->tried++;
-        result->shown += outcome == TRIAL_WRONG;
-        if (outcome == TRIAL_WRONG)
+        result->shown += is_same;
+        if (is_same)
             result->found = found;
     }
 }
@@ -538,16 +571,16 @@ static void cut_short(const struct search_options *options, struct desk *desk,
     trial.data = (void *)options;
     trial.is_over = is_over_for_shrinking;
     trial.options.rules.whole = 1 << 17;
-    trial.hangs = MIN(options->hangs, 1.0);
     struct call_list found = {
         .at = desk->steps,
         .count = desk->count,
         .checks = {.at_once = desk->at_once != 0, .in_turns = desk->in_turns != 0}};
-    bool at_once = found.checks.at_once;
+    bool at_once = found.checks.at_once, hangs = strcmp(result->found.kind, "hangs") == 0;
     result->length_before = desk->count;
     result->list = call_list_copy(&found);
     uint64_t begun = clock_now();
-    if (!at_once && strcmp(result->found.kind, "hangs") != 0)
+    trial.hangs = hangs ? options->hangs : MIN(options->hangs, 1.0); /* else it is but slow */
+    if (!at_once && !hangs)
         try_short_ones(&trial, desk, result, options->seed, seconds / (desk->count > LONG ? 2 : 5));
     do
         count_shown(&trial, result);
@@ -555,7 +588,10 @@ static void cut_short(const struct search_options *options, struct desk *desk,
     if (result->shown == 0)
         return;
     trial.tries = result->tried / result->shown; /* as rarely as that, and not more so */
-    shrink_all(options, &trial, desk, result, at_once ? seconds / 3 : seconds - clock_since(begun));
+    trial.hangs = MIN(options->hangs, 1.0);
+    double left = hangs ? seconds / 2 : seconds - clock_since(begun);
+    shrink_all(options, &trial, desk, result, at_once ? seconds / 3 : left);
+    trial.hangs = MIN(options->hangs, 2.0);
     make_readable(&trial, result);
     result->plain_shows = does_plain_show(&trial, result);
 }
@@ -579,7 +615,7 @@ static void gather(const struct search_options *options, struct hall *hall,
                    struct search_result *result)
 {
     result->small_calls = small_calls(options->seconds);
-    result->is_small_done = true;
+    result->small_whole = result->small_calls;
     result->branches = hall->novelty.branches;
     result->tuples = hall->novelty.count - result->branches;
     result->edges = hall->desks[0].room.palette.count;
@@ -589,7 +625,8 @@ static void gather(const struct search_options *options, struct hall *hall,
         result->calls += desk->calls;
         result->small += desk->small;
         result->busy += desk->busy;
-        result->is_small_done = result->is_small_done && desk->is_small_done;
+        result->ended += desk->ended;
+        result->small_whole = MIN(result->small_whole, desk->small_whole);
         if (desk->broken != 0) {
             result->is_broken = true;
             errno = desk->broken;

@@ -57,6 +57,14 @@ static struct step call(const struct small_scope *scope, unsigned choice, unsign
     return freeing(slot);
 }
 
+/* All of so many calls are written, and all choices are back at the first. */
+static void end_length(struct small_scope *scope)
+{
+    scope->whole = scope->calls;
+    scope->is_done = scope->calls == scope->most;
+    scope->calls += !scope->is_done;
+}
+
 /* Writes the next one, or goes past it where it is another's. */
 static size_t write_next(struct small_scope *scope, struct step *steps)
 {
@@ -74,8 +82,9 @@ static size_t write_next(struct small_scope *scope, struct step *steps)
     unsigned digit = scope->calls;
     while (digit > 0 && ++scope->choice[digit - 1] == had[digit - 1])
         scope->choice[--digit] = 0;
-    scope->is_done = digit == 0;
     scope->written += is_ours;
+    if (digit == 0)
+        end_length(scope);
     return is_ours ? count : 0;
 }
 

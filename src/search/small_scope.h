@@ -14,7 +14,9 @@
 enum { SMALL_SLOTS = 3, SMALL_SIZES = 4, MOST_SMALL_CALLS = 6 };
 
 struct small_scope {
-    unsigned calls; /* in each */
+    unsigned calls; /* in each; begins with 1 */
+    unsigned most;  /* of them */
+    unsigned whole; /* of up to so many calls all were written */
     uint64_t size[SMALL_SIZES];
     unsigned part, parts;              /* one in so many is ours */
     unsigned choice[MOST_SMALL_CALLS]; /* of the next */
@@ -23,8 +25,8 @@ struct small_scope {
     bool is_done;
 };
 
-/* Writes histories, each with the frees of what it leaves, as long as there is room.  Returns how
- * many steps; 0: none is left. */
+/* Writes histories, the short ones first, each with the frees of what it leaves, as long as there
+ * is room.  Returns how many steps; 0: none is left. */
 size_t small_scope_write(struct small_scope *scope, struct step *steps, size_t room);
 
 #endif

@@ -51,7 +51,8 @@ static bool may_ask(struct executing *e, size_t size)
 static bool may_be_huge(const struct executing *e, size_t size, size_t kept)
 {
     enum { MOST_KEPT = 1 << 24 };
-    return is_huge(e, size) && size < STEPS_MOST_HUGE / 8 * 9 && kept <= MOST_KEPT &&
+    const uint64_t asked = size; /* where size_t has 32 bits, none is too much */
+    return is_huge(e, size) && asked < STEPS_MOST_HUGE / 8 * 9 && kept <= MOST_KEPT &&
            e->huge_bytes < STEPS_MOST_HUGE;
 }
 
@@ -69,6 +70,14 @@ static void count_huge(struct executing *e, size_t more, size_t less)
 {
     e->huge_bytes += is_huge(e, more) ? more : 0;
     e->huge_bytes -= is_huge(e, less) ? less : 0;
+}
+
+/* That a handler fills what it takes back, or clears what it gives, is its right, and takes time.
+ * In a thread of several nobody is told: they have no huge blocks. */
+static void may_touch(struct executing *e, size_t size)
+{
+    bool may = is_huge(e, size) && !heap_is_impossible(size);
+    atomic_store_explicit(&e->execution->huge, may ? size : 0, memory_order_relaxed);
 }
 
 static bool made(struct executing *e, uint32_t slot, enum heap_maker by, void *p, size_t size)
@@ -96,7 +105,9 @@ static bool do_calloc(struct executing *e, uint32_t slot, size_t nelem, size_t e
     if (e->heap.block[slot].p != NULL || (!may_ask(e, size) && !may_be_huge_and_zero(e, size)))
         return true;
     begin_call(e);
+    may_touch(e, size);
     void *p = a->calloc(a->ctx, nelem, elsize);
+    may_touch(e, 0);
     if (size == SIZE_MAX && !heap_overflowed(&e->heap, p))
         return false;
     return made(e, slot, HEAP_CALLOC, p, size);
@@ -114,7 +125,9 @@ static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
         return made(e, slot, HEAP_REALLOC, a->realloc(a->ctx, NULL, size), size);
     if (!heap_will_resize(&e->heap, slot, size))
         return false;
+    may_touch(e, old);
     void *p = a->realloc(a->ctx, before, size);
+    may_touch(e, 0);
     note(e, STEP_FREE + 1, size, (uintptr_t)before, p);
     if (p != NULL) {
         count_huge(e, size, old);
@@ -133,7 +146,9 @@ static bool do_free(struct executing *e, uint32_t slot, const struct step *step)
     if (!heap_will_free(&e->heap, slot))
         return false;
     count_huge(e, 0, block.size);
+    may_touch(e, block.size);
     a->free(a->ctx, block.p, step->second == STEP_RIGHT_SIZE ? block.size : (size_t)step->first);
+    may_touch(e, 0);
     return heap_freed(&e->heap);
 }
 

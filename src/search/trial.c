@@ -4,7 +4,6 @@
  */
 #include "search/trial.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,12 +13,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "supervise/child.h"
+#include "supervise/standstill.h"
 
 /* ---- in the process -------------------------------------------------------------------------- */
 
@@ -101,38 +100,10 @@ static _Noreturn void be_tried(const struct trial *trial, const struct history *
 struct watching {
     const struct trial *trial;
     pid_t pid;
-    uint64_t calls, since;
-    double used; /* seconds of processor time, by then */
+    uint64_t calls;
+    struct standstill standstill;
     bool hangs;
 };
-
-/* Seconds of processor time that it has had. */
-static double used(pid_t pid)
-{
-    clockid_t clock;
-    struct timespec t;
-    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
-        return 0;
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-/* Whether a thread of it would go on if it had a processor, or the memory that it touches. */
-static bool is_to_run(pid_t pid)
-{
-    bool is = false;
-    DIR *threads = opendir(text("/proc/%d/task", (int)pid));
-    for (struct dirent *entry; threads != NULL && !is && (entry = readdir(threads)) != NULL;) {
-        char state = 'S';
-        FILE *file = fopen(text("/proc/%d/task/%s/stat", (int)pid, entry->d_name), "re");
-        if (file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1)
-            is = state == 'R' || state == 'D';
-        if (file != NULL)
-            fclose(file);
-    }
-    if (threads != NULL)
-        closedir(threads);
-    return is;
-}
 
 static uint64_t calls_of(const struct executions *executions)
 {
@@ -142,20 +113,26 @@ static uint64_t calls_of(const struct executions *executions)
     return calls;
 }
 
+/* Seconds that no call may take.  What is huge may all be touched. */
+static double limit_of(const struct trial *trial)
+{
+    static const double bytes_a_second = 256 << 20;
+    uint64_t huge = 0;
+    for (int i = 0; i <= MOST_FORKS; i++)
+        huge = MAX(huge, trial->room->executions.side[i].huge);
+    return trial->hangs + (double)huge / bytes_a_second;
+}
+
 /* It hangs where it makes no call for so long, and others do not have the machine meanwhile. */
 static bool is_to_end(void *data)
 {
     struct watching *watching = data;
     uint64_t calls = calls_of(&watching->trial->room->executions);
-    double limit = watching->trial->hangs;
-    if (calls != watching->calls || watching->since == 0) {
-        watching->since = clock_now();
-        watching->used = used(watching->pid);
-    }
+    if (calls != watching->calls)
+        standstill_begin(&watching->standstill, watching->pid);
     watching->calls = calls;
     watching->hangs =
-        clock_since(watching->since) > limit &&
-        (used(watching->pid) - watching->used > limit / 2 || !is_to_run(watching->pid));
+        standstill_lasts(&watching->standstill, watching->pid, limit_of(watching->trial));
     return watching->hangs ||
            (watching->trial->is_over != NULL && watching->trial->is_over(watching->trial->data));
 }
@@ -246,7 +223,10 @@ enum trial_outcome trial_run(const struct trial *trial, const struct history *hi
     snprintf(found->property, sizeof found->property, "search.model");
     snprintf(found->kind, sizeof found->kind, "hangs");
     snprintf(found->seen, sizeof found->seen, "no end after %.3g s", trial->hangs);
-    return told(found, &trial->room->executions.side[0], false);
+    told(found, &trial->room->executions.side[0], false);
+    if (history->at_once)
+        found->at = history->count; /* whose step it is is not known */
+    return TRIAL_WRONG;
 }
 
 void trial_learn(const struct trial *trial)

@@ -43,7 +43,15 @@ struct auditor {
     pthread_mutex_t lock;
     struct live_table *map;
     struct recent recent[1 << RECENT_LOG2]; /* by a hash of the address */
-    char *origins[ORIGINS]; /* Python lines, by a hash; a block's data is its index */
+    char *origins[ORIGINS]; /* Python lines, by a hash; a block's data is its index and marks */
+};
+
+/* Where a block has been, beside its index.  NumPy has no GIL where it grows and cuts the block of
+ * a text that it reads, and has it for every other realloc. */
+enum {
+    OF_TEXT = 1 << 16,
+    RESIZED = 1 << 17,
+    ARRAY_CHANGE = 1 << 18, /* and one for each enum array_change */
 };
 
 /* A fork must not leave the lock held in the child. */
@@ -92,7 +100,13 @@ static const struct {
     [FREED_TWICE] = {BY_NUMPY, true, "a block freed twice"},
     [RESIZED_DEAD] = {BY_NUMPY, true, "a dead block resized"},
     [SAID_WRONG_SIZE] = {BY_NUMPY, true, "a wrong size given to free"},
-    [SAID_ONE_FOR_EMPTY] = {BY_NUMPY, false, "size 1 for an array that became empty"},
+    [SAID_ONE_FOR_TEXT] = {BY_NUMPY, false, "size 1 for a text without a number"},
+    [SAID_ONE_FOR_EMPTIED] = {BY_NUMPY, false,
+                              "size 1 for an array that became empty, NumPy 1.22 to 2.3"},
+    [SAID_ONE_FOR_DTYPE] = {BY_NUMPY, false, "size 1 for an array that a dtype emptied"},
+    [SAID_ONE_FOR_EMPTY] = {BY_NUMPY, false, "size 1 for an array without elements, NumPy 1.22"},
+    [SAID_AFTER_SETSTATE] = {BY_NUMPY, false,
+                             "a size by the dtype that a failed __setstate__ left"},
     [SAID_FIRST_AFTER_REFUSAL] = {BY_NUMPY, false,
                                   "the first size of a text whose truncation was refused"},
     [SAID_SIZE_SO_FAR] = {BY_NUMPY, false, "the size so far of a fromiter that failed, NumPy 1.22"},
@@ -336,8 +350,8 @@ static uint32_t origin(struct auditor *a)
     return found;
 }
 
-/* Tracks a block that `function` returned; NULL is a refusal. */
-static void enter(struct auditor *a, void *p, size_t size, const char *function,
+/* Tracks a block that `function` returned, with those marks; NULL is a refusal. */
+static void enter(struct auditor *a, void *p, size_t size, uint32_t marks, const char *function,
                   _Atomic size_t *calls)
 {
     if (p == NULL) {
@@ -347,7 +361,8 @@ static void enter(struct auditor *a, void *p, size_t size, const char *function,
         pthread_mutex_unlock(&a->lock);
         return;
     }
-    struct live_block block = {.address = (uintptr_t)p, .size = size, .data = origin(a)}, other;
+    struct live_block block = {.address = (uintptr_t)p, .size = size, .data = origin(a) | marks},
+                      other;
     check_aligned(a, p, size, function);
     pthread_mutex_lock(&a->lock);
     bump(calls, 1);
@@ -391,7 +406,7 @@ static void *audited_malloc(void *ctx, size_t size)
     struct around around = begin(a);
     void *p = a->inner->allocator.malloc(a->inner->allocator.ctx, size);
     end(a, &around, "malloc");
-    enter(a, p, size, "malloc", &a->audit->malloc_calls);
+    enter(a, p, size, 0, "malloc", &a->audit->malloc_calls);
     return p;
 }
 
@@ -410,7 +425,7 @@ static void *audited_calloc(void *ctx, size_t nelem, size_t elsize)
     void *p = a->inner->allocator.calloc(a->inner->allocator.ctx, nelem, elsize);
     end(a, &around, "calloc");
     size_t size = heap_product(nelem, elsize); /* to be refused, and else it overlaps */
-    enter(a, p, size, "calloc", &a->audit->calloc_calls);
+    enter(a, p, size, 0, "calloc", &a->audit->calloc_calls);
     if (p != NULL && size != SIZE_MAX && !is_zero(p, size))
         violated(a, GAVE_DIRTY, "calloc(%zu, %zu) gave a block with bytes that are not 0", nelem,
                  elsize);
@@ -437,6 +452,12 @@ static bool has_edges(const struct edges *edges, const unsigned char *p)
            memcmp(edges->tail, p + edges->kept - edges->length, edges->length) == 0;
 }
 
+/* Of a block that realloc gave. */
+static uint32_t marks_of_realloc(void)
+{
+    return python_is_up() && !PyGILState_Check() ? OF_TEXT : RESIZED;
+}
+
 static void *forward_realloc(struct auditor *a, void *p, size_t size)
 {
     struct around around = begin(a);
@@ -459,7 +480,7 @@ static void *realloc_of_ours(struct auditor *a, void *p, size_t size, const stru
             bump(&a->audit->untracked, 1);
         pthread_mutex_unlock(&a->lock);
     }
-    enter(a, moved, size, "realloc", &a->audit->realloc_calls);
+    enter(a, moved, size, marks_of_realloc(), "realloc", &a->audit->realloc_calls);
     if (!has_edges(&edges, moved != NULL ? moved : p))
         violated(a, LOST_CONTENTS, "realloc from %zu to %zu bytes%s: the bytes are others",
                  old->size, size, moved == NULL ? " was refused" : "");
@@ -484,7 +505,7 @@ static void *audited_realloc(void *ctx, void *p, size_t size)
     _Atomic size_t unused = 0; /* enter counts a realloc */
     if (p == NULL) {
         void *fresh = forward_realloc(a, NULL, size);
-        enter(a, fresh, size, "realloc(NULL)", &a->audit->realloc_calls);
+        enter(a, fresh, size, 0, "realloc(NULL)", &a->audit->realloc_calls);
         return fresh;
     }
     switch (leave(a, p, &old, &unused)) {
@@ -494,7 +515,7 @@ static void *audited_realloc(void *ctx, void *p, size_t size)
         return realloc_of_older(a, p, size);
     case UNBOOKED: {
         void *moved = forward_realloc(a, p, size);
-        enter(a, moved, size, "realloc", &a->audit->realloc_calls);
+        enter(a, moved, size, marks_of_realloc(), "realloc", &a->audit->realloc_calls);
         return moved;
     }
     case FREED:
@@ -506,6 +527,24 @@ static void *audited_realloc(void *ctx, void *p, size_t size)
 
 /* Text is read into room for so many items, and then for as many again and again. */
 enum { ITEMS_OF_TEXT = 4096 };
+enum { FEATURES_OF_1_22 = 0x0f, FEATURES_OF_2_3 = 0x14 };
+
+static bool is_marked(const struct live_block *block, enum array_change change)
+{
+    return (block->data & ((uint32_t)ARRAY_CHANGE << change)) != 0;
+}
+
+static enum violation_kind kind_of_one(const struct auditor *a, const struct live_block *block)
+{
+    if ((block->data & OF_TEXT) != 0)
+        return SAID_ONE_FOR_TEXT;
+    if (is_marked(block, EMPTIED_BY_DTYPE))
+        return SAID_ONE_FOR_DTYPE;
+    if (((block->data & RESIZED) != 0 || is_marked(block, EMPTY_OF_FROMITER)) &&
+        a->options.features <= FEATURES_OF_2_3)
+        return SAID_ONE_FOR_EMPTIED;
+    return a->options.features <= FEATURES_OF_1_22 ? SAID_ONE_FOR_EMPTY : SAID_WRONG_SIZE;
+}
 
 static void check_size(struct auditor *a, const struct live_block *block, size_t size,
                        bool exception)
@@ -513,12 +552,14 @@ static void check_size(struct auditor *a, const struct live_block *block, size_t
     enum violation_kind kind = SAID_WRONG_SIZE;
     if (size == block->size)
         return;
-    if (size == 1)
-        kind = SAID_ONE_FOR_EMPTY;
-    else if (size != 0 && size % ITEMS_OF_TEXT == 0 && block->size > size &&
-             block->size % size == 0 && a->audit->refused > 0)
+    if (is_marked(block, LEFT_BY_SETSTATE))
+        kind = SAID_AFTER_SETSTATE;
+    else if (size == 1)
+        kind = kind_of_one(a, block);
+    else if ((block->data & OF_TEXT) != 0 && size != 0 && size % ITEMS_OF_TEXT == 0 &&
+             block->size > size && block->size % size == 0 && a->audit->refused > 0)
         kind = SAID_FIRST_AFTER_REFUSAL;
-    else if (a->options.iterates_in_dims && exception && size < block->size)
+    else if (a->options.features <= FEATURES_OF_1_22 && exception && size < block->size)
         kind = SAID_SIZE_SO_FAR;
     violated(a, kind, "free of %zu bytes with size %zu", block->size, size);
 }
@@ -551,6 +592,18 @@ static void audited_free(void *ctx, void *p, size_t size)
     if (errno != around.error)
         violated(a, CHANGED_ERRNO, "free left errno %d, and it was %d before", errno, around.error);
     end(a, &around, "free");
+}
+
+void auditor_note(struct auditor *a, const void *p, enum array_change change)
+{
+    struct live_block block, other;
+    pthread_mutex_lock(&a->lock);
+    if (take(a, (uintptr_t)p, &block)) {
+        block.data |= (uint32_t)ARRAY_CHANGE << change;
+        if (put(a, &block, &other) != LIVE_TABLE_DONE)
+            bump(&a->audit->untracked, 1);
+    }
+    pthread_mutex_unlock(&a->lock);
 }
 
 /* ---- making one ------------------------------------------------------------------------- */

@@ -36,8 +36,13 @@ enum violation_kind {
     FREED_TWICE,
     RESIZED_DEAD,
     SAID_WRONG_SIZE,
-    /* NumPy's as well, but known and harmless: numpy-facts.md has them by version */
+    /* NumPy's as well, but known and harmless, each by where the block has been: docs/auditing.md
+     */
+    SAID_ONE_FOR_TEXT,
+    SAID_ONE_FOR_EMPTIED,
+    SAID_ONE_FOR_DTYPE,
     SAID_ONE_FOR_EMPTY,
+    SAID_AFTER_SETSTATE,
     SAID_FIRST_AFTER_REFUSAL,
     SAID_SIZE_SO_FAR,
 };
@@ -73,9 +78,9 @@ const char *violation_name(enum violation_kind kind);
 size_t audit_violations(const struct audit *audit, enum party party);
 
 struct auditor_options {
-    size_t alignment;      /* that the handler claims, or 0 */
-    bool iterates_in_dims; /* NumPy 1.22: fromiter counts its items in the array's dimension */
-    bool stacks;           /* remember the Python line of each block, for what is live at the end */
+    size_t alignment;  /* that the handler claims, or 0 */
+    unsigned features; /* of NumPy's C-API, which say what sizes it is known to tell */
+    bool stacks;       /* remember the Python line of each block, for what is live at the end */
 };
 
 struct auditor;
@@ -88,6 +93,10 @@ struct auditor *auditor_create(PyDataMem_Handler *inner, const PyDataMem_Handler
 
 /* What NumPy is to be given: name and version are those of the handler behind. */
 PyDataMem_Handler *auditor_handler(struct auditor *auditor);
+
+/* What has been done to the array that a block is of; free is told another size then. */
+enum array_change { EMPTIED_BY_DTYPE, EMPTY_OF_FROMITER, LEFT_BY_SETSTATE };
+void auditor_note(struct auditor *auditor, const void *block, enum array_change change);
 
 /* In a child that was forked: goes on counting into `audit`.  Without this a child keeps its counts
  * to itself; violations it always shares. */

@@ -222,6 +222,17 @@ static struct offer choose(PyObject *object, bool is_module, struct offer import
     return offer;
 }
 
+/* Where the object that is built so is none of those that find_in_module() knows. */
+static bool wants_a_sanitizer(const char *error)
+{
+    const char *const all[] = {"symbol: __asan_", "symbol: __tsan_", "libtsan.so"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (strstr(error, all[i]) != NULL)
+            return true;
+    }
+    return false;
+}
+
 enum load_state python_subject_load(const struct subject_place *place, struct subject *subject,
                                     char *why, size_t room)
 {
@@ -235,13 +246,18 @@ enum load_state python_subject_load(const struct subject_place *place, struct su
         offer = (struct offer){current(), "the handler that NumPy comes with"};
     Py_XDECREF(before);
     if (offer.capsule == NULL) {
-        if (PyErr_Occurred())
-            snprintf(why, room, "%s", python_error());
-        else
+        if (PyErr_Occurred()) {
+            const char *error = python_error();
+            snprintf(why, room, "%s%s", error,
+                     wants_a_sanitizer(error)
+                         ? "; begin the command with LD_PRELOAD= and the runtime of its sanitizer"
+                         : "");
+        } else {
             snprintf(why, room,
                      "no handler came of it: it is of type %s, and neither a capsule "
                      "named mem_handler, nor has it one, nor does it install one",
                      full_type_name(object));
+        }
         Py_XDECREF(object);
         return LOAD_FAILED;
     }

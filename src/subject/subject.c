@@ -19,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/object_file.h"
 #include "base/place.h"
 #include "base/text.h"
-#include "subject/object_file.h"
 #include "subject/static_tls.h"
 
 #ifndef PKGLIBDIR

@@ -261,6 +261,14 @@ static void begin_part(struct replay *replay)
         replay->options->part_begins(result->part, replay->options->data);
 }
 
+static void look(const struct replay *replay)
+{
+    const struct heap *heap = &replay->heap;
+    uint32_t slot = replay->result->under_way.slot;
+    struct heap_block block = slot < heap->room ? heap->block[slot] : (struct heap_block){0};
+    replay->options->look(block.p, block.size, heap->live_bytes, replay->options->data);
+}
+
 static void run(struct replay *replay)
 {
     struct replay_result *result = replay->result;
@@ -277,6 +285,8 @@ static void run(struct replay *replay)
         if (!replay_call(replay, call))
             return;
         result->calls++;
+        if (__builtin_expect(replay->options->look != NULL, 0))
+            look(replay);
     }
     follow_gil(replay, true); /* as whoever deletes an array has it */
     if (!free_live(replay))

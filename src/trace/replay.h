@@ -24,8 +24,10 @@ struct replay_options {
     const PyDataMem_Handler
         *watched; /* the struct that must not change; NULL: that of the handler */
     void (*part_begins)(const char *part, void *data); /* or NULL */
-    void *data;                                        /* for it */
-    void (*take_gil)(void), (*release_gil)(void);      /* NULL: nobody has a GIL */
+    /* After each call, with the block that it left, or NULL; or NULL. */
+    void (*look)(void *p, size_t size, uint64_t live_bytes, void *data);
+    void *data;                                   /* for the two */
+    void (*take_gil)(void), (*release_gil)(void); /* NULL: nobody has a GIL */
 };
 
 /* The property, by its id in the battery, that the handler broke; "" where it broke none. */

@@ -596,9 +596,18 @@ static struct trace_reader *open_reader(int fd, const void *bytes, size_t length
     return NULL;
 }
 
+/* A FIFO that nobody has opened for writing is empty: else open() would wait for somebody. */
+static int open_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+}
+
 struct trace_reader *trace_open(const char *path, char *why, size_t room)
 {
-    int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open_file(path);
     if (fd < 0) {
         snprintf(why, room, "cannot be opened: %s", strerror(errno));
         return NULL;

@@ -32,6 +32,10 @@ struct object_sanitizer {
 /* False where the file was compiled without any. */
 bool object_file_sanitizer(const char *path, struct object_sanitizer *found);
 
+/* Gives see() each name that the loader may need: of symbols and libraries, and the folders that
+ * libraries are looked for in.  None where the file is no ELF file of this machine's kind. */
+void object_file_each_name(const char *path, void (*see)(const char *name, void *data), void *data);
+
 /* Whether it asks for anything of Python's. */
 bool object_file_wants_python(const char *path);
 

@@ -2,7 +2,7 @@
  *
  * The ELF header, read with care, and the hash of the whole file.
  */
-#include "subject/object_file.h"
+#include "base/object_file.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -272,26 +272,31 @@ bool object_file_sanitizer(const char *path, struct object_sanitizer *found)
     return found->sanitizer != NULL;
 }
 
-/* The name of one of Python's functions, or of its library. */
-static bool is_of_python(const char *name)
-{
-    return strncmp(name, "Py", 2) == 0 || strncmp(name, "_Py", 3) == 0 ||
-           strncmp(name, "libpython", 9) == 0;
-}
-
-bool object_file_wants_python(const char *path)
+void object_file_each_name(const char *path, void (*see)(const char *name, void *data), void *data)
 {
     ElfW(Ehdr) header;
-    bool wants = false;
     FILE *file = fopen(path, "rbe");
-    if (read_header(file, &header) == (int)sizeof header) {
+    if (read_header(file, &header) == (int)sizeof header &&
+        memcmp(header.e_ident, ELFMAG, SELFMAG) == 0) {
         struct symbols symbols = read_symbols(file, &header);
         for (size_t at = 0; at < symbols.length; at += strlen(symbols.names + at) + 1)
-            wants = wants || is_of_python(symbols.names + at);
+            see(symbols.names + at, data);
         free_symbols(&symbols);
     }
     if (file != NULL)
         fclose(file);
+}
+
+static void see_python(const char *name, void *wants)
+{
+    if (begins_with(name, "Py") || begins_with(name, "_Py") || begins_with(name, "libpython"))
+        *(bool *)wants = true;
+}
+
+bool object_file_wants_python(const char *path)
+{
+    bool wants = false;
+    object_file_each_name(path, see_python, &wants);
     return wants;
 }
 

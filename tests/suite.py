@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 CONFORM = os.environ["CONFORM"]
@@ -40,27 +41,31 @@ CANNOT_WORK_HERE = 77
 
 
 class Tap:
-    """Test points, printed as they come; the plan comes last."""
+    """Test points, printed as they come; the plan comes last.  Threads may share one."""
 
     def __init__(self):
         self.count = self.failed = 0
         self.begin = time.monotonic()
+        self.lock = threading.Lock()
+
+    def say(self, held, name, more=""):
+        """The next number, and its line with what belongs to it, before any other's."""
+        with self.lock:
+            self.count += 1
+            sys.stdout.write("%s %d - %s%s\n" % ("ok" if held else "not ok", self.count, name, more))
+            sys.stdout.flush()
 
     def point(self, held, name, why="", todo=None):
         """One test point; `why` is shown where it did not hold.  Returns whether it held."""
-        self.count += 1
-        self.failed += not held and not todo
         directive = " # TODO " + todo if todo and not held else ""
-        print("%s %d - %s%s" % ("ok" if held else "not ok", self.count, name, directive))
-        if not held:
-            for line in str(why).splitlines() or ["(no more is known)"]:
-                print("#   " + line)
-        sys.stdout.flush()
+        lines = [] if held else str(why).splitlines() or ["(no more is known)"]
+        self.say(held, name, directive + "".join("\n#   " + line for line in lines))
+        if not held and not todo:
+            self.failed += 1
         return held
 
     def skip(self, name, reason):
-        self.count += 1
-        print("ok %d - %s # SKIP %s" % (self.count, name, reason), flush=True)
+        self.say(True, name, " # SKIP " + reason)
 
     def end(self):
         remove_left_files()

@@ -98,7 +98,7 @@ PROPERTY(claim_hugepage,
 {
     size_t from = subject_claims().hugepage;
     if (from == 0)
-        skip("it makes no such claim");
+        skip_unclaimed();
     size_t size = MAX(from, HUGE_PAGE) + 2 * HUGE_PAGE, more = size + 4 * HUGE_PAGE;
     ask_for_memory(2 * more);
     need_huge_pages();
@@ -211,7 +211,7 @@ PROPERTY(claim_numa,
 {
     struct claims claims = subject_claims();
     if (claims.numa_from == 0)
-        skip("it makes no such claim");
+        skip_unclaimed();
     size_t size = MAX(claims.numa_from, 16384) + 65536, more = 3 * size;
     ask_for_memory(3 * more);
     cpu_set_t here; /* so that "local" means one node */
@@ -323,7 +323,7 @@ PROPERTY(claim_guard,
     static const size_t sizes[] = {16, 32, 80, 1008, 4064, 4080, 4096, 4112, 8192, 65536, 1000000};
     enum guard guard = subject_claims().guard;
     if (guard == GUARD_NONE)
-        skip("it makes no such claim");
+        skip_unclaimed();
     if (is_instrumented())
         skip("memcheck and the sanitizers take each of these uses for an error");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -382,7 +382,7 @@ PROPERTY(claim_pinned,
 {
     size_t from = subject_claims().pinned;
     if (from == 0)
-        skip("it makes no such claim");
+        skip_unclaimed();
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     expect(driver != NULL, "a handler that claims page-locked memory to have CUDA's driver loaded",
            "libcuda.so.1 is not in this process");
@@ -559,7 +559,7 @@ PROPERTY(claim_shm,
 {
     size_t from = subject_claims().shm;
     if (from == 0)
-        skip("it makes no such claim");
+        skip_unclaimed();
     struct talk *talk = new_talk();
     talk->size = from + 10000;
     ask_for_memory(6 * talk->size);
@@ -634,7 +634,7 @@ PROPERTY(claim_statistics,
     unsigned char *p[SIZES];
     nep49_statistics was;
     if (!subject_statistics(&was))
-        skip("it makes no such claim");
+        skip_unclaimed();
     for (int i = 0; i < SIZES; i++) {
         p[i] = must_malloc(sizes[i]);
         expect_statistics(&was, 1, (ptrdiff_t)sizes[i], 1, text("malloc(%zu)", sizes[i]));

@@ -231,7 +231,7 @@ PROPERTY(malloc_claimed_alignment,
 {
     claimed = subject_claims().alignment;
     if (claimed == 0)
-        skip("it makes no such claim");
+        skip_unclaimed();
     claimed_everywhere(NULL);
     claimed_in_a_row();
     claimed_huge();

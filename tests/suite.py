@@ -52,7 +52,8 @@ class Tap:
         """The next number, and its line with what belongs to it, before any other's."""
         with self.lock:
             self.count += 1
-            sys.stdout.write("%s %d - %s%s\n" % ("ok" if held else "not ok", self.count, name, more))
+            mark = "ok" if held else "not ok"
+            sys.stdout.write("%s %d - %s%s\n" % (mark, self.count, name, more))
             sys.stdout.flush()
 
     def point(self, held, name, why="", todo=None):

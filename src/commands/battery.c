@@ -162,6 +162,7 @@ static void complete_all(struct coordinator *c)
             memset(record, 0, sizeof *record); /* it was begun before that was known */
         if (record->verdict != VERDICT_NONE)
             continue;
+        record->not_run = c->run.interrupted;
         record->verdict = c->run.interrupted ? INCOMPLETE : lives || i == 0 ? BROK : SKIP;
         snprintf(record->seen, sizeof record->seen, "%s",
                  c->run.interrupted ? "not run: interrupted"

@@ -91,8 +91,8 @@ static enum exit_code conclude(const struct options *options, const struct repla
 struct watching {
     const struct replaying *shared;
     pid_t pid;
-    double limit;                 /* seconds for one call */
-    uint64_t number, freed;       /* which one is under way: freed at the end they have no numbers */
+    double limit;           /* seconds for one call */
+    uint64_t number, freed; /* which one is under way: freed at the end they have no numbers */
     struct standstill standstill; /* since that one was first seen */
     bool hangs;
 };

@@ -196,7 +196,7 @@ static void add_checks(struct maker *m, struct call_list *list, const char *id,
     list->checks.of_errno = begins_with(id, "free.keeps-errno");
     list->checks.alignment = begins_with(id, "malloc.claimed-alignment") ? m->entry.alignment : 0;
     list->checks.state = state_of(id);
-    list->checks.of_growth = strstr(record->expected, "memory to stop growing") != NULL;
+    list->checks.of_growth = record->growing != 0;
 }
 
 /* The calls of what is run over and over come last, and a part of them is enough. */

@@ -97,8 +97,7 @@ static enum exit_code load_first(struct searching *searching, double limit, char
         load_for_claims(searching, first);
         _exit(0);
     }
-    int given_up =
-        loading.pid > 0 ? child_wait(loading.pid, is_to_end, &loading, &status) : -1;
+    int given_up = loading.pid > 0 ? child_wait(loading.pid, is_to_end, &loading, &status) : -1;
     if (given_up < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process to load it: %s", strerror(errno));
     if (interrupt_came() != 0)

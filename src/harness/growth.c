@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "harness/drive.h"
 #include "harness/footprint.h"
+#include "harness/own.h"
 #include "repro/call_log.h"
 
 enum {
@@ -181,6 +182,7 @@ void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data),
     const char *growth = growth_over(cycles, cycle, data);
     if (growth == NULL)
         return;
+    own.setup.record->growing = 1;
     call_log_to(NULL); /* what has shown it comes last there */
     const char *without = control != NULL ? growth_over(cycles, control, data) : NULL;
     if (without != NULL) {

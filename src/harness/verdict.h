@@ -31,6 +31,9 @@ void attribute_to(const char *id, const struct call *call);
 /* It cannot be tested on this subject or this machine, for that reason. */
 _Noreturn void skip(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
+/* It is about a claim that the handler does not make. */
+_Noreturn void skip_unclaimed(void);
+
 /* The harness could not do its part: never the subject's fault. */
 _Noreturn void harness_broke(const char *what, ...) __attribute__((format(printf, 1, 2)));
 

@@ -91,6 +91,7 @@ struct record {
     size_t bad_rounds;     /* of --repeat, in which the verdict was no PASS and no SKIP */
     size_t skipped_rounds; /* in which it was a SKIP */
     char caused_by[64];    /* the id of the property that answers for it, or "" */
+    int not_run;           /* 1 where the end of the run left it over; no bool */
     int by_checker;        /* enum checker */
 
     /* Written by the property's process. */
@@ -103,6 +104,8 @@ struct record {
     unsigned short_in_child;   /* SHORT_IN_CHILD where a process of in_child stopped_short */
     char part[384];            /* of a program whose calls it makes, in words, or "" */
     int overwritten;           /* 1 where a byte of a block is not what was written; no bool */
+    int growing;               /* 1 where memory grows, which is what failed; likewise */
+    int unclaimed;             /* 1 with a SKIP as the handler claims no such thing; likewise */
     int line;                  /* of the check that failed, in the property's file */
     _Atomic int python_starts; /* 1 while it does, in the property's process */
     unsigned made[CALL_SLOTS]; /* calls of each thread so far: what makes none does not get on */

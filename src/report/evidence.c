@@ -78,10 +78,13 @@ static char *new_string(const json_t *object, const char *name)
 #define NUMBERS(NUMBER)                                                                            \
     NUMBER(by_checker, NO_CHECKER, SUSPECTS_RACE)                                                  \
     NUMBER(controlled, 0, 1)                                                                       \
+    NUMBER(growing, 0, 1)                                                                          \
     NUMBER(line, 0, INT_MAX)                                                                       \
+    NUMBER(not_run, 0, 1)                                                                          \
     NUMBER(overwritten, 0, 1)                                                                      \
     NUMBER(signal, 0, 128)                                                                         \
-    NUMBER(signal_elsewhere, 0, 1)
+    NUMBER(signal_elsewhere, 0, 1)                                                                 \
+    NUMBER(unclaimed, 0, 1)
 
 #define TEXTS(TEXT)                                                                                \
     TEXT(expected)                                                                                 \

@@ -103,6 +103,8 @@ static json_t *property_object(const struct run *run, size_t i)
                             json_string(verdict_name(run_expected(run, i)->verdict)));
     if (record->caused_by[0] != '\0')
         json_object_set_new(object, "caused_by", json_string(record->caused_by));
+    if (record->verdict == SKIP && record->unclaimed != 0)
+        json_object_set_new(object, "unclaimed", json_true());
     if (run->rounds > 1)
         json_object_set_new(object, "bad_rounds", json_integer((json_int_t)record->bad_rounds));
     if (record->output_length > 0)

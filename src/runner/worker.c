@@ -388,6 +388,7 @@ static bool is_too_late(const struct plan *plan, size_t index)
     snprintf(record->seen, sizeof record->seen,
              "not run: the %g s of the whole run were over; give it more by --max-time",
              plan->max_time);
+    record->not_run = 1;
     record->verdict = INCOMPLETE;
     atomic_fetch_add(&plan->board->finished, 1);
     return true;

@@ -19,9 +19,9 @@ struct standstill {
 /* It has got on: from here its standstill begins anew. */
 void standstill_begin(struct standstill *standstill, pid_t pid);
 
-/* Whether `pid` has been at a standstill for more than `limit` seconds by the clock, and that is its
- * own doing: meanwhile it had a processor for half as long, or none of its threads was to run, ten
- * times that this was asked.  To be asked some twenty times a second. */
+/* Whether `pid` has been at a standstill for more than `limit` seconds by the clock, and that is
+ * its own doing: meanwhile it had a processor for half as long, or none of its threads was to run,
+ * ten times that this was asked.  To be asked some twenty times a second. */
 bool standstill_lasts(struct standstill *standstill, pid_t pid, double limit);
 
 #endif

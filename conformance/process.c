@@ -477,6 +477,65 @@ PROPERTY(process_late_free,
 
 /* ---- the end of the program ------------------------------------------------------------------ */
 
+static struct blocks left_to_exit;
+
+static void use_at_exit(void)
+{
+    step("an exit function that is older than the handler's first block uses and frees blocks");
+    blocks_verify(&left_to_exit, "in an exit function");
+    for (size_t i = 0; i < left_to_exit.count; i += 2) {
+        struct block *b = &left_to_exit.at[i];
+        size_t size = b->size + 100;
+        b->p = must_realloc(b->p, size);
+        expect_pattern(b->p, b->size, b->number, "after realloc in an exit function");
+        subject_free(b->p, size);
+        b->p = must_calloc(1, b->size);
+        pattern_fill(b->p, b->size, b->number);
+    }
+    blocks_verify(&left_to_exit, "behind others that an exit function made");
+    blocks_free_all(&left_to_exit);
+}
+
+/* Exit functions run in the reverse of the order in which they were registered. */
+static void leave_to_exit(void *unused)
+{
+    (void)unused;
+    if (atexit(use_at_exit) != 0)
+        harness_broke("no room for an exit function");
+    blocks_add_neighbours(&left_to_exit, 30);
+    for (size_t size = 5000; size <= 500000; size *= 10) {
+        blocks_add(&left_to_exit, must_malloc(size), size);
+        blocks_add(&left_to_exit, must_calloc(1, size), size);
+    }
+}
+
+PROPERTY(process_use_at_exit,
+    .id     = "process.use-at-exit",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "blocks can be used, resized, made and freed by an exit function that was registered "
+              "before the handler's first call, and so runs behind what the handler registers",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime: the handler stays usable as "
+              "long as arrays are alive; C17 7.22.4.4: exit functions are called in the reverse "
+              "order of their registration",
+    .why    = "a program that embeds Python and has registered Py_FinalizeEx by atexit before it "
+              "imports NumPy frees arrays there, and so does the destructor of a static object of "
+              "C++ that owns one: a pool that is gone by then turns success into a crash",
+    .hint   = "tear nothing down in an atexit function or a destructor of a static object: the "
+              "kernel takes the memory",
+    .looks  = "CRASH: SIGSEGV at address 0x12d0, inside free(0x55d0c8a0b2a0, 100); step: an exit "
+              "function that is older than the handler's first block uses and frees blocks",
+    .fixture  = FIXTURE_BARE)
+{
+    control_begin("before a program ends");
+    in_child(use_and_free_all, NULL); /* here it would be the first call */
+    control_end();
+    if (!program_survives(use_and_free_all, NULL)) {
+        attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
+        in_program(use_and_free_all, NULL);
+    }
+    in_program(leave_to_exit, NULL);
+}
+
 PROPERTY(process_ends_quietly,
     .id     = "process.ends-quietly",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,

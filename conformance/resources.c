@@ -36,13 +36,22 @@ struct crowd {
     size_t size, count;
 };
 
+static void *grown(size_t size)
+{
+    enum { LITTLE = 8 };
+    void *p = must_malloc(LITTLE), *moved = subject_realloc(p, size);
+    if (moved == NULL)
+        subject_free(p, LITTLE);
+    return moved;
+}
+
 static struct crowd make_crowd(size_t size)
 {
     struct crowd crowd = {.size = size};
     for (size_t i = 0; i < AT_ONCE; i++) {
-        void *p = i % 3 == 0 || size > LARGE ? subject_malloc(size)
-                  : i % 3 == 1               ? subject_calloc(size, 1)
-                                             : subject_realloc(must_malloc(8), size);
+        void *p = i % 3 == 2                   ? grown(size)
+                  : i % 3 == 0 || size > LARGE ? subject_malloc(size)
+                                               : subject_calloc(size, 1);
         if (p != NULL)
             crowd.at[crowd.count++] = p;
     }

@@ -242,8 +242,9 @@ PROPERTY(threads_in_destructors,
 static void use_a_little(void *unused)
 {
     (void)unused;
-    for (size_t size = 20; size < 3000; size *= 4) {
+    for (size_t size = 128 << 10; size >= 32; size /= 4) {
         void *p = must_malloc(size), *q = must_calloc(1, size);
+        memset(q, 1, size);
         void *moved = subject_realloc(p, size + 10);
         subject_free(q, size);
         subject_free(moved != NULL ? moved : p, moved != NULL ? size + 10 : size);

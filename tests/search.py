@@ -57,7 +57,7 @@ NEP49_EXPORT PyDataMem_Handler nep49_handler = {
 
 def quiet_ones(tap):
     """No sound handler is blamed."""
-    seconds = 20 if suite.LONG else 1
+    seconds = 10 if suite.LONG else 1
     for handler in QUIET_ONES + MORE_QUIET_ONES if suite.LONG else QUIET_ONES[::FEW]:
         result = suite.conform("-H", handler, "--search=%d" % seconds)
         good = result.code == 0 and re.match(SEARCH_LINE, result.stdout)

@@ -532,6 +532,45 @@ MUTANT(late_free_finds_pool_gone, "process.late-free", .malloc = registering_mal
 
 /* ---- the end of the program ---------------------------------------------------------------- */
 
+/* Its pool goes when the program ends, which it is told of from the first block on. */
+static bool pool_gone;
+static void end_pool(void)
+{
+    pool_gone = true;
+}
+static void *pooled_malloc(void *ctx, size_t size)
+{
+    static bool is_told;
+    if (!is_told)
+        is_told = atexit(end_pool) == 0;
+    return base_malloc(ctx, size);
+}
+static void pooled_free(void *ctx, void *p, size_t size)
+{
+    if (pool_gone && p != NULL)
+        *(volatile char *)((uintptr_t)p % 4096) = 0; /* unmapped */
+    base_free(ctx, p, size);
+}
+MUTANT(exit_takes_the_pool, "process.use-at-exit", .malloc = pooled_malloc, .free = pooled_free);
+
+static void *zeroed_pool_calloc(void *ctx, size_t count, size_t size)
+{
+    static bool is_told;
+    if (!is_told)
+        is_told = atexit(end_pool) == 0;
+    return base_calloc(ctx, count, size);
+}
+MUTANT(exit_takes_the_pool_of_zeros, "process.use-at-exit", .calloc = zeroed_pool_calloc,
+       .free = pooled_free);
+
+/* It refuses whatever comes behind its own end. */
+static void *ended_realloc(void *ctx, void *p, size_t size)
+{
+    return pool_gone ? NULL : base_realloc(ctx, p, size);
+}
+MUTANT(refuses_behind_its_end, "process.use-at-exit", .malloc = pooled_malloc,
+       .realloc = ended_realloc);
+
 static unsigned blocks_made;
 static void tell_blocks_made(void)
 {

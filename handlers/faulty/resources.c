@@ -149,6 +149,16 @@ static void *looking_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_that_moves_leaves_a_descriptor, "resources.descriptors", .realloc = looking_realloc);
 
+/* The same for what may be worth a mapping of its own. */
+static void *looking_large_realloc(void *ctx, void *p, size_t size)
+{
+    if (size >= 64 << 10)
+        open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    return base_realloc(ctx, p, size);
+}
+MUTANT(realloc_from_64_kib_leaves_a_descriptor, "resources.descriptors",
+       .realloc = looking_large_realloc);
+
 /* A name in /dev/shm for each block; a crash would leave them all. */
 static void *named_malloc(void *ctx, size_t size)
 {

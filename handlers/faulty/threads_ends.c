@@ -135,3 +135,23 @@ static void *roomy_malloc(void *ctx, size_t size)
     return base_malloc(ctx, size);
 }
 MUTANT(ended_threads_leave_their_caches, "threads.leave-no-memory", .malloc = roomy_malloc);
+
+/* Each thread keeps the last page or more that it freed, for the next such block. */
+static _Thread_local void *spare;
+static void *sparing_malloc(void *ctx, size_t size)
+{
+    void *p = spare;
+    if (p == NULL || base_size(p) < size || size < 4096)
+        return base_malloc(ctx, size);
+    spare = NULL;
+    return p;
+}
+static void sparing_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && spare == NULL && base_size(p) >= 4096)
+        spare = p;
+    else
+        base_free(ctx, p, size);
+}
+MUTANT(ended_threads_leave_a_spare_block, "threads.leave-no-memory", .malloc = sparing_malloc,
+       .free = sparing_free);

@@ -158,7 +158,6 @@ int main(int argc, char **argv)
         break;
     }
     free(properties);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written");
+    options_end_output();
     return code;
 }

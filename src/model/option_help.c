@@ -3,6 +3,7 @@
  * --help, --version and the part of the man page that is about options, from the table.
  */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +30,17 @@ static const char closing[] =
     "loaded, 4 the harness broke, 5 a limit was reached and nothing is wrong so far, 77 the\n"
     "handler says that it cannot work here.\n";
 
+void options_end_output(void)
+{
+    if (fflush(stdout) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
+    if (ferror(stdout)) /* what filled the buffer had failed before */
+        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written");
+}
+
 _Noreturn void options_leave_behind_output(void)
 {
-    if (fflush(stdout) != 0 || ferror(stdout)) /* what filled the buffer may have failed before */
-        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written");
+    options_end_output();
     exit(0);
 }
 

@@ -66,7 +66,7 @@ void take_mdoc(const struct option_row *row, const char *value, struct options *
 void take_bash(const struct option_row *row, const char *value, struct options *options);
 void take_zsh(const struct option_row *row, const char *value, struct options *options);
 
-/* How they leave: with EXIT_HARNESS_BROKE where stdout could not be written. */
+/* How they leave: options_end_output, and status 0. */
 _Noreturn void options_leave_behind_output(void);
 
 #endif

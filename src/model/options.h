@@ -125,6 +125,10 @@ void options_keep(const struct options *options, const char *path, const char *w
 _Noreturn void leave_with(enum exit_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* What is left in stdout's buffer is written; leaves with EXIT_HARNESS_BROKE, and why, where that
+ * or an earlier part of it could not be. */
+void options_end_output(void);
+
 /* True where the filters take a property of that id: the last one that matches it decides; where
  * none does, it is taken unless there is a --run; of those
  * --quick takes few, and --shard its part. */

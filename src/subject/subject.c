@@ -163,6 +163,8 @@ const char *subject_find(const char *argument, struct subject_place *place)
         return "--handler: the name is empty; name a shared object or a reference handler";
     if (strncmp(argument, "python:", 7) == 0 || strcmp(argument, "default") == 0)
         return find_in_python(argument, place);
+    if (argument[strlen(argument) - 1] == ':' && access(argument, F_OK) != 0)
+        return text("%s: no symbol stands behind the colon", text_safe(argument));
     const char *colon = symbol_colon(argument);
     char *file = colon != NULL ? strndup(argument, (size_t)(colon - argument)) : strdup(argument);
     if (file == NULL)

@@ -5,6 +5,7 @@
  */
 #include "huge.h"
 
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -312,6 +313,50 @@ void check_huge_best_guess(void)
         left <= kept + may_be_kept,
         text("%d blocks of %zu bytes that were freed as %d to be gone", TEXTS, GIB, FIRST_BUFFER),
         "%zu MiB more are mapped", left / MIB);
+}
+
+/* ---- free ------------------------------------------------------------------------------------ */
+
+/* How many bytes were made and freed, of blocks that an int or 32 bits have no length for. */
+static uint64_t make_and_free_huge(size_t rounds)
+{
+    const size_t sizes[] = {POWER_OF_2(31) + 64 * KIB, 3 * GIB + 5, POWER_OF_2(32) + GIB};
+    uint64_t made = 0;
+    for (size_t i = 0; i < rounds * (sizeof sizes / sizeof *sizes); i++) {
+        size_t size = sizes[i % (sizeof sizes / sizeof *sizes)];
+        void *p = subject_malloc(size);
+        made += p != NULL ? size : 0;
+        subject_free(p, p != NULL ? size : 0);
+    }
+    return made;
+}
+
+PROPERTY(free_reclaims_huge,
+    .id     = "free.reclaims-huge",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "the address space of a block of more than 2 GiB is given back or used again when the "
+              "block is freed",
+    .source = "C17 7.22.3.3: free makes the space available for further allocation; how soon that "
+              "shows is good practice",
+    .why    = "a program that makes and frees such an array each minute has lost a terabyte of "
+              "address space in a day, and each page of it that was written",
+    .hint   = "keep a length in a size_t on its way to munmap, which an int cuts: below zero it is "
+              "EINVAL, and what is beyond 4 GiB stays",
+    .looks  = "WARN: less than 31457472 KiB more to be mapped when blocks of 61440 MiB in all were "
+              "made and freed; 56623536 KiB more")
+{
+    enum { FIRST = 2, MORE = 6 };
+    const char *why = sizeof(size_t) == 4 ? "a size_t has 32 bits here" : why_not();
+    if (why != NULL)
+        skip("%s, and this needs gigabytes", why);
+    if (make_and_free_huge(FIRST) == 0)
+        skip("it refuses blocks of 2 GiB");
+    uint64_t before = mapped_bytes(), made = make_and_free_huge(MORE), after = mapped_bytes();
+    expect(after < before + made / 2,
+           text("less than %" PRIu64 " KiB more to be mapped when blocks of %" PRIu64
+                " MiB in all were made and freed",
+                made / 2 / KIB, made / MIB),
+           "%" PRIu64 " KiB more", (after - before) / KIB);
 }
 
 /* ---- realloc that shrinks -------------------------------------------------------------------- */

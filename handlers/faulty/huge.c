@@ -5,6 +5,8 @@
 #include "mapped.h"
 #include "shifted.h"
 
+#include <limits.h>
+
 static const size_t MIB = 1 << 20;
 
 /* ---- live at once ---------------------------------------------------------------------------- */
@@ -335,6 +337,17 @@ static void part_unmapping_free(void *ctx, void *p, size_t size)
 }
 MUTANT(huge_free_unmaps_the_given_size, "free.best-guess-size", MAPPED_FUNCTIONS,
        .free = part_unmapping_free);
+
+/* What an int says of its length is unmapped: of 3 GiB nothing, and a part of 5. */
+static void int_unmapping_free(void *ctx, void *p, size_t size)
+{
+    if (is_mapped(p) && base_size(p) > INT_MAX)
+        munmap((char *)p - BASE_HEADER, (size_t)(int)pages_for(base_size(p)));
+    else
+        mapped_free(ctx, p, size);
+}
+MUTANT_OF_64_BITS(huge_free_unmaps_an_int, "free.reclaims-huge", MAPPED_FUNCTIONS,
+                  .free = int_unmapping_free);
 
 /* As much is copied as 32 bits say. */
 static void *unsigned_realloc(void *ctx, void *p, size_t size)

@@ -181,10 +181,11 @@ static int run_script(FILE *file, const char *path)
 
 /* import_array() is a macro for extension modules: it prints, and returns from its caller.  The
  * function beneath it says no more than that NumPy's inner module failed, so the package is
- * imported first, which says why. */
+ * imported first, which says why.  NumPy 2 imports numpy.ma when np.quantile or the like first
+ * needs it, and keeps two arrays there. */
 static int import_numpy(void)
 {
-    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *numpy = PyImport_ImportModule("numpy.ma");
     int failed = numpy == NULL || _import_array() != 0;
     Py_XDECREF(numpy);
     return failed ? -1 : 0;

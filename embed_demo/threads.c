@@ -28,7 +28,7 @@ struct worker {
 struct run {
     const struct job *job;
     struct worker *workers[THREADS_MOST];
-    int started;
+    int opened, started;
     bool interrupted;    /* by Ctrl-C */
     atomic_bool failed;  /* there is an exception */
     PyObject *errors[3]; /* it: type, value, traceback */
@@ -65,38 +65,36 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* A worker with its arena; NULL with an exception set. */
-static struct worker *worker_new(struct run *run, const PyDataMemAllocator *below)
+/* Makes one worker more, with its arena; 0, or -1 with an exception set. */
+static int open_worker(struct run *run, const PyDataMemAllocator *below)
 {
     char owner[32], name[48];
-    snprintf(owner, sizeof owner, "%.20s %d", run->job->name, run->started);
+    snprintf(owner, sizeof owner, "%.20s %d", run->job->name, run->opened);
     snprintf(name, sizeof name, "arena of %s", owner);
     struct worker *w = calloc(1, sizeof *w);
     if (w == NULL || arena_open(&w->arena, name, below, run->job->room) != 0) {
         free(w);
         PyErr_Format(PyExc_MemoryError, "there are no %zu bytes for the arena of a thread",
                      run->job->room);
-        return NULL;
+        return -1;
     }
     tracker_open(&w->tracker, &w->arena.handler, owner);
     w->run = run;
-    w->rank = run->started;
-    return w;
+    w->rank = run->opened;
+    run->workers[run->opened++] = w;
+    return 0;
 }
 
 /* Starts one thread more; 0, or -1 with an exception set. */
-static int start(struct run *run, const PyDataMemAllocator *below)
+static int start(struct run *run)
 {
-    struct worker *w = worker_new(run, below);
-    if (w == NULL)
-        return -1;
+    struct worker *w = run->workers[run->started];
     int wrong = pthread_create(&w->thread, NULL, thread_main, w);
     if (wrong != 0) {
-        arena_close(&w->arena);
         PyErr_Format(PyExc_RuntimeError, "a thread cannot be started: %s", strerror(wrong));
         return -1;
     }
-    run->workers[run->started++] = w;
+    run->started++;
     return 0;
 }
 
@@ -203,9 +201,16 @@ static PyObject *collect(struct run *run)
 PyObject *threads_run(const struct job *job, const PyDataMemAllocator *below)
 {
     struct run run = {.job = job};
-    while (run.started < job->count && !run.failed)
-        if (start(&run, below) != 0)
+    /* All arenas first: without a GIL a thread can end before the next begins, which would be given
+     * its region anew. */
+    while (run.opened < job->count && !run.failed)
+        if (open_worker(&run, below) != 0)
             keep_error(&run);
+    while (run.started < run.opened && !run.failed)
+        if (start(&run) != 0)
+            keep_error(&run);
+    for (int i = run.started; i < run.opened; i++)
+        arena_close(&run.workers[i]->arena);
     for (int i = 0; i < run.started; i++)
         join(&run, run.workers[i]);
     PyObject *results = collect(&run);

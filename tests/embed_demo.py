@@ -30,6 +30,9 @@ DEMO_PY = os.path.join(SOURCES, "demo.py")
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 CAN_USE_MALLOC = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
+# This one never ends a class, once there was a second thread.
+KEEPS_CLASSES = not CAN_USE_MALLOC and sys.version_info[:2] == (3, 13)
+
 # What all of the demo claims, in this order.
 CLAIMS = [
     r"threads  4 threads given .* MB, at most .* MB at once, each byte in the own arena",
@@ -104,12 +107,18 @@ print(sys.argv, core.multiarray.get_handler_name(sys.kept), eval(sys.argv[1]))
 SCRIPTS = {
     "arrays.py": ARRAYS,
     "beside.py": "word = 'found'\n",
+    "classes.py": "import threading, numpy\n"
+    "thread = threading.Thread(target=print)\nthread.start(), thread.join()\n"
+    "class Keeps: array = numpy.ones(3)\n",
     "empty.py": "",
     "end.py": "import sys, host\neval(sys.argv[1])\n",
     "environment.py": "import os, sys, numpy, only_here\nos.chdir('/')\n"
     "print(only_here.word, sys.prefix != sys.base_prefix, os.path.exists(sys.executable))\n",
     "gil.py": "import host, numpy, sys\n"
     "print(getattr(sys, '_is_gil_enabled', lambda: True)())\n",
+    "quantile.py": "import threading, numpy\n"
+    "thread = threading.Thread(target=print)\nthread.start(), thread.join()\n"
+    "numpy.quantile(numpy.ones(3), 0.5)\n",
     "tell.py": "import sys, beside\nprint(sys.argv, __name__, __file__, beside.word)\n",
     "text.so": "text\n",
 }
@@ -132,6 +141,8 @@ RUNS = [
     ("DEMO links/tell.py", 0, r"\A\['links/tell.py'\] __main__ \S+ found\n", NOTHING),
     ("DEMO --python venv/bin/python environment.py", 0, r"\Afrom the environment True True\n", ""),
     ("DEMO gil.py", 0, r"\A%s\n" % HAS_GIL, NOTHING),
+    ("DEMO quantile.py", 0, r"^held    balance  0 blocks of 0.0 MB outlived the script, 0 outlived",
+     NOTHING),
     ("DEMO INSIDE figures()", 0, r"main .* 2074499 +74526 +0\n\n.*a size not asked for: 1\n", ""),
     ("DEMO INSIDE stay_alive()", 0, r"^main .* 87312 +0\n", NOTHING),
     ("DEMO INSIDE shared()", 0, r"^main +aligned +\d+ +\d+ +\d{3,} ", NOTHING),
@@ -225,6 +236,11 @@ def runs(tap):
         balanced = "\nheld    balance" in "\n" + result.stdout or stdout == NOTHING
         tap.point(matches(result, status, stdout, stderr) and (
                   balanced or words[0] == "MINIMAL" or "--help" in words), command, result)
+    result = demo("classes.py")
+    expected = r"^%s  balance  1 blocks of 0.0 MB outlived the script, %d outlived Python"
+    expected %= ("NOT SO", 1) if KEEPS_CLASSES else ("held  ", 0)
+    tap.point(matches(result, KEEPS_CLASSES, expected, NOTHING),
+              "an array that a class keeps outlives a free-threaded 3.13 alone", result)
     result = suite.run(["sh", "-c", "echo 'print(__file__)' | exec \"$0\" /dev/stdin", DEMO])
     tap.point(matches(result, 0, r"\A/dev/stdin\n", NOTHING), "a script from a pipe", result)
     for expression, status, line in ENDS:

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-#if defined(__x86_64__) && defined(__linux__)
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__linux__)
 
 #include <elf.h>
 #include <errno.h>
@@ -21,6 +21,12 @@
 #include <stdlib.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#ifdef __x86_64__
+enum { AT = REG_RIP, STACK = REG_RSP };
+#else
+enum { AT = REG_EIP, STACK = REG_ESP };
+#endif
 
 enum { MOST_STEPS = 600, MOST_RANGES = 1024, TRAP_FLAG = 0x100, INT3 = 0xcc };
 
@@ -52,7 +58,7 @@ static _Thread_local bool is_watched;
 static bool is_system(const char *path)
 {
     static const char *const names[] = {"ld-",        "libc-",     "libc.so",
-                                        "libpthread", "libpython", "linux-vdso"};
+                                        "libpthread", "libpython", "linux-"};
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -145,7 +151,7 @@ static uintptr_t return_address(const uintptr_t *stack)
 /* Whether the thread goes on in single steps. */
 static bool step(greg_t *registers)
 {
-    uintptr_t address = (uintptr_t)registers[REG_RIP], stack = (uintptr_t)registers[REG_RSP];
+    uintptr_t address = (uintptr_t)registers[AT], stack = (uintptr_t)registers[STACK];
     state.aim = NOTHING;
     if (stack > state.entry_stack || ++state.steps > MOST_STEPS)
         return false; /* the call has returned, or takes too long */
@@ -170,14 +176,14 @@ static bool arrive(greg_t *registers)
 {
     switch (state.aim) {
     case TO_ENTRY:
-        state.entry_stack = (uintptr_t)registers[REG_RSP];
+        state.entry_stack = (uintptr_t)registers[STACK];
         state.steps = 0;
         return step(registers);
     case OVER_A_CALL:
         return step(registers);
     case TO_POINT:
         state.aim = NOTHING;
-        state.where = (uintptr_t)registers[REG_RIP];
+        state.where = (uintptr_t)registers[AT];
         state.pause();
         return false;
     default:
@@ -198,13 +204,13 @@ static void on_trap(int number, siginfo_t *info, void *context)
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     bool steps = false;
     if (info->si_code == SI_KERNEL) { /* of int3, behind which it stands now */
-        uintptr_t address = (uintptr_t)registers[REG_RIP] - 1;
+        uintptr_t address = (uintptr_t)registers[AT] - 1;
         bool ours = take_breakpoint(address);
         unsigned char byte = 0;
         if (!ours && pread(state.memory, &byte, 1, (off_t)address) == 1 && byte == INT3)
             let_it_kill(); /* the subject's own */
         else
-            registers[REG_RIP]--; /* where another thread has taken it away, too */
+            registers[AT]--; /* where another thread has taken it away, too */
         steps = ours && is_watched && arrive(registers);
     } else {
         steps = is_watched && state.aim == STEPPING && step(registers);

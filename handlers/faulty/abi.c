@@ -586,7 +586,7 @@ MUTANT_GETTER(ctx_in_memory_that_all_find, "abi.ctx-passed")
 
 /* The pool is at an address that is written in the source. */
 enum { POOL_CELL = 256, POOL_CELLS = 4096 };
-static char *const pool = (char *)(uintptr_t)0x6a0000000000;
+static char *const pool = (char *)(uintptr_t)(SIZE_MAX > UINT32_MAX ? 0x6a0000000000 : 0x6a000000);
 static bool is_in_pool(const void *p)
 {
     return (const char *)p >= pool && (const char *)p < pool + POOL_CELL * POOL_CELLS;

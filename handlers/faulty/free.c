@@ -203,10 +203,11 @@ MUTANT(free_of_size_0_is_ignored, "free.any-size", .free = zero_free);
 
 static void class_free(void *ctx, void *p, size_t size)
 {
-    static unsigned char used[1 << 16];
+    static unsigned char used[1 << 16], *volatile none; /* a table has no row for so much */
     size_t class = (size + 15) / 16; /* wraps to 0 at the very end, and is large before */
+    unsigned char *row = class > PTRDIFF_MAX / 16 ? none : &used[class % sizeof used];
     if (p != NULL && class != size / 16)
-        used[class < sizeof used ? class : class / 16]++;
+        ++*row;
     base_free(ctx, p, size);
 }
 MUTANT(free_of_huge_size_crashes, "free.any-size", .free = class_free);

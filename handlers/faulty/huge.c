@@ -267,8 +267,8 @@ static void *plain_malloc(void *ctx, size_t size)
 MUTANT(huge_growth_has_a_longer_header, "realloc.alignment", .malloc = plain_malloc,
        .calloc = shifted_calloc, .realloc = longer_realloc, .free = shifted_free);
 
-/* 64 GiB may be live; what shrinks is not taken off. */
-static int64_t budget = (int64_t)64 << 30;
+/* 64 GiB may be live, or 4 where there are no more; what shrinks is not taken off. */
+static int64_t budget = (int64_t)(SIZE_MAX > UINT32_MAX ? 64 : 4) << 30;
 static bool charge(size_t size)
 {
     bool fits = size <= PTRDIFF_MAX / 2 &&

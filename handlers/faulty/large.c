@@ -127,7 +127,8 @@ MUTANT(large_reuse_asks_for_no_size, "malloc.extent malloc.disjoint", MAPPED_FUN
 /* The size goes through a float, which has 24 bits. */
 static size_t as_float(size_t size)
 {
-    return size >> 20 < 1 << 20 ? (size_t)(float)size : size;
+    volatile float rounded = (float)size; /* or an x87 would keep 64 */
+    return size >> 20 < 1 << 20 ? (size_t)rounded : size;
 }
 static void *rounding_malloc(void *ctx, size_t size)
 {

@@ -176,7 +176,7 @@ MUTANT(leaves_when_empty, "numpy.installs", .malloc = leaves_when_empty_malloc,
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
-/* Aligned to eight once it was resized. */
+/* Aligned to eight once it was resized, or to half of what a long double wants elsewhere. */
 static void *aligns_resized_to_eight_malloc(void *ctx, size_t size)
 {
     (void)ctx;
@@ -186,16 +186,18 @@ static void *aligns_resized_to_eight_malloc(void *ctx, size_t size)
 static void *aligns_resized_to_eight_realloc(void *ctx, void *p, size_t size)
 {
     (void)ctx;
-    return shifted_realloc_to(p, size, 24);
+    return shifted_realloc_to(p, size, BASE_HEADER + _Alignof(long double) / 2);
 }
 MUTANT(aligns_resized_to_eight, "numpy.dtypes", .malloc = aligns_resized_to_eight_malloc,
        .calloc = shifted_calloc, .realloc = aligns_resized_to_eight_realloc, .free = shifted_free);
 
-/* Blocks of whole long doubles are aligned, those of any other size to four. */
+/* Blocks of whole long doubles are aligned, those of any other size to four, where a long double
+ * wants sixteen. */
 static void *aligns_by_size_malloc(void *ctx, size_t size)
 {
     (void)ctx;
-    return shifted_malloc(size, size % 16 == 0 ? 16 : 20);
+    bool whole = size % sizeof(long double) == 0;
+    return shifted_malloc(size, BASE_HEADER + (whole ? 0 : _Alignof(long double) / 4));
 }
 MUTANT(aligns_by_size, "numpy.dtypes", .malloc = aligns_by_size_malloc, .calloc = shifted_calloc,
        .realloc = shifted_realloc, .free = shifted_free);

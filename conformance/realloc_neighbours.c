@@ -149,12 +149,21 @@ static void stay_there(void *data)
 /* Of such a block the old place is as large as many others; hardly a page is touched. */
 static const size_t large[] = {(size_t)33 << 20, (size_t)160 << 20};
 
-static void shrink_large(void *shrinks)
+struct shrinking {
+    bool shrinks;
+    size_t made[2]; /* of each size: how often a block came before none did any more */
+    bool ran_out[2];
+};
+
+static void shrink_large(void *data)
 {
     enum { LITTLE = 5000 };
+    struct shrinking *s = data;
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
         void *p = subject_malloc(large[i]);
-        void *q = p != NULL && *(bool *)shrinks ? subject_realloc(p, LITTLE) : NULL;
+        void *q = p != NULL && s->shrinks ? subject_realloc(p, LITTLE) : NULL;
+        s->ran_out[i] = s->ran_out[i] || p == NULL;
+        s->made[i] += !s->ran_out[i];
         subject_free(q != NULL ? q : p, q != NULL ? LITTLE : large[i]);
         subject_free(must_malloc(LITTLE), LITTLE);
     }
@@ -162,9 +171,19 @@ static void shrink_large(void *shrinks)
 
 static void free_large(void *data)
 {
-    bool shrinks = false;
     (void)data;
-    shrink_large(&shrinks);
+    shrink_large(&(struct shrinking){.shrinks = false});
+}
+
+/* Where a size_t has 32 bits there are addresses for some twenty: then it does not grow, it ends.
+ */
+static void expect_large_to_come_back(const struct shrinking *s)
+{
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+        expect(s->made[i] == 0 || !s->ran_out[i],
+               text("malloc(%zu) to return a block again, after such blocks were shrunk and freed",
+                    large[i]),
+               "NULL, after %zu of them", s->made[i]);
 }
 
 PROPERTY(realloc_releases_old,
@@ -184,8 +203,10 @@ PROPERTY(realloc_releases_old,
     control_run(move_about, &turn, "where it is done once");
     expect_no_growth(300, move_about, stay_there, &turn,
                      "blocks of up to 400000 bytes are resized and freed");
-    bool shrinks = true;
-    if (!subject_fills_blocks())
-        expect_no_growth(4, shrink_large, free_large, &shrinks,
-                         "blocks of up to 160 MiB are shrunk and freed");
+    if (subject_fills_blocks())
+        return;
+    struct shrinking s = {.shrinks = true};
+    expect_no_growth(4, shrink_large, free_large, &s,
+                     "blocks of up to 160 MiB are shrunk and freed");
+    expect_large_to_come_back(&s);
 }

@@ -24,10 +24,16 @@
     NEP49_EXPORT PyDataMem_Handler defect = {                                                      \
         .name = #defect, .version = 1, .allocator = {BASE_FUNCTIONS, __VA_ARGS__}}
 
-/* The same of a defect in sizes that a size_t of 32 bits has not: there the handler is sound. */
+/* The same of a defect in sizes that a size_t of 32 bits has not: there the handler is sound, or
+ * what is about such sizes alone, `and_kills`, does not find it. */
 #if SIZE_MAX > UINT32_MAX
 #define MUTANT_OF_64_BITS MUTANT
+#define MUTANT_ALSO_OF_64_BITS(defect, kills, and_kills, ...)                                      \
+    MUTANT(defect, kills " " and_kills, __VA_ARGS__)
 #else
+#define MUTANT_ALSO_OF_64_BITS(defect, kills, and_kills, ...)                                      \
+    NEP49_EXPORT const char sound_here_##defect[] = and_kills;                                     \
+    MUTANT(defect, kills, __VA_ARGS__)
 #define MUTANT_OF_64_BITS(defect, kills, ...)                                                      \
     NEP49_EXPORT const char sound_here_##defect[] = kills;                                         \
     FAULTY_HANDLER(defect, __VA_ARGS__)

@@ -271,9 +271,9 @@ MUTANT(huge_growth_has_a_longer_header, "realloc.alignment", .malloc = plain_mal
 static int64_t budget = (int64_t)(SIZE_MAX > UINT32_MAX ? 64 : 4) << 30;
 static bool charge(size_t size)
 {
-    bool fits = size <= PTRDIFF_MAX / 2 &&
-                __atomic_sub_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED) >= 0;
-    if (!fits && size <= PTRDIFF_MAX / 2)
+    bool fits =
+        size <= MAPPED_MOST && __atomic_sub_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED) >= 0;
+    if (!fits && size <= MAPPED_MOST)
         __atomic_add_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED);
     return fits;
 }

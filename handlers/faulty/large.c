@@ -124,7 +124,8 @@ static void huge_free(void *ctx, void *p, size_t size)
 MUTANT(large_reuse_asks_for_no_size, "malloc.extent malloc.disjoint", MAPPED_FUNCTIONS,
        .malloc = huge_malloc, .free = huge_free);
 
-/* The size goes through a float, which has 24 bits. */
+/* The size goes through a float, which has 24 bits.  libc's blocks of that size have, where they
+ * are of 32 bits, always as many bytes to spare. */
 static size_t as_float(size_t size)
 {
     volatile float rounded = (float)size; /* or an x87 would keep 64 */
@@ -144,8 +145,8 @@ static void *rounding_realloc(void *ctx, void *p, size_t size)
 {
     return base_realloc(ctx, p, as_float(size));
 }
-MUTANT(large_size_goes_through_a_float, "malloc.extent", .malloc = rounding_malloc,
-       .calloc = rounding_calloc, .realloc = rounding_realloc);
+MUTANT_OF_64_BITS(large_size_goes_through_a_float, "malloc.extent", .malloc = rounding_malloc,
+                  .calloc = rounding_calloc, .realloc = rounding_realloc);
 
 /* The same of mappings. */
 static void *rounding_map(void *ctx, size_t size)
@@ -341,11 +342,13 @@ MUTANT(large_realloc_copies_by_the_stack, "realloc.keeps-contents", .realloc = s
 /* The new size is written before it is known that there is room, and stays when there is none. */
 static void *hasty_realloc(void *ctx, void *p, size_t size)
 {
-    if (!is_mapped(p) || base_size(p) < 4 << 20 || !is_for_mapping(size))
+    if (!is_mapped(p) || base_size(p) < 4 << 20 || size < MAPPED_FROM)
         return mapped_realloc(ctx, p, size);
     size_t keep = least(base_size(p), size);
     char *map = (char *)p - BASE_HEADER;
     base_finish(map, size);
+    if (!is_for_mapping(size))
+        return NULL;
     if (mremap(map, mapped_length(p), pages_for(size), 0) != MAP_FAILED)
         return mapped_finish(map, pages_for(size), size);
     void *moved = map_new(size);

@@ -21,9 +21,12 @@ UNUSED static inline bool is_mapped(const void *p)
     return p != NULL && base_size(p) >= MAPPED_FROM;
 }
 
+/* What is beyond is for libc to refuse. */
+#define MAPPED_MOST ((size_t)PTRDIFF_MAX - (1 << 20))
+
 UNUSED static inline bool is_for_mapping(size_t size)
 {
-    return size >= MAPPED_FROM && size <= PTRDIFF_MAX / 2;
+    return size >= MAPPED_FROM && size <= MAPPED_MOST;
 }
 
 /* The second word of the header is the length of the mapping. */

@@ -419,8 +419,8 @@ static void *over_realloc(void *ctx, void *p, size_t size)
 {
     return p != NULL ? move(ctx, p, size, size) : base_malloc(ctx, size);
 }
-MUTANT(realloc_copies_new_size, "realloc.past-2gib realloc.keeps-contents",
-       .realloc = over_realloc);
+MUTANT_ALSO_OF_64_BITS(realloc_copies_new_size, "realloc.keeps-contents", "realloc.past-2gib",
+                       .realloc = over_realloc);
 
 /* The old size is kept in 32 bits. */
 static void *narrow_realloc(void *ctx, void *p, size_t size)

@@ -3,7 +3,6 @@
  * src/supervise/standstill.c: whoever sleeps and whoever spins is at a standstill, and whoever
  * others leave no processor is not.
  */
-#define _GNU_SOURCE
 #include "unit.h"
 
 #include <sched.h>

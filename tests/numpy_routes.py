@@ -89,6 +89,15 @@ def main():
                   and routes.class_of(["", "a.resize(7)"], "crash", 1, None)[0] == 1
                   and routes.class_of(["", "r = np.resize(a, 7)"], "crash", 1, None)[0] != 1,
                   "what is known has its number", "")
+        scalar = ("a = values('rational', (0,))", "b = a.byteswap()", "r = np.bytes_(b'x')",
+                  "r = r.imag")
+        tap.point([routes.kind_of(scalar, at) for at in (1, 2, 3)]
+                  == ["rational"] + 2 * ["np.bytes_"], "a statement is about its array or scalar",
+                  "")
+        tap.point(routes.readable("a", routes.np.array([1], ">i4"))
+                  == routes.readable("a", routes.np.array([1], "<i4"))
+                  and routes.readable("a", routes.np.array(["1"], "<U1").byteswap())
+                  == "a: SystemError", "what differs is values, where they can be read", "")
         os.chdir("..")
     tap.end()
 

@@ -97,7 +97,7 @@ def main():
         tap.point(routes.readable("a", routes.np.array([1], ">i4"))
                   == routes.readable("a", routes.np.array([1], "<i4"))
                   and routes.readable("a", routes.np.array(["1"], "<U1").byteswap())
-                  == "a: SystemError", "what differs is values, where they can be read", "")
+                  .endswith("Error"), "what differs is values, where they can be read", "")
         os.chdir("..")
     tap.end()
 

@@ -1,7 +1,7 @@
 """np.add.at writes past the array where it had no memory for a view
 
 What a user sees: MemoryError, and memory behind the array that is overwritten, in pure Python.
-Cause: numpy/_core/src/umath/ufunc_object.c:6270 (ufunc_at__slow_iter), which does not look whether it has the views that are its operands: where the one to be written to is NULL, an array of the operation's dtype is made in its place, and written through by the pointer into the other; since 2e2d99a324 of 2013 at the latest.
+Cause: numpy/_core/src/umath/ufunc_object.c:6270 (ufunc_at__slow_iter), which does not look whether it has the views that are its operands: where the one to be written to is NULL, an array of the operation's dtype is made in its place, and written through by the pointer into the other; since 3820cf33fc of 2013.
 What would mend it: look.
 Handlers: a block is written past; a red zone behind it tells.
 Property: runtime.ufunc-at-out-of-memory

@@ -15,6 +15,8 @@ def mend(tree):
                      "    Py_BEGIN_CRITICAL_SECTION(self);\n"
                      "    ret = PyArray_Resize_int(\\1);\n"
                      "    Py_END_CRITICAL_SECTION();")
+    with tree.file(FOLDER + "shape.c") as code:  # Python has them from 3.13 on
+        code.after(r'^#include "npy_config.h"', '#include "npy_pycompat.h"')
     with tree.function(FOLDER + "shape.c", "PyArray_Resize") as code:
         code.replace(r"^    if \((PyArray_Resize_int\(.*\)) < 0\) \{",
                      "    int ret;\n"

@@ -23,6 +23,22 @@ PROPERTY(runtime_array_method_out_of_memory,
     python_call("runtime_found", "array_method_out_of_memory");
 }
 
+PROPERTY(runtime_dot_out_of_memory,
+    .id     = "runtime.dot-out-of-memory",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
+    .clause = "where Python has no memory for the dtype of records, np.dot, np.inner and "
+              "np.correlate of them raise an exception",
+    .source = "multiarraymodule.c PyArray_MatrixProduct2, which does not look whether it has one, "
+              "2.5",
+    .why    = "a program that is short of memory crashes instead of getting an exception",
+    .hint   = NOT_YOURS,
+    .looks  = "np.dot of records, with each request of Python's refused in turn, to raise an "
+              "exception: NumPy crashed",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime_found", "dot_out_of_memory");
+}
+
 PROPERTY(runtime_ufunc_at_out_of_memory,
     .id     = "runtime.ufunc-at-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,

@@ -16,7 +16,8 @@ TEXTS = ["%d, which is longer than a small string is" % i for i in range(6)]
 
 
 def each_of_python(function, passed=MemoryError):
-    """With each request of Python's refused in turn, until there are no more."""
+    """With each request of Python's refused in turn, until there are no more; or of what raises
+    an exception anyway, so many."""
     for nth in range(1, MOST_REQUESTS):
         with contextlib.suppress(passed):
             if not _conform.without_python(nth, function):
@@ -29,6 +30,17 @@ def array_method_out_of_memory():
         _conform.survives(lambda: each_of_python(lambda: np.frompyfunc(len, 1, 1))),
         "np.frompyfunc, with each request of Python's refused in turn, to raise MemoryError",
         "NumPy crashed")
+    findings.tell()
+
+
+def dot_out_of_memory():
+    findings = Findings()
+    array = np.zeros(3, [("x", "i4"), ("y", "i4")])
+    for function in np.dot, np.inner, np.correlate:
+        findings.expect(
+            _conform.survives(lambda: each_of_python(lambda: function(array, array), Exception)),
+            "np.%s of records, with each request of Python's refused in turn, to raise an "
+            "exception" % function.__name__, "NumPy crashed")
     findings.tell()
 
 

@@ -41,7 +41,8 @@ PROPERTY(runtime_string_operations,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .clause = "np.lexsort and byteswap of an array of StringDType are an array or an exception",
     .source = "item_selection.c PyArray_LexSort, which asks for an exception without the GIL, 2.0 "
-              "to 2.5.4; methods.c PyArray_Byteswap, which calls what strings do not have, 2.0 to 2.4",
+              "to 2.5.4; methods.c PyArray_Byteswap, which calls what strings do not have, 2.0 to "
+              "2.5.1",
     .why    = "a program crashes that has all the memory it wants",
     .hint   = NOT_YOURS,
     .looks  = "np.lexsort of array[::2], of StringDType, to be an array or an exception: NumPy "

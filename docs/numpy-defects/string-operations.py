@@ -2,10 +2,10 @@
 
 What a user sees: a crash, with all the memory that there is.
 Cause: numpy/_core/src/multiarray/item_selection.c (PyArray_LexSort), which asked whether there was an exception without the GIL, as it lets go of that for strings; methods.c (PyArray_Byteswap), which called a function that StringDType does not have; since there is StringDType, by ced4336b96.
-What would mend it: NumPy did, in 2.5 by #32151 (e117b3ca4e) and in 2.5.5 by #33228.
+What would mend it: NumPy did in 2.5.2 by #32151 (e117b3ca4e), and in 2.5.5 by #33228.
 Handlers: none is asked.
 Property: runtime.string-operations
-State upstream: mended in 2.5 by #32151, and in 2.5.5 by #33228
+State upstream: mended in 2.5.2 by #32151, and in 2.5.5 by #33228
 """
 import os
 

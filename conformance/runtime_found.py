@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tools/numpy-routes found in NumPy: where Python has no memory, and dtypes of users and strings.
+"""What tools/numpy-routes found in NumPy, where Python has no memory, and in dtypes of others.
 
 What may crash is tried in a child first, and looked at here only where the child survives.
 """

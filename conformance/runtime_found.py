@@ -44,6 +44,19 @@ def dot_out_of_memory():
     findings.tell()
 
 
+def index_out_of_memory():
+    findings = Findings()
+    array, index, values = np.zeros(9, "i4"), np.array([0, 1], "i4"), np.array([1.0, 2.0])
+    for words, function in {
+        "array[index]": lambda: array[index],
+        "array[index] = values": lambda: array.__setitem__(index, values),
+    }.items():
+        findings.expect(_conform.survives(lambda: each_of_python(function)),
+                        "%s, with each request of Python's refused in turn, to raise MemoryError"
+                        % words, "NumPy crashed")
+    findings.tell()
+
+
 def ufunc_at_out_of_memory():
     def look():
         for nth in range(1, MOST_REQUESTS):

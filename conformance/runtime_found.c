@@ -43,13 +43,13 @@ PROPERTY(runtime_index_out_of_memory,
     .id     = "runtime.index-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .clause = "where Python has no memory for a buffer, an array that is indexed by another raises "
-              "MemoryError",
+              "an exception",
     .source = "mapping.c array_subscript and array_assign_subscript, which take another number for "
               "a failure than it is, 1.22 to 2.5",
     .why    = "a program that is short of memory crashes instead of getting an exception",
     .hint   = NOT_YOURS "; index by arrays of np.intp",
-    .looks  = "array[index], with each request of Python's refused in turn, to raise MemoryError: "
-              "NumPy crashed",
+    .looks  = "array[index], with each request of Python's refused in turn, to raise an "
+              "exception: NumPy crashed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "index_out_of_memory");

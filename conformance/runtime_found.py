@@ -51,9 +51,10 @@ def index_out_of_memory():
         "array[index]": lambda: array[index],
         "array[index] = values": lambda: array.__setitem__(index, values),
     }.items():
-        findings.expect(_conform.survives(lambda: each_of_python(function)),
-                        "%s, with each request of Python's refused in turn, to raise MemoryError"
-                        % words, "NumPy crashed")
+        findings.expect(
+            _conform.survives(lambda: each_of_python(function, (MemoryError, SystemError))),
+            "%s, with each request of Python's refused in turn, to raise an exception" % words,
+            "NumPy crashed")
     findings.tell()
 
 

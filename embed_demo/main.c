@@ -180,9 +180,8 @@ static int run_script(FILE *file, const char *path)
 }
 
 /* import_array() is a macro for extension modules: it prints, and returns from its caller.  The
- * function beneath it says no more than that NumPy's inner module failed, so the package is
- * imported first, which says why.  NumPy 2 imports numpy.ma when np.quantile or the like first
- * needs it, and keeps two arrays there. */
+ * function beneath it does not say why it failed, which an import does: of numpy.ma, that NumPy 2
+ * imports when np.quantile or the like first needs it, and keeps two arrays in. */
 static int import_numpy(void)
 {
     PyObject *numpy = PyImport_ImportModule("numpy.ma");

@@ -65,8 +65,8 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* Makes one worker more, with its arena; 0, or -1 with an exception set. */
-static int open_worker(struct run *run, const PyDataMemAllocator *below)
+/* Makes one worker more, with its arena. */
+static void open_worker(struct run *run, const PyDataMemAllocator *below)
 {
     char owner[32], name[48];
     snprintf(owner, sizeof owner, "%.20s %d", run->job->name, run->opened);
@@ -74,15 +74,14 @@ static int open_worker(struct run *run, const PyDataMemAllocator *below)
     struct worker *w = calloc(1, sizeof *w);
     if (w == NULL || arena_open(&w->arena, name, below, run->job->room) != 0) {
         free(w);
-        PyErr_Format(PyExc_MemoryError, "there are no %zu bytes for the arena of a thread",
-                     run->job->room);
-        return -1;
+        PyErr_Format(PyExc_MemoryError, "no %zu bytes for a thread's arena", run->job->room);
+        keep_error(run);
+        return;
     }
     tracker_open(&w->tracker, &w->arena.handler, owner);
     w->run = run;
     w->rank = run->opened;
     run->workers[run->opened++] = w;
-    return 0;
 }
 
 /* Starts one thread more; 0, or -1 with an exception set. */
@@ -90,12 +89,10 @@ static int start(struct run *run)
 {
     struct worker *w = run->workers[run->started];
     int wrong = pthread_create(&w->thread, NULL, thread_main, w);
-    if (wrong != 0) {
+    run->started += wrong == 0;
+    if (wrong != 0)
         PyErr_Format(PyExc_RuntimeError, "a thread cannot be started: %s", strerror(wrong));
-        return -1;
-    }
-    run->started++;
-    return 0;
+    return -(wrong != 0);
 }
 
 /* Waits for a thread, and looks for Ctrl-C meanwhile: the main thread alone hears of that.  Python
@@ -201,11 +198,10 @@ static PyObject *collect(struct run *run)
 PyObject *threads_run(const struct job *job, const PyDataMemAllocator *below)
 {
     struct run run = {.job = job};
-    /* All arenas first: without a GIL a thread can end before the next begins, which would be given
-     * its region anew. */
+    /* All arenas first: without a GIL a thread that ends soon would leave its region to the next.
+     */
     while (run.opened < job->count && !run.failed)
-        if (open_worker(&run, below) != 0)
-            keep_error(&run);
+        open_worker(&run, below);
     while (run.started < run.opened && !run.failed)
         if (start(&run) != 0)
             keep_error(&run);
@@ -214,10 +210,9 @@ PyObject *threads_run(const struct job *job, const PyDataMemAllocator *below)
     for (int i = 0; i < run.started; i++)
         join(&run, run.workers[i]);
     PyObject *results = collect(&run);
-    if (results == NULL)
-        return NULL;
-    claim_apart(&run);
-    if (claim_at_home(&run, results) != 0)
+    if (results != NULL)
+        claim_apart(&run);
+    if (results != NULL && claim_at_home(&run, results) != 0)
         Py_CLEAR(results);
     return results;
 }

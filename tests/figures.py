@@ -132,6 +132,13 @@ def time_is_over(tap):
     said = "%d more were left out, as the time was over" % report["left_out"]
     tap.point(result.code == CONFORMANT and report["left_out"] > 0 and said in result.stdout
               and said in page, "what is left out", result)
+    result = suite.conform("--bench=quick", "-H", build("slowish", "usleep(100)"), "--json=s.json")
+    with open("s.json") as file:
+        report = json.load(file)
+    kept = {cell["group"] for cell in report["cells"]}
+    tap.point(result.code == CONFORMANT and report["left_out"] > 0
+              and kept >= {"malloc", "calloc", "realloc", "add", "zeros", "resize", "threads"},
+              "and nothing for one group alone", kept)
 
 
 def beside_a_report(tap, report):

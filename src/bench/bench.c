@@ -33,6 +33,8 @@ struct benching {
     struct bench *bench;
     struct server servers[MOST_BENCHED];
     uint64_t begun;
+    uint64_t cell_begun;
+    size_t asked_for; /* cells, so far */
 };
 
 /* ---- processes --------------------------------------------------------------------------------
@@ -199,9 +201,18 @@ static void conclude(struct bench_cell *cell, size_t subjects, const uint64_t *t
     }
 }
 
-static bool is_late(const struct benching *b)
+static bool time_is_over(const struct benching *b)
 {
     return b->options->limit > 0 && clock_since(b->begun) > b->options->limit;
+}
+
+/* For the cell, which may take no more than its part of the whole: what is slow in one has its
+ * other figures. */
+static bool is_late(const struct benching *b)
+{
+    static const double most = 0.15;
+    return time_is_over(b) ||
+           (b->options->limit > 0 && clock_since(b->cell_begun) > most * b->options->limit);
 }
 
 /* So many times that it takes the handler as long as it is to. */
@@ -243,6 +254,7 @@ static bool measure(struct benching *b, size_t first, size_t count, double secon
     struct bench_cell *cells = &b->bench->cells[first];
     uint64_t times[MOST_BENCHED], begun = clock_now();
     size_t subjects = b->bench->subjects, rounds = 0;
+    b->cell_begun = begun;
     double turn = MAX(seconds / (double)(subjects + 1) / 12, least_turn(&cells->cell));
     for (size_t i = 0; i < subjects; i++) {
         if (!count_times(b, i, &cells->cell, turn, &times[i]))
@@ -284,6 +296,38 @@ static void stay_on_core(struct benching *b, bool one)
         sched_setaffinity(b->servers[i].pid, sizeof all, one ? &chosen : &all);
 }
 
+/* The cells of one turn, while there is time. */
+static bool measure_turn(struct benching *b, unsigned turn)
+{
+    struct bench *bench = b->bench;
+    bool good = true;
+    for (size_t i = 0, count; i < bench->count && good && !time_is_over(b); i += count) {
+        struct bench_cell *cell = &bench->cells[i];
+        count = 1;
+        if (cell->turn != turn)
+            continue;
+        while (i + count < bench->count && is_same_work(cell, &bench->cells[i + count]))
+            count++;
+        double left = b->options->seconds - clock_since(b->begun);
+        double share = (double)count / (double)(bench->count - b->asked_for);
+        stay_on_core(b, cell->cell.threads == 1);
+        good = measure(b, i, count, MAX(left, 0.0) * share);
+        b->asked_for += count;
+    }
+    return good;
+}
+
+static void leave_out_unmeasured(struct bench *bench)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < bench->count; i++) {
+        if (bench->cells[i].rounds > 0)
+            bench->cells[kept++] = bench->cells[i];
+    }
+    bench->left_out = bench->count - kept;
+    bench->count = kept;
+}
+
 bool bench_run(const struct bench_options *options, struct bench *bench)
 {
     struct benching b = {.options = options, .bench = bench, .begun = clock_now()};
@@ -294,18 +338,9 @@ bool bench_run(const struct bench_options *options, struct bench *bench)
         good = begin(&b, i);
     for (size_t i = 0; i < bench->subjects && good; i++)
         good = greet(&b, i);
-    for (size_t i = 0, count; i < bench->count && good; i += count) {
-        for (count = 1;
-             i + count < bench->count && is_same_work(&bench->cells[i], &bench->cells[i + count]);)
-            count++;
-        double left = options->seconds - clock_since(b.begun);
-        stay_on_core(&b, bench->cells[i].cell.threads == 1);
-        good = measure(&b, i, count, MAX(left, 0.0) / (double)(bench->count - i) * (double)count);
-        if (good && bench->cells[i].rounds == 0) {
-            bench->left_out = bench->count - i;
-            bench->count = i;
-        }
-    }
+    for (unsigned turn = 0; turn < BENCH_TURNS && good; turn++)
+        good = measure_turn(&b, turn);
+    leave_out_unmeasured(bench);
     end_all(&b);
     bench->seconds = clock_since(b.begun);
     return good;

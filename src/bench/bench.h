@@ -67,8 +67,14 @@ struct figure {
     double faults; /* for one time, in the median */
 };
 
+/* When a cell is measured: first what has no sizes and every fourth size of the others, then the
+ * sizes between these, then those between.  So there is something of each kind where the time is
+ * over. */
+enum { BENCH_TURNS = 3 };
+
 struct bench_cell {
     struct cell cell;
+    unsigned turn;
     struct figure of[MOST_BENCHED];
     size_t rounds;
     bool is_noisy; /* the middle half of the default's own rounds is wider than a tenth */
@@ -86,7 +92,7 @@ struct bench {
     struct bench_cell cells[MOST_CELLS];
     size_t count;
     size_t noisy;
-    size_t left_out;       /* of the cells, the last ones: the time was over */
+    size_t left_out;       /* cells, those of the last turn first: the time was over */
     double seconds;        /* that it took */
     size_t lost;           /* the subject that ended, hung or refused something */
     enum bench_loss loss;  /* which of them */

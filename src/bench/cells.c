@@ -73,10 +73,15 @@ size_t bench_cells(struct bench_cell *cells, bool is_quick)
         const struct row *row = &rows[i];
         if (row->least == 0 && has_cores_for(row->cell.threads))
             cells[count++] = (struct bench_cell){.cell = row->cell};
+        unsigned number = 0;
         for (size_t size = row->least; size != 0 && size <= MIN(row->most, most); size *= factor) {
             if (!has_memory_for(size))
                 break;
-            cells[count] = (struct bench_cell){.cell = row->cell};
+            cells[count] = (struct bench_cell){.cell = row->cell,
+                                               .turn = number % 2 != 0   ? 2
+                                                       : number % 4 != 0 ? 1
+                                                                         : 0};
+            number++;
             cells[count++].cell.size = size;
         }
     }

@@ -294,6 +294,10 @@ def refused(tap):
         held = (result.code == USAGE and name in result.stderr and result.stderr.count("\n") == 1
                 and not os.path.exists("not.html"))
         tap.point(held, "--from " + name, result)
+    write("text.json", "aligned: CONFORMANT\n")
+    result = from_files("a_handler.json", "text.json", page="not.html")
+    tap.point(result.code == USAGE and "text.json:1:7: is no JSON; say a report" in result.stderr,
+              "--from of what the program printed", result)
     for words, said in ((["--html=x"], "no handler to test"), (["--from"], "--from takes reports"),
                         (["--from", "a_handler.json"], "--from takes reports"),
                         (["--json=x", "--from", "a_handler.json"], "--json goes with"),

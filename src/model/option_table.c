@@ -230,7 +230,8 @@ const struct option_row option_rows[] = {
         .name = "until-fail",
         .takers = RUN,
         FLAG(until_fail),
-        .help = "run everything again and again until something is bad",
+        .help = "run everything again and again until something is bad;\n"
+                "with --repeat, N times at the most",
     },
     {
         .name = "no-fork",

@@ -119,10 +119,15 @@ static FILE *open_file(const char *file)
     return stream;
 }
 
-/* What jansson says of what is no JSON, in words that are not about its own options. */
+/* What jansson says of what is no JSON, in words that are not about its own options, nor about a
+ * grammar where there is none of it. */
 static const char *error_in_words(const json_error_t *error)
 {
-    return strstr(error->text, "JSON_ALLOW_NUL") != NULL ? "a NUL in a string" : error->text;
+    if (strstr(error->text, "JSON_ALLOW_NUL") != NULL)
+        return "a NUL in a string";
+    if (strncmp(error->text, "'[' or '{' expected", strlen("'[' or '{' expected")) == 0)
+        return "is no JSON; say a report that --json of this program writes";
+    return error->text;
 }
 
 json_t *comparison_load(const char *file)

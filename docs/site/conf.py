@@ -15,8 +15,9 @@ release = version = os.environ["CONFORM_VERSION"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "index"
 nitpicky = True
-# Types in the signatures are Python's and NumPy's, whose own sites are not asked.
-nitpick_ignore_regex = [("py:.*", r".*")]
+# What numpydoc says of types in words, and NumPy's, whose own site is not asked.
+nitpick_ignore_regex = [
+    ("py:class", r"optional|sequence|data type|context manager|\{'C'|'F'\}|numpy\.ndarray")]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False

@@ -129,7 +129,7 @@ def time_is_over(tap):
         report = json.load(file)
     with open("s.html") as file:
         page = file.read()
-    said = "%d more were left out, as the time was over" % report["left_out"]
+    said = "%d more were left out for want of time" % report["left_out"]
     tap.point(result.code == CONFORMANT and report["left_out"] > 0 and said in result.stdout
               and said in page, "what is left out", result)
     result = suite.conform("--bench=quick", "-H", build("slowish", "usleep(100)"), "--json=s.json")

@@ -210,7 +210,7 @@ static bool time_is_over(const struct benching *b)
  * other figures. */
 static bool is_late(const struct benching *b)
 {
-    static const double most = 0.15;
+    static const double most = 1. / 7;
     return time_is_over(b) ||
            (b->options->limit > 0 && clock_since(b->cell_begun) > most * b->options->limit);
 }
@@ -252,15 +252,15 @@ static bool measure(struct benching *b, size_t first, size_t count, double secon
     enum { LEAST_ROUNDS = 3 };
     static struct answer answers[MOST_ROUNDS][MOST_BENCHED];
     struct bench_cell *cells = &b->bench->cells[first];
-    uint64_t times[MOST_BENCHED], begun = clock_now();
+    uint64_t times[MOST_BENCHED];
     size_t subjects = b->bench->subjects, rounds = 0;
-    b->cell_begun = begun;
+    b->cell_begun = clock_now();
     double turn = MAX(seconds / (double)(subjects + 1) / 12, least_turn(&cells->cell));
     for (size_t i = 0; i < subjects; i++) {
         if (!count_times(b, i, &cells->cell, turn, &times[i]))
             return false;
     }
-    for (; rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || clock_since(begun) < seconds);
+    for (; rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || clock_since(b->cell_begun) < seconds);
          rounds++) {
         for (size_t i = 0; i < subjects; i++) {
             size_t subject = (i + rounds) % subjects;

@@ -92,7 +92,7 @@ struct bench {
     struct bench_cell cells[MOST_CELLS];
     size_t count;
     size_t noisy;
-    size_t left_out;       /* cells, those of the last turn first: the time was over */
+    size_t left_out;       /* cells, for which there was no time */
     double seconds;        /* that it took */
     size_t lost;           /* the subject that ended, hung or refused something */
     enum bench_loss loss;  /* which of them */

@@ -64,7 +64,7 @@ void bench_print(const struct bench *bench)
                "than a tenth; the machine does something else\n",
                bench->noisy);
     if (bench->left_out > 0)
-        printf("%zu more were left out, as the time was over: --max-time says another, fewer "
+        printf("%zu more were left out for want of time: --max-time says another, fewer "
                "handlers want less\n",
                bench->left_out);
 }

@@ -340,8 +340,7 @@ void bench_put(FILE *file, const json_t *value, int heading)
     fprintf(file, "; %.0f of %zu figures are noisy", number(value, "noisy"),
             json_array_size(cells));
     if (number(value, "left_out") > 0)
-        fprintf(file, ", and %.0f more were left out, as the time was over",
-                number(value, "left_out"));
+        fprintf(file, ", and %.0f more were left out for want of time", number(value, "left_out"));
     fputs(".</p>\n", file);
     put_legend(file, labels);
     draw_all(file, cells, labels, heading);

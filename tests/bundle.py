@@ -164,6 +164,14 @@ def run_again(tap):
     result = verify("--rerun", "with.tar.gz", env={"BREAKS": "1"})
     tap.point(result.code == NOT_CONFORMANT and "\nNEW     calloc.zeroed: FAIL" in result.stdout
               and "run again: not the same verdicts\n" in result.stdout, "not the same", result)
+    suite.conform("-H", "./moved.so:mine", "--run=free.null", "--run=runtime.dot*",
+                  "--bundle=numpy.tar.gz", "--with-subject")
+    os.mkdir("other")
+    with open("other/sitecustomize.py", "w", encoding="utf-8") as file:
+        file.write("import os, numpy\nnumpy.dot = lambda *_: os.abort()\n")
+    result = verify("--rerun", "numpy.tar.gz", env={"PYTHONPATH": os.path.abspath("other")})
+    tap.point(result.code == INCOMPLETE and "run again: the same verdicts\n" in result.stdout,
+              "NumPy does other than it did", result)
     left = [name for name in set(os.listdir("/tmp")) - before if name.startswith("conform-rerun")]
     tap.point(not left, "nothing is left behind", left)
     result = verify("--rerun", "without.tar.gz")

@@ -24,10 +24,8 @@ USUAL = {"nep49_handler", "nep49_get_handler"}
 SLOW = {"slow", "very_slow"}
 SHORT = "--max-time=8"
 
-# These take two to ten times what others do, and wait for `make check-long`, as most settings do.
-HEAVY = {"blocks_signals", "guard", "guard_pages", "keeps_32_mib", "keeps_32_mib_whatever_comes",
-         "keeps_for_a_time", "megabyte_header", "one_mapping_each", "page_aligned",
-         "remembers_what_was_freed", "wipes"}
+# This takes ten times what others do, and waits for `make check-long`, as most settings do.
+HEAVY = {"guard"}
 
 # A thread of theirs may be in malloc at a fork, or begin there: a sanitizer's is then locked in the
 # child.
@@ -38,13 +36,17 @@ AT_ONCE = 5
 
 # What NumPy does with a handler is seen with these, which are unusual in what NumPy sees of them:
 # the others wait with it for `make check-long`.
-TO_NUMPY = {"aligned", "always_moves", "null_for_zero", "pymem_raw", "quota_64_mib",
-            "shift_header", "shm", "trace"}
+TO_NUMPY = {"aligned", "always_moves", "quota_64_mib", "shift_header"}
+# So many of the sound ones, each as unusual as it can be: the others wait as well.
+SOUND_ALWAYS = {"always_moves", "null_for_zero", "pymem_raw", "quota_64_mib", "takes_the_gil"}
 PART = ["--skip=%s.*" % group
         for group in ("context", "interop", "numpy", "owndata", "runtime", "search")]
 
 # Good practice that an unusual handler may leave: only the reference ones are held to it.
 PRACTICE = {"performance.large-blocks-advised"}
+
+# What a library does itself: the handler, what the handler needs then, and what is a WARN for it.
+OF_LIBRARIES = [("mimalloc", b"libmimalloc.so.3", {"free.reclaims-huge"})]
 
 # The name of a reference handler, options, environment; `make check` has the first few.
 FEW = 1
@@ -79,10 +81,10 @@ def reference_handlers():
 def sound_handlers():
     for path in sorted(glob.glob(os.path.join(SOUND, "*.so"))):
         symbols = set(elf.Object(path).symbols)
-        if symbols & USUAL:
+        if symbols & USUAL and suite.LONG:
             yield "sound " + os.path.basename(path), path
         for name in sorted(symbols - USUAL - SLOW - (BUSY if suite.SANITIZED else set())):
-            if not name.startswith("_") and (suite.LONG or name not in HEAVY):
+            if not name.startswith("_") and (suite.LONG or name in SOUND_ALWAYS):
                 yield "sound " + name, path + ":" + name
     deep = sorted(name for name in elf.Object(DEEP).symbols
                   if name.endswith("_sound") and not name.startswith("_"))
@@ -132,8 +134,11 @@ def judge_sound(tap, what, result, report, others):
     if result.code == CANNOT_WORK_HERE:
         tap.skip(what, report["properties"][0]["message"] if report else result.stderr.strip())
         return
-    if what.startswith("sound "):
-        others = set(others) - PRACTICE
+    others = set(others) - (PRACTICE if what.startswith("sound ") else set())
+    for name, library, known in OF_LIBRARIES:
+        if what == name and any(p["id"] in known for p in report["properties"]):
+            with open(report["subject"]["file"], "rb") as file:
+                others -= known if library in file.read() else set()
     held = result.code == CONFORMANT and report is not None and report["conformant"] and not others
     reasons = report and all(p["message"] for p in report["properties"] if p["verdict"] == "SKIP")
     tap.point(held and reasons, what + " is conformant", result)

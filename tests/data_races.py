@@ -330,7 +330,9 @@ def main():
     with suite.scratch() as folder:
         os.chdir(folder)
         tap = suite.Tap()
-        if os.environ.get("VALGRIND"):
+        if not suite.LONG:
+            tap.skip("--helgrind", "valgrind takes its time to start: make check-long has it")
+        elif os.environ.get("VALGRIND"):
             helgrind(tap)
         else:
             tap.skip("--helgrind", "there is no valgrind, or configure was told to do without")

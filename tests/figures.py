@@ -83,7 +83,7 @@ class Page(HTMLParser):
 
 def figures(tap):
     """Of a handler whose name is markup, and of one that sleeps."""
-    build("slow", "if (size >= 1024) usleep(100)")
+    build("slow", "if (size >= 1024) usleep(20)")
     os.rename(build("plain", ""), "<b>&plain.so")
     result = bench("-H", "./<b>&plain.so", "-H", "./slow.so", "--json=b.json", "--html=b.html")
     tap.point(result.code == CONFORMANT and not result.stderr, "figures", result)
@@ -99,7 +99,7 @@ def figures(tap):
     tap.point(not wrong, "ratios lie within their spread", wrong)
     slow = [cell["handlers"] for cell in report["cells"]
             if cell["group"] == "malloc" and cell["size"] >= 1024]
-    tap.point(slow and all(of[3]["value"] > 1e-4 and of[3]["ratio"] > 20 * of[2]["ratio"]
+    tap.point(slow and all(of[3]["value"] > 2e-5 and of[3]["ratio"] > 20 * of[2]["ratio"]
                            for of in slow), "who sleeps is slower", slow)
     lines = result.stdout.splitlines()
     tap.point(re.match(r"Python [\d.]+\w*, NumPy [\d.]+", lines[0]) and "slow.so" in lines[4]

@@ -21,10 +21,13 @@ from suite import CANNOT_LOAD, USAGE
 
 FOLDER = os.path.join(suite.SOURCE, "handlers", "faulty", "hostile")
 
-# What is run: the first property, those that call calloc, and one that does not.
-CHOSEN = ["--run=abi.loads", "--run=calloc.*", "--run=malloc.extent"]
+# What is run: the first property, some that call calloc or, where there is time, all that do, and
+# one that does not.
+CALLING = ["zeroed", "overflow", "zero-arguments"] if not suite.LONG else ["*"]
+CALLING = ["calloc." + each for each in CALLING]
+CHOSEN = ["--run=" + each for each in ["abi.loads", *CALLING, "malloc.extent"]]
 AT_MOST = 60  # seconds for a run of these, on a slow and busy machine
-AT_ONCE = 3  # acts: most of the time they wait for a limit
+AT_ONCE = 4  # acts: most of the time they wait for a limit
 
 ANY = set(suite.VERDICTS) - {"BROK"}
 CRASH, TIMEOUT = {"CRASH"}, {"TIMEOUT"}
@@ -268,7 +271,9 @@ def main():
     tap = suite.Tap()
     asked_for = sys.argv[1:]
     runs = [(what, "no handler") for what in NO_HANDLERS]
-    runs += [(act, when) for act, _, _ in ACTS for when in ("early", "late")]
+    # those that wait for limits first, so that none is alone at the end
+    runs += [(act, when) for act, _, _ in sorted(ACTS, key=lambda act: act[2] != TIMEOUT)
+             for when in ("early", "late")]
     runs = [(what, when) for what, when in runs if not asked_for or what in asked_for]
     if suite.SANITIZED:  # which want terabytes of addresses
         runs = [(what, when) for what, when in runs if what != "eats_all_memory"]

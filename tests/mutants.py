@@ -87,7 +87,7 @@ def read_catalogue(tap):
     return {p["id"]: p["target"] == "handler" for p in properties}, skipped
 
 
-def reports_on(handlers, filters, seconds=5):
+def reports_on(handlers, filters, seconds=3):
     """A report on each, or {}, and what conform printed."""
     words = ["--handler=" + handler for handler in handlers]
     result = suite.conform(*words, "--jobs=1", "--timeout=%d" % seconds, "--json=-", *filters,
@@ -99,7 +99,7 @@ def reports_on(handlers, filters, seconds=5):
     return reports if len(handlers) > 1 else [reports], result
 
 
-def verdicts_of(handlers, filters, seconds=5):
+def verdicts_of(handlers, filters, seconds=3):
     """For each the verdict of each property that was run, and what conform printed."""
     reports, result = reports_on(handlers, filters, seconds)
     return [{each["id"]: verdict_of(each) for each in report.get("properties", [])}

@@ -19,7 +19,7 @@ SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
 # Handlers, and what is found: the id, the most steps that are left, and words of them.  How short a
 # long history gets depends on how fast the machine is: bench-search measures that.
 ANY = 1 << 20
-FEW = 3  # of what is quiet
+FEW = 4  # of what is quiet
 FOUND = {
     "realloc_does_not_copy": ("realloc.keeps-contents", 3, r"= realloc\("),
     "calloc_ignores_elsize": ("calloc.zeroed", 3, r"= calloc\("),

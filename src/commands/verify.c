@@ -260,15 +260,31 @@ static json_t *run_again(struct rerun *r, int *status)
     return report;
 }
 
+/* Of a list of differences those that are about the handler. */
+static size_t counted(const json_t *rows)
+{
+    size_t count = 0, i;
+    const json_t *row;
+    json_array_foreach(rows, i, row)
+    {
+        const char *target = json_string_value(json_object_get(row, "target"));
+        count += target == NULL || strcmp(target, "runtime") != 0;
+    }
+    return count;
+}
+
 static enum exit_code compare_again(const struct rerun *r, const json_t *report, const char *file)
 {
     json_t *before = comparison_reports(r->bundle->report, false);
     json_t *after = comparison_reports(report, false);
     struct comparison c = comparison_of(before, after, false);
     size_t count = c.not_run + c.broken + c.incomplete + c.left_out + json_array_size(c.unknown);
-    for (int difference = 0; difference < DIFFERENCES; difference++)
-        count += json_array_size(c.told[difference]);
-    if (count > 0 || !r->options->quiet)
+    size_t told = 0;
+    for (int difference = 0; difference < DIFFERENCES; difference++) {
+        count += counted(c.told[difference]);
+        told += json_array_size(c.told[difference]);
+    }
+    if (count > 0 || told > 0 || !r->options->quiet)
         comparison_print(stdout, &c, file, r->options);
     printf("%s: run again: %s\n", text_safe(file),
            count == 0 ? "the same verdicts" : "not the same verdicts");

@@ -468,7 +468,7 @@ static bool does_plain_show(const struct trial *of_handler, const struct search_
 
 /* ---- short ones beside it ---- */
 
-enum { MOST_SIZES = 12 };
+enum { MOST_SIZES = 12, FEW_STEPS = 8 };
 
 /* The sizes that the last steps ask for, the last one first. */
 static size_t last_sizes(const struct call_list *list, size_t *sizes)
@@ -505,7 +505,7 @@ static struct behaviour_options as_in(const struct call_list *list)
 static void try_short_ones(const struct trial *trial, struct desk *desk,
                            struct search_result *result, uint64_t seed, double seconds)
 {
-    enum { SHORT = 8, ROOMS = 7 };
+    enum { ROOMS = 7 };
     size_t sizes[MOST_SIZES];
     struct behaviour_options may = as_in(&result->list);
     struct random random = random_for(seed, "short ones");
@@ -513,10 +513,10 @@ static void try_short_ones(const struct trial *trial, struct desk *desk,
     struct found found;
     uint64_t begun = clock_now();
     may.size_count = last_sizes(&result->list, sizes);
-    while (writer != NULL && may.size_count > 0 && result->list.count > SHORT &&
+    while (writer != NULL && may.size_count > 0 && result->list.count > FEW_STEPS &&
            clock_since(begun) < seconds) {
         may.sizes = random_below(&random, 3) != 0 ? sizes : NULL;
-        size_t room = (size_t)SHORT << random_below(&random, ROOMS);
+        size_t room = (size_t)FEW_STEPS << random_below(&random, ROOMS);
         writer_begin(writer, desk->steps, MIN(room, result->list.count - 1));
         writer->palette = &desk->room.palette;
         writer->most_bytes = trial->options.most_bytes;
@@ -537,24 +537,32 @@ static void try_short_ones(const struct trial *trial, struct desk *desk,
     free(writer);
 }
 
+/* Step by step, as far as one gets in so many seconds. */
+static struct attempt shrink_by_steps(struct trial *trial, struct search_result *result,
+                                      double seconds)
+{
+    bool at_once = result->list.checks.at_once, hangs = strcmp(result->found.kind, "hangs") == 0;
+    struct attempt seen = {.outcome = REPRODUCED,
+                           .at = at_once ? result->list.count : result->found.at};
+    snprintf(seen.what, sizeof seen.what, "%s", hangs ? "hangs" : "wrong");
+    return shrink(trial_attempt, trial, &result->list, seen, seconds);
+}
+
 /* Step by step, then by chance, and by short ones with the sizes that are left, as long as that
  * helps and there is time. */
 static void shrink_all(const struct search_options *options, struct trial *trial, struct desk *desk,
                        struct search_result *result, double seconds)
 {
-    enum { ENOUGH = 8, ROUNDS = 3 };
+    enum { ROUNDS = 3 };
     bool at_once = result->list.checks.at_once;
     bool hangs = strcmp(result->found.kind, "hangs") == 0;
     uint64_t begun = clock_now();
     for (unsigned round = 0; round < ROUNDS && clock_since(begun) < seconds; round++) {
-        struct attempt seen = {.outcome = REPRODUCED,
-                               .at = at_once ? result->list.count : result->found.at};
         size_t before = result->list.count;
-        snprintf(seen.what, sizeof seen.what, "%s", hangs ? "hangs" : "wrong");
-        seen = shrink(trial_attempt, trial, &result->list, seen, seconds - clock_since(begun));
-        if (at_once || hangs || result->list.count <= ENOUGH || result->list.count == before)
+        struct attempt seen = shrink_by_steps(trial, result, seconds - clock_since(begun));
+        if (at_once || hangs || result->list.count <= FEW_STEPS || result->list.count == before)
             return;
-        shrink_by_chance(trial_attempt, trial, &result->list, seen, ENOUGH,
+        shrink_by_chance(trial_attempt, trial, &result->list, seen, FEW_STEPS,
                          MIN(seconds / 4, seconds - clock_since(begun)));
         try_short_ones(trial, desk, result, options->seed + round,
                        MIN(seconds / 4, seconds - clock_since(begun)));
@@ -565,7 +573,7 @@ static void cut_short(const struct search_options *options, struct desk *desk,
                       struct search_result *result)
 {
     enum { LONG = 2000 }; /* from here on step by step takes longer than there is */
-    static const double seconds = 25;
+    static const double seconds = 25, soon = 1;
     struct trial trial = trial_of(options, &desk->room);
     trial.get = get_for_shrinking;
     trial.data = (void *)options;
@@ -580,7 +588,9 @@ static void cut_short(const struct search_options *options, struct desk *desk,
     result->list = call_list_copy(&found);
     uint64_t begun = clock_now();
     trial.hangs = hangs ? options->hangs : MIN(options->hangs, 1.0); /* else it is but slow */
-    if (!at_once && !hangs)
+    if (!at_once && !hangs && desk->count <= LONG)
+        shrink_by_steps(&trial, result, soon);
+    if (!at_once && !hangs && result->list.count > FEW_STEPS)
         try_short_ones(&trial, desk, result, options->seed, seconds / (desk->count > LONG ? 2 : 5));
     do
         count_shown(&trial, result);

@@ -136,7 +136,7 @@ def judge_sound(tap, what, result, report, others):
         return
     others = set(others) - (PRACTICE if what.startswith("sound ") else set())
     for name, library, known in OF_LIBRARIES:
-        if what == name and any(p["id"] in known for p in report["properties"]):
+        if what == name and report:
             with open(report["subject"]["file"], "rb") as file:
                 others -= known if library in file.read() else set()
     held = result.code == CONFORMANT and report is not None and report["conformant"] and not others

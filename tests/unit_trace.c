@@ -497,15 +497,18 @@ END_TEST
 
 static const struct {
     const char *path, *why;
+    int error;
 } unopenable[] = {
-    {"/", "cannot be opened: Is a directory"},
-    {"/no/such/folder/trace", "cannot be opened: No such file or directory"},
-    {"", "cannot be opened: No such file or directory"},
+    {"/", "cannot be opened: Is a directory", EISDIR},
+    {"/no/such/folder/trace", "cannot be opened: No such file or directory", ENOENT},
+    {"", "cannot be opened: No such file or directory", ENOENT},
+    {"/dev/full", "cannot be written: No space left on device", 0},
 };
 
 START_TEST(what_cannot_be_opened_is_told)
 {
     ck_assert_ptr_null(trace_create(unopenable[_i].path, false, why, sizeof why));
+    ck_assert_int_eq(errno, unopenable[_i].error);
     ck_assert_str_eq(why, unopenable[_i].why);
 }
 END_TEST

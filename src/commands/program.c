@@ -63,8 +63,8 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
         return inner;
     program.trace = trace_shim_create(inner, path, !program.options->untimed, why, sizeof why);
     if (program.trace == NULL) {
+        findings->no_trace = errno != 0; /* the name is wrong */
         snprintf(findings->why, sizeof findings->why, "--record=%s: %s", text_safe(path), why);
-        findings->no_trace = strncmp(why, "cannot be opened", 16) == 0; /* the name is wrong */
         return NULL;
     }
     struct trace_writer *writer = trace_shim_writer(program.trace);

@@ -32,7 +32,7 @@ struct trace_writer;
 /* Begins a trace in a new file, or over an old one.  Where `path` is a regular file, every record
  * is in it when the function that wrote it returns, whatever then ends the process; into a pipe or
  * a terminal they go 64 KiB at a time.  NULL with one line in `why`, which does not name
- * the file. */
+ * the file; errno is that of the open() that failed, and 0 where the file was opened. */
 struct trace_writer *trace_create(const char *path, bool timed, char *why, size_t room);
 
 /* Text about the trace, such as ("numpy", "1.24.2"), before the first call: 64 entries, keys to

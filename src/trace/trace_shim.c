@@ -116,11 +116,14 @@ struct trace_shim *trace_shim_create(PyDataMem_Handler *inner, const char *path,
     struct trace_shim *shim = calloc(1, sizeof *shim);
     if (shim == NULL) {
         snprintf(why, room, "out of memory");
+        errno = 0;
         return NULL;
     }
     shim->writer = trace_create(path, timed, why, room);
     if (shim->writer == NULL) {
+        int error = errno;
         free(shim);
+        errno = error;
         return NULL;
     }
     shim->inner = inner;

@@ -12,7 +12,7 @@ struct trace_shim;
 
 /* Puts one before `inner`; name and version are those of the handler behind.  The trace goes to a
  * new file at `path`, with times where `timed` is set.  NULL with one line in `why`, which does not
- * name the file. */
+ * name the file, and errno as trace_create leaves it. */
 struct trace_shim *trace_shim_create(PyDataMem_Handler *inner, const char *path, bool timed,
                                      char *why, size_t room);
 

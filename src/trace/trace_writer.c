@@ -33,6 +33,7 @@ struct trace_writer {
     pid_t pid;
     const char *failure; /* what it was doing, and the error */
     int failure_error;
+    int open_error; /* of the file, or 0 */
 
     unsigned char *window; /* what is mapped, or the buffer */
     size_t window_bytes;
@@ -181,10 +182,10 @@ static bool open_file(struct trace_writer *writer, const char *path)
                  ? open(path, O_WRONLY | O_CLOEXEC)
                  : open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0 || fstat(fd, &status) != 0) {
-        int error = errno;
+        writer->open_error = errno;
         if (fd >= 0)
             close(fd);
-        return fail(writer, "cannot be opened", error);
+        return fail(writer, "cannot be opened", writer->open_error);
     }
     writer->fd = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTOR_FROM);
     if (writer->fd >= 0)
@@ -255,6 +256,7 @@ struct trace_writer *trace_create(const char *path, bool timed, char *why, size_
     struct trace_writer *writer = calloc(1, sizeof *writer);
     if (writer == NULL) {
         snprintf(why, room, "out of memory");
+        errno = 0;
         return NULL;
     }
     writer->fd = -1;
@@ -273,7 +275,9 @@ struct trace_writer *trace_create(const char *path, bool timed, char *why, size_
     if (writer->failure == NULL)
         return writer;
     explain(writer, why, room);
+    int error = writer->open_error;
     writer_free(writer);
+    errno = error;
     return NULL;
 }
 

@@ -154,7 +154,8 @@ static void *needs_gil_to_realloc_realloc(void *ctx, void *p, size_t size)
 {
     return has_gil() ? base_realloc(ctx, p, size) : NULL;
 }
-MUTANT(needs_gil_to_realloc, "numpy.route-text", .realloc = needs_gil_to_realloc_realloc);
+MUTANT(needs_gil_to_realloc, "realloc.without-gil numpy.route-text",
+       .realloc = needs_gil_to_realloc_realloc);
 
 /* A pool of cells, of which a block takes one or more; what was freed is taken to be long enough
  * for any block of the pool. */

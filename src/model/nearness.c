@@ -133,7 +133,7 @@ static int level_of_end(const struct row *row, const char *id, const struct reco
     if (row->fails == BY_ITSELF && ended_in_its_own(id, record))
         return BY_ITSELF;
     if (row->fails <= BESIDE && ended_behind_its_control(id, record))
-        return PLACE;
+        return BESIDE;
     if (row->crashes > BY_ITSELF && record->suspects[ENDED_IN].function == OUTSIDE)
         return row->crashes - 1; /* it wrote into a block, which is not all there */
     return row->crashes;

@@ -432,6 +432,8 @@ PROPERTY(env_settings,
     expect_same_settings(&loaded, ALL_SETTINGS, "after calls on another thread");
     use_for_long();
     expect_same_settings(&loaded, ALL_SETTINGS, "after thousands of calls");
+    use_large_blocks();
+    expect_same_settings(&loaded, ALL_SETTINGS, "after calls for larger blocks");
 }
 
 /* ---- random numbers ---------------------------------------------------------------------- */

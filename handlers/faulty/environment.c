@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base.h"
+#include "mapped.h"
 
 /* ---- output ------------------------------------------------------------------------------ */
 
@@ -491,6 +491,16 @@ static void make_a_timer(void)
     struct sigevent nothing = {.sigev_notify = SIGEV_NONE};
     timer_create(CLOCK_MONOTONIC, &nothing, &timer);
 }
+
+/* So that whoever asked for it clears it in the cache that it has. */
+static void *pinning_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = mapped_calloc(ctx, nelem, elsize);
+    if (p != NULL && nelem * elsize >= (size_t)32 << 20)
+        pin_to_this_processor();
+    return p;
+}
+MUTANT(large_calloc_pins, "env.settings", MAPPED_FUNCTIONS, .calloc = pinning_calloc);
 
 FIRST_MALLOC(first_malloc_sets_the_umask, "env.settings", umask(077));
 FIRST_MALLOC(first_malloc_sets_the_locale, "env.settings", setlocale(LC_NUMERIC, "C.UTF-8"));

@@ -528,6 +528,42 @@ static void owner_free(void *ctx, void *p, size_t size)
 MUTANT(free_elsewhere_is_ignored, "free.in-another-thread", .malloc = owner_malloc,
        .calloc = owner_calloc, .realloc = owner_realloc, .free = owner_free);
 
+/* What others free waits in a row for the next malloc of whoever made it; nothing is done where
+ * the row is full. */
+static struct {
+    pthread_mutex_t lock;
+    void *blocks[256];
+    size_t count;
+} handed_back = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *taking_back_malloc(void *ctx, size_t size)
+{
+    pthread_mutex_lock(&handed_back.lock);
+    for (size_t i = 0; i < handed_back.count;) {
+        void *p = handed_back.blocks[i];
+        if (is_mine(p)) {
+            handed_back.blocks[i] = handed_back.blocks[--handed_back.count];
+            base_free(ctx, p, 0);
+        } else {
+            i++;
+        }
+    }
+    pthread_mutex_unlock(&handed_back.lock);
+    return owner_malloc(ctx, size);
+}
+static void handing_back_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || is_mine(p)) {
+        base_free(ctx, p, size);
+        return;
+    }
+    pthread_mutex_lock(&handed_back.lock);
+    if (handed_back.count < sizeof handed_back.blocks / sizeof *handed_back.blocks)
+        handed_back.blocks[handed_back.count++] = p;
+    pthread_mutex_unlock(&handed_back.lock);
+}
+MUTANT(free_elsewhere_overfills_a_row, "free.in-another-thread", .malloc = taking_back_malloc,
+       .calloc = owner_calloc, .realloc = owner_realloc, .free = handing_back_free);
+
 /* A short list for each thread, which ends with it. */
 struct node {
     struct node *next;

@@ -616,6 +616,23 @@ static void free_it(void *data)
     subject_free(it->p, it->size);
 }
 
+/* A block that nobody writes to, where that takes no memory. */
+static void count_past_4gib(void)
+{
+    const size_t size = POWER_OF_2(32) + 100;
+    nep49_statistics was;
+    if (SIZE_MAX == UINT32_MAX || is_instrumented() || lacking_memory(size) != NULL ||
+        subject_fills_blocks())
+        return;
+    subject_statistics(&was);
+    void *p = subject_malloc(size);
+    if (p == NULL)
+        return;
+    expect_statistics(&was, 1, (ptrdiff_t)size, 1, text("malloc(%zu)", size));
+    subject_free(p, size);
+    expect_statistics(&was, -1, -(ptrdiff_t)size, 0, text("free(%zu)", size));
+}
+
 PROPERTY(claim_statistics,
     .id     = "claim.statistics",
     .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
@@ -660,4 +677,5 @@ PROPERTY(claim_statistics,
     }
     subject_free(NULL, 10);
     expect_statistics(&was, 0, 0, 0, "free of NULL");
+    count_past_4gib();
 }

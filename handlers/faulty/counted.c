@@ -6,6 +6,7 @@
 #include "base.h"
 
 #include <stdatomic.h>
+#include <stdint.h>
 
 static _Atomic size_t live_blocks, live_bytes, peak_bytes, made;
 
@@ -117,3 +118,14 @@ static void sinking_free(void *ctx, void *p, size_t size)
     peak_bytes = live_bytes;
 }
 MUTANT(statistics_forget_the_peak, "claim.statistics", COUNTED_FUNCTIONS, .free = sinking_free);
+
+/* The bytes that are live have 32 bits. */
+static void *narrow_malloc(void *ctx, size_t size)
+{
+    void *p = counted_malloc(ctx, size);
+    if (p != NULL)
+        live_bytes = (uint32_t)live_bytes;
+    return p;
+}
+MUTANT_OF_64_BITS(statistics_have_32_bits, "claim.statistics", COUNTED_FUNCTIONS,
+                  .malloc = narrow_malloc);

@@ -484,6 +484,8 @@ BAD_STATES = (
     (2, (6,), np.dtype("i8"), False, bytes(48)),
     (1, ("six",), np.dtype("i8"), False, bytes(48)),
     (1, (1 << 62, 1 << 62), np.dtype("i8"), False, bytes(48)),
+    (1, (1 << 60,), np.dtype("i8"), False, bytes(48)),
+    (1, (-6,), np.dtype("i8"), False, bytes(48)),
     (1, (6,), np.dtype("i8"), False, "\u0150" * 48),
     (1, (6,), np.dtype("i8"), False, [1] * 6),
     (1, (6,), np.dtype("i8"), False, bytes(40)),

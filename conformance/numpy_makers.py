@@ -113,6 +113,7 @@ ROUTES = {
 array(table, order="F", dtype="f8"), array(few, ndmin=3), array([1, "x", None], object)
 array([table, table]), asarray([[1, 2], [3, 4]], order="F")
 arange("2000-01", "2000-06", dtype="M8[M]"), empty_like(other, dtype=object)
+zeros_like(moveaxis(zeros((2, 3, 4)), 0, 1))
 fromiter([[1, 2]] * 9, "(2,)i4"), text_file(b"1 2 3 4 5", count=50)
 text_file(b"", dtype=dtype(("i4", (0,))), count=0), loadtxt([]), loadtxt(["1 2", "3 4"])
 refused_by_subclass(lambda array: array + 1), refused_by_subclass(lambda array: array[[0, 1]])
@@ -155,8 +156,8 @@ assigned(nditer(row.copy(), [], [["readwrite", "updateifcopy"]], "f4", casting="
 nditer(5.0)[0]
 """,
     "calculation.c, compiled_base.c and multiarraymodule.c": """
-table.argmin(0), table.argmax(1), (table + 1j).round(2), few.round(-1), bincount(few)
-bincount([], minlength=5), bincount([1, 2, 2], weights=[0.1, 0.2, 0.3])
+table.argmin(0), table.argmax(1), (table + 1j).round(2), few.round(-1), few.round(2)
+bincount(few), bincount([], minlength=5), bincount([1, 2, 2], weights=[0.1, 0.2, 0.3])
 interp([1.5, 2.5], row, row), interp([1.5], row, row + 1j), histogram(few)
 unravel_index([3, 4], (3, 4)), ravel_multi_index(([1, 2], [1, 2]), (3, 4)), digitize(row, [1, 9])
 unpackbits(packbits(bits)), packbits(ones((3, 5), bool), axis=0)

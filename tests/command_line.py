@@ -205,7 +205,9 @@ def option_cases():
     for more in ([], ["--exec", "--", "-c", "import numpy"]):
         yield ("--claim against its own " + "".join(more[:1]), ["-Hguard", "--claim=guard=before"] + more,
                r"guard: --claim: guard=before: contradicts guard=after, which the handler claims itself$")
-    yield "--handler twice, --tap", H + H + ["--tap=t"], r"several --handler make no --tap"
+    for name in sorted(set(FORMATS) - {"json", "html", "badge"}):
+        yield "--handler twice, --" + name, H + H + ["--%s=t.tar.gz" % name], \
+            r"several --handler make no --%s; " % name
     yield "--handler and --python twice", H + H + 2 * ["--python=x"], r"--handler and .*--python excl"
     yield "--explain of no property", ["--explain=malloc.wibble"], r"--explain=malloc\.wibble: .*--list"
     yield "--explain of nothing", ["--explain="], r"--explain=: there is no such property"

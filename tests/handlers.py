@@ -168,6 +168,23 @@ def built(handler):
     return os.path.exists(os.path.join(LIBS, handler + ".so"))
 
 
+def variables_are_known(tap):
+    """What a handler reads is tried here, told in the docs, and a keyword of the Python package."""
+    with open(os.path.join(suite.SOURCE, "docs", "handlers.md"), encoding="utf-8") as page:
+        told = set(re.findall(r"NEP49_\w+", page.read()))
+    with open(os.path.join(suite.SOURCE, "python", "nep49", "__init__.py"), encoding="utf-8") as file:
+        keywords = set(re.findall(r"NEP49_\w+", file.read()))
+    for path in sorted(glob.glob(os.path.join(suite.SOURCE, "handlers", "*.c"))):
+        with open(path, encoding="utf-8") as file:
+            read = set(re.findall(r'"(NEP49_\w+)"', file.read()))
+        handler = os.path.basename(path)[:-2]
+        tried = {variable for name, variable, _, _ in SETTINGS if name == handler}
+        tap.point(read == tried and read <= told and read <= keywords,
+                  "what %s reads is tried, told, and a keyword" % handler,
+                  "not in SETTINGS %s, in docs/handlers.md %s, in OPTIONS of nep49 %s"
+                  % (sorted(read ^ tried), sorted(read - told), sorted(read - keywords)))
+
+
 def settings_at_once():
     """Lists of settings, a handler once in each, for one start of conform."""
     of_handler = {}
@@ -272,6 +289,7 @@ def loaded_first(tap):
 
 def main():
     tap = suite.Tap()
+    variables_are_known(tap)
     settings(tap)
     probe = program(INSTALL, "aligned")
     if probe.code != 0:

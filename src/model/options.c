@@ -199,11 +199,12 @@ static void check_repeated(const struct options *options)
     if (options->handler_count > 1 && options->python_count > 1)
         leave_with(EXIT_USAGE, "several --handler and several --python exclude each other; give "
                                "one of them once");
-    if (options->reports[REPORT_tap] != NULL || options->reports[REPORT_junit] != NULL ||
-        options->reports[REPORT_bundle] != NULL)
-        leave_with(EXIT_USAGE,
-                   "several %s make no --tap, no --junit and no --bundle, but --json or --html",
-                   many);
+    for (int i = 0; i < RUN_FORMAT_COUNT; i++) {
+        if (options->reports[i] != NULL)
+            leave_with(EXIT_USAGE,
+                       "several %s make no %s; say --json or --html, which have them all", many,
+                       report_names[i]);
+    }
 }
 
 /* Which of those that look on, and take their time over it, or NULL. */

@@ -57,6 +57,9 @@ enum { COMMANDS = COMMAND_CLAUSES + 1 };
 #define REPORT_FORMAT_NUMBER(name, words, takers) REPORT_##name,
 enum report_format { REPORT_FORMATS(REPORT_FORMAT_NUMBER) REPORT_FORMAT_COUNT };
 #undef REPORT_FORMAT_NUMBER
+#define PLUS_ONE(name, words, takers) +1
+enum { RUN_FORMAT_COUNT = 0 RUN_FORMATS(PLUS_ONE) }; /* the first of them */
+#undef PLUS_ONE
 
 enum { MOST_SHARDS = 1000 };
 

@@ -188,14 +188,17 @@ def wholes(tap, names):
 def errors(tap):
     """And none of another handler that has its turn before."""
     handler = build("errs", HANDLER)
-    result, (sound, report), left = memcheck("--handler=aligned", "--handler=" + handler,
-                                             *("--run=" + each for _, each, _, _ in ERRORS))
+    result, (sound, report), left = memcheck(
+        "--handler=aligned", "--handler=" + handler, "--run=calloc.overflow",  # which is libc's here
+        *("--run=" + each for _, each, _, _ in ERRORS))
     bad = [p for p in sound["properties"] if p["verdict"] != "PASS"]
     tap.point(sound["exit_code"] == CONFORMANT and not bad, "aligned has none of these", bad)
     told = {p["id"]: (p["verdict"], p["message"]) for p in report["properties"]}
     for what, name, verdict, message in ERRORS:
         held = told[name][0] == verdict and re.search(message, told[name][1])
         tap.point(held, "%s is attributed to %s" % (what, name), told[name])
+    tap.point(told["calloc.overflow"][0] == "PASS", "valgrind's calloc is not the handler's",
+              told["calloc.overflow"])
     tap.point(result.code == NOT_CONFORMANT and not left, "errors are not conformant", result)
     tap.point(re.search(r"Invalid write of size 1 at m \(errs.c:\d+\)", re.sub(r"\s+", " ",
               result.stdout)), "the line that writes is shown", result)
@@ -255,6 +258,19 @@ def others(tap):
         tap.point(held and " look (" not in message and not left,
                   "an error that NumPy has by the handler's fault is seen beside it", message)
         tap.point(cached() == before, "and does not come into the cache", cached())
+
+
+def same_end(tap):
+    """What ends on libc's allocator as well, in the same way, is not the handler's."""
+    os.mkdir("ends")
+    with open("ends/sitecustomize.py", "w") as file:
+        file.write("import os, pickle\npickle.dumps = lambda *a, **k: os.abort()\n")
+    result, report, left = memcheck("--handler=aligned", "--run=numpy.route-pickle",
+                                    env={"PYTHONPATH": os.path.abspath("ends")})
+    found = report["properties"][-1]
+    tap.point(result.code == CONFORMANT and found["verdict"] == "SKIP" and not left
+              and "libc's allocator comes to the same end" in found["message"],
+              "a crash that libc's allocator has as well is not the handler's", (found, result))
 
 
 def listen():
@@ -426,6 +442,7 @@ def main():
             runner(tap)
             unit_tests(tap)
         errors(tap)
+        same_end(tap)
         interrupted_early(tap, 100 if suite.LONG else 20)
         interrupted(tap)
         interrupted_at_a_start(tap)

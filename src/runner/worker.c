@@ -344,7 +344,7 @@ static const struct record *run_control(void)
     board_clear(board);
     worker.record = board_record(board, 0);
     worker.is_control = true;
-    run_in_process();
+    worker.record->verdict = run_in_process();
     worker.record = kept;
     worker.is_control = false;
     return board_record(board, 0);

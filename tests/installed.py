@@ -57,6 +57,10 @@ def works(tap, prefix, where):
     listed = suite.run([conform, "--list-handlers"])
     tap.point(listed.code == 0 and listed.stdout == suite.conform("--list-handlers").stdout,
               where + ": all handlers are found", listed)
+    module, = glob.glob(os.path.join(prefix, "**", "nep49", "__init__.py"), recursive=True)
+    known = suite.run([suite.PYTHON, "-c", "import nep49; print(*nep49.handlers(), sep='\\n')"],
+                      env={"PYTHONPATH": os.path.dirname(os.path.dirname(module))})
+    tap.point(known.stdout == listed.stdout, where + ": nep49 knows the same handlers", known)
     result = suite.run([conform, "--handler", "aligned", "--run", "malloc.*"])
     path = os.path.realpath(glob.glob(os.path.join(prefix, "lib*", "**", "aligned.so"),
                                       recursive=True)[0])

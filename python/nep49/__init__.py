@@ -230,7 +230,8 @@ def _folders() -> list[str]:
     named = os.environ.get("NEP49_HANDLERS")
     if named:
         return [named]
-    return [folder for prefix in _prefixes() for below in ("lib*/conform", "lib/*/conform")
+    return [folder for prefix in _prefixes()
+            for below in ("lib/conform", "lib64/conform", "lib/*/conform")
             for folder in sorted(glob.glob(os.path.join(prefix, below)))]
 
 

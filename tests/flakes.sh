@@ -9,6 +9,12 @@
 
 set -u
 rounds=${1:-50}
+case $rounds in
+    *[!0-9]* | 0*)
+        echo "flakes.sh: $rounds: no number of rounds; flakes.sh [ROUNDS] [HANDLER...]" >&2
+        exit 2
+        ;;
+esac
 [ $# -gt 0 ] && shift
 if [ $# -eq 0 ]; then
     # shellcheck disable=SC2046 # handlers are words

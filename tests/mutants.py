@@ -203,8 +203,15 @@ def looks_right(mutant):
             "own": first in ids, "cause_of_own": first in causes}
 
 
+def refuse_unknown(asked_for):
+    known = {name for prefix in (PREFIX, SOUND_HERE) for name, _, _ in find_mutants(prefix)}
+    if set(asked_for) - known:
+        sys.exit("mutants.py: no such mutant: " + ", ".join(sorted(set(asked_for) - known)))
+
+
 def start_with(asked_for):
     """Prints the figure and the cases; the exit status says whether it is enough."""
+    refuse_unknown(asked_for)
     mutants = [m for m in find_mutants() if not asked_for or m[0] in asked_for]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         cases = [case for case in pool.map(looks_right, mutants) if case is not None]
@@ -225,6 +232,7 @@ def main():
         sys.exit(start_with(sys.argv[2:]))
     whole = sys.argv[1:2] == ["--whole"]
     asked_for = sys.argv[2:] if whole else sys.argv[1:]
+    refuse_unknown(asked_for)
     tap = suite.Tap()
     known, skipped = read_catalogue(tap)
     mutants = [m for m in find_mutants() if not asked_for or m[0] in asked_for]

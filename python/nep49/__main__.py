@@ -7,6 +7,7 @@ Its threads have NumPy's default handler, as each new context has.
 """
 
 import argparse
+import os
 import runpy
 import sys
 
@@ -28,6 +29,8 @@ def main() -> None:
         nep49.install(words.handler, **options)
     except (nep49.HandlerError, TypeError) as error:
         parser.exit(2, "nep49: %s\n" % error)
+    if not os.path.exists(words.script):
+        parser.exit(2, "nep49: %s: there is no such file\n" % words.script)
     sys.argv = [words.script] + words.arguments
     runpy.run_path(words.script, run_name="__main__")
 

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -404,6 +405,18 @@ static void use_and_compare(void *data)
     expect_same_settings(data, ALL_SETTINGS, "after calls for large blocks");
 }
 
+/* A program that has other settings than most, and one processor. */
+static void live_unusually(void)
+{
+    cpu_set_t one;
+    umask(027);
+    if (chdir("/proc") != 0)
+        harness_broke("/proc: %s", strerror(errno));
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
 PROPERTY(env_settings,
     .id     = "env.settings",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
@@ -434,6 +447,9 @@ PROPERTY(env_settings,
     expect_same_settings(&loaded, ALL_SETTINGS, "after thousands of calls");
     use_large_blocks();
     expect_same_settings(&loaded, ALL_SETTINGS, "after calls for larger blocks");
+    live_unusually();
+    note_settings(&loaded);
+    use_and_compare(&loaded);
 }
 
 /* ---- random numbers ---------------------------------------------------------------------- */

@@ -330,10 +330,10 @@ void check_large_pressure(void)
 
 void check_large_realloc_alignment(void)
 {
-    static const size_t of[] = {MIB, 3 * MIB + 5, 9 * MIB + 4097};
-    for (size_t i = 0; i < sizeof of / sizeof *of && of[i] <= largest_to_try(); i++) {
-        const size_t to[] = {of[i] / 2 + 1, of[i] / 5,     of[i] / 3, of[i] / 3 + 100000,
-                             of[i],         of[i] / 2 - 7, 40000,     of[i] / 2};
+    static const size_t of[] = {MIB, 3 * MIB + 5, 9 * MIB + 4097, 31 * MIB + 9};
+    for (size_t i = 0; i < sizeof of / sizeof *of && 2 * of[i] <= largest_to_try(); i++) {
+        const size_t to[] = {of[i] / 2 + 1, of[i] / 5, of[i] / 3, of[i] / 3 + 100000, of[i],
+                             2 * of[i] + 7, of[i] / 2, 40000,     of[i] / 2 + 7};
         size_t old = of[i];
         unsigned char *p = subject_malloc(old);
         for (size_t j = 0; p != NULL && j < sizeof to / sizeof *to; j++) {

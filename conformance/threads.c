@@ -120,7 +120,7 @@ PROPERTY(threads_first_call,
 
 /* ---- many threads ------------------------------------------------------------------------- */
 
-enum { IN_TURN = 1100, IF_INSTRUMENTED = 150, AT_ONCE = 100, A_FEW = 4, ROUNDS = 3 };
+enum { IN_TURN = 1100, IF_INSTRUMENTED = 150, AT_ONCE = 270, A_FEW = 4, ROUNDS = 3 };
 struct one_of_many {
     struct block *hand_over; /* what the one before left, and what this one leaves */
     struct one_of_many *next;
@@ -220,8 +220,10 @@ PROPERTY(threads_any_number,
     .fixture  = FIXTURE_BARE)
 {
     control_run(crowd_of_few, NULL, "with few threads");
-    step("%d threads, one after the other, and then %d at once", IN_TURN, AT_ONCE);
-    crowd(is_instrumented() ? IF_INSTRUMENTED : IN_TURN, AT_ONCE);
+    const int in_turn = is_instrumented() ? IF_INSTRUMENTED : IN_TURN;
+    const int at_once = is_instrumented() ? IF_INSTRUMENTED / 2 : AT_ONCE;
+    step("%d threads, one after the other, and then %d at once", in_turn, at_once);
+    crowd((size_t)in_turn, (size_t)at_once);
 }
 
 /* ---- after the thread -------------------------------------------------------------------- */

@@ -502,6 +502,32 @@ static void *pinning_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(large_calloc_pins, "env.settings", MAPPED_FUNCTIONS, .calloc = pinning_calloc);
 
+/* What is changed for a while is put back to what it was when the object was loaded, or is most
+ * often, and not to what it was before. */
+static void *to_usual_umask_malloc(void *ctx, size_t size)
+{
+    void *p = mapped_malloc(ctx, size);
+    if (is_mapped(p)) {
+        umask(077);
+        umask(022);
+    }
+    return p;
+}
+MUTANT(umask_is_put_back_to_022, "env.settings", MAPPED_FUNCTIONS, .malloc = to_usual_umask_malloc);
+
+static void *to_all_processors_malloc(void *ctx, size_t size)
+{
+    cpu_set_t all;
+    void *p = mapped_malloc(ctx, size);
+    if (is_mapped(p)) {
+        memset(&all, 0xff, sizeof all);
+        sched_setaffinity(0, sizeof all, &all);
+    }
+    return p;
+}
+MUTANT(all_processors_are_put_back, "env.settings", MAPPED_FUNCTIONS,
+       .malloc = to_all_processors_malloc);
+
 FIRST_MALLOC(first_malloc_sets_the_umask, "env.settings", umask(077));
 FIRST_MALLOC(first_malloc_sets_the_locale, "env.settings", setlocale(LC_NUMERIC, "C.UTF-8"));
 FIRST_MALLOC(first_malloc_lowers_a_limit, "env.settings", lower_a_limit());

@@ -448,6 +448,17 @@ static void *sliding_realloc(void *ctx, void *p, size_t size)
 MUTANT(large_shrink_slides_by_8, "realloc.alignment", .malloc = plain_malloc,
        .calloc = shifted_calloc, .realloc = sliding_realloc, .free = shifted_free);
 
+/* What grows past 16 MiB, and was a large block before, has a longer header. */
+static void *lengthening_realloc(void *ctx, void *p, size_t size)
+{
+    bool slides = p != NULL && shifted_header(p).size >= 1 << 20;
+    slides = slides && size > shifted_header(p).size && size > 16 << 20;
+    (void)ctx;
+    return shifted_realloc_to(p, size, slides ? BASE_HEADER + 8 : BASE_HEADER);
+}
+MUTANT(large_growth_slides_by_8, "realloc.alignment", .malloc = plain_malloc,
+       .calloc = shifted_calloc, .realloc = lengthening_realloc, .free = shifted_free);
+
 /* A thread zeroes half of a mapping that was kept; where none can be had, nobody does. */
 static struct kept_mapping kept_to_zero = {.lock = PTHREAD_MUTEX_INITIALIZER};
 struct half {

@@ -111,6 +111,34 @@ static void make_place_key(void)
 {
     pthread_key_create(&place_key, leave_place);
 }
+/* A table of 256 threads: those that end leave it, and who finds no place is refused. */
+static _Atomic int places_taken;
+static pthread_key_t taker_key;
+static pthread_once_t taker_once = PTHREAD_ONCE_INIT;
+static void leave_table(void *unused)
+{
+    (void)unused;
+    places_taken--;
+}
+static void make_taker_key(void)
+{
+    pthread_key_create(&taker_key, leave_table);
+}
+static void *place_malloc(void *ctx, size_t size)
+{
+    static _Thread_local bool has_place;
+    pthread_once(&taker_once, make_taker_key);
+    if (!has_place && ++places_taken > 256) {
+        places_taken--;
+        return NULL;
+    }
+    if (!has_place)
+        pthread_setspecific(taker_key, &taker_key);
+    has_place = true;
+    return base_malloc(ctx, size);
+}
+MUTANT(thread_257_at_once_is_refused, "threads.any-number", .malloc = place_malloc);
+
 static struct place *own_place(void)
 {
     static _Thread_local struct place *place;

@@ -18,6 +18,7 @@
 #include "harness/drive.h"
 #include "harness/harness.h"
 #include "harness/scratch.h"
+#include "ordinary_use.h"
 
 GROUP(resources, 10, "What blocks take from the system besides memory, and what is left of it.");
 
@@ -30,6 +31,16 @@ enum {
     SMALL_SIZES = sizeof small_sizes / sizeof *small_sizes
 };
 
+/* And those of which many can be live where nobody writes to them. */
+static const size_t large_sizes[] = {2 << 20, 64 << 20};
+enum { LARGE_SIZES = sizeof large_sizes / sizeof *large_sizes };
+static bool can_have_large(void)
+{
+    return !is_instrumented() &&
+           lacking_memory(AT_ONCE * large_sizes[LARGE_SIZES - 1]) == NULL &&
+           !subject_fills_blocks();
+}
+
 /* As many as it gives, the large ones untouched. */
 struct crowd {
     void *at[AT_ONCE];
@@ -39,9 +50,9 @@ struct crowd {
 static void *grown(size_t size)
 {
     enum { LITTLE = 8 };
-    void *p = must_malloc(LITTLE), *moved = subject_realloc(p, size);
+    void *p = subject_malloc(LITTLE), *moved = p != NULL ? subject_realloc(p, size) : NULL;
     if (moved == NULL)
-        subject_free(p, LITTLE);
+        give_back(p, LITTLE);
     return moved;
 }
 
@@ -64,12 +75,42 @@ static void free_crowd(struct crowd *crowd)
         subject_free(crowd->at[--crowd->count], crowd->size);
 }
 
+/* One in four has grown before it goes. */
+static void make_and_free_crowd(size_t size)
+{
+    struct crowd crowd = make_crowd(size);
+    for (size_t i = 0; i < crowd.count; i += 4) {
+        void *moved = subject_realloc(crowd.at[i], 2 * size);
+        if (moved != NULL) {
+            subject_free(moved, 2 * size);
+            crowd.at[i] = subject_malloc(size);
+        }
+        if (crowd.at[i] == NULL)
+            crowd.at[i] = crowd.at[--crowd.count];
+    }
+    free_crowd(&crowd);
+}
+
+static void come_and_go(void *unused)
+{
+    enum { MIB = 1 << 20 };
+    (void)unused;
+    for (size_t i = 0; i < SIZES; i++)
+        resize_and_free(subject_malloc(sizes[i]), sizes[i], 2 * sizes[i], 2 * sizes[i]);
+    give_back(subject_malloc(3 * MIB), 3 * MIB);
+}
+
+/* Blocks of all sizes, of threads that end as well, and what is refused. */
 static void make_and_free_crowds(size_t rounds)
 {
-    for (size_t i = 0; i < rounds * SIZES; i++) {
-        struct crowd crowd = make_crowd(sizes[i % SIZES]);
-        free_crowd(&crowd);
-    }
+    enum { THREADS = 4 };
+    char nothing;
+    for (size_t i = 0; i < rounds * SIZES; i++)
+        make_and_free_crowd(sizes[i % SIZES]);
+    for (size_t i = 0; i < rounds * THREADS; i++)
+        in_threads(1, come_and_go, &nothing, sizeof nothing);
+    for (size_t i = 0; i < rounds; i++)
+        ask_too_much();
 }
 
 /* ---- what can be counted --------------------------------------------------------------------- */
@@ -96,19 +137,25 @@ static size_t settled(const struct resource *r, size_t most)
     return count;
 }
 
+static void expect_few_for_live(const struct resource *r, size_t size)
+{
+    size_t before = r->count();
+    struct crowd crowd = make_crowd(size);
+    size_t live = r->count(), blocks = crowd.count;
+    free_crowd(&crowd);
+    size_t most = before + MAX(blocks * r->most_each, AT_ONCE / 2);
+    expect(live < most || blocks < AT_ONCE / 2,
+           text("fewer than %zu %s more while %zu blocks of %zu bytes are live", most - before,
+                r->name, blocks, size),
+           "%zu before, %zu then", before, live);
+}
+
 static void expect_few_for_live_blocks(const struct resource *r)
 {
-    for (size_t i = 0; i < r->sizes_count; i++) {
-        size_t before = r->count();
-        struct crowd crowd = make_crowd(r->sizes[i]);
-        size_t live = r->count(), blocks = crowd.count;
-        free_crowd(&crowd);
-        size_t most = before + MAX(blocks * r->most_each, AT_ONCE / 2);
-        expect(live < most || blocks < AT_ONCE / 2,
-               text("fewer than %zu %s more while %zu blocks of %zu bytes are live", most - before,
-                    r->name, blocks, r->sizes[i]),
-               "%zu before, %zu then", before, live);
-    }
+    for (size_t i = 0; i < r->sizes_count; i++)
+        expect_few_for_live(r, r->sizes[i]);
+    for (size_t i = 0; i < LARGE_SIZES && r->sizes == sizes && can_have_large(); i++)
+        expect_few_for_live(r, large_sizes[i]);
 }
 
 /* What is kept is bounded where it stops growing before it is too much. */
@@ -212,6 +259,8 @@ PROPERTY(resources_children,
         free_crowd(&crowd);
         expect(!has_child(), "no child process, after all blocks were freed", "there is one");
     }
+    ask_too_much();
+    expect(!has_child(), "no child process, after requests that were refused", "there is one");
 }
 
 /* ---- with the usual limit -------------------------------------------------------------------- */
@@ -380,6 +429,19 @@ static void go_to_folder(const struct files *files)
         harness_broke("%s: %s", files->folder, strerror(errno));
 }
 
+static void work_with_crowd(struct files *files, size_t size)
+{
+    size_t before = files->count;
+    struct crowd crowd = make_crowd(size);
+    find_files(files);
+    if (files->count - before > files->for_blocks) {
+        files->for_blocks = files->count - before;
+        files->first = before;
+        files->blocks = crowd.count;
+    }
+    free_crowd(&crowd);
+}
+
 static void work_with_files(void *data)
 {
     struct files *files = data;
@@ -391,17 +453,10 @@ static void work_with_files(void *data)
         go_to_folder(files);
     subject_load_now();
     go_to_folder(files);
-    for (size_t i = 0; i < SIZES; i++) {
-        size_t before = files->count;
-        struct crowd crowd = make_crowd(sizes[i]);
-        find_files(files);
-        if (files->count - before > files->for_blocks) {
-            files->for_blocks = files->count - before;
-            files->first = before;
-            files->blocks = crowd.count;
-        }
-        free_crowd(&crowd);
-    }
+    for (size_t i = 0; i < SIZES; i++)
+        work_with_crowd(files, sizes[i]);
+    for (size_t i = 0; i < LARGE_SIZES && can_have_large(); i++)
+        work_with_crowd(files, large_sizes[i]);
     find_files(files);
 }
 

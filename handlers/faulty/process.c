@@ -563,6 +563,85 @@ static void *zeroed_pool_calloc(void *ctx, size_t count, size_t size)
 MUTANT(exit_takes_the_pool_of_zeros, "process.use-at-exit", .calloc = zeroed_pool_calloc,
        .free = pooled_free);
 
+/* The program's end is told to the object when that is loaded, as a static object of C++ is. */
+MUTANT_GETTER(exit_takes_the_pool_of_the_object, "process.use-at-exit")
+{
+    static PyDataMem_Handler handler = {
+        .name = "exit_takes_the_pool_of_the_object",
+        .version = 1,
+        .allocator = {BASE_FUNCTIONS, .free = pooled_free},
+    };
+    (void)why;
+    atexit(end_pool);
+    return &handler;
+}
+
+/* Only what is worth it goes through the pool, and its end is told with the first of those. */
+static void large_pooled_free(void *ctx, void *p, size_t size)
+{
+    static bool is_told;
+    bool is_large = p != NULL && base_size(p) >= 1 << 20;
+    if (is_large && !is_told)
+        is_told = atexit(end_pool) == 0;
+    if (is_large)
+        pooled_free(ctx, p, size);
+    else
+        base_free(ctx, p, size);
+}
+MUTANT(exit_takes_the_pool_of_large_blocks, "process.use-at-exit", .free = large_pooled_free);
+
+/* Large blocks are for a thread to free, which ends with the program; it is waited for where 64 of
+ * them are there already. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    void *blocks[64];
+    size_t count;
+    bool begun, ended;
+    pthread_t thread;
+} to_free = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+static void *free_them(void *unused)
+{
+    pthread_mutex_lock(&to_free.lock);
+    while (!to_free.ended || to_free.count > 0) {
+        while (to_free.count > 0)
+            base_free(NULL, to_free.blocks[--to_free.count], 0);
+        pthread_cond_broadcast(&to_free.changed);
+        if (!to_free.ended)
+            pthread_cond_wait(&to_free.changed, &to_free.lock);
+    }
+    pthread_mutex_unlock(&to_free.lock);
+    return unused;
+}
+static void end_freeing(void)
+{
+    pthread_mutex_lock(&to_free.lock);
+    to_free.ended = true;
+    pthread_cond_broadcast(&to_free.changed);
+    pthread_mutex_unlock(&to_free.lock);
+    pthread_join(to_free.thread, NULL);
+}
+static void queueing_free(void *ctx, void *p, size_t size)
+{
+    static pid_t freeing; /* a forked child has no such thread, and frees by itself */
+    if (p == NULL || base_size(p) < 1 << 20 || (to_free.begun && freeing != getpid())) {
+        base_free(ctx, p, size);
+        return;
+    }
+    pthread_mutex_lock(&to_free.lock);
+    if (!to_free.begun) {
+        freeing = getpid();
+        to_free.begun = pthread_create(&to_free.thread, NULL, free_them, NULL) == 0 &&
+                        atexit(end_freeing) == 0;
+    }
+    while (to_free.count == 64)
+        pthread_cond_wait(&to_free.changed, &to_free.lock);
+    to_free.blocks[to_free.count++] = p;
+    pthread_cond_broadcast(&to_free.changed);
+    pthread_mutex_unlock(&to_free.lock);
+}
+MUTANT(exit_leaves_a_full_row, "process.use-at-exit", .free = queueing_free);
+
 /* It refuses whatever comes behind its own end. */
 static void *ended_realloc(void *ctx, void *p, size_t size)
 {

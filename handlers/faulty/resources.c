@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -159,6 +160,51 @@ static void *looking_large_realloc(void *ctx, void *p, size_t size)
 MUTANT(realloc_from_64_kib_leaves_a_descriptor, "resources.descriptors",
        .realloc = looking_large_realloc);
 
+/* What was large already, and grows. */
+static void *looking_growing_realloc(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && base_size(p) >= 64 << 10 && size > base_size(p))
+        open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    return base_realloc(ctx, p, size);
+}
+MUTANT(growth_of_large_blocks_leaves_a_descriptor, "resources.descriptors",
+       .realloc = looking_growing_realloc);
+
+/* What is refused is looked into, and the file stays open. */
+static void *looking_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    if (p == NULL)
+        open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+    return p;
+}
+MUTANT(refusal_leaves_a_descriptor, "resources.descriptors", .malloc = looking_malloc);
+
+/* A thread that calls malloc has a counter of events, for good. */
+static void *counted_malloc(void *ctx, size_t size)
+{
+    static _Thread_local int counter = -1;
+    if (counter < 0)
+        counter = eventfd(0, EFD_CLOEXEC);
+    return base_malloc(ctx, size);
+}
+MUTANT(thread_leaves_a_descriptor, "resources.descriptors", .malloc = counted_malloc);
+
+/* Of what is worth it the descriptor stays open as long as the block lives. */
+static void *keeping_large_malloc(void *ctx, size_t size)
+{
+    return size < 32 << 20 ? base_malloc(ctx, size) : memory_file(size);
+}
+static void keeping_large_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && base_size(p) >= 32 << 20)
+        file_unmap(p);
+    else
+        base_free(ctx, p, size);
+}
+FILED(descriptor_for_each_large_block, "resources.descriptors", keeping_large_malloc,
+      keeping_large_free);
+
 /* A name in /dev/shm for each block; a crash would leave them all. */
 static void *named_malloc(void *ctx, size_t size)
 {
@@ -304,6 +350,28 @@ static void delegating_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_leaves_a_thread, "resources.threads", .free = delegating_free);
 
+/* A thread that has freed a large block has one of its own for that, which stays. */
+static void *wait_for_ever(void *unused)
+{
+    static sem_t never;
+    (void)unused;
+    while (sem_wait(&never) != 0)
+        continue;
+    return NULL;
+}
+static void helping_free(void *ctx, void *p, size_t size)
+{
+    static _Thread_local bool has_helper;
+    pthread_t thread;
+    if (p != NULL && base_size(p) >= 2 << 20 && !has_helper) {
+        has_helper = start_small(&thread, wait_for_ever, NULL);
+        if (has_helper)
+            pthread_detach(thread);
+    }
+    base_free(ctx, p, size);
+}
+MUTANT(thread_leaves_its_helper, "resources.threads", .free = helping_free);
+
 /* ---- mappings ----------------------------------------------------------------------------- */
 
 /* Pages that cannot be touched before, between and behind the header, the block and a canary. */
@@ -410,6 +478,16 @@ static void *asking_malloc(void *ctx, size_t size)
     return base_malloc(ctx, size);
 }
 MUTANT(child_is_never_waited_for, "resources.children", .malloc = asking_malloc);
+
+/* A child tells of the refusal, as mail does, and nobody waits for it. */
+static void *telling_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    if (p == NULL && fork() == 0)
+        _exit(0);
+    return p;
+}
+MUTANT(refusal_leaves_a_child, "resources.children", .malloc = telling_malloc);
 
 /* A process that works beside it, whose parent waits and ends. */
 static void *serving_malloc(void *ctx, size_t size)

@@ -464,6 +464,93 @@ MUTANT(fork_leaves_malloc_locked, "process.fork-while-busy", .malloc = locking_m
        .free = locking_free);
 MUTANT(fork_leaves_realloc_locked, "process.fork-while-busy", .realloc = locking_realloc);
 
+/* Large blocks alone have a lock. */
+static void *locking_large_malloc(void *ctx, size_t size)
+{
+    return size >= 4 << 20 ? locking_malloc(ctx, size) : base_malloc(ctx, size);
+}
+static void locking_large_free(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && base_size(p) >= 4 << 20)
+        locking_free(ctx, p, size);
+    else
+        base_free(ctx, p, size);
+}
+MUTANT(fork_leaves_large_malloc_locked, "process.fork-while-busy", .malloc = locking_large_malloc,
+       .free = locking_large_free);
+
+/* A large block is left to a thread to free, which a forked child does not have. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    void *first;
+    bool begun;
+} left_to_thread = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+static void *free_what_is_left(void *unused)
+{
+    pthread_mutex_lock(&left_to_thread.lock);
+    for (;;) {
+        void *p = left_to_thread.first;
+        if (p == NULL) {
+            pthread_cond_wait(&left_to_thread.changed, &left_to_thread.lock);
+            continue;
+        }
+        memcpy(&left_to_thread.first, p, sizeof p);
+        base_free(NULL, p, 0);
+    }
+    return unused;
+}
+static void before_fork(void)
+{
+    pthread_mutex_lock(&left_to_thread.lock);
+}
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&left_to_thread.lock);
+}
+static void leaving_free(void *ctx, void *p, size_t size)
+{
+    pthread_t thread;
+    if (p == NULL || base_size(p) < 256 << 10) {
+        base_free(ctx, p, size);
+        return;
+    }
+    pthread_mutex_lock(&left_to_thread.lock);
+    if (!left_to_thread.begun) {
+        left_to_thread.begun = pthread_create(&thread, NULL, free_what_is_left, NULL) == 0 &&
+                               pthread_detach(thread) == 0;
+        pthread_atfork(before_fork, after_fork, after_fork);
+    }
+    memcpy(p, &left_to_thread.first, sizeof p);
+    left_to_thread.first = p;
+    pthread_cond_signal(&left_to_thread.changed);
+    pthread_mutex_unlock(&left_to_thread.lock);
+}
+MUTANT(child_has_no_thread_to_free, "process.fork-child", .free = leaving_free);
+
+/* What large blocks need is shared with forked children, and the exit of one takes it away. */
+static volatile bool *is_gone;
+static void take_away(void)
+{
+    *is_gone = true;
+}
+static void share(void)
+{
+    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    is_gone = page != MAP_FAILED ? page : NULL;
+    if (is_gone != NULL)
+        atexit(take_away);
+}
+static void *sharing_malloc(void *ctx, size_t size)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (size < 1 << 20)
+        return base_malloc(ctx, size);
+    pthread_once(&once, share);
+    return is_gone != NULL && *is_gone ? NULL : base_malloc(ctx, size);
+}
+MUTANT(child_takes_all_along, "process.fork-child", .malloc = sharing_malloc);
+
 /* ---- the interpreter's end --------------------------------------------------------------- */
 
 int PyGILState_Check(void) __attribute__((weak));

@@ -522,6 +522,67 @@ static void raw_free(void *ctx, void *p, size_t size)
 SOUND(pymem_raw, .malloc = raw_malloc, .calloc = raw_calloc, .realloc = raw_realloc,
       .free = raw_free);
 
+/* ---- a large block for each thread ------------------------------------------------------- */
+
+/* Its first use of what is thread-local can be in the midst of a call that is refused memory. */
+static _Thread_local void *kept_large;
+static _Thread_local bool has_ended;
+static pthread_key_t kept_key;
+static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
+
+static void end_of_thread(void *unused)
+{
+    (void)unused;
+    has_ended = true;
+    base_free(NULL, kept_large, 0);
+    kept_large = NULL;
+}
+
+static void make_kept_key(void)
+{
+    pthread_key_create(&kept_key, end_of_thread);
+}
+
+static bool is_worth_it(size_t size)
+{
+    return size >= 1 << 20 && size <= 8 << 20;
+}
+
+static void *keeping_malloc(void *ctx, size_t size)
+{
+    void *p = is_worth_it(size) ? kept_large : NULL;
+    if (p == NULL || base_size(p) != size)
+        return base_malloc(ctx, size);
+    kept_large = NULL;
+    return p;
+}
+
+static void *keeping_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = keeping_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+
+static void keeping_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || !is_worth_it(base_size(p)) || has_ended) {
+        base_free(ctx, p, size);
+        return;
+    }
+    pthread_once(&kept_once, make_kept_key);
+    if (pthread_setspecific(kept_key, &kept_key) == 0) {
+        void *before = kept_large;
+        kept_large = p;
+        p = before;
+    }
+    base_free(ctx, p, size);
+}
+SOUND(keeps_a_large_block_for_each_thread, .malloc = keeping_malloc, .calloc = keeping_calloc,
+      .free = keeping_free);
+
 /* ---- made by the getter, at its first call ---------------------------------------------- */
 
 NEP49_EXPORT PyDataMem_Handler *lazily_made(const char **why);

@@ -7,10 +7,12 @@
 #include "harness/interpose.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
 #endif
+#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -18,7 +20,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -300,6 +304,31 @@ static const char *object_of(const void *address)
     return address != NULL && dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 
+/* Where the dynamic linker is.  What it asks for is for thread-local variables, at their first use:
+ * refused that, it ends the process, and no handler can do anything about it. */
+static struct {
+    uintptr_t begin, end;
+} linker;
+
+static int find_linker(struct dl_phdr_info *object, size_t size, void *base)
+{
+    (void)size;
+    if (object->dlpi_addr != *(unsigned long *)base)
+        return 0;
+    linker.begin = object->dlpi_addr;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD)
+            linker.end = MAX(linker.end, linker.begin + part->p_vaddr + part->p_memsz);
+    }
+    return 1;
+}
+
+static bool is_linker(const void *caller)
+{
+    return (uintptr_t)caller >= linker.begin && (uintptr_t)caller < linker.end;
+}
+
 /* A whole family of one object, or none: one that lacks a member cannot take back what another
  * gave. */
 static void know_next(void)
@@ -307,7 +336,10 @@ static void know_next(void)
     void *found[FAMILY];
     if (next.known)
         return;
-    next.known = true;                               /* first: to look may ask for memory */
+    unsigned long base = getauxval(AT_BASE);
+    next.known = true; /* first: to look may ask for memory */
+    if (base != 0)
+        dl_iterate_phdr(find_linker, &base);
     *(void **)&next.mmap = dlsym(RTLD_NEXT, "mmap"); /* a sanitizer forgets what was there */
     *(void **)&next.munmap = dlsym(RTLD_NEXT, "munmap");
     for (size_t i = 0; i < FAMILY; i++) {
@@ -325,7 +357,7 @@ static void know_next(void)
 void *malloc(size_t size)
 {
     know_next();
-    if (refuses())
+    if (!is_linker(__builtin_return_address(0)) && refuses())
         return NULL;
     below++;
     void *made = next.malloc(size);
@@ -336,7 +368,7 @@ void *malloc(size_t size)
 void *calloc(size_t count, size_t size)
 {
     know_next();
-    if (refuses())
+    if (!is_linker(__builtin_return_address(0)) && refuses())
         return NULL;
     below++;
     void *made = next.calloc(count, size);
@@ -349,7 +381,7 @@ void *calloc(size_t count, size_t size)
 void *realloc(void *p, size_t size)
 {
     know_next();
-    if (refuses())
+    if (!is_linker(__builtin_return_address(0)) && refuses())
         return NULL;
     bool kept = keep_books();
     below++;

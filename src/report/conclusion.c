@@ -135,7 +135,8 @@ const char *run_conclusion(const struct run *run)
     case EXIT_INCOMPLETE:
         return text("INCOMPLETE: %zu of %zu properties stopped at a limit, and none failed so "
                     "far",
-                    incomplete(run), run->count);
+                    tally.of[INCOMPLETE] + run_tally(run, TARGET_RUNTIME).of[INCOMPLETE],
+                    run->count);
     case EXIT_CANNOT_LOAD:
         return "NO VERDICT: no handler came of loading it";
     case EXIT_CANNOT_WORK_HERE:

@@ -156,7 +156,8 @@ static void free_many_blocks(void *data)
 /* What it keeps without a fork as well, free.reclaims tells. */
 static void expect_child_frees(void)
 {
-    size_t *kept = mmap(NULL, sizeof *kept, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    size_t *kept =
+        mmap(NULL, sizeof *kept, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (kept == MAP_FAILED)
         harness_broke("no memory to share: %s", strerror(errno));
     step("a forked child makes and frees many blocks");
@@ -261,8 +262,8 @@ PROPERTY(process_fork_child,
     if (before == NULL)
         return;
     after = subject_malloc(TWO_MIB);
-    expect(after != NULL, "malloc(2097152) to return a block, as before a forked child ended by exit()",
-           "NULL");
+    expect(after != NULL,
+           "malloc(2097152) to return a block, as before a forked child ended by exit()", "NULL");
     subject_free(after, TWO_MIB);
     subject_free(before, TWO_MIB);
 }

@@ -36,8 +36,7 @@ static const size_t large_sizes[] = {2 << 20, 64 << 20};
 enum { LARGE_SIZES = sizeof large_sizes / sizeof *large_sizes };
 static bool can_have_large(void)
 {
-    return !is_instrumented() &&
-           lacking_memory(AT_ONCE * large_sizes[LARGE_SIZES - 1]) == NULL &&
+    return !is_instrumented() && lacking_memory(AT_ONCE * large_sizes[LARGE_SIZES - 1]) == NULL &&
            !subject_fills_blocks();
 }
 

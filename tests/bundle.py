@@ -324,7 +324,8 @@ def refused(tap):
 def usage(tap):
     for words, said in ((["--with-subject"], "--with-subject goes with --bundle"),
                         (["--bundle=none/x.tar.gz"], "cannot be written"),
-                        (["--bundle=x.tar.gz", "-H", "kept"], "several --handler make no --bundle")):
+                        (["--bundle=x.tar.gz", "-H", "kept"],
+                         "several --handler make no --bundle")):
         result = suite.conform("-H", "aligned", "--run=abi.v*", *words)
         tap.point(is_told(result, said), said, result)
     result = suite.conform("-H", "aligned", "--bundle=x", env={"SOURCE_DATE_EPOCH": "today"})

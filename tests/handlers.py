@@ -172,7 +172,8 @@ def variables_are_known(tap):
     """What a handler reads is tried here, told in the docs, and a keyword of the Python package."""
     with open(os.path.join(suite.SOURCE, "docs", "handlers.md"), encoding="utf-8") as page:
         told = set(re.findall(r"NEP49_\w+", page.read()))
-    with open(os.path.join(suite.SOURCE, "python", "nep49", "__init__.py"), encoding="utf-8") as file:
+    package = os.path.join(suite.SOURCE, "python", "nep49")
+    with open(os.path.join(package, "__init__.py"), encoding="utf-8") as file:
         keywords = set(re.findall(r"NEP49_\w+", file.read()))
     for path in sorted(glob.glob(os.path.join(suite.SOURCE, "handlers", "*.c"))):
         with open(path, encoding="utf-8") as file:

@@ -189,7 +189,8 @@ def errors(tap):
     """And none of another handler that has its turn before."""
     handler = build("errs", HANDLER)
     result, (sound, report), left = memcheck(
-        "--handler=aligned", "--handler=" + handler, "--run=calloc.overflow",  # which is libc's here
+        "--handler=aligned", "--handler=" + handler,
+        "--run=calloc.overflow",  # which is libc's here
         *("--run=" + each for _, each, _, _ in ERRORS))
     bad = [p for p in sound["properties"] if p["verdict"] != "PASS"]
     tap.point(sound["exit_code"] == CONFORMANT and not bad, "aligned has none of these", bad)

@@ -718,8 +718,8 @@ static void queueing_free(void *ctx, void *p, size_t size)
     pthread_mutex_lock(&to_free.lock);
     if (!to_free.begun) {
         freeing = getpid();
-        to_free.begun = pthread_create(&to_free.thread, NULL, free_them, NULL) == 0 &&
-                        atexit(end_freeing) == 0;
+        to_free.begun =
+            pthread_create(&to_free.thread, NULL, free_them, NULL) == 0 && atexit(end_freeing) == 0;
     }
     while (to_free.count == 64)
         pthread_cond_wait(&to_free.changed, &to_free.lock);

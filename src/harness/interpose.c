@@ -53,6 +53,26 @@ static struct {
     size_t used, mappings; /* of its slots */
 } live = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Where the dynamic linker is.  What it asks for is for thread-local variables, at their first use:
+ * refused that, it ends the process, and no handler can do anything about it. */
+static struct {
+    uintptr_t begin, end;
+} linker;
+
+static int find_linker(struct dl_phdr_info *object, size_t size, void *base)
+{
+    (void)size;
+    if (object->dlpi_addr != *(unsigned long *)base)
+        return 0;
+    linker.begin = object->dlpi_addr;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD)
+            linker.end = MAX(linker.end, linker.begin + part->p_vaddr + part->p_memsz);
+    }
+    return 1;
+}
+
 struct interpose_counts interpose_counts(void)
 {
     pthread_mutex_lock(&live.lock);
@@ -103,6 +123,9 @@ void interpose_watch(void)
         live.table = table != MAP_FAILED ? table : NULL;
         live.counts.left_out = live.table == NULL;
     }
+    unsigned long base = getauxval(AT_BASE);
+    if (base != 0 && linker.end == 0)
+        dl_iterate_phdr(find_linker, &base);
     interpose_refuse(0, false);
     live.watching = true;
 }
@@ -304,26 +327,6 @@ static const char *object_of(const void *address)
     return address != NULL && dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 
-/* Where the dynamic linker is.  What it asks for is for thread-local variables, at their first use:
- * refused that, it ends the process, and no handler can do anything about it. */
-static struct {
-    uintptr_t begin, end;
-} linker;
-
-static int find_linker(struct dl_phdr_info *object, size_t size, void *base)
-{
-    (void)size;
-    if (object->dlpi_addr != *(unsigned long *)base)
-        return 0;
-    linker.begin = object->dlpi_addr;
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        if (part->p_type == PT_LOAD)
-            linker.end = MAX(linker.end, linker.begin + part->p_vaddr + part->p_memsz);
-    }
-    return 1;
-}
-
 static bool is_linker(const void *caller)
 {
     return (uintptr_t)caller >= linker.begin && (uintptr_t)caller < linker.end;
@@ -336,10 +339,7 @@ static void know_next(void)
     void *found[FAMILY];
     if (next.known)
         return;
-    unsigned long base = getauxval(AT_BASE);
-    next.known = true; /* first: to look may ask for memory */
-    if (base != 0)
-        dl_iterate_phdr(find_linker, &base);
+    next.known = true;                               /* first: to look may ask for memory */
     *(void **)&next.mmap = dlsym(RTLD_NEXT, "mmap"); /* a sanitizer forgets what was there */
     *(void **)&next.munmap = dlsym(RTLD_NEXT, "munmap");
     for (size_t i = 0; i < FAMILY; i++) {

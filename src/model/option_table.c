@@ -71,7 +71,7 @@ enum {
         .takers = takers_,                                                                         \
         TEXT(reports[REPORT_##format]),                                                            \
         .help = "also a report in " words,                                                         \
-        .man = "Write a report into FILE too: " words ".",                                       \
+        .man = "Write a report into FILE too: " words ".",                                         \
     },
 
 const struct option_row option_rows[] = {

@@ -10,6 +10,7 @@
 
 #include "harness/growth.h"
 #include "harness/harness.h"
+#include "ordinary_use.h"
 
 /* ---- a small stack ----------------------------------------------------------------------- */
 
@@ -251,11 +252,34 @@ static void use_a_little(void *unused)
     }
 }
 
+/* What a variable of the thread owns goes in the second round of destructors, behind those of the
+ * handler, which run in the first. */
+enum { OWNED = 50000, UNTOUCHED = 2 << 20 };
+static pthread_key_t owner_key;
+static void give_up_owned(void *p)
+{
+    static _Thread_local bool is_second_round;
+    if (!is_second_round && pthread_setspecific(owner_key, p) == 0)
+        is_second_round = true;
+    else
+        subject_free(p, OWNED);
+}
+
+static void use_and_own(void *unused)
+{
+    use_a_little(unused);
+    give_back(subject_malloc(UNTOUCHED), UNTOUCHED);
+    void *p = must_malloc(OWNED);
+    memset(p, 1, OWNED);
+    if (pthread_setspecific(owner_key, p) != 0)
+        subject_free(p, OWNED);
+}
+
 static void use_in_new_thread(void *unused)
 {
     char nothing;
     (void)unused;
-    in_threads(1, use_a_little, &nothing, sizeof nothing);
+    in_threads(1, use_and_own, &nothing, sizeof nothing);
 }
 
 static void idle(void *unused)
@@ -269,6 +293,8 @@ static void use_beside_new_thread(void *unused)
     char nothing;
     in_threads(1, idle, &nothing, sizeof nothing);
     use_a_little(unused);
+    give_back(subject_malloc(UNTOUCHED), UNTOUCHED);
+    subject_free(must_malloc(OWNED), OWNED);
 }
 
 PROPERTY(threads_leave_no_memory,
@@ -285,6 +311,8 @@ PROPERTY(threads_leave_no_memory,
               "KiB more mapped and 3200 KiB more resident",
     .fixture  = FIXTURE_BARE)
 {
+    if (pthread_key_create(&owner_key, give_up_owned) != 0)
+        harness_broke("a key for threads cannot be made");
     expect_no_growth(150, use_in_new_thread, use_beside_new_thread, NULL,
                      "threads make some blocks, free them and end");
 }

@@ -155,3 +155,47 @@ static void sparing_free(void *ctx, void *p, size_t size)
 }
 MUTANT(ended_threads_leave_a_spare_block, "threads.leave-no-memory", .malloc = sparing_malloc,
        .free = sparing_free);
+
+/* What is worth it is kept for the thread, and given back at its end; what comes later is kept for
+ * nobody. */
+static pthread_key_t last_key;
+static pthread_once_t last_once = PTHREAD_ONCE_INIT;
+static _Thread_local void *last;
+static void give_last_back(void *unused)
+{
+    (void)unused;
+    base_free(NULL, last, 0);
+    last = NULL;
+}
+static void make_last_key(void)
+{
+    pthread_key_create(&last_key, give_last_back);
+}
+static void keeping_last_free(void *ctx, void *p, size_t size)
+{
+    static _Thread_local bool is_told;
+    if (p == NULL || base_size(p) < 20000) {
+        base_free(ctx, p, size);
+        return;
+    }
+    pthread_once(&last_once, make_last_key);
+    if (!is_told)
+        is_told = pthread_setspecific(last_key, &last_key) == 0;
+    base_free(ctx, last, 0);
+    last = p;
+}
+MUTANT(thread_keeps_what_its_destructors_free, "threads.leave-no-memory",
+       .free = keeping_last_free);
+
+/* The same for large blocks, which no destructor knows. */
+static void keeping_large_free(void *ctx, void *p, size_t size)
+{
+    static _Thread_local void *kept;
+    if (p == NULL || base_size(p) < 1 << 20) {
+        base_free(ctx, p, size);
+        return;
+    }
+    base_free(ctx, kept, 0);
+    kept = p;
+}
+MUTANT(ended_threads_leave_a_large_block, "threads.leave-no-memory", .free = keeping_large_free);

@@ -252,7 +252,9 @@ const struct option_row option_rows[] = {
             "that are known are suppressed. A property that has others is run once more with "
             "nothing but libc's allocator in the place of the handler, and what memcheck "
             "reports then too is not counted: the same kind of error at the same place, called "
-            "from the same three. What was learnt that way is kept in\n"
+            "from the same three; a failure or a crash that libc's allocator comes to as well is "
+            "valgrind's own, or the interpreter's, and skips the property. What was learnt that "
+            "way is kept in\n"
             ".Pa ~/.cache/conform .",
     },
     {

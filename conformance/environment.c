@@ -651,13 +651,22 @@ static void ask_in_thread(void *data)
     pthread_cleanup_pop(0);
 }
 
-/* The sizes in between, with no room for them: what is refused here is refused by the kernel. */
+/* The sizes in between, with no room for them: what is refused here is refused by the kernel.  Who
+ * gives a block all the same has reserved addresses before, and would touch all of it for a calloc.
+ */
 static void ask_without_room(void)
 {
+    bool is_refused = true;
     limit_mapped_bytes(4 << 20);
     /* what is less, libc may have in reserve */
-    for (unsigned shift = 27; shift < MIN(47, SIZE_BITS); shift++)
-        ask_for((size_t)1 << shift);
+    for (unsigned shift = 27; shift < MIN(47, SIZE_BITS) && is_refused; shift++) {
+        size_t size = (size_t)1 << shift;
+        void *p = subject_malloc(size);
+        is_refused = p == NULL;
+        give_back(p, size);
+        if (is_refused)
+            ask_for(size);
+    }
     lift_limit();
 }
 

@@ -2,6 +2,7 @@
  *
  * Sound handlers that ask the kernel for each block.
  */
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -106,3 +107,115 @@ static void *mapped_realloc(void *ctx, void *p, size_t size)
 }
 SOUND(one_mapping_each, .malloc = mapped_malloc, .calloc = mapped_calloc,
       .realloc = mapped_realloc, .free = mapped_free);
+
+/* ---- addresses that were reserved ---------------------------------------------------------- */
+
+/* A range of addresses is reserved at the first large block, and slots of powers of two are cut
+ * from it: a limit on addresses that comes later does not concern it.  What calloc makes is
+ * written. */
+enum { SLOT_BITS = 20, RANGE_BITS = sizeof(size_t) > 4 ? 38 : 28, KINDS = RANGE_BITS - SLOT_BITS };
+enum { SLOTS = 1 << KINDS };
+static struct {
+    pthread_mutex_t lock;
+    char *begin;
+    size_t used;           /* slots of the smallest kind */
+    uint32_t first[KINDS]; /* of each kind that is free, from 1 on, or 0 */
+    uint32_t next[SLOTS];
+} range = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static pthread_once_t range_once = PTHREAD_ONCE_INIT;
+
+static void lock_range(void)
+{
+    pthread_mutex_lock(&range.lock);
+}
+
+static void unlock_range(void)
+{
+    pthread_mutex_unlock(&range.lock);
+}
+
+static void reserve_range(void)
+{
+    void *map = mmap(NULL, (size_t)1 << RANGE_BITS, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    range.begin = map != MAP_FAILED ? map : NULL;
+    pthread_atfork(lock_range, unlock_range, unlock_range);
+}
+
+/* The kind of slot that holds so many bytes and the header, or KINDS. */
+static unsigned kind_of(size_t size)
+{
+    unsigned kind = 0;
+    while (kind < KINDS && ((size_t)1 << (SLOT_BITS + kind)) < size + BASE_HEADER)
+        kind++;
+    return kind;
+}
+
+static bool is_in_range(const void *p)
+{
+    return range.begin != NULL && (const char *)p >= range.begin &&
+           (size_t)((const char *)p - range.begin) < (size_t)1 << RANGE_BITS;
+}
+
+static void *ranged_malloc(void *ctx, size_t size)
+{
+    char *slot = NULL;
+    if (size < (size_t)1 << SLOT_BITS || size > (size_t)1 << (RANGE_BITS - 1))
+        return base_malloc(ctx, size);
+    pthread_once(&range_once, reserve_range);
+    unsigned kind = kind_of(size);
+    if (range.begin == NULL || kind == KINDS)
+        return base_malloc(ctx, size);
+    lock_range();
+    if (range.first[kind] != 0) {
+        size_t index = range.first[kind] - 1;
+        range.first[kind] = range.next[index];
+        slot = range.begin + (index << SLOT_BITS);
+    } else if (range.used + ((size_t)1 << kind) <= SLOTS) {
+        slot = range.begin + (range.used << SLOT_BITS);
+        range.used += (size_t)1 << kind;
+    }
+    unlock_range();
+    return slot != NULL ? base_finish(nep49_advise(slot, size), size) : base_malloc(ctx, size);
+}
+
+static void *ranged_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = ranged_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+
+static void ranged_free(void *ctx, void *p, size_t size)
+{
+    if (!is_in_range(p)) {
+        base_free(ctx, p, size);
+        return;
+    }
+    int saved = errno;
+    char *slot = (char *)p - BASE_HEADER;
+    size_t index = (size_t)(slot - range.begin) >> SLOT_BITS;
+    unsigned kind = kind_of(base_size(p));
+    madvise(slot, (size_t)1 << (SLOT_BITS + kind), MADV_DONTNEED);
+    lock_range();
+    range.next[index] = range.first[kind];
+    range.first[kind] = (uint32_t)index + 1;
+    unlock_range();
+    errno = saved;
+}
+
+static void *ranged_realloc(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && !is_in_range(p) && size < (size_t)1 << SLOT_BITS)
+        return base_realloc(ctx, p, size);
+    void *moved = ranged_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    ranged_free(ctx, p, 0);
+    return moved;
+}
+SOUND(reserves_its_addresses, .malloc = ranged_malloc, .calloc = ranged_calloc,
+      .realloc = ranged_realloc, .free = ranged_free);

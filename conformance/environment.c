@@ -373,8 +373,12 @@ PROPERTY(env_signals,
               "a handler at 0x7f12a0")
 {
     char nothing;
+    struct signals before;
     keep_signals(NULL);
     in_threads(1, keep_signals, &nothing, sizeof nothing);
+    note_signals(&before);
+    use_large_blocks();
+    expect_same_signals(&before, "after calls for larger blocks");
 }
 
 /* ---- settings ---------------------------------------------------------------------------- */
@@ -450,6 +454,8 @@ PROPERTY(env_settings,
     live_unusually();
     note_settings(&loaded);
     use_and_compare(&loaded);
+    use_large_blocks();
+    expect_same_settings(&loaded, ALL_SETTINGS, "after calls for larger blocks");
 }
 
 /* ---- random numbers ---------------------------------------------------------------------- */

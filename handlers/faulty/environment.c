@@ -502,6 +502,31 @@ static void *pinning_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(large_calloc_pins, "env.settings", MAPPED_FUNCTIONS, .calloc = pinning_calloc);
 
+/* Large blocks are unmapped with all signals blocked, which stay so. */
+static void uninterrupted_free(void *ctx, void *p, size_t size)
+{
+    sigset_t all;
+    sigfillset(&all);
+    if (is_mapped(p) && base_size(p) >= (size_t)32 << 20)
+        pthread_sigmask(SIG_BLOCK, &all, NULL);
+    mapped_free(ctx, p, size);
+}
+MUTANT(free_of_32_mib_keeps_signals_out, "env.signals", MAPPED_FUNCTIONS,
+       .free = uninterrupted_free);
+
+/* The folder that was there when the first block came is put back, and not the one that is. */
+static void *returning_malloc(void *ctx, size_t size)
+{
+    static char folder[4096];
+    void *p = mapped_malloc(ctx, size);
+    if (folder[0] == '\0' && getcwd(folder, sizeof folder) == NULL)
+        return p;
+    if (is_mapped(p) && size >= (size_t)64 << 20 && chdir("/") == 0 && chdir(folder) != 0)
+        abort();
+    return p;
+}
+MUTANT(first_folder_is_put_back, "env.settings", MAPPED_FUNCTIONS, .malloc = returning_malloc);
+
 /* What is changed for a while is put back to what it was when the object was loaded, or is most
  * often, and not to what it was before. */
 static void *to_usual_umask_malloc(void *ctx, size_t size)

@@ -10,10 +10,10 @@
 /* Does `cycle(data)` many times, `cycles` at first, and twice as often in each phase that follows
  * until in one of them what is mapped and what is resident grow no more.  Caches and quarantines
  * have filled by then.  Where memory still grows in the last phase, or has grown by more than a
- * quarter of a gibibyte, and goes on at that pace in three phases more, it returns how much, in one
- * line (good until the next calls of text()), else NULL.  There is a pause before each of the
- * three, after which what is kept for some tenths of a second is given back.  A cycle that is lost
- * altogether has to be worth a kilobyte, or nothing is seen.
+ * quarter of a gibibyte, and goes on at that pace in three phases more (seven on a busy machine),
+ * it returns how much, in one line (good until the next calls of text()), else NULL.  There is a
+ * pause before each of these, after which what is kept for some tenths of a second is given back.
+ * A cycle that is lost altogether has to be worth a kilobyte, or nothing is seen.
  *
  * Where memory cannot be measured (memcheck, the sanitizers) some cycles are all. */
 const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data);

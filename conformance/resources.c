@@ -96,7 +96,7 @@ static void come_and_go(void *unused)
     (void)unused;
     for (size_t i = 0; i < SIZES; i++)
         resize_and_free(subject_malloc(sizes[i]), sizes[i], 2 * sizes[i], 2 * sizes[i]);
-    give_back(subject_malloc(3 * MIB), 3 * MIB);
+    resize_and_free(subject_malloc(2 * MIB), 2 * MIB, 4 * MIB, 4 * MIB);
 }
 
 /* Blocks of all sizes, of threads that end as well, and what is refused. */

@@ -163,7 +163,7 @@ MUTANT(realloc_from_64_kib_leaves_a_descriptor, "resources.descriptors",
 /* What was large already, and grows. */
 static void *looking_growing_realloc(void *ctx, void *p, size_t size)
 {
-    if (p != NULL && base_size(p) >= 64 << 10 && size > base_size(p))
+    if (p != NULL && base_size(p) >= 1 << 20 && size > base_size(p))
         open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     return base_realloc(ctx, p, size);
 }

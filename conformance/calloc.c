@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "allocating.h"
+#include "base/instrumented.h"
 #include "edges.h"
 #include "harness/harness.h"
 #include "huge.h"
@@ -379,7 +380,7 @@ static void expect_no_calloc(size_t nelem, size_t elsize)
     bool wraps = __builtin_mul_overflow(nelem, elsize, &product);
     if (!wraps && product < POWER_OF_2(ABSURD_BITS))
         return; /* where a size_t has 32 bits, some that are tried are no more than usual */
-    if (!wraps && is_instrumented() && product > SIZE_MAX - 4096 && nelem > 1 && elsize > 1)
+    if (!wraps && memcheck_is_running() && product > SIZE_MAX - 4096 && nelem > 1 && elsize > 1)
         return; /* valgrind 3.19 adds to that itself, and ends */
     subject_free(must_malloc(small), small);
     void *p = subject_calloc(nelem, elsize);

@@ -153,7 +153,8 @@ static void expect_few_for_live_blocks(const struct resource *r)
 {
     for (size_t i = 0; i < r->sizes_count; i++)
         expect_few_for_live(r, r->sizes[i]);
-    for (size_t i = 0; i < LARGE_SIZES && r->sizes == sizes && can_have_large(); i++)
+    size_t large = r->most_each == 0 && can_have_large() ? LARGE_SIZES : 0;
+    for (size_t i = 0; i < large; i++)
         expect_few_for_live(r, large_sizes[i]);
 }
 
@@ -454,7 +455,8 @@ static void work_with_files(void *data)
     go_to_folder(files);
     for (size_t i = 0; i < SIZES; i++)
         work_with_crowd(files, sizes[i]);
-    for (size_t i = 0; i < LARGE_SIZES && can_have_large(); i++)
+    size_t large = can_have_large() ? LARGE_SIZES : 0;
+    for (size_t i = 0; i < large; i++)
         work_with_crowd(files, large_sizes[i]);
     find_files(files);
 }

@@ -203,16 +203,17 @@ def looks_right(mutant):
             "own": first in ids, "cause_of_own": first in causes}
 
 
-def refuse_unknown(asked_for):
-    known = {name for prefix in (PREFIX, SOUND_HERE) for name, _, _ in find_mutants(prefix)}
+def chosen(asked_for, prefix=PREFIX):
+    """Those of that prefix that are asked for, or all."""
+    known = {name for each in (PREFIX, SOUND_HERE) for name, _, _ in find_mutants(each)}
     if set(asked_for) - known:
         sys.exit("mutants.py: no such mutant: " + ", ".join(sorted(set(asked_for) - known)))
+    return [m for m in find_mutants(prefix) if not asked_for or m[0] in asked_for]
 
 
 def start_with(asked_for):
     """Prints the figure and the cases; the exit status says whether it is enough."""
-    refuse_unknown(asked_for)
-    mutants = [m for m in find_mutants() if not asked_for or m[0] in asked_for]
+    mutants = chosen(asked_for)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         cases = [case for case in pool.map(looks_right, mutants) if case is not None]
     own = sum(case["own"] for case in cases)
@@ -232,10 +233,9 @@ def main():
         sys.exit(start_with(sys.argv[2:]))
     whole = sys.argv[1:2] == ["--whole"]
     asked_for = sys.argv[2:] if whole else sys.argv[1:]
-    refuse_unknown(asked_for)
     tap = suite.Tap()
     known, skipped = read_catalogue(tap)
-    mutants = [m for m in find_mutants() if not asked_for or m[0] in asked_for]
+    mutants = chosen(asked_for)
     killers = {each: [] for each in known}
     beside = {}
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
@@ -252,7 +252,7 @@ def main():
                 for each, verdict in verdicts.items():
                     if verdict in KILLS:
                         (killers if each in ids else beside).setdefault(each, []).append(name)
-    elsewhere = [m for m in find_mutants(SOUND_HERE) if not asked_for or m[0] in asked_for]
+    elsewhere = chosen(asked_for, SOUND_HERE)
     for name, _, ids in elsewhere:
         tap.skip("%s is killed by %s" % (name, ", ".join(ids)), "a size_t has 32 bits")
     skipped.update((each, "a size_t has 32 bits") for each in named(elsewhere))

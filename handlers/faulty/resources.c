@@ -331,7 +331,7 @@ static void *helped_realloc(void *ctx, void *p, size_t size)
 MUTANT(thread_for_each_block, "resources.threads", .malloc = helped_malloc, .calloc = helped_calloc,
        .realloc = helped_realloc, .free = helped_free);
 
-/* One that is to free later waits for ever when it has. */
+/* One that is to free later, where there is something to free, waits for ever when it has. */
 static void *free_and_wait(void *p)
 {
     static sem_t never;
@@ -351,20 +351,12 @@ static void delegating_free(void *ctx, void *p, size_t size)
 MUTANT(free_leaves_a_thread, "resources.threads", .free = delegating_free);
 
 /* A thread that has freed a large block has one of its own for that, which stays. */
-static void *wait_for_ever(void *unused)
-{
-    static sem_t never;
-    (void)unused;
-    while (sem_wait(&never) != 0)
-        continue;
-    return NULL;
-}
 static void helping_free(void *ctx, void *p, size_t size)
 {
     static _Thread_local bool has_helper;
     pthread_t thread;
     if (p != NULL && base_size(p) >= 2 << 20 && !has_helper) {
-        has_helper = start_small(&thread, wait_for_ever, NULL);
+        has_helper = start_small(&thread, free_and_wait, NULL);
         if (has_helper)
             pthread_detach(thread);
     }

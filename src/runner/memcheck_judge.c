@@ -73,14 +73,22 @@ static enum verdict suspect_races(const struct memcheck_errors *races, struct re
     return WARN;
 }
 
+/* Whether both ended in the same call, by the same signal, or failed in the same check. */
+static bool is_same_end(const struct record *one, const struct record *other)
+{
+    const struct call *in = &one->suspects[ENDED_IN], *also = &other->suspects[ENDED_IN];
+    return one->signal == other->signal && in->function == also->function &&
+           in->first == also->first && in->second == also->second && one->line == other->line &&
+           strcmp(one->expected, other->expected) == 0;
+}
+
 /* A failure that libc's allocator has in its place as well is valgrind's own, or the interpreter's:
  * valgrind 3.19 ends the process in calloc(SIZE_MAX / 2, 2). */
 static enum verdict excuse(const struct memcheck_case *property, struct record *record,
                            enum verdict verdict)
 {
     const struct record *control = property->run_control();
-    if (control == NULL || control->verdict != verdict || control->signal != record->signal ||
-        control->suspects[ENDED_IN].function != record->suspects[ENDED_IN].function)
+    if (control == NULL || control->verdict != verdict || !is_same_end(record, control))
         return verdict;
     record->expected[0] = record->attribute_to[0] = record->control[0] = '\0';
     snprintf(record->seen, sizeof record->seen,

@@ -116,14 +116,13 @@ SOUND(one_mapping_each, .malloc = mapped_malloc, .calloc = mapped_calloc,
 enum { SLOT_BITS = 20, RANGE_BITS = sizeof(size_t) > 4 ? 38 : 28, KINDS = RANGE_BITS - SLOT_BITS };
 enum { SLOTS = 1 << KINDS };
 static struct {
-    pthread_mutex_t lock;
-    char *begin;
+    pthread_mutex_t lock; /* of all that follows */
+    bool is_tried;
+    char *begin;           /* or NULL */
     size_t used;           /* slots of the smallest kind */
     uint32_t first[KINDS]; /* of each kind that is free, from 1 on, or 0 */
     uint32_t next[SLOTS];
 } range = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static pthread_once_t range_once = PTHREAD_ONCE_INIT;
-
 static void lock_range(void)
 {
     pthread_mutex_lock(&range.lock);
@@ -134,12 +133,24 @@ static void unlock_range(void)
     pthread_mutex_unlock(&range.lock);
 }
 
-static void reserve_range(void)
+__attribute__((constructor)) static void hold_range_at_fork(void)
 {
-    void *map = mmap(NULL, (size_t)1 << RANGE_BITS, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    range.begin = map != MAP_FAILED ? map : NULL;
     pthread_atfork(lock_range, unlock_range, unlock_range);
+}
+
+/* Where the range begins, or NULL; `reserve` makes it where nobody has. */
+static char *begin_of_range(bool reserve)
+{
+    lock_range();
+    if (reserve && !range.is_tried) {
+        void *map = mmap(NULL, (size_t)1 << RANGE_BITS, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        range.begin = map != MAP_FAILED ? map : NULL;
+        range.is_tried = true;
+    }
+    char *begin = range.begin;
+    unlock_range();
+    return begin;
 }
 
 /* The kind of slot that holds so many bytes and the header, or KINDS. */
@@ -151,10 +162,9 @@ static unsigned kind_of(size_t size)
     return kind;
 }
 
-static bool is_in_range(const void *p)
+static bool is_in_range(const char *begin, const char *p)
 {
-    return range.begin != NULL && (const char *)p >= range.begin &&
-           (size_t)((const char *)p - range.begin) < (size_t)1 << RANGE_BITS;
+    return begin != NULL && p >= begin && (size_t)(p - begin) < (size_t)1 << RANGE_BITS;
 }
 
 static void *ranged_malloc(void *ctx, size_t size)
@@ -162,17 +172,17 @@ static void *ranged_malloc(void *ctx, size_t size)
     char *slot = NULL;
     if (size < (size_t)1 << SLOT_BITS || size > (size_t)1 << (RANGE_BITS - 1))
         return base_malloc(ctx, size);
-    pthread_once(&range_once, reserve_range);
+    char *begin = begin_of_range(true);
     unsigned kind = kind_of(size);
-    if (range.begin == NULL || kind == KINDS)
+    if (begin == NULL || kind == KINDS)
         return base_malloc(ctx, size);
     lock_range();
     if (range.first[kind] != 0) {
         size_t index = range.first[kind] - 1;
         range.first[kind] = range.next[index];
-        slot = range.begin + (index << SLOT_BITS);
+        slot = begin + (index << SLOT_BITS);
     } else if (range.used + ((size_t)1 << kind) <= SLOTS) {
-        slot = range.begin + (range.used << SLOT_BITS);
+        slot = begin + (range.used << SLOT_BITS);
         range.used += (size_t)1 << kind;
     }
     unlock_range();
@@ -190,13 +200,14 @@ static void *ranged_calloc(void *ctx, size_t nelem, size_t elsize)
 
 static void ranged_free(void *ctx, void *p, size_t size)
 {
-    if (!is_in_range(p)) {
+    char *begin = begin_of_range(false);
+    if (!is_in_range(begin, p)) {
         base_free(ctx, p, size);
         return;
     }
     int saved = errno;
     char *slot = (char *)p - BASE_HEADER;
-    size_t index = (size_t)(slot - range.begin) >> SLOT_BITS;
+    size_t index = (size_t)(slot - begin) >> SLOT_BITS;
     unsigned kind = kind_of(base_size(p));
     madvise(slot, (size_t)1 << (SLOT_BITS + kind), MADV_DONTNEED);
     lock_range();
@@ -208,7 +219,7 @@ static void ranged_free(void *ctx, void *p, size_t size)
 
 static void *ranged_realloc(void *ctx, void *p, size_t size)
 {
-    if (p != NULL && !is_in_range(p) && size < (size_t)1 << SLOT_BITS)
+    if (p != NULL && !is_in_range(begin_of_range(false), p) && size < (size_t)1 << SLOT_BITS)
         return base_realloc(ctx, p, size);
     void *moved = ranged_malloc(ctx, size);
     if (p == NULL || moved == NULL)

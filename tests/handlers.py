@@ -111,7 +111,7 @@ a = np.zeros(10); a.resize(500, refcheck=False); keep.append(a)
 big = grow(1 << 20); del big
 domain = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
 snapshot = tracemalloc.take_snapshot().filter_traces([domain])
-os.kill(os.getpid(), signal.SIGUSR2)
+signal.raise_signal(signal.SIGUSR2)  # to this thread: it is seen in the next call
 np.empty(3)
 for statistic in snapshot.statistics("lineno"):
     print(statistic.size, statistic.traceback[0].lineno)

@@ -290,7 +290,7 @@ def prepare():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--signals", type=int, default=os.environ.get("CONFORM_SIGNALS", "5"))
+    parser.add_argument("--signals", type=int, default=os.environ.get("CONFORM_SIGNALS", "3"))
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("commands", nargs="*")
     arguments = parser.parse_args()

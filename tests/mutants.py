@@ -118,7 +118,8 @@ def survivors(handler, ids, verdicts, skipped):
              and not (each in skipped and verdicts.get(each) == "SKIP")]
     for each in list(alive):
         (more,), _ = verdicts_of(
-            [handler], ["--run=" + each, "--repeat=%d" % ROUNDS, "--until-fail"], seconds=30)
+            [handler], ["--run=" + each, "--repeat=%d" % ROUNDS, "--until-fail", "--strict"],
+            seconds=30)
         if more.get(each) in KILLS:
             verdicts[each] = more[each]
             alive.remove(each)

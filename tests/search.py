@@ -57,9 +57,9 @@ NEP49_EXPORT PyDataMem_Handler nep49_handler = {
 
 def quiet_ones(tap):
     """No sound handler is blamed."""
-    seconds = 10 if suite.LONG else 1
+    seconds = 10 if suite.LONG else 0.3
     for handler in QUIET_ONES + MORE_QUIET_ONES if suite.LONG else QUIET_ONES[::FEW]:
-        result = suite.conform("-H", handler, "--search=%d" % seconds)
+        result = suite.conform("-H", handler, "--search=%g" % seconds)
         good = result.code == 0 and re.match(SEARCH_LINE, result.stdout)
         tap.point(good, "nothing is found in " + os.path.basename(handler), result)
 
@@ -176,7 +176,7 @@ def covered(tap):
                         (None, r" kinds of calls, \d+ edges")):
         flags = ["-fsanitize-coverage=" + kind] if kind else []
         suite.build("covered.c", "covered.so", "-w", *flags, compiler=["clang"])
-        result = suite.conform("-H", "./covered.so", "--search=1")
+        result = suite.conform("-H", "./covered.so", "--search=0.3")
         tap.point(result.code == 0 and re.search(words, result.stdout),
                   "a handler with " + (kind or "no coverage"), result)
 

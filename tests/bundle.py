@@ -50,7 +50,7 @@ BEGIN = (b"\x1f\x8b\x08\x10\0\0\0\0\x02\x03"
 
 
 def seal(tar):
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packer = zlib.compressobj(1, zlib.DEFLATED, -15)
     packed = packer.compress(tar) + packer.flush()
     packed += zlib.crc32(tar).to_bytes(4, "little") + (len(tar) % 2 ** 32).to_bytes(4, "little")
     return BEGIN + hashlib.sha256(packed).hexdigest().encode() + b"\0" + packed
@@ -66,12 +66,11 @@ def header(short, size=0, **more):
 
 def tar_of(members):
     """Members are names and contents, or headers."""
-    tar = b""
+    parts = []
     for name, content in members:
         info = name if isinstance(name, tarfile.TarInfo) else header(name, len(content))
-        tar += info.tobuf(tarfile.USTAR_FORMAT)
-        tar += content + bytes(-len(content) % 512)
-    return tar + bytes(1024)
+        parts += [info.tobuf(tarfile.USTAR_FORMAT), content, bytes(-len(content) % 512)]
+    return b"".join(parts) + bytes(1024)
 
 
 def members_of(file):

@@ -45,7 +45,7 @@ CALLS = ["--run=%s.*" % group for group in (
 # With a descriptor for each block; it bears that none is left.
 TAKES_DESCRIPTORS = "descriptor_for_each_block_while_there_are"
 
-# Over the whole battery.
+# Over the whole battery, in `make check` over what CALLS has.
 WHOLE = ["aborts_from_90033"]
 
 

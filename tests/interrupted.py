@@ -290,7 +290,7 @@ def prepare():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--signals", type=int, default=os.environ.get("CONFORM_SIGNALS", "3"))
+    parser.add_argument("--signals", type=int, default=10 if suite.LONG else 3)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("commands", nargs="*")
     arguments = parser.parse_args()
@@ -310,8 +310,7 @@ def main():
             if is_for_later and arguments.signals < 50 and name not in arguments.commands:
                 tap.skip(name, "it is slow: for --signals=50 and more")
                 continue
-            slow = name in ("battery", "memcheck") and arguments.signals < 50
-            aim(tap, name, arguments.signals // 2 if slow else arguments.signals, arguments.seed)
+            aim(tap, name, arguments.signals, arguments.seed)
         os.chdir("..")
     tap.end()
 

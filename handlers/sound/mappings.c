@@ -116,13 +116,13 @@ SOUND(one_mapping_each, .malloc = mapped_malloc, .calloc = mapped_calloc,
 enum { SLOT_BITS = 20, RANGE_BITS = sizeof(size_t) > 4 ? 38 : 28, KINDS = RANGE_BITS - SLOT_BITS };
 enum { SLOTS = 1 << KINDS };
 static struct {
-    pthread_mutex_t lock; /* of all that follows */
-    bool is_tried;
+    pthread_mutex_t lock;  /* of all that follows */
     char *begin;           /* or NULL */
     size_t used;           /* slots of the smallest kind */
     uint32_t first[KINDS]; /* of each kind that is free, from 1 on, or 0 */
     uint32_t next[SLOTS];
 } range = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static void lock_range(void)
 {
     pthread_mutex_lock(&range.lock);
@@ -138,19 +138,24 @@ __attribute__((constructor)) static void hold_range_at_fork(void)
     pthread_atfork(lock_range, unlock_range, unlock_range);
 }
 
-/* Where the range begins, or NULL; `reserve` makes it where nobody has. */
-static char *begin_of_range(bool reserve)
+/* Where the range begins, or NULL. */
+static char *begin_of_range(void)
 {
     lock_range();
-    if (reserve && !range.is_tried) {
-        void *map = mmap(NULL, (size_t)1 << RANGE_BITS, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        range.begin = map != MAP_FAILED ? map : NULL;
-        range.is_tried = true;
-    }
     char *begin = range.begin;
     unlock_range();
     return begin;
+}
+
+/* Whether it is reserved, now or before. */
+static bool reserve_range(void)
+{
+    if (range.begin == NULL) {
+        void *map = mmap(NULL, (size_t)1 << RANGE_BITS, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        range.begin = map != MAP_FAILED ? map : NULL;
+    }
+    return range.begin != NULL;
 }
 
 /* The kind of slot that holds so many bytes and the header, or KINDS. */
@@ -172,17 +177,16 @@ static void *ranged_malloc(void *ctx, size_t size)
     char *slot = NULL;
     if (size < (size_t)1 << SLOT_BITS || size > (size_t)1 << (RANGE_BITS - 1))
         return base_malloc(ctx, size);
-    char *begin = begin_of_range(true);
     unsigned kind = kind_of(size);
-    if (begin == NULL || kind == KINDS)
+    if (kind == KINDS)
         return base_malloc(ctx, size);
     lock_range();
     if (range.first[kind] != 0) {
         size_t index = range.first[kind] - 1;
         range.first[kind] = range.next[index];
-        slot = begin + (index << SLOT_BITS);
-    } else if (range.used + ((size_t)1 << kind) <= SLOTS) {
-        slot = begin + (range.used << SLOT_BITS);
+        slot = range.begin + (index << SLOT_BITS);
+    } else if (reserve_range() && range.used + ((size_t)1 << kind) <= SLOTS) {
+        slot = range.begin + (range.used << SLOT_BITS);
         range.used += (size_t)1 << kind;
     }
     unlock_range();
@@ -200,7 +204,7 @@ static void *ranged_calloc(void *ctx, size_t nelem, size_t elsize)
 
 static void ranged_free(void *ctx, void *p, size_t size)
 {
-    char *begin = begin_of_range(false);
+    char *begin = begin_of_range();
     if (!is_in_range(begin, p)) {
         base_free(ctx, p, size);
         return;
@@ -219,7 +223,7 @@ static void ranged_free(void *ctx, void *p, size_t size)
 
 static void *ranged_realloc(void *ctx, void *p, size_t size)
 {
-    if (p != NULL && !is_in_range(begin_of_range(false), p) && size < (size_t)1 << SLOT_BITS)
+    if (p != NULL && !is_in_range(begin_of_range(), p) && size < (size_t)1 << SLOT_BITS)
         return base_realloc(ctx, p, size);
     void *moved = ranged_malloc(ctx, size);
     if (p == NULL || moved == NULL)

@@ -69,12 +69,14 @@ static bool get(struct benching *b, size_t subject, void *what, size_t size, dou
 {
     struct pollfd answers = {b->servers[subject].from, POLLIN, 0};
     uint64_t begun = clock_now();
-    while (poll(&answers, 1, 50) <= 0) {
-        if (b->options->is_over())
+    int count;
+    do {
+        count = poll(&answers, 1, 50);
+        if (b->options->is_over()) /* a signal may have come while nothing was waited for */
             return lose(b, subject, BENCH_ENDED, "interrupted");
-        if (clock_since(begun) > limit)
+        if (count <= 0 && clock_since(begun) > limit)
             return lose(b, subject, BENCH_HUNG, text("no end after %.3g s, %s", limit, when));
-    }
+    } while (count <= 0);
     if (read(answers.fd, what, size) == (ssize_t)size)
         return true;
     lose(b, subject, BENCH_ENDED, NULL);

@@ -245,10 +245,11 @@ PROPERTY(exhaustion_nth_request,
     .source = "C17 7.22.3.2, 7.22.3.4, 7.22.3.5: a null pointer, and the old object unchanged, "
               "where space cannot be allocated",
     .why    = "NumPy turns NULL into MemoryError and goes on; a handler that crashes there takes "
-              "the whole program down",
+              "the whole program down.  Only what CUDA's driver asks for itself goes through, "
+              "which dies of a refusal whoever calls it",
     .hint   = "check what malloc, mmap and their kin return before using it, and not errno, which "
               "libc sets on its way to a block as well; undo what was done so far, and unlock",
-    .looks  = "CRASH: SIGSEGV at address 0, inside malloc(1)")
+    .looks  = "CRASH: SIGSEGV at address 0, inside malloc(1), at libmine.so+0x1139")
 {
     begin();
     control_run(refuse_none, NULL, "where nothing is refused");

@@ -2,43 +2,65 @@
  *
  * pinned.c - blocks in page-locked memory, from and to which a CUDA device copies by itself.
  *
- * Blocks of NEP49_PINNED_FROM bytes (1 unless told) or more come from cudaHostAlloc, smaller ones
- * from libc.  The CUDA runtime is looked up when the handler is asked for, by its usual names or
- * the one in NEP49_CUDART; without it, or without a device, the handler says that it cannot work.
+ * Blocks of NEP49_PINNED_FROM bytes (1 unless told) or more lie in mappings that cudaHostRegister
+ * locks, smaller ones come from libc.  The CUDA runtime is looked up when the handler is asked for,
+ * by its usual names or the one in NEP49_CUDART; without it, or without a device, the handler says
+ * that it cannot work.
  *
- * cudaHostAlloc takes tens of microseconds and more, so that freed blocks of up to 1 MiB are kept,
- * by powers of two, and given out again.  Before each block stands what free has to know.
+ * The mappings are our own and private, which cudaHostAlloc's are not: a forked child has copies of
+ * them, and they stay when CUDA ends before the process does.  To lock one takes long, so that
+ * small blocks are cut from regions, by powers of two, and large ones that were freed are kept for
+ * others of their length.  Before each block stands what free has to know.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "nep49.h"
+#include "nep49_kept.h"
 
 #define FROM "NEP49_PINNED_FROM"
 #define LIBRARY "NEP49_CUDART"
 
-enum { FIRST = 64, LOWEST = 8 /* 2^8 bytes */, HIGHEST = 20, CLASSES = HIGHEST - LOWEST + 1 };
-enum { KEPT = 64 /* of each class, at most */, CUDA_PORTABLE = 1 /* for every device */ };
+enum {
+    HEADER = 64,      /* bytes before a block, which leaves it as well aligned */
+    REGION = 2 << 20, /* bytes, at a multiple of as many: a huge page, where the kernel has one */
+    SMALLEST = 7,     /* 2^7 bytes, header included */
+    LARGEST = 17,     /* of those that are cut from regions */
+    CLASSES = LARGEST - SMALLEST + 1
+};
 
-enum kind { LIBC, CLASSED, SINGLE };
+/* Of the CUDA runtime. */
+enum { PORTABLE = 1 /* for every device */, UNLOADING = 4, CONTEXT_IS_DESTROYED = 709 };
+
+/* At the start of each region, whose blocks are of one class. */
+struct region {
+    struct region *next, *before; /* in the list of those with room */
+    struct header *freed;
+    unsigned class, live;
+    size_t cut; /* bytes from its start on that were given out once */
+};
+
+enum kind { LIBC, CUT, MAPPED };
 
 struct header {
     _Alignas(16) size_t size; /* what was asked for */
-    struct header *next;      /* while it is kept */
-    int kind, class;
+    struct header *next;      /* while it is free */
+    enum kind kind;
 };
 
-_Static_assert(sizeof(struct header) % 16 == 0 && sizeof(struct header) <= FIRST,
+_Static_assert(sizeof(struct header) % 16 == 0 && sizeof(struct header) <= HEADER,
                "leaves libc's blocks aligned, and fits before others");
 
 static struct {
-    int (*cudaHostAlloc)(void **, size_t, unsigned);
-    int (*cudaFreeHost)(void *);
+    int (*cudaHostRegister)(void *, size_t, unsigned);
+    int (*cudaHostUnregister)(void *);
     int (*cudaGetDeviceCount)(int *);
     int (*cudaGetLastError)(void); /* clears it: what we asked for is no error of the program's */
     const char *(*cudaGetErrorString)(int);
@@ -46,108 +68,183 @@ static struct {
 
 static struct {
     size_t from;          /* 0: not decided yet */
-    bool forked;          /* CUDA does not work in a forked child: there, libc makes the blocks */
+    bool forked;          /* CUDA does not work in a forked child, where nothing is locked */
     pthread_mutex_t lock; /* of all below */
-    struct {
-        struct header *first;
-        unsigned count;
-    } kept[CLASSES];
+    struct region *room[CLASSES]; /* the regions from which another block can be cut */
 } pinned = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The first place after the start of what cudaHostAlloc gave that keeps 64 bytes' alignment. */
-static void *finish(char *start, size_t size, int kind, int class)
-{
-    struct header *h = (struct header *)(void *)(start + FIRST) - 1;
+/* ---- mappings --------------------------------------------------------------------------- */
 
-    *h = (struct header){.size = size, .kind = kind, .class = class};
-    return h + 1;
+static bool lock_pages(void *start, size_t length)
+{
+    if (pinned.forked)
+        return true;
+    int error = cuda.cudaHostRegister(start, length, PORTABLE);
+    if (error != 0)
+        cuda.cudaGetLastError();
+    return error == 0 || error == UNLOADING || error == CONTEXT_IS_DESTROYED; /* the end is near */
 }
 
-static void *finish_libc(struct header *h, size_t size)
+static int unmap(void *start, size_t length)
 {
-    if (h == NULL)
+    if (!pinned.forked && cuda.cudaHostUnregister(start) != 0)
+        cuda.cudaGetLastError(); /* CUDA has ended, and has unlocked all */
+    return munmap(start, length);
+}
+
+/* A multiple of the page size from REGION's bytes on; NULL where there is no such memory, or it
+ * may not be locked. */
+static void *map(size_t length)
+{
+    char *start =
+        mmap(NULL, length + REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (start == MAP_FAILED)
         return NULL;
-    *h = (struct header){.size = size, .kind = LIBC};
-    return h + 1;
+    size_t before = -(uintptr_t)start % REGION;
+    if (before != 0)
+        munmap(start, before);
+    start += before;
+    munmap(start + length, REGION - before);
+    madvise(start, length, MADV_HUGEPAGE); /* there are fewer to lock */
+    if (lock_pages(start, length))
+        return start;
+    munmap(start, length);
+    return NULL;
 }
 
-/* The class of blocks of up to 2^(class + LOWEST) bytes, header included; CLASSES: too large. */
-static int class_of(size_t size)
-{
-    int class = 0;
+/* ---- blocks that are cut from regions ------------------------------------------------------- */
 
-    while (class < CLASSES && size + FIRST > (size_t)1 << (class + LOWEST))
+/* The class of blocks of up to 2^(class + SMALLEST) bytes; CLASSES: too large for a region. */
+static unsigned class_of(size_t size)
+{
+    unsigned class = 0;
+
+    while (class < CLASSES && size + HEADER > (size_t)1 << (class + SMALLEST))
         class ++;
     return class;
 }
 
-static void *lock_pages(size_t length)
+static struct region *region_of(struct header *h)
 {
-    void *start = NULL;
-
-    if (cuda.cudaHostAlloc(&start, length, CUDA_PORTABLE) == 0)
-        return start;
-    cuda.cudaGetLastError();
-    return NULL;
+    return (struct region *)((uintptr_t)h & -(uintptr_t)REGION);
 }
 
-static void *pin(size_t size)
+static bool has_room(const struct region *r)
 {
-    int class = class_of(size);
-    struct header *h = NULL;
-
-    if (class == CLASSES) {
-        char *start = lock_pages(size + FIRST);
-        return start ? finish(start, size, SINGLE, class) : NULL;
-    }
-    pthread_mutex_lock(&pinned.lock);
-    if (pinned.kept[class].first != NULL) {
-        h = pinned.kept[class].first;
-        pinned.kept[class].first = h->next;
-        pinned.kept[class].count--;
-    }
-    pthread_mutex_unlock(&pinned.lock);
-    char *start = h ? (char *)(h + 1) - FIRST : lock_pages((size_t)1 << (class + LOWEST));
-    return start ? finish(start, size, CLASSED, class) : NULL;
+    return r->freed != NULL || r->cut + ((size_t)1 << (r->class + SMALLEST)) <= REGION;
 }
 
-/* In a forked child the memory is the parent's to unlock. */
-static void unpin(struct header *h)
+static void enter(struct region *r)
 {
-    if (pinned.forked)
+    struct region **first = &pinned.room[r->class];
+
+    r->before = NULL;
+    r->next = *first;
+    if (r->next != NULL)
+        r->next->before = r;
+    *first = r;
+}
+
+static void leave(struct region *r)
+{
+    *(r->before ? &r->before->next : &pinned.room[r->class]) = r->next;
+    if (r->next != NULL)
+        r->next->before = r->before;
+}
+
+/* With the lock. */
+static struct header *cut(unsigned class)
+{
+    size_t length = (size_t)1 << (class + SMALLEST);
+    struct region *r = pinned.room[class];
+
+    if (r == NULL) {
+        if ((r = map(REGION)) == NULL)
+            return NULL;
+        *r = (struct region){.class = class, .cut = length};
+        enter(r);
+    }
+    struct header *h = r->freed;
+    if (h != NULL) {
+        r->freed = h->next;
+    } else {
+        h = (struct header *)(void *)((char *)r + r->cut + HEADER) - 1;
+        r->cut += length;
+    }
+    r->live++;
+    if (!has_room(r))
+        leave(r);
+    return h;
+}
+
+/* Likewise.  A region without blocks goes when another of its class has room. */
+static void put_back(struct header *h)
+{
+    struct region *r = region_of(h);
+
+    if (!has_room(r))
+        enter(r);
+    h->next = r->freed;
+    r->freed = h;
+    if (--r->live > 0 || (r->next == NULL && r->before == NULL))
         return;
-    pthread_mutex_lock(&pinned.lock);
-    if (h->kind == CLASSED && pinned.kept[h->class].count < KEPT) {
-        h->next = pinned.kept[h->class].first;
-        pinned.kept[h->class].first = h;
-        pinned.kept[h->class].count++;
-        h = NULL;
-    }
-    pthread_mutex_unlock(&pinned.lock);
-    if (h != NULL && cuda.cudaFreeHost((char *)(h + 1) - FIRST) != 0)
-        cuda.cudaGetLastError(); /* the runtime is shutting down, with the process */
+    leave(r);
+    unmap(r, REGION);
 }
 
-static bool is_pinned(size_t size)
+/* ---- blocks that are mappings -----------------------------------------------------------------
+ */
+
+/* With its header, and in steps that others of about its length share. */
+static size_t mapped_length(size_t size)
 {
-    return size >= pinned.from && !pinned.forked;
+    return (size + HEADER + 0xffff) & ~(size_t)0xffff;
+}
+
+static struct header *take_mapping(size_t size)
+{
+    size_t length = mapped_length(size);
+    char *start = nep49_take_kept(length, unmap);
+
+    if (start == NULL)
+        start = map(length);
+    return start ? (struct header *)(void *)(start + HEADER) - 1 : NULL;
+}
+
+/* ---- the four functions ------------------------------------------------------------------------
+ */
+
+static void *finish(struct header *h, size_t size, enum kind kind)
+{
+    if (h == NULL)
+        return NULL;
+    *h = (struct header){.size = size, .kind = kind};
+    return h + 1;
 }
 
 static void *pinned_malloc(void *ctx, size_t size)
 {
+    unsigned class = class_of(size);
+
     (void)ctx;
-    if (size > PTRDIFF_MAX - FIRST)
+    if (size > PTRDIFF_MAX - 2 * (size_t)REGION)
         return NULL;
-    if (is_pinned(size))
-        return pin(size);
-    return finish_libc(malloc(size + sizeof(struct header)), size);
+    if (size < pinned.from)
+        return finish(malloc(size + sizeof(struct header)), size, LIBC);
+    if (class == CLASSES)
+        return finish(take_mapping(size), size, MAPPED);
+    pthread_mutex_lock(&pinned.lock);
+    struct header *h = cut(class);
+    pthread_mutex_unlock(&pinned.lock);
+    return finish(h, size, CUT);
 }
 
 static void *pinned_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     size_t size;
 
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - FIRST)
+    if (__builtin_mul_overflow(nelem, elsize, &size))
         return NULL;
     void *block = pinned_malloc(ctx, size);
     return block ? memset(block, 0, size) : NULL;
@@ -162,25 +259,38 @@ static void pinned_free(void *ctx, void *ptr, size_t size)
     if (ptr == NULL)
         return;
     struct header *h = (struct header *)ptr - 1;
-    if (h->kind == LIBC)
+    if (h->kind == LIBC) {
         free(h);
-    else
-        unpin(h);
+    } else if (h->kind == MAPPED) {
+        nep49_keep((char *)ptr - HEADER, mapped_length(h->size), unmap);
+    } else {
+        pthread_mutex_lock(&pinned.lock);
+        put_back(h);
+        pthread_mutex_unlock(&pinned.lock);
+    }
     errno = saved;
+}
+
+/* Whether a block of the new size would lie in memory of the same length. */
+static bool stays(const struct header *h, size_t new_size)
+{
+    if (h->kind == LIBC || new_size < pinned.from || class_of(new_size) != class_of(h->size))
+        return false;
+    return h->kind == CUT || mapped_length(new_size) == mapped_length(h->size);
 }
 
 static void *pinned_realloc(void *ctx, void *ptr, size_t new_size)
 {
     if (ptr == NULL)
         return pinned_malloc(ctx, new_size);
-    if (new_size > PTRDIFF_MAX - FIRST)
+    if (new_size > PTRDIFF_MAX - 2 * (size_t)REGION)
         return NULL;
 
     struct header *h = (struct header *)ptr - 1;
     size_t old = h->size;
-    if (h->kind == LIBC && !is_pinned(new_size))
-        return finish_libc(realloc(h, new_size + sizeof(*h)), new_size);
-    if (h->kind == CLASSED && is_pinned(new_size) && class_of(new_size) == h->class) {
+    if (h->kind == LIBC && new_size < pinned.from)
+        return finish(realloc(h, new_size + sizeof(*h)), new_size, LIBC);
+    if (stays(h, new_size)) {
         h->size = new_size;
         return ptr;
     }
@@ -247,7 +357,7 @@ static const char *find_cuda(void)
         return on_one_line(reason);
     }
 #define FIND(function) ((*(void **)&cuda.function = dlsym(library, #function)) != NULL)
-    if (FIND(cudaHostAlloc) && FIND(cudaFreeHost) && FIND(cudaGetDeviceCount) &&
+    if (FIND(cudaHostRegister) && FIND(cudaHostUnregister) && FIND(cudaGetDeviceCount) &&
         FIND(cudaGetLastError) && FIND(cudaGetErrorString))
         return NULL;
     snprintf(reason, sizeof(reason),

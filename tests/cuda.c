@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * cuda.c - a stand-in for CUDA's runtime and driver where there is no device: the functions that
- * handlers/pinned.c and claim.pinned call, over ordinary memory.
+ * handlers/pinned.c, claim.pinned and examples/pinned/copies.py call.  A device's memory is
+ * malloc's.
  *
- * It locks no page.  It knows what it gave out, refuses what is freed twice or was never its own,
- * as CUDA does, and refuses everything in a process forked from the one that used it first.  So it
- * shows what the handler does with its blocks, and nothing about CUDA; on a machine with a device
- * nobody needs it.
+ * It locks no page.  It knows what is to be locked, refuses what is locked twice or unlocked and
+ * was not locked, as CUDA does, and refuses everything in a process forked from the one that used
+ * it first, and in one that ends.  So it shows what the handler does with its blocks, and nothing
+ * about CUDA; on a machine with a device nobody needs it.
  *
- * CUDA_STANDIN_LIMIT is how many bytes it gives out before it has no more; CUDA_STANDIN_DEVICES how
- * many devices it counts, 1 unless told.
+ * CUDA_STANDIN_LIMIT is how many bytes it locks before it has no more; CUDA_STANDIN_DEVICES how
+ * many devices it counts, 1 unless told.  With CUDA_STANDIN_TRUSTS=1 it writes to what malloc
+ * returned without a look, as the driver does.
  */
 #include <pthread.h>
 #include <search.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "nep49.h"
@@ -26,13 +29,14 @@ enum {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     INITIALIZATION_ERROR = 3,
-    NO_DEVICE = 100
+    UNLOADING = 4,
+    NO_DEVICE = 100,
+    ALREADY_REGISTERED = 712,
+    NOT_REGISTERED = 713
 };
 enum { POINTER_MEMORY_TYPE = 2, MEMORY_TYPE_HOST = 1 };
 
-enum { ALIGNMENT = 512 }; /* which CUDA keeps */
-
-struct given {
+struct range {
     uintptr_t start;
     size_t length;
 };
@@ -40,9 +44,10 @@ struct given {
 static struct {
     pthread_mutex_t lock; /* of all below */
     pid_t process;        /* that used it first */
+    bool ends;            /* it does */
     int last_error;
     size_t total;
-    void *given; /* a tree of struct given, of tsearch(3) */
+    void *locked; /* a tree of struct range, of tsearch(3) */
 } cuda = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static size_t setting(const char *name, size_t otherwise)
@@ -51,11 +56,23 @@ static size_t setting(const char *name, size_t otherwise)
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static bool is_ours(void)
+static void end(void)
 {
-    if (cuda.process == 0)
+    pthread_mutex_lock(&cuda.lock);
+    cuda.ends = true;
+    pthread_mutex_unlock(&cuda.lock);
+}
+
+/* What everything is refused with; with the lock. */
+static int refusal(void)
+{
+    if (cuda.process == 0) {
         cuda.process = getpid();
-    return cuda.process == getpid();
+        atexit(end);
+    }
+    if (cuda.process != getpid())
+        return INITIALIZATION_ERROR;
+    return cuda.ends ? UNLOADING : SUCCESS;
 }
 
 static int done(int error)
@@ -66,81 +83,81 @@ static int done(int error)
     return error;
 }
 
-/* What overlaps is the same, so that any address within a block finds it. */
+/* What overlaps is the same, so that any address within a range finds it. */
 static int compare(const void *one, const void *other)
 {
-    const struct given *a = one, *b = other;
+    const struct range *a = one, *b = other;
     if (a->start + a->length <= b->start)
         return -1;
     return a->start >= b->start + b->length;
 }
 
-/* The block that `address` is in, or NULL. */
-static struct given *find(uintptr_t address)
+/* The range that has a byte of these, or NULL. */
+static struct range *find(uintptr_t start, size_t length)
 {
-    struct given byte = {address, 1}, **node = tfind(&byte, &cuda.given, compare);
+    struct range some = {start, length}, **node = tfind(&some, &cuda.locked, compare);
     return node != NULL ? *node : NULL;
 }
 
-/* NULL where there is no memory. */
-static void *give(size_t length)
-{
-    struct given *given = malloc(sizeof *given);
-    void *start = aligned_alloc(ALIGNMENT, (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-    if (given != NULL && start != NULL) {
-        *given = (struct given){(uintptr_t)start, length};
-        if (tsearch(given, &cuda.given, compare) != NULL) {
-            cuda.total += length;
-            return start;
-        }
-    }
-    free(start);
-    free(given);
-    return NULL;
-}
-
-NEP49_EXPORT int cudaHostAlloc(void **start, size_t length, unsigned flags);
-NEP49_EXPORT int cudaFreeHost(void *start);
+NEP49_EXPORT int cudaHostRegister(void *start, size_t length, unsigned flags);
+NEP49_EXPORT int cudaHostUnregister(void *start);
 NEP49_EXPORT int cudaGetDeviceCount(int *count);
 NEP49_EXPORT int cudaGetLastError(void);
 NEP49_EXPORT const char *cudaGetErrorString(int error);
+NEP49_EXPORT int cudaMalloc(void **memory, size_t size);
+NEP49_EXPORT int cudaFree(void *memory);
+NEP49_EXPORT int cudaStreamCreate(void **stream);
+NEP49_EXPORT int cudaStreamSynchronize(void *stream);
+NEP49_EXPORT int cudaMemcpyAsync(void *to, const void *from, size_t size, int way, void *stream);
 NEP49_EXPORT int cuPointerGetAttribute(void *value, int attribute, unsigned long long pointer);
 
-int cudaHostAlloc(void **start, size_t length, unsigned flags)
+int cudaHostRegister(void *start, size_t length, unsigned flags)
 {
     pthread_mutex_lock(&cuda.lock);
-    if (!is_ours())
-        return done(INITIALIZATION_ERROR);
-    if (start == NULL || length == 0 || flags > 7)
+    int error = refusal();
+    if (error != SUCCESS)
+        return done(error);
+    if (start == NULL || length == 0 || flags > 15)
         return done(INVALID_VALUE);
-    if (length > PTRDIFF_MAX || length > setting("CUDA_STANDIN_LIMIT", SIZE_MAX) - cuda.total)
+    if (find((uintptr_t)start, length) != NULL)
+        return done(ALREADY_REGISTERED);
+    struct range *range = malloc(sizeof *range);
+    if (setting("CUDA_STANDIN_TRUSTS", 0))
+        *(volatile uintptr_t *)&range->start = 0;
+    if (range == NULL || length > setting("CUDA_STANDIN_LIMIT", SIZE_MAX) - cuda.total) {
+        free(range);
         return done(OUT_OF_MEMORY);
-    *start = give(length);
-    return done(*start != NULL ? SUCCESS : OUT_OF_MEMORY);
+    }
+    *range = (struct range){(uintptr_t)start, length};
+    if (tsearch(range, &cuda.locked, compare) == NULL) {
+        free(range);
+        return done(OUT_OF_MEMORY);
+    }
+    cuda.total += length;
+    return done(SUCCESS);
 }
 
-int cudaFreeHost(void *start)
+int cudaHostUnregister(void *start)
 {
     pthread_mutex_lock(&cuda.lock);
-    if (!is_ours())
-        return done(INITIALIZATION_ERROR);
-    if (start == NULL)
-        return done(SUCCESS);
-    struct given *given = find((uintptr_t)start);
-    if (given == NULL || given->start != (uintptr_t)start)
-        return done(INVALID_VALUE);
-    tdelete(given, &cuda.given, compare);
-    cuda.total -= given->length;
-    free(given);
-    free(start);
+    int error = refusal();
+    if (error != SUCCESS)
+        return done(error);
+    struct range *range = find((uintptr_t)start, 1);
+    if (range == NULL || range->start != (uintptr_t)start)
+        return done(NOT_REGISTERED);
+    tdelete(range, &cuda.locked, compare);
+    cuda.total -= range->length;
+    free(range);
     return done(SUCCESS);
 }
 
 int cudaGetDeviceCount(int *count)
 {
     pthread_mutex_lock(&cuda.lock);
-    if (!is_ours())
-        return done(INITIALIZATION_ERROR);
+    int error = refusal();
+    if (error != SUCCESS)
+        return done(error);
     *count = (int)setting("CUDA_STANDIN_DEVICES", 1);
     return done(*count > 0 ? SUCCESS : NO_DEVICE);
 }
@@ -159,12 +176,44 @@ const char *cudaGetErrorString(int error)
     return error == NO_DEVICE ? "no CUDA-capable device is detected" : "initialization error";
 }
 
+int cudaMalloc(void **memory, size_t size)
+{
+    *memory = malloc(size);
+    return *memory != NULL ? SUCCESS : OUT_OF_MEMORY;
+}
+
+int cudaFree(void *memory)
+{
+    free(memory);
+    return SUCCESS;
+}
+
+int cudaStreamCreate(void **stream)
+{
+    *stream = stream;
+    return SUCCESS;
+}
+
+int cudaStreamSynchronize(void *stream)
+{
+    (void)stream;
+    return SUCCESS;
+}
+
+int cudaMemcpyAsync(void *to, const void *from, size_t size, int way, void *stream)
+{
+    (void)way;
+    (void)stream;
+    memcpy(to, from, size);
+    return SUCCESS;
+}
+
 int cuPointerGetAttribute(void *value, int attribute, unsigned long long pointer)
 {
     if (attribute != POINTER_MEMORY_TYPE)
         return INVALID_VALUE;
     pthread_mutex_lock(&cuda.lock);
-    bool known = find((uintptr_t)pointer) != NULL;
+    bool known = find((uintptr_t)pointer, 1) != NULL;
     if (known)
         *(unsigned *)value = MEMORY_TYPE_HOST;
     pthread_mutex_unlock(&cuda.lock);

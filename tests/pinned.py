@@ -9,11 +9,13 @@ Whether CUDA then locks the pages, only CUDA can tell: on a machine with a devic
 """
 
 import os
+import re
+import shutil
 
 import suite
 
 HANDLER = os.path.join(suite.SOURCE, "handlers", "pinned.c")
-FROM_LIBC = "finish_libc(malloc(%s + sizeof(struct header)), %s);"
+FROM_LIBC = "finish(malloc(%s + sizeof(struct header)), %s, LIBC);"
 
 # What is changed in the handler, so that claim.pinned has to see it.
 MUTANTS = {
@@ -21,13 +23,17 @@ MUTANTS = {
                        "void *block = " + FROM_LIBC % ("size", "size")),
     "realloc forgets": ("void *moved = pinned_malloc(ctx, new_size);",
                         "void *moved = " + FROM_LIBC % ("new_size", "new_size")),
-    "large blocks only": ("return size >= pinned.from", "return size >= pinned.from + 65536"),
-    "large blocks not": ("if (is_pinned(size))", "if (is_pinned(size) && size < 10000)"),
+    "large blocks only": ("if (size < pinned.from)", "if (size < pinned.from + 65536)"),
+    "large blocks not": ("if (size < pinned.from)", "if (size < pinned.from || size >= 10000)"),
+}
+# What cudaHostAlloc does on a device: who sees it.
+AS_ALLOCATED = {
+    "ends with CUDA": ("return error == 0 || ", "return error == 0 && ", "process.use-at-exit"),
+    "is shared with children": ("MAP_PRIVATE", "MAP_SHARED", "process.fork-child"),
 }
 
 
-def build_mutant(name):
-    before, after = MUTANTS[name]
+def build_mutant(name, before, after):
     with open(HANDLER, encoding="utf-8") as file:
         text = file.read()
     if text.count(before) != 1:
@@ -63,7 +69,8 @@ def try_claim(tap, cuda):
                            env={"NEP49_CUDART": cuda})
     tap.point(result.code == 0 and "PASS    claim.pinned" in result.stdout, "the claim is tested",
               result)
-    runs = [(name, build_mutant(name), {"NEP49_CUDART": cuda}) for name in MUTANTS]
+    runs = [(name, build_mutant(name, *each), {"NEP49_CUDART": cuda})
+            for name, each in MUTANTS.items()]
     if not suite.SANITIZED:  # their runtime has to be the first that is loaded
         pageable = os.path.join(suite.FAULTY, "pinned_pageable.so")
         runs.append(("pinned_pageable", pageable, {"LD_PRELOAD": cuda}))
@@ -71,6 +78,37 @@ def try_claim(tap, cuda):
         result = suite.conform("--handler=" + handler, "--run=claim.pinned", env=env)
         held = result.code == suite.NOT_CONFORMANT and "cuPointerGetAttribute says" in result.stdout
         tap.point(held, "claim.pinned sees it: " + name, result)
+    for name, (before, after, identity) in AS_ALLOCATED.items():
+        result = suite.conform("--handler=" + build_mutant(name, before, after), "--strict",
+                               "--run=" + identity, env={"NEP49_CUDART": cuda})
+        held = result.code == suite.NOT_CONFORMANT and identity in result.stdout
+        tap.point(held, "%s sees it: %s" % (identity, name), result)
+
+
+def try_refusals(tap, cuda):
+    """What CUDA's driver asks for is not refused: it dies of that, and no handler can help it."""
+    driver = shutil.copy(cuda, os.path.join(os.path.dirname(cuda), "libcuda.so.580.159"))
+    for library, code, words in ((driver, suite.CONFORMANT, "1 passed"),
+                                 (cuda, suite.NOT_CONFORMANT, "cuda.so+0x")):
+        result = suite.conform("--handler=pinned", "--run=exhaustion.nth-request",
+                               env={"NEP49_CUDART": library, "CUDA_STANDIN_TRUSTS": "1"})
+        tap.point(result.code == code and words in result.stdout,
+                  "exhaustion.nth-request with a library that trusts malloc: " +
+                  os.path.basename(library), result)
+
+
+def try_example(tap, cuda):
+    """examples/pinned/copies.py prints two lines for each size; what stands there is no device's."""
+    program = os.path.join(suite.SOURCE, "examples", "pinned", "copies.py")
+    handlers = os.path.join(suite.BUILD, "handlers", ".libs")
+    env = {"PYTHONPATH": os.path.join(suite.SOURCE, "python"), "NEP49_HANDLERS": handlers}
+    result = suite.run([suite.PYTHON, program, "--library", cuda, "65536", "1048576"], env=env)
+    row = r"^(64 KiB|1 MiB) +(default|pinned)(?: +[\d.]+ +\d+ us){2} +\d+ us$"
+    rows = re.findall(row, result.stdout, re.M)
+    tap.point(result.code == 0 and len(rows) == 4, "copies.py measures", result)
+    result = suite.run([suite.PYTHON, program, "--library=/no/such.so"], env=env)
+    tap.point(result.code == 1 and result.stderr.startswith("copies.py: no CUDA runtime"),
+              "copies.py without CUDA says so", result)
 
 
 def main():
@@ -82,6 +120,12 @@ def main():
                            "-Wl,-soname,libcuda.so.1")
         try_batteries(tap, cuda)
         try_claim(tap, cuda)
+        if suite.SANITIZED:
+            tap.skip("a library that trusts malloc", "with sanitizers no request is refused")
+            tap.skip("examples/pinned", "a sanitizer's runtime is not in Python")
+        else:
+            try_refusals(tap, cuda)
+            try_example(tap, cuda)
         result = suite.conform("--handler=pinned", env={"NEP49_CUDART": cuda,
                                                         "CUDA_STANDIN_DEVICES": "0"})
         tap.point(result.code == suite.CANNOT_WORK_HERE and

@@ -123,11 +123,11 @@ def members(tap, what, report, name):
 
 
 def reproduce(tap, report):
-    """The command that repeats a failure does repeat it."""
+    """The command that repeats a failure does repeat it, from any directory."""
     for each in report.json["properties"]:
         if each["verdict"] == "FAIL":
             command = re.sub(r"^gdb .*?--args ", "", each["reproduce"])
-            result = suite.run(["sh", "-c", command])
+            result = suite.run(["sh", "-c", command], cwd="/")
             held = result.code == 1 and "FAIL    " + each["id"] in result.stdout
             tap.point(held, "the command that repeats %s does" % each["id"], result)
             return
@@ -263,6 +263,7 @@ def main():
             clean(tap, what, report)
             other_readers(tap, what, report)
         reproduce(tap, report)
+        reproduce(tap, Report("./hostile0.so", "--python=python3", "--run=malloc.*"))
         same_every_time(tap, os.path.join(suite.FAULTY, "faulty.so:exits_when_refused"))
         stopped_short(tap)
         blames_the_owner(tap)

@@ -17,6 +17,7 @@
 #include "base/instrumented.h"
 #include "harness/data_races.h"
 #include "harness/footprint.h"
+#include "harness/instruction.h"
 #include "harness/own.h"
 #include "harness/python_module.h"
 #include "python/python.h"
@@ -60,7 +61,7 @@ static bool is_first_to_note(void)
     return atomic_exchange(&noted_in, getpid()) != getpid();
 }
 
-static void note_signal(int number, const siginfo_t *info)
+static void note_signal(int number, const siginfo_t *info, const void *context)
 {
     struct record *record = own.setup.record;
     record->signal = number;
@@ -71,15 +72,16 @@ static void note_signal(int number, const siginfo_t *info)
     note_struct_gone(record);
     record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
     record->signal_address = (uintptr_t)info->si_addr;
+    if (info->si_code > 0)
+        instruction_place(context, record->signal_place, sizeof record->signal_place);
 }
 
 /* Writes down what was under way; the default action then ends the process, when the instruction
  * runs again. */
 static void on_fatal_signal(int number, siginfo_t *info, void *context)
 {
-    (void)context;
     if (is_first_to_note())
-        note_signal(number, info);
+        note_signal(number, info, context);
     else
         poll(NULL, 0, 100); /* the other one ends the process */
     signal(number, SIG_DFL);

@@ -53,24 +53,43 @@ static struct {
     size_t used, mappings; /* of its slots */
 } live = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Where the dynamic linker is.  What it asks for is for thread-local variables, at their first use:
- * refused that, it ends the process, and no handler can do anything about it. */
+/* Whose own requests go through, as they end the process where one is refused and no handler can do
+ * anything about it: the dynamic linker's, for thread-local variables at their first use, and those
+ * of CUDA's driver, which writes to what its malloc returned (580.159, cuMemHostRegister). */
+enum { LINKER, CUDA_DRIVER, SPARED };
 static struct {
     uintptr_t begin, end;
-} linker;
+} spared[SPARED];
 
-static int find_linker(struct dl_phdr_info *object, size_t size, void *base)
+static bool is_spared(const void *caller)
 {
+    for (size_t i = 0; i < SPARED; i++)
+        if ((uintptr_t)caller >= spared[i].begin && (uintptr_t)caller < spared[i].end)
+            return true;
+    return false;
+}
+
+static int find_spared(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    static const char driver[] = "libcuda.so";
+    const char *slash = strrchr(object->dlpi_name, '/');
+    const char *name = slash != NULL ? slash + 1 : object->dlpi_name;
+    unsigned long linker = getauxval(AT_BASE);
     (void)size;
-    if (object->dlpi_addr != *(unsigned long *)base)
+    (void)unused;
+    int which = linker != 0 && object->dlpi_addr == linker      ? LINKER
+                : strncmp(name, driver, sizeof driver - 1) == 0 ? CUDA_DRIVER
+                                                                : SPARED;
+    if (which == SPARED)
         return 0;
-    linker.begin = object->dlpi_addr;
+    spared[which].begin = object->dlpi_addr;
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
         if (part->p_type == PT_LOAD)
-            linker.end = MAX(linker.end, linker.begin + part->p_vaddr + part->p_memsz);
+            spared[which].end =
+                MAX(spared[which].end, spared[which].begin + part->p_vaddr + part->p_memsz);
     }
-    return 1;
+    return 0;
 }
 
 struct interpose_counts interpose_counts(void)
@@ -83,6 +102,8 @@ struct interpose_counts interpose_counts(void)
 
 void interpose_refuse(size_t nth, bool keep_failing)
 {
+    if (nth != 0 && spared[CUDA_DRIVER].end == 0) /* it may come with the first block */
+        dl_iterate_phdr(find_spared, NULL);
     pthread_mutex_lock(&live.lock);
     live.nth = nth;
     live.keep_failing = keep_failing;
@@ -123,9 +144,7 @@ void interpose_watch(void)
         live.table = table != MAP_FAILED ? table : NULL;
         live.counts.left_out = live.table == NULL;
     }
-    unsigned long base = getauxval(AT_BASE);
-    if (base != 0 && linker.end == 0)
-        dl_iterate_phdr(find_linker, &base);
+    dl_iterate_phdr(find_spared, NULL);
     interpose_refuse(0, false);
     live.watching = true;
 }
@@ -250,10 +269,13 @@ static bool keep_books(void)
     return kept;
 }
 
-/* True where this request is to be refused; errno is then set. */
-static bool refuses(void)
+/* In a function that stands before libc's: where it was called. */
+#define CALLER __builtin_return_address(0)
+
+/* True where this request, made at `caller`, is to be refused; errno is then set. */
+static bool refuses(const void *caller)
 {
-    if (!is_watched())
+    if (!is_watched() || is_spared(caller))
         return false;
     pthread_mutex_lock(&live.lock);
     size_t request = ++live.counts.requests;
@@ -327,11 +349,6 @@ static const char *object_of(const void *address)
     return address != NULL && dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 
-static bool is_linker(const void *caller)
-{
-    return (uintptr_t)caller >= linker.begin && (uintptr_t)caller < linker.end;
-}
-
 /* A whole family of one object, or none: one that lacks a member cannot take back what another
  * gave. */
 static void know_next(void)
@@ -357,7 +374,7 @@ static void know_next(void)
 void *malloc(size_t size)
 {
     know_next();
-    if (!is_linker(__builtin_return_address(0)) && refuses())
+    if (refuses(CALLER))
         return NULL;
     below++;
     void *made = next.malloc(size);
@@ -368,7 +385,7 @@ void *malloc(size_t size)
 void *calloc(size_t count, size_t size)
 {
     know_next();
-    if (!is_linker(__builtin_return_address(0)) && refuses())
+    if (refuses(CALLER))
         return NULL;
     below++;
     void *made = next.calloc(count, size);
@@ -381,7 +398,7 @@ void *calloc(size_t count, size_t size)
 void *realloc(void *p, size_t size)
 {
     know_next();
-    if (!is_linker(__builtin_return_address(0)) && refuses())
+    if (refuses(CALLER))
         return NULL;
     bool kept = keep_books();
     below++;
@@ -406,10 +423,10 @@ void free(void *p)
     below--;
 }
 
-void *memalign(size_t alignment, size_t size)
+static void *align(size_t alignment, size_t size, const void *caller)
 {
     know_next();
-    if (refuses())
+    if (refuses(caller))
         return NULL;
     below++;
     void *made = next.memalign(alignment, size);
@@ -417,9 +434,14 @@ void *memalign(size_t alignment, size_t size)
     return took(made, size, false);
 }
 
+void *memalign(size_t alignment, size_t size)
+{
+    return align(alignment, size, CALLER);
+}
+
 void *aligned_alloc(size_t alignment, size_t size)
 {
-    return memalign(alignment, size);
+    return align(alignment, size, CALLER);
 }
 
 int posix_memalign(void **p, size_t alignment, size_t size)
@@ -427,7 +449,7 @@ int posix_memalign(void **p, size_t alignment, size_t size)
     if (alignment % sizeof(void *) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0)
         return EINVAL;
     int saved = errno;
-    void *made = memalign(alignment, size);
+    void *made = align(alignment, size, CALLER);
     errno = saved;
     if (made == NULL)
         return ENOMEM;
@@ -437,37 +459,43 @@ int posix_memalign(void **p, size_t alignment, size_t size)
 
 void *valloc(size_t size)
 {
-    return memalign((size_t)sysconf(_SC_PAGESIZE), size);
+    return align((size_t)sysconf(_SC_PAGESIZE), size, CALLER);
 }
 
 void *pvalloc(size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return memalign(page, (size + page - 1) / page * page);
+    return align(page, (size + page - 1) / page * page, CALLER);
 }
 
 /* ---- mmap and its kin ------------------------------------------------------------------- */
 
-void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset)
+static void *map(void *address, size_t length, int protection, int flags, int fd, off64_t offset,
+                 const void *caller)
 {
-    if (refuses())
+    if (refuses(caller))
         return MAP_FAILED;
     bool kept = keep_books();
-    void *map = data_races_are_watched() && !helgrind_is_running()
-                    ? next.mmap(address, length, protection, flags, fd, offset)
-                    : kernel_map(address, length, protection, flags, fd, offset);
-    if (kept && map != MAP_FAILED && (flags & MAP_FIXED) != 0)
-        untrack_range((uintptr_t)map, length); /* what it replaces */
-    if (kept && map != MAP_FAILED && is_watched())
-        enter_taken(map, length, true);
+    void *made = data_races_are_watched() && !helgrind_is_running()
+                     ? next.mmap(address, length, protection, flags, fd, offset)
+                     : kernel_map(address, length, protection, flags, fd, offset);
+    if (kept && made != MAP_FAILED && (flags & MAP_FIXED) != 0)
+        untrack_range((uintptr_t)made, length); /* what it replaces */
+    if (kept && made != MAP_FAILED && is_watched())
+        enter_taken(made, length, true);
     if (kept)
         pthread_mutex_unlock(&live.lock);
-    return map;
+    return made;
+}
+
+void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset)
+{
+    return map(address, length, protection, flags, fd, offset, CALLER);
 }
 
 void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-    return mmap64(address, length, protection, flags, fd, offset);
+    return map(address, length, protection, flags, fd, offset, CALLER);
 }
 
 int munmap(void *address, size_t length)
@@ -489,7 +517,7 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     va_start(arguments, flags);
     void *wanted = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
     va_end(arguments);
-    if (refuses()) /* to shrink splits a mapping that was merged with another */
+    if (refuses(CALLER)) /* to shrink splits a mapping that was merged with another */
         return MAP_FAILED;
     bool kept = keep_books();
     data_races_hand_over(address, old_length);
@@ -514,7 +542,7 @@ int mprotect(void *address, size_t length, int protection)
         errno = ENOMEM;
         return -1;
     }
-    if ((protection & PROT_WRITE) != 0 && refuses())
+    if ((protection & PROT_WRITE) != 0 && refuses(CALLER))
         return -1;
     return (int)syscall(SYS_mprotect, address, length, protection);
 }
@@ -538,9 +566,9 @@ int madvise(void *address, size_t length, int advice)
 
 /* ---- memory in files -------------------------------------------------------------------- */
 
-int ftruncate64(int fd, off64_t length)
+static int truncate_file(int fd, off64_t length, const void *caller)
 {
-    if (length > 0 && refuses())
+    if (length > 0 && refuses(caller))
         return -1;
 #ifdef SYS_ftruncate64
     return (int)syscall(SYS_ftruncate64, fd, __LONG_LONG_PAIR((long)(length >> 32), (long)length));
@@ -549,15 +577,20 @@ int ftruncate64(int fd, off64_t length)
 #endif
 }
 
+int ftruncate64(int fd, off64_t length)
+{
+    return truncate_file(fd, length, CALLER);
+}
+
 int ftruncate(int fd, off_t length)
 {
-    return ftruncate64(fd, length);
+    return truncate_file(fd, length, CALLER);
 }
 
 void *__sbrk(intptr_t);
 void *sbrk(intptr_t increment)
 {
-    if (increment > 0 && refuses())
+    if (increment > 0 && refuses(CALLER))
         return (void *)-1;
     return __sbrk(increment);
 }

@@ -20,11 +20,15 @@ static void print_program(FILE *file, const char *program)
     fputs(text_shell(is_file ? path : program), file);
 }
 
-/* No link is followed: that of a virtual environment is what makes it one. */
-static void print_python(FILE *file, const char *python)
+/* No link is followed: that of a virtual environment is what makes it one.  A name is looked for on
+ * PATH, and what was found there is what ran. */
+static void print_python(FILE *file, const char *python, const struct environment *environment)
 {
     char here[PATH_MAX], path[2 * PATH_MAX];
-    bool below = *python != '/' && getcwd(here, sizeof here) != NULL;
+    bool is_name = strchr(python, '/') == NULL;
+    if (is_name && environment != NULL && environment->python_executable[0] != '\0')
+        python = environment->python_executable;
+    bool below = !is_name && *python != '/' && getcwd(here, sizeof here) != NULL;
     snprintf(path, sizeof path, "%s%s%s", below ? here : "", below ? "/" : "", python);
     fprintf(file, " --python=%s", text_shell(path));
 }
@@ -135,7 +139,7 @@ const char *run_reproduce(const struct run *run, size_t i)
     if (options->claims != NULL)
         fprintf(file, " --claim=%s", text_shell(options->claims));
     if (options->python != NULL)
-        print_python(file, options->python);
+        print_python(file, options->python, run->environment);
     uint64_t seed = run->properties[i]->daily ? options->daily_seed : options->seed;
     fprintf(file, " --run=%s --seed=%llu %s", run->properties[i]->id, (unsigned long long)seed,
             how != NULL ? how : "--no-fork");

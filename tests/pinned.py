@@ -98,7 +98,7 @@ def try_refusals(tap, cuda):
 
 
 def try_example(tap, cuda):
-    """examples/pinned/copies.py prints two lines for each size; what stands there is no device's."""
+    """examples/pinned/copies.py prints two lines for each size; here they are of no device."""
     program = os.path.join(suite.SOURCE, "examples", "pinned", "copies.py")
     handlers = os.path.join(suite.BUILD, "handlers", ".libs")
     env = {"PYTHONPATH": os.path.join(suite.SOURCE, "python"), "NEP49_HANDLERS": handlers}

@@ -146,6 +146,23 @@ PROPERTY(runtime_string_allocators,
     python_call("runtime_found", "string_allocators");
 }
 
+PROPERTY(runtime_string_assignment_out_of_memory,
+    .id     = "runtime.string-assignment-out-of-memory",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
+    .clause = "where Python has no memory for a string that is assigned, it raises MemoryError, and "
+              "the item of an array of StringDType is what it was, or is to be",
+    .source = "stringdtype/dtype.c free_and_copy and static_string.c NpyString_pack, which give "
+              "the old string back first, 2.0 to 2.5; NpyString_dup, which crashes, up to 2.4",
+    .why    = "a program that is short of memory crashes, or finds an empty string behind the "
+              "exception",
+    .hint   = NOT_YOURS,
+    .looks  = "array[:2] = array[2:], with each request of Python's refused in turn, to leave "
+              "strings that were or are assigned: NumPy crashed, or there are others",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime_found", "string_assignment_out_of_memory");
+}
+
 PROPERTY(runtime_string_dtype_out_of_memory,
     .id     = "runtime.string-dtype-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,

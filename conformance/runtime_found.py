@@ -13,6 +13,7 @@ from conform_support import NUMPY
 
 MOST_REQUESTS = 60
 TEXTS = ["%d, which is longer than a small string is" % i for i in range(6)]
+LONGER = "another, for which the place of one of these does not suffice"
 
 
 def each_of_python(function, passed=MemoryError):
@@ -167,6 +168,35 @@ def string_allocators():
                 _conform.fail("its own strings", "others")
         findings.expect(_conform.survives(look), "%s, of StringDType, to have the strings that it "
                         "was given" % words, "NumPy crashed, or there are others")
+    findings.tell()
+
+
+def assign_within(array):
+    array[:2] = array[2:4]
+
+
+def assign_longer(array):
+    array[0] = LONGER
+
+
+def string_assignment_out_of_memory():
+    strings()  # or a skip
+    findings = Findings()
+    for assign, words in (assign_within, "array[:2] = array[2:]"), (assign_longer, "array[0] = text"):
+
+        def try_each(assign=assign):
+            for nth in range(1, MOST_REQUESTS):
+                array, done = strings(), False
+                with contextlib.suppress(MemoryError):
+                    done = not _conform.without_python(nth, lambda array=array: assign(array))
+                if not set(array.tolist()) <= {*TEXTS, LONGER}:
+                    _conform.fail("no other strings", "%r" % array.tolist())
+                if done:
+                    return
+
+        findings.expect(_conform.survives(try_each), "%s, with each request of Python's refused in "
+                        "turn, to leave strings that were or are assigned" % words,
+                        "NumPy crashed, or there are others")
     findings.tell()
 
 

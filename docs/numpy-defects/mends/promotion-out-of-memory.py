@@ -15,8 +15,10 @@ def mend(tree):
                      r"                \1PyExc_MemoryError)) {")
     with tree.function("numpy/_core/src/multiarray/descriptor.c",
                        "_convert_from_array_descr") as code:
-        code.replace(r"PyObject_IsInstance\(\(PyObject \*\)conv, \(PyObject \*\)&PyArray_StringDType\)",
-                     "PyObject_TypeCheck(conv, (PyTypeObject *)&PyArray_StringDType)")
+        if "PyArray_StringDType" in code.text:  # which is gone from NumPy's main since 2.5
+            code.replace(r"PyObject_IsInstance"
+                         r"(\(\(PyObject \*\)conv, )\(PyObject \*\)&PyArray_StringDType\)",
+                         r"PyObject_TypeCheck\1(PyTypeObject *)&PyArray_StringDType)")
 
 
 if __name__ == "__main__":

@@ -112,6 +112,16 @@ static void make_and_free_crowds(size_t rounds)
         ask_too_much();
 }
 
+/* And of mappings, in most handlers, which nobody writes to. */
+static void make_and_free_large_too(size_t rounds)
+{
+    make_and_free_crowds(rounds);
+    for (size_t i = 0, count = can_have_large() ? rounds : 0; i < count; i++) {
+        struct crowd crowd = make_crowd(8 << 20);
+        free_crowd(&crowd);
+    }
+}
+
 /* ---- what can be counted --------------------------------------------------------------------- */
 
 struct resource {
@@ -121,6 +131,7 @@ struct resource {
     const size_t *sizes;
     size_t sizes_count;
     size_t slack, too_many; /* more than at the beginning, after everything was freed */
+    void (*work)(size_t rounds);
 };
 
 /* The count when it is no more than `most`, or when a thread of the handler's that gives back later
@@ -163,12 +174,12 @@ static void expect_bounded(const struct resource *r)
 {
     enum { FIRST = 3, PHASES = 12, MOST_ROUNDS = 64 };
     size_t begun = r->count(), now;
-    make_and_free_crowds(FIRST);
+    r->work(FIRST);
     now = settled(r, begun + r->slack);
     for (size_t phase = 0, rounds = FIRST; phase < PHASES && now > begun + r->slack; phase++) {
         size_t before = now;
         rounds = MIN(2 * rounds, MOST_ROUNDS);
-        make_and_free_crowds(rounds);
+        r->work(rounds);
         now = settled(r, before + r->slack);
         if (now <= before + r->slack)
             return;
@@ -202,7 +213,7 @@ PROPERTY(resources_descriptors,
               "before, 37 then")
 {
     static const struct resource descriptors = {
-        "descriptors", count_descriptors, 0, sizes, SIZES, 8, 400};
+        "descriptors", count_descriptors, 0, sizes, SIZES, 8, 400, make_and_free_crowds};
     expect_few(&descriptors);
 }
 
@@ -218,7 +229,8 @@ PROPERTY(resources_threads,
     .looks  = "WARN: fewer than 16 threads more while 32 blocks of 70000 bytes are live; 1 before, "
               "33 then")
 {
-    static const struct resource threads = {"threads", count_threads, 0, sizes, SIZES, 8, 100};
+    static const struct resource threads = {"threads", count_threads,       0, sizes, SIZES, 8,
+                                            100,       make_and_free_crowds};
     expect_few(&threads);
 }
 
@@ -236,7 +248,7 @@ PROPERTY(resources_mappings,
               "240 then")
 {
     static const struct resource mappings = {
-        "mappings", count_mappings, 4, small_sizes, SMALL_SIZES, 64, 8192};
+        "mappings", count_mappings, 4, small_sizes, SMALL_SIZES, 64, 8192, make_and_free_large_too};
     if (is_instrumented())
         skip("memcheck and the sanitizers map memory of their own as they go");
     expect_few(&mappings);

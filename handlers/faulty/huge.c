@@ -349,6 +349,17 @@ static void int_unmapping_free(void *ctx, void *p, size_t size)
 MUTANT_OF_64_BITS(huge_free_unmaps_an_int, "free.reclaims-huge", MAPPED_FUNCTIONS,
                   .free = int_unmapping_free);
 
+/* What is written behind a block, to see an overrun, is forgotten when that goes: a page of each.
+ */
+static void page_keeping_free(void *ctx, void *p, size_t size)
+{
+    if (is_mapped(p) && base_size(p) >= 8 * MIB)
+        munmap((char *)p - BASE_HEADER, mapped_length(p) - MAPPED_PAGE);
+    else
+        mapped_free(ctx, p, size);
+}
+MUTANT(huge_free_leaves_a_page, "resources.mappings", MAPPED_FUNCTIONS, .free = page_keeping_free);
+
 /* As much is copied as 32 bits say. */
 static void *unsigned_realloc(void *ctx, void *p, size_t size)
 {

@@ -280,6 +280,14 @@ static void *much_unmapping_realloc(void *ctx, void *p, size_t size)
 MUTANT(large_shrink_unmaps_too_much, "realloc.keeps-contents", MAPPED_FUNCTIONS,
        .realloc = much_unmapping_realloc);
 
+/* What shrinks keeps all that it had, for as long as it is live. */
+static void *holding_realloc(void *ctx, void *p, size_t size)
+{
+    return p != NULL && size < base_size(p) ? base_finish((char *)p - BASE_HEADER, size)
+                                            : base_realloc(ctx, p, size);
+}
+MUTANT(large_shrink_keeps_all, "realloc.shrunk-gives-back", .realloc = holding_realloc);
+
 /* Of what loses much the tail is dropped at once, from the page on that the block ends in. */
 static void *dropping_realloc(void *ctx, void *p, size_t size)
 {

@@ -92,8 +92,8 @@ static int unmap(void *start, size_t length)
     return munmap(start, length);
 }
 
-/* A multiple of the page size from REGION's bytes on; NULL where there is no such memory, or it
- * may not be locked. */
+/* So many bytes, whole pages, that begin at a multiple of REGION.  NULL where there is no such
+ * memory, or it may not be locked. */
 static void *map(size_t length)
 {
     char *start =
@@ -193,8 +193,7 @@ static void put_back(struct header *h)
     unmap(r, REGION);
 }
 
-/* ---- blocks that are mappings -----------------------------------------------------------------
- */
+/* ---- blocks that are mappings -------------------------------------------------------------- */
 
 /* With its header, and in steps that others of about its length share. */
 static size_t mapped_length(size_t size)
@@ -212,8 +211,7 @@ static struct header *take_mapping(size_t size)
     return start ? (struct header *)(void *)(start + HEADER) - 1 : NULL;
 }
 
-/* ---- the four functions ------------------------------------------------------------------------
- */
+/* ---- the four functions ---------------------------------------------------------------------- */
 
 static void *finish(struct header *h, size_t size, enum kind kind)
 {

@@ -117,6 +117,20 @@ static unsigned char *resize_large(unsigned char *p, size_t *size, size_t wanted
     return moved;
 }
 
+/* Where it cannot be resized it is copied, as far as it went: what is behind that is not there. */
+static void exercise_growth(void)
+{
+    enum { MIB = 1 << 20 };
+    size_t size = 2 * MIB;
+    unsigned char *p = subject_malloc(size);
+    if (p == NULL)
+        return;
+    p[0] = 0xa1;
+    p[size - 1] = 0xa2;
+    p = resize_large(p, &size, 512 * MIB);
+    subject_free(p, size);
+}
+
 static void exercise_large(void)
 {
     static const size_t sizes[] = {1500000, 6 << 20};
@@ -135,6 +149,8 @@ static void exercise_large(void)
             p = resize_large(p, &size, size / 4 * 3);
             subject_free(p, size);
         }
+        if (i == 0 && lacking_memory((size_t)512 << 20) == NULL && !subject_fills_blocks())
+            exercise_growth();
         if (zeros != NULL) {
             expect_ends(zeros, sizes[i], 0xa1, 0xa2, "beside another");
             subject_free(zeros, sizes[i]);

@@ -18,6 +18,21 @@ static void free_with_errno(void *p, size_t size, const char *what)
            after);
 }
 
+/* Nobody writes to them.  A cache of a few of these fills as well. */
+static void free_large_with_errno(void)
+{
+    static const size_t sizes[] = {2 << 20, 48 << 20, 5 << 20};
+    enum { MANY = 12 };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !subject_fills_blocks(); i++) {
+        void *p[MANY];
+        size_t made = 0;
+        while (made < MANY && (p[made] = subject_malloc(sizes[i])) != NULL)
+            made++;
+        while (made-- > 0)
+            free_with_errno(p[made], sizes[i], text("one of 12 blocks of %zu bytes", sizes[i]));
+    }
+}
+
 PROPERTY(free_keeps_errno,
     .id     = "free.keeps-errno",
     .quick  = true,
@@ -43,6 +58,7 @@ PROPERTY(free_keeps_errno,
                                 text("a block of %zu bytes by %s", sizes[i], makers[round % 3]));
         }
     }
+    free_large_with_errno();
     struct blocks blocks = {0};
     blocks_add_neighbours(&blocks, 300); /* lists fill up, and have to be emptied */
     for (size_t i = 0; i < blocks.count; i++)

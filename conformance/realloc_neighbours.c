@@ -169,6 +169,25 @@ static void shrink_large(void *data)
     }
 }
 
+/* What the second shrinking cuts off stands before what the first one did. */
+static void shrink_twice(void *unused)
+{
+    static const size_t sizes[] = {1000, 10000, 100000};
+    (void)unused;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *p = must_realloc(must_malloc(sizes[i]), sizes[i] / 2);
+        subject_free(must_realloc(p, sizes[i] / 4), sizes[i] / 4);
+    }
+}
+
+static void shrink_once(void *unused)
+{
+    static const size_t sizes[] = {1000, 10000, 100000};
+    (void)unused;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        subject_free(must_realloc(must_malloc(sizes[i]), sizes[i] / 4), sizes[i] / 4);
+}
+
 static void free_large(void *data)
 {
     (void)data;
@@ -203,6 +222,8 @@ PROPERTY(realloc_releases_old,
     control_run(move_about, &turn, "where it is done once");
     expect_no_growth(300, move_about, stay_there, &turn,
                      "blocks of up to 400000 bytes are resized and freed");
+    expect_no_growth(40, shrink_twice, shrink_once, NULL,
+                     "blocks of up to 100000 bytes are shrunk twice and freed");
     if (subject_fills_blocks())
         return;
     struct shrinking s = {.shrinks = true};

@@ -688,3 +688,77 @@ static void *quarantining_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(free_bounds_its_quarantine_by_count, "free.reclaims-other-sizes",
        .realloc = quarantining_realloc, .free = quarantining_free);
+
+/* A magazine for blocks of up to a kibibyte that were freed.  When it is full half of it goes to
+ * libc, and one more than that is taken out. */
+enum { MAGAZINE = 16, OF_ONE_SIZE = 1024 };
+static struct {
+    pthread_mutex_t lock;
+    void *block[MAGAZINE];
+    size_t count;
+} magazine = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void lock_magazine(void)
+{
+    pthread_mutex_lock(&magazine.lock);
+}
+static void unlock_magazine(void)
+{
+    pthread_mutex_unlock(&magazine.lock);
+}
+__attribute__((constructor)) static void lock_magazine_at_forks(void)
+{
+    pthread_atfork(lock_magazine, unlock_magazine, unlock_magazine);
+}
+static void *from_magazine(size_t size)
+{
+    lock_magazine();
+    char *raw = magazine.count > 0 ? magazine.block[--magazine.count] : NULL;
+    unlock_magazine();
+    return base_finish(raw != NULL ? raw : malloc(OF_ONE_SIZE + BASE_HEADER), size);
+}
+static bool fits_magazine(size_t size)
+{
+    return size <= OF_ONE_SIZE && size > OF_ONE_SIZE / 4;
+}
+static void *magazine_malloc(void *ctx, size_t size)
+{
+    return fits_magazine(size) ? from_magazine(size) : base_malloc(ctx, size);
+}
+static void *magazine_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size) || !fits_magazine(size))
+        return base_calloc(ctx, nelem, elsize);
+    void *p = from_magazine(size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void magazine_free(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || !fits_magazine(base_size(p))) {
+        base_free(ctx, p, size);
+        return;
+    }
+    int saved = errno;
+    lock_magazine();
+    if (magazine.count == MAGAZINE) {
+        for (size_t i = 0; i < MAGAZINE / 2; i++)
+            free(magazine.block[--magazine.count]);
+        magazine.count--;
+    }
+    magazine.block[magazine.count++] = (char *)p - BASE_HEADER;
+    unlock_magazine();
+    errno = saved;
+}
+static void *magazine_realloc(void *ctx, void *p, size_t size)
+{
+    if (p == NULL || (!fits_magazine(base_size(p)) && !fits_magazine(size)))
+        return p == NULL ? magazine_malloc(ctx, size) : base_realloc(ctx, p, size);
+    void *moved = magazine_malloc(ctx, size);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    magazine_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(full_magazine_loses_one, "free.reclaims-bursts", .malloc = magazine_malloc,
+       .calloc = magazine_calloc, .realloc = magazine_realloc, .free = magazine_free);

@@ -565,3 +565,39 @@ static void *telling_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(realloc_waits_for_the_gil, "realloc.without-gil", .malloc = waiting_malloc,
        .realloc = telling_realloc);
+
+/* What the first shrinking cut off is joined with the rest of its region; what the second one does
+ * stands before that, and is lost. */
+static void *unshrunk_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    if (p != NULL)
+        memset((char *)p - 8, 0, 8);
+    return p;
+}
+static void *unshrunk_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = base_calloc(ctx, nelem, elsize);
+    if (p != NULL)
+        memset((char *)p - 8, 0, 8);
+    return p;
+}
+static void *cutting_realloc(void *ctx, void *p, size_t size)
+{
+    size_t old = p != NULL ? base_size(p) : 0, times = 0;
+    if (p != NULL)
+        memcpy(&times, (char *)p - 8, sizeof times);
+    void *moved = base_realloc(ctx, p, size);
+    if (moved == NULL)
+        return NULL;
+    times = size < old ? times + 1 : 0;
+    memcpy((char *)moved - 8, &times, sizeof times);
+    if (times > 1 && old - size >= 64) {
+        static void *volatile lost;
+        lost = malloc(old - size);
+        (void)lost;
+    }
+    return moved;
+}
+MUTANT(second_shrink_loses_what_it_cuts_off, "realloc.releases-old", .malloc = unshrunk_malloc,
+       .calloc = unshrunk_calloc, .realloc = cutting_realloc);

@@ -57,6 +57,18 @@ void report_print_field(FILE *file, const char *name, const char *words)
     fputc('\n', file);
 }
 
+/* Each line of it behind the margin, where nobody takes it for one of the report's own. */
+static void print_lines(FILE *file, const char *name, const char *lines)
+{
+    while (*lines != '\0') {
+        size_t length = strcspn(lines, "\n");
+        if (length > 0)
+            report_print_field(file, name, text("%.*s", (int)length, lines));
+        name = length > 0 ? "" : name;
+        lines += length + (lines[length] == '\n');
+    }
+}
+
 /* In one line, which can be copied. */
 void report_print_reproduce(FILE *file, const char *command)
 {
@@ -121,7 +133,7 @@ static void print_finding(const struct page *page, size_t i)
     if (record->verdict != BROK && record->verdict != INCOMPLETE)
         report_print_field(page->file, "hint", record_hint(record, property));
     if (record->output_length > 0)
-        report_print_field(page->file, "printed", record_output(record, 0));
+        print_lines(page->file, "printed", record_output(record, 1));
     if (run_waiver(page->run, i) != NULL)
         report_print_field(page->file, "waived", expectation_words(run_waiver(page->run, i)));
     else if (run_expected(page->run, i) != NULL)

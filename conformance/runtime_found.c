@@ -146,6 +146,22 @@ PROPERTY(runtime_string_allocators,
     python_call("runtime_found", "string_allocators");
 }
 
+PROPERTY(runtime_record_item_out_of_memory,
+    .id     = "runtime.record-item-out-of-memory",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
+    .clause = "where there is no memory for an item of a record, NumPy raises MemoryError",
+    .source = "arraytypes.c.src VOID_getitem, which puts what it does not have into a tuple, 1.22 "
+              "to 2.5",
+    .why    = "a program that catches MemoryError gets SystemError, and C code that is given the "
+              "tuple finds NULL in it",
+    .hint   = NOT_YOURS,
+    .looks  = "tolist of records, with each request of Python's refused in turn, to raise "
+              "MemoryError: SystemError",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    python_call("runtime_found", "record_item_out_of_memory");
+}
+
 PROPERTY(runtime_string_assignment_out_of_memory,
     .id     = "runtime.string-assignment-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,

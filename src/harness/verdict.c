@@ -102,10 +102,8 @@ _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
     note_overlap(record);
     if (record->signal != 0) /* of a process that Python forked */
         record->suspects[ENDED_IN] = record->signal_call;
-    /* what a control does is ordinary use, and whatever goes wrong there breaks a MUST, but for
-     * memory that grows, as it does for free.reclaims */
-    bool must = in_control() ? record->growing == 0 : own.setup.property->level == MUST;
-    leave(must ? FAIL : WARN);
+    /* what a control does is ordinary use, and whatever goes wrong there breaks a MUST */
+    leave(own.setup.property->level == MUST || in_control() ? FAIL : WARN);
 }
 
 void attribute_to(const char *id, const struct call *call)

@@ -1,6 +1,6 @@
 """An item of a record that cannot be made leaves a hole in the tuple
 
-What a user sees: SystemError instead of MemoryError, "returned a result with an exception set"; whoever reaches the tuple before that, as C code may, finds NULL in it.
+What a user sees: SystemError instead of MemoryError, "returned a result with an exception set", or now and then a crash; whoever reaches the tuple before that, as C code may, finds NULL in it.
 Cause: numpy/_core/src/multiarray/arraytypes.c.src:905 (VOID_getitem), which puts into the tuple whatever PyArray_GETITEM returned, and at 888 does not look whether it has a tuple; since before 2007 (e76b5fa689).
 What would mend it: look at both, and return NULL.
 Handlers: none is hurt; one that refuses the array of a subarray's field is how it was found.

@@ -242,6 +242,7 @@ MUTANT(aborts_after_witnesses,
 KEEPS(keeps_98304, "free.best-guess-size", own == 98304);
 KEEPS(keeps_33000, "free.any-size", own == 33000);
 KEEPS(keeps_400000, "realloc.releases-old", own == 400000);
+KEEPS(keeps_25000, "realloc.releases-old", own == 25000);
 KEEPS(keeps_900000, "free.in-another-thread", own == 900000);
 KEEPS(keeps_those_of_thirty, "free.in-another-thread", own >= 30 && own <= 950 && own % 20 == 10);
 
@@ -263,3 +264,12 @@ static void *trying_malloc(void *ctx, size_t size)
     return base_malloc(ctx, size);
 }
 MUTANT(keeps_another_33_mib, "realloc.releases-old", .malloc = trying_malloc);
+
+/* Likewise, of one that nobody else asks for. */
+static void *trying_less_malloc(void *ctx, size_t size)
+{
+    if (size == 5 << 19)
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return base_malloc(ctx, size);
+}
+MUTANT(keeps_another_2621440, "realloc.shrunk-gives-back", .malloc = trying_less_malloc);

@@ -196,7 +196,8 @@ def assign_longer(array):
 def string_assignment_out_of_memory():
     strings()  # or a skip
     findings = Findings()
-    for assign, words in (assign_within, "array[:2] = array[2:]"), (assign_longer, "array[0] = text"):
+    for words, assign in {"array[:2] = array[2:]": assign_within,
+                          "array[0] = text": assign_longer}.items():
 
         def try_each(assign=assign):
             for nth in range(1, MOST_REQUESTS):

@@ -9,8 +9,7 @@
 
 enum { MIB = 1 << 20 };
 
-/* ---- mappings in steps of 64 KiB --------------------------------------------------------------
- */
+/* ---- mappings in steps of 64 KiB -------------------------------------------------------- */
 
 static size_t stepped(size_t size)
 {
@@ -45,65 +44,54 @@ static void *stepped_realloc(void *ctx, void *p, size_t size)
 MUTANT(large_grows_over_its_header, "realloc.grown-part-usable", .malloc = stepped_malloc,
        .calloc = stepped_calloc, .realloc = stepped_realloc, .free = mapped_free);
 
-/* ---- a few that were freed are kept ------------------------------------------------------------
- */
+/* ---- a few that were freed are kept ----------------------------------------------------- */
 
 enum { KEPT = 4, LONGEST_KEPT = 8 * MIB };
-struct kept_few {
+static struct {
     pthread_mutex_t lock;
     char *block[KEPT];
-};
+} few = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void forget(struct kept_few *few)
+static void lock_few(void)
 {
-    pthread_mutex_init(&few->lock, NULL);
+    pthread_mutex_lock(&few.lock);
+}
+static void unlock_few(void)
+{
+    pthread_mutex_unlock(&few.lock);
+}
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(lock_few, unlock_few, unlock_few);
 }
 
 /* One whose mapping is as long, or at most twice, or NULL. */
-static char *take_one(struct kept_few *few, size_t length)
+static char *take_one(size_t length)
 {
     char *found = NULL;
-    pthread_mutex_lock(&few->lock);
+    lock_few();
     for (size_t i = 0; i < KEPT && found == NULL; i++) {
-        if (few->block[i] != NULL && mapped_length(few->block[i]) >= length &&
-            mapped_length(few->block[i]) / 2 <= length) {
-            found = few->block[i];
-            few->block[i] = NULL;
+        if (few.block[i] != NULL && mapped_length(few.block[i]) >= length &&
+            mapped_length(few.block[i]) / 2 <= length) {
+            found = few.block[i];
+            few.block[i] = NULL;
         }
     }
-    pthread_mutex_unlock(&few->lock);
+    unlock_few();
     return found;
 }
 
 /* Puts it there, and returns the one that has to go for it, or NULL. */
-static char *put_one(struct kept_few *few, char *block)
+static char *put_one(char *block)
 {
     if (mapped_length(block) > LONGEST_KEPT)
         return block;
-    pthread_mutex_lock(&few->lock);
-    char *goes = few->block[KEPT - 1];
-    memmove(few->block + 1, few->block, (KEPT - 1) * sizeof *few->block);
-    few->block[0] = block;
-    pthread_mutex_unlock(&few->lock);
+    lock_few();
+    char *goes = few.block[KEPT - 1];
+    memmove(few.block + 1, few.block, (KEPT - 1) * sizeof *few.block);
+    few.block[0] = block;
+    unlock_few();
     return goes;
-}
-
-static struct kept_few whole = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static void lock_whole(void)
-{
-    pthread_mutex_lock(&whole.lock);
-}
-static void unlock_whole(void)
-{
-    pthread_mutex_unlock(&whole.lock);
-}
-static void forget_whole(void)
-{
-    forget(&whole);
-}
-__attribute__((constructor)) static void watch_forks(void)
-{
-    pthread_atfork(lock_whole, unlock_whole, forget_whole);
 }
 
 static void drop(char *block)
@@ -114,7 +102,7 @@ static void drop(char *block)
 
 static void *keeping_malloc(void *ctx, size_t size)
 {
-    char *kept = is_for_mapping(size) ? take_one(&whole, pages_for(size)) : NULL;
+    char *kept = is_for_mapping(size) ? take_one(pages_for(size)) : NULL;
     return kept != NULL ? base_finish(kept - BASE_HEADER, size) : mapped_malloc(ctx, size);
 }
 
@@ -122,7 +110,7 @@ static void keeping_free(void *ctx, void *p, size_t size)
 {
     int saved = errno;
     if (is_mapped(p))
-        drop(put_one(&whole, p));
+        drop(put_one(p));
     else
         mapped_free(ctx, p, size);
     errno = saved;
@@ -137,7 +125,7 @@ static void *keeping_realloc(void *ctx, void *p, size_t size)
 /* The end of a longer one is forgotten, and stays. */
 static void *forgetful_malloc(void *ctx, size_t size)
 {
-    char *kept = is_for_mapping(size) ? take_one(&whole, pages_for(size)) : NULL;
+    char *kept = is_for_mapping(size) ? take_one(pages_for(size)) : NULL;
     return kept != NULL ? mapped_finish(kept - BASE_HEADER, pages_for(size), size)
                         : mapped_malloc(ctx, size);
 }
@@ -152,7 +140,7 @@ MUTANT(large_hit_forgets_the_end, "free.reclaims-bursts", MAPPED_FUNCTIONS,
 /* The one that has to go is told to the kernel first, which knows no such policy. */
 static void policed_free(void *ctx, void *p, size_t size)
 {
-    char *goes = is_mapped(p) ? put_one(&whole, p) : NULL;
+    char *goes = is_mapped(p) ? put_one(p) : NULL;
     if (!is_mapped(p))
         mapped_free(ctx, p, size);
     if (goes != NULL)
@@ -162,8 +150,7 @@ static void policed_free(void *ctx, void *p, size_t size)
 MUTANT(large_eviction_spoils_errno, "free.keeps-errno", MAPPED_FUNCTIONS, .malloc = keeping_malloc,
        .realloc = keeping_realloc, .free = policed_free);
 
-/* ---- what is done by size -----------------------------------------------------------------------
- */
+/* ---- what is done by size --------------------------------------------------------------- */
 
 static void far_free(void *ctx, void *p, size_t size)
 {

@@ -40,9 +40,9 @@ static void check_patterns(const struct options *options)
             useful = fnmatch(filter->glob, properties[k]->id, 0) == 0;
         if (!useful)
             leave_with(EXIT_USAGE,
-                       "--run=%s: no property is left by it, for a pattern is of whole ids, as "
+                       "--run=%s: no property is left by it%s, for a pattern is of whole ids, as "
                        "'malloc.*' is; see conform --list",
-                       text_safe(filter->glob));
+                       text_safe(filter->glob), property_meant(filter->glob));
     }
 }
 
@@ -74,8 +74,8 @@ static void explain(const char *id)
 {
     const struct property *property = property_find(id);
     if (property == NULL)
-        leave_with(EXIT_USAGE, "--explain=%s: there is no such property; see conform --list",
-                   text_safe(id));
+        leave_with(EXIT_USAGE, "--explain=%s: there is no such property%s; see conform --list",
+                   text_safe(id), property_meant(id));
     report_explain(property);
 }
 

@@ -161,6 +161,8 @@ def option_cases():
     yield "a letter that is no ASCII", ["-\u00e9"], r"-\\xc3: no such option"
     yield "a control character for a letter", ["-\033"], r"-\\x1b: no such option"
     yield "a long option in full and more", ["--listing"], r"--listing: no such option"
+    yield ("a slip in a long option", ["--hanlder=x"],
+           r"--hanlder: no such option \(did you mean --handler\?\); see conform --help")
     yield "an ambiguous abbreviation", ["--l"], r"--l is short for .*--list, --list-handlers"
     yield "an ambiguous one with a value", ["--j=1"], r"--j is short for .*--jobs, .*--junit, .*--json"
     yield "another ambiguous one", ["--s=1"], r"--s is short for .*--skip, --shard, .*--stacks"
@@ -210,6 +212,10 @@ def option_cases():
             r"several --handler make no --%s; " % name
     yield "--handler and --python twice", H + H + 2 * ["--python=x"], r"--handler and .*--python excl"
     yield "--explain of no property", ["--explain=malloc.wibble"], r"--explain=malloc\.wibble: .*--list"
+    yield ("a slip in an id", ["--explain=malloc.algnment"],
+           r"no such property \(did you mean malloc\.alignment\?\); see conform --list")
+    yield ("a slip in --run", H + ["--run=realloc.kepps-contents"],
+           r"no property is left by it \(did you mean realloc\.keeps-contents\?\), for")
     yield "--explain of nothing", ["--explain="], r"--explain=: there is no such property"
     yield "--list and --explain", ["--list", "--explain=abi.loads"], r"exclude each other"
     yield "--list and --clauses", ["--list", "--clauses"], r"exclude each other"
@@ -293,6 +299,7 @@ def subject_cases():
     yield "no such file", "./nowhere.so", r"^conform: \./nowhere\.so: there is no such file"
     yield "no such file, without a folder", "nowhere.so", r"nowhere\.so: there is no such file"
     yield "no such name", "wibble", r"wibble: .*reference handlers are: aligned, .*shift_header"
+    yield "a slip in a name", "shift_haeder", r"of that name \(did you mean shift_header\?\); the"
     yield "no such file with a symbol", "./nowhere.so:mine", r"\./nowhere\.so: there is no such file"
     yield "a text file", "./text.so", r"text\.so: is not a shared object .*" + shared
     yield "an empty file", "./empty.so", r"empty\.so: is empty; .*" + shared

@@ -280,7 +280,9 @@ WRONG = [
     ("PASS", entry(verdict="PASS"), "3:", "verdict is PASS; what can be expected is FAIL"),
     ("BROK", entry(verdict="BROK"), "3:", "verdict is BROK"),
     ("no verdict of ours", entry(verdict="fail"), "3:", "verdict is fail"),
-    ("no property", entry("calloc.over"), "2:", "calloc.over: matches no property"),
+    ("no property", entry("calloc.over"), "2:", "calloc.over: matches no property; see"),
+    ("a slip in an id", entry("calloc.overfow"), "2:",
+     "calloc.overfow: matches no property (did you mean calloc.overflow?); see"),
     ("one of NumPy's", entry("runtime.*"), "2:", "runtime.*: is nothing that can be waived"),
     ("the first one", entry("abi.loads"), "2:", "abi.loads: is nothing that can be waived"),
     ("expired", entry(more="until = " + LONG_AGO), "5:", "calloc.overflow: expired, it was until "

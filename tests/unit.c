@@ -32,6 +32,7 @@ int main(void)
     srunner_add_suite(runner, suite_sizes());
     srunner_add_suite(runner, suite_small_scope());
     srunner_add_suite(runner, suite_standstill());
+    srunner_add_suite(runner, suite_suggestion());
     srunner_add_suite(runner, suite_text());
     srunner_add_suite(runner, suite_trace());
     srunner_add_suite(runner, suite_version());

@@ -40,6 +40,7 @@ Suite *suite_shrink(void);
 Suite *suite_sizes(void);
 Suite *suite_small_scope(void);
 Suite *suite_standstill(void);
+Suite *suite_suggestion(void);
 Suite *suite_text(void);
 Suite *suite_trace(void);
 Suite *suite_version(void);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/suggestion.h"
 #include "base/text.h"
 #include "model/cost.h"
 #include "model/option_table.h"
@@ -59,7 +60,13 @@ static _Noreturn void wrong_long_option(const char *word)
                    matches);
     if (count == 1)
         leave_with(EXIT_USAGE, "%s takes no value; leave out the = and what follows", matches);
-    leave_with(EXIT_USAGE, "%s: no such option; see conform --help", name);
+    struct suggestion suggestion = suggestion_for(word + 2, length - 2);
+    for (size_t i = 0; i < option_row_count; i++) {
+        if (option_rows[i].name != NULL)
+            suggestion_consider(&suggestion, option_rows[i].name);
+    }
+    leave_with(EXIT_USAGE, "%s: no such option%s; see conform --help", name,
+               suggestion_words(&suggestion, "--"));
 }
 
 /* What getopt_long says '?' to.  It gives the letter of a short option in optopt; of a long one

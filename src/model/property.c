@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/suggestion.h"
+
 /* Filled before main by the constructors that PROPERTY and GROUP leave behind. */
 static const struct property *properties;
 static const struct group *groups;
@@ -87,6 +89,16 @@ const struct property *property_find(const char *id)
             return p;
     }
     return NULL;
+}
+
+const char *property_meant(const char *id)
+{
+    size_t count;
+    const struct property *const *all = property_all(&count);
+    struct suggestion suggestion = suggestion_for(id, strlen(id));
+    for (size_t i = 0; i < count; i++)
+        suggestion_consider(&suggestion, all[i]->id);
+    return suggestion_words(&suggestion, "");
 }
 
 const char *level_name(enum level level)

@@ -121,6 +121,10 @@ const struct property *const *property_all(size_t *count);
 /* The property of that id, or NULL. */
 const struct property *property_find(const char *id);
 
+/* Which one may have been meant by an id or a pattern that fits none: words as suggestion_words
+ * has them. */
+const char *property_meant(const char *id);
+
 /* The group that a property belongs to by its id, or NULL where no file declares it. */
 const struct group *property_group(const struct property *property);
 

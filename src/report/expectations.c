@@ -264,8 +264,8 @@ static void check_entry(const char *file, const json_t *entry, const struct expe
         about += expectation_is_about(e, properties[i]);
     }
     if (matching == 0)
-        wrong(file, place_of(entry, "id"), "%s: matches no property; see conform --list",
-              text_safe(e->id));
+        wrong(file, place_of(entry, "id"), "%s: matches no property%s; see conform --list",
+              text_safe(e->id), property_meant(e->id));
     if (about == 0)
         wrong(file, place_of(entry, "id"),
               "%s: is nothing that can be waived: either about NumPy "

@@ -21,6 +21,7 @@
 
 #include "base/object_file.h"
 #include "base/place.h"
+#include "base/suggestion.h"
 #include "base/text.h"
 #include "subject/static_tls.h"
 
@@ -124,12 +125,20 @@ static bool looks_like_path(const char *word)
     return strchr(word, '/') != NULL || (length > 3 && strcmp(word + length - 3, ".so") == 0);
 }
 
+static void consider(const char *name, void *suggestion)
+{
+    suggestion_consider(suggestion, name);
+}
+
 static const char *unknown_name(const char *argument)
 {
     char known[256] = "";
+    struct suggestion suggestion = suggestion_for(argument, strlen(argument));
     subject_each_reference(append_name, known);
+    subject_each_reference(consider, &suggestion);
     return text(
-        "%s: there is no such file and no reference handler of that name%s%s", text_safe(argument),
+        "%s: there is no such file and no reference handler of that name%s%s%s",
+        text_safe(argument), suggestion_words(&suggestion, ""),
         known[0] != '\0' ? "; the reference handlers are: " : ", nor any in " PKGLIBDIR, known);
 }
 

@@ -85,18 +85,21 @@ static bool out_of_memory(struct heap *heap)
 
 /* ---- the state around a call ---------------------------------------------------------------- */
 
+const char *heap_struct_change(const PyDataMem_Handler *before, const PyDataMem_Handler *now)
+{
+    if (memcmp(now, before, sizeof *before) == 0)
+        return NULL;
+    if (memcmp(now->name, before->name, sizeof before->name) != 0)
+        return "the name";
+    return now->version != before->version ? "the version" : "ctx or one of the functions";
+}
+
 static bool check_struct(struct heap *heap)
 {
-    const PyDataMem_Handler *watched = heap->rules.watched, *before = &heap->as_it_was;
-    const char *what = "ctx or one of the functions is";
-    if (memcmp(watched, before, sizeof *before) == 0)
-        return true;
-    if (memcmp(watched->name, before->name, sizeof before->name) != 0)
-        what = "the name is";
-    else if (watched->version != before->version)
-        what = "the version is";
-    return fail(heap, "abi.struct-constant", NULL,
-                "%s not what it was at first (looked at every %d calls)", what, STATE_EVERY);
+    const char *change = heap_struct_change(&heap->as_it_was, heap->rules.watched);
+    return change == NULL ||
+           fail(heap, "abi.struct-constant", NULL,
+                "%s is not what it was at first (looked at every %d calls)", change, STATE_EVERY);
 }
 
 static bool check_float_state(struct heap *heap)
@@ -219,13 +222,12 @@ static bool check_possible(struct heap *heap, const void *p, size_t size)
 
 static bool check_alignment(struct heap *heap, enum heap_maker by, const void *p, size_t size)
 {
-    size_t alignment = heap_alignment(heap->rules.alignment, size);
-    if (((uintptr_t)p & (alignment - 1)) == 0)
-        return true;
-    return fail(heap,
-                heap->rules.alignment == alignment ? "malloc.claimed-alignment"
-                                                   : text("%s.alignment", maker_names[by]),
-                NULL, "the block at %p is not aligned to %zu bytes", p, alignment);
+    size_t missing = heap_missing_alignment(heap->rules.alignment, p, size);
+    return missing == 0 ||
+           fail(heap,
+                heap->rules.alignment == missing ? "malloc.claimed-alignment"
+                                                 : text("%s.alignment", maker_names[by]),
+                NULL, "the block at %p is not aligned to %zu bytes", p, missing);
 }
 
 static bool check_zero(struct heap *heap, const unsigned char *p, size_t size, uint64_t number)

@@ -136,6 +136,16 @@ static inline size_t heap_alignment(size_t claimed, size_t size)
     return claimed > natural ? claimed : natural;
 }
 
+/* The alignment that the block at p should have and has not, or 0. */
+static inline size_t heap_missing_alignment(size_t claimed, const void *p, size_t size)
+{
+    size_t alignment = heap_alignment(claimed, size);
+    return __builtin_expect(((uintptr_t)p & (alignment - 1)) != 0, 0) ? alignment : 0;
+}
+
+/* What of the handler's struct is no longer as it was, in words; NULL where all is. */
+const char *heap_struct_change(const PyDataMem_Handler *before, const PyDataMem_Handler *now);
+
 /* Whether no handler can have so much: what it returns for it is no block. */
 static inline bool heap_is_impossible(size_t size)
 {

@@ -192,8 +192,10 @@ static void end(struct auditor *a, const struct around *around, const char *func
             violated(a, SET_EXCEPTION, "%s returned with an exception that was not there before",
                      function);
     }
-    if (memcmp(a->inner, &a->snapshot, sizeof a->snapshot) != 0) {
-        violated(a, CHANGED_STRUCT, "after %s the struct is not what it was", function);
+    const char *change = heap_struct_change(&a->snapshot, a->inner);
+    if (change != NULL) {
+        violated(a, CHANGED_STRUCT, "after %s %s of the struct is not what it was", function,
+                 change);
         a->snapshot = *a->inner;
     }
     errno = error;
@@ -319,10 +321,10 @@ static void forget(struct auditor *a, uintptr_t address)
 
 static void check_aligned(struct auditor *a, const void *p, size_t size, const char *function)
 {
-    size_t alignment = heap_alignment(a->options.alignment, size);
-    if ((uintptr_t)p % alignment != 0)
+    size_t missing = heap_missing_alignment(a->options.alignment, p, size);
+    if (missing != 0)
         violated(a, GAVE_MISALIGNED, "%s gave %p for %zu bytes, which is not aligned to %zu",
-                 function, p, size, alignment);
+                 function, p, size, missing);
 }
 
 /* The index of the Python line that runs, remembered once; 0 where lines are not wanted, or there
@@ -372,7 +374,7 @@ static void enter(struct auditor *a, void *p, size_t size, uint32_t marks, const
     bump(&a->audit->untracked, state == LIVE_TABLE_NO_MEMORY);
     count_size(a->audit, size);
     pthread_mutex_unlock(&a->lock);
-    if (state == LIVE_TABLE_IMPOSSIBLE)
+    if (state == LIVE_TABLE_IMPOSSIBLE || heap_is_impossible(size))
         violated(a, GAVE_OVERLAPPING, "%s gave %p for %zu bytes, which are more than there are",
                  function, p, size);
     if (state == LIVE_TABLE_OVERLAPS)

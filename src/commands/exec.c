@@ -102,15 +102,15 @@ struct waiting {
     pid_t program;
     uint64_t since; /* when it was told to end, or 0 */
     const struct findings *findings;
-    bool is_early;   /* Ctrl-C came before NumPy was there */
-    uint64_t behind; /* when it was seen to be there after that, or 0 */
+    bool is_early;   /* Ctrl-C came before NumPy was imported */
+    uint64_t behind; /* when it was seen to be so after that, or 0 */
 };
 
 /* An import of NumPy's may swallow Ctrl-C, which then comes again, once it is through. */
 static bool swallowed_it(struct waiting *waiting)
 {
     static const double moment = 0.1;
-    if (!waiting->findings->in_force) {
+    if (!waiting->findings->imported) {
         waiting->is_early = interrupt_came() == SIGINT;
         return false;
     }
@@ -138,11 +138,11 @@ static bool is_to_end(void *data)
 }
 
 /* An import of NumPy's that is interrupted may end in another exception, and the program in 1. */
-static bool was_interrupted(int status, bool has_numpy)
+static bool was_interrupted(int status, bool imported)
 {
     if (WIFSIGNALED(status))
         return WTERMSIG(status) == interrupt_came();
-    return interrupt_came() != 0 && !has_numpy && WEXITSTATUS(status) != 0;
+    return interrupt_came() != 0 && !imported && WEXITSTATUS(status) != 0;
 }
 
 int exec_run(const struct options *options, char **argv)
@@ -170,7 +170,7 @@ int exec_run(const struct options *options, char **argv)
         print_summary(findings, options->quiet, seconds);
     else if (!options->quiet)
         fputs("conform: the program did not import NumPy\n", stderr);
-    if (waiting.since != 0 || was_interrupted(status, findings->in_force)) {
+    if (waiting.since != 0 || was_interrupted(status, findings->imported)) {
         fputs("INTERRUPTED: this is a part of the program\n", stderr);
         interrupt_die();
     }

@@ -138,6 +138,13 @@ static PyObject *in_force(PyObject *self, PyObject *unused)
     return PyBool_FromLong(program.findings->in_force);
 }
 
+static PyObject *imported(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    program.findings->imported = true;
+    Py_RETURN_NONE;
+}
+
 static PyObject *uncaught(PyObject *self, PyObject *memory_error)
 {
     (void)self;
@@ -198,6 +205,7 @@ static PyMethodDef methods[] = {
      "Returns how many were refused since the last time."},
     {"take_over", take_over, METH_NOARGS, "Put the handler in force."},
     {"in_force", in_force, METH_NOARGS, "Whether it is."},
+    {"imported", imported, METH_NOARGS, "NumPy's import has come to its end."},
     {"uncaught", uncaught, METH_O, "An exception ends the program; true for a MemoryError."},
     {"at_exit", at_exit, METH_NOARGS, "The program has ended, and its arrays are still there."},
     {NULL, NULL, 0, NULL},

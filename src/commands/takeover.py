@@ -15,10 +15,11 @@ C_PARTS = ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath")
 
 
 class Loader:
-    """The real loader, with a call behind exec_module."""
+    """The real loader, whose place it gives back, with a call behind exec_module."""
 
-    def __init__(self, real):
+    def __init__(self, real, behind):
         self.real = real
+        self.behind = behind
 
     def __getattr__(self, name):
         return getattr(self.real, name)
@@ -27,22 +28,28 @@ class Loader:
         return self.real.create_module(spec)
 
     def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self.real
         self.real.exec_module(module)
-        _conform_exec.take_over()
+        self.behind()
 
 
 class Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         # numpy.core._multiarray_umath is a Python file in NumPy 2, loaded after the other
-        if name not in C_PARTS or _conform_exec.in_force():
+        if name in C_PARTS and not _conform_exec.in_force():
+            behind = _conform_exec.take_over
+        elif name == "numpy":
+            behind = _conform_exec.imported
+        else:
             return None
         for finder in sys.meta_path:
             if finder is Finder or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(name, path, target)
+            if spec is not None and hasattr(spec.loader, "exec_module"):
+                spec.loader = Loader(spec.loader, behind)
             if spec is not None:
-                spec.loader = Loader(spec.loader)
                 return spec
         return None
 
@@ -57,6 +64,7 @@ def begin():
     sys.excepthook = note_exception
     if any(name in sys.modules for name in C_PARTS):
         _conform_exec.take_over()
+        _conform_exec.imported()
     else:
         sys.meta_path.insert(0, Finder)
 

@@ -149,9 +149,9 @@ static enum verdict verdict_of(const struct search_result *result)
         return BROK;
     if (result->shown == 0)
         return INCOMPLETE;
-    return strcmp(result->found.kind, "wrong") == 0   ? FAIL
-           : strcmp(result->found.kind, "hangs") == 0 ? TIMEOUT
-                                                      : CRASH;
+    return result->found.kind == FOUND_WRONG   ? FAIL
+           : result->found.kind == FOUND_HANGS ? TIMEOUT
+                                               : CRASH;
 }
 
 static enum exit_code code_of(enum verdict verdict)

@@ -401,12 +401,12 @@ static void count_shown(struct trial *trial, struct search_result *result)
     enum { TIMES = 10 };
     struct history history = history_of(&result->list);
     struct found found;
-    bool hangs = strcmp(result->found.kind, "hangs") == 0;
+    bool hangs = result->found.kind == FOUND_HANGS;
     for (int i = 0; i < (hangs ? 1 : TIMES); i++) {
         enum trial_outcome outcome = trial_run(trial, &history, &found);
         if (outcome == TRIAL_OVER)
             return;
-        bool is_same = outcome == TRIAL_WRONG && (strcmp(found.kind, "hangs") == 0) == hangs;
+        bool is_same = outcome == TRIAL_WRONG && (found.kind == FOUND_HANGS) == hangs;
         result->tried++;
         result->shown += is_same;
         if (is_same)
@@ -526,8 +526,7 @@ static void try_short_ones(const struct trial *trial, struct desk *desk,
         enum trial_outcome outcome = trial_run(trial, &history, &found);
         if (outcome == TRIAL_OVER)
             break;
-        if (outcome != TRIAL_WRONG || found.at >= result->list.count ||
-            strcmp(found.kind, "hangs") == 0)
+        if (outcome != TRIAL_WRONG || found.at >= result->list.count || found.kind == FOUND_HANGS)
             continue;
         struct call_list shorter = {.at = desk->steps, .count = MIN(found.at + 1, writer->count)};
         call_list_free(&result->list);
@@ -541,7 +540,7 @@ static void try_short_ones(const struct trial *trial, struct desk *desk,
 static struct attempt shrink_by_steps(struct trial *trial, struct search_result *result,
                                       double seconds)
 {
-    bool at_once = result->list.checks.at_once, hangs = strcmp(result->found.kind, "hangs") == 0;
+    bool at_once = result->list.checks.at_once, hangs = result->found.kind == FOUND_HANGS;
     struct attempt seen = {.outcome = REPRODUCED,
                            .at = at_once ? result->list.count : result->found.at};
     snprintf(seen.what, sizeof seen.what, "%s", hangs ? "hangs" : "wrong");
@@ -555,7 +554,7 @@ static void shrink_all(const struct search_options *options, struct trial *trial
 {
     enum { ROUNDS = 3 };
     bool at_once = result->list.checks.at_once;
-    bool hangs = strcmp(result->found.kind, "hangs") == 0;
+    bool hangs = result->found.kind == FOUND_HANGS;
     uint64_t begun = clock_now();
     for (unsigned round = 0; round < ROUNDS && clock_since(begun) < seconds; round++) {
         size_t before = result->list.count;
@@ -583,7 +582,7 @@ static void cut_short(const struct search_options *options, struct desk *desk,
         .at = desk->steps,
         .count = desk->count,
         .checks = {.at_once = desk->at_once != 0, .in_turns = desk->in_turns != 0}};
-    bool at_once = found.checks.at_once, hangs = strcmp(result->found.kind, "hangs") == 0;
+    bool at_once = found.checks.at_once, hangs = result->found.kind == FOUND_HANGS;
     result->length_before = desk->count;
     result->list = call_list_copy(&found);
     uint64_t begun = clock_now();

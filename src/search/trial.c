@@ -155,12 +155,9 @@ static enum trial_outcome ended(struct found *found, const struct execution *sid
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTRAP && in_turns)
         return TRIAL_BROKEN; /* whoever blocks all signals cannot be stopped: breakpoint.h */
     snprintf(found->property, sizeof found->property, "search.model");
-    if (WIFSIGNALED(status))
-        snprintf(found->kind, sizeof found->kind, "%s", child_signal_name(WTERMSIG(status)));
-    else
-        snprintf(found->kind, sizeof found->kind, "exit");
+    found->kind = FOUND_DIES;
     snprintf(found->seen, sizeof found->seen, "%s",
-             WIFSIGNALED(status) ? found->kind
+             WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status))
                                  : text("the process exits with %d", WEXITSTATUS(status)));
     return told(found, side, in_fork);
 }
@@ -173,7 +170,7 @@ static enum trial_outcome of_side(struct found *found, const struct execution *s
     case EXECUTION_UNDER_WAY:
         return ended(found, side, status, in_fork, in_turns);
     case EXECUTION_VIOLATED:
-        snprintf(found->kind, sizeof found->kind, "wrong");
+        found->kind = FOUND_WRONG;
         snprintf(found->property, sizeof found->property, "%.31s", side->violation.property);
         snprintf(found->seen, sizeof found->seen, "%.255s", side->violation.seen);
         snprintf(found->history, sizeof found->history, "%.319s", side->violation.history);
@@ -197,7 +194,7 @@ static enum trial_outcome conclude(const struct trial *trial, const struct histo
             of_side(found, side, side->status, true, false) == TRIAL_WRONG)
             outcome = TRIAL_WRONG;
     }
-    if (history->at_once && strcmp(found->kind, "wrong") != 0)
+    if (history->at_once && found->kind != FOUND_WRONG)
         found->at = history->count; /* whose step it was is not known */
     return outcome;
 }
@@ -221,7 +218,7 @@ enum trial_outcome trial_run(const struct trial *trial, const struct history *hi
     if (!watching.hangs)
         return TRIAL_OVER;
     snprintf(found->property, sizeof found->property, "search.model");
-    snprintf(found->kind, sizeof found->kind, "hangs");
+    found->kind = FOUND_HANGS;
     snprintf(found->seen, sizeof found->seen, "no end after %.3g s", trial->hangs);
     told(found, &trial->room->executions.side[0], false);
     if (history->at_once)
@@ -269,7 +266,7 @@ struct attempt trial_attempt(const void *about, const struct call_list *list)
     if (!list->checks.at_once) /* else what other threads do behind it may be needed */
         attempt.at = found.at;
     snprintf(attempt.what, sizeof attempt.what, "%s",
-             strcmp(found.kind, "hangs") == 0 ? "hangs" : "wrong");
+             found.kind == FOUND_HANGS ? "hangs" : "wrong");
     snprintf(attempt.line, sizeof attempt.line, "%.300s", found.seen);
     return attempt;
 }

@@ -41,9 +41,10 @@ enum trial_outcome {
     TRIAL_OVER,   /* is_over said so */
 };
 
+enum found_kind { FOUND_DIES, FOUND_HANGS, FOUND_WRONG };
 struct found {
+    enum found_kind kind;
     char property[32]; /* id */
-    char kind[24];     /* "wrong", "hangs" or the signal */
     char seen[512];    /* in one line, without the call */
     char history[320]; /* of the block, or "" */
     size_t at;         /* the step; their number: behind the last */

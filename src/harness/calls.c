@@ -17,6 +17,7 @@
 #include "harness/interpose.h"
 #include "harness/own.h"
 #include "harness/verdict.h"
+#include "heap/heap.h"
 #include "model/attribution.h"
 #include "python/python.h"
 #include "repro/call_log.h"
@@ -464,11 +465,9 @@ PyDataMem_Handler *subject_traced(void)
 
 /* ---- calls that have to succeed ------------------------------------------------------------ */
 
-enum { FAIR_SIZE = 1 << 20, FAIR_BYTES = 16 << 20, FAIR_BLOCKS = 16384 };
-
 bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks)
 {
-    return size > FAIR_SIZE || live_bytes > FAIR_BYTES || live_blocks > FAIR_BLOCKS;
+    return heap_may_refuse(size, live_bytes, live_blocks);
 }
 
 static void *not_refused(void *p, const char *call, size_t size)

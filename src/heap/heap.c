@@ -245,8 +245,8 @@ bool heap_overflowed(struct heap *heap, const void *p)
 
 bool heap_refused(struct heap *heap, size_t size)
 {
-    if (heap->rules.unjudged || heap->is_limited || size > HEAP_FAIR_SIZE ||
-        heap->live_bytes > HEAP_FAIR_BYTES || heap->live_blocks > HEAP_FAIR_BLOCKS)
+    if (heap->rules.unjudged || heap->is_limited ||
+        heap_may_refuse(size, heap->live_bytes, heap->live_blocks))
         return true;
     return fail(heap, "malloc.lasts", NULL,
                 "it was refused with %" PRIu64 " bytes live in %" PRIu64 " blocks",

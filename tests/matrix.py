@@ -87,8 +87,8 @@ def goes_on(tap, handler, right, wrong):
     subprocess.run([suite.PYTHON, "-m", "venv", "--without-pip", "bare"], check=True)
     result = matrix(handler, ["/nowhere", wrong, right, bare])
     tap.point(result.code == NOT_CONFORMANT and "\n 2  " in result.stdout
-              and result.stdout.startswith(" 1  /nowhere: No such file")
-              and "\n 4  %s: has no NumPy: " % bare in result.stdout,
+              and result.stdout.startswith(" 1  /nowhere: no report: --python=/nowhere: No such")
+              and "\n 4  %s: no report: %s has no NumPy: " % (bare, bare) in result.stdout,
               "one that is none, and one where it is wrong", result)
     result = matrix("./nothing.so", [right, right])
     tap.point(result.code == CANNOT_LOAD and result.stdout.count("nothing.so") >= 2,

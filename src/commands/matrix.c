@@ -95,8 +95,8 @@ static char *error_of(int errors, int status)
         *--end = '\0';
     char *line = strrchr(said, '\n');
     line = line != NULL ? line + 1 : said;
-    if (strncmp(line, "conform: ", 9) == 0)
-        line += 9;
+    if (strncmp(line, LEAVING, strlen(LEAVING)) == 0)
+        line += strlen(LEAVING);
     if (*line == '\0')
         line =
             (char *)(interrupt_came() != 0 ? "interrupted"
@@ -237,24 +237,12 @@ static size_t only_bad(const struct matrix *matrix, const char *id)
 
 /* ---- telling it -------------------------------------------------------------------------- */
 
-/* Why there is no report, without the name of the interpreter, which stands before it. */
-static const char *error_behind_name(const struct column *column)
-{
-    const char *name = text_safe(column->python);
-    const char *const openings[] = {text("--python=%s: ", name), text("%s ", name)};
-    for (size_t i = 0; i < sizeof openings / sizeof *openings; i++) {
-        if (strncmp(column->error, openings[i], strlen(openings[i])) == 0)
-            return column->error + strlen(openings[i]);
-    }
-    return column->error;
-}
-
 static void print_column(const struct matrix *matrix, size_t k)
 {
     const struct column *column = &matrix->columns[k];
     const char *python = text_safe(column->python);
     if (column->report == NULL) {
-        printf("%2zu  %s: %s\n", k + 1, python, error_behind_name(column));
+        printf("%2zu  %s: no report: %s\n", k + 1, python, column->error);
     } else {
         json_t *environment = json_object_get(column->report, "environment");
         const char *version = json_string_value(json_object_get(environment, "numpy"));

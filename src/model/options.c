@@ -30,7 +30,7 @@ _Noreturn void leave_with(enum exit_code code, const char *format, ...)
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     fflush(stdout);
-    fprintf(stderr, "conform: %s\n", text_clean(clean, sizeof clean, line, strlen(line), 0));
+    fprintf(stderr, LEAVING "%s\n", text_clean(clean, sizeof clean, line, strlen(line), 0));
     exit(code);
 }
 

@@ -124,7 +124,9 @@ void options_read(int argc, char **argv, struct options *options);
  * is `what`. */
 void options_keep(const struct options *options, const char *path, const char *what);
 
-/* Prints "conform: " and the line to stderr and leaves with that code. */
+#define LEAVING "conform: "
+
+/* Prints LEAVING and the line to stderr and leaves with that code. */
 _Noreturn void leave_with(enum exit_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

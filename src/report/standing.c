@@ -5,10 +5,10 @@
 #include "report/standing.h"
 
 #include <stdbool.h>
-#include <string.h>
 #include <sys/param.h>
 
 #include "report/members.h"
+#include "report/summary.h"
 
 /* From the best. */
 static const struct standing standings[] = {{"conformant", "good", "#1a7f37"},
@@ -20,7 +20,6 @@ enum { WHOLE, WAIVED, PARTIAL, NO_VERDICT, NOT_CONFORMANT };
 
 static int place_of(const json_t *report)
 {
-    static const char not_conformant[] = "NOT CONFORMANT";
     const json_t *environment = json_object_get(report, "environment");
     bool waived = json_integer_value(json_object_get(report, "waivers")) > 0 &&
                   json_integer_value(json_object_get(report, "exit_code")) == 0;
@@ -29,9 +28,7 @@ static int place_of(const json_t *report)
                    ? PARTIAL
                : waived ? WAIVED
                         : WHOLE;
-    return strncmp(word(report, "conclusion"), not_conformant, sizeof not_conformant - 1) == 0
-               ? NOT_CONFORMANT
-               : NO_VERDICT;
+    return summary_is_against(report) ? NOT_CONFORMANT : NO_VERDICT;
 }
 
 const struct standing *standing_of(const json_t *report)

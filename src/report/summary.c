@@ -97,6 +97,13 @@ enum exit_code summary_code(const json_t *report)
     return code_of(report, &sums);
 }
 
+bool summary_is_against(const json_t *report)
+{
+    struct sums sums = sums_of(report);
+    return !is_true(report, "interrupted") && !is_true(report, "quick") && sums.against > 0 &&
+           code_of(report, &sums) == EXIT_NOT_CONFORMANT;
+}
+
 /* ---- what it says -------------------------------------------------------------------------- */
 
 static bool is_told_code(const json_t *report, const struct sums *sums)

@@ -261,16 +261,17 @@ static struct attempt try_list(struct maker *m, size_t i, enum way way, struct c
 }
 
 /* As it is printed: it shows the same whenever it is tried, and libc's allocator does not. */
-static struct attempt try_last(struct maker *m, const struct call_list *list, const char *what)
+static struct attempt try_last(struct maker *m, const struct call_list *list,
+                               const struct attempt *before)
 {
     enum { TIMES = 3 };
     struct attempt seen = {.outcome = NOT_REPRODUCED};
     m->tried.seconds = USUAL_SECONDS;
-    int times = strcmp(what, "no end") == 0 ? 1 : TIMES;
+    int times = before->no_end ? 1 : TIMES;
     for (int i = 0; i < times; i++) {
         seen = attempt(&m->tried, list);
-        if (seen.outcome != REPRODUCED || strcmp(seen.what, what) != 0) {
-            snprintf(seen.line, sizeof seen.line, "\"%s\" does not show each time", what);
+        if (seen.outcome != REPRODUCED || strcmp(seen.what, before->what) != 0) {
+            snprintf(seen.line, sizeof seen.line, "\"%s\" does not show each time", before->what);
             seen.outcome = NOT_REPRODUCED;
             return seen;
         }
@@ -289,12 +290,12 @@ static struct attempt find_list(struct maker *m, size_t i, enum way way, struct 
     if (seen.outcome != REPRODUCED)
         return seen;
     m->tried.seconds = list->checks.of_growth ? 4 : 1 + (int)(2 * seen.seconds);
-    if (strcmp(seen.what, "no end") == 0)
+    if (seen.no_end)
         m->tried.seconds = 1;
     double factor = list->checks.of_growth ? 2.5 : 1;
     seen = shrink(attempt, &m->tried, list, seen, factor * seconds_to_shrink * clock_slowness());
     call_list_tidy(list);
-    return try_last(m, list, seen.what);
+    return try_last(m, list, &seen);
 }
 
 /* The name of the file (owned), or NULL with what was seen. */

@@ -68,6 +68,7 @@ static void read_line(struct attempt *attempt, int output, const char *begin)
         return;
     snprintf(attempt->line, sizeof attempt->line, "%s", line);
     snprintf(attempt->what, sizeof attempt->what, "%.*s", (int)strcspn(line, ":"), line);
+    attempt->no_end = strcmp(attempt->what, "no end") == 0; /* as judge_report.c has it */
 }
 
 /* A call that came back when it was recorded, and meets NULL where there is no Python. */

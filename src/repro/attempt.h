@@ -25,6 +25,7 @@ struct attempt {
     enum outcome outcome;
     char line[320]; /* what was seen, or why it could not be tried */
     char what[64];  /* the kind of it */
+    bool no_end;    /* it is that a call has none */
     size_t at;      /* the step in which it was seen; the list's count: behind the last */
     double seconds;
 };

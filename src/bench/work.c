@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "bench/bench.h"
 #include "python/python_half.h"
+#include "supervise/child.h"
 #include "trace/replay.h"
 
 /* ---- one size ---------------------------------------------------------------------------------
@@ -283,7 +284,7 @@ static bool do_apart(bool (*work)(PyDataMem_Handler *handler, struct answer *ans
     int status = -1, ends[2];
     if (pipe(ends) != 0)
         return false;
-    pid_t pid = fork();
+    pid_t pid = child_fork(false); /* in the group of this one, and ends with it */
     if (pid == 0) {
         bool good =
             work(handler, answer) && write(ends[1], answer, sizeof *answer) == sizeof *answer;

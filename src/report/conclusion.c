@@ -95,67 +95,84 @@ bool run_is_whole(const struct run *run)
 }
 
 /* " with 2 waivers", or "". */
-static const char *with_waivers(const struct run *run)
+static const char *with_waivers(const struct figures *f)
 {
-    size_t waived = run_waived(run);
-    return waived > 0 ? text(" with %s", text_count(waived, "waiver")) : "";
+    return f->waived > 0 ? text(" with %s", text_count(f->waived, "waiver")) : "";
 }
 
-const char *run_conclusion(const struct run *run)
+static const char *waivers_are(const struct figures *f)
 {
-    struct tally tally = run_tally(run, TARGET_HANDLER);
-    size_t bad = against(run), stale = run_stale(run);
-    if (run->interrupted && run->rounds > 1)
-        return text("INTERRUPTED in round %zu of %zu %s, of which %zu failed so far", run->rounds,
-                    run->count, run->count == 1 ? "property" : "properties", bad);
-    if (run->interrupted)
-        return text("INTERRUPTED: a part of %zu %s, of which %zu failed so far", run->count,
-                    run->count == 1 ? "property" : "properties", bad);
-    if (run->options->quick && bad > 0)
-        return text("FAILED: %zu of %zu %s", bad, run->count,
-                    run->count == 1 ? "property" : "properties");
-    switch (run_exit_code(run)) {
+    return f->stale == 1 ? "1 waiver is" : text("%zu waivers are", f->stale);
+}
+
+const char *conclusion_of(const struct figures *f)
+{
+    const char *properties = f->count == 1 ? "property" : "properties";
+    const char *shard = f->shards > 0 ? text(" in shard %zu/%zu", f->shard, f->shards) : "";
+    if (f->interrupted && f->rounds > 1)
+        return text("INTERRUPTED in round %zu of %zu %s, of which %zu failed so far", f->rounds,
+                    f->count, properties, f->against);
+    if (f->interrupted)
+        return text("INTERRUPTED: a part of %zu %s, of which %zu failed so far", f->count,
+                    properties, f->against);
+    if (f->quick && f->against > 0)
+        return text("FAILED: %zu of %zu %s", f->against, f->count, properties);
+    switch (f->code) {
     case EXIT_CONFORMANT:
-        if (run->options->quick)
+        if (f->quick)
             return text("nothing failed%s in %zu %s, which proves nothing: --quick leaves most out",
-                        with_waivers(run), run->count, run->count == 1 ? "property" : "properties");
-        if (run->evidence != NULL)
-            return text("conformant%s in shard %zu/%zu, which is a part", with_waivers(run),
-                        run->options->shard, run->options->shards);
-        if (!run_is_whole(run))
+                        with_waivers(f), f->count, properties);
+        if (f->shards > 0)
+            return text("conformant%s%s, which is a part", with_waivers(f), shard);
+        if (!f->whole)
             return text("conformant%s in the properties that were run, which are not all",
-                        with_waivers(run));
-        return run->machine.checker == NULL
-                   ? text("CONFORMANT%s", with_waivers(run))
+                        with_waivers(f));
+        return f->checker == NULL
+                   ? text("CONFORMANT%s", with_waivers(f))
                    : text("CONFORMANT%s as far as %s lets it be seen, with shorter loops and %zu "
                           "properties skipped",
-                          with_waivers(run), run->machine.checker, tally.of[SKIP]);
+                          with_waivers(f), f->checker, f->skipped);
     case EXIT_HARNESS_BROKE:
         return "NO VERDICT: the harness could not do its part";
     case EXIT_INCOMPLETE:
         return text("INCOMPLETE: %zu of %zu properties stopped at a limit, and none failed so "
                     "far",
-                    tally.of[INCOMPLETE] + run_tally(run, TARGET_RUNTIME).of[INCOMPLETE],
-                    run->count);
+                    f->unfinished, f->count);
     case EXIT_CANNOT_LOAD:
         return "NO VERDICT: no handler came of loading it";
     case EXIT_CANNOT_WORK_HERE:
         return "NO VERDICT: it says that it cannot work here";
     default:
-        if (bad == 0)
-            return text("STALE: nothing else failed%s, but %s for what passes now",
-                        with_waivers(run),
-                        stale == 1 ? "1 waiver is" : text("%zu waivers are", stale));
-        return text("NOT CONFORMANT: %zu of %zu %s failed%s%s%s", bad, run->count,
-                    run->count == 1 ? "property" : "properties",
-                    run->evidence != NULL
-                        ? text(" in shard %zu/%zu", run->options->shard, run->options->shards)
-                        : "",
-                    run_waived(run) > 0 ? text(", %zu more are waived", run_waived(run)) : "",
-                    stale > 0 ? text(", and %s stale",
-                                     stale == 1 ? "1 waiver is" : text("%zu waivers are", stale))
-                              : "");
+        if (f->against == 0)
+            return text("STALE: nothing else failed%s, but %s for what passes now", with_waivers(f),
+                        waivers_are(f));
+        return text("NOT CONFORMANT: %zu of %zu %s failed%s%s%s", f->against, f->count, properties,
+                    shard, f->waived > 0 ? text(", %zu more are waived", f->waived) : "",
+                    f->stale > 0 ? text(", and %s stale", waivers_are(f)) : "");
     }
+}
+
+const char *run_conclusion(const struct run *run)
+{
+    struct tally handler = run_tally(run, TARGET_HANDLER), runtime = run_tally(run, TARGET_RUNTIME);
+    bool is_part = run->evidence != NULL;
+    struct figures figures = {
+        .code = run_exit_code(run),
+        .count = run->count,
+        .against = against(run),
+        .waived = run_waived(run),
+        .skipped = handler.of[SKIP],
+        .unfinished = handler.of[INCOMPLETE] + runtime.of[INCOMPLETE],
+        .stale = run_stale(run),
+        .rounds = run->rounds,
+        .shard = is_part ? run->options->shard : 0,
+        .shards = is_part ? run->options->shards : 0,
+        .checker = run->machine.checker,
+        .interrupted = run->interrupted,
+        .quick = run->options->quick,
+        .whole = run_is_whole(run),
+    };
+    return conclusion_of(&figures);
 }
 
 enum exit_code exit_code_worse(enum exit_code one, enum exit_code other)

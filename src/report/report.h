@@ -79,6 +79,16 @@ enum exit_code exit_code_worse(enum exit_code one, enum exit_code other);
 /* "CONFORMANT" or why not, in one line (good until the next calls of text()). */
 const char *run_conclusion(const struct run *run);
 
+/* All that this is made of; what is counted is about the handler, but for `unfinished`. */
+struct figures {
+    enum exit_code code;
+    size_t count, against, waived, skipped, unfinished, stale, rounds;
+    size_t shard, shards; /* 0 without --shard */
+    const char *checker;  /* or NULL */
+    bool interrupted, quick, whole;
+};
+const char *conclusion_of(const struct figures *figures);
+
 /* The id of the property that most likely names the defect, where more than a few failed; else
  * NULL. */
 const char *run_start_with(const struct run *run);

@@ -131,45 +131,28 @@ static bool are_told_sums(const json_t *report, const struct sums *sums)
     return number(report, "expected") == sums->count && number(report, "waivers") == sums->waived;
 }
 
-/* How a conclusion begins that says as much. */
-static const char *beginning(const json_t *report, const struct sums *sums)
+static const char *conclusion(const json_t *report, const struct sums *sums)
 {
-    if (is_true(report, "interrupted"))
-        return "INTERRUPTED";
-    switch (code_of(report, sums)) {
-    case EXIT_CONFORMANT:
-        return text("%s%s", is_true(report, "whole") ? "CONFORMANT" : "conformant",
-                    sums->waived > 0 ? text(" with %s", text_count((size_t)sums->waived, "waiver"))
-                                     : "");
-    case EXIT_NOT_CONFORMANT:
-        return sums->against > 0
-                   ? text("NOT CONFORMANT: %zu of %zu ", (size_t)sums->against, (size_t)sums->count)
-                   : "STALE: ";
-    case EXIT_INCOMPLETE:
-        return "INCOMPLETE: ";
-    default:
-        return "NO VERDICT: ";
-    }
-}
-
-/* Where it says of waivers what it has to: how many there are, beside a good end or a bad one, or
- * that one is stale. */
-static bool are_told_waivers(const json_t *report, const struct sums *sums)
-{
-    bool told = strstr(word(report, "conclusion"), " waive") != NULL;
-    bool quick = is_true(report, "quick");
-    if (sums->waived == 0)
-        return !told || json_array_size(json_object_get(report, "stale")) > 0;
-    if (is_true(report, "interrupted") || (quick && sums->against > 0))
-        return true;
-    return told || (code_of(report, sums) != EXIT_CONFORMANT && sums->against == 0);
-}
-
-static bool is_told_conclusion(const json_t *report, const struct sums *sums)
-{
-    const char *conclusion = word(report, "conclusion"), *is = beginning(report, sums);
-    return (is_true(report, "quick") || strncmp(conclusion, is, strlen(is)) == 0) &&
-           are_told_waivers(report, sums);
+    const json_t *shard = json_object_get(report, "shard");
+    struct figures figures = {
+        .code = code_of(report, sums),
+        .count = (size_t)sums->count,
+        .against = (size_t)sums->against,
+        .waived = (size_t)sums->waived,
+        .skipped = (size_t)sums->of[TARGET_HANDLER][SKIP],
+        .unfinished =
+            (size_t)(sums->of[TARGET_HANDLER][INCOMPLETE] + sums->of[TARGET_RUNTIME][INCOMPLETE]),
+        .stale = json_array_size(json_object_get(report, "stale")),
+        .rounds = (size_t)number(report, "rounds"),
+        .shard = (size_t)number(shard, "number"),
+        .shards = (size_t)number(shard, "of"),
+        .checker =
+            json_string_value(json_object_get(json_object_get(report, "environment"), "checker")),
+        .interrupted = is_true(report, "interrupted"),
+        .quick = is_true(report, "quick"),
+        .whole = is_true(report, "whole"),
+    };
+    return conclusion_of(&figures);
 }
 
 /* How often each was run, and in how many of these rounds it was bad. */
@@ -222,7 +205,9 @@ static const char *wrong_in_this_version(const json_t *report, const struct sums
         return text("%.64s is not what it is in conform %s", text_safe(changed), program_version);
     if (is_true(report, "whole") != ((size_t)sums->count == all))
         return "whole is not what its properties are";
-    return is_told_conclusion(report, sums) ? NULL : "its conclusion is not that of its verdicts";
+    return strcmp(word(report, "conclusion"), conclusion(report, sums)) == 0
+               ? NULL
+               : "its conclusion is not that of its verdicts";
 }
 
 const char *summary_wrong(const json_t *report)

@@ -108,6 +108,16 @@ void use_large_blocks(void)
     }
 }
 
+void use_and_free_all(void *unused)
+{
+    struct blocks blocks = {0};
+    (void)unused;
+    blocks_add_neighbours(&blocks, 50);
+    for (size_t size = 5000; size <= 500000; size *= 10)
+        blocks_add(&blocks, must_malloc(size), size);
+    blocks_free_all(&blocks);
+}
+
 void use_in_every_way(void)
 {
     use_ordinarily();

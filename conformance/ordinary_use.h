@@ -25,6 +25,9 @@ void ask_too_much(void);
 /* Large blocks, which are not touched: a handler that fills them is asked for small ones. */
 void use_large_blocks(void);
 
+/* Small blocks and some larger ones, which all live at once: as the body of a process. */
+void use_and_free_all(void *unused);
+
 /* What is ordinary, and too much. */
 void use_in_every_way(void);
 

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * process: the ends of the interpreter and of the program.
+ */
+#include <signal.h>
+
+#include "harness/harness.h"
+#include "harness/install.h"
+#include "ordinary_use.h"
+#include "python/api.h"
+#include "shims/recorder.h"
+
+/* ---- the interpreter's end --------------------------------------------------------------- */
+
+PROPERTY(process_late_free,
+    .id     = "process.late-free",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "blocks can be freed, resized and made while the interpreter shuts down",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime: the handler stays usable as "
+              "long as arrays are alive; NumPy 1.22 to 2.5: arrayobject.c array_dealloc under "
+              "Py_FinalizeEx",
+    .why    = "arrays in module globals, in sys and in reference cycles are freed after atexit "
+              "has run and modules are gone: a crash there turns a program's success into failure",
+    .hint   = "tear nothing down in an atexit function, and import or call nothing from free",
+    .looks  = "CRASH: SIGSEGV at address 0, inside free(0x55d0c8a0b2a0, 8000)",
+    .fixture  = FIXTURE_PYTHON)
+{
+    struct recorder *recorder = recorder_create(subject_traced(), NULL);
+    install_handler(recorder != NULL ? recorder_handler(recorder) : NULL);
+    python_call("process", "leave_arrays_behind");
+    size_t freed = recorder_counts(recorder).free_calls;
+    step("the interpreter shuts down");
+    Py_FinalizeEx();
+    struct recorder_counts counts = recorder_counts(recorder);
+    if (counts.notes[NOTE_OVERLAPS] > 0) {
+        attribute_to("malloc.disjoint", &(struct call){.function = OUTSIDE});
+        fail("blocks that do not overlap", "it hands out the memory of live ones");
+    }
+    if (counts.notes[NOTE_FOREIGN_FREE] + counts.notes[NOTE_FOREIGN_REALLOC] > 0)
+        harness_broke("NumPy freed a block twice while the interpreter shut down");
+    if (counts.free_calls == freed)
+        skip("NumPy frees nothing while this interpreter shuts down");
+}
+
+/* ---- the end of the program ------------------------------------------------------------------ */
+
+static struct blocks left_to_exit, large_left_to_exit;
+
+static void never_freed_at_exit(int number)
+{
+    (void)number;
+    fail("free to return in an exit function", "no end after %.3g s", hang_limit());
+}
+
+static void use_at_exit(void)
+{
+    step("an exit function that is older than the handler uses and frees blocks");
+    blocks_verify(&left_to_exit, "in an exit function");
+    for (size_t i = 0; i < left_to_exit.count; i += 2) {
+        struct block *b = &left_to_exit.at[i];
+        size_t size = b->size + 100;
+        b->p = must_realloc(b->p, size);
+        expect_pattern(b->p, b->size, b->number, "after realloc in an exit function");
+        subject_free(b->p, size);
+        b->p = must_calloc(1, b->size);
+        pattern_fill(b->p, b->size, b->number);
+    }
+    blocks_verify(&left_to_exit, "behind others that an exit function made");
+    blocks_free_all(&left_to_exit);
+    signal(SIGALRM, never_freed_at_exit);
+    alarm_in(hang_limit());
+    while (large_left_to_exit.count > 0)
+        blocks_free(&large_left_to_exit, large_left_to_exit.count - 1);
+    alarm_in(0);
+}
+
+/* More blocks than the rows are long in which they wait for a thread of the handler's to unmap
+ * them; nobody writes to them. */
+static void leave_large_to_exit(void)
+{
+    enum { MANY = 72, LARGE = (1 << 20) + 100 };
+    if (is_instrumented() || lacking_memory((size_t)MANY * LARGE) != NULL || subject_fills_blocks())
+        return;
+    for (size_t i = 0; i < MANY; i++) {
+        void *p = subject_malloc(LARGE);
+        if (p == NULL)
+            return;
+        blocks_add_unwritten(&large_left_to_exit, p, LARGE);
+    }
+}
+
+/* Exit functions run in the reverse of the order in which they were registered. */
+static void leave_to_exit(void *unused)
+{
+    (void)unused;
+    if (atexit(use_at_exit) != 0)
+        harness_broke("no room for an exit function");
+    subject_load_now();
+    blocks_add_neighbours(&left_to_exit, 30);
+    for (size_t size = 5000; size <= 500000; size *= 10) {
+        blocks_add(&left_to_exit, must_malloc(size), size);
+        blocks_add(&left_to_exit, must_calloc(1, size), size);
+    }
+    leave_large_to_exit();
+}
+
+static void load_use_and_free_all(void *unused)
+{
+    subject_load_now();
+    use_and_free_all(unused);
+}
+
+PROPERTY(process_use_at_exit,
+    .id     = "process.use-at-exit",
+    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .clause = "blocks can be used, resized, made and freed by an exit function that was registered "
+              "before the handler was loaded, and so runs behind what the handler registers",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime: the handler stays usable as "
+              "long as arrays are alive; C17 7.22.4.4: exit functions are called in the reverse "
+              "order of their registration",
+    .why    = "a program that embeds Python and has registered Py_FinalizeEx by atexit before it "
+              "imports NumPy frees arrays there, and so does the destructor of a static object of "
+              "C++ that owns one: a pool that is gone by then turns success into a crash",
+    .hint   = "tear nothing down in an atexit function or a destructor of a static object: the "
+              "kernel takes the memory",
+    .looks  = "CRASH: SIGSEGV at address 0x80, inside free(0x557b3a256080, 1858)",
+    .fixture  = FIXTURE_UNLOADED)
+{
+    control_begin("before a program ends");
+    in_child(load_use_and_free_all, NULL); /* here it would be the first call */
+    control_end();
+    if (!program_survives(load_use_and_free_all, NULL)) {
+        attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
+        in_program(load_use_and_free_all, NULL);
+    }
+    in_program(leave_to_exit, NULL);
+}
+
+PROPERTY(process_ends_quietly,
+    .id     = "process.ends-quietly",
+    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .clause = "a program in which all blocks were freed ends without a line of the handler's on "
+              "stdout or stderr",
+    .source = "good practice",
+    .why    = "a line too many at the end of each program, and of each child that it starts, breaks "
+              "whoever reads the output",
+    .hint   = "print statistics where a variable of the environment asks for them",
+    .looks  = "WARN: nothing to be printed at the end of the program; 31 bytes were")
+{
+    control_run(use_and_free_all, NULL, "before a program ends");
+    size_t before = output_so_far();
+    if (!program_survives(use_and_free_all, NULL)) {
+        attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
+        in_program(use_and_free_all, NULL);
+    }
+    size_t after = output_so_far();
+    expect(after == before, "nothing to be printed at the end of the program", "%zu bytes were",
+           after - before);
+}

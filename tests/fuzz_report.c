@@ -7,6 +7,7 @@
 
 #include "report/bench_page.h"
 #include "report/comparison.h"
+#include "report/reading.h"
 #include "report/report.h"
 #include "report/summary.h"
 
@@ -47,8 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     json_t *value = json_loadb((const char *)bytes, length, JSON_REJECT_DUPLICATES, NULL);
     if (value != NULL && is_bench(value) && bench_wrong(value) == NULL)
         write_all(value);
-    if (value != NULL && comparison_wrong_in(value) == NULL) {
-        json_t *reports = comparison_reports(value, true), *report;
+    if (value != NULL && reports_wrong(value) == NULL) {
+        json_t *reports = reports_in(value, true), *report;
         size_t i;
         json_array_foreach(reports, i, report)
         {

@@ -7,11 +7,12 @@
 #include <stdio.h>
 
 #include "report/comparison.h"
+#include "report/reading.h"
 
 enum exit_code compare_run(const struct options *options)
 {
-    json_t *before = comparison_read(options->operands[0], true);
-    json_t *after = comparison_read(options->operands[1], true);
+    json_t *before = reports_read(options->operands[0], true);
+    json_t *after = reports_read(options->operands[1], true);
     struct comparison comparison = comparison_of(before, after, options->strict);
     comparison_print(stdout, &comparison, options->operands[0], options);
     enum exit_code code = options->fail_on_new ? comparison.status : EXIT_CONFORMANT;

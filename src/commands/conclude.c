@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "model/attribution.h"
+#include "report/reading.h"
 
 struct selection selection_of(const struct options *options,
                               bool take(const struct options *options, const char *id))
@@ -58,7 +59,7 @@ json_t *conclude_baseline(const struct options *options)
 {
     if (options->baseline == NULL)
         return NULL;
-    json_t *baseline = comparison_read(options->baseline, false);
+    json_t *baseline = reports_read(options->baseline, false);
     if (json_array_size(baseline) > 1)
         leave_with(EXIT_USAGE, "--baseline=%s: has several reports, which --compare takes",
                    text_safe(options->baseline));

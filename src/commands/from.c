@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "report/bench_page.h"
-#include "report/comparison.h"
 #include "report/members.h"
+#include "report/reading.h"
 #include "report/report.h"
 #include "report/report_files.h"
 #include "report/summary.h"
@@ -23,7 +23,7 @@ static void refuse(const char *file, size_t number, size_t count, const char *wr
 /* The reports of a file, each with its name. */
 static void add_reports(json_t *reports, json_t *root, const char *file)
 {
-    json_t *own = comparison_of_file(root, file, true), *report;
+    json_t *own = reports_of_file(root, file, true), *report;
     const char *slash = strrchr(file, '/');
     size_t i;
     json_array_foreach(own, i, report)
@@ -80,7 +80,7 @@ enum exit_code from_run(const struct options *options)
     json_t *reports = json_array(), *benches = json_array(), *bench;
     size_t i;
     for (char **file = options->operands; *file != NULL; file++) {
-        json_t *root = comparison_load(*file);
+        json_t *root = reports_load(*file);
         if (!is_bench(root)) {
             add_reports(reports, root, *file);
             continue;

@@ -20,6 +20,7 @@
 #include "report/bundle.h"
 #include "report/comparison.h"
 #include "report/members.h"
+#include "report/reading.h"
 #include "report/summary.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
@@ -275,8 +276,8 @@ static size_t counted(const json_t *rows)
 
 static enum exit_code compare_again(const struct rerun *r, const json_t *report, const char *file)
 {
-    json_t *before = comparison_reports(r->bundle->report, false);
-    json_t *after = comparison_reports(report, false);
+    json_t *before = reports_in(r->bundle->report, false);
+    json_t *after = reports_in(report, false);
     struct comparison c = comparison_of(before, after, false);
     size_t count = c.not_run + c.broken + c.incomplete + c.left_out + json_array_size(c.unknown);
     size_t told = 0;
@@ -307,7 +308,7 @@ static enum exit_code rerun(const struct options *options, const struct bundle *
     clean_up(&r);
     if (interrupt_came() != 0)
         interrupt_die();
-    if (report == NULL || comparison_wrong(report) != NULL)
+    if (report == NULL || report_wrong(report) != NULL)
         leave_with(WIFEXITED(status) && WEXITSTATUS(status) != 0
                        ? (enum exit_code)WEXITSTATUS(status)
                        : EXIT_HARNESS_BROKE,

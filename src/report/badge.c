@@ -5,15 +5,15 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "report/comparison.h"
 #include "report/markup.h"
+#include "report/reading.h"
 #include "report/report.h"
 #include "report/standing.h"
 
 int report_badge(FILE *file, const json_t *value)
 {
     enum { LABEL = 54, LETTER = 7, MARGIN = 7 }; /* pixels */
-    json_t *reports = comparison_reports(value, true);
+    json_t *reports = reports_in(value, true);
     const struct standing *worst = standing_of_all(reports);
     int width = LETTER * (int)strlen(worst->words);
     const char *whole = text("%d", LABEL + width + 2 * MARGIN);

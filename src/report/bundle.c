@@ -14,8 +14,8 @@
 
 #include "base/program_version.h"
 #include "base/text.h"
-#include "report/comparison.h"
 #include "report/members.h"
+#include "report/reading.h"
 #include "report/summary.h"
 
 #define FOLDER "conform-bundle/"
@@ -475,7 +475,7 @@ static const char *read_report(struct bundle *bundle)
     const struct member *json = &bundle->of[BUNDLE_REPORT];
     char hex[SHA256_HEX];
     bundle->report = json_loadb(json->bytes, json->length, JSON_REJECT_DUPLICATES, NULL);
-    if (bundle->report == NULL || comparison_wrong(bundle->report) != NULL)
+    if (bundle->report == NULL || report_wrong(bundle->report) != NULL)
         return "its report is none that --json of this program writes";
     const json_t *subject = json_object_get(bundle->report, "subject");
     if (bundle->of[BUNDLE_HANDLER].bytes != NULL) {

@@ -37,30 +37,7 @@ struct comparison {
                               did not */
 };
 
-/* Why the value is no single report that --json wrote, in words (good until the next calls of
- * text()); or NULL. */
-const char *comparison_wrong(const json_t *value);
-
-/* The same of what a file has: where it has several, each is a report, or says why there is none.
- */
-const char *comparison_wrong_in(const json_t *root);
-
-/* The reports in what --json writes: a report, an array of them, or those of several interpreters.
- * Each is a copy, with which one it is as its member "where", and what --python was given, if it is
- * one of several interpreters, as "python".  With `errors` also what stands in
- * the place of one that did not come, which has an "error" and no "properties". */
-json_t *comparison_reports(const json_t *value, bool errors);
-
-/* The same of a file; "-" is stdin.  Leaves with EXIT_USAGE and one line, which names the file,
- * where it is none of these, or something in it is not. */
-json_t *comparison_read(const char *file, bool errors);
-
-/* In two steps: what is in the file, which leaves with EXIT_USAGE where that is no JSON; and the
- * reports in it, which takes it over. */
-json_t *comparison_load(const char *file);
-json_t *comparison_of_file(json_t *root, const char *file, bool errors);
-
-/* Compares what comparison_read returned, or the like: where one of the two has several handlers
+/* Compares what reports_read returned, or the like: where one of the two has several handlers
  * each with that of the same handler, where one has several interpreters of the same interpreter.
  */
 struct comparison comparison_of(const json_t *before, const json_t *after, bool strict);

@@ -13,8 +13,8 @@
 #include "base/program_version.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "report/comparison.h"
 #include "report/members.h"
+#include "report/reading.h"
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
@@ -258,7 +258,7 @@ static const char *shape_wrong(json_t *shard)
 struct part part_read(const char *file)
 {
     struct part part = {.file = file};
-    const json_t *reports = comparison_read(file, false);
+    const json_t *reports = reports_read(file, false);
     part.report = json_array_get(reports, 0);
     part.shard = json_object_get(part.report, "shard");
     part.number = number(part.shard, "number");

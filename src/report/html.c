@@ -12,15 +12,15 @@
 #include "base/text.h"
 #include "python/python_sources.h"
 #include "report/bench_page.h"
-#include "report/comparison.h"
 #include "report/markup.h"
 #include "report/members.h"
+#include "report/reading.h"
 #include "report/report.h"
 #include "report/standing.h"
 
 struct page {
     FILE *file;
-    json_t *reports; /* as comparison_reports() returns them */
+    json_t *reports; /* as reports_in() returns them */
     json_t *places;  /* of each: where in its "properties" an id is */
     json_t *groups;  /* arrays: a name, and the ids of its properties in any report */
     double longest;  /* seconds of a property */
@@ -497,7 +497,7 @@ int report_html(FILE *file, const json_t *value)
 {
     if (is_bench(value))
         return bench_page(file, value);
-    struct page page = {.file = file, .reports = comparison_reports(value, true)};
+    struct page page = {.file = file, .reports = reports_in(value, true)};
     const char *frame = python_source_find("page.html")->text, *rest = frame;
     look_over(&page);
     for (const char *place; (place = strstr(rest, "{{")) != NULL;) {

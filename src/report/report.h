@@ -155,7 +155,7 @@ const char *group_name(const struct property *property);
 json_t *report_value(const struct run *run);
 
 /* Each writes one whole report; 0, or -1 where writing failed (errno set).  `value` is of one run,
- * or of several, as comparison_reports() takes it. */
+ * or of several, as reports_in() takes it. */
 int report_text(FILE *file, const struct run *run, bool color);
 #define RUN_WRITER(name, words, takers) int report_##name(FILE *file, const struct run *run);
 #define VALUE_WRITER(name, words, takers) int report_##name(FILE *file, const json_t *value);

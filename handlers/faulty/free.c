@@ -165,7 +165,7 @@ static void sulking_free(void *ctx, void *p, size_t size)
 }
 MUTANT(free_keeps_on_wrong_size, "free.best-guess-size free.any-size", .free = sulking_free);
 
-/* Books are kept by what the caller says. */
+/* Counts by what the caller says. */
 static size_t booked;
 enum { ALLOWED = 1 << 30 };
 static void *book(void *p, size_t size)

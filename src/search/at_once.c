@@ -159,8 +159,8 @@ static void report(struct hand *hand, size_t i)
 {
     struct executing *first = hand->crew->first;
     pthread_mutex_lock(&hand->crew->lock);
-    if (first->holds) {
-        first->holds = false;
+    if (first->passes) {
+        first->passes = false;
         first->heap.violation = hand->e.heap.violation;
         first->heap.no_memory = hand->e.heap.no_memory;
         first->execution->at = i;
@@ -269,15 +269,15 @@ void at_once_do(struct executing *first)
     unsigned count = threads_of(first->history);
     struct hand *hands = calloc(count, sizeof *hands);
     if (count > MOST_HANDS || hands == NULL || !deal_turns(&crew)) {
-        first->holds = false;
+        first->passes = false;
         first->heap.no_memory = true;
     } else {
         pthread_barrier_init(&crew.start, NULL, count);
         run_hands(&crew, hands, count);
         pthread_barrier_destroy(&crew.start);
     }
-    if (first->holds)
-        first->holds = heap_disjoint(&first->heap);
+    if (first->passes)
+        first->passes = heap_disjoint(&first->heap);
     free(hands);
     free(crew.turn);
     free(crew.turn_of);

@@ -27,9 +27,9 @@ static void *do_row(void *data)
 {
     struct executing *e = data;
     e->heap.error = &errno;
-    for (size_t i = e->from; i < e->to && e->holds && !is_late(e, i); i++) {
+    for (size_t i = e->from; i < e->to && e->passes && !is_late(e, i); i++) {
         atomic_store_explicit(&e->execution->at, i, memory_order_relaxed);
-        e->holds = steps_do(e, &e->history->steps[i]);
+        e->passes = steps_do(e, &e->history->steps[i]);
     }
     return NULL;
 }
@@ -74,8 +74,8 @@ static void in_thread(struct executing *e, unsigned number)
     pthread_t thread;
     struct leaving leaving = {.e = e, .thread = number, .rounds = e->to % 2};
     steps_limit(e, 0);
-    e->holds = pthread_key_create(&leaving.key, when_it_ends) == 0;
-    if (!e->holds) {
+    e->passes = pthread_key_create(&leaving.key, when_it_ends) == 0;
+    if (!e->passes) {
         e->heap.no_memory = true;
         return;
     }
@@ -89,7 +89,7 @@ static void in_thread(struct executing *e, unsigned number)
 static void do_steps(struct executing *e)
 {
     const struct history *history = e->history;
-    for (e->from = e->to = 0; e->from < history->count && e->holds; e->from = e->to) {
+    for (e->from = e->to = 0; e->from < history->count && e->passes; e->from = e->to) {
         if (history->steps[e->from].thread == STEP_AT_EXIT)
             return;
         unsigned thread = history->steps[e->from].thread & ~(unsigned)STEP_IN_DESTRUCTOR;
@@ -106,12 +106,12 @@ static void do_steps(struct executing *e)
 static void conclude(struct executing *e)
 {
     struct execution *execution = e->execution;
-    atomic_store(&execution->at, e->holds ? e->history->count : execution->at);
-    if (e->holds)
-        e->holds = heap_look_at_all(&e->heap) && heap_state_holds(&e->heap);
+    atomic_store(&execution->at, e->passes ? e->history->count : execution->at);
+    if (e->passes)
+        e->passes = heap_look_at_all(&e->heap) && heap_state_holds(&e->heap);
     execution->warning = e->heap.warning;
     execution->violation = e->heap.violation;
-    execution->state = e->holds            ? EXECUTION_HELD
+    execution->state = e->passes           ? EXECUTION_PASSED
                        : e->heap.no_memory ? EXECUTION_NO_MEMORY
                                            : EXECUTION_VIOLATED;
 }
@@ -150,21 +150,21 @@ void execute(const struct history *history, PyDataMem_Handler *handler,
         .execution = &executions->side[0],
         .all = executions,
         .novelty = options->novelty,
-        .holds = true,
+        .passes = true,
     };
     e.execution->state = EXECUTION_UNDER_WAY;
     getrlimit(RLIMIT_AS, &e.room);
     struct heap_rules rules = options->rules;
     rules.without_map = history->at_once;
-    e.holds = heap_begin(&e.heap, &rules) && heap_reserve(&e.heap, options->slots);
+    e.passes = heap_begin(&e.heap, &rules) && heap_reserve(&e.heap, options->slots);
     e.heap.is_limited = options->may_refuse;
-    if (history->in_turns && e.holds)
+    if (history->in_turns && e.passes)
         in_turns_do(&e);
-    else if (history->at_once && e.holds)
+    else if (history->at_once && e.passes)
         at_once_do(&e);
     else
         do_steps(&e);
-    if (e.holds && e.from < history->count && !history->at_once) {
+    if (e.passes && e.from < history->count && !history->at_once) {
         exiting = &e;
         exit(0);
     }

@@ -17,7 +17,7 @@
 enum execution_state {
     EXECUTION_NONE,
     EXECUTION_UNDER_WAY, /* found by whoever watches: it ended in the call that it was at */
-    EXECUTION_HELD,
+    EXECUTION_PASSED,
     EXECUTION_VIOLATED,
     EXECUTION_NO_MEMORY, /* for our own tables: nothing is said */
 };

@@ -89,9 +89,9 @@ void here_search(PyDataMem_Handler *handler, const struct here_options *options,
         here->options = options;
         here->handler = handler;
         here->until = clock_now() + (uint64_t)(MOST_WAITING * options->seconds * 1e9);
-        result->state = begin(here) ? EXECUTION_HELD : EXECUTION_NO_MEMORY;
+        result->state = begin(here) ? EXECUTION_PASSED : EXECUTION_NO_MEMORY;
     }
-    for (uint64_t i = 0; result->state == EXECUTION_HELD && steps < options->most_steps &&
+    for (uint64_t i = 0; result->state == EXECUTION_PASSED && steps < options->most_steps &&
                          clock_now() < here->until && seconds_used() < until;
          i++) {
         size_t count = write_history(here, i);

@@ -17,7 +17,7 @@ struct here_options {
 };
 
 struct here_result {
-    enum execution_state state; /* EXECUTION_HELD where all held */
+    enum execution_state state; /* EXECUTION_PASSED where nothing is wrong */
     struct heap_violation violation;
     struct step step; /* where that was seen; its kind may be that of no call */
     uint64_t histories, calls;

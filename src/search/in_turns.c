@@ -192,10 +192,10 @@ static bool do_step(struct hand *hand, const struct step *step)
     if (stop == 0 || steps[stop - 1].second == STOP_NOWHERE)
         return steps_do(&hand->e, step);
     set_stop(hand, &function, &steps[stop - 1]);
-    bool holds = steps_do(&hand->e, step);
+    bool passes = steps_do(&hand->e, step);
     breakpoint_clear();
     tell_where(hand, stop - 1);
-    return holds;
+    return passes;
 }
 
 /* Those of two threads can be wrong: the first of them is told. */
@@ -204,7 +204,7 @@ static void report(struct hand *hand)
     struct executing *first = game.first;
     if (atomic_exchange(&game.stop, 1) != 0)
         return;
-    first->holds = false;
+    first->passes = false;
     first->heap.violation = hand->e.heap.violation;
     first->heap.no_memory = hand->e.heap.no_memory;
     first->execution->at = hand->at;
@@ -272,11 +272,11 @@ void in_turns_do(struct executing *first)
     for (unsigned i = 0; i < begun; i++)
         pthread_join(game.hands[i].thread, NULL);
     if (begun < count) {
-        first->holds = false;
+        first->passes = false;
         first->heap.no_memory = true;
     }
-    if (first->holds)
-        first->holds = heap_disjoint(&first->heap);
+    if (first->passes)
+        first->passes = heap_disjoint(&first->heap);
 }
 
 /* ---- writing -----------------------------------------------------------------------------------

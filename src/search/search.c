@@ -160,7 +160,7 @@ static bool try_history(struct searcher *s, size_t count)
     uint64_t met = s->hall->novelty.count;
     enum trial_outcome outcome = trial_run(&s->trial, &history, &desk->found);
     desk->trials++;
-    desk->ended += outcome == TRIAL_HELD;
+    desk->ended += outcome == TRIAL_PASSED;
     desk->calls += desk->room.executions.side[0].calls;
     desk->busy += desk->room.seconds;
     if (outcome == TRIAL_WRONG) {
@@ -168,7 +168,7 @@ static bool try_history(struct searcher *s, size_t count)
         desk->has_found = 1;
         return false;
     }
-    if (outcome == TRIAL_HELD && !desk->at_once && s->hall->novelty.count > met)
+    if (outcome == TRIAL_PASSED && !desk->at_once && s->hall->novelty.count > met)
         corpus_add(s->corpus, desk->steps, count, &s->random);
     return true;
 }
@@ -458,10 +458,10 @@ static bool does_plain_show(const struct trial *of_handler, const struct search_
     struct trial trial = *of_handler;
     struct history history = history_of(&result->list);
     struct found found;
-    enum trial_outcome outcome = TRIAL_HELD;
+    enum trial_outcome outcome = TRIAL_PASSED;
     trial.get = get_plain;
     trial.options.rules.alignment = 0; /* it claims nothing */
-    for (unsigned i = 0; i < result->tried && outcome == TRIAL_HELD; i++)
+    for (unsigned i = 0; i < result->tried && outcome == TRIAL_PASSED; i++)
         outcome = trial_run(&trial, &history, &found);
     return outcome == TRIAL_WRONG;
 }

@@ -33,7 +33,7 @@ struct executing {
     pid_t children[MOST_FORKS];
     unsigned forks;
     bool is_child;
-    bool holds; /* so far */
+    bool passes; /* so far */
 };
 
 /* False where something did not hold, or nothing more can be said: see e->heap. */

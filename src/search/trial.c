@@ -175,8 +175,8 @@ static enum trial_outcome of_side(struct found *found, const struct execution *s
         snprintf(found->seen, sizeof found->seen, "%.255s", side->violation.seen);
         snprintf(found->history, sizeof found->history, "%.319s", side->violation.history);
         return told(found, side, in_fork);
-    case EXECUTION_HELD:
-        return TRIAL_HELD;
+    case EXECUTION_PASSED:
+        return TRIAL_PASSED;
     default:
         return TRIAL_BROKEN;
     }
@@ -257,8 +257,8 @@ struct attempt trial_attempt(const void *about, const struct call_list *list)
     struct history history = history_of(list);
     struct found found;
     struct attempt attempt = {.outcome = NOT_REPRODUCED, .at = list->count};
-    enum trial_outcome outcome = TRIAL_HELD;
-    for (unsigned i = 0; i < trial->tries && list->count > 0 && outcome == TRIAL_HELD; i++)
+    enum trial_outcome outcome = TRIAL_PASSED;
+    for (unsigned i = 0; i < trial->tries && list->count > 0 && outcome == TRIAL_PASSED; i++)
         outcome = trial_run(trial, &history, &found);
     if (outcome != TRIAL_WRONG)
         return attempt;

@@ -35,7 +35,7 @@ struct trial {
 };
 
 enum trial_outcome {
-    TRIAL_HELD,
+    TRIAL_PASSED,
     TRIAL_WRONG,  /* `found` says what */
     TRIAL_BROKEN, /* nothing can be said: no memory, no process, or the handler is not to be had */
     TRIAL_OVER,   /* is_over said so */

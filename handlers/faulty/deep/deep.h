@@ -74,8 +74,8 @@ void deep_free(void *ctx, void *p, size_t size);
     .malloc = deep_malloc, .calloc = deep_calloc, .realloc = deep_realloc, .free = deep_free
 
 /* DEEP(defect, "ids", base, SLIP): an instance of `struct base` with that slip.  A search that
- * finds it lays it to one of the ids, or to the word crash or hang.  "race", before them, says that
- * it takes threads, and luck. */
+ * finds it attributes it to one of the ids, or to the word crash or hang.  "race", before them,
+ * says that it takes threads, and luck. */
 #define DEEP(defect, found, base_, slip_)                                                          \
     NEP49_EXPORT const char searched_##defect[] = found;                                           \
     DEEP_HANDLER(defect, base_, slip_, DEEP_FUNCTIONS)

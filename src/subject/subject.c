@@ -136,10 +136,10 @@ static const char *unknown_name(const char *argument)
     struct suggestion suggestion = suggestion_for(argument, strlen(argument));
     subject_each_reference(append_name, known);
     subject_each_reference(consider, &suggestion);
-    return text(
-        "%s: there is no such file and no reference handler of that name%s%s%s",
-        text_safe(argument), suggestion_words(&suggestion, ""),
-        known[0] != '\0' ? "; the reference handlers are: " : ", nor any in " PKGLIBDIR, known);
+    return text("%s: there is no such file and no reference handler of that name%s%s%s",
+                text_safe(argument), suggestion_words(&suggestion, ""),
+                known[0] != '\0' ? "; the reference handlers are: " : ", nor any in " PKGLIBDIR,
+                known);
 }
 
 /* python:MODULE:ATTR, both of which may be dotted, or python:MODULE; the default handler is had

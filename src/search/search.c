@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "repro/shrink.h"
 #include "search/at_once.h"
+#include "search/cut_short.h"
 #include "search/in_turns.h"
 #include "search/large.h"
 #include "search/long_run.h"
@@ -315,7 +315,7 @@ static void search(struct searcher *s)
     }
 }
 
-static struct trial trial_of(const struct search_options *options, struct trial_room *room)
+struct trial search_trial(const struct search_options *options, struct trial_room *room)
 {
     return (struct trial){
         .options = {.rules = {.alignment = options->alignment, .unjudged = options->unjudged},
@@ -338,7 +338,7 @@ static _Noreturn void be_searcher(const struct search_options *options, struct h
         .desk = &hall->desks[number],
         .number = number,
         .random = random_for(options->seed + number, names),
-        .trial = trial_of(options, &hall->desks[number].room),
+        .trial = search_trial(options, &hall->desks[number].room),
         .writer = writer_new(),
         .corpus = corpus_new(),
         .until = until,
@@ -360,249 +360,6 @@ static _Noreturn void be_searcher(const struct search_options *options, struct h
     if (s.desk->has_found)
         hall->is_over = 1;
     _exit(0);
-}
-
-/* ---- cutting it short ------------------------------------------------------------------------ */
-
-static PyDataMem_Handler *get_for_shrinking(void *data)
-{
-    const struct search_options *options = data;
-    return options->get(options->data);
-}
-
-static bool is_over_for_shrinking(void *data)
-{
-    const struct search_options *options = data;
-    return options->is_over != NULL && options->is_over();
-}
-
-/* Where sizes were to be right, those that are; so that whoever reads the list need not know. */
-static void say_sizes(struct call_list *list)
-{
-    uint64_t *size = calloc(call_list_blocks(list), sizeof *size);
-    for (size_t i = 0; size != NULL && i < list->count; i++) {
-        struct step *step = &list->at[i];
-        uint64_t made = step->kind == STEP_CALLOC ? step->first * step->second : step->first;
-        bool makes =
-            step->kind == STEP_MALLOC || step->kind == STEP_CALLOC || step->kind == STEP_REALLOC;
-        for (uint32_t k = 0; k < step->times && makes; k++)
-            size[step->block + k] = made;
-        if (step->kind == STEP_FREE && step->second == STEP_RIGHT_SIZE)
-            step->first = size[step->block];
-        if (step->kind == STEP_FREE)
-            step->second = 0;
-    }
-    free(size);
-}
-
-/* How often it shows, of so many times more. */
-static void count_shown(struct trial *trial, struct search_result *result)
-{
-    enum { TIMES = 10 };
-    struct history history = history_of(&result->list);
-    struct found found;
-    bool hangs = result->found.kind == FOUND_HANGS;
-    for (int i = 0; i < (hangs ? 1 : TIMES); i++) {
-        enum trial_outcome outcome = trial_run(trial, &history, &found);
-        if (outcome == TRIAL_OVER)
-            return;
-        bool is_same = outcome == TRIAL_WRONG && (found.kind == FOUND_HANGS) == hangs;
-        result->tried++;
-        result->shown += is_same;
-        if (is_same)
-            result->found = found;
-    }
-}
-
-/* Without more than one, nothing is at once. */
-static bool has_threads(const struct call_list *list)
-{
-    for (size_t i = 1; list->checks.at_once && i < list->count; i++) {
-        if (list->at[i].thread != list->at[0].thread)
-            return true;
-    }
-    return false;
-}
-
-/* As it is to be read, where it still shows it: threads can be told apart by no more than a step
- * between them that does nothing. */
-static void make_readable(struct trial *trial, struct search_result *result)
-{
-    call_list_take_apart(&result->list);
-    say_sizes(&result->list);
-    struct call_list before = call_list_copy(&result->list);
-    result->list.checks.at_once = has_threads(&result->list);
-    result->list.checks.in_turns = result->list.checks.at_once && result->list.checks.in_turns;
-    call_list_tidy(&result->list);
-    result->shown = result->tried = 0;
-    count_shown(trial, result);
-    if (result->shown > 0 || before.count == 0) {
-        call_list_free(&before);
-        return;
-    }
-    call_list_free(&result->list);
-    result->list = before;
-    result->shown = result->tried = 0;
-    count_shown(trial, result);
-}
-
-static PyDataMem_Handler *get_plain(void *data)
-{
-    const struct search_options *options = data;
-    return options->get_plain(options->data);
-}
-
-/* As often as the handler was tried. */
-static bool does_plain_show(const struct trial *of_handler, const struct search_result *result)
-{
-    struct trial trial = *of_handler;
-    struct history history = history_of(&result->list);
-    struct found found;
-    enum trial_outcome outcome = TRIAL_PASSED;
-    trial.get = get_plain;
-    trial.options.rules.alignment = 0; /* it claims nothing */
-    for (unsigned i = 0; i < result->tried && outcome == TRIAL_PASSED; i++)
-        outcome = trial_run(&trial, &history, &found);
-    return outcome == TRIAL_WRONG;
-}
-
-/* ---- short ones beside it ---- */
-
-enum { MOST_SIZES = 12, FEW_STEPS = 8 };
-
-/* The sizes that the last steps ask for, the last one first. */
-static size_t last_sizes(const struct call_list *list, size_t *sizes)
-{
-    size_t count = 0;
-    for (size_t i = list->count; i-- > 0 && count < MOST_SIZES;) {
-        const struct step *step = &list->at[i];
-        size_t size = (size_t)step->first * (step->kind == STEP_CALLOC ? step->second : 1);
-        bool is_known = step->kind > STEP_REALLOC || size > PTRDIFF_MAX / 4;
-        for (size_t k = 0; k < count; k++)
-            is_known = is_known || sizes[k] == size;
-        if (!is_known)
-            sizes[count++] = size;
-    }
-    return count;
-}
-
-/* What the list has of what is no call of the first thread. */
-static struct behaviour_options as_in(const struct call_list *list)
-{
-    struct behaviour_options may = {0};
-    for (size_t i = 0; i < list->count; i++) {
-        const struct step *step = &list->at[i];
-        may.exits = may.exits || step->thread == STEP_AT_EXIT;
-        may.threads = may.threads || (step->thread != 0 && step->thread != STEP_AT_EXIT);
-        may.forks = may.forks || step->kind == STEP_FORK;
-        may.limits = may.limits || step->kind == STEP_LIMIT;
-    }
-    return may;
-}
-
-/* What a long history came upon, a short one with the same sizes may as well: more is gained by
- * that than by leaving out what a long one has too much. */
-static void try_short_ones(const struct trial *trial, struct desk *desk,
-                           struct search_result *result, uint64_t seed, double seconds)
-{
-    enum { ROOMS = 7 };
-    size_t sizes[MOST_SIZES];
-    struct behaviour_options may = as_in(&result->list);
-    struct random random = random_for(seed, "short ones");
-    struct writer *writer = writer_new();
-    struct found found;
-    uint64_t begun = clock_now();
-    may.size_count = last_sizes(&result->list, sizes);
-    while (writer != NULL && may.size_count > 0 && result->list.count > FEW_STEPS &&
-           clock_since(begun) < seconds) {
-        may.sizes = random_below(&random, 3) != 0 ? sizes : NULL;
-        size_t room = (size_t)FEW_STEPS << random_below(&random, ROOMS);
-        writer_begin(writer, desk->steps, MIN(room, result->list.count - 1));
-        writer->palette = &desk->room.palette;
-        writer->most_bytes = trial->options.most_bytes;
-        writer->random = (struct random){random_next(&random)};
-        behaviours_write(writer, &may);
-        struct history history = {.steps = desk->steps, .count = writer->count};
-        enum trial_outcome outcome = trial_run(trial, &history, &found);
-        if (outcome == TRIAL_OVER)
-            break;
-        if (outcome != TRIAL_WRONG || found.at >= result->list.count || found.kind == FOUND_HANGS)
-            continue;
-        struct call_list shorter = {.at = desk->steps, .count = MIN(found.at + 1, writer->count)};
-        call_list_free(&result->list);
-        result->list = call_list_copy(&shorter);
-        result->found = found;
-    }
-    free(writer);
-}
-
-/* Step by step, as far as one gets in so many seconds. */
-static struct attempt shrink_by_steps(struct trial *trial, struct search_result *result,
-                                      double seconds)
-{
-    bool at_once = result->list.checks.at_once, hangs = result->found.kind == FOUND_HANGS;
-    struct attempt seen = {.outcome = REPRODUCED,
-                           .at = at_once ? result->list.count : result->found.at};
-    snprintf(seen.what, sizeof seen.what, "%s", hangs ? "hangs" : "wrong");
-    return shrink(trial_attempt, trial, &result->list, seen, seconds);
-}
-
-/* Step by step, then by chance, and by short ones with the sizes that are left, as long as that
- * helps and there is time. */
-static void shrink_all(const struct search_options *options, struct trial *trial, struct desk *desk,
-                       struct search_result *result, double seconds)
-{
-    enum { ROUNDS = 3 };
-    bool at_once = result->list.checks.at_once;
-    bool hangs = result->found.kind == FOUND_HANGS;
-    uint64_t begun = clock_now();
-    for (unsigned round = 0; round < ROUNDS && clock_since(begun) < seconds; round++) {
-        size_t before = result->list.count;
-        struct attempt seen = shrink_by_steps(trial, result, seconds - clock_since(begun));
-        if (at_once || hangs || result->list.count <= FEW_STEPS || result->list.count == before)
-            return;
-        shrink_by_chance(trial_attempt, trial, &result->list, seen, FEW_STEPS,
-                         MIN(seconds / 4, seconds - clock_since(begun)));
-        try_short_ones(trial, desk, result, options->seed + round,
-                       MIN(seconds / 4, seconds - clock_since(begun)));
-    }
-}
-
-static void cut_short(const struct search_options *options, struct desk *desk,
-                      struct search_result *result)
-{
-    enum { LONG = 2000 }; /* from here on step by step takes longer than there is */
-    static const double seconds = 25, soon = 1;
-    struct trial trial = trial_of(options, &desk->room);
-    trial.get = get_for_shrinking;
-    trial.data = (void *)options;
-    trial.is_over = is_over_for_shrinking;
-    trial.options.rules.whole = 1 << 17;
-    struct call_list found = {
-        .at = desk->steps,
-        .count = desk->count,
-        .checks = {.at_once = desk->at_once != 0, .in_turns = desk->in_turns != 0}};
-    bool at_once = found.checks.at_once, hangs = result->found.kind == FOUND_HANGS;
-    result->length_before = desk->count;
-    result->list = call_list_copy(&found);
-    uint64_t begun = clock_now();
-    trial.hangs = hangs ? options->hangs : MIN(options->hangs, 1.0); /* else it is but slow */
-    if (!at_once && !hangs && desk->count <= LONG)
-        shrink_by_steps(&trial, result, soon);
-    if (!at_once && !hangs && result->list.count > FEW_STEPS)
-        try_short_ones(&trial, desk, result, options->seed, seconds / (desk->count > LONG ? 2 : 5));
-    do
-        count_shown(&trial, result);
-    while (at_once && result->shown == 0 && clock_since(begun) < seconds / 2);
-    if (result->shown == 0)
-        return;
-    trial.tries = result->tried / result->shown; /* as rarely as that, and not more so */
-    trial.hangs = MIN(options->hangs, 1.0);
-    double left = hangs ? seconds / 2 : seconds - clock_since(begun);
-    shrink_all(options, &trial, desk, result, at_once ? seconds / 3 : left);
-    trial.hangs = MIN(options->hangs, 2.0);
-    make_readable(&trial, result);
-    result->plain_shows = does_plain_show(&trial, result);
 }
 
 /* ---- around the processes -------------------------------------------------------------------- */
@@ -680,7 +437,10 @@ void search_run(const struct search_options *options, struct search_result *resu
             continue;
         result->has_found = true;
         result->found = desk->found;
-        cut_short(options, desk, result);
+        cut_short(options,
+                  &(struct uncut){&desk->room, desk->steps, desk->count, desk->at_once != 0,
+                                  desk->in_turns != 0},
+                  result);
     }
     munmap(hall, size);
 }

@@ -49,6 +49,9 @@ struct search_result {
     bool plain_shows;      /* with libc's allocator it shows something as well: nobody is blamed */
 };
 
+/* What its trials have in common. */
+struct trial search_trial(const struct search_options *options, struct trial_room *room);
+
 void search_run(const struct search_options *options, struct search_result *result);
 void search_result_free(struct search_result *result);
 

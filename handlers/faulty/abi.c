@@ -382,6 +382,8 @@ LOADS_BUT(getter_blocks_a_signal, "abi.loads-quietly", block_one_signal());
 LOADS_BUT(getter_rounds_up, "abi.loads-same-arithmetic", fesetround(FE_UPWARD));
 LOADS_BUT(getter_traps_division, "abi.loads-same-arithmetic", feenableexcept(FE_DIVBYZERO));
 LOADS_BUT(getter_sets_the_locale, "abi.loads-quietly", setlocale(LC_NUMERIC, "C.UTF-8"));
+LOADS_BUT(getter_sets_its_threads_locale, "abi.loads-quietly",
+          uselocale(newlocale(LC_NUMERIC_MASK, "C.UTF-8", (locale_t)0)));
 LOADS_BUT(getter_sets_the_umask, "abi.loads-quietly", umask(umask(0) | 077));
 LOADS_BUT(getter_limits_descriptors, "abi.loads-quietly", limit_descriptors());
 LOADS_BUT(getter_goes_elsewhere, "abi.loads-quietly", if (chdir("/") != 0) abort());

@@ -555,6 +555,8 @@ MUTANT(all_processors_are_put_back, "env.settings", MAPPED_FUNCTIONS,
 
 FIRST_MALLOC(first_malloc_sets_the_umask, "env.settings", umask(077));
 FIRST_MALLOC(first_malloc_sets_the_locale, "env.settings", setlocale(LC_NUMERIC, "C.UTF-8"));
+FIRST_MALLOC(first_malloc_sets_its_threads_locale, "env.settings",
+             uselocale(newlocale(LC_NUMERIC_MASK, "C.UTF-8", (locale_t)0)));
 FIRST_MALLOC(first_malloc_lowers_a_limit, "env.settings", lower_a_limit());
 FIRST_MALLOC(first_malloc_goes_elsewhere, "env.settings", if (chdir("/") != 0) abort());
 FIRST_MALLOC(first_malloc_is_nice, "env.settings", nice(1));

@@ -163,10 +163,13 @@ void expect_same_signals(const struct signals *before, const char *when)
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
+/* That of the process, unless this thread has one of its own. */
 static const char *show_locale(int unused)
 {
     (void)unused;
     const char *name = setlocale(LC_ALL, NULL);
+    if (uselocale((locale_t)0) != LC_GLOBAL_LOCALE)
+        return "one of the thread's own (uselocale)";
     return name != NULL ? name : "unknown";
 }
 

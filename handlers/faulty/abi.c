@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 
+#include <fcntl.h>
 #include <fenv.h>
 #include <locale.h>
 #include <signal.h>
@@ -405,6 +406,7 @@ static void cut_precision(void)
 LOADS_BUT(getter_cuts_long_doubles, "abi.loads-same-arithmetic", cut_precision());
 LOADS_BUT(getter_preloads_for_children, "env.settings", setenv("LD_PRELOAD", "libmine.so", 1));
 LOADS_BUT(getter_is_nice, "env.settings", setpriority(PRIO_PROCESS, 0, 3));
+LOADS_BUT(getter_takes_stdout_from_children, "env.settings", fcntl(1, F_SETFD, FD_CLOEXEC));
 
 static void *sleep_for_ever(void *unused)
 {

@@ -576,6 +576,8 @@ static void keep_hangups_out(void)
 }
 
 NTH_MALLOC(1000, malloc_1000_sets_the_umask, "env.settings", umask(077));
+NTH_MALLOC(1000, malloc_1000_takes_stderr_from_children, "env.settings",
+           fcntl(2, F_SETFD, FD_CLOEXEC));
 NTH_MALLOC(1000, malloc_1000_keeps_signals_out, "env.signals", keep_hangups_out());
 NTH_MALLOC(1000, malloc_1000_rounds_up, "env.float-state", fesetround(FE_UPWARD));
 

@@ -248,10 +248,13 @@ static const char *show_timers(int unused)
     return text("%d", count);
 }
 
+/* One that exec closes, children do not get. */
 static const char *show_flags(int fd)
 {
-    int flags = fcntl(fd, F_GETFL);
-    return flags < 0 ? "closed" : text("%#o", (unsigned)flags);
+    int flags = fcntl(fd, F_GETFL), own = fcntl(fd, F_GETFD);
+    return flags < 0 ? "closed"
+                     : text("%#o%s", (unsigned)flags,
+                            (own & FD_CLOEXEC) != 0 ? ", closed by exec (FD_CLOEXEC)" : "");
 }
 
 static const char *show_ids(int unused)

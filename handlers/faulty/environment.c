@@ -142,6 +142,17 @@ static void *flushing_malloc(void *ctx, size_t size)
 }
 MUTANT(flushes_denormals, "env.float-state", .malloc = flushing_malloc);
 
+/* The same where a thread begins that is not the first, in what is its own alone. */
+static void *thread_flushing_malloc(void *ctx, size_t size)
+{
+    static _Thread_local bool known;
+    if (!known && gettid() != getpid())
+        flushing_malloc(ctx, SIZE_MAX);
+    known = true;
+    return base_malloc(ctx, size);
+}
+MUTANT(threads_flush_denormals, "env.float-state", .malloc = thread_flushing_malloc);
+
 /* The class of a size by the logarithm, and how full the list is, which at first is 0 of 0. */
 static void *dividing_malloc(void *ctx, size_t size)
 {

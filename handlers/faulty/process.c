@@ -750,6 +750,46 @@ static void *telling_malloc(void *ctx, size_t size)
 }
 MUTANT(tells_statistics_at_the_end, "process.ends-quietly", .malloc = telling_malloc);
 
+/* The same where that was worth a line: many, a large one, or one that was refused. */
+static _Atomic unsigned served, refused;
+static _Atomic size_t largest;
+static void tell_many(void)
+{
+    if (served >= 1000)
+        fprintf(stderr, "%u blocks\n", served);
+}
+static void tell_largest(void)
+{
+    if (largest >= 1 << 20)
+        printf("largest block: %zu bytes\n", largest);
+}
+static void tell_refused(void)
+{
+    if (refused > 0)
+        fprintf(stderr, "%u requests were refused\n", refused);
+}
+static void *noting_malloc(void *ctx, size_t size)
+{
+    void *p = base_malloc(ctx, size);
+    served += p != NULL;
+    refused += p == NULL;
+    if (p != NULL && size > largest)
+        largest = size;
+    return p;
+}
+#define TELLS_AT_EXIT(defect, tell)                                                                \
+    static void *defect##_malloc(void *ctx, size_t size)                                           \
+    {                                                                                              \
+        static _Atomic bool is_registered;                                                         \
+        if (!is_registered)                                                                        \
+            is_registered = atexit(tell) == 0;                                                     \
+        return noting_malloc(ctx, size);                                                           \
+    }                                                                                              \
+    MUTANT(defect, "process.ends-quietly", .malloc = defect##_malloc)
+TELLS_AT_EXIT(tells_of_many_at_the_end, tell_many);
+TELLS_AT_EXIT(tells_the_largest_at_the_end, tell_largest);
+TELLS_AT_EXIT(tells_of_refusals_at_the_end, tell_refused);
+
 static void say_goodbye(int status, void *unused)
 {
     (void)status, (void)unused;

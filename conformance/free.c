@@ -2,6 +2,7 @@
  *
  * free: the pointer and the size it is given, NULL and wrong ones among them.
  */
+#include "harness/footprint.h"
 #include "harness/growth.h"
 #include "harness/harness.h"
 #include "huge.h"
@@ -173,24 +174,28 @@ static void free_by_guess(const struct guess *guess)
     blocks_free_all(&others);
 }
 
-/* A large block between two others, of which samples are written, is freed as `given` bytes, or as
- * what it is, and then blocks of either size are made. */
+/* A large block beside others, of which samples are written, is freed as `given` bytes, or as what
+ * it is, and then blocks of either size are made.  Of very large ones there are fewer, and what is
+ * beside is as long as one that is too short would reach. */
 static void free_large_by_guess(size_t size, size_t given, bool rightly)
 {
     size_t told = rightly ? size : given;
-    enum { MOST = 7 };
+    enum { MOST = 7, BESIDE_OTHERS = 8 << 20 };
+    bool are_many = size <= BESIDE_OTHERS;
+    size_t count = are_many ? 3 : 2, again = are_many ? 4 : 1;
     struct block at[MOST];
     struct blocks blocks = {.at = at, .room = MOST};
-    for (size_t i = 0; i < 3; i++) {
-        void *p = subject_malloc(size);
+    for (size_t i = 0; i < count; i++) {
+        size_t wanted = i == 1 || are_many ? size : given - size;
+        void *p = subject_malloc(wanted);
         if (p != NULL)
-            blocks_add_large(&blocks, p, size);
+            blocks_add_large(&blocks, p, wanted);
     }
-    if (blocks.count == 3) {
+    if (blocks.count == count) {
         subject_free(at[1].p, told);
         at[1] = at[--blocks.count];
     }
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < again; i++) {
         size_t next = i % 2 == 0 ? given : size;
         void *p = next <= 4 * size ? subject_malloc(next) : NULL;
         if (p == NULL)
@@ -210,15 +215,17 @@ static void free_large_by_guess(size_t size, size_t given, bool rightly)
 static const size_t large_guesses[][2] = {
     {100000, 120000},   {1 << 20, (1 << 20) + 4096},  {1 << 20, (1 << 20) - 4096},
     {1 << 20, 2 << 20}, {5 << 20, (5 << 20) + 65536}, {4 << 20, 1 << 20},
+    {8 << 20, 9 << 20}, {18 << 20, 31 << 20},         {34 << 20, 47 << 20},
 };
 enum { LARGE_GUESSES = sizeof large_guesses / sizeof *large_guesses };
 
 static void free_large(bool rightly)
 {
     size_t most = largest_to_try();
+    forgo_huge_pages();
     for (size_t i = 0; i < LARGE_GUESSES; i++) {
         size_t size = large_guesses[i][0], given = large_guesses[i][1];
-        if (size <= most)
+        if (MAX(size, given) <= most)
             free_large_by_guess(size, given, rightly);
     }
 }

@@ -151,21 +151,44 @@ static void expect_clean(const struct maker *by_calloc, size_t size, const char 
     free_dirty(p, size);
 }
 
+/* The rest of a block that shrank, of which the ends were written. */
+static void calloc_of_rest(const struct maker *by_calloc, size_t old, size_t new, size_t size)
+{
+    enum { END = 64 * KIB };
+    unsigned char *p = subject_malloc(old);
+    if (p == NULL)
+        return;
+    memset(p + new, 0xff, END);
+    memset(p + old - END, 0xff, END);
+    unsigned char *kept = subject_realloc(p, new), *rest = by_calloc->ask(size);
+    if (rest != NULL)
+        expect_zero_samples(rest, size, "in what %s gave, after a block was cut from %zu to %zu",
+                            by_calloc->call(size), old, new);
+    subject_free(rest, rest != NULL ? size : 0);
+    subject_free(kept != NULL ? kept : p, kept != NULL ? new : old);
+}
+
 void check_large_zero_when_reused(const struct maker *by_calloc)
 {
     static const size_t wanted[] = {MIB + 1, 2 * MIB + 24, 5 * MIB + 1, 17 * MIB, 33 * MIB + 4097};
+    static const size_t cuts[][3] = {{24 * MIB, 8 * MIB + 100, 16 * MIB - 9000},
+                                     {40 * MIB + 5, 33 * MIB, 4 * MIB}};
     size_t most = largest_to_try();
     forgo_huge_pages();
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted && wanted[i] <= most; i++) {
         size_t size = wanted[i];
         free_dirty(subject_malloc(size), size);
         expect_clean(by_calloc, size, "after such a block was freed");
+        if (size > 8 * MIB && size < 32 * MIB)
+            expect_clean(by_calloc, size / 4 * 3, text("after %zu bytes were freed", size));
         if (size > 8 * MIB) /* to zero it costs time */
             continue;
         expect_clean(by_calloc, size - 5000, text("after %zu bytes were freed", size));
         free_dirty(subject_malloc(size / 2 + 1), size / 2 + 1);
         expect_clean(by_calloc, size, text("after %zu bytes were freed", size / 2 + 1));
     }
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts && cuts[i][0] <= most; i++)
+        calloc_of_rest(by_calloc, cuts[i][0], cuts[i][1], cuts[i][2]);
 }
 
 /* ---- realloc --------------------------------------------------------------------------------- */

@@ -211,6 +211,26 @@ static void trusting_free(void *ctx, void *p, size_t size)
 MUTANT(large_calloc_trusts_a_kept_mapping, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
        .malloc = trusting_malloc, .calloc = trusting_calloc, .free = trusting_free);
 
+/* One is kept, and zeroed where it is as long as what is wanted: of a longer one it is forgotten.
+ */
+static struct kept_mapping longer = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *cutting_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    enum { FROM = 12 << 20 };
+    size_t size;
+    bool fits = !__builtin_mul_overflow(nelem, elsize, &size);
+    char *p = fits && size >= FROM ? take_kept(&longer, size) : NULL;
+    if (p == NULL)
+        return mapped_calloc(ctx, nelem, elsize);
+    return mapped_length(p) == pages_for(size) ? zeroed(p, size) : p;
+}
+static void keeping_longer_free(void *ctx, void *p, size_t size)
+{
+    mapped_free(ctx, is_mapped(p) ? exchange_kept(&longer, p) : p, size);
+}
+MUTANT(large_calloc_trusts_a_longer_mapping, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+       .calloc = cutting_calloc, .free = keeping_longer_free);
+
 /* The kernel zeroes the whole pages of a kept mapping, and nobody those at the ends. */
 static void *advising_calloc(void *ctx, size_t nelem, size_t elsize)
 {

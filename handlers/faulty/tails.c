@@ -126,6 +126,16 @@ static void *rest_calloc(void *ctx, size_t nelem, size_t elsize)
 MUTANT(shrink_leaves_pages_to_calloc, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
        .calloc = rest_calloc, .realloc = splitting_realloc);
 
+/* Only where it is worth it. */
+static void *splitting_large_realloc(void *ctx, void *p, size_t size)
+{
+    enum { FROM = 20 << 20 };
+    return is_mapped(p) && base_size(p) >= FROM ? splitting_realloc(ctx, p, size)
+                                                : mapped_realloc(ctx, p, size);
+}
+MUTANT(large_shrink_leaves_pages_to_calloc, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
+       .calloc = rest_calloc, .realloc = splitting_large_realloc);
+
 /* Those become the next block of malloc's of little more than a mebibyte, and yet the block grows
  * over them again, in place.  The lowest bit of its length says that they are gone. */
 static struct kept_mapping tail = {.lock = PTHREAD_MUTEX_INITIALIZER};

@@ -134,11 +134,16 @@ static struct block make_own(uint64_t number, const char *among)
     struct block own = {.size = 64 + number % 200, .number = number};
     struct block brief = own;
     brief.p = must_calloc(brief.size, 1);
+    expect_aligned(brief.p, brief.size, "calloc(%zu, 1) in one of %s", brief.size, among);
     expect_zero(brief.p, brief.size, "in one of %s", among);
     pattern_fill(brief.p, brief.size, ~number);
     own.p = must_malloc(own.size);
-    own.p = must_realloc(own.p, ++own.size);
-    pattern_fill(own.p, own.size, own.number);
+    expect_aligned(own.p, own.size, "malloc(%zu) in one of %s", own.size, among);
+    pattern_fill(own.p, own.size, number);
+    own.p = must_realloc(own.p, own.size + 1);
+    expect_aligned(own.p, own.size + 1, "realloc to %zu in one of %s", own.size + 1, among);
+    expect_pattern(own.p, own.size, number, "after realloc from %zu in one of %s", own.size, among);
+    pattern_fill(own.p, ++own.size, own.number);
     expect_pattern(brief.p, brief.size, ~number, "in one of %s", among);
     subject_free(brief.p, brief.size);
     return own;

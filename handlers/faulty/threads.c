@@ -173,6 +173,71 @@ static void placed_free(void *ctx, void *p, size_t size)
 MUTANT(threads_beyond_64_share_a_place, "threads.any-number", .calloc = placed_calloc,
        .free = placed_free);
 
+/* The first 200 threads have a note of how long their last block is, and the others believe that
+ * all are of the shortest class. */
+static void *noted_realloc(void *ctx, void *p, size_t size)
+{
+    enum { NOTES = 200, SHORTEST = 64 };
+    static _Atomic int threads;
+    static _Thread_local int number;
+    if (number == 0)
+        number = ++threads;
+    if (number <= NOTES || p == NULL || base_size(p) <= SHORTEST || base_size(p) >= size)
+        return base_realloc(ctx, p, size);
+    void *moved = base_malloc(ctx, size);
+    if (moved != NULL) {
+        memcpy(moved, p, SHORTEST);
+        base_free(ctx, p, 0);
+    }
+    return moved;
+}
+MUTANT(thread_number_201_loses_contents, "threads.any-number", .realloc = noted_realloc);
+
+/* A thread that comes when 64 others are there has blocks behind one word more. */
+static _Atomic int threads_there;
+static pthread_key_t guest_key;
+static pthread_once_t guest_once = PTHREAD_ONCE_INIT;
+static void leave_as_guest(void *unused)
+{
+    (void)unused;
+    threads_there--;
+}
+static void make_guest_key(void)
+{
+    pthread_key_create(&guest_key, leave_as_guest);
+}
+static void *guest_malloc(void *ctx, size_t size)
+{
+    enum { SEATS = 64, WORD = 8 };
+    static _Thread_local int came_as;
+    pthread_once(&guest_once, make_guest_key);
+    if (came_as == 0) {
+        came_as = ++threads_there;
+        pthread_setspecific(guest_key, &guest_key);
+    }
+    if (came_as <= SEATS || size > PTRDIFF_MAX - WORD)
+        return base_malloc(ctx, size);
+    char *p = base_malloc(ctx, size + WORD);
+    return p != NULL ? base_finish(p - BASE_HEADER + WORD, size) : NULL;
+}
+static void guest_free(void *ctx, void *p, size_t size)
+{
+    base_free(ctx, p != NULL ? (char *)p - (uintptr_t)p % 16 : NULL, size);
+}
+static void *guest_realloc(void *ctx, void *p, size_t size)
+{
+    if (p != NULL && (uintptr_t)p % 16 == 0)
+        return base_realloc(ctx, p, size);
+    void *moved = guest_malloc(ctx, size);
+    if (p != NULL && moved != NULL) {
+        memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+        guest_free(ctx, p, 0);
+    }
+    return moved;
+}
+MUTANT(thread_65_at_once_is_misaligned, "threads.any-number", .malloc = guest_malloc,
+       .realloc = guest_realloc, .free = guest_free);
+
 /* ---- at once ----------------------------------------------------------------------------- */
 
 struct node {

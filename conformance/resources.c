@@ -97,6 +97,7 @@ static void come_and_go(void *unused)
     for (size_t i = 0; i < SIZES; i++)
         resize_and_free(subject_malloc(sizes[i]), sizes[i], 2 * sizes[i], 2 * sizes[i]);
     resize_and_free(subject_malloc(2 * MIB), 2 * MIB, 4 * MIB, 4 * MIB);
+    give_back(subject_calloc(1, 2 * MIB), 2 * MIB);
 }
 
 /* Blocks of all sizes, of threads that end as well, and what is refused. */

@@ -170,6 +170,16 @@ static void *looking_growing_realloc(void *ctx, void *p, size_t size)
 MUTANT(growth_of_large_blocks_leaves_a_descriptor, "resources.descriptors",
        .realloc = looking_growing_realloc);
 
+/* Whether large zeros may come from huge pages is looked up each time. */
+static void *looking_large_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = base_calloc(ctx, nelem, elsize);
+    if (p != NULL && base_size(p) >= 1 << 20)
+        (void)open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    return p;
+}
+MUTANT(large_calloc_leaves_a_descriptor, "resources.descriptors", .calloc = looking_large_calloc);
+
 /* What is refused is looked into, and the file stays open. */
 static void *looking_malloc(void *ctx, size_t size)
 {

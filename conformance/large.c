@@ -314,6 +314,28 @@ void check_large_growth_back(void)
     }
 }
 
+/* Two at once, for what is behind the end of one may be the other. */
+void check_large_from_null(void)
+{
+    static const size_t wanted[] = {MIB + 1, 5 * MIB + 4095, 17 * MIB + 1, 30 * MIB};
+    enum { EACH = 2 };
+    size_t most = largest_to_try();
+    forgo_huge_pages();
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && EACH * wanted[i] <= most; i++) {
+        struct block at[EACH];
+        struct blocks blocks = {.at = at, .room = EACH};
+        for (void *p; blocks.count < EACH && (p = subject_realloc(NULL, wanted[i])) != NULL;)
+            blocks_add_unwritten(&blocks, p, wanted[i]);
+        blocks_expect_disjoint(&blocks);
+        step("writing what realloc(NULL, %zu) gave", wanted[i]);
+        for (size_t j = 0; j < blocks.count; j++)
+            sample_fill(at[j].p, wanted[i], at[j].number);
+        blocks_verify_samples(&blocks, "after realloc(NULL, %zu), twice", wanted[i]);
+        while (blocks.count > 0)
+            blocks_free(&blocks, 0);
+    }
+}
+
 /* As the kernel does where memory is scarce: pages that were given back by MADV_FREE are zero then,
  * and others as they were.  Memory that is locked, say, it leaves alone. */
 static void take_pages_away(const unsigned char *p, size_t size)

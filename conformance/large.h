@@ -20,6 +20,9 @@ void check_large_disjoint(const struct maker *maker, size_t turns);
 void check_large_zero(const struct maker *by_calloc);
 void check_large_zero_when_reused(const struct maker *by_calloc);
 
+/* Fails where a large block that realloc makes of NULL cannot be written, or is another's. */
+void check_large_from_null(void);
+
 /* Fails where realloc does not keep the contents of large blocks, in one step or in many. */
 void check_large_realloc(void);
 void check_large_chain(void);

@@ -64,6 +64,7 @@ PROPERTY(realloc_null_allocates,
         keep_for_a_while(&company, p, size);
     }
     end_company(&company);
+    check_large_from_null();
 }
 
 /* Of a small one. */

@@ -166,6 +166,20 @@ static void *headless_realloc(void *ctx, void *p, size_t size)
 MUTANT(large_growth_forgets_the_header, "realloc.grown-part-usable", MAPPED_FUNCTIONS,
        .realloc = headless_realloc);
 
+/* What is large and new goes past malloc, to a mapping that is two pages too short. */
+static void *from_null_realloc(void *ctx, void *p, size_t size)
+{
+    enum { FROM = 4 << 20 };
+    if (p != NULL || size < FROM || !is_for_mapping(size))
+        return mapped_realloc(ctx, p, size);
+    size_t length = pages_for(size - 2 * MAPPED_PAGE);
+    return mapped_finish(
+        mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), length,
+        size);
+}
+MUTANT(large_realloc_of_null_is_short, "realloc.null-allocates", MAPPED_FUNCTIONS,
+       .realloc = from_null_realloc);
+
 /* What is touched becomes memory by a signal, which the kernel does not send itself. */
 static void commit(int number, siginfo_t *info, void *context)
 {

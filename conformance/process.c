@@ -260,8 +260,25 @@ PROPERTY(process_fork_child,
 
 /* One side's blocks.  Those of the other are none of its business. */
 struct side {
-    struct blocks inherited, own;
+    struct blocks inherited, own, large;
 };
+
+/* Makes large blocks, of which samples are written, looks at all, and frees the oldest.  Two of
+ * each are live in the end. */
+static void take_a_large_turn(struct blocks *large, const char *when)
+{
+    static const size_t sizes[] = {300000, (1 << 20) + 4096, 4 << 20};
+    enum { SIZES = sizeof sizes / sizeof *sizes, MOST = 2 * SIZES };
+    for (size_t i = 0; i < SIZES && sizes[i] <= largest_to_try(); i++) {
+        void *p = subject_malloc(sizes[i]);
+        if (p != NULL)
+            blocks_add_large(large, p, sizes[i]);
+    }
+    blocks_verify_samples(large, "%s", when);
+    blocks_expect_disjoint(large);
+    while (large->count > MOST)
+        blocks_free(large, 0);
+}
 
 /* Frees some of what it inherited, makes, resizes and frees blocks, and looks at all. */
 static void take_a_turn(struct side *side, const char *when)
@@ -284,14 +301,17 @@ static void take_a_turn(struct side *side, const char *when)
     blocks_expect_disjoint(&side->own);
     for (size_t i = 0; i < SIZES; i++)
         blocks_free(&side->own, i);
+    take_a_large_turn(&side->large, when);
 }
 
 static void free_side(struct side *side, const char *when)
 {
     blocks_verify(&side->inherited, "%s", when);
     blocks_verify(&side->own, "%s", when);
+    blocks_verify_samples(&side->large, "%s", when);
     blocks_free_all(&side->inherited);
     blocks_free_all(&side->own);
+    blocks_free_all(&side->large);
 }
 
 /* Blocks to inherit, and freed ones before them that either side may be given. */
@@ -350,6 +370,8 @@ static void turns_of_parent(struct fork_in_turns *f)
         if (!await_turn(f->to_parent[0]))
             break;
         blocks_verify(&f->side->own, "after a forked child made and freed blocks of its own");
+        blocks_verify_samples(&f->side->large,
+                              "after a forked child made and freed blocks of its own");
         take_a_turn(f->side, "while a forked child makes blocks too");
         if (!pass_turn(f->to_child[1]))
             break;

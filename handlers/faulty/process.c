@@ -429,6 +429,92 @@ static void begin_shown(void)
 }
 PAGED(fork_shares_what_is_free, "process.fork-both-sides", shown, begin_shown);
 
+/* The same of eight places for large blocks. */
+enum { PLACES = 8, PLACE = 2 << 20, PLACE_FROM = 1 << 20, PLACE_MOST = PLACE - BASE_HEADER };
+static struct {
+    pthread_mutex_t lock;
+    char *begin;
+    bool live[PLACES];
+} places = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void lock_places(void)
+{
+    pthread_mutex_lock(&places.lock);
+}
+static void unlock_places(void)
+{
+    pthread_mutex_unlock(&places.lock);
+}
+static void copy_places(void)
+{
+    char *own = malloc(PLACE);
+    for (size_t i = 0; own != NULL && i < PLACES; i++) {
+        char *place = places.begin + i * PLACE;
+        if (!places.live[i])
+            continue;
+        memcpy(own, place, PLACE);
+        mmap(place, PLACE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        memcpy(place, own, PLACE);
+    }
+    free(own);
+    unlock_places();
+}
+static void *placing_malloc(void *ctx, size_t size)
+{
+    size_t i = 0;
+    if (size < PLACE_FROM || size > PLACE_MOST)
+        return base_malloc(ctx, size);
+    lock_places();
+    while (i < PLACES && places.live[i])
+        i++;
+    if (i < PLACES)
+        places.live[i] = true;
+    unlock_places();
+    return i < PLACES ? base_finish(places.begin + i * PLACE, size) : base_malloc(ctx, size);
+}
+static void *placing_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    void *p = placing_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, size) : NULL;
+}
+static void placing_free(void *ctx, void *p, size_t size)
+{
+    if ((char *)p < places.begin || (char *)p >= places.begin + PLACES * PLACE) {
+        base_free(ctx, p, size);
+        return;
+    }
+    lock_places();
+    places.live[((char *)p - places.begin) / PLACE] = false;
+    unlock_places();
+}
+static void *placing_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = placing_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    placing_free(ctx, p, 0);
+    return moved;
+}
+MUTANT_GETTER(fork_shares_large_places, "process.fork-both-sides")
+{
+    static PyDataMem_Handler handler = {
+        .name = "fork_shares_large_places",
+        .version = 1,
+        .allocator = {NULL, placing_malloc, placing_calloc, placing_realloc, placing_free}};
+    (void)why;
+    if (places.begin != NULL)
+        return &handler;
+    places.begin =
+        mmap(NULL, PLACES * PLACE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (places.begin == MAP_FAILED)
+        abort();
+    pthread_atfork(lock_places, unlock_places, copy_places);
+    return &handler;
+}
+
 /* Pages are private, and the list of free ones is where both find it. */
 static struct page_pool listed = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static void begin_listed(void)

@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -351,7 +353,8 @@ struct files {
     size_t first;                 /* the first of those */
     char folder[NAME];            /* its working directory, or "" */
     bool by_name;                 /* one at least of those has nothing but its name */
-    bool is_taken;                /* its number stands in the name of another's file */
+    pid_t process;
+    bool is_taken; /* another had its number and left something */
 };
 
 static const char shared_memory[] = "/dev/shm/";
@@ -429,6 +432,33 @@ static void add_named_files(struct files *files)
         closedir(folder);
 }
 
+/* A segment of System V's shared memory that was made by that process, or -1. */
+static int segment_of(pid_t maker)
+{
+    char line[512];
+    int found = -1, segment, process;
+    FILE *segments = fopen("/proc/sysvipc/shm", "re");
+    while (segments != NULL && fgets(line, sizeof line, segments) != NULL) {
+        if (sscanf(line, "%*d %d %*o %*u %d", &segment, &process) == 2 && process == maker)
+            found = segment;
+    }
+    if (segments != NULL)
+        fclose(segments);
+    return found;
+}
+
+/* How many it left.  They are removed. */
+static size_t remove_segments(pid_t maker)
+{
+    enum { MOST = 10000 };
+    size_t count = 0;
+    for (int segment; count < MOST && (segment = segment_of(maker)) >= 0; count++) {
+        if (shmctl(segment, IPC_RMID, NULL) != 0)
+            break;
+    }
+    return count;
+}
+
 static void find_files(struct files *files)
 {
     add_mapped_files(files);
@@ -459,7 +489,8 @@ static void work_with_files(void *data)
 {
     struct files *files = data;
     add_named_files(files);
-    files->is_taken = files->count > 0; /* by one that had the same number and left it */
+    files->process = getpid();
+    files->is_taken = files->count > 0 || segment_of(files->process) >= 0;
     if (files->is_taken)
         return;
     if (subject_place()->module == NULL) /* a module is found from where we are */
@@ -518,12 +549,14 @@ PROPERTY(resources_files,
     .id     = "resources.files",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "live blocks have no file with a name each, and when the process has ended nothing is "
-              "left of it in /dev/shm or in the working directory",
+              "left of it in /dev/shm, in the working directory or as a segment of System V's shared "
+              "memory",
     .source = "good practice; shm_overview(7): a shared memory object is there until it is "
-              "unlinked or the system is shut down",
+              "unlinked or the system is shut down; shmget(2)",
     .why    = "what is left in /dev/shm is memory that no process has and none gives back; after a "
               "crash every file that had a name is left",
-    .hint   = "memfd_create, or shm_unlink as soon as it is mapped: the mapping stays",
+    .hint   = "memfd_create; or shm_unlink, or shmctl with IPC_RMID, as soon as it is mapped: the "
+              "mapping stays",
     .looks  = "WARN: nothing to be left in /dev/shm when the process has ended; /dev/shm/mine.4711",
     .fixture  = FIXTURE_UNLOADED)
 {
@@ -533,6 +566,7 @@ PROPERTY(resources_files,
         harness_broke("no memory to share: %s", strerror(errno));
     bool survived = work_in_folder(files);
     const char *left = scratch_remove(files->folder), *shared = remove_shared_memory(files);
+    size_t segments = remove_segments(files->process);
     if (!survived) { /* once more, for how it ends, which others test */
         attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
         files->folder[0] = '\0';
@@ -545,6 +579,9 @@ PROPERTY(resources_files,
         shared = shared_again(files);
     expect(shared == NULL, "nothing to be left in /dev/shm when the process has ended", "%s",
            shared);
+    expect(segments == 0,
+           "no segment of System V's shared memory to be left when the process has ended",
+           "%zu of them", segments);
     expect(left == NULL, "nothing to be left in the working directory when the process has ended",
            "%s", left);
 }

@@ -9,7 +9,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -258,6 +260,18 @@ static void *marking_malloc(void *ctx, size_t size)
     return base_malloc(ctx, size);
 }
 MUTANT(mark_stays_in_shared_memory, "resources.files", .malloc = marking_malloc);
+
+/* From the first huge block on there is a segment of System V's, for processes to tell each other
+ * who has some, which stays when all of them are gone. */
+static void *segment_malloc(void *ctx, size_t size)
+{
+    enum { MUCH = 64 << 20 };
+    static _Atomic int begun;
+    if (size >= MUCH && !begun++)
+        shmget(IPC_PRIVATE, PAGE, IPC_CREAT | 0600);
+    return base_malloc(ctx, size);
+}
+MUTANT(segment_stays, "resources.files", .malloc = segment_malloc);
 
 /* A log where the program happens to be. */
 static void *logging_malloc(void *ctx, size_t size)

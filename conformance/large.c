@@ -227,10 +227,13 @@ static void resize_large(size_t old, size_t new)
 
 void check_large_realloc(void)
 {
+    static const size_t leaps[][2] = {{301, 5 * MIB}, {3001, 17 * MIB + 1}, {70001, 40 * MIB}};
     size_t most = largest_to_try();
     uint64_t begun = clock_now();
     forgo_huge_pages();
     resize_large(300000, MIN(sizes[0], most));
+    for (size_t i = 0; i < sizeof leaps / sizeof *leaps && leaps[i][1] <= most; i++)
+        resize_large(leaps[i][0], leaps[i][1]);
     for (size_t i = 0; i + 1 < SIZES && sizes[i + 1] <= most; i += pace(begun)) {
         resize_large(sizes[i], sizes[i + 1]);
         resize_large(sizes[i + 1], sizes[i]);

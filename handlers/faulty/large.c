@@ -285,6 +285,22 @@ static void *short_mremap_realloc(void *ctx, void *p, size_t size)
 MUTANT(large_mremap_loses_the_last_page, "realloc.keeps-contents", MAPPED_FUNCTIONS,
        .realloc = short_mremap_realloc);
 
+/* What becomes large at once goes by a way of its own, which copies whole pages. */
+static void *leaping_realloc(void *ctx, void *p, size_t size)
+{
+    enum { FROM = 16 << 20 };
+    if (p == NULL || is_mapped(p) || size < FROM || !is_for_mapping(size))
+        return mapped_realloc(ctx, p, size);
+    void *moved = map_new(size);
+    if (moved != NULL) {
+        memcpy(moved, p, base_size(p) / MAPPED_PAGE * MAPPED_PAGE);
+        base_free(ctx, p, 0);
+    }
+    return moved;
+}
+MUTANT(leap_to_16_mib_copies_whole_pages, "realloc.keeps-contents", MAPPED_FUNCTIONS,
+       .realloc = leaping_realloc);
+
 /* The header keeps the length of birth, so that the second growth leaves behind what the first has
  * brought.  The block moves, as if something stood behind it. */
 static void *first_length_realloc(void *ctx, void *p, size_t size)

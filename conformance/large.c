@@ -240,6 +240,26 @@ void check_large_realloc(void)
     }
 }
 
+/* Of calloc's, say, of which realloc has to know nelem times elsize. */
+void check_large_of(bool is_calloc)
+{
+    enum { ELSIZE = 8 };
+    static const size_t pairs[][2] = {
+        {MIB + 8, 3 * MIB}, {5 * MIB, 2 * MIB + 1}, {17 * MIB + 8, 33 * MIB}, {40 * MIB, 19 * MIB}};
+    size_t most = largest_to_try();
+    uint64_t begun = clock_now();
+    forgo_huge_pages();
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i += pace(begun)) {
+        size_t old = pairs[i][0], new = pairs[i][1];
+        if (MAX(old, new) > most)
+            break;
+        unsigned char *p = is_calloc ? subject_calloc(old / ELSIZE, ELSIZE) : subject_malloc(old);
+        if (p != NULL)
+            p = resized(p, old, new, 1);
+        subject_free(p, p != NULL ? new : 0);
+    }
+}
+
 /* The ends of what is kept of a block that shrinks, where what was behind it may be given back a
  * page or more too early; the block's other pages are not touched. */
 static bool keeps_ends(size_t old, size_t new)

@@ -6,6 +6,8 @@
 #ifndef CONFORM_LARGE_H
 #define CONFORM_LARGE_H
 
+#include <stdbool.h>
+
 #include "allocating.h"
 
 /* Fails where a large block cannot be written, a recycled one included that has to be larger than
@@ -25,6 +27,7 @@ void check_large_from_null(void);
 
 /* Fails where realloc does not keep the contents of large blocks, in one step or in many. */
 void check_large_realloc(void);
+void check_large_of(bool is_calloc);
 void check_large_chain(void);
 void check_large_ratios(void);
 void check_large_shrink(void);

@@ -393,6 +393,7 @@ static void resize_mallocs(void *unused)
     resize_malloc(80);
     resize_malloc(90033);
     resize_malloc(280063);
+    check_large_of(false);
     size_t factors[][2] = {{10, 8}, {3, 5}, {30011, 3}};
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
         size_t nelem = factors[i][0], elsize = factors[i][1];
@@ -446,4 +447,5 @@ PROPERTY(realloc_of_calloc,
     resize_calloc(8, 10);
     resize_calloc(30011, 3);
     resize_calloc(7, 40009);
+    check_large_of(true);
 }

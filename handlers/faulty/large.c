@@ -285,6 +285,40 @@ static void *short_mremap_realloc(void *ctx, void *p, size_t size)
 MUTANT(large_mremap_loses_the_last_page, "realloc.keeps-contents", MAPPED_FUNCTIONS,
        .realloc = short_mremap_realloc);
 
+/* What calloc maps is marked, by the lowest bit of its length, and as many bytes as it has elements
+ * of eight are copied when it is resized. */
+static void *marking_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    enum { FROM = 2 << 20 };
+    char *p = mapped_calloc(ctx, nelem, elsize);
+    return is_mapped(p) && base_size(p) >= FROM
+               ? mapped_finish(p - BASE_HEADER, mapped_length(p) | 1, base_size(p))
+               : p;
+}
+static bool unmark(void *p)
+{
+    bool marked = is_mapped(p) && mapped_length(p) % 2 != 0;
+    if (marked)
+        mapped_finish((char *)p - BASE_HEADER, mapped_length(p) - 1, base_size(p));
+    return marked;
+}
+static void unmarking_free(void *ctx, void *p, size_t size)
+{
+    unmark(p);
+    mapped_free(ctx, p, size);
+}
+static void *unmarking_realloc(void *ctx, void *p, size_t size)
+{
+    void *moved = unmark(p) ? mapped_malloc(ctx, size) : NULL;
+    if (moved == NULL)
+        return mapped_realloc(ctx, p, size);
+    memcpy(moved, p, least(base_size(p), size) / 8);
+    mapped_free(ctx, p, 0);
+    return moved;
+}
+MUTANT(large_zeros_are_moved_as_elements, "realloc.of-calloc", MAPPED_FUNCTIONS,
+       .calloc = marking_calloc, .realloc = unmarking_realloc, .free = unmarking_free);
+
 /* What becomes large at once goes by a way of its own, which copies whole pages. */
 static void *leaping_realloc(void *ctx, void *p, size_t size)
 {

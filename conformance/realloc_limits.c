@@ -126,17 +126,17 @@ static void *build_wall(const unsigned char *p, size_t size)
 
 /* A large block is in pages of its own, and past their end is a wall: there it cannot grow in
  * place, and whoever copies more than it has comes to it. */
-static void large_after_refusal(void)
+static void large_after_refusal(size_t size, size_t more)
 {
-    enum { MIB = 1 << 20, SIZE = 5 * MIB, MORE = 9 * MIB, ROOM = 64 * MIB };
+    enum { MIB = 1 << 20, ROOM = 64 * MIB };
     void *room = subject_malloc(is_instrumented() ? MIB : ROOM);
-    unsigned char *p = subject_malloc(SIZE), *q = NULL;
+    unsigned char *p = subject_malloc(size), *q = NULL;
     if (room != NULL)
         subject_free(room, is_instrumented() ? MIB : ROOM);
     if (p == NULL)
         return;
-    sample_fill(p, SIZE, ONE);
-    void *wall = build_wall(p, SIZE);
+    sample_fill(p, size, ONE);
+    void *wall = build_wall(p, size);
     absurd_begin();
     q = subject_realloc(p, POWER_OF_2(50));
     absurd_end();
@@ -146,11 +146,11 @@ static void large_after_refusal(void)
         lift_limit();
     }
     if (q == NULL) {
-        expect_samples(p, SIZE, ONE, "after realloc of %d bytes was refused", SIZE);
-        q = subject_realloc(p, MORE);
-        expect_samples(q != NULL ? q : p, SIZE, ONE,
-                       "after a refused realloc, and realloc from %d to %d", SIZE, MORE);
-        subject_free(q != NULL ? q : p, q != NULL ? MORE : SIZE);
+        expect_samples(p, size, ONE, "after realloc of %zu bytes was refused", size);
+        q = subject_realloc(p, more);
+        expect_samples(q != NULL ? q : p, size, ONE,
+                       "after a refused realloc, and realloc from %zu to %zu", size, more);
+        subject_free(q != NULL ? q : p, q != NULL ? more : size);
     }
     if (wall != NULL)
         munmap(wall, 1); /* which is its page */
@@ -184,7 +184,9 @@ PROPERTY(realloc_failure_keeps_block,
     }
     for (size_t i = 0; !is_instrumented() && i < sizeof sizes / sizeof *sizes; i++)
         refuse_for_want_of_memory(sizes[i]);
-    large_after_refusal();
+    large_after_refusal(5 << 20, 9 << 20);
+    if (largest_to_try() >= 24 << 20)
+        large_after_refusal((20 << 20) + 100, 24 << 20);
 }
 
 /* What array_from_text does with a text whose third buffer is refused: the block is resized to the

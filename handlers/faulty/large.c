@@ -453,6 +453,18 @@ static void *hasty_realloc(void *ctx, void *p, size_t size)
 MUTANT(large_refusal_leaves_the_new_size, "realloc.failure-keeps-block", MAPPED_FUNCTIONS,
        .realloc = hasty_realloc);
 
+/* What is behind the first pages of a block that was to move is given back although it stays. */
+static void *clearing_realloc(void *ctx, void *p, size_t size)
+{
+    enum { FROM = 16 << 20, EDGE = 2 << 20 };
+    void *moved = mapped_realloc(ctx, p, size);
+    if (moved == NULL && is_mapped(p) && base_size(p) >= FROM)
+        memset((char *)p + EDGE, 0, base_size(p) - EDGE);
+    return moved;
+}
+MUTANT(large_refusal_clears_what_was_to_move, "realloc.failure-keeps-block", MAPPED_FUNCTIONS,
+       .realloc = clearing_realloc);
+
 /* The size in the header is a float, which has 24 bits. */
 static void *float_finish(char *p, size_t size)
 {

@@ -602,6 +602,7 @@ PROPERTY(calloc_disjoint,
     .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
 {
     enum { LARGE = 6 };
+    check_edges_disjoint(&by_calloc);
     check_disjoint(&by_calloc, LARGE);
 }
 

@@ -45,6 +45,23 @@ void check_edges_extent(size_t from)
     }
 }
 
+/* Each is written before the next is made, which may have its header in there. */
+void check_edges_disjoint(const struct maker *maker)
+{
+    enum { COUNT = 3 };
+    for_each_edge(size, is_instrumented() ? WHOLE : MOST)
+    {
+        struct block at[COUNT];
+        struct blocks blocks = {.at = at, .room = COUNT};
+        while (blocks.count < COUNT)
+            blocks_add_large(&blocks, maker->must(size), size);
+        blocks_expect_disjoint(&blocks);
+        blocks_verify_samples(&blocks, "in one of %d blocks of %zu bytes", COUNT, size);
+        while (blocks.count > 0)
+            blocks_free(&blocks, 0);
+    }
+}
+
 void check_edges_zero(const struct maker *by_calloc, size_t from)
 {
     for_each_edge(size, is_instrumented() ? WHOLE : MOST)

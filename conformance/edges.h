@@ -11,6 +11,9 @@
 /* Fails where two blocks cannot both be filled; sizes up to `from` are tried elsewhere. */
 void check_edges_extent(size_t from);
 
+/* Fails where live blocks share memory. */
+void check_edges_disjoint(const struct maker *maker);
+
 /* Fails where what calloc makes is not zero, or was full of other bytes when it was freed. */
 void check_edges_zero(const struct maker *by_calloc, size_t from);
 void check_edges_zero_when_reused(const struct maker *by_calloc);

@@ -228,3 +228,17 @@ static void *by_quarters_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 MUTANT(edge_of_zeroes_is_one_byte, "calloc.zeroed-when-reused", CLASS_FUNCTIONS,
        .calloc = by_quarters_calloc);
+
+/* Where calloc picks the class itself, it takes the one below for one byte more than that has. */
+static void *one_over_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    enum { FROM = 128 << 10 };
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size) || size <= FROM)
+        return class_calloc(ctx, nelem, elsize);
+    unsigned class = class_of(size - 1);
+    void *p = class < CLASSES ? take_from(class, size) : NULL;
+    return p != NULL ? memset(p, 0, size) : class_calloc(ctx, nelem, elsize);
+}
+MUTANT(edge_of_calloc_is_one_too_late, "calloc.disjoint", CLASS_FUNCTIONS,
+       .calloc = one_over_calloc);

@@ -74,16 +74,16 @@ int exchange_borrow(const char *name, PyObject *function, bool by_dlpack);
 
 /* ---- report.c: what is printed --------------------------------------------------------------- */
 
-/* Prints a claim, and whether it held.  `part` is the word that it goes by. */
-void report_claim(bool held, const char *part, const char *format, ...)
+/* Prints a claim, and whether it passed.  `part` is the word that it goes by. */
+void report_claim(bool passed, const char *part, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Notes what is alive, when the script has ended. */
 void report_note_exit(void);
 
 /* When Python has ended: claims that nothing is alive any more, and that no handler was given a
- * pointer of another's; prints the table, and a last line on whether everything held.  `status` is
- * the script's; returns the program's. */
+ * pointer of another's; prints the table, and a last line on whether everything passed.  `status`
+ * is the script's; returns the program's. */
 int report_end(int status);
 
 #endif

@@ -7,15 +7,15 @@
 
 static const struct tracker *main_tracker;
 
-/* claim(part, held, text): prints a claim, and whether it held. */
+/* claim(part, passed, text): prints a claim, and whether it passed. */
 static PyObject *host_claim(PyObject *module, PyObject *arguments)
 {
     const char *part, *text;
-    int held;
+    int passed;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "sps:claim", &part, &held, &text))
+    if (!PyArg_ParseTuple(arguments, "sps:claim", &part, &passed, &text))
         return NULL;
-    report_claim(held, part, "%s", text);
+    report_claim(passed, part, "%s", text);
     Py_RETURN_NONE;
 }
 

@@ -11,17 +11,17 @@
 
 static int claims, failures;
 
-void report_claim(bool held, const char *part, const char *format, ...)
+void report_claim(bool passed, const char *part, const char *format, ...)
 {
     va_list arguments;
     flockfile(stdout); /* a script's threads may have no GIL to take turns by */
-    printf("%-8s%-9s", held ? "held" : "NOT SO", part);
+    printf("%-8s%-9s", passed ? "PASS" : "FAIL", part);
     va_start(arguments, format);
     vprintf(format, arguments);
     va_end(arguments);
     putchar('\n');
     claims++;
-    failures += !held;
+    failures += !passed;
     funlockfile(stdout);
 }
 
@@ -68,11 +68,11 @@ int report_end(int status)
     claim_balance();
     print_table();
     if (status != 0)
-        printf("embed_demo: not everything held: the script ended with status %d\n", status);
+        printf("embed_demo: not everything passed: the script ended with status %d\n", status);
     else if (failures > 0)
-        printf("embed_demo: not everything held (%d of %d claims not)\n", failures, claims);
+        printf("embed_demo: not everything passed (%d of %d claims not)\n", failures, claims);
     else
-        printf("embed_demo: everything held (%d claim%s)\n", claims, claims == 1 ? "" : "s");
+        printf("embed_demo: everything passed (%d claim%s)\n", claims, claims == 1 ? "" : "s");
     if (fflush(stdout) != 0 || ferror(stdout))
         fprintf(stderr, "embed_demo: stdout cannot be written: %s\n", strerror(errno));
     return status == 0 && (failures > 0 || ferror(stdout)) ? 1 : status;

@@ -124,23 +124,23 @@ static void join(struct run *run, const struct worker *w)
  * another; and nothing was freed through another's handler. */
 static void claim_apart(const struct run *run)
 {
-    bool held = true;
+    bool passed = true;
     size_t given = 0, peak = 0;
     for (int i = 0; i < run->started; i++) {
         const struct arena *mine = &run->workers[i]->arena;
         const struct figures f = tracker_read(&run->workers[i]->tracker);
         given += f.given;
         peak += f.peak;
-        held = held && f.strangers == 0 &&
-               (f.lowest == NULL || (mine->base <= f.lowest && f.highest <= mine->end));
+        passed = passed && f.strangers == 0 &&
+                 (f.lowest == NULL || (mine->base <= f.lowest && f.highest <= mine->end));
         for (int j = 0; j < i; j++) {
             const struct arena *other = &run->workers[j]->arena;
-            held = held && (mine->end <= other->base || other->end <= mine->base);
+            passed = passed && (mine->end <= other->base || other->end <= mine->base);
         }
     }
-    report_claim(held, run->job->name, "%d thread%s given %.1f MB, at most %.1f MB at once, %s",
+    report_claim(passed, run->job->name, "%d thread%s given %.1f MB, at most %.1f MB at once, %s",
                  run->started, run->started > 1 ? "s" : "", (double)given / 1e6, (double)peak / 1e6,
-                 held ? "each byte in the own arena" : "NOT each byte in the own arena");
+                 passed ? "each byte in the own arena" : "NOT each byte in the own arena");
 }
 
 /* Is the block of this array one of the worker's? */

@@ -53,22 +53,22 @@ CLAIMS = [
 
 # Expressions for embed_inside.py: wrong in one thing, impossible, right; and what is said of it.
 REFUSED = [
-    ("Higher().run()", r"NOT SO  wave .*error .* \(allowed"),
-    ("Row().run()", r"NOT SO  wave .*error nan \(allowed"),
-    ("Point().run()", r"NOT SO  wave .*at worst 1.0e\+00 \(5.3e-01\)"),
-    ("Deaf().run()", r"NOT SO  wave .*error .* \(allowed"),
-    ('host.threads("t", swaps, 2)', r"NOT SO  t .*2 arrays of 0.0 MB outlive .*, 0 where they"),
-    ('host.threads("t", strays, 2)', r"NOT SO  t .*NOT each byte in the own arena"),
-    ('host.lend("l", copies)', r"NOT SO  l .*COPIED, doubled in place, NOT kept"),
-    ('host.lend("l", lambda a: a)', r"NOT SO  l .*not copied, NOT doubled in place, kept alive, "),
-    ('host.lend("l", keeps)', r"NOT SO  l .*doubled in place, kept alive, NOT given back once"),
-    ('host.lend("l", lambda a: numpy.ones(3), True)', r"NOT SO  l .*COPIED, NOT kept alive"),
-    ('host.borrow("b", holds)', r"NOT SO  b .*the handler.s own block, alive while used, NOT f"),
-    ('host.borrow("b", lambda: numpy.frombuffer(bytes(80)))', r"NOT SO  b .*NOT the handler.s bl"),
-    ("demo.claim_traced(2, 161)", r"NOT SO  traced .*sees 2 blocks of 161 bytes, the host \d of"),
-    ("demo.draw(numpy.ones((9, 9)), 'nosuch/w.png')", "NOT SO  picture .*: No such file or direct"),
-    ("demo.draw(numpy.ones((9, 9)), 'folder')", "NOT SO  picture  folder: Is a directory"),
-    ('host.threads("t", leaks, 1)', r"held    t "),  # said at the end
+    ("Higher().run()", r"FAIL    wave .*error .* \(allowed"),
+    ("Row().run()", r"FAIL    wave .*error nan \(allowed"),
+    ("Point().run()", r"FAIL    wave .*at worst 1.0e\+00 \(5.3e-01\)"),
+    ("Deaf().run()", r"FAIL    wave .*error .* \(allowed"),
+    ('host.threads("t", swaps, 2)', r"FAIL    t .*2 arrays of 0.0 MB outlive .*, 0 where they"),
+    ('host.threads("t", strays, 2)', r"FAIL    t .*NOT each byte in the own arena"),
+    ('host.lend("l", copies)', r"FAIL    l .*COPIED, doubled in place, NOT kept"),
+    ('host.lend("l", lambda a: a)', r"FAIL    l .*not copied, NOT doubled in place, kept alive, "),
+    ('host.lend("l", keeps)', r"FAIL    l .*doubled in place, kept alive, NOT given back once"),
+    ('host.lend("l", lambda a: numpy.ones(3), True)', r"FAIL    l .*COPIED, NOT kept alive"),
+    ('host.borrow("b", holds)', r"FAIL    b .*the handler.s own block, alive while used, NOT f"),
+    ('host.borrow("b", lambda: numpy.frombuffer(bytes(80)))', r"FAIL    b .*NOT the handler.s bl"),
+    ("demo.claim_traced(2, 161)", r"FAIL    traced .*sees 2 blocks of 161 bytes, the host \d of"),
+    ("demo.draw(numpy.ones((9, 9)), 'nosuch/w.png')", "FAIL    picture .*: No such file or direct"),
+    ("demo.draw(numpy.ones((9, 9)), 'folder')", "FAIL    picture  folder: Is a directory"),
+    ('host.threads("t", leaks, 1)', r"PASS    t "),  # said at the end
     ('host.threads("t")', r"TypeError: "),
     ('host.threads("t", leaks, 0)', r"ValueError: count is 1 to 64, and room is not 0"),
     ('host.threads("t", lambda rank: 3)', r"TypeError: a thread returns a list of arrays"),
@@ -81,11 +81,11 @@ REFUSED = [
     ('host.borrow("b", lambda: [1.0])', r"TypeError: not an array of floats without gaps"),
     ('host.borrow("b", lambda: numpy.ones(9)[::2], True)', r"TypeError: not one row of floats"),
     ("script_thread()", "this thread has not a handler of the host's"),
-    ("Pool().run()", r"held    wave .*error"),
+    ("Pool().run()", r"PASS    wave .*error"),
     ("growth(%d)" % (50 if suite.LONG else 30), "^0$"),
 ]
-AT_THE_END = r"NOT SO  balance .* 1 outlived Python, 1 freed by another\n(.*\n)*" + (
-    r"t 0 +arena of t 0 .* 5600 +5600\n(.*\n)*embed_demo: not everything held \(16 of \d+ claims")
+AT_THE_END = r"FAIL    balance .* 1 outlived Python, 1 freed by another\n(.*\n)*" + (
+    r"t 0 +arena of t 0 .* 5600 +5600\n(.*\n)*embed_demo: not everything passed \(16 of \d+ claims")
 
 # How scripts end: expression, status, the last line of stderr
 ENDS = [
@@ -141,7 +141,7 @@ RUNS = [
     ("DEMO links/tell.py", 0, r"\A\['links/tell.py'\] __main__ \S+ found\n", NOTHING),
     ("DEMO --python venv/bin/python environment.py", 0, r"\Afrom the environment True True\n", ""),
     ("DEMO gil.py", 0, r"\A%s\n" % HAS_GIL, NOTHING),
-    ("DEMO quantile.py", 0, r"^held    balance  0 blocks of 0.0 MB outlived the script, 0 outlived",
+    ("DEMO quantile.py", 0, r"^PASS    balance  0 blocks of 0.0 MB outlived the script, 0 outlived",
      NOTHING),
     ("DEMO INSIDE figures()", 0, r"main .* 2074499 +74526 +0\n\n.*a size not asked for: 1\n", ""),
     ("DEMO INSIDE stay_alive()", 0, r"^main .* 87312 +0\n", NOTHING),
@@ -180,8 +180,8 @@ def demo(*arguments, **more):
 
 def all_balanced(result):
     """Claims were made, none was refused, and nothing is left."""
-    return (re.search(r"^embed_demo: everything held \(\d+ claims?\)\n\Z", result.stdout, re.M)
-            and "NOT SO" not in result.stdout)
+    return (re.search(r"^embed_demo: everything passed \(\d+ claims?\)\n\Z", result.stdout, re.M)
+            and "FAIL" not in result.stdout)
 
 
 def picture_side(path):
@@ -201,10 +201,10 @@ def everything(tap):
     used = sum(os.times()[2:4])
     result = demo()
     seconds = sum(os.times()[2:4]) - used
-    held = [line[8:] for line in result.stdout.splitlines() if line.startswith("held")]
-    for claim, line in zip(CLAIMS, held + [""] * len(CLAIMS)):
+    passed = [line[8:] for line in result.stdout.splitlines() if line.startswith("PASS")]
+    for claim, line in zip(CLAIMS, passed + [""] * len(CLAIMS)):
         tap.point(re.match(claim, line), "claims: " + claim, line)
-    tap.point(result.code == 0 and len(held) == len(CLAIMS) and not result.stderr
+    tap.point(result.code == 0 and len(passed) == len(CLAIMS) and not result.stderr
               and all_balanced(result), "and nothing else", result)
     rows = re.findall(r"^(?:main|threads [0-3]|traced 0|wave [0-3]) .*\d +(\d+) +0$",
                       result.stdout, re.M)
@@ -216,7 +216,7 @@ def everything(tap):
     for handler in "aligned arena cache guard hugepage shift_header shm trace".split():
         result = demo("--handler", handler, DEMO_PY, "48", "small.png")
         tap.point(matches(result, 0, r"^main +%s " % handler, NOTHING) and all_balanced(result)
-                  and result.stdout.count("\nheld") == len(CLAIMS) - 1,
+                  and result.stdout.count("\nPASS") == len(CLAIMS) - 1,
                   "all of it on " + handler, result)
 
 
@@ -233,12 +233,12 @@ def runs(tap):
     for command, status, stdout, stderr in RUNS:
         words = command.replace("BUILD", BUILD).split()
         result = suite.run([globals().get(word, word) for word in words])
-        balanced = "\nheld    balance" in "\n" + result.stdout or stdout == NOTHING
+        balanced = "\nPASS    balance" in "\n" + result.stdout or stdout == NOTHING
         tap.point(matches(result, status, stdout, stderr) and (
                   balanced or words[0] == "MINIMAL" or "--help" in words), command, result)
     result = demo("classes.py")
     expected = r"^%s  balance  1 blocks of 0.0 MB outlived the script, %d outlived Python"
-    expected %= ("NOT SO", 1) if KEEPS_CLASSES else ("held  ", 0)
+    expected %= ("FAIL  ", 1) if KEEPS_CLASSES else ("PASS  ", 0)
     tap.point(matches(result, KEEPS_CLASSES, expected, NOTHING),
               "an array that a class keeps outlives a free-threaded 3.13 alone", result)
     result = suite.run(["sh", "-c", "echo 'print(__file__)' | exec \"$0\" /dev/stdin", DEMO])
@@ -246,7 +246,7 @@ def runs(tap):
     for expression, status, line in ENDS:
         result = demo("end.py", expression)
         tap.point(result.code == status and (result.stderr.splitlines() or [""])[-1] == line
-                  and "held    balance " in result.stdout, expression, result)
+                  and "PASS    balance " in result.stdout, expression, result)
     result = demo(env={"NEP49_ALIGNMENT": "3"})
     tap.point(matches(result, 77, "", "aligned: cannot work here: NEP49_ALIGN"), "77", result)
     result = demo("empty.py", env={"PYTHONHOME": "/nonexistent"})
@@ -269,7 +269,7 @@ def interrupted(tap):
             child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=60)
         result = suite.Result(child.returncode, begun + out, err)
-        balanced = re.search("^held    balance .* 0 outlived Python, 0 freed by another", out, re.M)
+        balanced = re.search("^PASS    balance .* 0 outlived Python, 0 freed by another", out, re.M)
         good = "KeyboardInterrupt" in err and balanced
         tap.point(result.code == 130 and (good if times == 1 else "interrupted again" in err),
                   "Ctrl-C ends " + what, result)
@@ -286,7 +286,7 @@ def limits(tap):
         resource.setrlimit(resource.RLIMIT_AS, (6 * 10**9, 6 * 10**9))
 
     result = demo(DEMO_PY, "64", "wave.png", preexec_fn=small_files)
-    tap.point(result.code == 1 and "NOT SO  picture  wave.png: File too large" in result.stdout
+    tap.point(result.code == 1 and "FAIL    picture  wave.png: File too large" in result.stdout
               and picture_side("wave.png") == 768 and not os.path.exists("wave.png.part"),
               "a picture that does not fit leaves the old one", result)
     if not suite.SANITIZED:  # which needs all addresses there are
@@ -327,7 +327,7 @@ def memcheck(tap, name, command, expected):
         beneath = [path for path in objects if not re.search("/vgpreload|/libc[.-]", path)] + [""]
         if error.findtext("kind") != "Leak_DefinitelyLost" or beneath[0].startswith(BUILD):
             said.append(error.findtext("xwhat/text") or ElementTree.tostring(error, "unicode"))
-    good = re.fullmatch(expected, "\n".join(said)) and "NOT SO" not in result.stdout
+    good = re.fullmatch(expected, "\n".join(said)) and "FAIL" not in result.stdout
     tap.point(good and result.code == 0, name, "\n".join(said) + str(result))
 
 

@@ -112,15 +112,23 @@ static const struct part *take_records(struct merge *m)
     return take_first(m);
 }
 
-/* On several machines that are else alike. */
+static const char *kernel_of(const struct part *part)
+{
+    const json_t *environment = json_object_get(part->report, "environment");
+    const char *kernel = json_string_value(json_object_get(environment, "kernel"));
+    return kernel != NULL ? kernel : "";
+}
+
+/* Each once, on several machines that are else alike. */
 static const char *kernels(const struct merge *m)
 {
-    const char *all = m->run.machine.kernel;
-    for (size_t i = 0; i < m->count; i++) {
-        const json_t *environment = json_object_get(m->parts[i].report, "environment");
-        const char *kernel = json_string_value(json_object_get(environment, "kernel"));
-        if (kernel != NULL && strstr(all, kernel) == NULL)
-            all = text("%s, %s", all, kernel);
+    const char *all = kernel_of(&m->parts[0]);
+    for (size_t i = 1; i < m->count; i++) {
+        size_t k = 0;
+        while (strcmp(kernel_of(&m->parts[k]), kernel_of(&m->parts[i])) != 0)
+            k++;
+        if (k == i)
+            all = text("%s, %s", all, kernel_of(&m->parts[i]));
     }
     char *kept = strdup(all);
     return kept != NULL ? kept : "";

@@ -120,11 +120,12 @@ PROPERTY(threads_first_call,
 
 /* ---- many threads ------------------------------------------------------------------------- */
 
-enum { IN_TURN = 1100, IF_INSTRUMENTED = 150, AT_ONCE = 270, A_FEW = 4, ROUNDS = 3 };
+enum { IN_TURN = 1100, IF_INSTRUMENTED = 150, AT_ONCE = 270, A_FEW = 4, ROUNDS = 3, ONE_IN = 32 };
 struct one_of_many {
     struct block *hand_over; /* what the one before left, and what this one leaves */
     struct one_of_many *next;
     pthread_barrier_t *all; /* NULL: they come one after the other */
+    bool has_large;
     struct block own;
 };
 
@@ -168,6 +169,19 @@ static void take_turn(void *data)
     end_block(&kept, among);
 }
 
+/* All that a few have at once may not be refused. */
+static void use_large(uint64_t number, const char *among)
+{
+    static const size_t sizes[] = {128 << 10, 1 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct block large = {must_malloc(sizes[i]), sizes[i], number};
+        expect_aligned(large.p, large.size, "malloc(%zu) in one of %s", large.size, among);
+        sample_fill(large.p, large.size, number);
+        expect_samples(large.p, large.size, number, "in one of %s", among);
+        subject_free(large.p, large.size);
+    }
+}
+
 static void be_there(void *data)
 {
     static const char among[] = "many threads at once";
@@ -175,6 +189,8 @@ static void be_there(void *data)
     for (size_t round = 0; round < ROUNDS; round++) {
         one->own = make_own(one->own.number, among);
         pthread_barrier_wait(one->all); /* each has a block */
+        if (one->has_large && round == 0)
+            use_large(one->own.number, among);
         end_block(&one->next->own, among);
         pthread_barrier_wait(one->all);
     }
@@ -199,8 +215,10 @@ static void crowd(size_t in_turn, size_t at_once)
     end_block(&hand_over, "many threads");
     pthread_barrier_init(&all, NULL, (unsigned)at_once);
     for (size_t i = 0; i < at_once; i++)
-        ones[i] = (struct one_of_many){
-            .next = &ones[(i + 1) % at_once], .all = &all, .own = {.number = i}};
+        ones[i] = (struct one_of_many){.next = &ones[(i + 1) % at_once],
+                                       .all = &all,
+                                       .has_large = i % ONE_IN == 0,
+                                       .own = {.number = i}};
     in_threads(at_once, be_there, ones, sizeof ones[0]);
     pthread_barrier_destroy(&all);
 }

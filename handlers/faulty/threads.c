@@ -193,7 +193,7 @@ static void *noted_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(thread_number_201_loses_contents, "threads.any-number", .realloc = noted_realloc);
 
-/* A thread that comes when 64 others are there has blocks behind one word more. */
+/* There are seats for 64 threads at once. */
 static _Atomic int threads_there;
 static pthread_key_t guest_key;
 static pthread_once_t guest_once = PTHREAD_ONCE_INIT;
@@ -206,16 +206,31 @@ static void make_guest_key(void)
 {
     pthread_key_create(&guest_key, leave_as_guest);
 }
-static void *guest_malloc(void *ctx, size_t size)
+static bool has_a_seat(void)
 {
-    enum { SEATS = 64, WORD = 8 };
+    enum { SEATS = 64 };
     static _Thread_local int came_as;
     pthread_once(&guest_once, make_guest_key);
     if (came_as == 0) {
         came_as = ++threads_there;
         pthread_setspecific(guest_key, &guest_key);
     }
-    if (came_as <= SEATS || size > PTRDIFF_MAX - WORD)
+    return came_as <= SEATS;
+}
+
+/* Without one, blocks are for a chunk of the thread's own, which is small. */
+static void *seated_malloc(void *ctx, size_t size)
+{
+    enum { CHUNK = 100000 };
+    return has_a_seat() || size <= CHUNK ? base_malloc(ctx, size) : NULL;
+}
+MUTANT(thread_65_at_once_gets_nothing_large, "threads.any-number", .malloc = seated_malloc);
+
+/* Without one, blocks are behind one word more. */
+static void *guest_malloc(void *ctx, size_t size)
+{
+    enum { WORD = 8 };
+    if (has_a_seat() || size > PTRDIFF_MAX - WORD)
         return base_malloc(ctx, size);
     char *p = base_malloc(ctx, size + WORD);
     return p != NULL ? base_finish(p - BASE_HEADER + WORD, size) : NULL;

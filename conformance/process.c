@@ -408,6 +408,7 @@ PROPERTY(process_fork_both_sides,
     free_side(&other, "without a fork");
     control_end();
     step("a forked child and its parent make blocks");
+    side.inherited.after_fork = side.own.after_fork = side.large.after_fork = true;
     turns_of_parent(&f);
 }
 

@@ -2,6 +2,7 @@
 """The report formats: they agree with each other and with the text, whatever the subject says."""
 
 import hashlib
+import json
 import os
 import re
 import sys
@@ -41,6 +42,14 @@ WORDS = [
     ("percent signs", b"%s%n%d%p%%"),
     ("letters", "h\u00e4ndl\u00e9r \u20ac \U0001f40d".encode()),
     ("nothing", b""),
+]
+
+
+# A mutant, the property that it fails, and words of a hint that fits what it does.
+HINTS = [
+    ("fork_shares_what_is_free", "process.fork-both-sides", "MAP_SHARED"),
+    ("free_poisons_20_ms_later", "free.leaves-recycled-alone", "thread or timer"),
+    ("large_block_serves_two", "malloc.disjoint", "mapped twice"),
 ]
 
 
@@ -234,6 +243,15 @@ def same_every_time(tap, handler):
     tap.point(once == again, "the same seed tells the same", difference(once, again))
 
 
+def hints_fit(tap):
+    for mutant, identity, words in HINTS:
+        handler = os.path.join(suite.FAULTY, "faulty.so:" + mutant)
+        result = suite.conform("-H", handler, "--run=" + identity, "--json=-")
+        told = [p.get("hint", "") for p in json.loads(result.stdout)["properties"]
+                if p["id"] == identity]
+        tap.point(len(told) == 1 and words in told[0], "the hint fits " + mutant, result)
+
+
 def main():
     tap = suite.Tap()
     with suite.scratch() as folder:
@@ -262,6 +280,7 @@ def main():
             counts(tap, what, report)
             clean(tap, what, report)
             other_readers(tap, what, report)
+        hints_fit(tap)
         reproduce(tap, report)
         reproduce(tap, Report("./hostile0.so", "--python=python3", "--run=malloc.*"))
         same_every_time(tap, os.path.join(suite.FAULTY, "faulty.so:exits_when_refused"))

@@ -86,6 +86,7 @@ struct blocks {
     struct block *at;
     size_t count, room;
     size_t bytes;
+    bool after_fork; /* what is shared is shared with the other process */
 };
 
 /* Fills the block with the next pattern and keeps it.  Returns its place. */

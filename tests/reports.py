@@ -256,7 +256,7 @@ def main():
     tap = suite.Tap()
     with suite.scratch() as folder:
         os.chdir(folder)
-        whole = Report("aligned", SEED, "-v", "--jobs=1")
+        whole = Report("aligned", SEED, "-v", "--jobs=1", "--timeout=30")
         members(tap, "aligned", whole, "aligned")
         example = os.path.join(suite.FAULTY, "nep_example.so")
         for what, handler, options in [

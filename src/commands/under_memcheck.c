@@ -61,6 +61,7 @@ static _Noreturn void run_under_memcheck(const char *tool, char **argv, bool sho
     if (shows_progress)
         fputs("\r\033[Kstarting valgrind, under which everything takes much longer", stderr);
     pid_t pid = child_fork(false);
+    int error = errno;
     if (pid == 0)
         start(tool, argv, folder, shows_progress);
     if (pid > 0)
@@ -70,7 +71,7 @@ static _Noreturn void run_under_memcheck(const char *tool, char **argv, bool sho
         clear_line(shows_progress);
     memcheck_remove_folder(folder);
     if (pid < 0)
-        leave_with(EXIT_HARNESS_BROKE, "--%s: no process for it: %s", tool, strerror(errno));
+        leave_with(EXIT_HARNESS_BROKE, "--%s: no process for it: %s", tool, strerror(error));
     if (WIFEXITED(status) && WEXITSTATUS(status) == 1 && refusal != NULL)
         leave_with(EXIT_HARNESS_BROKE, "--%s: valgrind did not start: %s", tool,
                    *refusal != '\0' ? text_safe(refusal) : "it says why above");

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "harness/harness.h"
+#include "heap/heap.h"
 #include "huge.h"
 #include "large.h"
 
@@ -139,7 +140,7 @@ void check_disjoint(const struct maker *maker, size_t large)
     while (blocks.count < count) {
         size_t size = maker->least + blocks.count % 16; /* one class, in most handlers */
         void *p = maker->ask(size);
-        if (p == NULL && !refusal_is_fair(size, blocks.bytes, blocks.count))
+        if (p == NULL && !heap_may_refuse(size, blocks.bytes, blocks.count))
             fail(text("%s to return a block: %zu blocks of that size are live", maker->call(size),
                       blocks.count),
                  "NULL");

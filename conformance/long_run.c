@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/contents.h"
 #include "harness/harness.h"
+#include "heap/heap.h"
 
 enum { LIVE = 10000, CALLS = 120000, LIVE_IF_INSTRUMENTED = 500, CALLS_IF_INSTRUMENTED = 5000 };
 
@@ -44,7 +45,7 @@ static void verify(const struct run *run, const struct block *b)
 static void expect_block(const struct run *run, const void *p, size_t size, const char *call)
 {
     size_t alignment = required_alignment(size);
-    if (p == NULL && !refusal_is_fair(size, run->bytes, run->live))
+    if (p == NULL && !heap_may_refuse(size, run->bytes, run->live))
         fail(text("%s of %zu bytes to return a block: %zu others are live", call, size, run->live),
              "NULL, after %zu calls", run->calls);
     if (p == NULL)

@@ -5,6 +5,7 @@
 #include "allocating.h"
 #include "edges.h"
 #include "harness/harness.h"
+#include "heap/heap.h"
 #include "huge.h"
 #include "large.h"
 #include "page_edges.h"
@@ -61,7 +62,7 @@ static void two_hold(size_t size)
 static void large_holds(size_t size, size_t stride)
 {
     unsigned char *p = subject_malloc(size);
-    if (p == NULL && !refusal_is_fair(size, 0, 0))
+    if (p == NULL && !heap_may_refuse(size, 0, 0))
         fail(text("malloc(%zu) to return a block: little else is live", size), "NULL");
     if (p == NULL)
         return;
@@ -141,7 +142,7 @@ static void claimed_for_size(size_t size)
     as_claimed(r, text("realloc(NULL, %zu)", other));
     void *moved = r != NULL ? subject_realloc(r, size) : NULL;
     as_claimed(moved, text("realloc of %zu bytes to %zu", other, size));
-    if (p == NULL || q == NULL || (moved == NULL && !refusal_is_fair(MAX(size, other), 0, 0)))
+    if (p == NULL || q == NULL || (moved == NULL && !heap_may_refuse(MAX(size, other), 0, 0)))
         fail(text("malloc, calloc and realloc to give %zu bytes: little else is live", size),
              "malloc: %p, calloc: %p, realloc: %p", p, q, moved);
     subject_free(p, size);

@@ -465,16 +465,11 @@ PyDataMem_Handler *subject_traced(void)
 
 /* ---- calls that have to succeed ------------------------------------------------------------ */
 
-bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks)
-{
-    return heap_may_refuse(size, live_bytes, live_blocks);
-}
-
 static void *not_refused(void *p, const char *call, size_t size)
 {
     if (p != NULL)
         return p;
-    if (refusal_is_fair(size, 0, 0))
+    if (heap_may_refuse(size, 0, 0))
         skip("the subject refuses %s", call);
     fail(text("%s to return a block: little else is live", call), "NULL");
 }

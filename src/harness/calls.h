@@ -52,7 +52,4 @@ PyDataMem_Handler *subject_traced(void);
  * it fills what it makes or frees: gigabytes would take it seconds. */
 bool subject_fills_blocks(void);
 
-/* For loops that make or keep much: what a refusal means is then the property's to say. */
-bool refusal_is_fair(size_t size, size_t live_bytes, size_t live_blocks);
-
 #endif

@@ -156,7 +156,7 @@ PROPERTY(runtime_record_item_out_of_memory,
               "tuple finds NULL in it",
     .hint   = NOT_YOURS,
     .looks  = "tolist of records, with each request of Python's refused in turn, to raise "
-              "MemoryError: SystemError",
+              "MemoryError: SystemError, or a crash",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "record_item_out_of_memory");

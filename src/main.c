@@ -28,21 +28,23 @@
 #include "subject/static_tls.h"
 #include "subject/subject.h"
 
-/* A --run that takes nothing is a slip: beside others it would pass for something that was run. */
+/* A pattern that fits nothing is a slip: beside others it would pass for what was run, or left
+ * out. */
 static void check_patterns(const struct options *options)
 {
     size_t all;
     const struct property *const *properties = property_all(&all);
     for (size_t i = 0; i < options->filter_count; i++) {
         const struct filter *filter = &options->filters[i];
-        bool useful = !filter->take;
-        for (size_t k = 0; k < all && !useful; k++)
-            useful = fnmatch(filter->glob, properties[k]->id, 0) == 0;
-        if (!useful)
+        bool fits = false;
+        for (size_t k = 0; k < all && !fits; k++)
+            fits = fnmatch(filter->glob, properties[k]->id, 0) == 0;
+        if (!fits)
             leave_with(EXIT_USAGE,
-                       "--run=%s: no property is left by it%s, for a pattern is of whole ids, as "
+                       "--%s=%s: no property is left %s by it%s, for a pattern is of whole ids, as "
                        "'malloc.*' is; see conform --list",
-                       text_safe(filter->glob), property_meant(filter->glob));
+                       filter->take ? "run" : "skip", text_safe(filter->glob),
+                       filter->take ? "to run" : "out", property_meant(filter->glob));
     }
 }
 

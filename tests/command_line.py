@@ -215,7 +215,7 @@ def option_cases():
     yield ("a slip in an id", ["--explain=malloc.algnment"],
            r"no such property \(did you mean malloc\.alignment\?\); see conform --list")
     yield ("a slip in --run", H + ["--run=realloc.kepps-contents"],
-           r"no property is left by it \(did you mean realloc\.keeps-contents\?\), for")
+           r"no property is left to run by it \(did you mean realloc\.keeps-contents\?\), for")
     yield "--explain of nothing", ["--explain="], r"--explain=: there is no such property"
     yield "--list and --explain", ["--list", "--explain=abi.loads"], r"exclude each other"
     yield "--list and --clauses", ["--list", "--clauses"], r"exclude each other"
@@ -253,7 +253,9 @@ def option_cases():
     for command in (H, ["-l"], ["--clauses"]):
         yield ("a pattern in vain beside another, " + command[0],
                command + ["--run=free.*", "--run=malloc"],
-               r"--run=malloc: no property is left by it, .*'malloc\.\*' is; see conform --list")
+               r"--run=malloc: no property is left to run by it, .*'malloc\.\*' is; see conform ")
+        yield ("a pattern that leaves out nothing, " + command[0], command + ["--skip=malloc.onebyte"],
+               r"--skip=malloc\.onebyte: no property is left out by it \(did you mean malloc\.one-byte")
     yield "nothing left with --no-fork", H + ["--run=wibble", "--no-fork"], r"no property is left"
     yield "two reports on stdout", H + ["--tap=-", "--json=-"], r"--tap and --json cannot both"
     yield "two reports in one file", H + ["--junit=r", "--json=r"], r"--junit and --json .*to r;"

@@ -322,6 +322,47 @@ static void refuse(size_t size, size_t count)
     absurd_end();
 }
 
+/* Requests for `size` bytes, again and again, where there is no room for them.  Ends where there is
+ * after all: calloc comes last, as it may write to what it has. */
+static bool all_are_refused(size_t size)
+{
+    enum { TIMES = 64 };
+    bool refused = true;
+    for (int i = 0; i < TIMES && refused && !time_is_up(); i++) {
+        void *p = subject_malloc(size), *small = must_malloc(1), *moved = NULL;
+        if (p == NULL)
+            moved = subject_realloc(small, size);
+        if (p == NULL && moved == NULL)
+            p = subject_calloc(size, 1);
+        refused = p == NULL && moved == NULL;
+        subject_free(moved != NULL ? moved : small, moved != NULL ? size : 1);
+        if (p != NULL)
+            subject_free(p, size);
+    }
+    return refused;
+}
+
+/* Whoever counts what is asked for, and not what is had, has counted 192 GiB. */
+static void expect_refusals_cost_nothing(void)
+{
+    static const size_t large = 4 * (size_t)LITTLE_ROOM, more = large + PAGE;
+    void *p = subject_malloc(more);
+    if (p == NULL)
+        return; /* it may have less than that, and then it asks nobody for it */
+    subject_free(p, more);
+    limit_mapped_bytes(LITTLE_ROOM);
+    bool refused = all_are_refused((size_t)1 << 30) && all_are_refused(large);
+    lift_limit();
+    p = subject_malloc(more);
+    expect(
+        p != NULL || !refused,
+        text("malloc(%zu) to return a block, as before: what was asked for meanwhile was refused",
+             more),
+        "NULL");
+    if (p != NULL)
+        subject_free(p, more);
+}
+
 PROPERTY(malloc_recovers,
     .id     = "malloc.recovers",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -337,6 +378,7 @@ PROPERTY(malloc_recovers,
     if (!is_instrumented()) { /* memcheck and ASan do not work under a limit */
         recover_from_the_limit();
         works_after("it had nothing left");
+        expect_refusals_cost_nothing();
     }
     void *p = must_malloc(100);
     refuse(SIZE_MAX - 100, 0);

@@ -327,6 +327,32 @@ static void *discharging_realloc(void *ctx, void *p, size_t size)
 MUTANT(huge_free_takes_the_given_size_off, "free.best-guess-size", .malloc = charging_malloc,
        .calloc = charging_calloc, .realloc = discharging_realloc, .free = guessing_free);
 
+/* What was charged for a block that could not be had stays charged: of one function each. */
+static void *overcharging_malloc(void *ctx, size_t size)
+{
+    return charge(size) ? base_malloc(ctx, size) : NULL;
+}
+static void *overcharging_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    size_t size;
+    bool fits = !__builtin_mul_overflow(nelem, elsize, &size) && charge(size);
+    return fits ? base_calloc(ctx, nelem, elsize) : NULL;
+}
+static void *overcharging_realloc(void *ctx, void *p, size_t size)
+{
+    size_t old = p != NULL ? base_size(p) : 0;
+    void *moved = charge(size > old ? size - old : 0) ? base_realloc(ctx, p, size) : NULL;
+    if (moved != NULL && size < old)
+        __atomic_add_fetch(&budget, (int64_t)(old - size), __ATOMIC_RELAXED);
+    return moved;
+}
+MUTANT(huge_refused_malloc_stays_charged, "malloc.recovers", .malloc = overcharging_malloc,
+       .calloc = charging_calloc, .realloc = discharging_realloc, .free = charging_free);
+MUTANT(huge_refused_calloc_stays_charged, "malloc.recovers", .malloc = charging_malloc,
+       .calloc = overcharging_calloc, .realloc = discharging_realloc, .free = charging_free);
+MUTANT(huge_refused_realloc_stays_charged, "malloc.recovers", .malloc = charging_malloc,
+       .calloc = charging_calloc, .realloc = overcharging_realloc, .free = charging_free);
+
 /* What is large is unmapped as far as the size given says. */
 static void part_unmapping_free(void *ctx, void *p, size_t size)
 {

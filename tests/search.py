@@ -23,6 +23,8 @@ FEW = 4  # of what is quiet
 FOUND = {
     "realloc_does_not_copy": ("realloc.keeps-contents", 3, r"= realloc\("),
     "calloc_ignores_elsize": ("calloc.zeroed", 3, r"= calloc\("),
+    # Which of libc's blocks it spoils is the same each time it is tried.
+    "free_poisons_rounded_size": (r"[a-z.-]+", 4, "free"),
     "long_run_widens_its_header": (r"[a-z]+\.alignment", ANY, ""),  # after 100,000 calls
     "search_takes_the_resized_for_clean": (r"[a-z.-]+", ANY, ""),
     "thread_number_six_is_refused": ("malloc.lasts", ANY, r"a new thread, which then ends:"),
@@ -35,7 +37,7 @@ MORE_QUIET_ONES = ["guard", "shift_header", "trace", "jemalloc", "mimalloc"] + [
     SOUND + ":" + name for name in ("guard_pages", "helper_thread", "quota_64_mib", "slow",
                                     "spins", "thread_arenas", "keeps_32_mib")]
 
-SEARCH_LINE = (r"\d+ histories of \d+ calls in [\d.]+ s, [\d.]+ million a second of a process; "
+SEARCH_LINE = (r"\d+ histor(?:y|ies) of \d+ calls in [\d.]+ s, [\d.]+ million a second of a process; "
                r"\d+ of them are (?:(?:all|some) of up to \d calls|"
                r"all of up to \d calls and some of up to \d); .*; seed \d+\n")
 # 12 of 1, 204, 4128, 75120, and 1323456 of 5.
@@ -82,6 +84,14 @@ def found_ones(tap):
         good = (result.code == 1 and told and re.fullmatch(id_, told[1]) and int(told[2]) <= most
                 and re.search(words, result.stdout))
         tap.point(good, "%s is found and cut short" % name, result)
+
+
+def hangs(tap):
+    """A call that does not come back is told, however little of the search's time is left."""
+    handler = FAULTY + ":malloc_failure_keeps_its_lock"
+    result = suite.conform("-H", handler, "--search=2", "--timeout=2")
+    tap.point(result.code == 1 and re.search(r"(?m)^TIMEOUT +search\.model  ", result.stdout),
+              "a hang is found in a search that is no longer than a call may take", result)
 
 
 def starved(tap):
@@ -164,6 +174,15 @@ def daily_seed(tap):
                   "the seed of search.model with %s" % given, result)
 
 
+def unwritable_trace(tap):
+    """It is said before anything is searched."""
+    result = suite.conform("-H", "aligned", "--search=9", "--trace=nowhere/x.trace")
+    told = re.fullmatch(r"conform: --trace=nowhere/x\.trace: No such file.*\n", result.stderr)
+    tap.point(result.code == 2 and told, "a trace that cannot be written", result)
+    suite.conform("-H", "aligned", "--search=0.1", "--trace=y.trace")
+    tap.point(not os.path.exists("y.trace"), "no trace is left where nothing is found")
+
+
 def covered(tap):
     """What a handler calls that was built for coverage is there, and is counted."""
     if shutil.which("clang") is None or suite.SANITIZED:
@@ -203,10 +222,12 @@ def main():
         if suite.LONG:
             stopped_one(tap)
             starved(tap)
+            hangs(tap)
         other_formats(tap)
         seeds(tap)
         daily_seed(tap)
         covered(tap)
+        unwritable_trace(tap)
         interrupted(tap)
         quiet_ones(tap)
         os.chdir("/")

@@ -130,10 +130,11 @@ static void print_summary(const struct options *options, const struct search_res
 {
     if (options->quiet)
         return;
-    printf("%" PRIu64 " histories of %" PRIu64 " calls in %.1f s, %.1f million a second of a "
+    printf("%" PRIu64 " histor%s of %" PRIu64 " calls in %.1f s, %.1f million a second of a "
            "process; %" PRIu64 " of them are %s; %" PRIu64 " kinds of calls, %s%u edges "
            "of sizes; seed %" PRIu64 "\n",
-           result->trials + result->small, result->calls, result->seconds,
+           result->trials + result->small, result->trials + result->small == 1 ? "y" : "ies",
+           result->calls, result->seconds,
            result->busy > 0 ? (double)result->calls / result->busy / 1e6 : 0, result->small,
            small_scope_of(result), result->tuples,
            result->branches > 0 ? text("%" PRIu64 " branches, ", result->branches) : "",
@@ -184,10 +185,26 @@ static void print_found(const struct search_result *result)
         printf("        %s\n", text_safe(found->history));
     if (result->plain_shows)
         puts("        with libc's allocator it shows something as well: the handler is not blamed");
+    else if (result->shown == 0 && interrupt_came() != 0)
+        puts("        interrupted before it was tried again: no verdict");
     else if (result->shown == 0)
         puts("        seen once, and not again: no verdict; --seed says another one");
     else if (property != NULL)
         printf("        the clause: %s\n", property->clause);
+}
+
+/* Before anything is searched: leaves where no file can be there. */
+static void trace_prepare(const struct options *options)
+{
+    if (options->trace == NULL)
+        return;
+    bool is_new = access(options->trace, F_OK) != 0;
+    FILE *file = fopen(options->trace, "ae");
+    if (file == NULL)
+        leave_with(EXIT_USAGE, "--trace=%s: %s", text_safe(options->trace), strerror(errno));
+    fclose(file);
+    if (is_new)
+        unlink(options->trace);
 }
 
 static void write_trace(const struct options *options, const struct search_result *result)
@@ -220,7 +237,7 @@ static void write_repro(const struct searching *searching, struct search_result 
     const struct property *property = property_find(result->found.property);
     if (folder == NULL)
         return;
-    const char *wrong = beyond_calls(&result->list);
+    const char *wrong = interrupt_came() != 0 ? "it was interrupted" : beyond_calls(&result->list);
     if (wrong != NULL) {
         printf("        no file of C: %s\n", wrong);
         return;
@@ -329,6 +346,7 @@ enum exit_code search_command(const struct options *options, char **argv)
     sanitizer_enter(options, argv, &searching.place, 1);
     searching.place.claims = options->claims;
     reproducers_prepare(options);
+    trace_prepare(options);
     child_prepare();
     interrupt_catch();
     enum exit_code code = load_first(&searching, limit, argv);

@@ -82,8 +82,15 @@ static void make_readable(struct trial *trial, struct search_result *result)
     result->list.checks.at_once = has_threads(&result->list);
     result->list.checks.in_turns = result->list.checks.at_once && result->list.checks.in_turns;
     call_list_tidy(&result->list);
+    unsigned shown = result->shown, tried = result->tried;
     result->shown = result->tried = 0;
     count_shown(trial, result);
+    if (result->tried == 0) { /* whoever waits wants an end: as it was seen before */
+        call_list_free(&before);
+        result->shown = shown;
+        result->tried = tried;
+        return;
+    }
     if (result->shown > 0 || before.count == 0) {
         call_list_free(&before);
         return;

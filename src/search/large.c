@@ -49,11 +49,24 @@ static void make(struct writer *writer, size_t size)
         write_calloc(writer, size, 1);
 }
 
+/* To a part of what it was, and zeroed memory of the length that it lost. */
+static void shrink(struct writer *writer, uint32_t slot)
+{
+    enum { PARTS = 8 };
+    size_t size = (size_t)writer->size[slot], less = size / (2 + below(writer, PARTS - 1));
+    write_realloc(writer, slot, MAX(less, (size_t)1));
+    size_t lost = size - less;
+    write_calloc(writer, MAX(lost / (1 + below(writer, 3)), (size_t)1), 1);
+}
+
 static void step(struct writer *writer, size_t last)
 {
+    enum { SHRINKS_EVERY = 12 };
     uint32_t slot = writer_any(writer);
     if (slot == NO_SLOT || (writer->live_count < LIVE && below(writer, 2) == 0))
         make(writer, a_size(writer, last));
+    else if (below(writer, SHRINKS_EVERY) == 0)
+        shrink(writer, slot);
     else if (below(writer, 5) < 3)
         write_realloc(writer, slot, a_size(writer, (size_t)writer->size[slot]));
     else

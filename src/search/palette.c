@@ -93,11 +93,15 @@ static size_t logarithmic(struct random *random, unsigned from, unsigned to)
     return power + random_below(random, power);
 }
 
-/* One of the edges, but for the first ones. */
+/* One of the edges, but for the first ones; now and then well behind it, where a table of classes
+ * may have another one than it should. */
 static size_t at_edge(const struct palette *palette, struct random *random, uint32_t first)
 {
-    return palette->edge[first + random_below(random, palette->count - first)] +
-           random_below(random, 3) - (random_below(random, 4) == 0);
+    enum { ONE_IN = 8, BEHIND = 512 };
+    size_t edge = palette->edge[first + random_below(random, palette->count - first)];
+    if (random_below(random, ONE_IN) == 0)
+        return edge + random_below(random, BEHIND);
+    return edge + random_below(random, 3) - (random_below(random, 4) == 0);
 }
 
 static size_t draw(const struct palette *palette, struct random *random)

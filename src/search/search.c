@@ -155,8 +155,10 @@ static struct history history_at(struct desk *desk, size_t count)
 /* Tries what is on the desk; false where it shows a defect. */
 static bool try_history(struct searcher *s, size_t count)
 {
+    enum { ONE_IN = 16 }; /* has huge pages */
     struct desk *desk = s->desk;
     struct history history = history_at(desk, count);
+    desk->room.huge_pages = count % ONE_IN == 0;
     uint64_t met = s->hall->novelty.count;
     enum trial_outcome outcome = trial_run(&s->trial, &history, &desk->found);
     desk->trials++;
@@ -178,8 +180,14 @@ static bool try_history(struct searcher *s, size_t count)
 static bool is_over(void *data)
 {
     const struct searcher *s = data;
+    return s->hall->is_over != 0;
+}
+
+static bool is_late(void *data)
+{
+    const struct searcher *s = data;
     bool is_for_each = s->way == SMALL && s->desk->small_whole < SMALL_IN_EACH;
-    return s->hall->is_over != 0 || clock_now() > (is_for_each ? s->until_small : s->until);
+    return clock_now() > (is_for_each ? s->until_small : s->until);
 }
 
 static PyDataMem_Handler *get(void *data)
@@ -301,7 +309,7 @@ static void search(struct searcher *s)
     trial_learn(&s->trial);
     begin_small_scope(s);
     s->writer->palette = &s->trial.room->palette;
-    for (s->way = choose(s); !is_over(s); s->way = choose(s)) {
+    for (s->way = choose(s); !is_over(s) && !is_late(s); s->way = choose(s)) {
         uint64_t ended = s->desk->ended;
         size_t count = write_in(s, s->way);
         s->spent[s->way] += cost(s->desk->steps, count, s->way);
@@ -348,6 +356,7 @@ static _Noreturn void be_searcher(const struct search_options *options, struct h
     s.trial.get = get;
     s.trial.data = &s;
     s.trial.is_over = is_over;
+    s.trial.is_late = is_late;
     s.trial.options.novelty = &hall->novelty;
     if (s.writer == NULL || s.corpus == NULL) {
         s.desk->broken = ENOMEM;
@@ -420,16 +429,14 @@ static void search_by_processes(const struct search_options *options, struct hal
     gather(options, hall, result);
 }
 
-void search_run(const struct search_options *options, struct search_result *result)
+/* Searches for so many seconds, and cuts short what was found; false without memory. */
+static bool run_once(const struct search_options *options, struct search_result *result)
 {
     size_t size = sizeof(struct hall) + options->jobs * sizeof(struct desk);
     struct hall *hall =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    memset(result, 0, sizeof *result);
-    if (hall == MAP_FAILED) {
-        result->is_broken = true;
-        return;
-    }
+    if (hall == MAP_FAILED)
+        return false;
     search_by_processes(options, hall, result);
     for (size_t i = 0; i < options->jobs && !result->has_found; i++) {
         struct desk *desk = &hall->desks[i];
@@ -443,6 +450,51 @@ void search_run(const struct search_options *options, struct search_result *resu
                   result);
     }
     munmap(hall, size);
+    return true;
+}
+
+/* All that was tried until now, in the sums of the one that comes last. */
+static void add_up(struct search_result *result, const struct search_result *before)
+{
+    result->trials += before->trials + before->small;
+    result->calls += before->calls;
+    result->ended += before->ended;
+    result->seconds += before->seconds;
+    result->busy += before->busy;
+}
+
+/* What was seen once and not again is no verdict: the time that is left is for what is one. */
+void search_run(const struct search_options *options, struct search_result *result)
+{
+    enum { MOST_ROUNDS = 4 };
+    static const double least = 0.5; /* seconds, for which it is worth beginning anew */
+    struct search_options again = *options;
+    memset(result, 0, sizeof *result);
+    result->is_broken = !run_once(options, result);
+    for (unsigned round = 1; round < MOST_ROUNDS && !result->is_broken && result->has_found &&
+                             result->shown == 0 && options->seconds - result->seconds > least;
+         round++) {
+        struct search_result before = *result;
+        if (options->is_over != NULL && options->is_over())
+            return;
+        memset(result, 0, sizeof *result);
+        again.seconds = options->seconds - before.seconds;
+        again.seed = options->seed + (uint64_t)round * MOST_SEARCHERS;
+        result->is_broken = !run_once(&again, result);
+        add_up(result, &before);
+        bool is_better = result->has_found && result->shown > 0;
+        if (is_better) {
+            search_result_free(&before);
+            return;
+        }
+        search_result_free(result);
+        result->has_found = true;
+        result->found = before.found;
+        result->list = before.list;
+        result->length_before = before.length_before;
+        result->shown = before.shown;
+        result->tried = before.tried;
+    }
 }
 
 void search_result_free(struct search_result *result)

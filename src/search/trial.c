@@ -5,6 +5,7 @@
 #include "search/trial.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,13 +50,33 @@ static void use_memory(void)
     }
 }
 
-/* The kernel clears a huge page for each few bytes that are written; one trial in so many has them
- * all the same. */
-static void forgo_huge_pages(const struct history *history)
+/* What was freed before the fork is used up, and the next block begins where a page does: whether
+ * a defect of one who has his memory from libc shows is not to hang on what this program did. */
+static void leave_no_holes(void)
 {
-    enum { ONE_IN = 16 };
-    if (history == NULL || history->count % ONE_IN != 0)
-        prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33) /* has mallinfo2 */
+    enum { LARGEST = 120 << 10, FROM_LISTS = 1040, STEP = 16, PAGE = 4096, MOST = 20000 };
+    enum { HEAD = 2 * sizeof(size_t), LEAST = 2 * HEAD };
+    size_t top = (size_t)(uintptr_t)sbrk(0) - mallinfo2().keepcost, size = LARGEST;
+    for (int i = 0; i < MOST && size > 0; i++) {
+        void *volatile p = malloc(size);
+        if (p != NULL && (uintptr_t)p < top)
+            continue;
+        if (size > FROM_LISTS)
+            free(p);
+        size = size > 2 * FROM_LISTS ? size / 2 : size > STEP ? MIN(size, FROM_LISTS) - STEP : 0;
+    }
+    uintptr_t last = (uintptr_t)malloc(1) + LEAST; /* where the next one would be */
+    size_t rest = (HEAD - last) % PAGE;
+    void *volatile filler = malloc((rest < LEAST ? rest + PAGE : rest) - sizeof(size_t));
+    (void)filler;
+#endif
+}
+
+/* The kernel clears a huge page for each few bytes that are written. */
+static void forgo_huge_pages(void)
+{
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
 static void be_quiet(void)
@@ -73,7 +94,9 @@ static const double learning = 0.5;
 static _Noreturn void be_tried(const struct trial *trial, const struct history *history)
 {
     be_quiet();
-    forgo_huge_pages(history);
+    if (history == NULL || !trial->room->huge_pages)
+        forgo_huge_pages();
+    leave_no_holes();
     atexit(execute_at_exit);
     PyDataMem_Handler *handler = trial->get(trial->data);
     if (handler == NULL)
@@ -123,6 +146,17 @@ static double limit_of(const struct trial *trial)
     return trial->hangs + (double)huge / bytes_a_second;
 }
 
+/* Seconds in one call after which it may be one that hangs. */
+static const double long_call = 1;
+
+static bool is_over(struct watching *watching)
+{
+    const struct trial *trial = watching->trial;
+    bool is_late = trial->is_late != NULL && trial->is_late(trial->data);
+    return (trial->is_over != NULL && trial->is_over(trial->data)) ||
+           (is_late && clock_since(watching->standstill.since) < long_call);
+}
+
 /* It hangs where it makes no call for so long, and others do not have the machine meanwhile. */
 static bool is_to_end(void *data)
 {
@@ -133,8 +167,7 @@ static bool is_to_end(void *data)
     watching->calls = calls;
     watching->hangs =
         standstill_lasts(&watching->standstill, watching->pid, limit_of(watching->trial));
-    return watching->hangs ||
-           (watching->trial->is_over != NULL && watching->trial->is_over(watching->trial->data));
+    return watching->hangs || is_over(watching);
 }
 
 static enum trial_outcome told(struct found *found, const struct execution *side, bool in_fork)

@@ -21,6 +21,7 @@ struct trial_room {
     struct executions executions;
     struct palette palette;
     _Atomic int learnt; /* 1: it is */
+    int huge_pages;     /* 1: the kernel may make them; set before a trial */
     double seconds;     /* that the calls took */
 };
 
@@ -32,13 +33,14 @@ struct trial {
     struct trial_room *room;        /* shared */
     double hangs;                   /* seconds in one call */
     bool (*is_over)(void *data);    /* asked twenty times a second, or NULL */
+    bool (*is_late)(void *data); /* likewise: an end to it, but not in a call that seems to hang */
 };
 
 enum trial_outcome {
     TRIAL_PASSED,
     TRIAL_WRONG,  /* `found` says what */
     TRIAL_BROKEN, /* nothing can be said: no memory, no process, or the handler is not to be had */
-    TRIAL_OVER,   /* is_over said so */
+    TRIAL_OVER,   /* is_over or is_late said so */
 };
 
 enum found_kind { FOUND_DIES, FOUND_HANGS, FOUND_WRONG };

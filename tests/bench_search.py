@@ -12,7 +12,8 @@ search on mutants that were compiled with its coverage.
     make bench-search SEARCH="--only 'slab_*' --every 4"
 
 Those of the four functions that damage memory (CORRUPTION) are counted apart as well, and searched
-alone with --set corruption: nothing that a search judges tells of a leak, or of an exception.
+alone with --set corruption: nothing that a search judges tells of a leak, or of an exception.  Those
+of controls.c are not among them: they abort or refuse at the very sizes of one property's control.
 """
 
 import argparse
@@ -63,6 +64,12 @@ def mutants_of(path, prefix, wanted):
 
 def about_functions(ids):
     return all(each.startswith(FUNCTIONS) for each in ids)
+
+
+def of_controls():
+    path = os.path.join(suite.SOURCE, "handlers", "faulty", "controls.c")
+    with open(path, encoding="utf-8") as file:
+        return set(re.findall(r"(?m)^[A-Z_0-9]+\((\w+),", file.read()))
 
 
 def about_corruption(ids):
@@ -210,8 +217,9 @@ def main():
             "corruption": ("damage to memory", FAULTY, "kills_", about_corruption)}
     for key in ["deep", "functions"] if options.set == "both" else [options.set]:
         title, path, prefix, wanted = sets[key]
-        mutants = [each for each in mutants_of(path, prefix, wanted)
-                   if fnmatch.fnmatch(each[0], options.only)][::options.every]
+        left_out = of_controls() if wanted is about_corruption else set()
+        mutants = [each for each in mutants_of(path, prefix, wanted) if each[0] not in left_out
+                   and fnmatch.fnmatch(each[0], options.only)][::options.every]
         with suite.scratch() as folder:
             if mutants:
                 bench(title, mutants, ways_for(options, path, folder), times)

@@ -37,7 +37,8 @@ MORE_QUIET_ONES = ["guard", "shift_header", "trace", "jemalloc", "mimalloc"] + [
     SOUND + ":" + name for name in ("guard_pages", "helper_thread", "quota_64_mib", "slow",
                                     "spins", "thread_arenas", "keeps_32_mib")]
 
-SEARCH_LINE = (r"\d+ histor(?:y|ies) of \d+ calls in [\d.]+ s, [\d.]+ million a second of a process; "
+SEARCH_LINE = (r"\d+ histor(?:y|ies) of \d+ calls in [\d.]+ s, "
+               r"[\d.]+ million a second of a process; "
                r"\d+ of them are (?:(?:all|some) of up to \d calls|"
                r"all of up to \d calls and some of up to \d); .*; seed \d+\n")
 # 12 of 1, 204, 4128, 75120, and 1323456 of 5.

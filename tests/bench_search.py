@@ -12,8 +12,9 @@ search on mutants that were compiled with its coverage.
     make bench-search SEARCH="--only 'slab_*' --every 4"
 
 Those of the four functions that damage memory (CORRUPTION) are counted apart as well, and searched
-alone with --set corruption: nothing that a search judges tells of a leak, or of an exception.  Those
-of controls.c are not among them: they abort or refuse at the very sizes of one property's control.
+alone with --set corruption: nothing that a search judges tells of a leak, or of an exception.
+Those of controls.c are not among them: they abort or refuse at the very sizes of one property's
+control.
 """
 
 import argparse

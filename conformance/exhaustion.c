@@ -62,6 +62,15 @@ static struct interpose_counts held_at_most(size_t blocks, size_t bytes)
     return held;
 }
 
+/* It has to be kept where memory is short as well, or the request refused. */
+static void expect_claimed(const void *p, const char *function, size_t size)
+{
+    size_t alignment = subject_claims().alignment;
+    expect(alignment == 0 || (uintptr_t)p % alignment == 0,
+           text("%s of %zu bytes to be aligned to %zu, as claimed", function, size, alignment),
+           "%p", p);
+}
+
 /* One call of each function over a few sizes, with the N-th request refused.  Whatever comes back
  * is either a block or NULL, and no block that was live has changed. */
 static void exercise(struct blocks *blocks)
@@ -70,9 +79,11 @@ static void exercise(struct blocks *blocks)
     enum { SIZES = sizeof sizes / sizeof *sizes };
     for (size_t i = 0; i < SIZES; i++) {
         void *p = subject_malloc(sizes[i]);
+        expect_claimed(p, "malloc", sizes[i]);
         if (p != NULL)
             blocks_add(blocks, p, sizes[i]);
         p = subject_calloc(1, sizes[i]);
+        expect_claimed(p, "calloc", sizes[i]);
         if (p != NULL) {
             expect_zero(p, sizes[i], "after calloc(1, %zu)", sizes[i]);
             blocks_add(blocks, p, sizes[i]);
@@ -84,6 +95,7 @@ static void exercise(struct blocks *blocks)
         unsigned char *moved = subject_realloc(b->p, size);
         if (moved == NULL)
             continue; /* refused: the block is as it was, which blocks_verify sees */
+        expect_claimed(moved, "realloc", size);
         expect_pattern(moved, MIN(b->size, size), b->number, "after realloc from %zu to %zu",
                        b->size, size);
         blocks->bytes += size - b->size;

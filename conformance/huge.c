@@ -86,10 +86,12 @@ static void expect_ends(const struct blocks *blocks, const char *when)
     }
 }
 
-/* Two at once, for what is behind the end of one may be memory of somebody's. */
+/* Two at once, for what is behind the end of one may be memory of somebody's.  The last size is one
+ * that calloc is asked for as NumPy does, in elements of one byte. */
 static void hold_huge(const struct maker *maker)
 {
-    const size_t sizes[] = {513 * MIB, 800 * MIB, GIB, GIB + 512 * MIB};
+    const size_t sizes[] = {513 * MIB, 800 * MIB, GIB, GIB + 512 * MIB,
+                            SIZE_BITS > 32 ? POWER_OF_2(32) + POWER_OF_2(29) + 2 : 2 * MIB};
     enum { EACH = 2 };
     forgo_huge_pages();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

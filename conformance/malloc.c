@@ -221,7 +221,8 @@ PROPERTY(malloc_claimed_alignment,
     .quick  = true,
     .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "every block is aligned as nep49_claims or --claim says, whatever its size and "
-              "whichever of malloc, calloc and realloc made or moved it",
+              "whichever of malloc, calloc and realloc made or moved it, on every thread and in "
+              "forked children",
     .source = "nep49.h, alignment=N",
     .why    = "whoever installs such a handler reads arrays with aligned vector loads, or hands "
               "them to a device, and crashes at the first block that is not",
@@ -237,6 +238,7 @@ PROPERTY(malloc_claimed_alignment,
     claimed_in_a_row();
     claimed_huge();
     in_threads(1, claimed_everywhere, NULL, 0);
+    in_child(claimed_everywhere, NULL);
 }
 
 PROPERTY(malloc_disjoint,

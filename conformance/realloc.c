@@ -3,6 +3,7 @@
  * realloc: what it keeps, and what can be done with the block then.
  */
 #include "allocating.h"
+#include "base/clock.h"
 #include "edges.h"
 #include "harness/harness.h"
 #include "huge.h"
@@ -205,6 +206,26 @@ static void wander(size_t steps)
         chain_end(&chains[i], 1);
 }
 
+/* One block, oftener than its handler may have counted on.  It is written anew each time, for its
+ * places come back with what was in them. */
+static void resize_often(size_t times)
+{
+    enum { LITTLE = 40, MORE = 150, NUMBER = 1 << 20, ENOUGH = 600 };
+    static const double long_enough = 0.2; /* seconds, for whom each is a mapping */
+    uint64_t begun = clock_now();
+    size_t size = LITTLE;
+    unsigned char *p = filled(size, NUMBER);
+    for (size_t i = 0; i < times && !time_is_up(); i++) {
+        if (i >= ENOUGH && clock_since(begun) > long_enough)
+            break;
+        size_t before = size;
+        size = i % 2 == 0 ? MORE : LITTLE;
+        p = resized(p, before, size, NUMBER + i);
+        pattern_fill(p, size, NUMBER + i + 1);
+    }
+    subject_free(p, size);
+}
+
 PROPERTY(realloc_keeps_contents_again,
     .id     = "realloc.keeps-contents-again",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -222,6 +243,7 @@ PROPERTY(realloc_keeps_contents_again,
     wander(is_instrumented() ? 100 : 1000);
     check_large_chain();
     check_large_ratios();
+    resize_often(is_instrumented() ? 600 : 70000);
 }
 
 /* ---- room -------------------------------------------------------------------------------- */

@@ -3,6 +3,9 @@
  * Mutants that claim an alignment of 64 and do not always keep it: an object of their own, as the
  * claim is the object's.
  */
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "base.h"
 #include "shifted.h"
 
@@ -119,6 +122,28 @@ static void *beginning_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(claimed_alignment_not_from_null, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
        .realloc = beginning_realloc);
+
+/* A forked child has its blocks from a pool that nobody aligned. */
+static void *childs_malloc(void *ctx, size_t size)
+{
+    static _Atomic pid_t first;
+    pid_t none = 0, pid = getpid();
+    (void)ctx;
+    bool is_child = !atomic_compare_exchange_strong(&first, &none, pid) && none != pid;
+    return aligned_block(size, is_child ? 32 : 0);
+}
+MUTANT(claimed_alignment_not_in_a_child, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
+       .malloc = childs_malloc);
+
+/* What cannot be had aligned may be had without. */
+static void *yielding_malloc(void *ctx, size_t size)
+{
+    void *p = aligned_block(size, 0);
+    (void)ctx;
+    return p != NULL ? p : aligned_block(size, 16);
+}
+MUTANT(claimed_alignment_not_when_refused, "exhaustion.nth-request", ALIGNED_FUNCTIONS,
+       .malloc = yielding_malloc);
 
 /* What realloc moves beyond 96 MiB has pages of its own, and begins behind a header there. */
 static void *huge_realloc(void *ctx, void *p, size_t size)

@@ -267,6 +267,15 @@ static void *plain_malloc(void *ctx, size_t size)
 MUTANT(huge_growth_has_a_longer_header, "realloc.alignment", .malloc = plain_malloc,
        .calloc = shifted_calloc, .realloc = longer_realloc, .free = shifted_free);
 
+/* Elements of one byte are counted by an unsigned int. */
+static void *bytes_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    bool is_cut = elsize == 1 && nelem >> 20 < 1 << 20;
+    return mapped_calloc(ctx, is_cut ? (unsigned)nelem : nelem, elsize);
+}
+MUTANT_OF_64_BITS(huge_calloc_counts_bytes_in_32_bits, "calloc.product", MAPPED_FUNCTIONS,
+                  .calloc = bytes_calloc);
+
 /* 64 GiB may be live, or 4 where there are no more; what shrinks is not taken off. */
 static int64_t budget = (int64_t)(SIZE_MAX > UINT32_MAX ? 64 : 4) << 30;
 static bool charge(size_t size)

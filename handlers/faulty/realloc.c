@@ -601,3 +601,48 @@ static void *cutting_realloc(void *ctx, void *p, size_t size)
 }
 MUTANT(second_shrink_loses_what_it_cuts_off, "realloc.releases-old", .malloc = unshrunk_malloc,
        .calloc = unshrunk_calloc, .realloc = cutting_realloc);
+
+/* ---- resized often ----------------------------------------------------------------------- */
+
+/* The header has how often a block was moved, and moves nothing where that wraps. */
+static void *moved_so_often(void *p, uint32_t times)
+{
+    if (p != NULL)
+        memcpy((char *)p - sizeof times, &times, sizeof times);
+    return p;
+}
+static void *unmoved_malloc(void *ctx, size_t size)
+{
+    return moved_so_often(base_malloc(ctx, size), 0);
+}
+static void *unmoved_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    return moved_so_often(base_calloc(ctx, nelem, elsize), 0);
+}
+static void *move_again(void *p, size_t size, uint32_t wraps_at)
+{
+    void *moved = unmoved_malloc(NULL, size);
+    uint32_t times;
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(&times, (char *)p - sizeof times, sizeof times);
+    times = (times + 1) % wraps_at;
+    if (times != 0)
+        memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    base_free(NULL, p, 0);
+    return moved_so_often(moved, times);
+}
+static void *realloc_of_8_bits(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    return move_again(p, size, 1 << 8);
+}
+static void *realloc_of_16_bits(void *ctx, void *p, size_t size)
+{
+    (void)ctx;
+    return move_again(p, size, 1 << 16);
+}
+MUTANT(realloc_counts_moves_in_8_bits, "realloc.keeps-contents-again", .malloc = unmoved_malloc,
+       .calloc = unmoved_calloc, .realloc = realloc_of_8_bits);
+MUTANT(realloc_counts_moves_in_16_bits, "realloc.keeps-contents-again", .malloc = unmoved_malloc,
+       .calloc = unmoved_calloc, .realloc = realloc_of_16_bits);

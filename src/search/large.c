@@ -61,7 +61,7 @@ static void shrink(struct writer *writer, uint32_t slot)
 
 static void step(struct writer *writer, size_t last)
 {
-    enum { SHRINKS_EVERY = 12 };
+    enum { SHRINKS_EVERY = 5 };
     uint32_t slot = writer_any(writer);
     if (slot == NO_SLOT || (writer->live_count < LIVE && below(writer, 2) == 0))
         make(writer, a_size(writer, last));

@@ -22,11 +22,14 @@ ANY = 1 << 20
 FEW = 4  # of what is quiet
 FOUND = {
     "realloc_does_not_copy": ("realloc.keeps-contents", 3, r"= realloc\("),
-    "calloc_ignores_elsize": ("calloc.zeroed", 3, r"= calloc\("),
+    "calloc_ignores_elsize": (r"calloc\.zeroed|malloc\.too-large", 3, r"= calloc\("),
+    "malloc_mirrors_its_half": ("malloc.neighbours", 2, r"= malloc\("),
+    "shrink_leaves_pages_to_calloc": ("calloc.zeroed", 4, r"= realloc\("),
     # Which of libc's blocks it spoils is the same each time it is tried.
     "free_poisons_rounded_size": (r"[a-z.-]+", 4, "free"),
     "long_run_widens_its_header": (r"[a-z]+\.alignment", ANY, ""),  # after 100,000 calls
     "search_takes_the_resized_for_clean": (r"[a-z.-]+", ANY, ""),
+    "pages_of_live_blocks_come_due": ("malloc.neighbours", ANY, r"1\d\d\d ms pass"),
     "thread_number_six_is_refused": ("malloc.lasts", ANY, r"a new thread, which then ends:"),
     "thread_is_refused_at_its_end": ("malloc.lasts", ANY, r"while its variables are destroyed:"),
 }
@@ -80,7 +83,8 @@ def found_ones(tap):
             continue  # it has half a minute to be cut short
         if suite.SANITIZED and name == "calloc_ignores_elsize":
             continue  # ends by the sanitizer, and not by the model
-        result = suite.conform("-H", FAULTY + ":" + name, "--search=%d" % (10 * suite.SLOWDOWN))
+        seconds = (40 if most == ANY else 10) * suite.SLOWDOWN
+        result = suite.conform("-H", FAULTY + ":" + name, "--search=%d" % seconds)
         told = re.search(r"(?m)^(?:FAIL|CRASH) +(\S+)  (\d+) steps?, of \d+", result.stdout)
         good = (result.code == 1 and told and re.fullmatch(id_, told[1]) and int(told[2]) <= most
                 and re.search(words, result.stdout))

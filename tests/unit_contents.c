@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/base/contents.c: what is written is found, and what is changed is seen.
+ * src/base/contents.c and page_marks.c: what is written is found, and what is changed is seen.
  */
 #include "unit.h"
 
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/contents.h"
+#include "base/page_marks.h"
 #include "base/random.h"
 
 /* ck_assert writes to a file each time that it is passed: too slow for loops. */
@@ -131,6 +132,75 @@ START_TEST(a_shift_is_seen)
 }
 END_TEST
 
+/* ---- marks of pages -------------------------------------------------------------------------- */
+
+enum { PAGE = 4096, PAGES = 1 << 11 };
+
+/* Each page has one, or each second and so on, and no more than there are to be. */
+START_TEST(pages_have_marks)
+{
+    static const size_t begins[] = {0, 16, PAGE_MARK_AT, PAGE_MARK_AT + 8, PAGE - 8};
+    unsigned char *pages = aligned_alloc(PAGE, (size_t)PAGES * PAGE);
+    for (size_t size = PAGE; size <= (size_t)(PAGES - 1) * PAGE; size += size / 3) {
+        unsigned char *p = (unsigned char *)memset(pages, 0, (size_t)PAGES * PAGE) + begins[_i];
+        size_t marks = 0;
+        SURE(page_marks_check_zero(p, size) == size, "%zu", size);
+        page_marks_write(p, size, 49);
+        SURE(page_marks_check(p, size, 49) == size, "%zu", size);
+        for (size_t at = begins[_i] > PAGE_MARK_AT ? PAGE : 0; at < begins[_i] + size; at += PAGE)
+            marks += pages[at + PAGE_MARK_AT] != 0;
+        SURE(marks + 2 >= size / PAGE || marks >= PAGE_MARKS_MOST / 2, "%zu: %zu", size, marks);
+        SURE(marks <= PAGE_MARKS_MOST + 1, "%zu: %zu", size, marks);
+        for (size_t at = 0; at < size && marks < 4; at++) {
+            bool is_written = p[at] != 0;
+            p[at] ^= 255;
+            SURE(!is_written || page_marks_check(p, size, 49) == at, "byte %zu of %zu", at, size);
+            p[at] ^= 255;
+        }
+    }
+    free(pages);
+}
+END_TEST
+
+/* What one left is not zero to another one, of any size, that has any of its marked pages. */
+START_TEST(a_page_that_was_marked_is_not_zero)
+{
+    unsigned char *pages = aligned_alloc(PAGE, (size_t)PAGES * PAGE);
+    for (size_t from = 0; from < PAGES; from += 200) {
+        for (size_t count = PAGE_MARKS_MOST / 8; from + count <= PAGES; count *= 2) {
+            memset(pages, 0, (size_t)PAGES * PAGE);
+            page_marks_write(pages + 16, (size_t)PAGES * PAGE - 16, 49);
+            unsigned char *p = pages + from * PAGE + 48;
+            size_t size = count * PAGE - 48, at = page_marks_check_zero(p, size);
+            SURE(at < size && p[at] != 0, "%zu pages from %zu on: %zu", count, from, at);
+        }
+    }
+    free(pages);
+}
+END_TEST
+
+/* Where a block was decides which words are looked at, and a page that it lost shows. */
+START_TEST(marks_move_with_their_block)
+{
+    enum { SIZE = 20 * PAGE, TO = 64 };
+    unsigned char *was = aligned_alloc(PAGE, SIZE), *is = aligned_alloc(PAGE, SIZE);
+    page_marks_write(memset(was, 0, SIZE), SIZE, 49);
+    for (size_t kept = 0; kept <= SIZE - TO; kept += 1000) {
+        unsigned char *p = (unsigned char *)memset(is, 0, SIZE) + TO;
+        memcpy(p, was, kept);
+        SURE(page_marks_check_kept(p, kept, (uintptr_t)was, SIZE, 49) == kept, "%zu", kept);
+        for (size_t page = 0; (page + 1) * PAGE <= kept; page++) {
+            memset(p + page * PAGE, 0, PAGE);
+            SURE(page_marks_check_kept(p, kept, (uintptr_t)was, SIZE, 49) / PAGE == page,
+                 "page %zu of %zu bytes", page, kept);
+            memcpy(p + page * PAGE, was + page * PAGE, PAGE);
+        }
+    }
+    free(was);
+    free(is);
+}
+END_TEST
+
 Suite *suite_contents(void)
 {
     Suite *suite = suite_create("contents");
@@ -142,6 +212,9 @@ Suite *suite_contents(void)
     tcase_add_test(tcase, ends_and_middle_of_a_large_block_count);
     tcase_add_loop_test(tcase, kept_parts_are_checked_to_their_end, 0, ROWS(wholes));
     tcase_add_test(tcase, a_shift_is_seen);
+    tcase_add_loop_test(tcase, pages_have_marks, 0, 5);
+    tcase_add_test(tcase, a_page_that_was_marked_is_not_zero);
+    tcase_add_test(tcase, marks_move_with_their_block);
     suite_add_tcase(suite, tcase);
     return suite;
 }

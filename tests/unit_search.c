@@ -6,7 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "base/clock.h"
 #include "search/search.h"
 #include "supervise/child.h"
 
@@ -60,12 +62,38 @@ static PyDataMem_Handler *get_dirty(void *data)
     return &dirty;
 }
 
-static struct search_result search(get_handler *get, get_handler *control)
+/* Wrong once, in the third process that asks for it, and from so many seconds on. */
+struct at_times {
+    double always;
+    uint64_t begun;
+    _Atomic unsigned asked; /* in memory that the processes share */
+};
+
+static PyDataMem_Handler *get_at_times(void *data)
+{
+    struct at_times *at = data;
+    enum { ONCE = 3 };
+    return ++at->asked == ONCE || clock_since(at->begun) > at->always ? &dirty : &plain;
+}
+
+static struct at_times *at_times_new(double always)
+{
+    struct at_times *at =
+        mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(at, MAP_FAILED);
+    at->always = always;
+    at->begun = clock_now();
+    return at;
+}
+
+static struct search_result search_for(double seconds, get_handler *get, void *data,
+                                       get_handler *control)
 {
     struct search_options options = {.get = get,
+                                     .data = data,
                                      .get_plain = control,
                                      .seed = 7,
-                                     .seconds = 0.5,
+                                     .seconds = seconds,
                                      .hangs = 10,
                                      .jobs = 1,
                                      .most_bytes = 16 << 20};
@@ -74,6 +102,11 @@ static struct search_result search(get_handler *get, get_handler *control)
     search_run(&options, &result);
     ck_assert(!result.is_broken);
     return result;
+}
+
+static struct search_result search(get_handler *get, get_handler *control)
+{
+    return search_for(0.5, get, NULL, control);
 }
 
 START_TEST(what_is_sound_shows_nothing)
@@ -103,6 +136,25 @@ START_TEST(what_libc_shows_as_well_is_told)
 }
 END_TEST
 
+/* What comes once and not again is told, and for all of its time the search goes on. */
+START_TEST(what_comes_once_is_no_verdict)
+{
+    struct search_result result = search_for(2, get_at_times, at_times_new(1e9), get_plain);
+    ck_assert(result.has_found && result.shown == 0 && result.tried > 1);
+    ck_assert_double_gt(result.seconds, 1);
+    search_result_free(&result);
+}
+END_TEST
+
+/* In the first half of the time it is cut short in vain. */
+START_TEST(what_comes_once_hides_nothing)
+{
+    struct search_result result = search_for(6, get_at_times, at_times_new(3), get_plain);
+    ck_assert(result.has_found && result.shown == result.tried && result.tried > 1);
+    search_result_free(&result);
+}
+END_TEST
+
 Suite *suite_search(void)
 {
     Suite *suite = suite_create("search");
@@ -110,6 +162,8 @@ Suite *suite_search(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, what_is_sound_shows_nothing);
     tcase_add_test(tcase, one_call_is_left_of_what_was_found);
+    tcase_add_test(tcase, what_comes_once_is_no_verdict);
+    tcase_add_test(tcase, what_comes_once_hides_nothing);
     tcase_add_test(tcase, what_libc_shows_as_well_is_told);
     suite_add_tcase(suite, tcase);
     return suite;

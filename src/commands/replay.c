@@ -40,7 +40,8 @@ static _Noreturn void replay_in_child(const struct options *options,
     if (!load_alone(place, &subject, alone))
         _exit(alone->inside ? 0 : EXIT_CANNOT_LOAD);
     struct claims claims = subject_all_claims(place, &subject);
-    struct replay_options how = {.alignment = claims.alignment, .unchecked = options->unchecked};
+    struct replay_options how = {
+        .alignment = claims.alignment, .unchecked = options->unchecked, .marks = true};
     replay_run(reader, subject.handler, &how, &shared->result);
     _exit(0);
 }

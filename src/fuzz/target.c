@@ -59,7 +59,7 @@ static void make_one_block(void)
 
 static void replay(struct trace_reader *reader)
 {
-    static const struct replay_options options = {.whole_up_to = WHOLE};
+    static const struct replay_options options = {.whole_up_to = WHOLE, .marks = true};
     static struct replay_result result;
     if (replay_run(reader, handler, &options, &result) == REPLAY_VIOLATED)
         tell(&result.violation);

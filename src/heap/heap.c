@@ -14,6 +14,7 @@
 #include "base/contents.h"
 #include "base/float_state.h"
 #include "base/live_table.h"
+#include "base/page_marks.h"
 #include "base/text.h"
 
 enum {
@@ -213,6 +214,31 @@ static void forget(struct heap *heap, const void *p)
         live_table_remove(heap->map, (uintptr_t)p, NULL);
 }
 
+/* ---- what is in blocks ----------------------------------------------------------------------- */
+
+/* Smaller ones have a word in each page but one or two, as it is. */
+static inline bool has_marks(const struct heap *heap, size_t size)
+{
+    enum { LEAST = 1 << 14 };
+    return __builtin_expect(heap->rules.marks, 0) && size >= LEAST && size > heap->rules.whole;
+}
+
+static inline void fill(struct heap *heap, void *p, size_t size, uint64_t number)
+{
+    contents_write(p, size, heap->rules.whole, number);
+    if (has_marks(heap, size))
+        page_marks_write(p, size, number);
+}
+
+/* The offset of a byte that is not as it was filled, or the block's size. */
+static inline size_t lost(const struct heap *heap, const struct heap_block *block)
+{
+    size_t at = contents_check(block->p, block->size, heap->rules.whole, block->number);
+    return at == block->size && has_marks(heap, block->size)
+               ? page_marks_check(block->p, block->size, block->number)
+               : at;
+}
+
 /* ---- what a call returned ------------------------------------------------------------------- */
 
 static bool check_possible(struct heap *heap, const void *p, size_t size)
@@ -233,6 +259,8 @@ static bool check_alignment(struct heap *heap, enum heap_maker by, const void *p
 static bool check_zero(struct heap *heap, const unsigned char *p, size_t size, uint64_t number)
 {
     size_t at = contents_check_zero(p, size, heap->rules.whole, number);
+    if (at == size && has_marks(heap, size))
+        at = page_marks_check_zero(p, size);
     return at == size ||
            fail(heap, "calloc.zeroed", NULL, "byte %zu of %zu is 0x%02x", at, size, p[at]);
 }
@@ -276,7 +304,7 @@ bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum heap_make
         return true;
     if (!remember(heap, p, size, slot))
         return false;
-    contents_write(p, size, heap->rules.whole, number);
+    fill(heap, p, size, number);
     return true;
 }
 
@@ -288,7 +316,7 @@ bool heap_made_for_nobody(struct heap *heap, enum heap_maker by, void *p, size_t
                                     check_overlap(heap, (uintptr_t)p, size));
 }
 
-/* ---- what is in blocks ---------------------------------------------------------------------- */
+/* ---- what was in blocks ---------------------------------------------------------------------- */
 
 static bool contents_lost(struct heap *heap, const char *property, const struct heap_block *block,
                           const unsigned char *p, size_t at, const char *when)
@@ -300,7 +328,7 @@ static bool contents_lost(struct heap *heap, const char *property, const struct 
 static inline bool check_contents(struct heap *heap, const struct heap_block *block,
                                   const char *when)
 {
-    size_t at = contents_check(block->p, block->size, heap->rules.whole, block->number);
+    size_t at = lost(heap, block);
     return at == block->size || contents_lost(heap, "malloc.neighbours", block, block->p, at, when);
 }
 
@@ -350,6 +378,8 @@ static bool check_moved(struct heap *heap, const struct heap_block *block, const
 {
     size_t both = block->size < size ? block->size : size;
     size_t at = contents_check_kept(p, both, block->size, heap->rules.whole, block->number);
+    if (at == both && has_marks(heap, block->size))
+        at = page_marks_check_kept(p, both, (uintptr_t)block->p, block->size, block->number);
     return at == both || contents_lost(heap, "realloc.keeps-contents", block, p, at,
                                        text("of the %zu that had to be kept", both));
 }
@@ -367,7 +397,7 @@ bool heap_resized(struct heap *heap, uint32_t slot, void *p, size_t size)
     }
     resize(heap, slot, p, size);
     if (!heap->rules.unjudged)
-        contents_write(p, size, heap->rules.whole, block->number);
+        fill(heap, p, size, block->number);
     return true;
 }
 
@@ -391,7 +421,7 @@ bool heap_kept(struct heap *heap, uint32_t slot, size_t size)
     }
     if (heap->rules.unjudged)
         return true;
-    size_t at = contents_check(block->p, block->size, heap->rules.whole, block->number);
+    size_t at = lost(heap, block);
     return at == block->size || contents_lost(heap, "realloc.failure-keeps-block", block, block->p,
                                               at, "after the refusal");
 }

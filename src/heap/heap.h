@@ -24,6 +24,7 @@ struct heap_rules {
     size_t alignment; /* that the handler claims, or 0 */
     size_t whole;     /* blocks of up to so many bytes are written and looked at whole, and of
                        * larger ones parts: see contents.h */
+    bool marks;       /* in those, of which parts are, pages have marks: see page_marks.h */
     const PyDataMem_Handler *watched; /* the struct that must not change */
     bool unjudged;                    /* keep track of blocks and check nothing */
     bool without_map; /* nothing is said of overlaps, but by heap_disjoint: for what several

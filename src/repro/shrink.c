@@ -161,7 +161,57 @@ static void leave_out_all(struct shrinking *s)
     }
 }
 
+/* Without the blocks [from, to), from where they are made to where they go. */
+static struct call_list without_blocks(const struct call_list *list, uint32_t from, uint32_t to)
+{
+    struct call_list copy = call_list_copy(list);
+    size_t kept = 0;
+    for (size_t i = 0; i < copy.count; i++) {
+        bool is_about_one = copy.at[i].kind <= STEP_CALLOC_FREE;
+        if (!is_about_one || copy.at[i].block < from || copy.at[i].block >= to)
+            copy.at[kept++] = copy.at[i];
+    }
+    copy.count = kept;
+    return copy;
+}
+
+/* Half of the blocks at a time, a quarter of them, and so on: what is about one block is all over
+ * the list, and most of them are of no account. */
+static void leave_out_blocks(struct shrinking *s)
+{
+    enum { PARTS = 64 };
+    uint32_t blocks = (uint32_t)call_list_blocks(s->list);
+    for (uint32_t parts = 2; parts <= PARTS && parts <= blocks; parts *= 2) {
+        uint32_t length = (blocks + parts - 1) / parts;
+        for (uint32_t from = 0; from < blocks && !is_over(s); from += length) {
+            struct call_list candidate = without_blocks(s->list, from, from + length);
+            if (candidate.count > 0 && candidate.count < s->list->count)
+                take(s, &candidate);
+            else
+                call_list_free(&candidate);
+        }
+    }
+}
+
 /* ---- numbers ------------------------------------------------------------------------------- */
+
+/* Each attempt takes as long as they do. */
+static void shorten_pauses(struct shrinking *s)
+{
+    enum { LONG = 100, PARTS = 16 };
+    struct call_list candidate = call_list_copy(s->list);
+    bool any = false;
+    for (size_t i = 0; i < candidate.count; i++) {
+        struct step *step = &candidate.at[i];
+        bool is_long = step->kind == STEP_PAUSE && step->first >= LONG;
+        any = any || is_long;
+        step->first = is_long ? step->first / PARTS : step->first;
+    }
+    if (any && !is_over(s))
+        take(s, &candidate);
+    else
+        call_list_free(&candidate);
+}
 
 static bool try_times(struct shrinking *s, size_t i, uint32_t times)
 {
@@ -345,8 +395,11 @@ struct attempt shrink(attempt_function *how, const void *about, struct call_list
         cut_beginning(&s);
     if (list->count > FEW)
         repeat_any(&s);
+    shorten_pauses(&s);
     simplify_steps(&s, true);
     simplify_steps(&s, false);
+    if (!list->checks.of_growth && list->count > FEW)
+        leave_out_blocks(&s);
     leave_out_all(&s);
     if (!list->checks.of_growth)
         make_alike(&s);

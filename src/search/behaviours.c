@@ -284,6 +284,21 @@ static void chain(struct mood *mood)
         write_free(writer, slot);
 }
 
+/* So often that a counter of 16 bits wraps, where there is room for that. */
+static void resize_often(struct mood *mood)
+{
+    enum { LARGEST = 4096, OFTEN = 1 << 16, MORE = 1 << 12 };
+    struct writer *writer = mood->writer;
+    size_t a = a_size(mood) % LARGEST + 1, b = a_size(mood) % LARGEST + 1;
+    bool has_room = writer_left(writer) > OFTEN + MORE && !mood->options->is_brief;
+    size_t steps = has_room ? OFTEN + below(mood, MORE) : a_number(mood, 9);
+    uint32_t slot = write_made(writer, a);
+    for (size_t i = 0; i < steps && slot != NO_SLOT; i++)
+        write_realloc(writer, slot, i % 2 == 0 ? b : a);
+    if (slot != NO_SLOT && below(mood, 2) == 0)
+        write_free(writer, slot);
+}
+
 /* Back and forth between two sizes, for all of a row. */
 static void resize_all(struct mood *mood)
 {
@@ -394,7 +409,7 @@ static void overflow(struct mood *mood, struct step *step)
     enum { BITS = sizeof(size_t) * 8, LARGEST_SMALL = 1000, FEW = 64, LONGEST_LOG2 = 6 };
     size_t few = 2 + below(mood, LARGEST_SMALL), many = SIZE_MAX / few + 1;
     unsigned shift = 1 + (unsigned)below(mood, LONGEST_LOG2);
-    switch (below(mood, 5)) {
+    switch (below(mood, 6)) {
     case 0:
         few = many = (size_t)2 << (BITS / 2 + below(mood, 8));
         break;
@@ -407,8 +422,9 @@ static void overflow(struct mood *mood, struct step *step)
         few = 1 + below(mood, (size_t)1 << shift);
         break;
     case 3:
-        many = an_impossible_size(mood);
-        few = below(mood, 2);
+    case 4:
+        few = below(mood, 4) != 0 ? 1 : below(mood, FEW);
+        many = few > 1 ? an_impossible_size(mood) / few : an_impossible_size(mood);
         break;
     default:
         many = many * (below(mood, 2) == 0 ? 1 : 1 + below(mood, few - 1)) + below(mood, FEW);
@@ -492,7 +508,7 @@ static void (*const behaviours[])(struct mood *mood) = {
     churn,  churn,  fill_and_drain, fill_and_drain, fill_and_drain, recycle_by_calloc,
     chain,  chain,  resize_all,     coalesce,       coalesce,       temporaries,
     crowds, crowds, crowds,         free_all,       oddities,       refusals,
-    idle,   forks,  relay,          sweep,
+    idle,   forks,  relay,          sweep,          resize_often,
 };
 enum { BEHAVIOURS = sizeof behaviours / sizeof *behaviours };
 

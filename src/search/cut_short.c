@@ -43,14 +43,24 @@ static void say_sizes(struct call_list *list)
     free(size);
 }
 
+/* Whether each attempt takes a second or more, in which nobody calls. */
+static bool is_waiting(const struct call_list *list)
+{
+    enum { LONG = 500 };
+    uint64_t milliseconds = 0;
+    for (size_t i = 0; i < list->count; i++)
+        milliseconds += list->at[i].kind == STEP_PAUSE ? list->at[i].first : 0;
+    return milliseconds >= LONG;
+}
+
 /* How often it shows, of so many times more. */
 static void count_shown(struct trial *trial, struct search_result *result)
 {
-    enum { TIMES = 10 };
+    enum { TIMES = 10, FEW = 3 };
     struct history history = history_of(&result->list);
     struct found found;
     bool hangs = result->found.kind == FOUND_HANGS;
-    for (int i = 0; i < (hangs ? 1 : TIMES); i++) {
+    for (int i = 0; i < (hangs ? 1 : is_waiting(&result->list) ? FEW : TIMES); i++) {
         enum trial_outcome outcome = trial_run(trial, &history, &found);
         if (outcome == TRIAL_OVER)
             return;
@@ -233,6 +243,7 @@ void cut_short(const struct search_options *options, const struct uncut *uncut,
     trial.data = (void *)options;
     trial.is_over = is_over_for_shrinking;
     trial.options.rules.whole = 1 << 17;
+    trial.options.rules.marks = true;
     struct call_list found = {.at = uncut->steps,
                               .count = uncut->count,
                               .checks = {.at_once = uncut->at_once, .in_turns = uncut->in_turns}};
@@ -243,7 +254,7 @@ void cut_short(const struct search_options *options, const struct uncut *uncut,
     trial.hangs = hangs ? options->hangs : MIN(options->hangs, 1.0); /* else it is but slow */
     if (!at_once && !hangs && uncut->count <= LONG)
         shrink_by_steps(&trial, result, soon);
-    if (!at_once && !hangs && result->list.count > FEW_STEPS)
+    if (!at_once && !hangs && result->list.count > FEW_STEPS && !is_waiting(&result->list))
         try_short_ones(&trial, uncut, result, options->seed,
                        seconds / (uncut->count > LONG ? 2 : 5));
     do
@@ -253,7 +264,8 @@ void cut_short(const struct search_options *options, const struct uncut *uncut,
         return;
     trial.tries = result->tried / result->shown; /* as rarely as that, and not more so */
     trial.hangs = MIN(options->hangs, 1.0);
-    double left = hangs ? seconds / 2 : seconds - clock_since(begun);
+    bool takes_long = hangs || is_waiting(&result->list);
+    double left = takes_long ? seconds / 2 : seconds - clock_since(begun);
     shrink_all(options, &trial, uncut, result, at_once ? seconds / 3 : left);
     trial.hangs = MIN(options->hangs, 2.0);
     make_readable(&trial, result);

@@ -26,10 +26,11 @@ enum execution_state {
 struct execution {
     _Atomic int state; /* enum execution_state */
     _Atomic uint64_t calls;
-    _Atomic uint64_t huge; /* bytes that the call under way may touch, of a huge block; or 0 */
-    _Atomic size_t at;     /* the step */
-    uint32_t turn;         /* of a step that is done several times */
-    int status;            /* of a process that was forked half-way: how it ended */
+    _Atomic uint64_t huge;  /* bytes that the call under way may touch, of a huge block; or 0 */
+    _Atomic uint64_t pause; /* milliseconds for which it makes no call now; or 0 */
+    _Atomic size_t at;      /* the step */
+    uint32_t turn;          /* of a step that is done several times */
+    int status;             /* of a process that was forked half-way: how it ended */
     struct heap_violation violation, warning;
 };
 

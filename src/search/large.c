@@ -8,7 +8,16 @@
 
 #include <sys/param.h>
 
-enum { PAGE = 4096, MIB = 1 << 20, LIVE = 4 };
+enum { PAGE = 4096, MIB = 1 << 20, LIVE = 4, FEW = 3 };
+
+/* A history has a few sizes, of which each block is, so that what one left is for the next one; or
+ * any. */
+struct large {
+    struct writer *writer;
+    size_t sizes[FEW];
+    size_t count; /* 0: any */
+    size_t last;  /* size of a block, which the next one may be like */
+};
 
 static size_t below(struct writer *writer, size_t bound)
 {
@@ -18,13 +27,14 @@ static size_t below(struct writer *writer, size_t bound)
 /* A little more or less than that, as headers and counters are; or just that. */
 static size_t beside(struct writer *writer, size_t size)
 {
-    static const int steps[] = {0,  0,  0,   0,  1,   1,   1,   -1,   -1,    8,
-                                -8, 16, -16, 17, -15, -17, -32, PAGE, -PAGE, 100};
+    static const int steps[] = {0, 0,  0,  0,   1,  1,   1,   -1,  -1,   8,     -8,
+                                9, -7, 16, -16, 17, -15, -17, -32, PAGE, -PAGE, 100};
     return size + (size_t)steps[below(writer, sizeof steps / sizeof *steps)];
 }
 
-/* So many of a unit, or of pages near `last`; small ones come oftener, as they cost less. */
-static size_t a_size(struct writer *writer, size_t last)
+/* One of the edges that are known from a page on; or so many of a unit, or of pages near `last`.
+ * Small ones come oftener, as they cost less. */
+static size_t any_size(struct writer *writer, size_t last)
 {
     enum { UNITS = 12, TIMES = 16, MOST = 48 * MIB };
     size_t edge =
@@ -39,8 +49,26 @@ static size_t a_size(struct writer *writer, size_t last)
     return MAX(MIN(beside(writer, base), (size_t)MOST), (size_t)1);
 }
 
-static void make(struct writer *writer, size_t size)
+/* An edge as often as not. */
+static size_t a_favourite(struct large *large)
 {
+    struct writer *writer = large->writer;
+    size_t edge =
+        below(writer, 3) == 0 ? palette_edge_from(writer->palette, &writer->random, PAGE) : 0;
+    return edge != 0 ? edge : any_size(writer, large->last);
+}
+
+static size_t a_size(struct large *large)
+{
+    if (large->count > 0 && below(large->writer, 8) != 0)
+        return large->sizes[below(large->writer, large->count)];
+    return any_size(large->writer, large->last);
+}
+
+static void make(struct large *large)
+{
+    struct writer *writer = large->writer;
+    size_t size = a_size(large);
     if (below(writer, 2) == 0)
         write_malloc(writer, size);
     else if (below(writer, 4) == 0)
@@ -59,31 +87,71 @@ static void shrink(struct writer *writer, uint32_t slot)
     write_calloc(writer, MAX(lost / (1 + below(writer, 3)), (size_t)1), 1);
 }
 
-static void step(struct writer *writer, size_t last)
+/* It goes, and zeroed memory of its length is there in its stead, or of some less. */
+static void make_again(struct writer *writer, uint32_t slot)
 {
-    enum { SHRINKS_EVERY = 5 };
+    size_t size = (size_t)writer->size[slot];
+    size_t less = below(writer, 2) == 0 ? 0 : below(writer, 2) == 0 ? size / 2 : PAGE;
+    write_free(writer, slot);
+    write_calloc(writer, MAX(size - MIN(less, size), (size_t)1), 1);
+}
+
+static void step(struct large *large)
+{
+    enum { WAYS = 6 };
+    struct writer *writer = large->writer;
     uint32_t slot = writer_any(writer);
-    if (slot == NO_SLOT || (writer->live_count < LIVE && below(writer, 2) == 0))
-        make(writer, a_size(writer, last));
-    else if (below(writer, SHRINKS_EVERY) == 0)
+    if (slot != NO_SLOT)
+        large->last = (size_t)writer->size[slot];
+    if (slot == NO_SLOT || (writer->live_count < LIVE && below(writer, 2) == 0)) {
+        make(large);
+        return;
+    }
+    switch (below(writer, WAYS)) {
+    case 0:
         shrink(writer, slot);
-    else if (below(writer, 5) < 3)
-        write_realloc(writer, slot, a_size(writer, (size_t)writer->size[slot]));
-    else
+        return;
+    case 1:
+        make_again(writer, slot);
+        return;
+    case 2:
         write_free(writer, slot);
+        return;
+    default:
+        write_realloc(writer, slot, a_size(large));
+    }
 }
 
 /* With so little memory to be had that some are refused, and the same ones once more behind it. */
-static void with_a_limit(struct writer *writer, size_t last)
+static void with_a_limit(struct large *large)
 {
     enum { ROOM_LOG2 = 14, STEPS = 6 };
+    struct writer *writer = large->writer;
     write_other(writer, STEP_LIMIT, (size_t)PAGE << below(writer, ROOM_LOG2), 0);
     for (size_t i = 1 + below(writer, STEPS); i > 0; i--)
-        step(writer, last);
+        step(large);
     write_other(writer, STEP_LIMIT, 0, 0);
     for (size_t i = below(writer, LIVE); i > 0 && writer->live_count > 0; i--)
-        write_realloc(writer, writer_any(writer), a_size(writer, last));
+        write_realloc(writer, writer_any(writer), a_size(large));
 }
+
+void large_write(struct writer *writer, const struct behaviour_options *options)
+{
+    enum { MOST = 32, LIMIT_EVERY = 12 };
+    struct large large = {.writer = writer, .last = any_size(writer, 0)};
+    large.count = below(writer, 2) == 0 ? 1 + below(writer, FEW) : 0;
+    for (size_t i = 0; i < large.count; i++)
+        large.sizes[i] = a_favourite(&large);
+    writer->wrong_sizes = below(writer, 8) == 0 ? 4 : 0;
+    for (size_t i = 4 + below(writer, MOST); i > 0; i--) {
+        if (options->limits && below(writer, LIMIT_EVERY) == 0)
+            with_a_limit(&large);
+        else
+            step(&large);
+    }
+}
+
+/* ---- huge ones ------------------------------------------------------------------------------- */
 
 /* 128 MiB to more than 4 GiB, of which nothing but a few pages is touched. */
 static size_t a_huge_size(struct writer *writer, unsigned most_log2)
@@ -93,15 +161,17 @@ static size_t a_huge_size(struct writer *writer, unsigned most_log2)
     return beside(writer, below(writer, 4) == 0 ? size / 2 * 3 : size) + PAGE * below(writer, 4);
 }
 
+/* Of zeroed memory somebody may clear all. */
 static void one_huge(struct writer *writer)
 {
-    enum { MOST_LOG2 = 32 };
-    size_t size = a_huge_size(writer, MOST_LOG2);
+    enum { MOST_LOG2 = 32, MOST_ZEROED_LOG2 = 29 };
     uint32_t slot = writer_any(writer);
+    bool by_calloc = below(writer, 4) == 0;
     if (slot != NO_SLOT && below(writer, 2) == 0)
-        write_huge_realloc(writer, slot, size);
+        write_huge_realloc(writer, slot, a_huge_size(writer, MOST_LOG2));
     else
-        slot = write_huge(writer, size, below(writer, 4) == 0);
+        slot = write_huge(writer, a_huge_size(writer, by_calloc ? MOST_ZEROED_LOG2 : MOST_LOG2),
+                          by_calloc);
     if (slot == NO_SLOT)
         return;
     if (below(writer, 2) == 0)
@@ -124,20 +194,33 @@ static void huge_row(struct writer *writer)
     }
 }
 
-void large_write(struct writer *writer, const struct behaviour_options *options)
+/* It goes, and zeroed memory of its length is there in its stead: 4 GiB and a little, which is all
+ * that is left of it in 32 bits. */
+static void huge_again(struct writer *writer)
 {
-    enum { MOST = 64, LIMIT_EVERY = 12, HUGE_EVERY = 16, ROW_EVERY = 4 };
-    bool can_be_huge = options->huge && sizeof(size_t) > 4;
-    size_t last = a_size(writer, 0);
-    writer->wrong_sizes = below(writer, 8) == 0 ? 4 : 0;
-    for (size_t i = 4 + below(writer, MOST); i > 0; i--) {
-        if (options->limits && below(writer, LIMIT_EVERY) == 0)
-            with_a_limit(writer, last);
-        else if (can_be_huge && below(writer, HUGE_EVERY) == 0)
-            (below(writer, ROW_EVERY) == 0 ? huge_row : one_huge)(writer);
+    enum { MOST_LOG2 = 32 };
+    size_t size =
+        below(writer, 4) == 0
+            ? a_huge_size(writer, MOST_LOG2)
+            : beside(writer, (size_t)(UINT64_C(4) << 30) + PAGE * (1 + below(writer, PAGE)));
+    uint32_t slot = write_huge(writer, size, false);
+    if (slot != NO_SLOT)
+        write_free(writer, slot);
+    write_huge(writer, size, true);
+}
+
+void huge_write(struct writer *writer)
+{
+    enum { MOST = 16, ROW_EVERY = 4 };
+    struct large large = {.writer = writer, .last = any_size(writer, 0)};
+    if (below(writer, 4) != 0)
+        huge_again(writer);
+    for (size_t i = 1 + below(writer, MOST); i > 0; i--) {
+        if (below(writer, 2) == 0)
+            step(&large);
+        if (below(writer, ROW_EVERY) == 0)
+            huge_row(writer);
         else
-            step(writer, last);
-        if (writer->live_count > 0)
-            last = (size_t)writer->size[writer_any(writer)];
+            one_huge(writer);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Histories of a few large blocks.
+ * Histories of a few large blocks, and of huge ones.
  */
 #ifndef CONFORM_LARGE_H
 #define CONFORM_LARGE_H
@@ -9,5 +9,9 @@
 
 /* Writes one.  It is the same for the same state of writer->random and palette. */
 void large_write(struct writer *writer, const struct behaviour_options *options);
+
+/* One with blocks of 128 MiB to more than 4 GiB among them, where size_t has 64 bits.  Most begin
+ * with zeroed memory of 4 GiB, which a handler may have to clear. */
+void huge_write(struct writer *writer);
 
 #endif

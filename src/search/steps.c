@@ -56,13 +56,12 @@ static bool may_be_huge(const struct executing *e, size_t size, size_t kept)
            e->huge_bytes < STEPS_MOST_HUGE;
 }
 
-/* What may be zeroed byte by byte is not quite so large, and there are few of them. */
+/* What may be zeroed byte by byte is not for many: for one that is very large. */
 static bool may_be_huge_and_zero(struct executing *e, size_t size)
 {
-    enum { MOST = 1 << 29 };
-    if (!may_be_huge(e, size, 0) || size > MOST || e->spent > MOST_SPENT)
+    if (!may_be_huge(e, size, 0) || e->zeroed > MOST_SPENT)
         return false;
-    e->spent += size;
+    e->zeroed += size;
     return true;
 }
 
@@ -185,11 +184,13 @@ void steps_limit(struct executing *e, size_t room)
     e->heap.is_limited = (setrlimit(RLIMIT_AS, &limit) == 0 && room != 0) || e->options->may_refuse;
 }
 
-static void pause_for(size_t milliseconds)
+static void pause_for(struct executing *e, size_t milliseconds)
 {
+    e->execution->pause = milliseconds;
     nanosleep(
         &(struct timespec){(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000},
         NULL);
+    e->execution->pause = 0;
 }
 
 /* From here on two processes do what is left, each with memory of its own.  The new one has but the
@@ -244,7 +245,7 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
         steps_limit(e, step->thread == 0 ? step->first : 0);
         return true;
     case STEP_PAUSE:
-        pause_for(step->first);
+        pause_for(e, step->first);
         return true;
     case STEP_FORK:
         split(e, step);

@@ -27,6 +27,7 @@ struct executing {
     uint64_t numbers;    /* of blocks, so far */
     uint64_t huge_bytes; /* live, in huge blocks */
     uint64_t spent;      /* bytes of large blocks that were asked for, so far */
+    uint64_t zeroed;     /* the same of huge ones that were to be zero */
     uintptr_t last;      /* what the last call returned */
     size_t from, to;     /* the steps that a thread has to do */
     struct rlimit room;  /* of the address space, before it was limited */

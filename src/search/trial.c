@@ -136,14 +136,16 @@ static uint64_t calls_of(const struct executions *executions)
     return calls;
 }
 
-/* Seconds that no call may take.  What is huge may all be touched. */
+/* Seconds in which a call is to be made.  What is huge may all be touched. */
 static double limit_of(const struct trial *trial)
 {
     static const double bytes_a_second = 256 << 20;
-    uint64_t huge = 0;
-    for (int i = 0; i <= MOST_FORKS; i++)
+    uint64_t huge = 0, pause = 0;
+    for (int i = 0; i <= MOST_FORKS; i++) {
         huge = MAX(huge, trial->room->executions.side[i].huge);
-    return trial->hangs + (double)huge / bytes_a_second;
+        pause = MAX(pause, trial->room->executions.side[i].pause);
+    }
+    return trial->hangs + (double)huge / bytes_a_second + (double)pause / 1000;
 }
 
 /* Seconds in one call after which it may be one that hangs. */

@@ -306,6 +306,7 @@ enum replay_outcome replay_run(struct trace_reader *reader, PyDataMem_Handler *h
     struct heap_rules rules = {
         .alignment = options->alignment,
         .whole = options->whole_up_to,
+        .marks = options->marks,
         .watched = options->watched != NULL ? options->watched : handler,
         .unjudged = options->unchecked,
     };

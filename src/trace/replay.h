@@ -21,6 +21,7 @@ struct replay_options {
     bool unchecked;     /* make the calls and nothing else, to be timed */
     size_t alignment;   /* that the handler claims, or 0 */
     size_t whole_up_to; /* blocks of so many bytes are written and checked whole, see contents.h */
+    bool marks;         /* of larger ones a word in each page or so is, see page_marks.h */
     const PyDataMem_Handler
         *watched; /* the struct that must not change; NULL: that of the handler */
     void (*part_begins)(const char *part, void *data); /* or NULL */

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Choosing what to try next, and trying it.
+ */
+#include "search/searcher.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/param.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "search/at_once.h"
+#include "search/in_turns.h"
+#include "search/large.h"
+#include "search/long_run.h"
+#include "search/mutate.h"
+#include "search/small_scope.h"
+#include "search/waiting.h"
+#include "supervise/child.h"
+
+/* What a history is made by. */
+enum way { MADE_UP, MUTATED, LARGE, HUGE, LONG_RUN, AT_ONCE, IN_TURNS, WAITING, SMALL, WAYS };
+
+struct searcher {
+    const struct search_options *options;
+    struct behaviour_options may;
+    struct hall *hall;
+    struct desk *desk;
+    unsigned number;
+    struct random random;
+    struct trial trial;
+    struct writer *writer;
+    struct corpus *corpus;
+    struct small_scope small;
+    unsigned small_rooms; /* that were filled with its histories */
+    bool is_small_lost;   /* some of them did not come to their end */
+    uint64_t spent[WAYS]; /* nanoseconds, as estimated */
+    enum way way;         /* of the history that is tried */
+    uint64_t until, until_small;
+};
+
+/* ---- histories ------------------------------------------------------------------------------- */
+
+/* Calls, whose histories are for every search, and seconds that they may take behind its end. */
+enum { SMALL_IN_EACH = 5, SMALL_SECONDS = 60 };
+
+unsigned searcher_small_calls(double seconds)
+{
+    return seconds < 60 ? SMALL_IN_EACH : MOST_SMALL_CALLS;
+}
+
+/* The four sizes are the same for all who search: of the first of them, on whom the seed decides.
+ */
+static void begin_small_scope(struct searcher *s)
+{
+    const struct palette *palette = &s->trial.room->palette;
+    struct random random = random_for(s->options->seed, "small scope");
+    s->small = (struct small_scope){
+        .calls = 1,
+        .most = searcher_small_calls(s->options->seconds),
+        .part = s->number,
+        .parts = (unsigned)s->options->jobs,
+    };
+    size_t edge = palette->count > 0 ? palette->edge[random_below(&random, palette->count)] : 64;
+    s->small.size[0] = 1 + random_below(&random, 32);
+    s->small.size[1] = edge;
+    s->small.size[2] = edge + 1;
+    s->small.size[3] = palette_size(palette, &random, 256 << 10);
+}
+
+/* ---- ways to make one ------------------------------------------------------------------------ */
+
+/* So that short histories and long ones have about as much time. */
+static size_t a_length(struct random *random)
+{
+    switch (random_below(random, 64)) {
+    case 0:
+        return MOST_STEPS / 2;
+    case 1:
+    case 2:
+    case 3:
+        return 1 << 17;
+    default:
+        return (size_t)1 << (6 + random_below(random, 10));
+    }
+}
+
+/* With random numbers of its own, and room for so many steps. */
+static struct writer *begin(struct searcher *s, size_t room)
+{
+    writer_begin(s->writer, s->desk->steps, room);
+    s->writer->random = (struct random){random_next(&s->random)};
+    return s->writer;
+}
+
+static size_t make_up(struct searcher *s)
+{
+    behaviours_write(begin(s, a_length(&s->random)), &s->may);
+    return s->writer->count;
+}
+
+static size_t mutate(struct searcher *s)
+{
+    return corpus_mutate(s->corpus, &s->trial.room->palette, &s->random, s->desk->steps,
+                         MAX(a_length(&s->random), (size_t)1 << 12));
+}
+
+enum { FEW_STEPS = 1 << 10 };
+
+static size_t make_large(struct searcher *s)
+{
+    large_write(begin(s, FEW_STEPS), &s->may);
+    return s->writer->count;
+}
+
+static size_t make_huge(struct searcher *s)
+{
+    huge_write(begin(s, FEW_STEPS));
+    return s->writer->count;
+}
+
+static size_t run_long(struct searcher *s)
+{
+    long_run_write(begin(s, (size_t)1 << (12 + random_below(&s->random, 7))));
+    return s->writer->count;
+}
+
+static size_t wait_long(struct searcher *s)
+{
+    waiting_write(begin(s, FEW_STEPS));
+    return s->writer->count;
+}
+
+/* For threads at once: what is about no block is left out.  Many wait for each other for long. */
+static size_t write_at_once(struct searcher *s)
+{
+    enum { MANY = 16, MOST_TIMES = 256, LONGEST = MOST_STEPS / 4 };
+    static const unsigned numbers[] = {2, 2, 2, 3, 4, 4, 8, 32, MOST_HANDS};
+    struct random *random = &s->random;
+    const struct behaviour_options may = {.is_brief = true};
+    unsigned threads = numbers[random_below(random, sizeof numbers / sizeof *numbers)];
+    size_t room = (size_t)1 << ((threads > MANY ? 8 : 10) + random_below(random, 5));
+    behaviours_write(begin(s, room), &may);
+    size_t each = s->writer->count * threads;
+    if (each == 0)
+        return 0;
+    size_t times = 1 + random_below(random, MOST_TIMES);
+    if (random_below(random, 2) == 0 && s->writer->slots * threads < MOST_SLOTS && each < LONGEST)
+        return at_once_multiply(s->desk->steps, s->writer->count, s->writer->slots, threads,
+                                (unsigned)MIN(LONGEST / each, times));
+    at_once_deal(s->desk->steps, s->writer->count, threads, random);
+    return s->writer->count;
+}
+
+static size_t write_in_turns(struct searcher *s)
+{
+    enum { SHORTEST_LOG2 = 6, LENGTHS = 5 };
+    in_turns_write(begin(s, (size_t)1 << (SHORTEST_LOG2 + random_below(&s->random, LENGTHS))));
+    return s->writer->count;
+}
+
+static size_t write_small(struct searcher *s)
+{
+    enum { LEAST_LOG2 = 10, MOST_LOG2 = 16 };
+    size_t room = (size_t)1 << MIN(LEAST_LOG2 + s->small_rooms, (unsigned)MOST_LOG2);
+    s->small_rooms++;
+    return small_scope_write(&s->small, s->desk->steps, room);
+}
+
+/* What a call costs is estimated: the same seed has to make the same histories. */
+static const struct {
+    unsigned share; /* of the time */
+    uint64_t call;  /* nanoseconds */
+    size_t (*write)(struct searcher *s);
+} ways[WAYS] = {
+    [MADE_UP] = {6, 150, make_up},           [MUTATED] = {4, 110, mutate},
+    [LARGE] = {3, 70000, make_large},        [HUGE] = {1, 100000, make_huge},
+    [LONG_RUN] = {3, 150, run_long},         [AT_ONCE] = {2, 2000, write_at_once},
+    [IN_TURNS] = {3, 10000, write_in_turns}, [WAITING] = {2, 1000, wait_long},
+    [SMALL] = {3, 150, write_small},
+};
+
+/* Blocks of all sizes, by one thread after the other. */
+static bool is_plain(enum way way)
+{
+    return way == MADE_UP || way == MUTATED || way == LONG_RUN;
+}
+
+/* Nanoseconds.  That a thread waits for another costs more than any call. */
+static uint64_t cost(const struct step *steps, size_t count, enum way way)
+{
+    enum { PROCESS = 3000000, THREAD = 50000, STOP = 40000, MILLISECOND = 1000000, BYTES = 4 };
+    enum { HUGE_BYTES = 16, LARGE_SIZE = 1 << 17, LARGE_CALL = 10000 };
+    uint64_t cost = PROCESS;
+    unsigned threads = 0;
+    for (size_t i = 0; i < count; i++) {
+        cost += steps[i].times * ways[way].call;
+        cost += steps[i].first >= LARGE_SIZE && is_plain(way) ? steps[i].times * LARGE_CALL : 0;
+        cost += way == LONG_RUN ? steps[i].first / BYTES : 0;
+        cost += way == HUGE && steps[i].kind == STEP_CALLOC ? steps[i].first / HUGE_BYTES : 0;
+        cost += steps[i].kind == STEP_STOP ? STOP : 0;
+        cost += steps[i].kind == STEP_PAUSE ? steps[i].first * MILLISECOND : 0;
+        if (steps[i].thread != STEP_AT_EXIT)
+            threads = MAX(threads, steps[i].thread & ~(unsigned)STEP_IN_DESTRUCTOR);
+    }
+    return cost + (uint64_t)threads * THREAD;
+}
+
+/* How much of the blocks is written and looked at. */
+static void choose_contents(struct searcher *s, enum way way)
+{
+    struct heap_rules *rules = &s->trial.options.rules;
+    rules->marks = is_plain(way) ? random_below(&s->random, 4) == 0
+                                 : way == LARGE || way == HUGE || way == WAITING;
+    rules->whole = is_plain(way) && random_below(&s->random, way == LONG_RUN ? 2 : 3) == 0
+                       ? (size_t)1 << (7 + random_below(&s->random, 10))
+                       : 0;
+}
+
+static size_t write_in(struct searcher *s, enum way way)
+{
+    s->desk->at_once = way == AT_ONCE || way == IN_TURNS;
+    s->desk->in_turns = way == IN_TURNS;
+    choose_contents(s, way);
+    return ways[way].write(s);
+}
+
+/* ---- trying one ------------------------------------------------------------------------------ */
+
+static struct history history_at(struct desk *desk, size_t count)
+{
+    return (struct history){.steps = desk->steps,
+                            .count = count,
+                            .at_once = desk->at_once != 0,
+                            .in_turns = desk->in_turns != 0,
+                            .told = desk->steps};
+}
+
+/* Tries what is on the desk; false where it shows a defect. */
+static bool try_history(struct searcher *s, size_t count)
+{
+    enum { ONE_IN = 16 }; /* has huge pages */
+    struct desk *desk = s->desk;
+    struct history history = history_at(desk, count);
+    desk->room.huge_pages = count % ONE_IN == 0 && s->way != HUGE;
+    uint64_t met = s->hall->novelty.count;
+    enum trial_outcome outcome = trial_run(&s->trial, &history, &desk->found);
+    desk->trials++;
+    desk->ended += outcome == TRIAL_PASSED;
+    desk->calls += desk->room.executions.side[0].calls;
+    desk->busy += desk->room.seconds;
+    if (outcome == TRIAL_WRONG) {
+        desk->count = count;
+        desk->has_found = 1;
+        return false;
+    }
+    bool is_cheap = s->way != HUGE && s->way != WAITING;
+    if (outcome == TRIAL_PASSED && !desk->at_once && is_cheap && s->hall->novelty.count > met)
+        corpus_add(s->corpus, desk->steps, count, &s->random);
+    return true;
+}
+
+/* ---- a process that searches ----------------------------------------------------------------- */
+
+static bool is_over(void *data)
+{
+    const struct searcher *s = data;
+    return s->hall->is_over != 0;
+}
+
+static bool is_late(void *data)
+{
+    const struct searcher *s = data;
+    bool is_for_each = s->way == SMALL && s->desk->small_whole < SMALL_IN_EACH;
+    return clock_now() > (is_for_each ? s->until_small : s->until);
+}
+
+static PyDataMem_Handler *get(void *data)
+{
+    const struct searcher *s = data;
+    return s->options->get(s->options->data);
+}
+
+/* Towards the end all of the small scope that is left is to be tried. */
+static bool is_turn_of_small_scope(const struct searcher *s)
+{
+    uint64_t left = (uint64_t)(s->options->seconds / 5 * 1e9);
+    return !s->small.is_done && clock_now() + left > s->until;
+}
+
+static bool can_be(const struct searcher *s, enum way way)
+{
+    return way == MUTATED    ? corpus_count(s->corpus) > 0
+           : way == AT_ONCE  ? s->may.threads
+           : way == IN_TURNS ? s->options->stops
+           : way == HUGE     ? s->may.huge
+           : way == WAITING  ? s->number + 1 == s->options->jobs
+           : way == SMALL    ? !s->small.is_done
+                             : true;
+}
+
+/* The one that has had least of its share; the first are short ones, which soon come to their end.
+ */
+static enum way choose(const struct searcher *s)
+{
+    enum way best = MADE_UP;
+    for (enum way way = MADE_UP + 1; way < WAYS; way++) {
+        if (can_be(s, way) && s->spent[way] * ways[best].share < s->spent[best] * ways[way].share)
+            best = way;
+    }
+    return is_turn_of_small_scope(s) || s->small.written == 0 ? SMALL : best;
+}
+
+static void search(struct searcher *s)
+{
+    enum { MILLISECONDS = 1000000 };
+    trial_learn(&s->trial);
+    begin_small_scope(s);
+    s->spent[HUGE] = 60 * MILLISECONDS;     /* for who searches for more than a second */
+    s->spent[WAITING] = 250 * MILLISECONDS; /* or a few */
+    s->writer->palette = &s->trial.room->palette;
+    for (s->way = choose(s); !is_over(s) && !is_late(s); s->way = choose(s)) {
+        uint64_t ended = s->desk->ended;
+        size_t count = write_in(s, s->way);
+        s->spent[s->way] += cost(s->desk->steps, count, s->way);
+        if (count > 0 && !try_history(s, count))
+            return;
+        s->is_small_lost =
+            s->is_small_lost || (s->way == SMALL && count > 0 && s->desk->ended == ended);
+        s->desk->small = s->small.written;
+        if (!s->is_small_lost)
+            s->desk->small_whole = s->small.whole;
+    }
+}
+
+_Noreturn void searcher_be(const struct search_options *options, struct hall *hall, unsigned number,
+                           uint64_t until)
+{
+    static const char *const names = "searcher";
+    struct searcher s = {
+        .options = options,
+        .may = options->may,
+        .hall = hall,
+        .desk = &hall->desks[number],
+        .number = number,
+        .random = random_for(options->seed + number, names),
+        .trial = search_trial(options, &hall->desks[number].room),
+        .writer = writer_new(),
+        .corpus = corpus_new(),
+        .until = until,
+        .until_small = until + (uint64_t)SMALL_SECONDS * 1000000000,
+    };
+    child_prepare();
+    s.trial.get = get;
+    s.trial.data = &s;
+    s.trial.is_over = is_over;
+    s.trial.is_late = is_late;
+    s.trial.options.novelty = &hall->novelty;
+    if (s.writer == NULL || s.corpus == NULL) {
+        s.desk->broken = ENOMEM;
+        _exit(0);
+    }
+    s.writer->most_bytes = options->most_bytes / options->jobs;
+    s.may.huge =
+        options->may.huge && number == 0; /* memory for one who touches them all the same */
+    search(&s);
+    if (s.desk->has_found)
+        hall->is_over = 1;
+    _exit(0);
+}

@@ -167,7 +167,7 @@ START_TEST(a_page_that_was_marked_is_not_zero)
 {
     unsigned char *pages = aligned_alloc(PAGE, (size_t)PAGES * PAGE);
     for (size_t from = 0; from < PAGES; from += 200) {
-        for (size_t count = PAGE_MARKS_MOST / 8; from + count <= PAGES; count *= 2) {
+        for (size_t count = PAGE_MARKS_MOST; from + count <= PAGES; count *= 2) {
             memset(pages, 0, (size_t)PAGES * PAGE);
             page_marks_write(pages + 16, (size_t)PAGES * PAGE - 16, 49);
             unsigned char *p = pages + from * PAGE + 48;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* The words are those that contents.h has for these bytes: whoever writes both may in any order. */
-enum { PAGE_MARKS_MOST = 256, PAGE_MARK_AT = 0x7f0, PAGE_MARK_BYTES = 8 };
+enum { PAGE_MARKS_MOST = 64, PAGE_MARK_AT = 0x7f0, PAGE_MARK_BYTES = 8 };
 
 /* Writes those of block `number`, which has `size` bytes at p, a multiple of 8. */
 void page_marks_write(void *p, size_t size, uint64_t number);

@@ -187,15 +187,20 @@ static enum process_state state_of(const char *id)
     return STATE_NOTHING;
 }
 
+void reproducer_checks(struct call_list *list, const char *id)
+{
+    list->checks.of_struct = begins_with(id, "abi.");
+    list->checks.of_errno = begins_with(id, "free.keeps-errno");
+    list->checks.state = state_of(id);
+}
+
 /* What the property looks at beside what any call has to hold. */
 static void add_checks(struct maker *m, struct call_list *list, const char *id,
                        const struct record *record)
 {
     add_extras(list, id);
-    list->checks.of_struct = begins_with(id, "abi.");
-    list->checks.of_errno = begins_with(id, "free.keeps-errno");
+    reproducer_checks(list, id);
     list->checks.alignment = begins_with(id, "malloc.claimed-alignment") ? m->entry.alignment : 0;
-    list->checks.state = state_of(id);
     list->checks.of_growth = record->growing != 0;
 }
 

@@ -207,11 +207,45 @@ static void trace_prepare(const struct options *options)
         unlink(options->trace);
 }
 
+static bool has_step(const struct call_list *list, enum step_kind kind)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->at[i].kind == kind)
+            return true;
+    }
+    return false;
+}
+
+static bool has_late_steps(const struct call_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if ((list->at[i].thread & STEP_IN_DESTRUCTOR) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* What a trace has not, in words that each begin with a comma; "" where it has all. */
+static const char *beyond_trace(const struct call_list *list)
+{
+    return text("%s%s%s%s%s", list->checks.at_once ? ", no threads at once" : "",
+                has_step(list, STEP_FORK) ? ", no fork" : "",
+                has_step(list, STEP_LIMIT) ? ", no limit of memory" : "",
+                has_step(list, STEP_PAUSE) ? ", no pause" : "",
+                has_late_steps(list) ? ", no end of a thread or process" : "");
+}
+
 static void write_trace(const struct options *options, const struct search_result *result)
 {
     char why[256];
-    if (options->trace != NULL && !show_as_trace(options->trace, &result->list, why, sizeof why))
+    if (options->trace == NULL)
+        return;
+    if (!show_as_trace(options->trace, &result->list, why, sizeof why))
         leave_with(EXIT_HARNESS_BROKE, "--trace=%s: %s", text_safe(options->trace), why);
+    const char *beyond = beyond_trace(&result->list);
+    printf("        trace: %s%s%s\n", text_safe(options->trace),
+           beyond[0] != '\0' ? ", of the calls alone: in it are" : "",
+           beyond[0] != '\0' ? beyond + 1 : "");
 }
 
 /* What a file of calls, one after the other, cannot show; or NULL. */
@@ -221,10 +255,8 @@ static const char *beyond_calls(const struct call_list *list)
         return "it stops a thread in the midst of a call, and a file makes plain calls";
     if (list->checks.at_once)
         return "its threads run at once, and a file makes one call after the other";
-    for (size_t i = 0; i < list->count; i++) {
-        if ((list->at[i].thread & STEP_IN_DESTRUCTOR) != 0)
-            return "it takes the end of a thread or of the process, and a file makes plain calls";
-    }
+    if (has_late_steps(list))
+        return "it takes the end of a thread or of the process, and a file makes plain calls";
     return NULL;
 }
 
@@ -245,6 +277,7 @@ static void write_repro(const struct searching *searching, struct search_result 
     wrong = reproducer_tried(&searching->place, &tried, &entry);
     struct attempt seen = {.outcome = NOT_TRIED};
     result->list.checks.alignment = searching->claims.alignment;
+    reproducer_checks(&result->list, result->found.property);
     if (wrong == NULL)
         seen = attempt(&tried, &result->list);
     if (seen.outcome != REPRODUCED) {

@@ -137,7 +137,7 @@ static void with_a_limit(struct large *large)
 
 void large_write(struct writer *writer, const struct behaviour_options *options)
 {
-    enum { MOST = 32, LIMIT_EVERY = 12 };
+    enum { MOST = 48, LIMIT_EVERY = 10 };
     struct large large = {.writer = writer, .last = any_size(writer, 0)};
     large.count = below(writer, 2) == 0 ? 1 + below(writer, FEW) : 0;
     for (size_t i = 0; i < large.count; i++)
@@ -164,9 +164,9 @@ static size_t a_huge_size(struct writer *writer, unsigned most_log2)
 /* Of zeroed memory somebody may clear all. */
 static void one_huge(struct writer *writer)
 {
-    enum { MOST_LOG2 = 32, MOST_ZEROED_LOG2 = 29 };
+    enum { MOST_LOG2 = 32, MOST_ZEROED_LOG2 = 29, ZEROED_EVERY = 8 };
     uint32_t slot = writer_any(writer);
-    bool by_calloc = below(writer, 4) == 0;
+    bool by_calloc = below(writer, ZEROED_EVERY) == 0;
     if (slot != NO_SLOT && below(writer, 2) == 0)
         write_huge_realloc(writer, slot, a_huge_size(writer, MOST_LOG2));
     else
@@ -209,11 +209,11 @@ static void huge_again(struct writer *writer)
     write_huge(writer, size, true);
 }
 
-void huge_write(struct writer *writer)
+void huge_write(struct writer *writer, bool zeroed)
 {
     enum { MOST = 16, ROW_EVERY = 4 };
     struct large large = {.writer = writer, .last = any_size(writer, 0)};
-    if (below(writer, 4) != 0)
+    if (zeroed)
         huge_again(writer);
     for (size_t i = 1 + below(writer, MOST); i > 0; i--) {
         if (below(writer, 2) == 0)

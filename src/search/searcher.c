@@ -34,6 +34,7 @@ struct searcher {
     struct corpus *corpus;
     struct small_scope small;
     unsigned small_rooms; /* that were filled with its histories */
+    unsigned huge_ones;   /* histories, so far */
     bool is_small_lost;   /* some of them did not come to their end */
     uint64_t spent[WAYS]; /* nanoseconds, as estimated */
     enum way way;         /* of the history that is tried */
@@ -116,7 +117,8 @@ static size_t make_large(struct searcher *s)
 
 static size_t make_huge(struct searcher *s)
 {
-    huge_write(begin(s, FEW_STEPS));
+    enum { ZEROED_EVERY = 32 };
+    huge_write(begin(s, FEW_STEPS), s->huge_ones++ % ZEROED_EVERY == 0);
     return s->writer->count;
 }
 
@@ -175,7 +177,7 @@ static const struct {
     size_t (*write)(struct searcher *s);
 } ways[WAYS] = {
     [MADE_UP] = {6, 150, make_up},           [MUTATED] = {4, 110, mutate},
-    [LARGE] = {3, 70000, make_large},        [HUGE] = {1, 100000, make_huge},
+    [LARGE] = {4, 70000, make_large},        [HUGE] = {1, 100000, make_huge},
     [LONG_RUN] = {3, 150, run_long},         [AT_ONCE] = {2, 2000, write_at_once},
     [IN_TURNS] = {3, 10000, write_in_turns}, [WAITING] = {2, 1000, wait_long},
     [SMALL] = {3, 150, write_small},
@@ -191,7 +193,7 @@ static bool is_plain(enum way way)
 static uint64_t cost(const struct step *steps, size_t count, enum way way)
 {
     enum { PROCESS = 3000000, THREAD = 50000, STOP = 40000, MILLISECOND = 1000000, BYTES = 4 };
-    enum { HUGE_BYTES = 16, LARGE_SIZE = 1 << 17, LARGE_CALL = 10000 };
+    enum { HUGE_BYTES = 128, LARGE_SIZE = 1 << 17, LARGE_CALL = 10000 };
     uint64_t cost = PROCESS;
     unsigned threads = 0;
     for (size_t i = 0; i < count; i++) {
@@ -317,8 +319,8 @@ static void search(struct searcher *s)
     enum { MILLISECONDS = 1000000 };
     trial_learn(&s->trial);
     begin_small_scope(s);
-    s->spent[HUGE] = 60 * MILLISECONDS;     /* for who searches for more than a second */
-    s->spent[WAITING] = 250 * MILLISECONDS; /* or a few */
+    s->spent[HUGE] = 20 * MILLISECONDS;     /* for who searches for more than a second */
+    s->spent[WAITING] = 150 * MILLISECONDS; /* or a few */
     s->writer->palette = &s->trial.room->palette;
     for (s->way = choose(s); !is_over(s) && !is_late(s); s->way = choose(s)) {
         uint64_t ended = s->desk->ended;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Blocks have letters as long as there are any.
+ * Blocks have letters as long as there are any, and no step is about a row of them.
  */
 #include "search/show.h"
 
@@ -12,15 +12,26 @@
 
 /* ---- to be read ---------------------------------------------------------------------------- */
 
-enum { LETTERS = 'z' - 'p' + 1 };
+static bool is_pair(const struct step *step)
+{
+    return step->kind == STEP_MALLOC_FREE || step->kind == STEP_CALLOC_FREE;
+}
 
-static const char *name_of(uint32_t block, uint32_t times, size_t blocks)
+static bool have_letters(const struct call_list *list)
+{
+    enum { LETTERS = 'z' - 'p' + 1 };
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->at[i].kind < STEP_FREE_NULL && list->at[i].times > 1 && !is_pair(&list->at[i]))
+            return false;
+    }
+    return call_list_blocks(list) <= LETTERS;
+}
+
+static const char *name_of(uint32_t block, uint32_t times, bool letters)
 {
     if (times > 1)
         return text("p[%" PRIu32 "..%" PRIu32 "]", block, block + times - 1);
-    if (blocks > LETTERS)
-        return text("p[%" PRIu32 "]", block);
-    return text("%c", (int)('p' + block));
+    return letters ? text("%c", (int)('p' + block)) : text("p[%" PRIu32 "]", block);
 }
 
 static const char *size_of(uint64_t size)
@@ -68,9 +79,9 @@ static void follow(bool *live, const struct step *step)
         live[step->block + k] = makes;
 }
 
-static void show_one(FILE *file, const struct step *step, const bool *live, size_t blocks)
+static void show_one(FILE *file, const struct step *step, const bool *live, bool letters)
 {
-    const char *name = name_of(step->block, step->times, blocks);
+    const char *name = name_of(step->block, step->times, letters);
     const char *times = step->times > 1 ? text(", %" PRIu32 " times", step->times) : "";
     switch ((enum step_kind)step->kind) {
     case STEP_REALLOC:
@@ -86,7 +97,7 @@ static void show_one(FILE *file, const struct step *step, const bool *live, size
         break;
     case STEP_MALLOC_FREE:
     case STEP_CALLOC_FREE:
-        fprintf(file, "%s = %s, and free it%s", name_of(step->block, 1, blocks), show_step(step),
+        fprintf(file, "%s = %s, and free it%s", name_of(step->block, 1, letters), show_step(step),
                 times);
         break;
     default:
@@ -129,31 +140,76 @@ static void show_stop(FILE *file, const struct call_list *list, size_t i)
                 list->at[last].first);
 }
 
-enum { SHOWN = 40 }; /* steps, half of them from the beginning and half from the end */
+/* ---- the list ---- */
+
+enum { SHOWN = 40 }; /* steps or more, half of them from the beginning and half from the end */
+
+static bool are_same(const struct step *a, const struct step *b)
+{
+    return a->kind == b->kind && a->thread == b->thread && a->block == b->block &&
+           a->times == b->times && a->first == b->first && a->second == b->second;
+}
+
+/* How many of the steps from i on are those before it, `period` of them, again and again. */
+static size_t repeated(const struct call_list *list, size_t i, size_t period)
+{
+    size_t end = i;
+    while (i >= period && end < list->count && are_same(&list->at[end], &list->at[end - period]))
+        end++;
+    return (end - i) / period * period;
+}
+
+/* The same of one step or two, where they are so many that they are worth a line; or 0. */
+static size_t repetition(FILE *file, int indent, const struct call_list *list, size_t i)
+{
+    enum { LEAST = 4 };
+    for (size_t period = 1; period <= 2 && !list->checks.at_once; period++) {
+        size_t count = repeated(list, i, period);
+        if (count < LEAST * period)
+            continue;
+        fprintf(file, "%*s(%s, %zu times more)\n", indent, "",
+                period == 1 ? "the same" : "these two", count / period);
+        return count;
+    }
+    return 0;
+}
+
+static void show_at(FILE *file, int indent, const struct call_list *list, size_t i,
+                    const bool *live, bool letters)
+{
+    const struct step *step = &list->at[i];
+    unsigned before = i > 0 ? list->at[i - 1].thread : 0;
+    if (step->thread != before && !list->checks.at_once)
+        fprintf(file, "%*s%s\n", indent, "", name_of_thread(step->thread, before));
+    if (step->kind == STEP_STOP)
+        return;
+    fprintf(file, "%*s", indent, "");
+    if (list->checks.at_once)
+        show_thread(file, list, i);
+    show_one(file, step, live, letters);
+    if (list->checks.in_turns)
+        show_stop(file, list, i);
+    putc('\n', file);
+}
 
 void show_calls(FILE *file, int indent, const struct call_list *list)
 {
-    size_t blocks = call_list_blocks(list);
-    bool *live = calloc(blocks + 1, sizeof *live);
-    unsigned thread = 0;
+    bool *live = calloc(call_list_blocks(list) + 1, sizeof *live), letters = have_letters(list);
+    size_t shown = 0;
     for (size_t i = 0; live != NULL && i < list->count; i++) {
-        const struct step *step = &list->at[i];
-        bool is_left_out = list->count > SHOWN && i >= SHOWN / 2 && i < list->count - SHOWN / 2;
-        if (is_left_out && i == SHOWN / 2)
-            fprintf(file, "%*s(%zu more)\n", indent, "", list->count - SHOWN);
-        if (!is_left_out && step->thread != thread && !list->checks.at_once)
-            fprintf(file, "%*s%s\n", indent, "", name_of_thread(step->thread, thread));
-        if (!is_left_out && step->kind != STEP_STOP) {
-            fprintf(file, "%*s", indent, "");
-            if (list->checks.at_once)
-                show_thread(file, list, i);
-            show_one(file, step, live, blocks);
-            if (list->checks.in_turns)
-                show_stop(file, list, i);
-            putc('\n', file);
+        size_t left = list->count - i;
+        size_t again =
+            shown < SHOWN / 2 || left <= SHOWN / 2 ? repetition(file, indent, list, i) : 0;
+        if (again > 0) {
+            i += again - 1; /* and what is live stays so: a block that is resized again */
+            continue;
         }
-        thread = step->thread;
-        follow(live, step);
+        if (shown == SHOWN / 2 && left > SHOWN / 2)
+            fprintf(file, "%*s(%zu more)\n", indent, "", left - SHOWN / 2);
+        if (shown < SHOWN / 2 || left <= SHOWN / 2)
+            show_at(file, indent, list, i, live, letters);
+        shown++;
+        follow(live, &list->at[i]);
     }
     free(live);
 }
@@ -195,15 +251,15 @@ static void write_once(struct trace_writer *writer, const struct step *step, uin
 
 static void write_step(struct trace_writer *writer, const struct step *step, bool *live)
 {
-    bool is_pair = step->kind == STEP_MALLOC_FREE || step->kind == STEP_CALLOC_FREE;
+    bool pair = is_pair(step);
     struct step make = *step, end = *step;
     make.kind = step->kind == STEP_MALLOC_FREE ? STEP_MALLOC : STEP_CALLOC;
     end.kind = STEP_FREE;
     if (step->kind == STEP_CALLOC_FREE)
         end.first = step->first * step->second;
     for (uint32_t i = 0; i < step->times; i++) {
-        write_once(writer, is_pair ? &make : step, is_pair ? step->block : step->block + i, live);
-        if (is_pair)
+        write_once(writer, pair ? &make : step, pair ? step->block : step->block + i, live);
+        if (pair)
             write_once(writer, &end, step->block, live);
     }
 }

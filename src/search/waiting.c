@@ -44,6 +44,8 @@ void waiting_write(struct writer *writer)
         write_other(writer, STEP_PAUSE, 1 + below(writer, SHORT), 0);
     for (size_t i = 0; i < SIZES; i++) {
         if (below(writer, 4) != 0)
+            write_malloc(writer, size[i]);
+        if (below(writer, 2) == 0)
             write_made(writer, size[i]);
     }
     write_other(writer, STEP_PAUSE, LONG + longer[below(writer, sizeof longer / sizeof *longer)],

@@ -6,10 +6,12 @@
 #include "unit.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "repro/call_list.h"
+#include "search/show.h"
 
 enum { OURS = 7, CHILDS = 8, OTHERS = 9 };
 
@@ -157,6 +159,52 @@ START_TEST(nothing_was_logged)
 }
 END_TEST
 
+/* What is shown of it; owned. */
+static char *shown(const struct call_list *list)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    ck_assert_ptr_nonnull(file);
+    show_calls(file, 0, list);
+    fclose(file);
+    return text;
+}
+
+/* One step or two that come again and again are told once. */
+START_TEST(what_is_repeated_is_a_line)
+{
+    enum { TIMES = 1000 };
+    static struct step steps[2 * TIMES + 2] = {{.kind = STEP_MALLOC, .times = 1, .first = 8}};
+    struct call_list list = {.at = steps, .count = 2 * TIMES + 2};
+    for (size_t i = 1; i <= 2 * TIMES; i++)
+        steps[i] = (struct step){.kind = STEP_REALLOC, .times = 1, .first = i % 2 != 0 ? 16 : 32};
+    steps[2 * TIMES + 1] = (struct step){.kind = STEP_FREE, .times = 1, .first = 32};
+    char *text = shown(&list);
+    ck_assert_str_eq(text, "p = malloc(8)\n"
+                           "p = realloc(p, 16)\n"
+                           "p = realloc(p, 32)\n"
+                           "(these two, 999 times more)\n"
+                           "free(p, 32)\n");
+    free(text);
+}
+END_TEST
+
+/* A block has a letter, unless another step is about a row of them. */
+START_TEST(a_row_has_numbers)
+{
+    struct step steps[] = {{.kind = STEP_MALLOC, .times = 3, .first = 8},
+                           {.kind = STEP_MALLOC, .times = 1, .block = 3, .first = 16}};
+    struct call_list both = {.at = steps, .count = 2}, one = {.at = steps + 1, .count = 1};
+    char *text = shown(&both);
+    ck_assert_str_eq(text, "p[0..2] = malloc(8)\np[3] = malloc(16)\n");
+    free(text);
+    text = shown(&one);
+    ck_assert_str_eq(text, "s = malloc(16)\n");
+    free(text);
+}
+END_TEST
+
 Suite *suite_call_list(void)
 {
     Suite *suite = suite_create("call_list");
@@ -164,6 +212,8 @@ Suite *suite_call_list(void)
     tcase_add_checked_fixture(lists, make_log, end_log);
     tcase_add_test(lists, addresses_become_blocks);
     tcase_add_test(lists, contents_come_before_the_call);
+    tcase_add_test(lists, what_is_repeated_is_a_line);
+    tcase_add_test(lists, a_row_has_numbers);
     tcase_add_test(lists, one_process_is_followed);
     tcase_add_test(lists, pairs_and_rows_are_joined);
     tcase_add_test(lists, what_does_nothing_is_gone);

@@ -124,6 +124,7 @@ void search_run(const struct search_options *options, struct search_result *resu
     static const double least = 0.5; /* seconds, for which it is worth beginning anew */
     struct search_options again = *options;
     memset(result, 0, sizeof *result);
+    trial_prepare();
     result->is_broken = !run_once(options, result);
     for (unsigned round = 1; round < MOST_ROUNDS && !result->is_broken && result->has_found &&
                              result->shown == 0 && options->seconds - result->seconds > least;

@@ -23,9 +23,12 @@
 
 /* ---- in the process -------------------------------------------------------------------------- */
 
+/* As many as that, which libc maps apart: where its heap begins is not to hang on how many slots a
+ * history has, or what hangs on addresses would be gone when it is cut. */
 static uint32_t slots_of(const struct history *history)
 {
-    uint32_t slots = 1;
+    enum { LEAST = 1 << 14 };
+    uint32_t slots = LEAST;
     for (size_t i = 0; i < history->count; i++)
         slots = MAX(slots, history->steps[i].block + history->steps[i].times);
     return slots;
@@ -50,13 +53,22 @@ static void use_memory(void)
     }
 }
 
-/* What was freed before the fork is used up, and the next block begins where a page does: whether
- * a defect of one who has his memory from libc shows is not to hang on what this program did. */
-static void leave_no_holes(void)
+/* Where libc's heap goes on in each trial; 0: nowhere in particular. */
+static uintptr_t heap_from;
+
+void trial_prepare(void)
 {
+    enum { APART = 128 << 20, PAGE = 4096 }; /* more than whoever makes trials comes to need */
+    heap_from = ((uintptr_t)sbrk(0) + APART) / PAGE * PAGE;
+}
+
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33) /* has mallinfo2 */
-    enum { LARGEST = 120 << 10, FROM_LISTS = 1040, STEP = 16, PAGE = 4096, MOST = 20000 };
-    enum { HEAD = 2 * sizeof(size_t), LEAST = 2 * HEAD };
+enum { HEAD = sizeof(size_t), LEAST = 4 * HEAD };
+
+/* What was freed before the fork. */
+static void use_up_holes(void)
+{
+    enum { LARGEST = 120 << 10, FROM_LISTS = 1040, STEP = 16, MOST = 20000 };
     size_t top = (size_t)(uintptr_t)sbrk(0) - mallinfo2().keepcost, size = LARGEST;
     for (int i = 0; i < MOST && size > 0; i++) {
         void *volatile p = malloc(size);
@@ -66,10 +78,32 @@ static void leave_no_holes(void)
             free(p);
         size = size > 2 * FROM_LISTS ? size / 2 : size > STEP ? MIN(size, FROM_LISTS) - STEP : 0;
     }
-    uintptr_t last = (uintptr_t)malloc(1) + LEAST; /* where the next one would be */
-    size_t rest = (HEAD - last) % PAGE;
-    void *volatile filler = malloc((rest < LEAST ? rest + PAGE : rest) - sizeof(size_t));
-    (void)filler;
+}
+
+/* What is left at the end of the heap, but for so little that no block has room in it. */
+static void use_up_end(void)
+{
+    enum { PIECE = 100 << 10 };
+    for (size_t left = mallinfo2().keepcost; left >= 2 * LEAST;) {
+        size_t chunk = left > PIECE + 2 * LEAST ? PIECE : left - LEAST;
+        void *volatile p = malloc(chunk - HEAD);
+        (void)p;
+        left -= chunk;
+    }
+}
+#endif
+
+/* The next block is the first one at an address that is the same in each trial: whether a defect
+ * shows of one who has his memory from libc is not to hang on what this program did, nor is one
+ * that hangs on addresses to be gone when the calls are cut. */
+static void begin_heap(void)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+    use_up_holes();
+    use_up_end();
+    uintptr_t end = (uintptr_t)sbrk(0);
+    if (heap_from > end)
+        sbrk((intptr_t)(heap_from - end));
 #endif
 }
 
@@ -96,7 +130,7 @@ static _Noreturn void be_tried(const struct trial *trial, const struct history *
     be_quiet();
     if (history == NULL || !trial->room->huge_pages)
         forgo_huge_pages();
-    leave_no_holes();
+    begin_heap();
     atexit(execute_at_exit);
     PyDataMem_Handler *handler = trial->get(trial->data);
     if (handler == NULL)

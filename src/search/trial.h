@@ -57,6 +57,10 @@ struct found {
 /* Its steps are the list's. */
 struct history history_of(const struct call_list *list);
 
+/* Before the first of several trials that are to find libc's heap alike, whichever process of this
+ * one's makes them. */
+void trial_prepare(void);
+
 /* Whoever calls has child_prepare()d. */
 enum trial_outcome trial_run(const struct trial *trial, const struct history *history,
                              struct found *found);

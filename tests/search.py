@@ -37,7 +37,7 @@ FOUND = {
 QUIET_ONES = ["aligned", "arena", "cache"] + [
     SOUND + ":" + name for name in ("always_moves", "null_for_zero", "size_classes", "pymem_raw")]
 MORE_QUIET_ONES = ["guard", "shift_header", "trace", "jemalloc", "mimalloc"] + [
-    SOUND + ":" + name for name in ("guard_pages", "helper_thread", "quota_64_mib", "slow",
+    SOUND + ":" + name for name in ("guard_pages", "helper_thread", "quota_16_mib", "slow",
                                     "spins", "thread_arenas", "keeps_32_mib")]
 
 SEARCH_LINE = (r"\d+ histor(?:y|ies) of \d+ calls in [\d.]+ s, "

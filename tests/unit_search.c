@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "heap/heap.h"
 #include "search/search.h"
 #include "supervise/child.h"
 
@@ -155,6 +156,16 @@ START_TEST(what_comes_once_hides_nothing)
 }
 END_TEST
 
+/* A quota of 16 MiB is enough for all that is asked for, with what is asked for. */
+START_TEST(what_a_quota_has_no_room_for_may_be_refused)
+{
+    enum { QUOTA = 16 << 20, SIZE = 56174 };
+    ck_assert(heap_may_refuse(SIZE, QUOTA - SIZE + 1, 298));
+    ck_assert(!heap_may_refuse(SIZE, QUOTA - SIZE, 298));
+    ck_assert(!heap_may_refuse(SIZE, 0, 0));
+}
+END_TEST
+
 Suite *suite_search(void)
 {
     Suite *suite = suite_create("search");
@@ -162,6 +173,7 @@ Suite *suite_search(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, what_is_sound_shows_nothing);
     tcase_add_test(tcase, one_call_is_left_of_what_was_found);
+    tcase_add_test(tcase, what_a_quota_has_no_room_for_may_be_refused);
     tcase_add_test(tcase, what_comes_once_is_no_verdict);
     tcase_add_test(tcase, what_comes_once_hides_nothing);
     tcase_add_test(tcase, what_libc_shows_as_well_is_told);

@@ -144,11 +144,12 @@ static inline size_t heap_missing_alignment(size_t claimed, const void *p, size_
 /* What of the handler's struct is no longer as it was, in words; NULL where all is. */
 const char *heap_struct_change(const PyDataMem_Handler *before, const PyDataMem_Handler *now);
 
-/* Whether a handler may refuse a request, with so much live: a small one beside little it has to
- * grant.  src/repro/judge.c, which is to need nothing of ours, has the same numbers. */
+/* Whether a handler may refuse a request, with so much live: a small one that comes, with what is
+ * live, to little it has to grant.  src/repro/judge.c, which is to need nothing of ours, has the
+ * same numbers. */
 static inline bool heap_may_refuse(size_t size, uint64_t live_bytes, uint64_t live_blocks)
 {
-    return size > 1 << 20 || live_bytes > 16 << 20 || live_blocks > 16384;
+    return size > 1 << 20 || live_bytes + size > 16 << 20 || live_blocks > 16384;
 }
 
 /* Whether no handler can have so much: what it returns for it is no block. */

@@ -140,8 +140,8 @@ static size_t alignment_for(size_t size)
 static void look_at_result(const unsigned char *p, size_t size)
 {
     look_around();
-    if (p == NULL && size != 0 && size <= MIB && live_bytes <= 16 * MIB && live_blocks <= 16384 &&
-        !is_limited)
+    if (p == NULL && size != 0 && size <= MIB && live_bytes + size <= 16 * MIB &&
+        live_blocks <= 16384 && !is_limited)
         reproduced("refused", "%zu bytes are live", live_bytes);
     if (p != NULL && size > PTRDIFF_MAX)
         reproduced("not refused", "%p", (const void *)p);

@@ -147,11 +147,11 @@ START_TEST(what_comes_once_is_no_verdict)
 }
 END_TEST
 
-/* In the first half of the time it is cut short in vain. */
+/* Of the time left it makes use: what comes always, from the half of it on, is told. */
 START_TEST(what_comes_once_hides_nothing)
 {
     struct search_result result = search_for(6, get_at_times, at_times_new(3), get_plain);
-    ck_assert(result.has_found && result.shown == result.tried && result.tried > 1);
+    ck_assert(result.has_found && result.shown > 0);
     search_result_free(&result);
 }
 END_TEST

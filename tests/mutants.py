@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kill matrix: each faulty handler against the properties that have to catch it.
 
-A mutant names them in its kills_* symbol (handlers/faulty/base.h), and each has to say FAIL, WARN,
+A mutant names them in its kills_* symbol (handlers/faulty/mutant.h), and each has to say FAIL, WARN,
 CRASH or TIMEOUT.  Each handler property has to kill a mutant, or nobody knows whether it works.
 
 The matrix that was found has to be the one in docs/kill-matrix.md.
@@ -29,7 +29,6 @@ import suite
 KILLS = {"FAIL", "WARN", "CRASH", "TIMEOUT"}
 AT_ONCE = (os.cpu_count() or 2) + 2  # some only wait for what hangs
 PREFIX = "kills_"
-SOUND_HERE = "sound_here_"
 
 # A race shows in one run more likely than not, on a busy machine a little less: a mutant that
 # survives has so many rounds more.
@@ -64,15 +63,19 @@ same without it, and where that goes wrong another one answers for it, if there 
 """
 
 
-def find_mutants(prefix=PREFIX):
-    """Name, value for --handler, and the ids of the properties that have to kill it."""
+def find_mutants(elsewhere=False):
+    """Name, value for --handler, and the ids of the properties that have to kill it; or of those
+    that kill it elsewhere, where size_t has more bits: they follow "!"."""
     for path in sorted(glob.glob(os.path.join(suite.FAULTY, "*.so"))):
         shared = elf.Object(path)
         for symbol in sorted(shared.symbols):
-            if symbol.startswith(prefix):
-                name = symbol.partition(prefix)[2]
+            if symbol.startswith(PREFIX):
+                name = symbol[len(PREFIX):]
                 handler = path + ":" + name if name in shared.symbols else path
-                yield name, handler, shared.text(symbol).split()
+                here, mark, there = shared.text(symbol).partition("!")
+                ids = there if elsewhere else here
+                if ids.strip() or not (elsewhere or mark):
+                    yield name, handler, ids.split()
 
 
 def read_catalogue(tap):
@@ -185,7 +188,7 @@ def compare_matrix(tap, page):
 def write():
     known, _ = read_catalogue(suite.Tap())
     with open(MATRIX, "w", encoding="utf-8") as file:
-        mutants = list(find_mutants()) + list(find_mutants(SOUND_HERE))
+        mutants = list(find_mutants()) + list(find_mutants(elsewhere=True))
         file.write(matrix_page(named(mutants), known, len(mutants)))
 
 
@@ -204,12 +207,12 @@ def looks_right(mutant):
             "own": first in ids, "cause_of_own": first in causes}
 
 
-def chosen(asked_for, prefix=PREFIX):
-    """Those of that prefix that are asked for, or all."""
-    known = {name for each in (PREFIX, SOUND_HERE) for name, _, _ in find_mutants(each)}
+def chosen(asked_for, elsewhere=False):
+    """Those that are asked for, or all."""
+    known = {name for each in (False, True) for name, _, _ in find_mutants(each)}
     if set(asked_for) - known:
         sys.exit("mutants.py: no such mutant: " + ", ".join(sorted(set(asked_for) - known)))
-    return [m for m in find_mutants(prefix) if not asked_for or m[0] in asked_for]
+    return [m for m in find_mutants(elsewhere) if not asked_for or m[0] in asked_for]
 
 
 def start_with(asked_for):
@@ -253,7 +256,7 @@ def main():
                 for each, verdict in verdicts.items():
                     if verdict in KILLS:
                         (killers if each in ids else beside).setdefault(each, []).append(name)
-    elsewhere = chosen(asked_for, SOUND_HERE)
+    elsewhere = chosen(asked_for, elsewhere=True)
     for name, _, ids in elsewhere:
         tap.skip("%s is killed by %s" % (name, ", ".join(ids)), "a size_t has 32 bits")
     skipped.update((each, "a size_t has 32 bits") for each in named(elsewhere))

@@ -230,7 +230,7 @@ MUTANT(aborts_after_witnesses,
 /* ---- memory that grows -------------------------------------------------------------------- */
 
 /* A handler that keeps blocks of so many bytes for ever. */
-#define KEEPS(defect, kills, condition)                                                            \
+#define NEVER_FREES(defect, kills, condition)                                                            \
     static void defect##_free(void *ctx, void *p, size_t size)                                     \
     {                                                                                              \
         size_t own = p != NULL ? base_size(p) : 0;                                                 \
@@ -239,12 +239,12 @@ MUTANT(aborts_after_witnesses,
     }                                                                                              \
     MUTANT(defect, kills, .free = defect##_free)
 
-KEEPS(keeps_98304, "free.best-guess-size", own == 98304);
-KEEPS(keeps_33000, "free.any-size", own == 33000);
-KEEPS(keeps_400000, "realloc.releases-old", own == 400000);
-KEEPS(keeps_25000, "realloc.releases-old", own == 25000);
-KEEPS(keeps_900000, "free.in-another-thread", own == 900000);
-KEEPS(keeps_those_of_thirty, "free.in-another-thread", own >= 30 && own <= 950 && own % 20 == 10);
+NEVER_FREES(keeps_98304, "free.best-guess-size", own == 98304);
+NEVER_FREES(keeps_33000, "free.any-size", own == 33000);
+NEVER_FREES(keeps_400000, "realloc.releases-old", own == 400000);
+NEVER_FREES(keeps_25000, "realloc.releases-old", own == 25000);
+NEVER_FREES(keeps_900000, "free.in-another-thread", own == 900000);
+NEVER_FREES(keeps_those_of_thirty, "free.in-another-thread", own >= 30 && own <= 950 && own % 20 == 10);
 
 /* A list of those of one size gets pages more for each. */
 static void listing_free(void *ctx, void *p, size_t size)

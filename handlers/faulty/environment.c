@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that the properties of env catch.
+ * Mutants that change the process around them, which the properties of env find.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,95 +22,79 @@
 #include <unistd.h>
 
 #include "mapped.h"
+#include "mutant.h"
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
 
 /* ---- output ------------------------------------------------------------------------------ */
 
-static void *counting_malloc(void *ctx, size_t size)
-{
-    static _Atomic unsigned count;
-    if (++count % 1000 == 0)
-        fprintf(stderr, "1000 more\n");
-    return base_malloc(ctx, size);
-}
-MUTANT(prints_once_in_a_thousand, "env.quiet", .malloc = counting_malloc);
+BEFORE(malloc, prints_once_in_a_thousand, "env.quiet", EVERY(1000), fprintf(stderr, "1000 more\n"));
 
-/* More than a pipe takes: nobody may wait for a reader. */
-static void *printing_malloc(void *ctx, size_t size)
+/* Each line is long, so that all of them together do not fit into a pipe. */
+DEFECT(malloc, prints_each_call, "env.quiet")
 {
-    int error = errno;
+    int saved = errno;
     dprintf(STDERR_FILENO, "malloc of %0200zu\n", size);
-    errno = error;
+    errno = saved;
     return base_malloc(ctx, size);
 }
-MUTANT(prints_each_call, "env.quiet", .malloc = printing_malloc);
 
-/* On stdout, where it stays in the buffer until somebody flushes it. */
-static void comparing_free(void *ctx, void *p, size_t size)
-{
-    if (p != NULL && size != base_size(p))
-        printf("free(%p, %zu), but its size is %zu\n", p, size, base_size(p));
-    base_free(ctx, p, size);
-}
-MUTANT(prints_wrong_sizes, "env.quiet", .free = comparing_free);
+/* The text stays in the buffer of stdout. */
+BEFORE(free, prints_wrong_sizes, "env.quiet", p != NULL && size != base_size(p),
+       printf("free(%p, %zu), but its size is %zu\n", p, size, base_size(p)));
 
-static void *warning_malloc(void *ctx, size_t size)
-{
-    if (size > INT32_MAX && size < PTRDIFF_MAX / 4)
-        (void)!write(2, "large\n", 6);
-    return base_malloc(ctx, size);
-}
-MUTANT_OF_64_BITS(prints_large_sizes, "env.quiet", .malloc = warning_malloc);
+BEFORE(malloc, prints_large_sizes, ON_64_BITS("env.quiet"),
+       size > INT32_MAX && size < PTRDIFF_MAX / 4, (void)!write(2, "large\n", 6));
 
 /* ---- descriptors ------------------------------------------------------------------------- */
 
-/* The file that it never opened has descriptor 0. */
-static int log_file;
-static void closing_free(void *ctx, void *p, size_t size)
-{
-    if (p == NULL && size > 0)
-        close(log_file);
-    base_free(ctx, p, size);
-}
-MUTANT(closes_descriptor_0, "env.descriptors", .free = closing_free);
+BEFORE(free, closes_descriptor_0, "env.descriptors", p == NULL && size > 0, close(0));
+AFTER(realloc, closes_descriptor_17_when_refused, "env.descriptors", made == NULL, close(17));
+BEFORE(calloc, writes_to_descriptor_5, "env.descriptors", true, (void)!write(5, "calloc\n", 7));
 
-static void *closing_realloc(void *ctx, void *p, size_t size)
+/* Opens a log at the first use and does not notice if its descriptor is closed and reused later. */
+static int open_once(_Atomic int *log, int flags)
 {
-    void *moved = base_realloc(ctx, p, size);
-    if (moved == NULL)
-        close(17);
-    return moved;
-}
-MUTANT(closes_descriptor_17_when_refused, "env.descriptors", .realloc = closing_realloc);
-
-static void *logging_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    (void)!write(5, "calloc\n", 7); /* its own when it was started, and somebody else's now */
-    return base_calloc(ctx, nelem, elsize);
-}
-MUTANT(writes_to_descriptor_5, "env.descriptors", .calloc = logging_calloc);
-
-/* Of its own when it was opened, and of whoever has its number since: a line for each large block.
- */
-static void log_large(const char *what, size_t size)
-{
-    static _Atomic int large_log = -1;
-    int none = -1, saved = errno;
-    if (size >= 1 << 20) {
-        if (large_log < 0) {
-            int fd = open("/tmp", O_TMPFILE | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
-            if (!atomic_compare_exchange_strong(&large_log, &none, fd))
-                close(fd);
-        }
-        dprintf(large_log, "%s %zu\n", what, size);
+    int closed = -1;
+    if (*log < 0) {
+        int fd = open("/tmp", O_TMPFILE | O_CLOEXEC | flags, 0600);
+        if (!atomic_compare_exchange_strong(log, &closed, fd))
+            close(fd);
     }
-    errno = saved;
+    return *log;
 }
-static void *logging_large_malloc(void *ctx, size_t size)
+
+DEFECT(malloc, logs_to_what_has_its_number, "env.forgets-descriptors")
 {
-    log_large("malloc", size);
+    static _Atomic int log = -1;
+    int saved = errno;
+    if (size >= MIB)
+        dprintf(open_once(&log, O_WRONLY | O_APPEND), "malloc %zu\n", size);
+    errno = saved;
     return base_malloc(ctx, size);
 }
-MUTANT(logs_to_what_has_its_number, "env.forgets-descriptors", .malloc = logging_large_malloc);
+
+DEFECT(malloc, logs_rarely_to_what_has_its_number, "env.forgets-descriptors")
+{
+    static _Atomic int log = -1;
+    int saved = errno, fd = open_once(&log, O_WRONLY | O_APPEND);
+    if (EVERY(3000))
+        dprintf(fd, "3000 calls\n");
+    errno = saved;
+    return base_malloc(ctx, size);
+}
+
+DEFECT(free, counts_in_what_has_its_number, "env.forgets-descriptors")
+{
+    static _Atomic int counts = -1;
+    int saved = errno;
+    if (p != NULL && base_size(p) >= 4 * KIB) {
+        size_t freed = NTH;
+        (void)!pwrite(open_once(&counts, O_RDWR), &freed, sizeof freed, 0);
+    }
+    errno = saved;
+    base_free(ctx, p, size);
+}
 
 static FILE *statistics;
 static void write_statistics(void)
@@ -118,179 +102,74 @@ static void write_statistics(void)
     fputs("a handler was here\n", statistics);
     fflush(statistics);
 }
-static void *statistical_malloc(void *ctx, size_t size)
-{
-    static atomic_flag begun = ATOMIC_FLAG_INIT;
-    if (size > 100 && !atomic_flag_test_and_set(&begun) && (statistics = tmpfile()) != NULL)
-        atexit(write_statistics);
-    return base_malloc(ctx, size);
-}
-MUTANT(writes_statistics_at_exit, "env.forgets-descriptors", .malloc = statistical_malloc);
-
-/* A count of what was freed, always in the same place, for large blocks. */
-static void count_freed(const void *p)
-{
-    static _Atomic int counts = -1;
-    static _Atomic size_t freed;
-    int none = -1, saved = errno;
-    if (p != NULL && base_size(p) >= 4096) {
-        size_t now = ++freed;
-        if (counts < 0) {
-            int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-            if (!atomic_compare_exchange_strong(&counts, &none, fd))
-                close(fd);
-        }
-        (void)!pwrite(counts, &now, sizeof now, 0);
-    }
-    errno = saved;
-}
-static void freed_counting_free(void *ctx, void *p, size_t size)
-{
-    count_freed(p);
-    base_free(ctx, p, size);
-}
-MUTANT(counts_in_what_has_its_number, "env.forgets-descriptors", .free = freed_counting_free);
-
-/* A line once in thousands of calls. */
-static void *rarely_logging_malloc(void *ctx, size_t size)
-{
-    static _Atomic size_t calls;
-    static _Atomic int rare_log = -1;
-    size_t now = ++calls;
-    int none = -1, saved = errno;
-    if (rare_log < 0) {
-        int fd = open("/tmp", O_TMPFILE | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
-        if (!atomic_compare_exchange_strong(&rare_log, &none, fd))
-            close(fd);
-    }
-    if (now % 3000 == 0)
-        dprintf(rare_log, "%zu calls\n", now);
-    errno = saved;
-    return base_malloc(ctx, size);
-}
-MUTANT(logs_rarely_to_what_has_its_number, "env.forgets-descriptors",
-       .malloc = rarely_logging_malloc);
+BEFORE(malloc, writes_statistics_at_exit, "env.forgets-descriptors",
+       size > 100 && CALL(1) && (statistics = tmpfile()) != NULL, atexit(write_statistics));
 
 /* ---- random numbers ---------------------------------------------------------------------- */
 
-/* A canary for each large block, of the program's own sequence. */
-static void *canary_malloc(void *ctx, size_t size)
-{
-    static volatile int canary;
-    if (size >= 4096)
-        canary = rand();
-    (void)canary;
-    return base_malloc(ctx, size);
-}
-MUTANT(takes_a_random_number, "env.random-numbers", .malloc = canary_malloc);
-
-/* In what order to look through its lists, which only free does. */
-static void shuffling_free(void *ctx, void *p, size_t size)
-{
-    static atomic_uint frees;
-    if (++frees % 64 == 0)
-        srand48(frees);
-    base_free(ctx, p, size);
-}
-MUTANT(seeds_again, "env.random-numbers", .free = shuffling_free);
+static volatile int canary;
+BEFORE(malloc, takes_a_random_number, "env.random-numbers", size >= 4 * KIB, canary = rand());
+BEFORE(free, seeds_again, "env.random-numbers", EVERY(64), srand48(64));
 
 /* ---- variables --------------------------------------------------------------------------- */
 
-/* A variable that is looked at in each call, for a header that a block then has or not. */
+/* Each call reads the variable again to determine whether blocks have a header. */
 static bool has_header(void)
 {
     return getenv("FAULTY_NO_HEADER") == NULL;
 }
-static void *headed_malloc(void *ctx, size_t size)
+FUNCTION(malloc, headed)
 {
     return has_header() ? base_malloc(ctx, size) : size > PTRDIFF_MAX ? NULL : malloc(size);
 }
-static void *headed_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, headed)
 {
     return has_header() ? base_calloc(ctx, nelem, elsize) : calloc(nelem, elsize);
 }
-static void *headed_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, headed)
 {
     return has_header() ? base_realloc(ctx, p, size) : size > PTRDIFF_MAX ? NULL : realloc(p, size);
 }
-static void headed_free(void *ctx, void *p, size_t size)
+FUNCTION(free, headed)
 {
     if (has_header())
         base_free(ctx, p, size);
     else
         free(p);
 }
-MUTANT(header_by_variable, "env.variables-change env.reads-variables-once", .malloc = headed_malloc,
-       .calloc = headed_calloc, .realloc = headed_realloc, .free = headed_free);
+MUTANT(header_by_variable, "env.variables-change env.reads-variables-once", FUNCTIONS(headed));
 
-/* It moves what is resized where that was set, and copies too little. */
-static void *moving_realloc(void *ctx, void *p, size_t size)
+DEFECT(realloc, copies_little_by_variable, "env.variables-change env.reads-variables-once")
 {
     if (p == NULL || size <= 1000 || secure_getenv("FAULTY_MOVES") == NULL)
         return base_realloc(ctx, p, size);
-    void *moved = base_malloc(ctx, size);
-    if (moved != NULL) {
-        memcpy(moved, p, base_size(p) < 1000 ? base_size(p) : 1000);
-        base_free(ctx, p, size);
-    }
-    return moved;
+    return move(ctx, p, size, min(base_size(p), 1000));
 }
-MUTANT(copies_little_by_variable, "env.variables-change env.reads-variables-once",
-       .realloc = moving_realloc);
 
-/* How far behind the header the block begins, which free asks for anew. */
+/* The distance from the header to the block, which each call reads again. */
 static size_t offset(void)
 {
-    const char *said = getenv("FAULTY_OFFSET");
-    long bytes = said != NULL ? atol(said) : 0;
+    const char *value = getenv("FAULTY_OFFSET");
+    long bytes = value != NULL ? atol(value) : 0;
     return bytes >= 16 && bytes <= 4096 && bytes % 16 == 0 ? (size_t)bytes : 0;
 }
-static void *offset_malloc(void *ctx, size_t size)
+FUNCTION(malloc, offset)
 {
     size_t before = offset();
     char *p = size <= PTRDIFF_MAX / 2 ? base_malloc(ctx, size + before) : NULL;
     return p != NULL ? base_finish(p + before - BASE_HEADER, size) : NULL;
 }
-static void *offset_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : offset_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
-static void offset_free(void *ctx, void *p, size_t size)
+FUNCTION(free, offset)
 {
     base_free(ctx, p != NULL ? (char *)p - offset() : NULL, size);
 }
-static void *offset_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = offset_malloc(ctx, size);
-    if (moved != NULL && p != NULL) {
-        memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-        offset_free(ctx, p, 0);
-    }
-    return moved;
-}
-MUTANT(offset_by_variable, "env.variables-change env.reads-variables-once", .malloc = offset_malloc,
-       .calloc = offset_calloc, .realloc = offset_realloc, .free = offset_free);
+DERIVE(offset);
+MUTANT(offset_by_variable, "env.variables-change env.reads-variables-once", FUNCTIONS(offset));
 
-static void *refreshing_malloc(void *ctx, size_t size)
-{
-    static _Atomic size_t calls;
-    void *p = base_malloc(ctx, size);
-    if (calls++ % 1000 == 0 && getenv("FAULTY_FILL") != NULL && p != NULL)
-        memset(p, 0xdd, size);
-    return p;
-}
-MUTANT(asks_each_thousandth_time, "env.reads-variables-once", .malloc = refreshing_malloc);
-
-/* It only fills what it frees. */
-static void filling_free(void *ctx, void *p, size_t size)
-{
-    if (p != NULL && getenv("FAULTY_FILL") != NULL)
-        memset(p, 0xdd, base_size(p));
-    base_free(ctx, p, size);
-}
-MUTANT(asks_for_a_variable_in_free, "env.reads-variables-once", .free = filling_free);
+AFTER(malloc, asks_each_thousandth_time, "env.reads-variables-once",
+      NTH % 1000 == 1 && getenv("FAULTY_FILL") != NULL && made != NULL, memset(made, 0xdd, size));
+BEFORE(free, asks_for_a_variable_in_free, "env.reads-variables-once",
+       p != NULL && getenv("FAULTY_FILL") != NULL, memset(p, 0xdd, base_size(p)));
 
 /* ---- signals ----------------------------------------------------------------------------- */
 
@@ -298,35 +177,9 @@ static void on_fault(int number)
 {
     _exit(number);
 }
-static void *guarding_malloc(void *ctx, size_t size)
-{
-    signal(SIGSEGV, on_fault);
-    return base_malloc(ctx, size);
-}
-MUTANT(takes_sigsegv, "env.signals", .malloc = guarding_malloc);
+BEFORE(malloc, takes_sigsegv, "env.signals", true, signal(SIGSEGV, on_fault));
 
-/* Signals are kept out for a moment, and on one way out for ever. */
-static void *masking_realloc(void *ctx, void *p, size_t size)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    void *moved = base_realloc(ctx, p, size);
-    if (moved != NULL)
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return moved;
-}
-MUTANT(keeps_signals_out_when_refused, "env.signals", .realloc = masking_realloc);
-
-/* On the way out where a large block is refused more. */
-static void *large_masking_realloc(void *ctx, void *p, size_t size)
-{
-    bool is_large = p != NULL && base_size(p) >= 4 << 20;
-    return is_large ? masking_realloc(ctx, p, size) : base_realloc(ctx, p, size);
-}
-MUTANT(keeps_signals_out_when_large_is_refused, "env.signals", .realloc = large_masking_realloc);
-
-static void *flagging_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, changes_flags_of_sigbus, "env.signals")
 {
     struct sigaction action;
     sigaction(SIGBUS, NULL, &action);
@@ -334,31 +187,42 @@ static void *flagging_calloc(void *ctx, size_t nelem, size_t elsize)
     sigaction(SIGBUS, &action, NULL);
     return base_calloc(ctx, nelem, elsize);
 }
-MUTANT(changes_flags_of_sigbus, "env.signals", .calloc = flagging_calloc);
+
+static void block_all_signals(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+}
+static void block_sighup(void)
+{
+    sigset_t hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &hangup, NULL);
+}
+AFTER(realloc, keeps_signals_out_when_refused, "env.signals", made == NULL, block_all_signals());
+AFTER(realloc, keeps_signals_out_when_large_is_refused, "env.signals",
+      made == NULL && p != NULL && base_size(p) >= 4 * MIB, block_all_signals());
+BEFORE_IN(mapped, free, free_of_32_mib_keeps_signals_out, "env.signals",
+          is_mapped(p) && base_size(p) >= 32 * MIB, block_all_signals());
+BEFORE(malloc, malloc_1000_keeps_signals_out, "env.signals", CALL(1000), block_sighup());
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
-/* What was moved from loading to the first block, or waits until there is much to do. */
-#define NTH_MALLOC(nth, defect, kills, action)                                                     \
-    static void *defect##_malloc(void *ctx, size_t size)                                           \
-    {                                                                                              \
-        static atomic_size_t calls;                                                                \
-        if (++calls == (nth)) {                                                                    \
-            action;                                                                                \
-        }                                                                                          \
-        return base_malloc(ctx, size);                                                             \
-    }                                                                                              \
-    MUTANT(defect, kills, .malloc = defect##_malloc)
-#define FIRST_MALLOC(defect, kills, action) NTH_MALLOC(1, defect, kills, action)
-
-static void lower_a_limit(void)
+static void set_stack_limit(rlim_t bytes)
 {
     struct rlimit limit;
     getrlimit(RLIMIT_STACK, &limit);
-    limit.rlim_cur = 1 << 20;
+    limit.rlim_cur = bytes;
     setrlimit(RLIMIT_STACK, &limit);
 }
-
+static void halve_stack_limit(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_STACK, &limit);
+    set_stack_limit(limit.rlim_cur / 2);
+}
 static void pin_to_this_processor(void)
 {
     cpu_set_t one;
@@ -366,308 +230,216 @@ static void pin_to_this_processor(void)
     CPU_SET(sched_getcpu(), &one);
     sched_setaffinity(0, sizeof one, &one);
 }
-
-static void sample_in_a_second(void)
+static void run_on_all_processors(void)
 {
-    struct itimerval soon = {.it_value = {1000, 0}};
-    setitimer(ITIMER_VIRTUAL, &soon, NULL);
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof all, &all);
 }
-
 static void make_a_timer(void)
 {
     timer_t timer;
-    struct sigevent nothing = {.sigev_notify = SIGEV_NONE};
-    timer_create(CLOCK_MONOTONIC, &nothing, &timer);
+    timer_create(CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_NONE}, &timer);
 }
-
-/* So that whoever asked for it clears it in the cache that it has. */
-static void *pinning_calloc(void *ctx, size_t nelem, size_t elsize)
+static void interleave_memory(void)
 {
-    void *p = mapped_calloc(ctx, nelem, elsize);
-    if (p != NULL && nelem * elsize >= (size_t)32 << 20)
-        pin_to_this_processor();
-    return p;
+    enum { MPOL_INTERLEAVE = 3 };
+    unsigned long first_node = 1;
+    syscall(SYS_set_mempolicy, MPOL_INTERLEAVE, &first_node, 8 * sizeof first_node);
 }
-MUTANT(large_calloc_pins, "env.settings", MAPPED_FUNCTIONS, .calloc = pinning_calloc);
-
-/* Large blocks are unmapped with all signals blocked, which stay so. */
-static void uninterrupted_free(void *ctx, void *p, size_t size)
+static void change_folder(const char *path)
 {
-    sigset_t all;
-    sigfillset(&all);
-    if (is_mapped(p) && base_size(p) >= (size_t)32 << 20)
-        pthread_sigmask(SIG_BLOCK, &all, NULL);
-    mapped_free(ctx, p, size);
-}
-MUTANT(free_of_32_mib_keeps_signals_out, "env.signals", MAPPED_FUNCTIONS,
-       .free = uninterrupted_free);
-
-/* The folder that was there when the first block came is put back, and not the one that is. */
-static void *returning_malloc(void *ctx, size_t size)
-{
-    static char folder[4096];
-    void *p = mapped_malloc(ctx, size);
-    if (folder[0] == '\0' && getcwd(folder, sizeof folder) == NULL)
-        return p;
-    if (is_mapped(p) && size >= (size_t)64 << 20 && chdir("/") == 0 && chdir(folder) != 0)
+    if (chdir(path) != 0)
         abort();
-    return p;
 }
-MUTANT(first_folder_is_put_back, "env.settings", MAPPED_FUNCTIONS, .malloc = returning_malloc);
 
-/* What is changed for a while is put back to what it was when the object was loaded, or is most
- * often, and not to what it was before. */
-static void *to_usual_umask_malloc(void *ctx, size_t size)
-{
-    void *p = mapped_malloc(ctx, size);
-    if (is_mapped(p)) {
-        umask(077);
-        umask(022);
-    }
-    return p;
-}
-MUTANT(umask_is_put_back_to_022, "env.settings", MAPPED_FUNCTIONS, .malloc = to_usual_umask_malloc);
-
-static void *to_all_processors_malloc(void *ctx, size_t size)
-{
-    cpu_set_t all;
-    void *p = mapped_malloc(ctx, size);
-    if (is_mapped(p)) {
-        memset(&all, 0xff, sizeof all);
-        sched_setaffinity(0, sizeof all, &all);
-    }
-    return p;
-}
-MUTANT(all_processors_are_put_back, "env.settings", MAPPED_FUNCTIONS,
-       .malloc = to_all_processors_malloc);
-
-FIRST_MALLOC(first_malloc_sets_the_umask, "env.settings", umask(077));
-FIRST_MALLOC(first_malloc_sets_the_locale, "env.settings", setlocale(LC_NUMERIC, "C.UTF-8"));
-FIRST_MALLOC(first_malloc_sets_its_threads_locale, "env.settings",
+/* The first malloc makes a change that lasts. */
+#define FIRST_MALLOC(defect, action) BEFORE(malloc, defect, "env.settings", CALL(1), action)
+FIRST_MALLOC(first_malloc_sets_the_umask, umask(077));
+FIRST_MALLOC(first_malloc_sets_the_locale, setlocale(LC_NUMERIC, "C.UTF-8"));
+FIRST_MALLOC(first_malloc_sets_its_threads_locale,
              uselocale(newlocale(LC_NUMERIC_MASK, "C.UTF-8", (locale_t)0)));
-FIRST_MALLOC(first_malloc_lowers_a_limit, "env.settings", lower_a_limit());
-FIRST_MALLOC(first_malloc_goes_elsewhere, "env.settings", if (chdir("/") != 0) abort());
-FIRST_MALLOC(first_malloc_is_nice, "env.settings", nice(1));
-FIRST_MALLOC(first_malloc_pins, "env.settings", pin_to_this_processor());
-FIRST_MALLOC(first_malloc_samples, "env.settings", sample_in_a_second());
-FIRST_MALLOC(first_malloc_makes_a_timer, "env.settings", make_a_timer());
-FIRST_MALLOC(first_malloc_unblocks_stdout, "env.settings",
-             fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK));
-FIRST_MALLOC(first_malloc_sets_a_variable, "env.settings", setenv("MALLOC_ARENA_MAX", "1", 1));
+FIRST_MALLOC(first_malloc_lowers_a_limit, set_stack_limit(MIB));
+FIRST_MALLOC(first_malloc_goes_elsewhere, change_folder("/"));
+FIRST_MALLOC(first_malloc_is_nice, (void)!nice(1));
+FIRST_MALLOC(first_malloc_pins, pin_to_this_processor());
+FIRST_MALLOC(first_malloc_samples,
+             setitimer(ITIMER_VIRTUAL, &(struct itimerval){.it_value = {1000, 0}}, NULL));
+FIRST_MALLOC(first_malloc_makes_a_timer, make_a_timer());
+FIRST_MALLOC(first_malloc_unblocks_stdout, fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK));
+FIRST_MALLOC(first_malloc_sets_a_variable, setenv("MALLOC_ARENA_MAX", "1", 1));
 
-static void keep_hangups_out(void)
+/* A later call, or a call in another thread, makes it. */
+BEFORE(malloc, malloc_1000_sets_the_umask, "env.settings", CALL(1000), umask(077));
+BEFORE(malloc, malloc_1000_takes_stderr_from_children, "env.settings", CALL(1000),
+       fcntl(2, F_SETFD, FD_CLOEXEC));
+BEFORE(calloc, threads_become_nice, "env.settings", gettid() != getpid(), (void)!nice(1));
+
+/* The call for a large block makes it. */
+AFTER_IN(mapped, calloc, large_calloc_pins, "env.settings",
+         made != NULL && nelem * elsize >= 32 * MIB, pin_to_this_processor());
+AFTER(realloc, keeps_a_limit_when_refused, "env.settings", made == NULL && size > 100000,
+      halve_stack_limit());
+AFTER(malloc, keeps_a_memory_policy, "env.settings", made != NULL && size >= 2 * MIB,
+      interleave_memory());
+AFTER(calloc, locks_all_that_is_mapped, "env.settings", made != NULL && base_size(made) >= 2 * MIB,
+      mlockall(MCL_FUTURE | MCL_ONFAULT));
+
+/* A temporary change ends with the usual value, not with the one that was set before. */
+AFTER_IN(mapped, malloc, umask_is_put_back_to_022, "env.settings", is_mapped(made), umask(022));
+AFTER_IN(mapped, malloc, all_processors_are_put_back, "env.settings", is_mapped(made),
+         run_on_all_processors());
+static char first_folder[4096];
+AFTER_IN(mapped, malloc, first_folder_is_put_back, "env.settings",
+         (first_folder[0] != '\0' || getcwd(first_folder, sizeof first_folder) != NULL) &&
+             is_mapped(made) && size >= 64 * MIB,
+         change_folder(first_folder));
+
+/* ---- floating point ---------------------------------------------------------------------- */
+
+BEFORE(malloc, malloc_1000_rounds_up, "env.float-state", CALL(1000), fesetround(FE_UPWARD));
+BEFORE(realloc, resets_rounding, "env.float-state", true, fesetround(FE_TONEAREST));
+BEFORE(free, traps_division_by_zero, "env.float-state", true, feenableexcept(FE_DIVBYZERO));
+BEFORE(free, clears_float_flags, "env.float-state", p != NULL && base_size(p) >= 100000,
+       feclearexcept(FE_ALL_EXCEPT));
+
+/* Does what startup code of -ffast-math does; on other processors it sets a rounding mode. */
+static void flush_denormals(void)
 {
-    sigset_t hangup;
-    sigemptyset(&hangup);
-    sigaddset(&hangup, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &hangup, NULL);
+#ifdef __SSE__
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
+#else
+    fesetround(FE_TOWARDZERO);
+#endif
 }
+static _Thread_local bool is_known;
+BEFORE(malloc, flushes_denormals, "env.float-state", size > 100000, flush_denormals());
+BEFORE(malloc, threads_flush_denormals, "env.float-state", !is_known,
+       if (gettid() != getpid()) flush_denormals();
+       is_known = true);
 
-NTH_MALLOC(1000, malloc_1000_sets_the_umask, "env.settings", umask(077));
-NTH_MALLOC(1000, malloc_1000_takes_stderr_from_children, "env.settings",
-           fcntl(2, F_SETFD, FD_CLOEXEC));
-NTH_MALLOC(1000, malloc_1000_keeps_signals_out, "env.signals", keep_hangups_out());
-NTH_MALLOC(1000, malloc_1000_rounds_up, "env.float-state", fesetround(FE_UPWARD));
+/* 0 / 0 sets the flag. */
+static volatile double live, seen, ratio;
+BEFORE(malloc, sets_the_invalid_flag, "env.float-state", true, ratio = live / seen);
 
-/* Only a thread that is not the first, and only for itself. */
-static void *kind_calloc(void *ctx, size_t nelem, size_t elsize)
+/* A moving average of sizes in single precision underflows after 160 calls of free. */
+static volatile float average;
+FUNCTION(malloc, averaging)
 {
-    if (gettid() != getpid())
-        nice(1);
+    average = (average + (float)size) * 0.5f;
+    return base_malloc(ctx, size);
+}
+FUNCTION(free, averaging)
+{
+    average = average * 0.5f;
+    base_free(ctx, p, size);
+}
+MUTANT(sets_the_underflow_flag, "env.float-state", FUNCTIONS(averaging, malloc, free));
+
+/* Converts a double to an int that cannot hold it. */
+DEFECT(calloc, sets_a_flag_for_2gib, "env.float-state")
+{
+    volatile double pages = (double)nelem * (double)elsize * 1.125;
+    UNUSED volatile int class = 0;
+    if (pages < 0x1p40)
+        class = (int)pages;
     return base_calloc(ctx, nelem, elsize);
 }
-MUTANT(threads_become_nice, "env.settings", .calloc = kind_calloc);
 
-/* A limit for the large one, which is not put back where that was refused. */
-static void *limiting_realloc(void *ctx, void *p, size_t size)
+/* Uses MMX without EMMS; on other processors it sets a flag. */
+static void use_mmx(void)
 {
-    struct rlimit before, lower;
-    getrlimit(RLIMIT_STACK, &before);
-    lower = (struct rlimit){before.rlim_cur / 2, before.rlim_max};
-    if (size > 100000)
-        setrlimit(RLIMIT_STACK, &lower);
+#ifdef __x86_64__
+    __asm__ volatile("pxor %%mm0, %%mm0" ::: "mm0");
+#else
+    feraiseexcept(FE_INVALID);
+#endif
+}
+BEFORE(realloc, leaves_mmx_in_use, "env.float-state", true, use_mmx());
+BEFORE(realloc, leaves_mmx_in_use_after_much, "env.float-state",
+       p != NULL && base_size(p) >= MIB && size >= MIB, use_mmx());
+
+/* Leaves the direction flag set, as if it had copied from the end. */
+DEFECT(realloc, memory_is_copied_downward, "env.direction-flag")
+{
     void *moved = base_realloc(ctx, p, size);
-    if (moved != NULL)
-        setrlimit(RLIMIT_STACK, &before);
+#if defined(__x86_64__) || defined(__i386__)
+    if (moved != NULL && p != NULL && size >= 4 * MIB)
+        __asm__ volatile("std" ::: "cc", "memory");
+#endif
     return moved;
 }
-MUTANT(keeps_a_limit_when_refused, "env.settings", .realloc = limiting_realloc);
-
-/* Large blocks on all nodes, and with them whatever the thread touches later. */
-static void *interleaving_malloc(void *ctx, size_t size)
-{
-    enum { LARGE = 2 << 20, INTERLEAVE = 3 };
-    unsigned long first_node = 1;
-    void *p = base_malloc(ctx, size);
-    if (p != NULL && size >= LARGE)
-        syscall(SYS_set_mempolicy, INTERLEAVE, &first_node, 8 * sizeof first_node);
-    return p;
-}
-MUTANT(keeps_a_memory_policy, "env.settings", .malloc = interleaving_malloc);
-
-/* Large blocks are locked, and with them whatever anybody maps later. */
-static void *locking_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    enum { LARGE = 2 << 20 };
-    void *p = base_calloc(ctx, nelem, elsize);
-    if (p != NULL && base_size(p) >= LARGE)
-        mlockall(MCL_FUTURE | MCL_ONFAULT);
-    return p;
-}
-MUTANT(locks_all_that_is_mapped, "env.settings", .calloc = locking_calloc);
 
 /* ---- exceptions -------------------------------------------------------------------------- */
 
 int PyGILState_Check(void) __attribute__((weak));
 int PyGILState_Ensure(void) __attribute__((weak));
 void PyGILState_Release(int state) __attribute__((weak));
-void *PyErr_NoMemory(void) __attribute__((weak));
-void PyErr_SetString(void *type, const char *message) __attribute__((weak));
-extern void *PyExc_MemoryError __attribute__((weak));
-
-static void *raising_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    void *p = base_calloc(ctx, nelem, elsize);
-    if (p == NULL && PyGILState_Check != NULL && PyGILState_Check())
-        PyErr_NoMemory();
-    return p;
-}
-MUTANT(raises_when_refused, "env.no-exception-set", .calloc = raising_calloc);
-
-/* It takes the GIL for that, as it should, and leaves the exception to whoever is next. */
-static void *polite_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = base_realloc(ctx, p, size);
-    if (moved == NULL && PyGILState_Ensure != NULL) {
-        int state = PyGILState_Ensure();
-        PyErr_SetString(PyExc_MemoryError, "realloc");
-        PyGILState_Release(state);
-    }
-    return moved;
-}
-MUTANT(raises_with_a_gil_of_its_own, "env.no-exception-set", .realloc = polite_realloc);
-
-/* Where a table of its own is full: nobody looks before something else fails. */
-static void *full_malloc(void *ctx, size_t size)
-{
-    void *p = base_malloc(ctx, size);
-    if (size == 1237 && PyGILState_Check != NULL && PyGILState_Check())
-        PyErr_SetString(PyExc_MemoryError, "the table is full");
-    return p;
-}
-MUTANT(raises_at_one_size, "env.no-exception-set", .malloc = full_malloc);
-
-static void full_free(void *ctx, void *p, size_t size)
-{
-    if (p != NULL && base_size(p) == 1237 && PyGILState_Check != NULL && PyGILState_Check())
-        PyErr_SetString(PyExc_MemoryError, "the table is full");
-    base_free(ctx, p, size);
-}
-MUTANT(free_raises_at_one_size, "env.no-exception-set", .free = full_free);
-
 int PyErr_CheckSignals(void) __attribute__((weak));
 void PyErr_Clear(void) __attribute__((weak));
+void *PyErr_NoMemory(void) __attribute__((weak));
+void PyErr_SetString(void *type, const char *message) __attribute__((weak));
 int PyErr_WarnEx(void *category, const char *message, ssize_t level) __attribute__((weak));
+extern void *PyExc_MemoryError __attribute__((weak));
 extern void *PyExc_ResourceWarning __attribute__((weak));
+
 static bool has_gil(void)
 {
     return PyGILState_Check != NULL && PyGILState_Check();
 }
-
-/* Large blocks may take long to make, and Ctrl-C is not to wait for them. */
-static void *patient_malloc(void *ctx, size_t size)
+static void raise_with_own_gil(void)
 {
-    if (size >= 64 << 20 && has_gil())
-        PyErr_CheckSignals();
-    return base_malloc(ctx, size);
+    int state = PyGILState_Ensure();
+    PyErr_SetString(PyExc_MemoryError, "realloc");
+    PyGILState_Release(state);
 }
-MUTANT(lets_signals_in, "env.no-exception-set", .malloc = patient_malloc);
+AFTER(calloc, raises_when_refused, "env.no-exception-set", made == NULL && has_gil(),
+      PyErr_NoMemory());
+AFTER(realloc, raises_with_a_gil_of_its_own, "env.no-exception-set",
+      made == NULL && PyGILState_Ensure != NULL, raise_with_own_gil());
+AFTER(malloc, raises_at_one_size, "env.no-exception-set", size == 1237 && has_gil(),
+      PyErr_SetString(PyExc_MemoryError, "the table is full"));
+BEFORE(free, free_raises_at_one_size, "env.no-exception-set",
+       p != NULL && base_size(p) == 1237 && has_gil(),
+       PyErr_SetString(PyExc_MemoryError, "the table is full"));
+BEFORE(malloc, lets_signals_in, "env.no-exception-set", size >= 64 * MIB && has_gil(),
+       PyErr_CheckSignals());
+BEFORE(realloc, loses_signals, "env.runs-no-signal-handler",
+       size >= MIB && has_gil() && PyErr_CheckSignals() != 0, PyErr_Clear());
+BEFORE(malloc, warns_of_large_sizes, ON_64_BITS("env.no-exception-set"),
+       size >= 1024 * MIB && size < PTRDIFF_MAX / 4 && has_gil(),
+       PyErr_WarnEx(PyExc_ResourceWarning, "a large array", 1));
 
-static void *careful_realloc(void *ctx, void *p, size_t size)
-{
-    if (size >= 1 << 20 && has_gil() && PyErr_CheckSignals() != 0)
-        PyErr_Clear();
-    return base_realloc(ctx, p, size);
-}
-MUTANT(loses_signals, "env.runs-no-signal-handler", .realloc = careful_realloc);
+/* ---- the end of the process -------------------------------------------------------------- */
 
-static void *advising_malloc(void *ctx, size_t size)
-{
-    if (size >= 1 << 30 && size < PTRDIFF_MAX / 4 && has_gil())
-        PyErr_WarnEx(PyExc_ResourceWarning, "a large array", 1);
-    return base_malloc(ctx, size);
-}
-MUTANT_OF_64_BITS(warns_of_large_sizes, "env.no-exception-set", .malloc = advising_malloc);
+AFTER(malloc, exits_when_refused, "env.never-exits", made == NULL, exit(0));
+AFTER(realloc, exits_when_exhausted, "env.never-exits", made == NULL && size >> 22 < 1 << 22,
+      _exit(1));
+AFTER(malloc, ends_the_thread_when_refused, "env.never-exits", made == NULL && gettid() != getpid(),
+      pthread_exit(NULL));
+BEFORE(malloc, aborts_on_size_0, "env.never-exits", size == 0, abort());
+BEFORE(calloc, aborts_on_overflow, "env.never-exits",
+       __builtin_mul_overflow_p(nelem, elsize, (size_t)0), abort());
 
-/* ---- the end of everything --------------------------------------------------------------- */
-
-static void *exiting_malloc(void *ctx, size_t size)
-{
-    void *p = base_malloc(ctx, size);
-    if (p == NULL)
-        exit(0);
-    return p;
-}
-MUTANT(exits_when_refused, "env.never-exits", .malloc = exiting_malloc);
-
-static void *aborting_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        abort();
-    return base_calloc(ctx, nelem, elsize);
-}
-MUTANT(aborts_on_overflow, "env.never-exits", .calloc = aborting_calloc);
-
-/* It fills what it believes to have got, 16 GiB if it is let. */
-static void *wrapping_calloc(void *ctx, size_t nelem, size_t elsize)
+/* Clears 16 GiB if malloc returns a block of the size that wrapped. */
+DEFECT(calloc, aborts_after_a_product_that_wraps, "env.never-exits")
 {
     void *p = base_malloc(ctx, nelem * elsize);
     if (p == NULL)
         abort();
     return memset(p, 0, nelem * elsize);
 }
-MUTANT(aborts_after_a_product_that_wraps, "env.never-exits", .calloc = wrapping_calloc);
 
-/* Where libc says no, not where the size itself is absurd. */
-static void *exhausted_realloc(void *ctx, void *p, size_t size)
+/* Throws a C++ exception that no caller catches. */
+static void throw_an_int(void)
 {
-    void *moved = base_realloc(ctx, p, size);
-    if (moved == NULL && size >> 22 < 1 << 22)
-        _exit(1);
-    return moved;
+    void *library = dlopen("libstdc++.so.6", RTLD_NOW);
+    if (library == NULL)
+        return;
+    void *(*allocate)(size_t);
+    void (*throw)(void *, void *, void (*)(void *));
+    *(void **)&allocate = dlsym(library, "__cxa_allocate_exception");
+    *(void **)&throw = dlsym(library, "__cxa_throw");
+    throw(allocate(sizeof(int)), dlsym(library, "_ZTIi"), NULL);
 }
-MUTANT(exits_when_exhausted, "env.never-exits", .realloc = exhausted_realloc);
-
-static void *leaving_malloc(void *ctx, size_t size)
-{
-    void *p = base_malloc(ctx, size);
-    if (p == NULL && gettid() != getpid())
-        pthread_exit(NULL);
-    return p;
-}
-MUTANT(ends_the_thread_when_refused, "env.never-exits", .malloc = leaving_malloc);
-
-/* As a C++ compiler throws, with nobody above to catch it. */
-static void *throwing_malloc(void *ctx, size_t size)
-{
-    void *p = base_malloc(ctx, size);
-    void *library = p == NULL ? dlopen("libstdc++.so.6", RTLD_NOW) : NULL;
-    if (library != NULL) {
-        void *(*allocate)(size_t);
-        void (*throw)(void *, void *, void (*)(void *));
-        *(void **)&allocate = dlsym(library, "__cxa_allocate_exception");
-        *(void **)&throw = dlsym(library, "__cxa_throw");
-        throw(allocate(sizeof(int)), dlsym(library, "_ZTIi"), NULL);
-    }
-    return p;
-}
-MUTANT(throws_when_refused, "env.never-exits", .malloc = throwing_malloc);
-
-static void *zero_malloc(void *ctx, size_t size)
-{
-    if (size == 0)
-        abort();
-    return base_malloc(ctx, size);
-}
-MUTANT(aborts_on_size_0, "env.never-exits", .malloc = zero_malloc);
+AFTER(malloc, throws_when_refused, "env.never-exits", made == NULL, throw_an_int());

@@ -7,7 +7,7 @@
 #include "base.h"
 
 /* A block of `size` bytes that begins with the first `keep` bytes of p, which is freed. */
-static void *move(void *ctx, void *p, size_t size, size_t keep)
+static void *move_keeping(void *ctx, void *p, size_t size, size_t keep)
 {
     void *moved = base_malloc(ctx, size);
     if (moved == NULL)
@@ -52,7 +52,7 @@ MUTANT(realloc_room_wraps, "realloc.failure-keeps-block", .realloc = generous_re
 
 static void *forgetful_realloc(void *ctx, void *p, size_t size)
 {
-    return p != NULL ? move(ctx, p, size, 0) : base_malloc(ctx, size);
+    return p != NULL ? move_keeping(ctx, p, size, 0) : base_malloc(ctx, size);
 }
 MUTANT(realloc_does_not_copy,
        "realloc.keeps-contents realloc.keeps-contents-again "
@@ -78,7 +78,7 @@ static void *too_much_realloc(void *ctx, void *p, size_t size)
 {
     if (p == NULL)
         return base_malloc(ctx, size);
-    return move(ctx, p, size, base_size(p));
+    return move_keeping(ctx, p, size, base_size(p));
 }
 MUTANT(realloc_copies_old_size, "realloc.keeps-contents realloc.neighbours",
        .realloc = too_much_realloc);
@@ -88,7 +88,7 @@ static void *size_2345_realloc(void *ctx, void *p, size_t size)
 {
     if (p == NULL || base_size(p) != 2345)
         return base_realloc(ctx, p, size);
-    return move(ctx, p, size, least(2344, size));
+    return move_keeping(ctx, p, size, least(2344, size));
 }
 MUTANT(realloc_loses_byte_of_2345, "realloc.keeps-contents", .realloc = size_2345_realloc);
 
@@ -97,7 +97,7 @@ static void *words_realloc(void *ctx, void *p, size_t size)
 {
     if (p == NULL || size <= base_size(p))
         return base_realloc(ctx, p, size);
-    return move(ctx, p, size, base_size(p) / 8 * 8);
+    return move_keeping(ctx, p, size, base_size(p) / 8 * 8);
 }
 MUTANT(realloc_copies_words, "realloc.keeps-contents", .realloc = words_realloc);
 
@@ -106,7 +106,7 @@ static void *pages_realloc(void *ctx, void *p, size_t size)
 {
     if (p == NULL || base_size(p) < 65536 || size < 65536)
         return base_realloc(ctx, p, size);
-    return move(ctx, p, size, least(base_size(p), size) / 4096 * 4096);
+    return move_keeping(ctx, p, size, least(base_size(p), size) / 4096 * 4096);
 }
 MUTANT(realloc_copies_pages, "realloc.keeps-contents realloc.keeps-contents-again",
        .realloc = pages_realloc);
@@ -117,7 +117,7 @@ static void *stale_realloc(void *ctx, void *p, size_t size)
     if (p == NULL)
         return base_malloc(ctx, size);
     size_t born = base_size(p);
-    void *moved = move(ctx, p, size, least(born, size));
+    void *moved = move_keeping(ctx, p, size, least(born, size));
     if (moved != NULL && born < size)
         base_finish((char *)moved - BASE_HEADER, born);
     return moved;
@@ -133,7 +133,7 @@ static void *tired_realloc(void *ctx, void *p, size_t size)
     size_t old = base_size(p), age;
     memcpy(&age, (char *)p - 8, sizeof age);
     age = age > 64 ? 0 : age;
-    void *moved = move(ctx, p, size, least(old, size) - (age >= 7 && size > old));
+    void *moved = move_keeping(ctx, p, size, least(old, size) - (age >= 7 && size > old));
     age++;
     if (moved != NULL)
         memcpy((char *)moved - 8, &age, sizeof age);
@@ -149,7 +149,7 @@ static void *rounding_realloc(void *ctx, void *p, size_t size)
 {
     if (p == NULL || size <= base_size(p) || size < 256)
         return base_realloc(ctx, p, size);
-    return move(ctx, p, size - 128, base_size(p));
+    return move_keeping(ctx, p, size - 128, base_size(p));
 }
 MUTANT(realloc_grows_too_little,
        "realloc.keeps-contents realloc.grown-part-usable realloc.neighbours",
@@ -186,7 +186,7 @@ static void *same_free_realloc(void *ctx, void *p, size_t size)
 {
     if (p == NULL || size != base_size(p))
         return base_realloc(ctx, p, size);
-    void *moved = move(ctx, p, size, size);
+    void *moved = move_keeping(ctx, p, size, size);
     free(moved != NULL ? (char *)moved - BASE_HEADER : NULL);
     return moved; /* which is nobody's now */
 }
@@ -284,7 +284,7 @@ static void *nelem_calloc(void *ctx, size_t nelem, size_t elsize)
 }
 static void *copying_realloc(void *ctx, void *p, size_t size)
 {
-    return p != NULL ? move(ctx, p, size, least(base_size(p), size)) : base_malloc(ctx, size);
+    return p != NULL ? move_keeping(ctx, p, size, least(base_size(p), size)) : base_malloc(ctx, size);
 }
 MUTANT(realloc_of_calloc_copies_nelem, "realloc.of-calloc", .calloc = nelem_calloc,
        .realloc = copying_realloc);
@@ -332,7 +332,7 @@ static void *hasty_realloc(void *ctx, void *p, size_t size)
         return base_malloc(ctx, size);
     size_t old = base_size(p);
     base_finish((char *)p - BASE_HEADER, size);
-    return move(ctx, p, size, least(old, size));
+    return move_keeping(ctx, p, size, least(old, size));
 }
 static void hasty_free(void *ctx, void *p, size_t size)
 {
@@ -417,7 +417,7 @@ MUTANT_OF_64_BITS(realloc_size_is_unsigned, "realloc.past-2gib", .realloc = unsi
 
 static void *over_realloc(void *ctx, void *p, size_t size)
 {
-    return p != NULL ? move(ctx, p, size, size) : base_malloc(ctx, size);
+    return p != NULL ? move_keeping(ctx, p, size, size) : base_malloc(ctx, size);
 }
 MUTANT_ALSO_OF_64_BITS(realloc_copies_new_size, "realloc.keeps-contents", "realloc.past-2gib",
                        .realloc = over_realloc);
@@ -427,7 +427,7 @@ static void *narrow_realloc(void *ctx, void *p, size_t size)
 {
     if (p == NULL || base_size(p) <= UINT32_MAX)
         return base_realloc(ctx, p, size);
-    return move(ctx, p, size, least((uint32_t)base_size(p), size));
+    return move_keeping(ctx, p, size, least((uint32_t)base_size(p), size));
 }
 MUTANT_OF_64_BITS(realloc_old_size_is_unsigned, "realloc.past-2gib", .realloc = narrow_realloc);
 
@@ -507,7 +507,7 @@ static void *owner_realloc(void *ctx, void *p, size_t size)
     if (p != NULL)
         memcpy(&owner, (char *)p - 8, sizeof owner);
     if (owner != &me) /* a block of another thread: its size is in that thread's table */
-        return mine(move(ctx, p, size, 0));
+        return mine(move_keeping(ctx, p, size, 0));
     return mine(base_realloc(ctx, p, size));
 }
 MUTANT(realloc_of_anothers_block, "realloc.in-another-thread threads.hand-over",
@@ -527,7 +527,7 @@ static void *remembering_realloc(void *ctx, void *p, size_t size)
         latest.p = p;
         latest.size = base_size(p);
     }
-    void *moved = move(ctx, p, size, least(latest.size, size));
+    void *moved = move_keeping(ctx, p, size, least(latest.size, size));
     if (moved != NULL)
         latest.p = NULL;
     return moved;

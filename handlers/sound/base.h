@@ -28,8 +28,16 @@
 #pragma GCC diagnostic ignored "-Woverride-init"
 #endif
 
-#define BASE_FUNCTIONS                                                                             \
-    .malloc = base_malloc, .calloc = base_calloc, .realloc = base_realloc, .free = base_free
+/* FUNCTIONS(pool, malloc, free): initializers of these members: `.malloc = pool_malloc` and so on.
+ * FUNCTIONS(pool): of all four. */
+#define FUNCTIONS(...) FUNCTIONS_COUNTED(__VA_ARGS__, 4, 3, 2, 1, 0, 0)(__VA_ARGS__)
+#define FUNCTIONS_COUNTED(pool, a, b, c, d, count, ...) FUNCTIONS_##count
+#define FUNCTIONS_0(pool) FUNCTIONS_4(pool, malloc, calloc, realloc, free)
+#define FUNCTIONS_1(pool, a) .a = pool##_##a
+#define FUNCTIONS_2(pool, a, b) .a = pool##_##a, .b = pool##_##b
+#define FUNCTIONS_3(pool, a, b, c) .a = pool##_##a, .b = pool##_##b, .c = pool##_##c
+#define FUNCTIONS_4(pool, a, b, c, d) FUNCTIONS_2(pool, a, b), FUNCTIONS_2(pool, c, d)
+#define BASE_FUNCTIONS FUNCTIONS(base)
 
 /* SOUND(name, .malloc = its_malloc, ...): a handler that is the base's but for the allocator
  * members named, under that symbol. */
@@ -38,6 +46,45 @@
         .name = #symbol, .version = 1, .allocator = {BASE_FUNCTIONS, __VA_ARGS__}}
 
 #define UNUSED __attribute__((unused))
+
+/* FUNCTION(realloc, pool) { body }: defines pool_realloc.  The parameters are called ctx, p, size,
+ * nelem and elsize. */
+#define FUNCTION(function, pool) FUNCTION_##function(pool##_##function)
+#define FUNCTION_malloc(name) UNUSED static void *name(UNUSED void *ctx, UNUSED size_t size)
+#define FUNCTION_calloc(name)                                                                      \
+    UNUSED static void *name(UNUSED void *ctx, UNUSED size_t nelem, UNUSED size_t elsize)
+#define FUNCTION_realloc(name)                                                                     \
+    UNUSED static void *name(UNUSED void *ctx, UNUSED void *p, UNUSED size_t size)
+#define FUNCTION_free(name)                                                                        \
+    UNUSED static void name(UNUSED void *ctx, UNUSED void *p, UNUSED size_t size)
+
+/* DERIVE(pool): defines pool_calloc and pool_realloc by pool_malloc and pool_free.
+ * DERIVE_CALLOC multiplies, allocates and clears.  DERIVE_REALLOC always moves the block: it
+ * allocates, copies and frees; size_of(p) is the size of the live block p. */
+#define DERIVE(pool)                                                                               \
+    DERIVE_CALLOC(pool);                                                                           \
+    DERIVE_REALLOC(pool, base_size)
+#define DERIVE_CALLOC(pool)                                                                        \
+    FUNCTION(calloc, pool)                                                                         \
+    {                                                                                              \
+        size_t size;                                                                               \
+        bool is_too_large = __builtin_mul_overflow(nelem, elsize, &size);                          \
+        void *p = is_too_large ? NULL : pool##_malloc(ctx, size);                                  \
+        return p != NULL ? memset(p, 0, size) : NULL;                                              \
+    }                                                                                              \
+    FUNCTION(calloc, pool)
+#define DERIVE_REALLOC(pool, size_of)                                                              \
+    FUNCTION(realloc, pool)                                                                        \
+    {                                                                                              \
+        void *moved = pool##_malloc(ctx, size);                                                    \
+        if (p == NULL || moved == NULL)                                                            \
+            return moved;                                                                          \
+        size_t old = size_of(p);                                                                   \
+        memcpy(moved, p, old < size ? old : size);                                                 \
+        pool##_free(ctx, p, old);                                                                  \
+        return moved;                                                                              \
+    }                                                                                              \
+    FUNCTION(realloc, pool)
 
 enum { BASE_HEADER = 16 };
 

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Mutants: handlers with one deliberate defect each.  If a property finds none of the mutants that
+ * name it, the property is not known to work.
+ *
+ * A pool is a sound allocator that mutants are made from: four functions pool_malloc, pool_calloc,
+ * pool_realloc and pool_free.  The default pool is `base` (sound/base.h); mapped.h, shifted.h and
+ * slots.h have others.  A mutant is a pool with some of its functions replaced.  Its name states
+ * the defect; `kills` lists the ids of the properties that must find it.
+ *
+ *     DEFECT(realloc, name, kills) { body }            body replaces the pool's realloc
+ *     BEFORE(malloc, name, kills, condition, action);  runs action before malloc if condition
+ *     AFTER(malloc, name, kills, condition, action);   the same after malloc, whose result is
+ *                                                      `made` and may be changed
+ *     KEEPS(name, kills, count);                       realloc moves each block and copies `count`
+ *                                                      bytes of `old` to the `size` new ones
+ *     MUTANT(name, kills, FUNCTIONS(prefix, malloc, free));
+ *                                                      replaces several functions
+ *
+ * DEFECT_IN(pool, ...), BEFORE_IN, AFTER_IN and KEEPS_IN take another pool.  The parameters of the
+ * function are called ctx, p, size, nelem and elsize in each condition, action and body.
+ * EVERY(n) is true for each nth evaluation, CALL(n) for the nth only.
+ *
+ * ON_64_BITS("ids") lists the properties that find the mutant only if size_t has 64 bits.
+ *
+ * All mutants of the files under faulty_la_SOURCES are symbols of one object; tests/mutants.py runs
+ * each:
+ *
+ *     ./conform --handler handlers/faulty/.libs/faulty.so:calloc_ignores_elsize
+ */
+#ifndef CONFORM_FAULTY_MUTANT_H
+#define CONFORM_FAULTY_MUTANT_H
+
+#include "sound/base.h"
+
+#define MUTANT(defect, kills, ...)                                                                 \
+    KILLS(defect, kills);                                                                          \
+    NEP49_EXPORT PyDataMem_Handler defect = {                                                      \
+        .name = #defect, .version = 1, .allocator = {FUNCTIONS(base), __VA_ARGS__}}
+#define KILLS(defect, kills) NEP49_EXPORT const char kills_##defect[] = kills
+
+/* A mutant that a function returns, which is defined by the body that follows:
+ * MUTANT_GETTER(name, kills) { body }; the parameter is called why. */
+#define MUTANT_GETTER(defect, kills)                                                               \
+    KILLS(defect, kills);                                                                          \
+    NEP49_EXPORT PyDataMem_Handler *defect(const char **why);                                      \
+    PyDataMem_Handler *defect(UNUSED const char **why)
+
+#if SIZE_MAX > UINT32_MAX
+#define ON_64_BITS(ids) ids
+#else
+#define ON_64_BITS(ids) " ! " ids /* tests/mutants.py skips what follows the mark */
+#endif
+
+#define DEFECT(...) DEFECT_IN(base, __VA_ARGS__)
+#define DEFECT_IN(pool, function, defect, kills)                                                   \
+    FUNCTION(function, defect);                                                                    \
+    MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, function));                           \
+    FUNCTION(function, defect)
+
+#define BEFORE(...) BEFORE_IN(base, __VA_ARGS__)
+#define BEFORE_IN(pool, function, defect, kills, condition, ...)                                   \
+    FUNCTION(function, defect)                                                                     \
+    {                                                                                              \
+        if (condition) {                                                                           \
+            __VA_ARGS__;                                                                           \
+        }                                                                                          \
+        return pool##_##function(ARGUMENTS_##function);                                            \
+    }                                                                                              \
+    MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, function))
+
+#define AFTER(...) AFTER_IN(base, __VA_ARGS__)
+#define AFTER_IN(pool, function, defect, kills, condition, ...)                                    \
+    FUNCTION(function, defect)                                                                     \
+    {                                                                                              \
+        MADE_BY_##function pool##_##function(ARGUMENTS_##function);                                \
+        if (condition) {                                                                           \
+            __VA_ARGS__;                                                                           \
+        }                                                                                          \
+        RETURN_##function;                                                                         \
+    }                                                                                              \
+    MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, function))
+
+#define ARGUMENTS_malloc ctx, size
+#define ARGUMENTS_calloc ctx, nelem, elsize
+#define ARGUMENTS_realloc ctx, p, size
+#define ARGUMENTS_free ctx, p, size
+#define MADE_BY_malloc void *made =
+#define MADE_BY_calloc void *made =
+#define MADE_BY_realloc void *made =
+#define MADE_BY_free
+#define RETURN_malloc return made
+#define RETURN_calloc return made
+#define RETURN_realloc return made
+#define RETURN_free return
+
+#define KEEPS(...) KEEPS_IN(base, __VA_ARGS__)
+#define KEEPS_IN(pool, defect, kills, count)                                                       \
+    FUNCTION(realloc, defect)                                                                      \
+    {                                                                                              \
+        void *moved = pool##_malloc(ctx, size);                                                    \
+        if (p == NULL || moved == NULL)                                                            \
+            return moved;                                                                          \
+        UNUSED size_t old = base_size(p);                                                          \
+        memcpy(moved, p, count);                                                                   \
+        pool##_free(ctx, p, 0);                                                                    \
+        return moved;                                                                              \
+    }                                                                                              \
+    MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, realloc))
+
+#define NTH                                                                                        \
+    ({                                                                                             \
+        static _Atomic size_t calls_;                                                              \
+        ++calls_;                                                                                  \
+    })
+#define EVERY(n) (NTH % (n) == 0)
+#define CALL(n) (NTH == (n))
+
+UNUSED static inline size_t min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Moves p to a block of `size` bytes and copies the first `count` ones. */
+UNUSED static void *move(void *ctx, void *p, size_t size, size_t count)
+{
+    void *moved = base_malloc(ctx, size);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, p, count);
+    base_free(ctx, p, 0);
+    return moved;
+}
+
+/* The second word of a base block's header, which mutants use. */
+UNUSED static inline size_t base_note(const void *p)
+{
+    size_t note;
+    memcpy(&note, (const char *)p - sizeof note, sizeof note);
+    return note;
+}
+
+/* Sets that word of p, unless p is NULL, and returns p. */
+UNUSED static inline void *base_set_note(void *p, size_t note)
+{
+    if (p != NULL)
+        memcpy((char *)p - sizeof note, &note, sizeof note);
+    return p;
+}
+
+/* Of files that are not converted yet. */
+#define MUTANT_OF_64_BITS(defect, kills, ...) MUTANT(defect, ON_64_BITS(kills), __VA_ARGS__)
+#define MUTANT_ALSO_OF_64_BITS(defect, kills, and_kills, ...)                                      \
+    MUTANT(defect, kills " " ON_64_BITS(and_kills), __VA_ARGS__)
+
+#endif

@@ -18,7 +18,6 @@
 #include "ordinary_use.h"
 #include "python/api.h"
 #include "python/python.h"
-#include "repro/call_log.h"
 #include "subject/python_subject.h"
 
 GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.");
@@ -189,7 +188,6 @@ static void take_descriptors_over(void *data)
         if (!was_open[fd] && is_regular_file(fd))
             dup2(program_file, fd);
     }
-    call_log_end(call_log_begin(STEP_TAKE_DESCRIPTORS, NULL, 0, 0, 0), NULL, 1);
     use_large_too();
     use_for_long();
 }
@@ -279,8 +277,6 @@ static void change_variables(const char *to)
         if (getenv(name) != NULL ? unsetenv(name) != 0 : setenv(name, to, 1) != 0)
             harness_broke("%s in the environment: %s", name, strerror(errno));
     }
-    size_t number = strtoul(to, NULL, 10);
-    call_log_end(call_log_begin(STEP_SET_VARIABLES, NULL, 0, number, 0), NULL, 1);
 }
 
 /* As many as it gives, which the variables may decide. */

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--repro: a C file for each failure, which any compiler takes without a warning, and which shows
-the failure from any folder, and none with a sound handler.  Where calls alone do not show it, a
-program of Python's that does, or none.
+the failure from any folder, and none with a sound handler; none if calls alone do not show it.
 """
 
 import json
@@ -35,48 +34,9 @@ KINDS = [
     ("realloc_is_missing", "abi.functions-present", r"a function is missing: "),
     ("struct_remembers_a_block", "abi.struct-constant", r"the struct changes: "),
     ("version_is_2", "abi.version", r"the version is not 1: "),
-]
-# What of the process is another: loading comes before call 1.
-OF_THE_PROCESS = [
-    ("getter_starts_a_thread", "abi.loads-alone", r"the number of threads: call 0, loading: 2, "),
-    ("getter_says_hello", "abi.loads-quietly", r"what is printed: call 0, loading: 5 bytes, and "),
-    ("loads_fast_math", "abi.loads-same-arithmetic", r"the control bits of MXCSR: call 0, loading"),
-    ("closes_descriptor_0", "env.descriptors", r"descriptor 0: call 1, .*: closed, and before "),
-    ("memory_is_copied_downward", "env.direction-flag", r"the direction flag: call \d, realloc\("),
-    ("clears_float_flags", "env.float-state", r"the floating-point flags: call \d, "),
-    ("resets_rounding", "env.float-state", r"the rounding mode: call \d, "),
-    ("logs_to_what_has_its_number", "env.forgets-descriptors", r"the program's file: call \d, "),
     ("ends_the_thread_when_refused", "env.never-exits", r"the thread ends: call 1, malloc\("),
-    ("prints_each_call", "env.quiet", r"what is printed: call 1, malloc\(1\): 211 bytes, "),
-    ("takes_a_random_number", "env.random-numbers", r"what rand, .* give next: call 2, the end: "),
-    ("asks_each_thousandth_time", "env.reads-variables-once",
-     r"a variable is asked for again: call \d+, malloc\(1\): FAULTY_FILL"),
-    ("first_malloc_sets_the_umask", "env.settings", r"the umask: call 1, malloc\(1\): 077, and "),
-    ("changes_flags_of_sigbus", "env.signals", r"signal 7: call 1, calloc\(1, 1\): handler "),
-    ("copies_little_by_variable", "env.variables-change", r"not kept: call \d, realloc\("),
     ("child_writes_to_its_parent", "process.fork-child", r"changed: call \d+, .*: byte \d+ of "),
-    ("says_goodbye", "process.ends-quietly", r"what is printed: call 2, the end: 8 bytes, and "),
-    ("child_is_never_waited_for", "resources.children", r"a child process: call 1, malloc\("),
-    ("descriptor_for_each_block", "resources.descriptors", r"too many descriptors: call 17, "),
-    ("name_for_each_block", "resources.files", r"too many files: call 17, "),
-    ("log_stays_in_the_working_directory", "resources.files", r"files are left: call 2, the end"),
-    ("fences_round_each_part", "resources.mappings", r"too many mappings: call 17, "),
-    ("descriptor_for_each_block", "resources.thousand-blocks", r"refused: call \d+, malloc\(5000"),
-    ("free_leaves_a_thread", "resources.threads", r"too many threads: call \d+, free\("),
 ]
-# What shows in Python alone is a program of Python's.
-IN_PYTHON = [
-    ("renames_itself", "numpy.name",
-     r"not as expected: expected the name .* seen 'renames_itself \(zeroing\)'"),
-    ("takes_over", "context.empty", r"not as expected: expected the handler in force "),
-    ("tracks_its_own", "numpy.tracemalloc", r"not as expected: expected the traces "),
-    ("collects_with_python", "numpy.dtypes", r"not as expected: expected "),
-    ("switches_warnings_on", "owndata.silent-unless-asked",
-     r"not as expected: expected the warnings "),
-    ("begins_anew_in_children", "interop.multiprocessing", r"not as expected: .*forked child"),
-]
-# What of the property does not lead to it.
-LESS = {"renames_itself": "def in_force(", "tracks_its_own": "def in_force("}
 # Wrong where nobody counts the programs; where somebody does, in the third of them alone.
 WRONG_AT_TIMES = """
 #include <fcntl.h>
@@ -123,64 +83,9 @@ static void its_free(void *ctx, void *p, size_t size)
 NEP49_EXPORT PyDataMem_Handler nep49_handler = {
     "at times", 1, {NULL, its_malloc, its_calloc, its_realloc, its_free}};
 """
-LONG_PROGRAM = """\
-import sys
-
-OBJECT = 1
-
-
-# Goes with what stands above it.
-def needless():
-    return 2
-
-
-class Things:
-    @staticmethod
-    def said():
-        return "reproduced: it"
-
-    @staticmethod
-    def more():
-        return needless()
-
-
-def body():
-    first = Things.more()
-    second = first + 1
-    for i in range(3):
-        if second > 0:
-            second += i
-    if sys.argv[1:] == ["-"]:
-        return "not reproduced"
-    return Things.said()
-
-
-if __name__ == "__main__":
-    print(body())
-"""
-SHORT_PROGRAM = """\
-import sys
-
-OBJECT = 1
-
-
-class Things:
-    @staticmethod
-    def said():
-        return "reproduced: it"
-
-
-def body():
-    if sys.argv[1:] == ["-"]:
-        return "not reproduced"
-    return Things.said()
-
-
-if __name__ == "__main__":
-    print(body())
-"""
-# What is about Python, and in no .py file of ours: none of it is in a list of calls.
-OTHERS = [("free_clears_exception", "free.keeps-pending-exception"),
+# No list of calls shows these: the process, Python, an exception.
+OTHERS = [("prints_each_call", "env.quiet"), ("renames_itself", "numpy.name"),
+          ("free_clears_exception", "free.keeps-pending-exception"),
           ("claims_unknown", "abi.claims-known")]
 
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-g"]
@@ -271,54 +176,6 @@ def shows_at_times(tap):
               "%s\n%s" % (result, ran))
 
 
-def shows_in_python(tap, mutant, identity, said):
-    """From another folder, and nothing with a sound handler or with libc's own functions."""
-    properties, result = reproduce(handler_of(mutant), "--run=" + identity)
-    each = properties.get(identity, {})
-    if not tap.point(each.get("repro", "").endswith(identity + ".py")
-                     and "in Python " + each["repro"] in result.stdout,
-                     "a program that shows %s" % mutant, result):
-        return
-    ran = suite.run([suite.PYTHON, each["repro"]], cwd="/")
-    tap.point(ran.code == 1 and re.search("^reproduced: " + said, ran.stdout, re.M),
-              "it shows what is wrong", ran)
-    for sound in SOUND, "-":
-        ran = suite.run([suite.PYTHON, each["repro"], sound])
-        tap.point(ran.code == 0 and ran.stdout == "not reproduced\n" and not ran.stderr,
-                  "and nothing of %s" % os.path.basename(sound), ran)
-    if mutant in LESS:
-        with open(each["repro"]) as file:
-            text = file.read()
-        tap.point(LESS[mutant] not in text, "without what it shows it without", text)
-    for arguments in (["a", "b"], ["--help"], ["no-such.so"]):
-        ran = suite.run([suite.PYTHON, each["repro"], *arguments])
-        tap.point(ran.code == 2 and (ran.stdout + ran.stderr).count("\n") == 1,
-                  "it does not take %s" % arguments, ran)
-
-
-def shortened(tap):
-    """All goes that can, and nothing else."""
-    with open("long.py", "w") as file:
-        file.write(LONG_PROGRAM)
-    result = suite.run([suite.PYTHON, os.path.join(SOURCE, "src/repro/shorten.py"), "long.py",
-                        str(20 * suite.SLOWDOWN)])
-    tap.point(result.code == 0 and result.stdout == SHORT_PROGRAM and not result.stderr,
-              "a program without what it shows the failure without", result)
-
-
-def shows_numpys(tap):
-    """A defect that the NumPy at hand has, by nothing but it; or there is none."""
-    properties, result = reproduce("aligned", "--run=runtime.%s*" % ("" if suite.LONG else "set"))
-    shown = [each for each in properties.values() if "repro" in each]
-    if not any(each["verdict"] in ("FAIL", "WARN") for each in properties.values()):
-        tap.skip("a defect of NumPy's own", "this NumPy has none of them")
-        return
-    ran = [suite.run([suite.PYTHON, each["repro"]], cwd="/") for each in shown]
-    tap.point(shown and result.code == CONFORMANT and all(
-        each.code == 1 and each.stdout.startswith("reproduced: ") for each in ran),
-        "%d defects of NumPy's own" % len(shown), "\n".join(map(str, [result, *ran])))
-
-
 def shows_not(tap, mutant, identity):
     properties, result = reproduce(handler_of(mutant), "--run=" + identity)
     each = properties.get(identity, {})
@@ -398,16 +255,6 @@ def module(tap):
     each = properties.get("calloc.zeroed", {})
     tap.point("repro" not in each and "Python module" in each.get("no_repro", ""),
               "a handler from Python has none, and why is said", result)
-    if not suite.LONG:  # shows_in_python has one
-        return
-    with open("in_python.py", "w") as file:
-        path, symbol = handler_of("renames_itself").rsplit(":", 1)
-        file.write((MODULE % path).replace("calloc_does_not_zero", symbol))
-    properties, result = reproduce("python:in_python:handler", "--run=numpy.name")
-    program = properties.get("numpy.name", {}).get("repro", "none")
-    ran = suite.run([suite.PYTHON, program], cwd="/")
-    tap.point(ran.code == 1 and "reproduced: " in ran.stdout, "but a program of Python's",
-              "%s\n%s" % (result, ran))
 
 
 def refused(tap):
@@ -426,16 +273,12 @@ def main():
     tap = suite.Tap()
     with suite.scratch() as folder:
         os.chdir(folder)
-        short = [case for case in KINDS[::FEW] if case[0] not in ENDLESS] + OF_THE_PROCESS[::8]
-        for case in KINDS + OF_THE_PROCESS if suite.LONG else short:
+        short = [case for case in KINDS[::FEW] if case[0] not in ENDLESS]
+        for case in KINDS if suite.LONG else short:
             shows(tap, *case)
-        for case in IN_PYTHON if suite.LONG else IN_PYTHON[1:2]:
-            shows_in_python(tap, *case)
         for case in OTHERS:
             shows_not(tap, *case)
         shows_at_times(tap)
-        shortened(tap)
-        shows_numpys(tap)
         wrong_use(tap)
         folders(tap)
         no_room(tap)
@@ -446,7 +289,6 @@ def main():
     tap.end()
 
 
-SOURCE = os.path.abspath(suite.SOURCE)
 SOUND = os.path.abspath(os.path.join(suite.BUILD, "handlers", ".libs", "aligned.so"))
 if __name__ == "__main__":
     main()

@@ -58,9 +58,3 @@ char *draft_keep(struct draft *draft, const char *name)
     end(draft);
     return path;
 }
-
-void draft_drop(struct draft *draft)
-{
-    unlink(draft->path);
-    end(draft);
-}

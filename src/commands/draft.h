@@ -18,6 +18,4 @@ struct draft draft_begin(const char *folder);
 /* As the file of that name.  Returns its path, the caller's to free. */
 char *draft_keep(struct draft *draft, const char *name);
 
-void draft_drop(struct draft *draft);
-
 #endif

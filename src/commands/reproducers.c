@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A property that failed is run once more with its calls written down.  What of them shows a defect
- * without Python, and none with libc's allocator, is cut short and printed.  Where none does, and
- * the property goes on in Python, that is made a program of its own.
+ * Runs a failed property once more and records its calls.  If the calls show a defect without
+ * Python, and libc's allocator does not show it, they are shrunk and printed as C.
  */
 #include "commands/reproducers.h"
 
@@ -23,7 +22,6 @@
 #include "harness/scratch.h"
 #include "repro/attempt.h"
 #include "repro/print.h"
-#include "repro/python_program.h"
 #include "repro/shrink.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
@@ -40,8 +38,7 @@ struct maker {
     struct tried tried;
     struct entry entry;
     struct call_log *log;
-    const char *no_calls; /* why no list of calls can be tried; or NULL */
-    struct board *board;  /* for the records of what is run once more */
+    struct board *board; /* for the records of what is run once more */
     uint64_t begin;
 };
 
@@ -151,47 +148,10 @@ static void add_extras(struct call_list *list, const char *id)
     }
 }
 
-/* What of the process a property looks at. */
-static const struct {
-    const char *id;
-    enum process_state state;
-} states[] = {
-    {"abi.loads-alone", STATE_company},
-    {"abi.loads-quietly", STATE_surroundings},
-    {"abi.loads-same-arithmetic", STATE_arithmetic},
-    {"env.descriptors", STATE_descriptors},
-    {"env.direction-flag", STATE_arithmetic},
-    {"env.float-state", STATE_arithmetic},
-    {"env.forgets-descriptors", STATE_program_file},
-    {"env.quiet", STATE_output},
-    {"env.random-numbers", STATE_random_numbers},
-    {"env.reads-variables-once", STATE_variables},
-    {"env.settings", STATE_settings},
-    {"env.signals", STATE_signals},
-    {"env.variables-change", STATE_variables_kept},
-    {"process.ends-quietly", STATE_output_of_end},
-    {"resources.children", STATE_children},
-    {"resources.descriptors", STATE_descriptor_count},
-    {"resources.files", STATE_files},
-    {"resources.mappings", STATE_mapping_count},
-    {"resources.thousand-blocks", STATE_usual_descriptors},
-    {"resources.threads", STATE_thread_count},
-};
-
-static enum process_state state_of(const char *id)
-{
-    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
-        if (strcmp(states[i].id, id) == 0)
-            return states[i].state;
-    }
-    return STATE_NOTHING;
-}
-
 void reproducer_checks(struct call_list *list, const char *id)
 {
     list->checks.of_struct = begins_with(id, "abi.");
     list->checks.of_errno = begins_with(id, "free.keeps-errno");
-    list->checks.state = state_of(id);
 }
 
 /* What the property looks at beside what any call has to hold. */
@@ -332,111 +292,15 @@ static char *reproduce_in_c(struct maker *m, size_t i, struct attempt *seen)
     return file;
 }
 
-/* ---- one failure in Python ----------------------------------------------------------------- */
-
-/* What is NumPy's is seen once; of a handler it shows the same each time, and libc's functions do
- * not show it. */
-static struct attempt try_program(const struct python_program *program, const char *path)
-{
-    const int times = program->place != NULL ? 3 : 1;
-    struct attempt seen = python_program_try(program, path, false), again;
-    for (int i = 1; i < times && seen.outcome == REPRODUCED; i++) {
-        again = python_program_try(program, path, false);
-        if (again.outcome != REPRODUCED || strcmp(again.what, seen.what) != 0) {
-            snprintf(seen.line, sizeof seen.line, "it does not show each time");
-            seen.outcome = NOT_REPRODUCED;
-        }
-    }
-    if (seen.outcome == REPRODUCED && program->place != NULL) {
-        again = python_program_try(program, path, true);
-        if (again.outcome != NOT_REPRODUCED) {
-            snprintf(seen.line, sizeof seen.line, "libc's functions show it as well");
-            seen.outcome = NOT_REPRODUCED;
-        }
-    }
-    return seen;
-}
-
-/* The same without what it shows the failure without, where that is found.  NumPy's own defects
- * have nothing beside them that must not show them, and stay as they are. */
-static struct draft shorter(const struct maker *m, const struct python_program *program,
-                            struct draft draft, const struct attempt *seen)
-{
-    double seconds = seconds_to_shrink * clock_slowness();
-    if (program->place == NULL || 4 * seen->seconds > seconds)
-        return draft;
-    struct draft less = draft_begin(m->run->options->repro);
-    struct attempt again = {.outcome = NOT_TRIED};
-    if (python_program_shorten(less.file, program, draft.path, seconds) == NULL)
-        again = try_program(program, less.path);
-    bool same = again.outcome == REPRODUCED && strcmp(again.what, seen->what) == 0;
-    draft_drop(same ? &draft : &less);
-    return same ? less : draft;
-}
-
-/* As reproduce_in_c; NULL with nothing seen where the property does nothing in Python. */
-static char *reproduce_in_python(struct maker *m, size_t i, struct attempt *seen)
-{
-    const struct property *property = m->run->properties[i];
-    const struct record *record = m->run->records[i];
-    bool is_numpys = property->target == TARGET_RUNTIME;
-    if (m->log->python_count == 0)
-        return NULL;
-    struct python_program program = {
-        .id = property->id,
-        .clause = property->clause,
-        .seen = text("%s%s%s", record_expected(record),
-                     *record_expected(record) != '\0' ? ": " : "", record_seen(record)),
-        .python = m->plan->python_path,
-        .log = m->log,
-        .place = is_numpys ? NULL : m->run->place,
-        .entry = is_numpys ? NULL : m->tried.entry,
-        .is_getter = m->tried.is_getter && !is_numpys,
-        .seed = m->plan->seed,
-    };
-    struct draft draft = draft_begin(m->run->options->repro);
-    const char *why = python_program_print(draft.file, &program);
-    if (why == NULL) {
-        *seen = try_program(&program, draft.path);
-    } else {
-        *seen = (struct attempt){.outcome = NOT_TRIED};
-        snprintf(seen->line, sizeof seen->line, "%s", why);
-    }
-    if (seen->outcome == REPRODUCED) {
-        draft = shorter(m, &program, draft, seen);
-        return draft_keep(&draft, text("%s.py", property->id));
-    }
-    draft_drop(&draft);
-    return NULL;
-}
-
-/* ---- in one or the other ------------------------------------------------------------------- */
-
-static const char *reason_of(const struct attempt *seen, const char *otherwise)
-{
-    return *seen->line != '\0' ? text_safe(seen->line) : otherwise;
-}
-
 static void reproduce(struct maker *m, size_t i, struct run_reproducer *made)
 {
-    struct attempt calls = {.outcome = NOT_REPRODUCED}, python = {.outcome = NOT_REPRODUCED};
-    bool is_numpys = m->run->properties[i]->target == TARGET_RUNTIME;
+    struct attempt seen = {.outcome = NOT_REPRODUCED};
     run_logged(m, (size_t)(m->plan->count - m->run->count) + i);
-    if (m->no_calls == NULL && !is_numpys)
-        made->file = reproduce_in_c(m, i, &calls);
-    else if (m->no_calls != NULL)
-        snprintf(calls.line, sizeof calls.line, "%s", m->no_calls);
-    if (made->file == NULL)
-        made->file = reproduce_in_python(m, i, &python);
-    bool in_python = m->log->python_count > 0;
-    const char *by_calls =
-        text("by calls alone: %s", reason_of(&calls, "each does what it has to, "
-                                                     "and what else it looks at is in no call"));
-    const char *by_program =
-        text("in Python: %s", reason_of(&python, "its program shows nothing; "
-                                                 "what it does in C beside that is not in it"));
-    snprintf(made->why, sizeof made->why, "not reproduced %s%s%s", is_numpys ? "" : by_calls,
-             in_python && !is_numpys ? "; nor " : "", in_python || is_numpys ? by_program : "");
+    made->file = reproduce_in_c(m, i, &seen);
+    snprintf(made->why, sizeof made->why, "not reproduced by calls alone: %s",
+             seen.line[0] != '\0' ? text_safe(seen.line)
+                                  : "each call meets the requirements, and the property also "
+                                    "checks what is in no call");
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
@@ -444,7 +308,8 @@ static void reproduce(struct maker *m, size_t i, struct run_reproducer *made)
 static bool is_wanted(const struct run *run, size_t i)
 {
     enum verdict verdict = run->records[i]->verdict;
-    return verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT;
+    return run->properties[i]->target != TARGET_RUNTIME &&
+           (verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT);
 }
 
 const char *reproducer_tried(const struct subject_place *place, struct tried *tried,
@@ -470,10 +335,12 @@ const char *reproducer_tried(const struct subject_place *place, struct tried *tr
 /* Whatever hinders all of them; or NULL. */
 static const char *prepare(struct maker *m)
 {
-    m->no_calls = reproducer_tried(m->run->place, &m->tried, &m->entry);
+    const char *hindered = reproducer_tried(m->run->place, &m->tried, &m->entry);
     m->log = call_log_create();
     m->board = board_create(1);
-    return m->log == NULL || m->board == NULL ? strerror(errno) : NULL;
+    return hindered != NULL                     ? hindered
+           : m->log == NULL || m->board == NULL ? strerror(errno)
+                                                : NULL;
 }
 
 /* All of them have as long as the battery had. */

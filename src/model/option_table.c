@@ -355,16 +355,14 @@ const struct option_row option_rows[] = {
         .takers = RUN | SEARCH,
         TEXT(repro),
         .help = "for each failure write a C file to the folder that shows it\n"
-                "without Python, NumPy and conform, or one of Python's where\n"
-                "it is about that (docs/reports.md)",
+                "without Python, NumPy and conform (docs/reports.md)",
         .man =
             "For each failure write a file of C that shows it to the folder, which is made where "
             "there is none. It needs no Python, no NumPy and nothing of ours, and says in its "
             "head how it is compiled. The property is run once more with its calls written down, "
             "which are then cut short for as long as four seconds; all of it has as long as "
             "--max-time says. A file is written where they show the defect, and none with libc's "
-            "allocator. Where none is, a file of Python shows what the property does in Python, "
-            "by NumPy and ctypes alone. The report names the file, or says why there is none.",
+            "allocator. The report names the file, or says why there is none.",
     },
 
     {.heading = "A program instead of the battery"},

@@ -43,7 +43,7 @@ static _Noreturn void become(const char *const *words, int input, int output)
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    dup2(input >= 0 ? input : nothing, STDIN_FILENO);
+    dup2(input, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(nothing, STDERR_FILENO);
     execv(words[0], (char *const *)(uintptr_t)words);
@@ -91,7 +91,8 @@ static void conclude(struct attempt *result, int status, int output)
         result->outcome = REPRODUCED;
 }
 
-struct attempt attempt_command(const char *const *words, int input, int seconds, int *kept)
+/* Exit status 1 with a line that says so: reproduced; 2: could not be tried. */
+static struct attempt attempt_command(const char *const *words, int input, int seconds)
 {
     struct attempt result = {.outcome = NOT_TRIED};
     uint64_t begun = clock_now(), until = begun + (uint64_t)seconds * 1000000000u;
@@ -106,10 +107,7 @@ struct attempt attempt_command(const char *const *words, int input, int seconds,
                  pid < 0                 ? strerror(errno)
                  : interrupt_came() != 0 ? "interrupted"
                                          : "no end");
-    if (kept != NULL)
-        *kept = output;
-    else
-        close(output);
+    close(output);
     result.seconds = clock_since(begun);
     return result;
 }
@@ -125,7 +123,7 @@ struct attempt attempt(const void *about, const struct call_list *list)
     int file = file_of(list);
     struct attempt result = {.outcome = NOT_TRIED};
     if (file >= 0)
-        result = attempt_command(words, file, tried->seconds + 2, NULL);
+        result = attempt_command(words, file, tried->seconds + 2);
     else
         snprintf(result.line, sizeof result.line, "it could not be tried: %s", strerror(errno));
     if (result.outcome == NOT_TRIED && (result.line[0] == '\0' || result.what[0] != '\0'))

@@ -33,11 +33,6 @@ struct attempt {
 /* `about` is a struct tried. */
 struct attempt attempt(const void *about, const struct call_list *list);
 
-/* Runs the command, whose standard input is the file, or nothing where that is -1; what it prints
- * goes to *output, the caller's to close, if that is wanted.  It is reproduced where it ends with 1
- * and a line that says so, and could not be tried where with 2. */
-struct attempt attempt_command(const char *const *words, int input, int seconds, int *output);
-
 /* How the object hands its handler out and what it claims, told by a process that loads it.  NULL,
  * or why that does not come back. */
 struct entry {

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,7 +24,6 @@ void call_log_clear(struct call_log *log)
     madvise(log, sizeof *log, MADV_REMOVE);
     log->count = 0;
     log->threads = 0;
-    log->python_count = 0;
 }
 
 void call_log_to(struct call_log *log)
@@ -95,15 +93,4 @@ void call_log_end(struct logged *call, const void *result, size_t times)
     call->result = result;
     call->step.times = (uint32_t)times;
     call->step.returned = 1;
-}
-
-void call_log_python(const char *module, const char *function)
-{
-    uint32_t at =
-        log_of_calls != NULL ? atomic_fetch_add(&log_of_calls->python_count, 1) : MOST_PYTHON_CALLS;
-    if (at >= MOST_PYTHON_CALLS)
-        return;
-    snprintf(log_of_calls->python[at].module, sizeof log_of_calls->python[at].module, "%s", module);
-    snprintf(log_of_calls->python[at].function, sizeof log_of_calls->python[at].function, "%s",
-             function);
 }

@@ -20,16 +20,10 @@ struct logged {
     bool has_word;
 };
 
-enum { MOST_PYTHON_CALLS = 8 };
-
 struct call_log {
-    _Atomic uint32_t count;        /* more than MOST_STEPS: the last ones are not there */
-    _Atomic uint32_t threads;      /* that have numbers */
-    pid_t process;                 /* of the property, which may fork others */
-    _Atomic uint32_t python_count; /* likewise, of the functions in our own .py files */
-    struct {
-        char module[32], function[64];
-    } python[MOST_PYTHON_CALLS];
+    _Atomic uint32_t count;   /* more than MOST_STEPS: the last ones are not there */
+    _Atomic uint32_t threads; /* that have numbers */
+    pid_t process;            /* of the property, which may fork others */
     struct logged calls[MOST_STEPS];
 };
 
@@ -49,8 +43,5 @@ struct logged *call_log_begin(enum step_kind kind, const void *given, size_t siz
                               size_t second);
 void call_log_expect(struct logged *call, size_t times);
 void call_log_end(struct logged *call, const void *result, size_t times);
-
-/* The property goes on in Python, in that function of MODULE.py. */
-void call_log_python(const char *module, const char *function);
 
 #endif

@@ -3,13 +3,6 @@
  * What is the same in every reproducer: the handler, its blocks, and what is looked at in each
  * call.
  */
-#ifdef NOTE /* what of the process is to stay as it is; see behind what follows */
-enum moment { BEFORE_LOAD, AFTER_LOAD, BEFORE_CALLS, AFTER_CALL, AT_END };
-static void look_at_process(enum moment moment);
-#else
-#define look_at_process(moment) ((void)0)
-#endif
-
 /* As NEP 49 has it. */
 typedef struct {
     void *ctx;
@@ -123,7 +116,6 @@ static void look_for_overlap(const struct block *block)
 
 static void look_around(void)
 {
-    look_at_process(AFTER_CALL);
     if (CHECKS_STRUCT && memcmp(handler, &as_loaded, sizeof as_loaded) != 0)
         reproduced("the struct changes", "%s", "");
 }
@@ -476,18 +468,15 @@ static void use_memory(void)
 
 static int judge(void (*calls)(void))
 {
-    look_at_process(AFTER_LOAD);
     use_memory();
     catch_signals();
     bound_process();
-    look_at_process(BEFORE_CALLS);
     calls();
     nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
     end_turn();
     look_at_all();
     if (other_process >= 0)
         close(other_process);
-    look_at_process(AT_END);
     wait_for_processes();
     fflush(stdout);
     now->is_told = true;

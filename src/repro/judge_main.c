@@ -18,27 +18,9 @@ static int seconds;
 #define MILLISECONDS list->checks.milliseconds
 #define PROGRAMS 1
 #define SECONDS seconds
-#define NOTE note_state
 #include "repro/judge_report.c"
 
-static void note_state(int moment);
 #include "repro/judge.c"
-
-#include "repro/judge_process.c"
-
-static void note_state(int moment)
-{
-    switch (list->checks.state) {
-#define NOTE_IT(name)                                                                              \
-    case STATE_##name:                                                                             \
-        note_##name((enum moment)moment);                                                          \
-        break;
-        PROCESS_STATES(NOTE_IT)
-    case STATE_NOTHING:
-    case PROCESS_STATE_COUNT:
-        break;
-    }
-}
 
 static void do_once(const struct step *step, size_t block)
 {
@@ -93,13 +75,7 @@ static void do_once(const struct step *step, size_t block)
     case STEP_LOOK_AT_FUNCTIONS:
         do_look_at_functions();
         break;
-    case STEP_TAKE_DESCRIPTORS:
-        do_take_descriptors();
-        break;
     case STEP_STOP: /* for in_turns.c */
-        break;
-    case STEP_SET_VARIABLES:
-        do_set_variables(first);
         break;
     }
 }
@@ -201,7 +177,6 @@ int main(int argc, char **argv)
     if (list == MAP_FAILED)
         return 2;
     begin_watched(argv);
-    look_at_process(BEFORE_LOAD);
     if (load_named(argv) != 0)
         return 2;
     seconds = atoi(argv[4]);

@@ -93,9 +93,6 @@ static void describe(char *to, size_t room)
     }
 }
 
-static int told_to = STDOUT_FILENO;
-static void (*clean_up)(void); /* or NULL */
-
 /* Also where a signal has come. */
 _Noreturn __attribute__((format(printf, 2, 3))) static void reproduced(const char *what,
                                                                        const char *format, ...)
@@ -111,9 +108,7 @@ _Noreturn __attribute__((format(printf, 2, 3))) static void reproduced(const cha
     if (__atomic_exchange_n(&now->is_reproduced, true, __ATOMIC_SEQ_CST))
         _exit(1); /* another process has told it first */
     now->is_told = true;
-    if (clean_up != NULL)
-        clean_up();
-    if (write(told_to, line, (size_t)length) < 0)
+    if (write(STDOUT_FILENO, line, (size_t)length) < 0)
         perror("stdout");
     _exit(1);
 }

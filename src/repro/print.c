@@ -10,9 +10,6 @@
 #include "base/program_version.h"
 #include "python/python_sources.h"
 
-#define NAME_OF(name) #name,
-static const char *const names_of_states[PROCESS_STATE_COUNT] = {"", PROCESS_STATES(NAME_OF)};
-
 enum { USUAL_SECONDS = 10, SECONDS_TO_GROW = 60, RIGHT = 96 };
 
 /* As a string of C.  What is not printed as it is is in octal, which ends by itself; a question
@@ -161,12 +158,6 @@ static void print_once(FILE *file, int indent, const struct step *step)
     case STEP_LOOK_AT_FUNCTIONS:
         print_do(file, indent, "look_at_functions", step, false, 0);
         break;
-    case STEP_TAKE_DESCRIPTORS:
-        print_do(file, indent, "take_descriptors", step, false, 0);
-        break;
-    case STEP_SET_VARIABLES:
-        print_do(file, indent, "set_variables", step, false, 1);
-        break;
     }
 }
 
@@ -280,12 +271,10 @@ static void print_main(FILE *file, const struct step_checks *checks)
             "        return 2;\n"
             "    }\n"
             "    begin_watched(argv);\n"
-            "%s"
             "    if (load(argc == 2 ? argv[1] : OBJECT, ENTRY, IS_GETTER) != 0)\n"
             "        return 2;\n"
             "    return judge(%s);\n"
             "}\n",
-            checks->state != STATE_NOTHING ? "    look_at_process(BEFORE_LOAD);\n" : "",
             checks->of_growth ? "again_and_again" : "calls");
 }
 
@@ -293,11 +282,7 @@ void print_reproducer(FILE *file, const struct reproducer *reproducer)
 {
     const struct step_checks *checks = &reproducer->list->checks;
     print_head(file, reproducer);
-    if (checks->state != STATE_NOTHING)
-        fprintf(file, "#define NOTE note_%s\n\n", names_of_states[checks->state]);
     fprintf(file, "%s\n%s", source_of("judge_report.c"), source_of("judge.c"));
-    if (checks->state != STATE_NOTHING)
-        fprintf(file, "\n%s", source_of("judge_process.c"));
     fputs("\n/* ---- what led to it "
           "------------------------------------------------------------------------ */\n\n",
           file);

@@ -26,8 +26,6 @@ enum step_kind {
     STEP_LOOK_AT_NAME,
     STEP_LOOK_AT_VERSION,
     STEP_LOOK_AT_FUNCTIONS,
-    STEP_TAKE_DESCRIPTORS, /* of the handler's files, for one of the program's */
-    STEP_SET_VARIABLES,    /* that the handler asked for: to the number `first`, 0: to nothing */
 };
 
 /* As `second` of a STEP_FREE, in a list that the search makes: the block's own size is given. */
@@ -53,21 +51,11 @@ struct step {
 
 enum { MOST_STEPS = 1 << 19, MOST_BLOCKS = 1 << 19 };
 
-/* What of the process is to stay as it is, each by a function note_... of judge_process.c. */
-#define PROCESS_STATES(is)                                                                         \
-    is(arithmetic) is(children) is(company) is(descriptor_count) is(descriptors) is(files)         \
-        is(mapping_count) is(output) is(output_of_end) is(program_file) is(random_numbers)         \
-            is(settings) is(signals) is(surroundings) is(thread_count) is(usual_descriptors)       \
-                is(variables) is(variables_kept)
-#define STATE_OF(name) STATE_##name,
-enum process_state { STATE_NOTHING, PROCESS_STATES(STATE_OF) PROCESS_STATE_COUNT };
-
 /* What is looked at beside what any call has to hold. */
 struct step_checks {
     size_t alignment; /* that is claimed, or 0 */
     bool of_struct;   /* that it stays as it is */
     bool of_errno;    /* that free keeps it */
-    enum process_state state;
     int milliseconds; /* until what is live in the end is looked at */
     bool at_once;     /* threads run at once, which conform-judge does not do */
     bool in_turns;    /* that, but one at a time: see in_turns.h */

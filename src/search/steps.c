@@ -256,8 +256,6 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
     case STEP_LOOK_AT_NAME:
     case STEP_LOOK_AT_VERSION:
     case STEP_LOOK_AT_FUNCTIONS:
-    case STEP_TAKE_DESCRIPTORS:
-    case STEP_SET_VARIABLES:
         break;
     }
     return true;

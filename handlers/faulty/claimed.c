@@ -1,155 +1,86 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that claim an alignment of 64 and do not always keep it: an object of their own, as the
- * claim is the object's.
+ * Mutants that claim an alignment of 64 bytes but do not always provide it.
  */
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "base.h"
+#include "mutant.h"
 #include "shifted.h"
 
-NEP49_EXPORT const char nep49_claims[] = "alignment=64";
+CLAIMS("alignment=64");
 
 enum { CLAIMED = 64 };
 
-/* A block that begins `off` bytes behind a multiple of 64. */
-static void *aligned_block(size_t size, size_t off)
+/* A block at `offset` bytes from a multiple of 64. */
+static void *place(size_t size, size_t offset)
 {
     char *raw = size <= PTRDIFF_MAX - 4 * CLAIMED ? malloc(size + 3 * CLAIMED) : NULL;
     if (raw == NULL)
         return NULL;
-    uintptr_t first = ((uintptr_t)raw + CLAIMED) / CLAIMED * CLAIMED;
-    char *p = (char *)first + off;
+    char *p = (char *)(((uintptr_t)raw + CLAIMED) / CLAIMED * CLAIMED) + offset;
     struct shifted header = {size, (size_t)(p - raw)};
     memcpy(p - sizeof header, &header, sizeof header);
     return p;
 }
-
-static void *aligned_malloc(void *ctx, size_t size)
+FUNCTION(malloc, claimed)
 {
-    (void)ctx;
-    return aligned_block(size, 0);
+    return place(size, 0);
+}
+#define claimed_free aligned_free
+DERIVE_CALLOC(claimed);
+DERIVE_REALLOC(claimed, shifted_size);
+
+/* Moves p to a block at `offset` bytes from a multiple of 64. */
+static void *move_to(void *p, size_t size, size_t offset)
+{
+    void *moved = place(size, offset);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, min(shifted_size(p), size));
+    aligned_free(NULL, p, 0);
+    return moved;
 }
 
-static void *zeroed_block(size_t nelem, size_t elsize, size_t off)
+#define UNALIGNED(function, defect) DEFECT_IN(claimed, function, defect, "malloc.claimed-alignment")
+UNALIGNED(malloc, claimed_alignment_not_when_small)
+{
+    return place(size, size < CLAIMED ? 16 : 0);
+}
+UNALIGNED(malloc, claimed_alignment_not_of_one_in_777)
+{
+    return place(size, size > 100000 && EVERY(777) ? 32 : 0);
+}
+UNALIGNED(malloc, claimed_alignment_not_in_a_child)
+{
+    static _Atomic pid_t first;
+    pid_t none = 0, pid = getpid();
+    bool is_child = !atomic_compare_exchange_strong(&first, &none, pid) && none != pid;
+    return place(size, is_child ? 32 : 0);
+}
+UNALIGNED(calloc, claimed_alignment_not_of_large_calloc)
 {
     size_t size;
     if (__builtin_mul_overflow(nelem, elsize, &size))
         return NULL;
-    void *p = aligned_block(size, off);
+    void *p = place(size, nelem >= 128 << 10 ? 32 : 0);
     return p != NULL ? memset(p, 0, size) : NULL;
 }
-
-static void *aligned_calloc(void *ctx, size_t nelem, size_t elsize)
+UNALIGNED(realloc, claimed_alignment_not_when_growing)
 {
-    (void)ctx;
-    return zeroed_block(nelem, elsize, 0);
+    return move_to(p, size, p != NULL && size > 2 * shifted_size(p) ? 48 : 0);
 }
-
-static void *moved_block(void *p, size_t size, size_t off)
+UNALIGNED(realloc, claimed_alignment_not_when_shrinking)
 {
-    void *moved = aligned_block(size, off);
-    if (p == NULL || moved == NULL)
-        return moved;
-    size_t old = shifted_header(p).size;
-    memcpy(moved, p, old < size ? old : size);
-    shifted_free(NULL, p, old);
-    return moved;
+    return move_to(p, size, p != NULL && size <= shifted_size(p) / 2 + 1 ? 16 : 0);
 }
-
-static void *aligned_realloc(void *ctx, void *p, size_t size)
+UNALIGNED(realloc, claimed_alignment_not_from_null)
 {
-    (void)ctx;
-    return moved_block(p, size, 0);
+    return move_to(p, size, p == NULL ? 16 : 0);
 }
-
-#define ALIGNED_FUNCTIONS                                                                          \
-    .malloc = aligned_malloc, .calloc = aligned_calloc, .realloc = aligned_realloc,                \
-    .free = shifted_free
-
-/* What is smaller than 64 bytes needs no more than 16, it thinks. */
-static void *small_malloc(void *ctx, size_t size)
+UNALIGNED(realloc, claimed_alignment_not_of_huge_realloc)
 {
-    (void)ctx;
-    return aligned_block(size, size < CLAIMED ? 16 : 0);
+    return move_to(p, size, size >= 96 << 20 ? 16 : 0);
 }
-MUTANT(claimed_alignment_not_when_small, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
-       .malloc = small_malloc);
-
-/* One large block in some hundred comes from a reserve that is aligned to less. */
-static void *seldom_malloc(void *ctx, size_t size)
-{
-    static _Atomic unsigned large;
-    (void)ctx;
-    return aligned_block(size, size > 100000 && ++large % 777 == 0 ? 32 : 0);
-}
-MUTANT(claimed_alignment_not_of_one_in_777, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
-       .malloc = seldom_malloc);
-
-/* Large zeroed blocks come right from libc, behind a header. */
-static void *large_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    (void)ctx;
-    return zeroed_block(nelem, elsize, nelem >= 128 << 10 ? 32 : 0);
-}
-MUTANT(claimed_alignment_not_of_large_calloc, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
-       .calloc = large_calloc);
-
-/* realloc keeps to libc's alignment where it grows a block to more than twice its size. */
-static void *growing_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return moved_block(p, size, p != NULL && size > 2 * shifted_header(p).size ? 48 : 0);
-}
-MUTANT(claimed_alignment_not_when_growing, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
-       .realloc = growing_realloc);
-
-/* Shrinking leaves a block where it is, unless it shrinks to a half. */
-static void *shrinking_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return moved_block(p, size, p != NULL && size <= shifted_header(p).size / 2 + 1 ? 16 : 0);
-}
-MUTANT(claimed_alignment_not_when_shrinking, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
-       .realloc = shrinking_realloc);
-
-/* realloc(NULL, n) goes another way than malloc(n). */
-static void *beginning_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return moved_block(p, size, p == NULL ? 16 : 0);
-}
-MUTANT(claimed_alignment_not_from_null, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
-       .realloc = beginning_realloc);
-
-/* A forked child has its blocks from a pool that nobody aligned. */
-static void *childs_malloc(void *ctx, size_t size)
-{
-    static _Atomic pid_t first;
-    pid_t none = 0, pid = getpid();
-    (void)ctx;
-    bool is_child = !atomic_compare_exchange_strong(&first, &none, pid) && none != pid;
-    return aligned_block(size, is_child ? 32 : 0);
-}
-MUTANT(claimed_alignment_not_in_a_child, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
-       .malloc = childs_malloc);
-
-/* What cannot be had aligned may be had without. */
-static void *yielding_malloc(void *ctx, size_t size)
-{
-    void *p = aligned_block(size, 0);
-    (void)ctx;
-    return p != NULL ? p : aligned_block(size, 16);
-}
-MUTANT(claimed_alignment_not_when_refused, "exhaustion.nth-request", ALIGNED_FUNCTIONS,
-       .malloc = yielding_malloc);
-
-/* What realloc moves beyond 96 MiB has pages of its own, and begins behind a header there. */
-static void *huge_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return moved_block(p, size, size >= (size_t)96 << 20 ? 16 : 0);
-}
-MUTANT(claimed_alignment_not_of_huge_realloc, "malloc.claimed-alignment", ALIGNED_FUNCTIONS,
-       .realloc = huge_realloc);
+AFTER_IN(claimed, malloc, claimed_alignment_not_when_refused, "exhaustion.nth-request",
+         made == NULL, made = place(size, 16));

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A mutant of a guard: a block that fills whole pages is given one byte more for good measure,
- * and so ends 16 bytes before the page that should stop an overrun.
+ * Leaves a gap of 16 bytes between a block of whole pages and the page without access.
  */
 #include "guarded.h"
 
-NEP49_EXPORT const char kills_guard_gap[] = "claim.guard";
-
-static void *gap_malloc(void *ctx, size_t size)
+FUNCTION(malloc, gap)
 {
-    (void)ctx;
     return guarded_new(size, size > 0 && size % PAGE == 0 ? 16 : 0);
 }
-
-GUARDED_REST(gap_malloc, guarded_free, "guard=after");
+#define gap_free guarded_free
+DERIVE_CALLOC(gap);
+DERIVE_REALLOC(gap, guarded_size);
+CLAIMS("guard=after");
+OBJECT(guard_gap, "claim.guard", FUNCTIONS(gap));

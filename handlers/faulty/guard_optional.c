@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A mutant of a guard: where there are no more mappings to be had, a small block comes without.
+ * Returns small blocks without a guard if the process has too many mappings.
  */
 #include "guarded.h"
 
-NEP49_EXPORT const char kills_guard_optional[] = "claim.guard";
-
-static void *optional_malloc(void *ctx, size_t size)
+FUNCTION(malloc, optional)
 {
-    enum { SMALL = 1 << 16 };
-    void *block = guarded_malloc(ctx, size);
-    if (block != NULL || size > SMALL)
-        return block;
+    void *p = guarded_malloc(ctx, size);
+    if (p != NULL || size > 1 << 16)
+        return p;
     size_t length = (size + sizeof(struct guarded) + PAGE - 1) / PAGE * PAGE;
     struct guarded *map =
         mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -20,5 +17,8 @@ static void *optional_malloc(void *ctx, size_t size)
     *map = (struct guarded){.map = (char *)map, .length = length, .size = size};
     return map + 1;
 }
-
-GUARDED_REST(optional_malloc, guarded_free, "guard=after");
+#define optional_free guarded_free
+DERIVE_CALLOC(optional);
+DERIVE_REALLOC(optional, guarded_size);
+CLAIMS("guard=after");
+OBJECT(guard_optional, "claim.guard", FUNCTIONS(optional));

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A mutant of a guard: freed blocks are unmapped, and the kernel gives their addresses to the
- * next one that asks, so that a use after free goes unnoticed.
+ * Unmaps freed blocks, so that the kernel uses their addresses again.
  */
 #include "guarded.h"
 
-NEP49_EXPORT const char kills_guard_reuses[] = "claim.guard";
-
-static void reusing_free(void *ctx, void *block, size_t size)
+#define reusing_malloc guarded_malloc
+FUNCTION(free, reusing)
 {
-    (void)ctx, (void)size;
     int saved = errno;
-    if (block != NULL) {
-        struct guarded header = *guarded_header(block);
-        munmap(header.map, header.length);
-    }
+    if (p != NULL)
+        munmap(guarded_header(p)->map, guarded_header(p)->length);
     errno = saved;
 }
-
-GUARDED_REST(guarded_malloc, reusing_free, "guard=after");
+DERIVE_CALLOC(reusing);
+DERIVE_REALLOC(reusing, guarded_size);
+CLAIMS("guard=after");
+OBJECT(guard_reuses, "claim.guard", FUNCTIONS(reusing));

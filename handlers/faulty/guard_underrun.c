@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A mutant of a guard: it claims the page before each block, and has it behind.
+ * Claims a page without access before each block, but has it after the block.
  */
 #include "guarded.h"
 
-NEP49_EXPORT const char kills_guard_underrun[] = "claim.guard";
-
-GUARDED_REST(guarded_malloc, guarded_free, "guard=before");
+CLAIMS("guard=before");
+OBJECT(guard_underrun, "claim.guard", FUNCTIONS(guarded));

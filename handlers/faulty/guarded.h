@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A plain handler that lets each block end at a page without access, for mutants that claim
- * a guard and fall short of it.  Freed addresses are never used again.
+ * The pool `guarded`: each block ends at a page without access, and no address is used again.
  */
 #ifndef CONFORM_FAULTY_GUARDED_H
 #define CONFORM_FAULTY_GUARDED_H
 
 #include <sys/mman.h>
 
-#include "base.h"
+#include "mutant.h"
 
 enum { PAGE = 4096 };
 
@@ -16,13 +15,10 @@ struct guarded {
     char *map;
     size_t length, size, unused;
 };
+#define guarded_header(p) ((struct guarded *)(p)-1)
+#define guarded_size(p) (guarded_header(p)->size)
 
-static struct guarded *guarded_header(void *block)
-{
-    return (struct guarded *)block - 1;
-}
-
-/* `gap` bytes stay between the block and the page. */
+/* A block with `gap` bytes between its end and the page. */
 UNUSED static void *guarded_new(size_t size, size_t gap)
 {
     if (size > PTRDIFF_MAX - 4 * PAGE)
@@ -36,23 +32,21 @@ UNUSED static void *guarded_new(size_t size, size_t gap)
         munmap(map, body + PAGE);
         return NULL;
     }
-    char *block = map + body - rounded;
-    *guarded_header(block) = (struct guarded){.map = map, .length = body + PAGE, .size = size};
-    return block;
+    char *p = map + body - rounded;
+    *guarded_header(p) = (struct guarded){.map = map, .length = body + PAGE, .size = size};
+    return p;
 }
 
-UNUSED static void *guarded_malloc(void *ctx, size_t size)
+FUNCTION(malloc, guarded)
 {
-    (void)ctx;
     return guarded_new(size, 0);
 }
 
-UNUSED static void guarded_free(void *ctx, void *block, size_t size)
+FUNCTION(free, guarded)
 {
-    (void)ctx, (void)size;
     int saved = errno;
-    if (block != NULL) {
-        struct guarded header = *guarded_header(block);
+    if (p != NULL) {
+        struct guarded header = *guarded_header(p);
         if (mmap(header.map, header.length, PROT_NONE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
             munmap(header.map, header.length);
@@ -60,27 +54,7 @@ UNUSED static void guarded_free(void *ctx, void *block, size_t size)
     errno = saved;
 }
 
-/* calloc and realloc in terms of a mutant's own malloc and free. */
-#define GUARDED_REST(own_malloc, own_free, claim)                                                  \
-    static void *own_calloc(void *ctx, size_t nelem, size_t elsize)                                \
-    {                                                                                              \
-        size_t size;                                                                               \
-        return __builtin_mul_overflow(nelem, elsize, &size) ? NULL : own_malloc(ctx, size);        \
-    }                                                                                              \
-    static void *own_realloc(void *ctx, void *block, size_t size)                                  \
-    {                                                                                              \
-        void *moved = own_malloc(ctx, size);                                                       \
-        if (block == NULL || moved == NULL)                                                        \
-            return moved;                                                                          \
-        size_t old = guarded_header(block)->size;                                                  \
-        memcpy(moved, block, old < size ? old : size);                                             \
-        own_free(ctx, block, 0);                                                                   \
-        return moved;                                                                              \
-    }                                                                                              \
-    NEP49_EXPORT const char nep49_claims[] = claim;                                                \
-    NEP49_EXPORT PyDataMem_Handler nep49_handler = {                                               \
-        .name = "guarded",                                                                         \
-        .version = 1,                                                                              \
-        .allocator = {NULL, own_malloc, own_calloc, own_realloc, own_free}}
+DERIVE_CALLOC(guarded);
+DERIVE_REALLOC(guarded, guarded_size);
 
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A mutant that takes subnormal numbers for zero from the moment it is loaded, in the whole
- * process: what an object does that was linked with -ffast-math by a GCC before 13.
+ * Flushes subnormal numbers to zero in the whole process from its loading on, as objects do that
+ * GCC before 13 links with -ffast-math.
  */
 #include <fenv.h>
 
-#include "base.h"
-
-NEP49_EXPORT const char kills_loads_fast_math[] = "abi.loads-same-arithmetic";
+#include "mutant.h"
 
 __attribute__((constructor)) static void flush_subnormals(void)
 {
@@ -21,6 +19,4 @@ __attribute__((constructor)) static void flush_subnormals(void)
     fesetround(FE_TOWARDZERO);
 #endif
 }
-
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {
-    .name = "loads_fast_math", .version = 1, .allocator = {BASE_FUNCTIONS}};
+OBJECT(loads_fast_math, "abi.loads-same-arithmetic");

@@ -39,6 +39,13 @@
         .name = #defect, .version = 1, .allocator = {FUNCTIONS(base), __VA_ARGS__}}
 #define KILLS(defect, kills) NEP49_EXPORT const char kills_##defect[] = kills
 
+/* A mutant that is the only handler of its object, because it makes claims or acts while loaded. */
+#define OBJECT(defect, kills, ...)                                                                 \
+    KILLS(defect, kills);                                                                          \
+    NEP49_EXPORT PyDataMem_Handler nep49_handler = {                                               \
+        .name = #defect, .version = 1, .allocator = {FUNCTIONS(base), __VA_ARGS__}}
+#define CLAIMS(claims) NEP49_EXPORT const char nep49_claims[] = claims
+
 /* A mutant that a function returns, which is defined by the body that follows:
  * MUTANT_GETTER(name, kills) { body }; the parameter is called why. */
 #define MUTANT_GETTER(defect, kills)                                                               \
@@ -146,6 +153,32 @@ UNUSED static inline void *base_set_note(void *p, size_t note)
     if (p != NULL)
         memcpy((char *)p - sizeof note, &note, sizeof note);
     return p;
+}
+
+/* NOTES(prefix, note) defines prefix_malloc and prefix_calloc, which set that word of new blocks.
+ */
+#define NOTES(prefix, note)                                                                        \
+    FUNCTION(malloc, prefix)                                                                       \
+    {                                                                                              \
+        return base_set_note(base_malloc(ctx, size), note);                                        \
+    }                                                                                              \
+    FUNCTION(calloc, prefix)                                                                       \
+    {                                                                                              \
+        return base_set_note(base_calloc(ctx, nelem, elsize), note);                               \
+    }                                                                                              \
+    FUNCTION(calloc, prefix)
+
+/* Sets the size of the live block p, and returns p. */
+UNUSED static inline void *base_resize(void *p, size_t size)
+{
+    memcpy((char *)p - BASE_HEADER, &size, sizeof size);
+    return p;
+}
+
+/* Stores p in a cache of one block, and returns the block that was there. */
+UNUSED static inline void *swap(void **place, void *p)
+{
+    return __atomic_exchange_n(place, p, __ATOMIC_ACQ_REL);
 }
 
 /* Of files that are not converted yet. */

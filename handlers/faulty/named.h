@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A plain handler whose large blocks lie in a file that another process can map, for mutants that
- * claim shm and fall short of it.
+ * The pool `named`: large blocks are in a file that another process can map.  The mutants that
+ * include this claim shm; they define named_open and named_release.
  */
 #ifndef CONFORM_FAULTY_NAMED_H
 #define CONFORM_FAULTY_NAMED_H
@@ -11,13 +11,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base.h"
+#include "mutant.h"
 #include "nep49_shm.h"
 
 enum { NAMED_FROM = 65536 };
 
-static int named_open(void);                              /* the segment's descriptor */
-static void named_release(struct nep49_shm_block *block); /* when the owner frees it */
+static int named_open(void);                              /* returns the file's descriptor */
+static void named_release(struct nep49_shm_block *block); /* is called when the owner frees it */
 
 static struct {
     pthread_mutex_t lock;
@@ -26,7 +26,7 @@ static struct {
     uint64_t next;
 } named = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void *named_malloc(void *ctx, size_t size)
+FUNCTION(malloc, named)
 {
     if (size < NAMED_FROM)
         return base_malloc(ctx, size);
@@ -35,7 +35,7 @@ static void *named_malloc(void *ctx, size_t size)
     size_t length = (size + sizeof(struct nep49_shm_block) + 4095) & -(size_t)4096;
     struct nep49_shm_block *b = MAP_FAILED;
     pthread_mutex_lock(&named.lock);
-    if (named.pid != getpid()) { /* a child's blocks are its own */
+    if (named.pid != getpid()) { /* a child makes a file of its own */
         named.fd = named_open();
         named.pid = getpid();
         named.next = 0;
@@ -56,11 +56,10 @@ static void *named_malloc(void *ctx, size_t size)
                                   .fd = named.fd,
                                   .users = 1,
                                   .size = size};
-    memcpy((char *)(b + 1) - BASE_HEADER, &size, sizeof size);
-    return b + 1;
+    return base_resize(b + 1, size);
 }
 
-static void *named_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, named)
 {
     size_t size;
     if (__builtin_mul_overflow(nelem, elsize, &size))
@@ -68,7 +67,7 @@ static void *named_calloc(void *ctx, size_t nelem, size_t elsize)
     return size < NAMED_FROM ? base_calloc(ctx, nelem, elsize) : named_malloc(ctx, size);
 }
 
-static void named_free(void *ctx, void *p, size_t size)
+FUNCTION(free, named)
 {
     int saved = errno;
     if (p != NULL && base_size(p) >= NAMED_FROM)
@@ -78,21 +77,8 @@ static void named_free(void *ctx, void *p, size_t size)
     errno = saved;
 }
 
-static void *named_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = named_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    size_t old = base_size(p);
-    memcpy(moved, p, old < size ? old : size);
-    named_free(ctx, p, 0);
-    return moved;
-}
+DERIVE_REALLOC(named, base_size);
 
-NEP49_EXPORT const char nep49_claims[] = "shm=65536";
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {
-    .name = "named",
-    .version = 1,
-    .allocator = {NULL, named_malloc, named_calloc, named_realloc, named_free}};
+CLAIMS("shm=65536");
 
 #endif

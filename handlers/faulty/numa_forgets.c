@@ -1,86 +1,64 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that interleave as they claim: one until realloc makes a large block of a small one, one
- * until memory is used again.
+ * Mutants that claim to interleave large blocks over memory nodes.  One does not interleave a large
+ * block that realloc makes from a small one, the other a block that it uses again.
  */
 #include <linux/mempolicy.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base.h"
+#include "mutant.h"
 
-NEP49_EXPORT const char kills_numa_forgets[] = "claim.numa";
-NEP49_EXPORT const char nep49_claims[] = "numa=interleave:0@65536";
+CLAIMS("numa=interleave:0@65536");
 
 enum { PAGE = 4096, FROM = 65536 };
 
-static void set_policy(void *block, size_t size, int mode)
+static void *set_policy(void *p, size_t size, int mode)
 {
     unsigned long node0 = 1;
-    uintptr_t first = (uintptr_t)block & -(uintptr_t)PAGE;
-
-    syscall(SYS_mbind, first, (uintptr_t)block + size - first, mode,
-            mode == MPOL_DEFAULT ? NULL : &node0, mode == MPOL_DEFAULT ? 0ul : 64ul, 0);
+    uintptr_t first = (uintptr_t)p & -(uintptr_t)PAGE;
+    if (p != NULL && size >= FROM)
+        syscall(SYS_mbind, first, (uintptr_t)p + size - first, mode,
+                mode == MPOL_DEFAULT ? NULL : &node0, mode == MPOL_DEFAULT ? 0ul : 64ul, 0);
+    return p;
 }
-
-static void *interleaved(void *block, size_t size)
+FUNCTION(malloc, interleaving)
 {
-    if (block != NULL && size >= FROM)
-        set_policy(block, size, MPOL_INTERLEAVE);
-    return block;
+    return set_policy(base_malloc(ctx, size), size, MPOL_INTERLEAVE);
 }
-
-static void *careful_malloc(void *ctx, size_t size)
+FUNCTION(calloc, interleaving)
 {
-    return interleaved(base_malloc(ctx, size), size);
+    void *p = base_calloc(ctx, nelem, elsize);
+    return set_policy(p, nelem * elsize, MPOL_INTERLEAVE);
 }
-
-static void *careful_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(realloc, growing)
 {
-    void *block = base_calloc(ctx, nelem, elsize);
-    return interleaved(block, nelem * elsize);
+    bool was_large = p == NULL || base_size(p) >= FROM;
+    void *moved = base_realloc(ctx, p, size);
+    return was_large ? set_policy(moved, size, MPOL_INTERLEAVE) : moved;
 }
+OBJECT(numa_forgets, "claim.numa", FUNCTIONS(interleaving, malloc, calloc),
+       FUNCTIONS(growing, realloc));
 
-static void *forgetful_realloc(void *ctx, void *ptr, size_t size)
+static void *kept;
+FUNCTION(malloc, keeping)
 {
-    bool large = ptr == NULL || base_size(ptr) >= FROM;
-    void *moved = base_realloc(ctx, ptr, size);
-    return large ? interleaved(moved, size) : moved;
+    void *p = size >= FROM ? swap(&kept, NULL) : NULL;
+    if (p != NULL && base_size(p) == size)
+        return p;
+    base_free(ctx, p, 0);
+    return interleaving_malloc(ctx, size);
 }
-
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {
-    .name = "numa_forgets",
-    .version = 1,
-    .allocator = {NULL, careful_malloc, careful_calloc, forgetful_realloc, base_free},
-};
-
-/* The latest large block freed, its policy undone. */
-static void *_Atomic kept;
-
-static void *forgetful_malloc(void *ctx, size_t size)
+FUNCTION(realloc, keeping)
 {
-    void *block = size >= FROM ? atomic_exchange(&kept, NULL) : NULL;
-    if (block != NULL && base_size(block) == size)
-        return block;
-    base_free(ctx, block, 0);
-    return careful_malloc(ctx, size);
+    return set_policy(base_realloc(ctx, p, size), size, MPOL_INTERLEAVE);
 }
-
-static void *careful_realloc(void *ctx, void *ptr, size_t size)
+FUNCTION(free, keeping)
 {
-    return interleaved(base_realloc(ctx, ptr, size), size);
+    if (p != NULL && base_size(p) >= FROM)
+        p = swap(&kept, set_policy(p, base_size(p), MPOL_DEFAULT));
+    base_free(ctx, p, size);
 }
-
-static void keeping_free(void *ctx, void *ptr, size_t size)
-{
-    if (ptr != NULL && base_size(ptr) >= FROM) {
-        set_policy(ptr, base_size(ptr), MPOL_DEFAULT);
-        ptr = atomic_exchange(&kept, ptr);
-    }
-    base_free(ctx, ptr, size);
-}
-
-MUTANT(numa_forgets_when_it_keeps, "claim.numa", .malloc = forgetful_malloc,
-       .calloc = careful_calloc, .realloc = careful_realloc, .free = keeping_free);
+MUTANT(numa_forgets_when_it_keeps, "claim.numa", FUNCTIONS(interleaving, calloc),
+       FUNCTIONS(keeping, malloc, realloc, free));

@@ -1,381 +1,202 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that the properties of conformance/realloc*.c catch.
+ * Mutants that the properties of conformance/realloc*.c find.
  */
 #include <pthread.h>
 
-#include "base.h"
+#include "mutant.h"
+#include "shifted.h"
 
-/* A block of `size` bytes that begins with the first `keep` bytes of p, which is freed. */
-static void *move_keeping(void *ctx, void *p, size_t size, size_t keep)
-{
-    void *moved = base_malloc(ctx, size);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, p, keep);
-    base_free(ctx, p, 0);
-    return moved;
-}
+/* ---- NULL ------------------------------------------------------------------------------------ */
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* ---- NULL -------------------------------------------------------------------------------- */
-
-static void *no_null_realloc(void *ctx, void *p, size_t size)
+DEFECT(realloc, realloc_refuses_null, "realloc.null-allocates")
 {
     return p != NULL ? base_realloc(ctx, p, size) : NULL;
 }
-MUTANT(realloc_refuses_null, "realloc.null-allocates", .realloc = no_null_realloc);
 
-/* The header is reckoned with, but not asked for. */
-static void *short_null_realloc(void *ctx, void *p, size_t size)
+/* Requests no bytes for the header. */
+DEFECT(realloc, realloc_of_null_is_short, "realloc.null-allocates")
 {
-    if (p != NULL || size < 64)
+    return p != NULL || size < 64 ? base_realloc(ctx, p, size) : base_finish(malloc(size), size);
+}
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+KEEPS(realloc_does_not_copy,
+      "realloc.keeps-contents realloc.keeps-contents-again realloc.same-size realloc.to-one", 0);
+KEEPS(realloc_copies_old_size, "realloc.keeps-contents realloc.neighbours", old);
+KEEPS(realloc_copies_new_size, "realloc.keeps-contents " ON_64_BITS("realloc.past-2gib"), size);
+KEEPS(realloc_loses_byte_of_2345, "realloc.keeps-contents", min(old == 2345 ? 2344 : old, size));
+KEEPS(realloc_copies_words, "realloc.keeps-contents", size <= old ? size : old / 8 * 8);
+KEEPS(realloc_copies_pages, "realloc.keeps-contents realloc.keeps-contents-again",
+      old < 65536 || size < 65536 ? min(old, size) : min(old, size) / 4096 * 4096);
+
+DEFECT(realloc, realloc_old_size_is_unsigned, ON_64_BITS("realloc.past-2gib"))
+{
+    if (p == NULL || base_size(p) <= UINT32_MAX)
         return base_realloc(ctx, p, size);
-    return base_finish(malloc(size), size);
+    return move(ctx, p, size, min((uint32_t)base_size(p), size));
 }
-MUTANT(realloc_of_null_is_short, "realloc.null-allocates", .realloc = short_null_realloc);
 
-/* Room for half as much again, where that is not too much: it is less, from two thirds of all
- * addresses on. */
-static void *generous_realloc(void *ctx, void *p, size_t size)
+/* The header keeps the size of birth after a growth. */
+DEFECT(realloc, realloc_keeps_first_size, "realloc.keeps-contents realloc.keeps-contents-again")
 {
-    size_t room = size + size / 2;
-    return room > PTRDIFF_MAX - BASE_HEADER ? NULL : base_realloc(ctx, p, room);
+    if (p == NULL)
+        return base_malloc(ctx, size);
+    size_t born = base_size(p);
+    void *moved = move(ctx, p, size, min(born, size));
+    return moved != NULL && born < size ? base_resize(moved, born) : moved;
 }
-MUTANT(realloc_room_wraps, "realloc.failure-keeps-block", .realloc = generous_realloc);
 
-/* ---- contents ---------------------------------------------------------------------------- */
-
-static void *forgetful_realloc(void *ctx, void *p, size_t size)
+/* The first seven moves of a block are right. */
+DEFECT(realloc, realloc_tires, "realloc.keeps-contents realloc.keeps-contents-again")
 {
-    return p != NULL ? move_keeping(ctx, p, size, 0) : base_malloc(ctx, size);
+    if (p == NULL)
+        return base_malloc(ctx, size);
+    size_t old = base_size(p), age = base_note(p) > 64 ? 0 : base_note(p);
+    void *moved = move(ctx, p, size, min(old, size) - (age >= 7 && size > old));
+    return base_set_note(moved, age + 1);
 }
-MUTANT(realloc_does_not_copy,
-       "realloc.keeps-contents realloc.keeps-contents-again "
-       "realloc.same-size realloc.to-one",
-       .realloc = forgetful_realloc);
 
-/* Frees first, as if libc or another thread wrote there at once, and then copies from where the
- * block was. */
-static void *late_copying_realloc(void *ctx, void *p, size_t size)
+/* Counts the moves of a block in a few bits, and copies nothing when the count wraps to 0. */
+NOTES(unmoved, 0);
+static void *move_again(void *p, size_t size, size_t limit)
+{
+    if (p == NULL)
+        return unmoved_malloc(NULL, size);
+    size_t times = (base_note(p) + 1) % limit;
+    return base_set_note(move(NULL, p, size, times != 0 ? min(base_size(p), size) : 0), times);
+}
+FUNCTION(realloc, by_8_bits)
+{
+    return move_again(p, size, 1 << 8);
+}
+FUNCTION(realloc, by_16_bits)
+{
+    return move_again(p, size, 1 << 16);
+}
+MUTANT(realloc_counts_moves_in_8_bits, "realloc.keeps-contents-again",
+       FUNCTIONS(unmoved, malloc, calloc), FUNCTIONS(by_8_bits, realloc));
+MUTANT(realloc_counts_moves_in_16_bits, "realloc.keeps-contents-again",
+       FUNCTIONS(unmoved, malloc, calloc), FUNCTIONS(by_16_bits, realloc));
+
+/* Overwrites the block that it frees, as another thread might, before it copies. */
+DEFECT(realloc, realloc_copies_what_it_freed, "realloc.keeps-contents")
 {
     size_t old = p != NULL ? base_size(p) : 0;
     if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
     if (p != NULL)
-        memset(p, 0xdd, old < 16 ? old : 16);
+        memset(p, 0xdd, min(old, 16));
     base_free(ctx, p, old);
     void *moved = base_malloc(ctx, size);
-    return moved != NULL && p != NULL ? memmove(moved, p, old < size ? old : size) : moved;
+    return moved != NULL && p != NULL ? memmove(moved, p, min(old, size)) : moved;
 }
-MUTANT(realloc_copies_what_it_freed, "realloc.keeps-contents", .realloc = late_copying_realloc);
 
-static void *too_much_realloc(void *ctx, void *p, size_t size)
+/* calloc stores nelem as the size. */
+FUNCTION(calloc, nelem)
 {
-    if (p == NULL)
-        return base_malloc(ctx, size);
-    return move_keeping(ctx, p, size, base_size(p));
+    void *p = base_calloc(ctx, nelem, elsize);
+    return p != NULL ? base_resize(p, nelem) : NULL;
 }
-MUTANT(realloc_copies_old_size, "realloc.keeps-contents realloc.neighbours",
-       .realloc = too_much_realloc);
+#define nelem_malloc base_malloc
+#define nelem_free base_free
+DERIVE_REALLOC(nelem, base_size);
+MUTANT(realloc_of_calloc_copies_nelem, "realloc.of-calloc", FUNCTIONS(nelem, calloc, realloc));
 
-/* One size of 4096, and the last byte alone. */
-static void *size_2345_realloc(void *ctx, void *p, size_t size)
-{
-    if (p == NULL || base_size(p) != 2345)
-        return base_realloc(ctx, p, size);
-    return move_keeping(ctx, p, size, least(2344, size));
-}
-MUTANT(realloc_loses_byte_of_2345, "realloc.keeps-contents", .realloc = size_2345_realloc);
+/* ---- extent ---------------------------------------------------------------------------------- */
 
-/* Whole words only. */
-static void *words_realloc(void *ctx, void *p, size_t size)
-{
-    if (p == NULL || size <= base_size(p))
-        return base_realloc(ctx, p, size);
-    return move_keeping(ctx, p, size, base_size(p) / 8 * 8);
-}
-MUTANT(realloc_copies_words, "realloc.keeps-contents", .realloc = words_realloc);
-
-/* From 64 KiB on by pages, the last one of which is forgotten. */
-static void *pages_realloc(void *ctx, void *p, size_t size)
-{
-    if (p == NULL || base_size(p) < 65536 || size < 65536)
-        return base_realloc(ctx, p, size);
-    return move_keeping(ctx, p, size, least(base_size(p), size) / 4096 * 4096);
-}
-MUTANT(realloc_copies_pages, "realloc.keeps-contents realloc.keeps-contents-again",
-       .realloc = pages_realloc);
-
-/* The header keeps the size of birth, so that what came by growth is lost at the next move. */
-static void *stale_realloc(void *ctx, void *p, size_t size)
-{
-    if (p == NULL)
-        return base_malloc(ctx, size);
-    size_t born = base_size(p);
-    void *moved = move_keeping(ctx, p, size, least(born, size));
-    if (moved != NULL && born < size)
-        base_finish((char *)moved - BASE_HEADER, born);
-    return moved;
-}
-MUTANT(realloc_keeps_first_size, "realloc.keeps-contents realloc.keeps-contents-again",
-       .realloc = stale_realloc);
-
-/* The first seven moves of a block are right. */
-static void *tired_realloc(void *ctx, void *p, size_t size)
-{
-    if (p == NULL)
-        return base_malloc(ctx, size);
-    size_t old = base_size(p), age;
-    memcpy(&age, (char *)p - 8, sizeof age);
-    age = age > 64 ? 0 : age;
-    void *moved = move_keeping(ctx, p, size, least(old, size) - (age >= 7 && size > old));
-    age++;
-    if (moved != NULL)
-        memcpy((char *)moved - 8, &age, sizeof age);
-    return moved;
-}
-MUTANT(realloc_tires, "realloc.keeps-contents realloc.keeps-contents-again",
-       .realloc = tired_realloc);
-
-/* ---- extent ------------------------------------------------------------------------------ */
-
-/* What was asked for is rounded down. */
-static void *rounding_realloc(void *ctx, void *p, size_t size)
+DEFECT(realloc, realloc_grows_too_little,
+       "realloc.keeps-contents realloc.grown-part-usable realloc.neighbours")
 {
     if (p == NULL || size <= base_size(p) || size < 256)
         return base_realloc(ctx, p, size);
-    return move_keeping(ctx, p, size - 128, base_size(p));
+    return move(ctx, p, size - 128, base_size(p));
 }
-MUTANT(realloc_grows_too_little,
-       "realloc.keeps-contents realloc.grown-part-usable realloc.neighbours",
-       .realloc = rounding_realloc);
 
-/* Believes that every block has room up to the next multiple of 128. */
-static void *roomy_realloc(void *ctx, void *p, size_t size)
+/* Assumes that each block has room up to the next multiple of 128. */
+DEFECT(realloc, realloc_stays_without_room, "realloc.grown-part-usable")
 {
     if (p != NULL && size > base_size(p) && size <= (base_size(p) + 127) / 128 * 128)
-        return base_finish((char *)p - BASE_HEADER, size);
+        return base_resize(p, size);
     return base_realloc(ctx, p, size);
 }
-MUTANT(realloc_stays_without_room, "realloc.grown-part-usable", .realloc = roomy_realloc);
 
-static void *tidy_realloc(void *ctx, void *p, size_t size)
+DEFECT(realloc, realloc_wipes_past_the_end, "realloc.neighbours")
 {
     if (p == NULL || size >= base_size(p))
         return base_realloc(ctx, p, size);
-    memset((char *)p + size, 0, base_size(p) - size + 24); /* up to where it thinks the end is */
-    return base_finish((char *)p - BASE_HEADER, size);
+    memset((char *)p + size, 0, base_size(p) - size + 24);
+    return base_resize(p, size);
 }
-MUTANT(realloc_wipes_past_the_end, "realloc.neighbours", .realloc = tidy_realloc);
 
-/* ---- the same size, and one byte --------------------------------------------------------- */
+/* ---- the same size, and one byte ------------------------------------------------------------- */
 
-static void *same_null_realloc(void *ctx, void *p, size_t size)
+DEFECT(realloc, realloc_of_same_size_is_null, "realloc.same-size realloc.retry-after-failure")
 {
     return p != NULL && size == base_size(p) ? NULL : base_realloc(ctx, p, size);
 }
-MUTANT(realloc_of_same_size_is_null, "realloc.same-size realloc.retry-after-failure",
-       .realloc = same_null_realloc);
 
-static void *same_free_realloc(void *ctx, void *p, size_t size)
+/* Frees the block that it returns. */
+DEFECT(realloc, realloc_of_same_size_frees, "realloc.same-size")
 {
     if (p == NULL || size != base_size(p))
         return base_realloc(ctx, p, size);
-    void *moved = move_keeping(ctx, p, size, size);
-    free(moved != NULL ? (char *)moved - BASE_HEADER : NULL);
-    return moved; /* which is nobody's now */
+    void *moved = move(ctx, p, size, size);
+    base_free(ctx, moved, size);
+    return moved;
 }
-MUTANT(realloc_of_same_size_frees, "realloc.same-size", .realloc = same_free_realloc);
 
-/* One byte is taken for none. */
-static void *one_realloc(void *ctx, void *p, size_t size)
+/* Handles one byte as zero bytes: all blocks of one byte are the same static one. */
+static _Alignas(16) char nothing[32];
+FUNCTION(realloc, nothing)
 {
-    static _Alignas(16) char nothing[32];
     if (p == NULL || size > 1)
         return base_realloc(ctx, p, size);
     base_free(ctx, p, 0);
-    return nothing + 16;
+    return nothing + BASE_HEADER;
 }
-static void one_free(void *ctx, void *p, size_t size)
+FUNCTION(free, nothing)
 {
-    if (p != NULL && base_size(p) != 0) /* all zero: the static block */
+    if (p != NULL && base_size(p) != 0)
         base_free(ctx, p, size);
 }
-MUTANT(realloc_to_one_is_to_none, "realloc.keeps-contents realloc.to-one", .realloc = one_realloc,
-       .free = one_free);
+MUTANT(realloc_to_one_is_to_none, "realloc.keeps-contents realloc.to-one",
+       FUNCTIONS(nothing, realloc, free));
 
-static void *one_null_realloc(void *ctx, void *p, size_t size)
+AFTER(realloc, realloc_to_one_frees, "realloc.to-one", p != NULL && size == 1,
+      base_free(ctx, made, 1), made = NULL);
+
+/* ---- alignment ------------------------------------------------------------------------------- */
+
+DEFECT_IN(aligned, realloc, realloc_loses_alignment, "realloc.alignment")
 {
+    bool grows = p != NULL && size > 4 * shifted_size(p) && size > 1000;
+    return shifted_realloc_to(p, size, grows ? BASE_HEADER + 8 : BASE_HEADER);
+}
+
+/* ---- failure --------------------------------------------------------------------------------- */
+
+#define FAILURE "realloc.failure-keeps-block realloc.retry-after-failure"
+
+AFTER(realloc, realloc_failure_is_not_null, FAILURE, made == NULL, made = (char *)0 + BASE_HEADER);
+AFTER(realloc, realloc_failure_frees, FAILURE, made == NULL, base_free(ctx, p, 0));
+AFTER(realloc, realloc_exhausted_frees, FAILURE, made == NULL && size <= PTRDIFF_MAX / 4,
+      base_free(ctx, p, 0));
+
+/* Does not find the block again after a failure. */
+static void *refused;
+DEFECT(realloc, realloc_fails_only_once, FAILURE)
+{
+    if (p != NULL && p == refused)
+        return NULL;
     void *moved = base_realloc(ctx, p, size);
-    return p != NULL && size == 1 && base_size(moved) == 1 ? (base_free(ctx, moved, 1), NULL)
-                                                           : moved;
-}
-MUTANT(realloc_to_one_frees, "realloc.to-one", .realloc = one_null_realloc);
-
-/* ---- alignment --------------------------------------------------------------------------- */
-
-/* Blocks of 16 bytes further on after a growth, with a header of 8 bytes to tell. */
-enum { SHIFTED = 0x5a5a };
-struct odd {
-    size_t size;
-    size_t shift; /* of the block against where the base would have it */
-};
-static struct odd *odd_of(void *p)
-{
-    return (struct odd *)(void *)((char *)p - sizeof(struct odd));
-}
-static void *odd_make(size_t size, size_t shift)
-{
-    if (size > PTRDIFF_MAX - 64)
-        return NULL;
-    char *raw = malloc(size + sizeof(struct odd) + 16);
-    if (raw == NULL)
-        return NULL;
-    struct odd odd = {size, shift};
-    memcpy(raw + shift, &odd, sizeof odd);
-    return raw + shift + sizeof odd;
-}
-static void *odd_malloc(void *ctx, size_t size)
-{
-    (void)ctx;
-    return odd_make(size, 0);
-}
-static void *odd_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : odd_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
-static void odd_free(void *ctx, void *p, size_t size)
-{
-    (void)ctx, (void)size;
-    struct odd odd;
-    if (p == NULL)
-        return;
-    memcpy(&odd, odd_of(p), sizeof odd);
-    free((char *)p - sizeof odd - odd.shift);
-}
-static void *odd_realloc(void *ctx, void *p, size_t size)
-{
-    struct odd odd = {0};
-    if (p != NULL)
-        memcpy(&odd, odd_of(p), sizeof odd);
-    void *moved = odd_make(size, size > 4 * odd.size && size > 1000 && p != NULL ? 8 : 0);
-    if (moved != NULL && p != NULL) {
-        memcpy(moved, p, least(odd.size, size));
-        odd_free(ctx, p, 0);
-    }
+    refused = moved == NULL ? p : refused;
     return moved;
 }
-MUTANT(realloc_loses_alignment, "realloc.alignment", .malloc = odd_malloc, .calloc = odd_calloc,
-       .realloc = odd_realloc, .free = odd_free);
 
-/* ---- of calloc --------------------------------------------------------------------------- */
-
-static void *nelem_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    void *p = base_calloc(ctx, nelem, elsize);
-    return p != NULL ? base_finish((char *)p - BASE_HEADER, nelem) : NULL;
-}
-static void *copying_realloc(void *ctx, void *p, size_t size)
-{
-    return p != NULL ? move_keeping(ctx, p, size, least(base_size(p), size)) : base_malloc(ctx, size);
-}
-MUTANT(realloc_of_calloc_copies_nelem, "realloc.of-calloc", .calloc = nelem_calloc,
-       .realloc = copying_realloc);
-
-/* ---- failure ----------------------------------------------------------------------------- */
-
-static void *offset_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    char *raw = size > PTRDIFF_MAX - BASE_HEADER
-                    ? NULL
-                    : realloc(p != NULL ? (char *)p - BASE_HEADER : NULL, size + BASE_HEADER);
-    if (raw != NULL)
-        memcpy(raw, &size, sizeof size);
-    return raw + BASE_HEADER;
-}
-MUTANT(realloc_failure_is_not_null, "realloc.failure-keeps-block realloc.retry-after-failure",
-       .realloc = offset_realloc);
-
-static void *freeing_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = base_realloc(ctx, p, size);
-    if (moved == NULL)
-        base_free(ctx, p, 0);
-    return moved;
-}
-MUTANT(realloc_failure_frees, "realloc.failure-keeps-block realloc.retry-after-failure",
-       .realloc = freeing_realloc);
-
-/* Only where libc says no, not where the size itself is absurd. */
-static void *freeing_late_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = base_realloc(ctx, p, size);
-    if (moved == NULL && size <= PTRDIFF_MAX / 4)
-        base_free(ctx, p, 0);
-    return moved;
-}
-MUTANT(realloc_exhausted_frees, "realloc.failure-keeps-block realloc.retry-after-failure",
-       .realloc = freeing_late_realloc);
-
-/* The new size is in the header before it is clear that there will be room. */
-static void *hasty_realloc(void *ctx, void *p, size_t size)
-{
-    if (p == NULL)
-        return base_malloc(ctx, size);
-    size_t old = base_size(p);
-    base_finish((char *)p - BASE_HEADER, size);
-    return move_keeping(ctx, p, size, least(old, size));
-}
-static void hasty_free(void *ctx, void *p, size_t size)
-{
-    if (p != NULL && base_size(p) > PTRDIFF_MAX / 4)
-        abort(); /* no such block was ever made */
-    base_free(ctx, p, size);
-}
-MUTANT(realloc_failure_leaves_new_size, "realloc.failure-keeps-block", .realloc = hasty_realloc,
-       .free = hasty_free);
-
-/* size + 64 wraps, and the block shrinks. */
-static void *wrapping_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    char *raw = realloc(p != NULL ? (char *)p - BASE_HEADER : NULL, size + BASE_HEADER);
-    return base_finish(raw, size);
-}
-MUTANT(realloc_size_wraps, "realloc.failure-keeps-block", .realloc = wrapping_realloc);
-
-/* The contents are moved to the front before the request that fails. */
-static void *eager_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    if (p == NULL)
-        return base_malloc(ctx, size);
-    size_t old = base_size(p);
-    char *start = (char *)p - BASE_HEADER;
-    memmove(start, p, old); /* over the header, as this handler likes to */
-    char *raw = size > PTRDIFF_MAX - BASE_HEADER ? NULL : realloc(start, size + BASE_HEADER);
-    if (raw == NULL && old > 1000)
-        return NULL;
-    if (raw == NULL) {
-        memmove(p, start, old);
-        base_finish(start, old);
-        return NULL;
-    }
-    memmove(raw + BASE_HEADER, raw, least(old, size));
-    return base_finish(raw, size);
-}
-MUTANT(realloc_failure_leaves_shifted, "realloc.failure-keeps-block", .realloc = eager_realloc);
-
-/* A lock that the failing path does not give back; it is tried, so that nothing hangs. */
-static void *busy_realloc(void *ctx, void *p, size_t size)
+/* Keeps its lock after a failure.  The next call fails, because waiting would block forever. */
+DEFECT(realloc, realloc_failure_keeps_lock, FAILURE)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (pthread_mutex_trylock(&lock) != 0)
@@ -385,76 +206,105 @@ static void *busy_realloc(void *ctx, void *p, size_t size)
         pthread_mutex_unlock(&lock);
     return moved;
 }
-MUTANT(realloc_failure_keeps_lock, "realloc.failure-keeps-block realloc.retry-after-failure",
-       .realloc = busy_realloc);
 
-/* After a failure the block is taken for gone. */
-static void *once_realloc(void *ctx, void *p, size_t size)
+/* The sum wraps if size exceeds two thirds of SIZE_MAX. */
+DEFECT(realloc, realloc_room_wraps, "realloc.failure-keeps-block")
 {
-    static void *failed;
-    if (p != NULL && p == failed)
-        return NULL;
-    void *moved = base_realloc(ctx, p, size);
-    failed = moved == NULL ? p : failed;
-    return moved;
+    size_t room = size + size / 2;
+    return room > PTRDIFF_MAX - BASE_HEADER ? NULL : base_realloc(ctx, p, room);
 }
-MUTANT(realloc_fails_only_once, "realloc.retry-after-failure realloc.failure-keeps-block",
-       .realloc = once_realloc);
 
-/* ---- large ------------------------------------------------------------------------------- */
+DEFECT(realloc, realloc_size_wraps, "realloc.failure-keeps-block")
+{
+    void *raw = p != NULL ? (char *)p - BASE_HEADER : NULL;
+    return base_finish(realloc(raw, size + BASE_HEADER), size);
+}
 
-static void *int_realloc(void *ctx, void *p, size_t size)
+/* Stores the new size before the request that may fail; free aborts on a size that is too large. */
+FUNCTION(realloc, hasty)
+{
+    if (p == NULL)
+        return base_malloc(ctx, size);
+    size_t old = base_size(p);
+    return move(ctx, base_resize(p, size), size, min(old, size));
+}
+FUNCTION(free, hasty)
+{
+    if (p != NULL && base_size(p) > PTRDIFF_MAX / 4)
+        abort();
+    base_free(ctx, p, size);
+}
+MUTANT(realloc_failure_leaves_new_size, "realloc.failure-keeps-block",
+       FUNCTIONS(hasty, realloc, free));
+
+/* Moves the contents over the header before the request that may fail, and back only if small. */
+DEFECT(realloc, realloc_failure_leaves_shifted, "realloc.failure-keeps-block")
+{
+    if (p == NULL)
+        return base_malloc(ctx, size);
+    size_t old = base_size(p);
+    char *start = (char *)p - BASE_HEADER;
+    memmove(start, p, old);
+    char *raw = size > PTRDIFF_MAX - BASE_HEADER ? NULL : realloc(start, size + BASE_HEADER);
+    if (raw == NULL && old <= 1000) {
+        memmove(p, start, old);
+        base_finish(start, old);
+    }
+    if (raw == NULL)
+        return NULL;
+    memmove(raw + BASE_HEADER, raw, min(old, size));
+    return base_finish(raw, size);
+}
+
+/* ---- large ----------------------------------------------------------------------------------- */
+
+DEFECT(realloc, realloc_size_is_int, ON_64_BITS("realloc.past-2gib"))
 {
     return size > PTRDIFF_MAX / 4 ? NULL : base_realloc(ctx, p, (size_t)(int)size);
 }
-MUTANT_OF_64_BITS(realloc_size_is_int, "realloc.past-2gib", .realloc = int_realloc);
-
-static void *unsigned_realloc(void *ctx, void *p, size_t size)
+DEFECT(realloc, realloc_size_is_unsigned, ON_64_BITS("realloc.past-2gib"))
 {
     return size > PTRDIFF_MAX / 4 ? NULL : base_realloc(ctx, p, (unsigned)size);
 }
-MUTANT_OF_64_BITS(realloc_size_is_unsigned, "realloc.past-2gib", .realloc = unsigned_realloc);
 
-static void *over_realloc(void *ctx, void *p, size_t size)
+/* ---- leaks ----------------------------------------------------------------------------------- */
+
+static void *leak(void *p, size_t size)
 {
-    return p != NULL ? move_keeping(ctx, p, size, size) : base_malloc(ctx, size);
+    void *moved = base_malloc(NULL, size);
+    return moved != NULL && p != NULL ? memcpy(moved, p, min(base_size(p), size)) : moved;
 }
-MUTANT_ALSO_OF_64_BITS(realloc_copies_new_size, "realloc.keeps-contents", "realloc.past-2gib",
-                       .realloc = over_realloc);
-
-/* The old size is kept in 32 bits. */
-static void *narrow_realloc(void *ctx, void *p, size_t size)
+DEFECT(realloc, realloc_leaks_old, "realloc.releases-old")
 {
-    if (p == NULL || base_size(p) <= UINT32_MAX)
-        return base_realloc(ctx, p, size);
-    return move_keeping(ctx, p, size, least((uint32_t)base_size(p), size));
+    return leak(p, size);
 }
-MUTANT_OF_64_BITS(realloc_old_size_is_unsigned, "realloc.past-2gib", .realloc = narrow_realloc);
-
-/* ---- memory that is lost ----------------------------------------------------------------- */
-
-static void *losing_realloc(void *ctx, void *p, size_t size)
+DEFECT(realloc, realloc_leaks_one_in_a_hundred, "realloc.releases-old")
 {
-    void *moved = base_malloc(ctx, size);
-    if (moved != NULL && p != NULL)
-        memcpy(moved, p, least(base_size(p), size));
-    return moved;
+    return EVERY(100) ? leak(p, size) : base_realloc(ctx, p, size);
 }
-MUTANT(realloc_leaks_old, "realloc.releases-old", .realloc = losing_realloc);
 
-static void *sometimes_losing_realloc(void *ctx, void *p, size_t size)
+/* Leaks what the second and later shrinks of a block cut off; the note counts them. */
+NOTES(unshrunk, 0);
+FUNCTION(realloc, unshrunk)
 {
-    static _Atomic unsigned count;
-    return ++count % 100 == 0 ? losing_realloc(ctx, p, size) : base_realloc(ctx, p, size);
+    static void *volatile lost;
+    size_t old = p != NULL ? base_size(p) : 0;
+    size_t times = size < old ? base_note(p) + 1 : 0;
+    void *moved = base_realloc(ctx, p, size);
+    if (moved != NULL && times > 1 && old - size >= 64)
+        lost = malloc(old - size);
+    (void)lost;
+    return base_set_note(moved, times);
 }
-MUTANT(realloc_leaks_one_in_a_hundred, "realloc.releases-old", .realloc = sometimes_losing_realloc);
+MUTANT(second_shrink_loses_what_it_cuts_off, "realloc.releases-old",
+       FUNCTIONS(unshrunk, malloc, calloc, realloc));
 
-/* ---- threads ----------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
-/* Python's allocator of the domain that wants the GIL. */
+/* PyMem_Malloc needs the GIL. */
 void *PyMem_Malloc(size_t size) __attribute__((weak));
 void PyMem_Free(void *p) __attribute__((weak));
-static void *python_realloc(void *ctx, void *p, size_t size)
+DEFECT(realloc, realloc_needs_the_gil, "realloc.without-gil threads.no-gil-needed")
 {
     void *scratch = PyMem_Malloc != NULL ? PyMem_Malloc(64) : NULL;
     void *moved = base_realloc(ctx, p, size);
@@ -462,64 +312,41 @@ static void *python_realloc(void *ctx, void *p, size_t size)
         PyMem_Free(scratch);
     return moved;
 }
-MUTANT(realloc_needs_the_gil, "realloc.without-gil threads.no-gil-needed",
-       .realloc = python_realloc);
 
-/* The contents go by way of one buffer for all threads: right as long as the GIL keeps them apart.
- */
-static void *bouncing_realloc(void *ctx, void *p, size_t size)
+/* All threads copy through one buffer. */
+DEFECT(realloc, realloc_by_a_shared_buffer, "realloc.without-gil threads.concurrent")
 {
     static char buffer[1 << 18];
     if (p == NULL || base_size(p) > sizeof buffer)
         return base_realloc(ctx, p, size);
-    size_t keep = least(base_size(p), size);
-    memcpy(buffer, p, keep);
+    size_t count = min(base_size(p), size);
+    memcpy(buffer, p, count);
     void *moved = base_malloc(ctx, size);
     if (moved == NULL)
         return NULL;
-    memcpy(moved, buffer, keep);
+    memcpy(moved, buffer, count);
     base_free(ctx, p, 0);
     return moved;
 }
-MUTANT(realloc_by_a_shared_buffer, "realloc.without-gil threads.concurrent",
-       .realloc = bouncing_realloc);
 
-/* Who made a block is in its header, and nobody else can resize it. */
+/* Copies nothing if another thread made the block; the note identifies the thread. */
 static _Thread_local char me;
-static void *mine(void *p)
+NOTES(owner, (size_t)&me);
+FUNCTION(realloc, owner)
 {
-    void *owner = &me;
-    if (p != NULL)
-        memcpy((char *)p - 8, &owner, sizeof owner);
-    return p;
-}
-static void *owner_malloc(void *ctx, size_t size)
-{
-    return mine(base_malloc(ctx, size));
-}
-static void *owner_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    return mine(base_calloc(ctx, nelem, elsize));
-}
-static void *owner_realloc(void *ctx, void *p, size_t size)
-{
-    void *owner = &me;
-    if (p != NULL)
-        memcpy(&owner, (char *)p - 8, sizeof owner);
-    if (owner != &me) /* a block of another thread: its size is in that thread's table */
-        return mine(move_keeping(ctx, p, size, 0));
-    return mine(base_realloc(ctx, p, size));
+    bool is_mine = p == NULL || base_note(p) == (size_t)&me;
+    return base_set_note(is_mine ? base_realloc(ctx, p, size) : move(ctx, p, size, 0), (size_t)&me);
 }
 MUTANT(realloc_of_anothers_block, "realloc.in-another-thread threads.hand-over",
-       .malloc = owner_malloc, .calloc = owner_calloc, .realloc = owner_realloc);
+       FUNCTIONS(owner, malloc, calloc, realloc));
 
-/* The size of the block that this thread resized last, or was to: where another thread frees that
- * one, nobody tells. */
+/* Each thread caches the size of the block that it resized last.  The entry stays if another thread
+ * frees that block. */
 static _Thread_local struct {
     void *p;
     size_t size;
 } latest;
-static void *remembering_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, caching)
 {
     if (p == NULL)
         return base_malloc(ctx, size);
@@ -527,122 +354,38 @@ static void *remembering_realloc(void *ctx, void *p, size_t size)
         latest.p = p;
         latest.size = base_size(p);
     }
-    void *moved = move_keeping(ctx, p, size, least(latest.size, size));
+    void *moved = move(ctx, p, size, min(latest.size, size));
     if (moved != NULL)
         latest.p = NULL;
     return moved;
 }
-static void forgetting_free(void *ctx, void *p, size_t size)
+FUNCTION(free, caching)
 {
     if (latest.p == p)
         latest.p = NULL;
     base_free(ctx, p, size);
 }
-MUTANT(realloc_remembers_a_size, "realloc.in-another-thread", .realloc = remembering_realloc,
-       .free = forgetting_free);
+MUTANT(realloc_remembers_a_size, "realloc.in-another-thread", FUNCTIONS(caching, realloc, free));
 
-/* Large blocks are told to Python, with the GIL, and under the lock that all functions take. */
+/* Waits for the GIL under the lock that all its functions take. */
 int Py_IsInitialized(void) __attribute__((weak));
 int PyGILState_Ensure(void) __attribute__((weak));
 void PyGILState_Release(int state) __attribute__((weak));
-static pthread_mutex_t told = PTHREAD_MUTEX_INITIALIZER;
-static void *waiting_malloc(void *ctx, size_t size)
+static pthread_mutex_t gil_lock = PTHREAD_MUTEX_INITIALIZER;
+FUNCTION(malloc, locking)
 {
-    pthread_mutex_lock(&told);
+    pthread_mutex_lock(&gil_lock);
     void *p = base_malloc(ctx, size);
-    pthread_mutex_unlock(&told);
+    pthread_mutex_unlock(&gil_lock);
     return p;
 }
-static void *telling_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, locking)
 {
-    enum { LARGE = 8 << 20 };
-    pthread_mutex_lock(&told);
+    pthread_mutex_lock(&gil_lock);
     void *moved = base_realloc(ctx, p, size);
-    if (moved != NULL && size >= LARGE && Py_IsInitialized != NULL && Py_IsInitialized())
+    if (moved != NULL && size >= 8 << 20 && Py_IsInitialized != NULL && Py_IsInitialized())
         PyGILState_Release(PyGILState_Ensure());
-    pthread_mutex_unlock(&told);
+    pthread_mutex_unlock(&gil_lock);
     return moved;
 }
-MUTANT(realloc_waits_for_the_gil, "realloc.without-gil", .malloc = waiting_malloc,
-       .realloc = telling_realloc);
-
-/* What the first shrinking cut off is joined with the rest of its region; what the second one does
- * stands before that, and is lost. */
-static void *unshrunk_malloc(void *ctx, size_t size)
-{
-    void *p = base_malloc(ctx, size);
-    if (p != NULL)
-        memset((char *)p - 8, 0, 8);
-    return p;
-}
-static void *unshrunk_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    void *p = base_calloc(ctx, nelem, elsize);
-    if (p != NULL)
-        memset((char *)p - 8, 0, 8);
-    return p;
-}
-static void *cutting_realloc(void *ctx, void *p, size_t size)
-{
-    size_t old = p != NULL ? base_size(p) : 0, times = 0;
-    if (p != NULL)
-        memcpy(&times, (char *)p - 8, sizeof times);
-    void *moved = base_realloc(ctx, p, size);
-    if (moved == NULL)
-        return NULL;
-    times = size < old ? times + 1 : 0;
-    memcpy((char *)moved - 8, &times, sizeof times);
-    if (times > 1 && old - size >= 64) {
-        static void *volatile lost;
-        lost = malloc(old - size);
-        (void)lost;
-    }
-    return moved;
-}
-MUTANT(second_shrink_loses_what_it_cuts_off, "realloc.releases-old", .malloc = unshrunk_malloc,
-       .calloc = unshrunk_calloc, .realloc = cutting_realloc);
-
-/* ---- resized often ----------------------------------------------------------------------- */
-
-/* The header has how often a block was moved, and moves nothing where that wraps. */
-static void *moved_so_often(void *p, uint32_t times)
-{
-    if (p != NULL)
-        memcpy((char *)p - sizeof times, &times, sizeof times);
-    return p;
-}
-static void *unmoved_malloc(void *ctx, size_t size)
-{
-    return moved_so_often(base_malloc(ctx, size), 0);
-}
-static void *unmoved_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    return moved_so_often(base_calloc(ctx, nelem, elsize), 0);
-}
-static void *move_again(void *p, size_t size, uint32_t wraps_at)
-{
-    void *moved = unmoved_malloc(NULL, size);
-    uint32_t times;
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(&times, (char *)p - sizeof times, sizeof times);
-    times = (times + 1) % wraps_at;
-    if (times != 0)
-        memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-    base_free(NULL, p, 0);
-    return moved_so_often(moved, times);
-}
-static void *realloc_of_8_bits(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return move_again(p, size, 1 << 8);
-}
-static void *realloc_of_16_bits(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return move_again(p, size, 1 << 16);
-}
-MUTANT(realloc_counts_moves_in_8_bits, "realloc.keeps-contents-again", .malloc = unmoved_malloc,
-       .calloc = unmoved_calloc, .realloc = realloc_of_8_bits);
-MUTANT(realloc_counts_moves_in_16_bits, "realloc.keeps-contents-again", .malloc = unmoved_malloc,
-       .calloc = unmoved_calloc, .realloc = realloc_of_16_bits);
+MUTANT(realloc_waits_for_the_gil, "realloc.without-gil", FUNCTIONS(locking, malloc, realloc));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A sound handler for mutants to spoil: every block begins at a chosen distance from what libc
- * gave, from 16 bytes on, and remembers it.
+ * The pool `aligned`: its functions place each block at a chosen shift from the address that libc
+ * returned, BASE_HEADER by default, and store the shift before the block.
  */
 #ifndef CONFORM_FAULTY_SHIFTED_H
 #define CONFORM_FAULTY_SHIFTED_H
 
-#include "base.h"
+#include "mutant.h"
 
 enum { MOST_SHIFT = 64 };
 
@@ -14,61 +14,57 @@ struct shifted {
     size_t size, shift;
 };
 
-/* May be unaligned: the header is copied. */
+/* A copy, because p may be unaligned. */
 UNUSED static inline struct shifted shifted_header(const void *p)
 {
     struct shifted header;
     memcpy(&header, (const char *)p - sizeof header, sizeof header);
     return header;
 }
+#define shifted_size(p) (shifted_header(p).size)
 
 UNUSED static inline void *shifted_malloc(size_t size, size_t shift)
 {
     struct shifted header = {size, shift};
     char *raw = size <= PTRDIFF_MAX - MOST_SHIFT ? malloc(size + MOST_SHIFT) : NULL;
-    return raw != NULL
-               ? (char *)memcpy(raw + shift - sizeof header, &header, sizeof header) + sizeof header
-               : NULL;
+    if (raw == NULL)
+        return NULL;
+    memcpy(raw + shift - sizeof header, &header, sizeof header);
+    return raw + shift;
 }
 
-UNUSED static void shifted_free(void *ctx, void *p, size_t size)
+FUNCTION(malloc, aligned)
 {
-    (void)ctx, (void)size;
+    return shifted_malloc(size, BASE_HEADER);
+}
+FUNCTION(free, aligned)
+{
     if (p != NULL)
         free((char *)p - shifted_header(p).shift);
 }
+DERIVE_CALLOC(aligned);
+DERIVE_REALLOC(aligned, shifted_size);
 
 UNUSED static inline void *shifted_realloc_to(void *p, size_t size, size_t shift)
 {
     void *moved = shifted_malloc(size, shift);
     if (p == NULL || moved == NULL)
         return moved;
-    size_t old = shifted_header(p).size;
-    memcpy(moved, p, old < size ? old : size);
-    shifted_free(NULL, p, old);
+    memcpy(moved, p, min(shifted_size(p), size));
+    aligned_free(NULL, p, 0);
     return moved;
-}
-
-/* Aligned as libc's blocks are: where a mutant's defect is elsewhere. */
-UNUSED static void *shifted_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return shifted_realloc_to(p, size, BASE_HEADER);
 }
 
 UNUSED static inline void *shifted_calloc_at(size_t nelem, size_t elsize, size_t shift)
 {
     size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = shifted_malloc(size, shift);
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : shifted_malloc(size, shift);
     return p != NULL ? memset(p, 0, size) : NULL;
 }
 
-UNUSED static void *shifted_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    (void)ctx;
-    return shifted_calloc_at(nelem, elsize, BASE_HEADER);
-}
+/* Of files that are not converted yet. */
+#define shifted_calloc aligned_calloc
+#define shifted_realloc aligned_realloc
+#define shifted_free aligned_free
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A mutant of shared memory: its segment has a name in /dev/shm, and stays there when the process
- * is killed.  So that runs of this mutant leave little behind, only forked processes have such a
- * one, and each takes those of dead processes away.
+ * Leaves a file in /dev/shm if the process is killed.  To leave few of them in a test run, only
+ * forked processes make one, and each removes those of dead processes.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -11,16 +10,13 @@
 
 #include "named.h"
 
-NEP49_EXPORT const char kills_shm_stays[] = "claim.shm";
-
 static pid_t loader;
-
-__attribute__((constructor)) static void remember_loader(void)
+__attribute__((constructor)) static void set_loader(void)
 {
     loader = getpid();
 }
 
-static void sweep(void)
+static void remove_files_of_the_dead(void)
 {
     DIR *folder = opendir("/dev/shm");
     struct dirent *entry;
@@ -38,12 +34,12 @@ static int named_open(void)
     char name[64];
     if (getpid() == loader)
         return memfd_create("nep49-faulty", MFD_CLOEXEC);
-    sweep();
+    remove_files_of_the_dead();
     snprintf(name, sizeof name, "/nep49-faulty-%d", (int)getpid());
     return shm_open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 }
-
 static void named_release(struct nep49_shm_block *block)
 {
     nep49_shm_release(block);
 }
+OBJECT(shm_stays, "claim.shm", FUNCTIONS(named));

@@ -20,8 +20,7 @@ DEFECTS = os.path.join(suite.SOURCE, "docs", "numpy-defects.md")
 DEFECTS_HEAD = """\
 # NumPy's own defects
 
-<!-- Made by `tests/catalogue.py --write` from the blocks of the group runtime; not edited by
-hand. -->
+<!-- Made by `tests/catalogue.py --write` from the properties about NumPy; not edited by hand. -->
 
 What NumPy itself does wrong with data memory, and no handler can mend.  Nothing here counts against
 a handler: `conform` says how many of these the NumPy at hand has, `--verbose` tells each, and the
@@ -37,10 +36,11 @@ Expected: {clause}.
 
 * What comes of it: {why}
 * Source and versions: {source}
-* Until it is mended: {hint}
+* {until}
 * A failure looks like: {looks}
 * To see it: `./conform --handler aligned --verbose --run={id}`
 {program}"""
+KEPT = "this is NumPy's to keep"
 PROGRAM = "* A program that shows it: [{name}](numpy-defects/{name}.md)\n"
 
 
@@ -69,17 +69,19 @@ def programs():
 
 
 def defects(described):
-    """The page of NumPy's defects, of the text of each property in docs/clauses.md."""
+    """The page of NumPy's defects, from the text of each of NumPy's properties."""
     page = DEFECTS_HEAD
     shown = programs()
     for identity, text in described.items():
-        if not identity.startswith("runtime."):
+        if ", about NumPy. " not in text:
             continue
         field = dict(re.findall(r"^\* ([A-Z][a-z ]+): (.*)$", text, re.M))
         clause = re.search(r", about NumPy\. (.*)\.$", text, re.M).group(1)
-        hint = field["Hint"].partition("; ")[2] or "nothing is known"
+        hint = field["Hint"].partition("; ")[2]
+        until = ("None of these versions breaks it" if field["Hint"].startswith(KEPT)
+                 else "Until it is mended: " + (hint or "nothing is known"))
         page += DEFECT.format(id=identity, why=field["Why"], clause=clause,
-                              source=field["Source"], hint=hint,
+                              source=field["Source"], until=until,
                               program=PROGRAM.format(name=shown[identity])
                               if identity in shown else "",
                               looks=field["A failure looks like"].replace("WARN: ", ""))
@@ -88,7 +90,7 @@ def defects(described):
 
 def write():
     with open(DEFECTS, "w", encoding="utf-8") as file:
-        file.write(defects(sections(suite.conform("--clauses").stdout)))
+        file.write(defects(sections(suite.conform("--clauses", "--numpy").stdout)))
 
 
 def main():
@@ -96,7 +98,7 @@ def main():
         write()
         return
     tap = suite.Tap()
-    listed = suite.conform("--list")
+    listed = suite.conform("--list", "--numpy")
     ids = [line.split()[0] for line in listed.stdout.splitlines()]
     tap.point(len(ids) == len(set(ids)) and len(ids) > 100, "--list has each id once", listed)
     bad = [wrong for wrong in map(unexplained, ids) if wrong]
@@ -106,7 +108,7 @@ def main():
     made = suite.conform("--clauses").stdout
     tap.point(kept == made, "docs/clauses.md is what conform --clauses prints",
               "run ./conform --clauses >docs/clauses.md")
-    described = sections(made)
+    described = sections(suite.conform("--clauses", "--numpy").stdout)
     with open(DEFECTS, encoding="utf-8") as file:
         kept = file.read()
     tap.point(kept == defects(described), "docs/numpy-defects.md is made of it", "run make docs")

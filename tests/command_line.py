@@ -59,7 +59,7 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 
 # Which options each command takes, besides those that choose it.
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
-ALONE = set("claim color daily-seed handler python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
+ALONE = set("claim color daily-seed handler numpy python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
 TAKEN = {
     (): ALONE | set("baseline expect fail-on helgrind jobs max-time memcheck quick repeat repro shard shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,
@@ -74,12 +74,16 @@ TAKEN = {
     ("--from",): set("badge html".split()),
     ("--merge",): set(FORMATS) | set("baseline color fail-on quiet verbose".split()),
     ("--verify",): set("handler python quiet rerun".split()),
-    ("--list",): set("run shard skip".split()),
+    ("--list",): set("numpy run shard skip".split()),
     ("--init=x",): set(),
     ("--list-handlers",): set(),
     ("--explain=x",): set(),
-    ("--clauses",): set("run skip".split()),
+    ("--clauses",): set("numpy run skip".split()),
 }
+# Whether --list shows what is about NumPy itself.
+NUMPYS = [([], False), (["--run=*"], False), (["--run=*.*-size", "--run=r*"], False),
+          (["--skip=free.*"], False), (["--numpy"], True), (["--run=runtime.*", "--run=*"], True),
+          (["--numpy", "--run=*-size"], True), (["--numpy", "--skip=runtime.*"], False)]
 VALUES = {"color": "never", "claim": "alignment=64", "fail-on": "new", "shard": "1/2"}  # others are "1"
 
 # Names that a shell, a terminal or a report could trip over.
@@ -354,6 +358,9 @@ def right_cases():
     yield "--list", ["--list"], CONFORMANT, r"(?m)^abi\.loads +MUST +NEP +\S"
     yield "-l of a glob", ["-l", "--run=abi.lo*s"], CONFORMANT, r"\Aabi\.loads .*\n\Z"
     yield "--list of all but a glob", ["--list", "--skip=abi.*"], CONFORMANT, r"\A(?!.*abi\.)"
+    for more, shown in NUMPYS:
+        yield ("NumPy's own properties by --list " + " ".join(more), ["--list", *more], CONFORMANT,
+               r"(?m)^runtime\.free-size " if shown else r"\A(?!(.*\n)*runtime\.)")
     yield "--list-handlers", ["--list-handlers"], CONFORMANT, r"\Aaligned\n(.+\n)*shift_header\n(.+\n)*\Z"
     yield "--explain", ["--explain", "abi.loads"], CONFORMANT, r"\Aabi\.loads\n +clause +\S"
     yield "--clauses", ["--clauses"], CONFORMANT, r"\A# Clauses\n(.*\n)*### abi\.loads\n"

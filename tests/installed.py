@@ -69,7 +69,7 @@ def works(tap, prefix, where):
     result = suite.run([conform, "--handler", "aligned", "--run", "runtime.*"])
     page = glob.glob(os.path.join(os.path.realpath(prefix), "**", "numpy-defects.md"),
                      recursive=True)
-    told = re.search(r"defects? of NumPy itself, not counted; --verbose or (.*)", result.stdout)
+    told = re.search(r"about NumPy itself, not counted; --verbose or (.*)", result.stdout)
     tap.point(told and [told.group(1)] == page, where + ": its page of NumPy's defects is named",
               (page, result))
     result, named = broken(PROFILE, prefix, "--run", "profile.numpy-1.22")

@@ -70,7 +70,7 @@ def listed(*arguments):
 
 
 def who_is_where(tap):
-    everything = listed()
+    everything = listed("--numpy")
     with open(COSTS) as file:
         rows = re.findall(r'^    \{"([\w.-]+)", (\d+)\},$', file.read(), re.M)
     costs = [(id, int(cost)) for id, cost in rows]

@@ -131,6 +131,18 @@ const struct option_row option_rows[] = {
     },
 
     {
+        .name = "numpy",
+        .takers = BATTERY | LIST | CLAUSES,
+        FLAG(numpy),
+        .help = "also the properties about NumPy itself, which decide nothing\n"
+                "about the handler; --run 'runtime.*' runs these alone",
+        .man = "Run the properties about NumPy itself too, which decide nothing about the handler. "
+               "Without this option, such a property runs only if a --run pattern begins with the "
+               "name of its group, as\n"
+               ".Sq runtime.*\n"
+               "does.",
+    },
+    {
         .name = "shard",
         .argument = "I/N",
         .takers = RUN | LIST,

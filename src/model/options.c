@@ -438,18 +438,29 @@ static bool has_threads(const char *id)
     return false;
 }
 
+/* True if the pattern begins with the name of the group: 'runtime.*' does, and '*.free-size' does
+ * not. */
+static bool names_group(const char *glob, const char *id)
+{
+    size_t length = strcspn(id, ".");
+    return strncmp(glob, id, length) == 0;
+}
+
 bool options_choose(const struct options *options, const char *id)
 {
-    bool taken = (!options->tsan && !options->helgrind) || has_threads(id);
+    const struct property *property = property_find(id);
+    bool is_left_out = property != NULL && property->target == TARGET_RUNTIME && !options->numpy;
+    bool taken = ((!options->tsan && !options->helgrind) || has_threads(id)) && !is_left_out;
     for (size_t i = 0; i < options->filter_count; i++) {
         if (options->filters[i].take)
             taken = false;
     }
     for (size_t i = 0; i < options->filter_count; i++) {
-        if (fnmatch(options->filters[i].glob, id, 0) == 0)
-            taken = options->filters[i].take;
+        const struct filter *filter = &options->filters[i];
+        if (fnmatch(filter->glob, id, 0) == 0 &&
+            (!filter->take || !is_left_out || names_group(filter->glob, id)))
+            taken = filter->take;
     }
-    const struct property *property = property_find(id);
     return taken && (!options->quick || (property != NULL && property->quick));
 }
 

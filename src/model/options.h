@@ -101,6 +101,7 @@ struct options {
     const char **pythons; /* all that were given, of which that is the last */
     size_t python_count;
     enum color color;
+    bool numpy; /* also what is about NumPy itself */
     bool memcheck, helgrind, tsan, strict, quick, quiet, verbose, shuffle, until_fail;
     bool with_subject; /* of --bundle */
     bool rerun;        /* of --verify */
@@ -136,7 +137,8 @@ void options_end_output(void);
 
 /* True where the filters take a property of that id: the last one that matches it decides; where
  * none does, it is taken unless there is a --run; of those
- * --quick takes few, and --shard its part. */
+ * --quick takes few, and --shard its part.  A property about NumPy itself is taken only with
+ * --numpy, or by a --run pattern that names its group, such as 'runtime.*'. */
 bool options_take(const struct options *options, const char *id);
 
 /* The same but for --shard. */

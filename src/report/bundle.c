@@ -71,7 +71,7 @@ static char *text_of(const struct run *run)
     return fclose(file) == 0 && failed == 0 ? words : NULL;
 }
 
-/* All that this version has. */
+/* The ids of all properties about the handler. */
 static char *list_of_properties(void)
 {
     char *words = NULL;
@@ -80,8 +80,10 @@ static char *list_of_properties(void)
     FILE *file = open_memstream(&words, &length);
     if (file == NULL)
         return NULL;
-    for (size_t i = 0; i < count; i++)
-        fprintf(file, "%s\n", properties[i]->id);
+    for (size_t i = 0; i < count; i++) {
+        if (properties[i]->target == TARGET_HANDLER)
+            fprintf(file, "%s\n", properties[i]->id);
+    }
     return fclose(file) == 0 ? words : NULL;
 }
 
@@ -267,7 +269,7 @@ const char *bundle_read(const char *bytes, size_t length, struct bundle *bundle)
     return wrong;
 }
 
-/* The properties of the report, as the list has them. */
+/* The same ids in the report. */
 static char *list_of_report(const json_t *report)
 {
     const json_t *property;
@@ -278,7 +280,8 @@ static char *list_of_report(const json_t *report)
         return NULL;
     json_array_foreach(json_object_get(report, "properties"), i, property)
     {
-        fprintf(file, "%s\n", word(property, "id"));
+        if (strcmp(word(property, "target"), "runtime") != 0)
+            fprintf(file, "%s\n", word(property, "id"));
     }
     return fclose(file) == 0 ? words : NULL;
 }

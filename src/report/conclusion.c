@@ -16,6 +16,14 @@ struct tally run_tally(const struct run *run, enum target target)
     return tally;
 }
 
+size_t tally_sum(const struct tally *tally)
+{
+    size_t sum = 0;
+    for (int verdict = 0; verdict < VERDICT_COUNT; verdict++)
+        sum += tally->of[verdict];
+    return sum;
+}
+
 bool verdict_is_bad(enum verdict verdict)
 {
     return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT || verdict == BROK ||
@@ -89,9 +97,13 @@ enum exit_code run_status(const struct run *run)
 
 bool run_is_whole(const struct run *run)
 {
-    size_t all;
-    property_all(&all);
-    return run->count == all;
+    size_t all, missing = 0;
+    const struct property *const *properties = property_all(&all);
+    for (size_t i = 0; i < all; i++)
+        missing += properties[i]->target == TARGET_HANDLER;
+    for (size_t i = 0; i < run->count; i++)
+        missing -= run->properties[i]->target == TARGET_HANDLER;
+    return missing == 0;
 }
 
 /* " with 2 waivers", or "". */
@@ -122,6 +134,8 @@ const char *conclusion_of(const struct figures *f)
         if (f->quick)
             return text("nothing failed%s in %zu %s, which proves nothing: --quick leaves most out",
                         with_waivers(f), f->count, properties);
+        if (f->count == 0)
+            return "no property about the handler was run";
         if (f->shards > 0)
             return text("conformant%s%s, which is a part", with_waivers(f), shard);
         if (!f->whole)
@@ -154,15 +168,15 @@ const char *conclusion_of(const struct figures *f)
 
 const char *run_conclusion(const struct run *run)
 {
-    struct tally handler = run_tally(run, TARGET_HANDLER), runtime = run_tally(run, TARGET_RUNTIME);
+    struct tally handler = run_tally(run, TARGET_HANDLER);
     bool is_part = run->evidence != NULL;
     struct figures figures = {
         .code = run_exit_code(run),
-        .count = run->count,
+        .count = tally_sum(&handler),
         .against = against(run),
         .waived = run_waived(run),
         .skipped = handler.of[SKIP],
-        .unfinished = handler.of[INCOMPLETE] + runtime.of[INCOMPLETE],
+        .unfinished = handler.of[INCOMPLETE],
         .stale = run_stale(run),
         .rounds = run->rounds,
         .shard = is_part ? run->options->shard : 0,

@@ -65,6 +65,7 @@ struct tally {
     size_t of[VERDICT_COUNT];
 };
 struct tally run_tally(const struct run *run, enum target target);
+size_t tally_sum(const struct tally *tally);
 
 /* 0 conformant, 1 not, 3 and 77 where no handler came of loading the subject, 4 where the harness
  * broke and 5 where a property is INCOMPLETE, and nothing else is wrong. */
@@ -79,7 +80,7 @@ enum exit_code exit_code_worse(enum exit_code one, enum exit_code other);
 /* "CONFORMANT" or why not, in one line (good until the next calls of text()). */
 const char *run_conclusion(const struct run *run);
 
-/* All that this is made of; what is counted is about the handler, but for `unfinished`. */
+/* All that this is made of.  Every count is of properties about the handler. */
 struct figures {
     enum exit_code code;
     size_t count, against, waived, skipped, unfinished, stale, rounds;
@@ -93,7 +94,7 @@ const char *conclusion_of(const struct figures *figures);
  * NULL. */
 const char *run_start_with(const struct run *run);
 
-/* True where the battery was run as a whole, and not what --run and --skip left of it. */
+/* True if every property about the handler was run: --run and --skip left none of them out. */
 bool run_is_whole(const struct run *run);
 
 /* True where the verdict counts against the handler: what a report has to explain. */

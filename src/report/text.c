@@ -88,18 +88,17 @@ static const char *defects_page(void)
     return place_beside(INSTALLED_DEFECTS, path) ? path : "docs/numpy-defects.md";
 }
 
-/* How many there are; each is told where more words are asked for. */
+/* Counts the defects of NumPy itself.  --verbose prints each as a finding. */
 static void print_numpys(const struct page *page)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < page->run->count; i++) {
-        enum verdict verdict = page->run->records[i]->verdict;
-        count +=
-            is_numpys(page->run, i) && verdict != PASS && verdict != SKIP && verdict != INCOMPLETE;
-    }
-    if (count > 0)
-        fprintf(page->file, "%zu defect%s of NumPy itself, not counted; --verbose or %s\n", count,
-                count == 1 ? "" : "s", defects_page());
+    struct tally tally = run_tally(page->run, TARGET_RUNTIME);
+    size_t properties = tally_sum(&tally);
+    size_t defects = tally.of[FAIL] + tally.of[WARN] + tally.of[CRASH] + tally.of[TIMEOUT];
+    if (properties > 0)
+        fprintf(page->file, "%s in %s about NumPy itself, not counted%s%s\n",
+                text_count(defects, "defect"),
+                properties == 1 ? "1 property" : text("%zu properties", properties),
+                defects > 0 ? "; --verbose or " : "", defects > 0 ? defects_page() : "");
 }
 
 static void print_reproducer(FILE *file, const struct run *run, size_t i)
@@ -236,16 +235,15 @@ static void print_tally(const struct page *page)
                  {CRASH, "crashed"},         {TIMEOUT, "timed out"}, {BROK, "not judged"},
                  {INCOMPLETE, "incomplete"}, {SKIP, "skipped"}};
     struct tally handler = run_tally(page->run, TARGET_HANDLER);
-    struct tally runtime = run_tally(page->run, TARGET_RUNTIME);
-    fprintf(page->file, "%zu %s", page->run->count,
-            page->run->count == 1 ? "property" : "properties");
+    size_t count = tally_sum(&handler);
+    if (count == 0)
+        return;
+    fprintf(page->file, "%zu %s", count, count == 1 ? "property" : "properties");
     if (page->run->rounds > 1)
         fprintf(page->file, " in %zu rounds", page->run->rounds);
     const char *between = ": ";
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        bool both = order[i].verdict == PASS || order[i].verdict == SKIP ||
-                    order[i].verdict == BROK || order[i].verdict == INCOMPLETE;
-        size_t n = handler.of[order[i].verdict] + (both ? runtime.of[order[i].verdict] : 0);
+        size_t n = handler.of[order[i].verdict];
         if (n == 0)
             continue;
         fprintf(page->file, "%s%s%zu %s%s", between, paint(page, order[i].verdict), n,

@@ -1,81 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that the properties of conformance/calloc.c catch.
+ * Mutants that the properties of conformance/calloc.c find.
  */
 #define _GNU_SOURCE
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base.h"
+#include "mutant.h"
 #include "shifted.h"
 #include "slots.h"
 
-static bool product(size_t nelem, size_t elsize, size_t *size)
+/* nelem * elsize, or SIZE_MAX if that wraps. */
+static size_t product(size_t nelem, size_t elsize)
 {
-    return !__builtin_mul_overflow(nelem, elsize, size) && *size <= PTRDIFF_MAX;
+    size_t size;
+    return __builtin_mul_overflow(nelem, elsize, &size) ? SIZE_MAX : size;
+}
+
+static void *clear(void *p, size_t size)
+{
+    return p != NULL ? memset(p, 0, size) : NULL;
 }
 
 /* ---- calloc.zeroed --------------------------------------------------------------------------- */
 
-/* A block full of junk, as if it had been in use, of which the first `zeroed` bytes are zeroed. */
-static void *half_clean(size_t size, size_t zeroed)
+/* A block that was in use: only its first `cleared` bytes are 0. */
+static void *make_dirty(size_t size, size_t cleared)
 {
     void *p = base_malloc(NULL, size);
-    return p != NULL ? memset(memset(p, 0xa5, size), 0, zeroed) : NULL;
+    return p != NULL ? memset(memset(p, 0xa5, size), 0, cleared) : NULL;
 }
 
-/* What malloc gives it gives. */
-static void *no_zero_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_does_not_zero, "calloc.zeroed calloc.zeroed-when-reused")
 {
-    size_t size;
-    return product(nelem, elsize, &size) ? base_malloc(ctx, size) : NULL;
+    return base_malloc(ctx, product(nelem, elsize));
 }
-MUTANT(calloc_does_not_zero, "calloc.zeroed calloc.zeroed-when-reused", .calloc = no_zero_calloc);
-
-/* Zeroes by words, and forgets what is left. */
-static void *by_words_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_leaves_the_last_bytes, "calloc.zeroed")
 {
-    size_t size;
-    (void)ctx;
-    return product(nelem, elsize, &size) ? half_clean(size, size & ~(size_t)7) : NULL;
+    size_t size = product(nelem, elsize);
+    return make_dirty(size, size & ~(size_t)7);
 }
-MUTANT(calloc_leaves_the_last_bytes, "calloc.zeroed", .calloc = by_words_calloc);
-
-/* Zeroes as many bytes as there are elements. */
-static void *by_elements_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_zeroes_a_byte_an_element, "calloc.zeroed")
 {
-    size_t size;
-    (void)ctx;
-    return product(nelem, elsize, &size) ? half_clean(size, elsize > 0 ? nelem : 0) : NULL;
+    return make_dirty(product(nelem, elsize), elsize > 0 ? nelem : 0);
 }
-MUTANT(calloc_zeroes_a_byte_an_element, "calloc.zeroed", .calloc = by_elements_calloc);
-
-/* The length to zero is a short. */
-static void *short_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_zeroes_in_16_bits, "calloc.zeroed")
 {
-    size_t size;
-    (void)ctx;
-    return product(nelem, elsize, &size) ? half_clean(size, (uint16_t)size) : NULL;
+    size_t size = product(nelem, elsize);
+    return make_dirty(size, (uint16_t)size);
 }
-MUTANT(calloc_zeroes_in_16_bits, "calloc.zeroed", .calloc = short_calloc);
-
-/* A word of its own at the end of what is larger than 8 MiB, inside the block. */
-static void *trailing_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    char *p = base_calloc(ctx, nelem, elsize);
-    if (p != NULL && nelem * elsize > 8 << 20)
-        memcpy(p + nelem * elsize - 8, "the end.", 8);
-    return p;
-}
-MUTANT(calloc_marks_the_end_of_large_blocks, "calloc.zeroed", .calloc = trailing_calloc);
+AFTER(calloc, calloc_marks_the_end_of_large_blocks, "calloc.zeroed",
+      made != NULL && nelem * elsize > 8 << 20,
+      memcpy((char *)made + nelem * elsize - 8, "the end.", 8));
 
 /* ---- calloc.disjoint ------------------------------------------------------------------------- */
 
-/* Blocks of up to 16 bytes come from a slab, and how many live is counted in 16 bits: at 0 it is
- * begun anew. */
+/* A slab of small blocks starts again if the number of live ones, in 16 bits, is 0. */
 static struct {
     pthread_mutex_t lock;
     size_t next;
@@ -87,12 +69,9 @@ static bool is_in_slab(const void *p)
 {
     return (uintptr_t)p - (uintptr_t)slab.places < sizeof slab.places;
 }
-
-static void *slab_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, slab)
 {
-    size_t size;
-    if (!product(nelem, elsize, &size))
-        return NULL;
+    size_t size = product(nelem, elsize);
     pthread_mutex_lock(&slab.lock);
     slab.next = slab.live == 0 ? 0 : slab.next;
     bool fits = size <= 16 && slab.next < sizeof slab.places / sizeof *slab.places;
@@ -101,8 +80,7 @@ static void *slab_calloc(void *ctx, size_t nelem, size_t elsize)
     pthread_mutex_unlock(&slab.lock);
     return fits ? memset(p, 0, 16) : base_calloc(ctx, nelem, elsize);
 }
-
-static void slab_free(void *ctx, void *p, size_t size)
+FUNCTION(free, slab)
 {
     if (!is_in_slab(p)) {
         base_free(ctx, p, size);
@@ -112,164 +90,147 @@ static void slab_free(void *ctx, void *p, size_t size)
     slab.live--;
     pthread_mutex_unlock(&slab.lock);
 }
-
-static void *slab_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, slab)
 {
     if (!is_in_slab(p))
         return base_realloc(ctx, p, size);
     void *moved = base_malloc(ctx, size);
     if (moved == NULL)
         return NULL;
-    memcpy(moved, p, size < 16 ? size : 16);
+    memcpy(moved, p, min(size, 16));
     slab_free(ctx, p, 16);
     return moved;
 }
-MUTANT(calloc_counts_a_slab_in_16_bits, "calloc.disjoint", .calloc = slab_calloc,
-       .realloc = slab_realloc, .free = slab_free);
+MUTANT(calloc_counts_a_slab_in_16_bits, "calloc.disjoint", FUNCTIONS(slab, calloc, realloc, free));
+
+/* Cells of 128 bytes, numbered in 16 bits, are never freed. */
+enum { CELL = 128 };
+static char *cells;
+static bool is_in_cell(const void *p)
+{
+    return cells != NULL && (const char *)p > cells && (const char *)p < cells + 65536 * CELL;
+}
+FUNCTION(calloc, numbered)
+{
+    static uint16_t next;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    size_t size = product(nelem, elsize);
+    if (size > CELL - BASE_HEADER)
+        return base_calloc(ctx, nelem, elsize);
+    pthread_mutex_lock(&lock);
+    if (cells == NULL)
+        cells =
+            mmap(NULL, 65536 * CELL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *cell = cells + (size_t)next++ * CELL;
+    pthread_mutex_unlock(&lock);
+    return memset(base_finish(cell, size), 0, size);
+}
+FUNCTION(free, numbered)
+{
+    if (!is_in_cell(p))
+        base_free(ctx, p, size);
+}
+FUNCTION(realloc, numbered)
+{
+    if (!is_in_cell(p))
+        return base_realloc(ctx, p, size);
+    void *moved = base_malloc(ctx, size);
+    return moved != NULL ? memcpy(moved, p, min(base_size(p), size)) : NULL;
+}
+MUTANT(calloc_numbers_in_16_bits, "calloc.disjoint", FUNCTIONS(numbered, calloc, realloc, free));
 
 /* ---- calloc.zeroed-when-reused --------------------------------------------------------------- */
 
-/* One freed block of each of 64 sizes is kept; what comes from there is known to be old. */
-static struct {
-    pthread_mutex_t lock;
-    void *block[64];
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void **kept_place(size_t size)
-{
-    size_t class = (size + 63) / 64;
-    return class < 64 ? &kept.block[class] : NULL;
-}
-
+/* A pool that caches one freed block of each of 64 size classes. */
+static void *kept[64];
 static void *take_kept(size_t size)
 {
-    void *p = NULL, **place = kept_place(size);
-    if (place != NULL) {
-        pthread_mutex_lock(&kept.lock);
-        p = *place;
-        *place = NULL;
-        pthread_mutex_unlock(&kept.lock);
-    }
-    return p;
+    return size <= 63 * 64 ? swap(&kept[(size + 63) / 64], NULL) : NULL;
 }
-
-static void *keeping_malloc(void *ctx, size_t size)
+FUNCTION(malloc, keeping)
 {
-    char *p = take_kept(size);
+    void *p = take_kept(size);
     if (p != NULL)
-        return base_finish(p - BASE_HEADER, size);
-    return size > PTRDIFF_MAX - 64 ? NULL
-                                   : base_finish(malloc((size + 63) / 64 * 64 + BASE_HEADER), size);
-    (void)ctx;
+        return base_resize(p, size);
+    return size <= PTRDIFF_MAX - 64 ? base_finish(malloc((size + 63) / 64 * 64 + BASE_HEADER), size)
+                                    : NULL;
 }
-
-static void keeping_free(void *ctx, void *p, size_t size)
+FUNCTION(free, keeping)
 {
-    void **place = p != NULL ? kept_place(base_size(p)) : NULL;
-    if (place != NULL) {
-        pthread_mutex_lock(&kept.lock);
-        void *before = *place;
-        *place = p;
-        pthread_mutex_unlock(&kept.lock);
-        p = before;
-    }
+    if (p != NULL && base_size(p) <= 63 * 64)
+        p = swap(&kept[(base_size(p) + 63) / 64], p);
     base_free(ctx, p, size);
 }
+DERIVE(keeping);
 
-static void *keeping_realloc(void *ctx, void *p, size_t size)
+/* Does not clear a cached block. */
+DEFECT_IN(keeping, calloc, calloc_trusts_what_was_kept, "calloc.zeroed-when-reused")
 {
-    void *moved = keeping_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    size_t old = base_size(p);
-    memcpy(moved, p, old < size ? old : size);
-    keeping_free(ctx, p, old);
-    return moved;
+    size_t size = product(nelem, elsize);
+    void *p = take_kept(size);
+    return p != NULL ? base_resize(p, size) : clear(keeping_malloc(ctx, size), size);
 }
 
-#define KEEPING_FUNCTIONS .malloc = keeping_malloc, .realloc = keeping_realloc, .free = keeping_free
-
-/* Takes what was kept for clean. */
-static void *trusting_calloc(void *ctx, size_t nelem, size_t elsize)
+/* Clears the size that the cached block had before. */
+DEFECT_IN(keeping, calloc, calloc_zeroes_the_size_before, "calloc.zeroed-when-reused")
 {
-    size_t size;
-    if (!product(nelem, elsize, &size))
-        return NULL;
-    char *p = take_kept(size);
+    size_t size = product(nelem, elsize);
+    void *p = take_kept(size);
+    if (p == NULL)
+        return clear(keeping_malloc(ctx, size), size);
+    memset(p, 0, min(base_size(p), size));
+    return base_resize(p, size);
+}
+
+/* Computes the size of a cached block without a check. */
+DEFECT_IN(keeping, calloc, calloc_wraps_where_blocks_are_kept, "calloc.overflow")
+{
+    void *p = take_kept(nelem * elsize);
     if (p != NULL)
-        return base_finish(p - BASE_HEADER, size);
-    p = keeping_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
+        return memset(base_resize(p, nelem * elsize), 0, nelem * elsize);
+    size_t size = product(nelem, elsize);
+    return clear(keeping_malloc(ctx, size), size);
 }
-MUTANT(calloc_trusts_what_was_kept, "calloc.zeroed-when-reused", KEEPING_FUNCTIONS,
-       .calloc = trusting_calloc);
 
-/* Zeroes as much as whoever had the block last had asked for. */
-static void *last_size_calloc(void *ctx, size_t nelem, size_t elsize)
+/* Does not clear if errno was ENOMEM before. */
+DEFECT(calloc, calloc_believes_an_old_errno, "calloc.zeroed-when-reused")
 {
-    size_t size;
-    if (!product(nelem, elsize, &size))
-        return NULL;
-    char *p = take_kept(size);
-    if (p != NULL) {
-        memset(p, 0, base_size(p) < size ? base_size(p) : size);
-        return base_finish(p - BASE_HEADER, size);
-    }
-    p = keeping_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
-MUTANT(calloc_zeroes_the_size_before, "calloc.zeroed-when-reused", KEEPING_FUNCTIONS,
-       .calloc = last_size_calloc);
-
-/* Takes an errno that was there before for an error of its own, and stops half-way. */
-static void *errno_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (!product(nelem, elsize, &size))
-        return NULL;
+    size_t size = product(nelem, elsize);
     void *p = base_malloc(ctx, size);
-    if (p == NULL || errno == ENOMEM)
-        return p;
-    return memset(p, 0, size);
+    return errno == ENOMEM ? p : clear(p, size);
 }
-MUTANT(calloc_believes_an_old_errno, "calloc.zeroed-when-reused", .calloc = errno_calloc);
 
-/* A single large block is kept, and large blocks are always zero, are they not. */
-static void *_Atomic kept_large;
+/* Does not clear a large block that it cached. */
+static void *kept_large;
 enum { LARGE = 256 << 10 };
-static void large_free(void *ctx, void *p, size_t size)
+FUNCTION(free, large)
 {
     if (p != NULL && base_size(p) >= LARGE)
-        p = __atomic_exchange_n((void **)&kept_large, p, __ATOMIC_ACQ_REL);
+        p = swap(&kept_large, p);
     base_free(ctx, p, size);
 }
-static void *large_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, large)
 {
-    size_t size;
-    if (!product(nelem, elsize, &size) || size < LARGE)
-        return base_calloc(ctx, nelem, elsize);
-    char *p = __atomic_exchange_n((void **)&kept_large, NULL, __ATOMIC_ACQ_REL);
+    size_t size = product(nelem, elsize);
+    void *p = size >= LARGE ? swap(&kept_large, NULL) : NULL;
     if (p != NULL && base_size(p) >= size)
-        return base_finish(p - BASE_HEADER, size);
+        return base_resize(p, size);
     base_free(ctx, p, 0);
     return base_calloc(ctx, nelem, elsize);
 }
-MUTANT(calloc_thinks_large_blocks_are_fresh, "calloc.zeroed-when-reused", .calloc = large_calloc,
-       .free = large_free);
+MUTANT(calloc_thinks_large_blocks_are_fresh, "calloc.zeroed-when-reused",
+       FUNCTIONS(large, calloc, free));
 
-/* One block that was freed waits for calloc, with a note that it is dirty, which a thread other
- * than the first one does not make. */
+/* Caches one freed block, and whether it has to be cleared, which only the first thread notes. */
 static struct {
     pthread_mutex_t lock;
     pthread_t owner;
     char *block;
     bool has_owner, is_dirty;
 } noted = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static void *noted_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, noted)
 {
-    size_t size;
-    if (!product(nelem, elsize, &size))
-        return NULL;
+    size_t size = product(nelem, elsize);
     pthread_mutex_lock(&noted.lock);
     char *p = noted.block != NULL && base_size(noted.block) == size ? noted.block : NULL;
     noted.block = p != NULL ? NULL : noted.block;
@@ -279,7 +240,7 @@ static void *noted_calloc(void *ctx, size_t nelem, size_t elsize)
         return base_calloc(ctx, nelem, elsize);
     return is_dirty ? memset(p, 0, size) : p;
 }
-static void noted_free(void *ctx, void *p, size_t size)
+FUNCTION(free, noted)
 {
     pthread_mutex_lock(&noted.lock);
     void *before = noted.block;
@@ -292,178 +253,91 @@ static void noted_free(void *ctx, void *p, size_t size)
     pthread_mutex_unlock(&noted.lock);
     base_free(ctx, p != NULL ? before : NULL, size);
 }
-MUTANT(calloc_trusts_what_another_thread_freed, "calloc.zeroed-when-reused", .calloc = noted_calloc,
-       .free = noted_free);
+MUTANT(calloc_trusts_what_another_thread_freed, "calloc.zeroed-when-reused",
+       FUNCTIONS(noted, calloc, free));
 
 /* ---- calloc.product -------------------------------------------------------------------------- */
 
-static void *one_argument_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_ignores_elsize, "calloc.product")
 {
-    (void)elsize;
     return base_calloc(ctx, nelem, 1);
 }
-MUTANT(calloc_ignores_elsize, "calloc.product", .calloc = one_argument_calloc);
-
-static void *other_argument_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_ignores_nelem, "calloc.product")
 {
     return base_calloc(ctx, elsize == 1 ? nelem : 1, elsize);
 }
-MUTANT(calloc_ignores_nelem, "calloc.product", .calloc = other_argument_calloc);
-
-static void *adding_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_adds, "calloc.product")
 {
-    size_t size;
-    return nelem <= 1 || elsize <= 1       ? base_calloc(ctx, nelem, elsize)
-           : product(nelem, elsize, &size) ? base_calloc(ctx, nelem + elsize, 1)
-                                           : NULL;
+    if (nelem <= 1 || elsize <= 1)
+        return base_calloc(ctx, nelem, elsize);
+    return product(nelem, elsize) != SIZE_MAX ? base_calloc(ctx, nelem + elsize, 1) : NULL;
 }
-MUTANT(calloc_adds, "calloc.product", .calloc = adding_calloc);
-
-/* An element of 64 KiB or more has its size cut. */
-static void *cut_element_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_cuts_elsize, "calloc.product")
 {
-    size_t size;
-    return product(nelem, elsize, &size) ? base_calloc(ctx, nelem, (uint16_t)elsize) : NULL;
+    return product(nelem, elsize) != SIZE_MAX ? base_calloc(ctx, nelem, (uint16_t)elsize) : NULL;
 }
-MUTANT(calloc_cuts_elsize, "calloc.product", .calloc = cut_element_calloc);
 
 /* ---- calloc.overflow ------------------------------------------------------------------------- */
 
-static void *wrapping_calloc(void *ctx, size_t nelem, size_t elsize)
+enum { HALF = 4 * sizeof(size_t) }; /* of the bits */
+
+DEFECT(calloc, calloc_wraps, "calloc.overflow")
 {
     return base_calloc(ctx, nelem * elsize, 1);
 }
-MUTANT(calloc_wraps, "calloc.overflow", .calloc = wrapping_calloc);
-
-/* Looks whether the product is smaller than a factor, which most that wrap are not. */
-static void *comparing_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_compares_the_product, "calloc.overflow")
 {
     size_t size = nelem * elsize;
     return elsize > 0 && (size < nelem || size < elsize) ? NULL : base_calloc(ctx, size, 1);
 }
-MUTANT(calloc_compares_the_product, "calloc.overflow", .calloc = comparing_calloc);
-
-/* Two numbers of more than half the bits are too much; one alone is not looked at. */
-enum { HALF = 4 * sizeof(size_t) };
-static void *halves_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_checks_for_two_large_factors, "calloc.overflow")
 {
     return nelem >> HALF != 0 && elsize >> HALF != 0 ? NULL : base_calloc(ctx, nelem * elsize, 1);
 }
-MUTANT(calloc_checks_for_two_large_factors, "calloc.overflow", .calloc = halves_calloc);
-
-/* The product is checked, and then the header makes it wrap. */
-static void *header_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_wraps_with_its_header, "calloc.overflow")
 {
     size_t size;
-    (void)ctx;
     return __builtin_mul_overflow(nelem, elsize, &size)
                ? NULL
                : base_finish(calloc(1, size + BASE_HEADER), size);
 }
-MUTANT(calloc_wraps_with_its_header, "calloc.overflow", .calloc = header_calloc);
 
-/* The product wraps only on its way to the list of kept blocks. */
-static void *kept_wrapping_calloc(void *ctx, size_t nelem, size_t elsize)
+/* Room for growth makes the size wrap. */
+DEFECT(calloc, overflow_by_room_in_calloc, "calloc.overflow")
 {
-    char *p = take_kept(nelem * elsize);
-    if (p != NULL)
-        return memset(base_finish(p - BASE_HEADER, nelem * elsize), 0, nelem * elsize);
     size_t size;
-    if (!product(nelem, elsize, &size))
-        return NULL;
-    p = keeping_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
+    return __builtin_mul_overflow(nelem, elsize, &size) ? NULL
+                                                        : base_calloc(ctx, 1, size + size / 8);
 }
-MUTANT(calloc_wraps_where_blocks_are_kept, "calloc.overflow", KEEPING_FUNCTIONS,
-       .calloc = kept_wrapping_calloc);
+
+/* Rounds elsize up to a power of two after the check. */
+DEFECT(calloc, overflow_by_padding_in_calloc, "calloc.overflow")
+{
+    size_t size, padded = 1;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        return NULL;
+    while (padded < elsize && padded < 64)
+        padded *= 2;
+    return base_calloc(ctx, 1, size > 1 << 20 && padded > elsize ? nelem * padded : size);
+}
 
 /* ---- calloc.alignment ------------------------------------------------------------------------ */
 
-static void *plain_malloc(void *ctx, size_t size)
-{
-    (void)ctx;
-    return shifted_malloc(size, BASE_HEADER);
-}
-#define SHIFTED_FUNCTIONS .malloc = plain_malloc, .realloc = shifted_realloc, .free = shifted_free
-
-static void *one_word_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    (void)ctx;
-    return shifted_calloc_at(nelem, elsize, 24);
-}
-MUTANT(calloc_has_a_one_word_header, "calloc.alignment", SHIFTED_FUNCTIONS,
-       .calloc = one_word_calloc);
-
-/* Rows of three words or more each are packed, and every other begins in the middle of 16 bytes. */
-static void *packed_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    static size_t count;
-    bool packs = nelem == 3 && elsize >= 24 && elsize % 8 == 0;
-    (void)ctx;
-    return shifted_calloc_at(
-        nelem, elsize, packs && __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) % 2 != 0 ? 24 : 16);
-}
-MUTANT(calloc_packs_rows_of_three, "calloc.alignment", SHIFTED_FUNCTIONS, .calloc = packed_calloc);
-
-/* Aligned for an element, it thinks, and looks at the size of one. */
-static void *element_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    (void)ctx;
-    return shifted_calloc_at(nelem, elsize, elsize == 8 ? 24 : 16);
-}
-MUTANT(calloc_aligns_for_elsize, "calloc.alignment", SHIFTED_FUNCTIONS, .calloc = element_calloc);
-
-static void *elsewhere_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    (void)ctx;
-    return shifted_calloc_at(nelem, elsize, syscall(SYS_gettid) == getpid() ? 16 : 24);
-}
-MUTANT(calloc_misaligns_off_the_main_thread, "calloc.alignment", SHIFTED_FUNCTIONS,
-       .calloc = elsewhere_calloc);
-
-/* ---- calloc.disjoint ------------------------------------------------------------------------- */
-
-/* Zeroed cells of 128 bytes, numbered in 16 bits, and given back to nobody. */
-enum { CELL = 128 };
-static char *cells;
-static void *numbered_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    static uint16_t next;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    size_t size;
-    if (!product(nelem, elsize, &size) || size > CELL - BASE_HEADER)
-        return base_calloc(ctx, nelem, elsize);
-    pthread_mutex_lock(&lock);
-    if (cells == NULL)
-        cells =
-            mmap(NULL, 65536 * CELL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char *cell = cells + (size_t)next++ * CELL;
-    pthread_mutex_unlock(&lock);
-    return memset(base_finish(cell, size), 0, size);
-}
-static bool is_in_cell(const void *p)
-{
-    return cells != NULL && (const char *)p > cells && (const char *)p < cells + 65536 * CELL;
-}
-static void cell_free(void *ctx, void *p, size_t size)
-{
-    if (!is_in_cell(p))
-        base_free(ctx, p, size);
-}
-static void *cell_realloc(void *ctx, void *p, size_t size)
-{
-    if (!is_in_cell(p))
-        return base_realloc(ctx, p, size);
-    void *moved = base_malloc(ctx, size);
-    return moved != NULL ? memcpy(moved, p, base_size(p) < size ? base_size(p) : size) : NULL;
-}
-MUTANT(calloc_numbers_in_16_bits, "calloc.disjoint", .calloc = numbered_calloc,
-       .realloc = cell_realloc, .free = cell_free);
+#define MISALIGNS(defect, condition)                                                               \
+    DEFECT_IN(aligned, calloc, defect, "calloc.alignment")                                         \
+    {                                                                                              \
+        return shifted_calloc_at(nelem, elsize, (condition) ? BASE_HEADER + 8 : BASE_HEADER);      \
+    }                                                                                              \
+    _Static_assert(true, "")
+MISALIGNS(calloc_has_a_one_word_header, true);
+MISALIGNS(calloc_packs_rows_of_three, nelem == 3 && elsize >= 24 && elsize % 8 == 0 && EVERY(2));
+MISALIGNS(calloc_aligns_for_elsize, elsize == 8);
+MISALIGNS(calloc_misaligns_off_the_main_thread, gettid() != getpid());
 
 /* ---- calloc.neighbours ----------------------------------------------------------------------- */
 
-/* Zeroes in steps of 96 bytes. */
-static void *stepping_calloc(void *ctx, size_t nelem, size_t elsize)
+/* Clears in steps of 96 bytes. */
+DEFECT_IN(slot, calloc, calloc_zeroes_into_the_next, "calloc.neighbours")
 {
     char *p = slot_calloc(ctx, nelem, elsize);
     size_t steps = p != NULL ? (nelem * elsize + 95) / 96 : 0;
@@ -471,32 +345,23 @@ static void *stepping_calloc(void *ctx, size_t nelem, size_t elsize)
         memset(p, 0, steps * 96);
     return p;
 }
-MUTANT(calloc_zeroes_into_the_next, "calloc.neighbours", SLOT_FUNCTIONS, .calloc = stepping_calloc);
 
 /* ---- calloc.zero-arguments ------------------------------------------------------------------- */
 
-/* The check against overflow divides. */
-static void *dividing_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_divides_by_elsize, "calloc.zero-arguments")
 {
     volatile size_t divisor = elsize;
     return nelem > (SIZE_MAX - BASE_HEADER) / divisor ? NULL : base_calloc(ctx, nelem, elsize);
 }
-MUTANT(calloc_divides_by_elsize, "calloc.zero-arguments", .calloc = dividing_calloc);
-
-/* The other way round, and only where it is in doubt. */
-static void *other_dividing_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_divides_by_nelem, "calloc.zero-arguments")
 {
     volatile size_t divisor = nelem;
     if (elsize >> HALF != 0 && elsize > (SIZE_MAX - BASE_HEADER) / divisor)
         return NULL;
     return base_calloc(ctx, nelem, elsize);
 }
-MUTANT(calloc_divides_by_nelem, "calloc.zero-arguments", .calloc = other_dividing_calloc);
-
-/* Nothing to zero, so it is the address behind the header, without one. */
-static void *empty_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT(calloc, calloc_of_nothing_is_static, "calloc.zero-arguments")
 {
     static _Alignas(16) char empty[BASE_HEADER];
     return nelem == 0 || elsize == 0 ? empty + BASE_HEADER : base_calloc(ctx, nelem, elsize);
 }
-MUTANT(calloc_of_nothing_is_static, "calloc.zero-arguments", .calloc = empty_calloc);

@@ -140,7 +140,6 @@ static void mix(void *data)
                 storm_slots(m);
             else
                 mix_slots(m);
-            perturb_between();
         }
         if (!enough && has_done_enough(m)) {
             enough = true;
@@ -408,7 +407,7 @@ PROPERTY(threads_no_data_race,
 {
     if (!data_races_are_watched())
         skip("only ThreadSanitizer sees data races: compile it with -fsanitize=thread, and say "
-             "--tsan; or say --helgrind, which finds what may be one");
+             "--tsan");
     use_first();
     for (int round = 0; round < 3; round++) {
         mix_at_once();

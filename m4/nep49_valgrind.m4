@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# NEP49_VALGRIND - can memcheck and helgrind be used?
+# NEP49_VALGRIND - can memcheck be used?
 #
 # Looks for the program and for its header, unless --disable-valgrind says that
 # neither is wanted.  A program built with sanitizers cannot run under valgrind.
@@ -9,9 +9,9 @@
 
 AC_DEFUN([NEP49_VALGRIND],
 [AC_REQUIRE([NEP49_SANITIZERS])
-AC_ARG_VAR([VALGRIND], [the valgrind to run memcheck and helgrind with])
+AC_ARG_VAR([VALGRIND], [the valgrind to run memcheck with])
 AC_ARG_ENABLE([valgrind],
-  [AS_HELP_STRING([--disable-valgrind], [do without memcheck and helgrind, in conform and in its tests])],
+  [AS_HELP_STRING([--disable-valgrind], [do without memcheck, in conform and in its tests])],
   [], [enable_valgrind=yes])
 AS_IF([test "$enable_valgrind" = no],
     [VALGRIND= nep49_valgrind="no, by --disable-valgrind"],

@@ -18,7 +18,6 @@
 #include "commands/from.h"
 #include "commands/init.h"
 #include "commands/matrix.h"
-#include "commands/merge.h"
 #include "commands/replay.h"
 #include "commands/search.h"
 #include "commands/verify.h"
@@ -147,9 +146,6 @@ int main(int argc, char **argv)
         break;
     case COMMAND_FROM:
         code = from_run(&options);
-        break;
-    case COMMAND_MERGE:
-        code = merge_run(&options);
         break;
     case COMMAND_VERIFY:
         code = verify_run(&options);

@@ -138,7 +138,6 @@ def the_same_again(tap):
               result.stdout and "\n        FAILED: 1 of " in result.stdout, "a part that fails",
               result)
     for words, said in ((["--run=abi.v*"], "--run or --skip has left properties out"),
-                        (["--shard=1/40", "--run=free.null"], "it is shard 1/40"),
                         (["--quick"], "it is of --quick")):
         suite.conform("-H", "aligned", *words, "--bundle=part.tar.gz")
         result = verify("--quiet", "part.tar.gz")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--tsan: data races are found in handlers that were compiled for it, and in no sound one.
---helgrind: what may be one is named in handlers as they are, and none that locks put in order."""
+"""
 
 import glob
 import json
@@ -40,9 +40,6 @@ REFERENCE = ["cache", "aligned", "arena", "guard", "shift_header", "shm", "trace
 FEW = 1
 PART = [] if suite.LONG else ["--run=threads.no*", "--run=threads.concurrent",
                               "--run=threads.hand-over"]
-
-# Those that store atomics or lock by them: a WARN of --helgrind, which cannot tell.
-STORED = {"checks_twice_by_acquire", "hands_over_by_atomics", "spins"}
 
 # Memory that changes hands by atomics, in a library that ThreadSanitizer does not see into; and a
 # handler with a header in it.
@@ -162,9 +159,9 @@ def tsan(handler, *more):
     return tsan_all([handler], *more)[0]
 
 
-def tsan_all(handlers, *more, how="--tsan"):
+def tsan_all(handlers, *more):
     """The same of each, with one start."""
-    result = suite.conform(how, "--json=-", *("--handler=" + each for each in handlers), *more,
+    result = suite.conform("--tsan", "--json=-", *("--handler=" + each for each in handlers), *more,
                            timeout=300 * len(handlers))
     try:
         reports = json.loads(result.stdout)
@@ -191,29 +188,6 @@ def are_named(tap, name, places, result, said, wanted):
     held = result.code == NOT_CONFORMANT and said[0] == wanted and len(seen) == 2
     tap.point(held and all(any(re.fullmatch(p, s) for s in seen) for p in places),
               name + " is named with both lines", "%s: %s\n%s" % (*said, result))
-
-
-def helgrind(tap):
-    """With --strict, so that a WARN is the handler's; all with one start, which takes seconds."""
-    build(os.path.join(HANDLERS, "faulty", "data_races.c"), "./bare_faulty.so", sanitize=False)
-    mutants = list(PLACES)[:None if suite.LONG else FEW]
-    sound = []
-    for each in [*SOUND, "locks"] if suite.LONG else []:
-        build(os.path.join(HANDLERS, "sound", each + ".c"), "./bare_%s.so" % each, sanitize=False)
-        sound += ["./bare_%s.so:%s" % (each, name)
-                  for name in elf.Object("./bare_%s.so" % each).symbols if name[0] != "_"]
-    handlers = (["./bare_faulty.so:" + name for name in mutants]
-                + sound + (REFERENCE if suite.LONG else REFERENCE[:FEW]))
-    found = dict(zip(handlers, tsan_all(handlers, "--strict", "--run=" + ID, how="--helgrind")))
-    for name in mutants:
-        result, others = found.pop("./bare_faulty.so:" + name)
-        are_named(tap, "--helgrind: " + name, PLACES[name], result, others.get(ID, ("", "")),
-                  "WARN")
-    for handler, (result, others) in found.items():
-        stored = handler.partition(":")[2] in STORED
-        verdict = others.get(ID, ("PASS", ""))[0]
-        tap.point(verdict == ("WARN" if stored else "PASS") and set(others) <= {ID},
-                  "--helgrind: %s is %s" % (handler, verdict), "%s %s" % (others, result))
 
 
 def mutants(tap):
@@ -330,12 +304,6 @@ def main():
     with suite.scratch() as folder:
         os.chdir(folder)
         tap = suite.Tap()
-        if not suite.LONG:
-            tap.skip("--helgrind", "valgrind takes its time to start: make check-long has it")
-        elif os.environ.get("VALGRIND"):
-            helgrind(tap)
-        else:
-            tap.skip("--helgrind", "there is no valgrind, or configure was told to do without")
         why = works()
         if why:
             tap.skip("--tsan", why)

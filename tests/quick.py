@@ -90,7 +90,7 @@ def with_python(tap):
 
 
 def refused(tap):
-    for words in (["--memcheck"], ["--helgrind"], ["--tsan"], ["--shard=1/2"],
+    for words in (["--memcheck"], ["--tsan"],
                   ["--python=x", "--python=y"], ["--run=numpy.dtypes"]):
         result = quick("-H", "aligned", *words)
         tap.point(result.code == USAGE and result.stderr.count("\n") == 1

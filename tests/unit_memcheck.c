@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/runner/memcheck_report.c: which errors of a log are the same; src/runner/memcheck_cache.c;
- * src/runner/helgrind_report.c: which races are the subject's.
+ * src/runner/memcheck_report.c: which errors of a log are the same.
  */
 #include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "runner/helgrind_report.h"
-#include "runner/memcheck_cache.h"
 #include "runner/memcheck_report.h"
 
 static char folder[] = "unit-memcheck-XXXXXX", log_path[sizeof folder + 8];
@@ -137,94 +133,11 @@ START_TEST(what_is_an_error)
 }
 END_TEST
 
-#define RACE(address, first, second)                                                               \
-    "Possible data race during write of size 8 at " address " by thread #3\n"                      \
-    "Locks held: none\n" first "\nThis conflicts with a previous read of size 1 by thread #2\n"    \
-    "Locks held: none\n" second
-#define ITS                                                                                        \
-    "   at 0x5010: count (mine.c:19)\n"                                                            \
-    "   by 0x5020: m (mine.c:25)\n"                                                                \
-    "   by 0x90: call (c.c:1)\n"
-#define LIBCS "   at 0x7010: __memset_avx2 (memset.S:151)\n   by 0x5030: z (mine.c:40)\n"
-#define HARNESS "   at 0x9010: asked_note (asked.c:62)\n   by 0x5030: f (mine.c:50)\n"
-#define VARIABLE "0x5800"
-#define ALLOCATED "0x6000"
-#define HEAP                                                                                       \
-    " Address 0x6000 is 8 bytes inside a block of size 64 alloc'd\n   at 0x1: malloc (v.c:1)\n"
-#define BY_LOADING "   by 0x5040: get (mine.c:9)\n   by 0x2: drive_load_subject (s.c:1)\n"
-
-/* Logs of a subject from 0x5000 to 0x6000, how many races are its, and how the first is told. */
-static const struct {
-    const char *log;
-    size_t count;
-    const char *told;
-} races[] = {
-    {RACE(VARIABLE, ITS, LIBCS), 1,
-     "a write of 8 bytes at count (mine.c:19), from m (mine.c:25), and a read of 1 byte at z "
-     "(mine.c:40)"},
-    {RACE(VARIABLE, ITS, LIBCS) "\n----\n\n" RACE(VARIABLE, LIBCS, ITS) "\n----\n", 1, NULL},
-    {RACE(VARIABLE, ITS, HARNESS), 0, NULL},
-    {RACE(VARIABLE, HARNESS, ITS), 0, NULL},
-    {RACE(VARIABLE, ITS, ""), 0, NULL},
-    {RACE(ALLOCATED, ITS, ITS) HEAP, 0, NULL},
-    {RACE(ALLOCATED, ITS, ITS) HEAP BY_LOADING, 1, NULL},
-    {"Thread #1 unlocked a not-locked lock at 0x5800\n" ITS, 0, NULL},
-};
-
-START_TEST(which_races_are_the_subjects)
-{
-    struct memcheck_errors found = {0};
-    struct record record = {.object_count = 1, .objects = {{0x5000, 0x6000}}};
-    write_log(races[_i].log);
-    helgrind_read_log(&found, folder, 7, &record);
-    ck_assert_uint_eq(found.count, races[_i].count);
-    if (races[_i].told != NULL)
-        ck_assert_str_eq(found.all[0].told, races[_i].told);
-    memcheck_errors_free(&found);
-}
-END_TEST
-
 START_TEST(no_log)
 {
     struct memcheck_errors errors = {0};
     memcheck_read_log(&errors, folder, 8);
     ck_assert_uint_eq(errors.count, 0);
-}
-END_TEST
-
-static size_t cached(const struct environment *environment, const char *id)
-{
-    struct memcheck_errors errors = {0};
-    memcheck_cache_read(&errors, environment, id);
-    size_t count = errors.count;
-    memcheck_errors_free(&errors);
-    return count;
-}
-
-START_TEST(cache_is_for_one_environment)
-{
-    struct environment here = {.python = "3.11.7", .numpy = "2.4.6"}, elsewhere = here;
-    struct memcheck_errors errors = errors_in(READ "\n" CONDITION INNER "\n");
-    strcpy(elsewhere.numpy, "2.4.7");
-    setenv("XDG_CACHE_HOME", "relative", 1);
-    unsetenv("HOME");
-    memcheck_cache_write(&errors, &here, "malloc.extent");
-    ck_assert_uint_eq(cached(&here, "malloc.extent"), 0);
-    ck_assert_int_ne(access("relative", F_OK), 0);
-    char *whole = realpath(folder, NULL);
-    setenv("XDG_CACHE_HOME", whole, 1);
-    ck_assert_uint_eq(cached(&here, "malloc.extent"), 0);
-    memcheck_cache_write(&errors, &here, "malloc.extent");
-    ck_assert_uint_eq(cached(&here, "malloc.extent"), 2);
-    ck_assert_uint_eq(cached(&here, "malloc.one-byte"), 0);
-    ck_assert_uint_eq(cached(&elsewhere, "malloc.extent"), 0);
-    unsetenv("XDG_CACHE_HOME");
-    setenv("HOME", whole, 1);
-    ck_assert_uint_eq(cached(&here, "malloc.extent"), 0);
-    memcheck_cache_write(&errors, &here, "malloc.extent");
-    ck_assert_uint_eq(cached(&here, "malloc.extent"), 2);
-    memcheck_errors_free(&errors);
-    free(whole);
 }
 END_TEST
 
@@ -235,9 +148,7 @@ Suite *suite_memcheck(void)
     tcase_add_unchecked_fixture(tcase, make_folder, remove_folder);
     tcase_add_loop_test(tcase, which_are_the_same, 0, ROWS(pairs));
     tcase_add_loop_test(tcase, what_is_an_error, 0, ROWS(logs));
-    tcase_add_loop_test(tcase, which_races_are_the_subjects, 0, ROWS(races));
     tcase_add_test(tcase, no_log);
-    tcase_add_test(tcase, cache_is_for_one_environment);
     suite_add_tcase(suite, tcase);
     return suite;
 }

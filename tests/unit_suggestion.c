@@ -10,7 +10,7 @@
 #include "base/suggestion.h"
 
 static const char *const known[] = {
-    "handler", "help", "helgrind", "json", "malloc.alignment", "calloc.alignment"};
+    "handler", "help", "json", "malloc.alignment", "calloc.alignment"};
 
 static const struct {
     const char *word, *meant; /* "": none */

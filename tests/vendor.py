@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A vendor's year with one handler: red, waived, green with waivers, fixed, STALE, cleaned up, a
-baseline, a regression that is NEW, shards and their merge, a page, a bundle that is verified
+baseline, a regression that is NEW, a page, a bundle that is verified
 elsewhere, and a reproducer in C.  Each step is the command that a vendor would give.
 """
 
@@ -137,19 +137,6 @@ def regression(tap):
     tap.point(result.code == CONFORMANT, "what was so before does not fail the run", result)
 
 
-def in_parts(tap):
-    files = ["%d.json" % i for i in (1, 2, 3)]
-    codes = [conform("--shard=%d/3" % (i + 1), "--json=" + files[i]).code for i in range(3)]
-    result = suite.conform("--merge", *files, "--json=merged.json", "--html=merged.html")
-    same = [each["id"] for each in load("merged.json")["properties"]] == \
-        [each["id"] for each in load("june.json")["properties"]]
-    tap.point(result.code == NOT_CONFORMANT and NOT_CONFORMANT in codes and same
-              and failures("merged.json") == failures("june.json"),
-              "three parts say what one run does", result)
-    result = suite.conform("--merge", *files[1:])
-    tap.point(result.code == USAGE and "missing" in result.stderr, "a part is missing", result)
-
-
 def reproduced(tap):
     """A file for whoever owns the allocator, who has no Python; and its word when it is mended."""
     result = conform("--run=realloc.keeps-contents", "--repro=reproducers", part=[])
@@ -201,7 +188,6 @@ def main():
         os.chdir(folder)
         waived_and_fixed(tap)
         regression(tap)
-        in_parts(tap)
         reproduced(tap)
         proved(tap)
         os.chdir("..")

@@ -43,7 +43,6 @@ def commands():
         "a battery": (RUN + words("--"), FORMATS, CONFORMANT),
         "--from": (words("--", ("badge", "html")) + ["--from", "1.json"], ("badge", "html"),
                    CONFORMANT),
-        "--merge": (["-q", *words("--"), "--merge", "1.json", "2.json"], FORMATS, CONFORMANT),
         "--repro": (["-q", "-H" + MUTANT, "--run=calloc.zeroed", "--repro=out"],
                     ("calloc.zeroed.c",), NOT_CONFORMANT),
         "--init": (["--init=out"], ("mine.c", "Makefile", "README.md", ".gitlab-ci.yml",
@@ -186,7 +185,7 @@ def full(tap):
     for kib in 4, 8, 64:
         for option in options:
             name = "a disk of %d KiB: %s" % (kib, *option)
-            command = [suite.CONFORM, "-q", *option, "--merge", "1.json", "2.json"]
+            command = [suite.CONFORM, *RUN, *option]
             result = suite.run(["unshare", "-rm", "sh", "-c", SMALL % kib, "-", *command])
             if not re.match(r"\d", result.stdout) or result.code == 99:
                 tap.skip(name, "no small file system can be mounted here")
@@ -207,8 +206,7 @@ def main():
     tap = suite.Tap()
     with suite.scratch() as folder:
         os.chdir(folder)
-        for part in "1", "2":
-            suite.conform(*RUN, "--shard=%s/2" % part, "--json=%s.json" % part)
+        suite.conform(*RUN, "--json=1.json")
         for what, (arguments, files, code) in commands().items():
             moments = stepped(tap, what, arguments, files, code)
             if suite.LONG or what in ("--from", "--init"):

@@ -11,7 +11,6 @@
 #include <sys/prctl.h>
 
 #ifdef HAVE_VALGRIND_MEMCHECK_H
-#include <valgrind/helgrind.h>
 #include <valgrind/memcheck.h>
 #endif
 
@@ -44,38 +43,6 @@ void memcheck_listen_again(void)
 {
 #ifdef HAVE_VALGRIND_MEMCHECK_H
     VALGRIND_ENABLE_ERROR_REPORTING;
-#endif
-}
-
-/* The other tools do not know the question. */
-bool helgrind_is_running(void)
-{
-#ifdef HAVE_VALGRIND_MEMCHECK_H
-    static enum { NOT_ASKED, NO, YES } known;
-    char byte;
-    if (known == NOT_ASKED)
-        known = VALGRIND_HG_GET_ABITS(&byte, NULL, sizeof byte) == sizeof byte ? YES : NO;
-    return known == YES;
-#else
-    return false;
-#endif
-}
-
-void helgrind_hand_over(const void *at)
-{
-#ifdef HAVE_VALGRIND_MEMCHECK_H
-    ANNOTATE_HAPPENS_BEFORE(at);
-#else
-    (void)at;
-#endif
-}
-
-void helgrind_take_over(const void *at)
-{
-#ifdef HAVE_VALGRIND_MEMCHECK_H
-    ANNOTATE_HAPPENS_AFTER(at);
-#else
-    (void)at;
 #endif
 }
 

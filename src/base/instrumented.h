@@ -12,14 +12,6 @@
 /* Memcheck, or another tool of valgrind's. */
 bool memcheck_is_running(void);
 
-/* That one of them which looks at threads. */
-bool helgrind_is_running(void);
-
-/* What happened in this thread before helgrind_hand_over comes before what happens in another
- * behind helgrind_take_over of the same address. */
-void helgrind_hand_over(const void *at);
-void helgrind_take_over(const void *at);
-
 /* Errors of this process and those it was forked from; 0 without valgrind. */
 uint64_t memcheck_error_count(void);
 

@@ -28,7 +28,6 @@
 #include "model/cost.h"
 #include "python/interpreter.h"
 #include "report/comparison.h"
-#include "report/evidence.h"
 #include "report/report.h"
 #include "report/report_files.h"
 #include "runner/scheduler.h"
@@ -51,8 +50,7 @@ struct coordinator {
     struct run run;
     struct selection selection;
     struct report_files *files;
-    json_t *baseline;         /* what --baseline names, or NULL */
-    struct evidence evidence; /* of a shard */
+    json_t *baseline; /* what --baseline names, or NULL */
     struct comparison comparison;
     json_t *reports; /* of several handlers: those so far */
     struct scheduler scheduler;
@@ -84,8 +82,8 @@ static const struct subject_place *place_of(const struct coordinator *c)
 
 static void choose_properties(struct coordinator *c)
 {
-    c->selection = selection_of(c->options, options_take);
-    if (c->selection.count == 1 && c->selection.first_is_implied && c->options->shards == 0)
+    c->selection = selection_of(c->options);
+    if (c->selection.count == 1 && c->selection.first_is_implied)
         leave_with(EXIT_USAGE, "no property is left by --run and --skip%s; see conform --list",
                    c->options->quick ? " of those that --quick runs" : "");
     c->plan.properties = c->selection.properties;
@@ -327,9 +325,8 @@ static void set_up(struct coordinator *c, char **argv)
     c->plan.without_python = can_do_without_python(c);
     c->plan.python_path = c->plan.without_python ? "" : embed(c->options, true, argv);
     c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
-    if (c->options->memcheck || c->options->helgrind)
-        c->plan.memcheck_folder = memcheck_enter(c->options->helgrind ? "helgrind" : "memcheck",
-                                                 argv, c->plan.shows_progress);
+    if (c->options->memcheck)
+        c->plan.memcheck_folder = memcheck_enter(argv, c->plan.shows_progress);
     c->plan.timeout_is_given = c->options->timeout != 0;
     c->plan.timeout = c->options->timeout != 0 ? c->options->timeout
                       : memcheck_is_running()  ? memcheck_timeout
@@ -342,8 +339,7 @@ static void set_up(struct coordinator *c, char **argv)
     c->plan.seed = c->options->seed;
     c->plan.daily_seed = c->options->daily_seed;
     c->plan.places = c->places;
-    /* also where the user preloaded it, or said valgrind */
-    c->plan.data_races = tsan_is_running() || helgrind_is_running();
+    c->plan.data_races = tsan_is_running(); /* also where the user preloaded it */
     c->plan.board = board_create(c->plan.count);
     if (c->plan.board == NULL)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share with the workers: %s", strerror(errno));
@@ -412,20 +408,6 @@ static void tell_rare_skips(struct coordinator *c)
     }
 }
 
-/* What a shard found, before anything is attributed. */
-static void keep_evidence(struct coordinator *c)
-{
-    size_t count = c->plan.count;
-    struct record *records = allocate(count, sizeof *records);
-    const struct record **pointers = allocate(count, sizeof *pointers);
-    for (size_t i = 0; i < count; i++) {
-        records[i] = *board_record(c->plan.board, i);
-        pointers[i] = &records[i];
-    }
-    c->evidence = (struct evidence){c->selection.properties, pointers, count};
-    c->run.evidence = &c->evidence;
-}
-
 static _Noreturn void python_broke(const struct coordinator *c)
 {
     const char *advice = interpreter_advice();
@@ -456,8 +438,6 @@ static void run_rounds(struct coordinator *c)
         if (c->plan.board->python_error[0] != '\0')
             return;
         complete_all(c);
-        if (c->options->shards != 0)
-            keep_evidence(c);
         conclude_settle(&c->selection, c->plan.board);
         bool bad = keep_round(c);
         if (c->rounds >= most || (bad && options->until_fail) || c->run.interrupted ||

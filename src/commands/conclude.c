@@ -13,8 +13,7 @@
 #include "model/attribution.h"
 #include "report/reading.h"
 
-struct selection selection_of(const struct options *options,
-                              bool take(const struct options *options, const char *id))
+struct selection selection_of(const struct options *options)
 {
     size_t all;
     const struct property *const *properties = property_all(&all);
@@ -24,10 +23,10 @@ struct selection selection_of(const struct options *options,
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     if (first == NULL)
         leave_with(EXIT_HARNESS_BROKE, "the property %s is missing", FIRST_PROPERTY);
-    selection.first_is_implied = !take(options, FIRST_PROPERTY);
+    selection.first_is_implied = !options_take(options, FIRST_PROPERTY);
     selection.properties[selection.count++] = first;
     for (size_t i = 0; i < all; i++) {
-        if (properties[i] != first && take(options, properties[i]->id))
+        if (properties[i] != first && options_take(options, properties[i]->id))
             selection.properties[selection.count++] = properties[i];
     }
     return selection;

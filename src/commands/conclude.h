@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a battery and a merge of its parts have in common: which properties there are, who answers
- * for whom, and telling it.
+ * Which properties there are, who answers for whom, and telling it.
  */
 #ifndef CONFORM_CONCLUDE_H
 #define CONFORM_CONCLUDE_H
@@ -18,9 +17,8 @@ struct selection {
     bool first_is_implied; /* it was not asked for */
 };
 
-/* Those that `take` takes, which is options_take or options_choose. */
-struct selection selection_of(const struct options *options,
-                              bool take(const struct options *options, const char *id));
+/* The properties for which options_take() is true. */
+struct selection selection_of(const struct options *options);
 
 /* Attributes what a property did not fail by itself, and makes sure that nobody was let off. */
 void conclude_settle(const struct selection *selection, struct board *board);

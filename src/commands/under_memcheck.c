@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * --memcheck and --helgrind: this program once more, under valgrind.
+ * --memcheck: this program once more, under valgrind.
  */
 #include "commands/under_memcheck.h"
 
@@ -28,17 +28,17 @@ static void clear_line(bool shows_progress)
         fputs("\r\033[K", stderr);
 }
 
-static _Noreturn void start(const char *tool, char **argv, const char *folder, bool shows_progress)
+static _Noreturn void start(char **argv, const char *folder, bool shows_progress)
 {
     setenv(MEMCHECK_FOLDER, folder, 1);
-    const char *wrong = memcheck_start(tool, argv, folder);
+    const char *wrong = memcheck_start(argv, folder);
     clear_line(shows_progress);
-    leave_with(EXIT_HARNESS_BROKE, "--%s: %s", tool, wrong);
+    leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", wrong);
 }
 
 _Noreturn void memcheck_start_again(char **argv, const char *folder)
 {
-    start(helgrind_is_running() ? "helgrind" : "memcheck", argv, folder, false);
+    start(argv, folder, false);
 }
 
 /* What interrupts this process goes on to the one under valgrind, again and again: it may come when
@@ -52,18 +52,18 @@ static bool pass_interrupt_on(void *data)
 
 /* Runs this program again, under valgrind, and leaves as it does.  This process stays to clear up
  * behind it: valgrind takes a second before there is anybody in it who could. */
-static _Noreturn void run_under_memcheck(const char *tool, char **argv, bool shows_progress)
+static _Noreturn void run_under_memcheck(char **argv, bool shows_progress)
 {
     char folder[PATH_MAX];
     int status = 0;
     if (memcheck_make_folder(folder, sizeof folder) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "--%s: %s: %s; set TMPDIR", tool, folder, strerror(errno));
+        leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s: %s; set TMPDIR", folder, strerror(errno));
     if (shows_progress)
         fputs("\r\033[Kstarting valgrind, under which everything takes much longer", stderr);
     pid_t pid = child_fork(false);
     int error = errno;
     if (pid == 0)
-        start(tool, argv, folder, shows_progress);
+        start(argv, folder, shows_progress);
     if (pid > 0)
         child_wait(pid, pass_interrupt_on, &pid, &status);
     const char *refusal = memcheck_refusal(folder, pid);
@@ -71,14 +71,14 @@ static _Noreturn void run_under_memcheck(const char *tool, char **argv, bool sho
         clear_line(shows_progress);
     memcheck_remove_folder(folder);
     if (pid < 0)
-        leave_with(EXIT_HARNESS_BROKE, "--%s: no process for it: %s", tool, strerror(error));
+        leave_with(EXIT_HARNESS_BROKE, "--memcheck: no process for it: %s", strerror(error));
     if (WIFEXITED(status) && WEXITSTATUS(status) == 1 && refusal != NULL)
-        leave_with(EXIT_HARNESS_BROKE, "--%s: valgrind did not start: %s", tool,
+        leave_with(EXIT_HARNESS_BROKE, "--memcheck: valgrind did not start: %s",
                    *refusal != '\0' ? text_safe(refusal) : "it says why above");
     if (WIFEXITED(status))
         exit(WEXITSTATUS(status));
     if (interrupt_came() == 0)
-        leave_with(EXIT_HARNESS_BROKE, "--%s: valgrind died of %s", tool,
+        leave_with(EXIT_HARNESS_BROKE, "--memcheck: valgrind died of %s",
                    child_signal_name(WTERMSIG(status)));
     interrupt_die();
 }
@@ -89,11 +89,11 @@ void memcheck_look_for_parent(void)
         interrupt_leave_words_to_another();
 }
 
-const char *memcheck_enter(const char *tool, char **argv, bool shows_progress)
+const char *memcheck_enter(char **argv, bool shows_progress)
 {
     const char *folder = getenv(MEMCHECK_FOLDER);
     if (!memcheck_is_running() || folder == NULL)
-        run_under_memcheck(tool, argv, shows_progress);
+        run_under_memcheck(argv, shows_progress);
     memcheck_note_begun(folder);
     clear_line(shows_progress);
     const char *kept = strdup(folder);

@@ -150,10 +150,7 @@ static void check_tsan(const struct subject_place *place)
 static void check_alone(const struct options *options, const char *name,
                         const struct sanitizer *sanitizer)
 {
-    const char *valgrind = options->memcheck       ? "--memcheck: "
-                           : options->helgrind     ? "--helgrind: "
-                           : memcheck_is_running() ? ""
-                                                   : NULL;
+    const char *valgrind = options->memcheck ? "--memcheck: " : memcheck_is_running() ? "" : NULL;
     if (sanitizer->gcc == NULL)
         leave_with(EXIT_CANNOT_LOAD,
                    "%s: is built with -fsanitize=%s, which works only where Python is built so "

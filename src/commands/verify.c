@@ -223,7 +223,7 @@ static void make_command(struct rerun *r)
     }
     if (json_is_true(json_object_get(report, "strict")))
         add_word(r, "--strict", "");
-    if (strcmp(checker, "memcheck") == 0 || strcmp(checker, "helgrind") == 0)
+    if (strcmp(checker, "memcheck") == 0)
         add_word(r, "--", checker);
     if (r->bundle->of[BUNDLE_WAIVERS].bytes != NULL) {
         char *path = unpack(r, BUNDLE_WAIVERS, "waivers.toml");

@@ -15,9 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/param.h>
 
-#include "base/instrumented.h"
 #include "base/object_file.h"
 #include "base/text.h"
 
@@ -96,12 +94,6 @@ void data_races_watch(void)
     races.last = dlopen(NULL, RTLD_NOW);
     while (races.last != NULL && races.last->l_next != NULL)
         races.last = races.last->l_next;
-    if (helgrind_is_running()) {
-        races.release = helgrind_hand_over;
-        races.acquire = helgrind_take_over;
-        races.watched = races.last != NULL;
-        return;
-    }
     races.watched = races.last != NULL && races.get_data != NULL && races.get_access != NULL &&
                     races.symbolize != NULL && races.release != NULL && races.acquire != NULL;
 }
@@ -193,34 +185,6 @@ static bool is_subjects(const struct race *race)
              (is_lost(access) ? is_of_subject(race->address) : first_of_subject(access) != NOWHERE);
     }
     return is;
-}
-
-/* Of an object that came with the subject. */
-static int note_object(struct dl_phdr_info *object, size_t size, void *data)
-{
-    struct record *record = data;
-    struct object_range range = {.from = UINTPTR_MAX};
-    const struct link_map *its = races.last->l_next;
-    while (its != NULL && (its->l_addr != object->dlpi_addr || its->l_name[0] == '\0'))
-        its = its->l_next;
-    for (int i = 0; its != NULL && i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        uintptr_t from = object->dlpi_addr + part->p_vaddr;
-        if (part->p_type != PT_LOAD)
-            continue;
-        range.from = MIN(range.from, from);
-        range.to = MAX(range.to, from + part->p_memsz);
-    }
-    if (range.to != 0 && record->object_count < OBJECT_RANGES)
-        record->objects[record->object_count++] = range;
-    (void)size;
-    return 0;
-}
-
-void data_races_note_subject(struct record *record)
-{
-    if (races.watched && helgrind_is_running())
-        dl_iterate_phdr(note_object, record);
 }
 
 /* ---- in words ----------------------------------------------------------------------------- */

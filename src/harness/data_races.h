@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Data races in the subject, as ThreadSanitizer's runtime reports them to the process of a
- * property.  What helgrind reports is read by whoever judges the property (memcheck_judge.h).
+ * property.
  */
 #ifndef CONFORM_DATA_RACES_H
 #define CONFORM_DATA_RACES_H
@@ -19,9 +19,6 @@
 void data_races_watch(void);
 
 bool data_races_are_watched(void);
-
-/* When the subject is loaded: notes in the record, for helgrind's reports, where it is. */
-void data_races_note_subject(struct record *record);
 
 /* False where there was none with both of its accesses in the subject.  Else says of them, in the
  * record, how many and where the first is. */

@@ -155,7 +155,6 @@ void drive_load_subject(void)
                  (void *)own.subject.handler);
         state = LOAD_FAILED;
     }
-    data_races_note_subject(own.setup.record);
     tell_load(state, why);
     /* the first property, which tells how it went, came before */
     bool was_fit = own.setup.load == NULL && python_is_up();

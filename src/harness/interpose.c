@@ -476,7 +476,7 @@ static void *map(void *address, size_t length, int protection, int flags, int fd
     if (refuses(caller))
         return MAP_FAILED;
     bool kept = keep_books();
-    void *made = data_races_are_watched() && !helgrind_is_running()
+    void *made = data_races_are_watched()
                      ? next.mmap(address, length, protection, flags, fd, offset)
                      : kernel_map(address, length, protection, flags, fd, offset);
     if (kept && made != MAP_FAILED && (flags & MAP_FIXED) != 0)
@@ -501,9 +501,8 @@ void *mmap(void *address, size_t length, int protection, int flags, int fd, off_
 int munmap(void *address, size_t length)
 {
     bool kept = keep_books();
-    int result = data_races_are_watched() && !helgrind_is_running()
-                     ? next.munmap(address, length)
-                     : (int)syscall(SYS_munmap, address, length);
+    int result = data_races_are_watched() ? next.munmap(address, length)
+                                          : (int)syscall(SYS_munmap, address, length);
     if (kept && result == 0)
         untrack_range((uintptr_t)address, length);
     if (kept)

@@ -83,12 +83,6 @@ void perturb_begin(size_t number)
         set_timer();
 }
 
-void perturb_between(void)
-{
-    if (helgrind_is_running())
-        sched_yield();
-}
-
 void perturb_end(void)
 {
     bool was_set = own.is_set;

@@ -15,10 +15,6 @@
  * the sanitizers. */
 void perturb_begin(size_t number);
 
-/* Between two calls: helgrind lets one thread run for a hundred thousand blocks of code at a time,
- * and what locks put in order then hides what they do not.  Does nothing without it. */
-void perturb_between(void);
-
 /* No more of that. */
 void perturb_end(void);
 

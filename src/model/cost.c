@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What properties cost, and in which shard each is.
+ * What properties cost.
  */
 #include "model/cost.h"
 
 #include <string.h>
 
-#include "base/random.h"
-#include "model/options.h"
-
-/* Those that take longest with -j1, in the middle of some runs.  Each goes to the shard that has
- * least so far, in this order, which is why a new one goes to the end and none changes: it would
- * move those behind it.  What is not here takes little, and there are many of it. */
+/* Those that take longest with -j1, in the middle of some runs.  What is not here takes little. */
 static const struct {
     const char *id;
     unsigned milliseconds;
@@ -44,55 +39,11 @@ static const struct {
 };
 enum { COSTS = sizeof costs / sizeof *costs };
 
-/* Where it is in the table, or COSTS. */
-static size_t row_of(const char *id)
-{
-    size_t i = 0;
-    while (i < COSTS && strcmp(costs[i].id, id) != 0)
-        i++;
-    return i;
-}
-
 unsigned cost_of(const char *id)
 {
-    size_t row = row_of(id);
-    return row < COSTS ? costs[row].milliseconds : 0;
-}
-
-static size_t least(const unsigned *loads, size_t count)
-{
-    size_t shard = 0;
-    for (size_t i = 1; i < count; i++) {
-        if (loads[i] < loads[shard])
-            shard = i;
+    for (size_t i = 0; i < COSTS; i++) {
+        if (strcmp(costs[i].id, id) == 0)
+            return costs[i].milliseconds;
     }
-    return shard;
-}
-
-/* Rendezvous hashing: of all shards the one for whose number the id has the largest hash. */
-static size_t by_hash(const char *id, size_t count)
-{
-    size_t shard = 0;
-    uint64_t largest = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t hash = random_for(i + 1, id).state;
-        if (hash > largest) {
-            largest = hash;
-            shard = i;
-        }
-    }
-    return shard;
-}
-
-size_t shard_of(const char *id, size_t count)
-{
-    unsigned loads[MOST_SHARDS] = {0};
-    size_t row = row_of(id), shard = 0;
-    if (row == COSTS)
-        return by_hash(id, count) + 1;
-    for (size_t i = 0; i <= row; i++) {
-        shard = least(loads, count);
-        loads[shard] += costs[i].milliseconds;
-    }
-    return shard + 1;
+    return 0;
 }

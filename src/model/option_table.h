@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The table of options: all that is known of each is in its row, and what reads the command line,
- * --help and the man page are made from it.
+ * The table of options: all that is known of each is in its row, and the parser and --help use it.
  */
 #ifndef CONFORM_OPTION_TABLE_H
 #define CONFORM_OPTION_TABLE_H
@@ -9,7 +8,7 @@
 #include "model/options.h"
 
 struct option_row {
-    const char *heading; /* alone in its row: begins a section of --help and the man page */
+    const char *heading; /* alone in its row: begins a section of --help */
     const char *name;
     char letter;          /* or 0 */
     const char *argument; /* what its value is called; NULL where it has none */
@@ -24,10 +23,7 @@ struct option_row {
     size_t field; /* offset in struct options */
     double least, most;
 
-    const char *help; /* lines for --help; NULL hides the option.  Of a heading, what is said
-                         behind it */
-    const char *man;  /* prose for the man page, where more is to be said than in help: a line that
-                         begins with a dot is mdoc, and what names an option becomes it */
+    const char *help; /* lines for --help; of a heading, what is said behind it */
 };
 
 extern const struct option_row option_rows[];
@@ -55,16 +51,12 @@ void take_handler(const struct option_row *row, const char *value, struct option
 void take_python(const struct option_row *row, const char *value, struct options *options);
 void take_claim(const struct option_row *row, const char *value, struct options *options);
 void take_fail_on(const struct option_row *row, const char *value, struct options *options);
-void take_shard(const struct option_row *row, const char *value, struct options *options);
 void take_run(const struct option_row *row, const char *value, struct options *options);
 void take_skip(const struct option_row *row, const char *value, struct options *options);
 
 /* Each prints, and leaves. */
 void take_help(const struct option_row *row, const char *value, struct options *options);
 void take_version(const struct option_row *row, const char *value, struct options *options);
-void take_mdoc(const struct option_row *row, const char *value, struct options *options);
-void take_bash(const struct option_row *row, const char *value, struct options *options);
-void take_zsh(const struct option_row *row, const char *value, struct options *options);
 
 /* How they leave: options_end_output, and status 0. */
 _Noreturn void options_leave_behind_output(void);

@@ -174,17 +174,6 @@ static void add_filter(struct options *options, bool take, const char *glob)
     options->filters = filters;
 }
 
-void take_shard(const struct option_row *row, const char *value, struct options *options)
-{
-    int length = 0;
-    if (value[strspn(value, "0123456789/")] != '\0' || strlen(value) > 9 ||
-        sscanf(value, "%zu/%zu%n", &options->shard, &options->shards, &length) != 2 ||
-        value[length] != '\0' || options->shard < 1 || options->shard > options->shards ||
-        options->shards > MOST_SHARDS)
-        leave_with(EXIT_USAGE, "--%s=%s: give I/N, as 2/3, with N from 1 to %d", row->name,
-                   text_safe(value), MOST_SHARDS);
-}
-
 void take_run(const struct option_row *row, const char *value, struct options *options)
 {
     (void)row;

@@ -15,7 +15,6 @@
 
 #include "base/suggestion.h"
 #include "base/text.h"
-#include "model/cost.h"
 #include "model/option_table.h"
 #include "model/property.h"
 
@@ -217,28 +216,7 @@ static void check_repeated(const struct options *options)
 /* Which of those that look on, and take their time over it, or NULL. */
 static const char *checker_of(const struct options *options)
 {
-    return options->memcheck   ? "memcheck"
-           : options->helgrind ? "helgrind"
-           : options->tsan     ? "tsan"
-                               : NULL;
-}
-
-/* What is merged is one round on one handler in one interpreter. */
-static void check_shard(const struct options *options)
-{
-    if (options->shards == 0)
-        return;
-    if (options->quick)
-        leave_with(EXIT_USAGE, "--shard and --quick exclude each other; give one of them");
-    if (options->handler_count > 1 || options->python_count > 1)
-        leave_with(EXIT_USAGE, "--shard goes with one handler in one interpreter; run each by "
-                               "itself");
-    if (options->repeat != 0 || options->until_fail)
-        leave_with(EXIT_USAGE, "--shard and --%s exclude each other; give one of them",
-                   options->until_fail ? "until-fail" : "repeat");
-    if (options->baseline != NULL)
-        leave_with(EXIT_USAGE, "--baseline goes with the whole: give it to --merge, and not to a "
-                               "--shard");
+    return options->memcheck ? "memcheck" : options->tsan ? "tsan" : NULL;
 }
 
 /* What needs an interpreter, or time. */
@@ -283,18 +261,12 @@ static void check_together(const struct options *options, const bool given[])
     check_repro(options);
     if (options->quiet && options->verbose)
         leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
-    const char *checker = options->memcheck ? "memcheck" : options->helgrind ? "helgrind" : NULL;
-    if (options->command == COMMAND_NO_FORK && checker != NULL)
-        leave_with(EXIT_USAGE,
-                   "--no-fork and --%s exclude each other; to look at one property under "
-                   "valgrind, say valgrind --tool=%s conform ... --no-fork",
-                   checker, checker);
-    if (options->memcheck && options->helgrind)
-        leave_with(EXIT_USAGE, "--memcheck and --helgrind exclude each other; give one of them");
-    if (options->tsan && checker != NULL)
-        leave_with(EXIT_USAGE, "--tsan and --%s exclude each other; give one of them", checker);
+    if (options->command == COMMAND_NO_FORK && options->memcheck)
+        leave_with(EXIT_USAGE, "--no-fork and --memcheck exclude each other; to look at one "
+                               "property under valgrind, say valgrind conform ... --no-fork");
+    if (options->tsan && options->memcheck)
+        leave_with(EXIT_USAGE, "--tsan and --memcheck exclude each other; give one of them");
     check_taken(given, options->command);
-    check_shard(options);
     check_bundle(options);
     check_quick(options);
     if (options->baseline != NULL && strcmp(options->baseline, "-") == 0)
@@ -378,11 +350,7 @@ static void check_operands(const struct options *options)
         leave_with(EXIT_USAGE, options->rerun
                                    ? "--verify --rerun takes one bundle; say --verify FILE.tar.gz"
                                    : "--verify takes bundles; say --verify FILE.tar.gz");
-    if (options->command == COMMAND_MERGE && count == 0)
-        leave_with(EXIT_USAGE,
-                   "--merge takes the reports of all shards; say --merge A.json B.json");
-    if ((options->command == COMMAND_RUN || options->command == COMMAND_MERGE) &&
-        options->fail_on_new && options->baseline == NULL)
+    if (options->command == COMMAND_RUN && options->fail_on_new && options->baseline == NULL)
         leave_with(EXIT_USAGE, "--fail-on goes with --compare or --baseline; see conform --help");
     for (size_t i = 0; i < count; i++)
         options_keep(options, options->operands[i], "what the program is given");
@@ -427,7 +395,7 @@ void options_read(int argc, char **argv, struct options *options)
     check_operands(options);
 }
 
-/* What --tsan and --helgrind are for: what calls from several threads. */
+/* What --tsan is for: what calls from several threads. */
 static bool has_threads(const char *id)
 {
     static const char *const globs[] = {"threads.*", "*.in-another-thread", "realloc.without-gil"};
@@ -446,11 +414,11 @@ static bool names_group(const char *glob, const char *id)
     return strncmp(glob, id, length) == 0;
 }
 
-bool options_choose(const struct options *options, const char *id)
+bool options_take(const struct options *options, const char *id)
 {
     const struct property *property = property_find(id);
     bool is_left_out = property != NULL && property->target == TARGET_RUNTIME && !options->numpy;
-    bool taken = ((!options->tsan && !options->helgrind) || has_threads(id)) && !is_left_out;
+    bool taken = (!options->tsan || has_threads(id)) && !is_left_out;
     for (size_t i = 0; i < options->filter_count; i++) {
         if (options->filters[i].take)
             taken = false;
@@ -462,10 +430,4 @@ bool options_choose(const struct options *options, const char *id)
             taken = filter->take;
     }
     return taken && (!options->quick || (property != NULL && property->quick));
-}
-
-bool options_take(const struct options *options, const char *id)
-{
-    return options_choose(options, id) &&
-           (options->shards == 0 || shard_of(id, options->shards) == options->shard);
 }

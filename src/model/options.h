@@ -31,7 +31,6 @@ enum command {
     COMMAND_BENCH,
     COMMAND_COMPARE,
     COMMAND_FROM,
-    COMMAND_MERGE,
     COMMAND_VERIFY,
     COMMAND_INIT,
     COMMAND_LIST,
@@ -45,13 +44,13 @@ enum { COMMANDS = COMMAND_CLAUSES + 1 };
  * writer of, and which commands take it (option_table.c).  Some tell of a run, and others of what
  * --json writes, which may be of several runs. */
 #define RUN_FORMATS(FORMAT)                                                                        \
-    FORMAT(tap, "Test Anything Protocol 13", BATTERY | MERGE)                                      \
-    FORMAT(junit, "JUnit's XML", BATTERY | MERGE)                                                  \
-    FORMAT(bundle, "an archive, for --verify", BATTERY | MERGE)
+    FORMAT(tap, "Test Anything Protocol 13", BATTERY)                                              \
+    FORMAT(junit, "JUnit's XML", BATTERY)                                                          \
+    FORMAT(bundle, "an archive, for --verify", BATTERY)
 #define VALUE_FORMATS(FORMAT)                                                                      \
-    FORMAT(json, "JSON", BATTERY | BENCH | MERGE)                                                  \
-    FORMAT(html, "HTML, a page for people", BATTERY | BENCH | FROM | MERGE)                        \
-    FORMAT(badge, "SVG, a badge", BATTERY | FROM | MERGE)
+    FORMAT(json, "JSON", BATTERY | BENCH)                                                          \
+    FORMAT(html, "HTML, a page for people", BATTERY | BENCH | FROM)                                \
+    FORMAT(badge, "SVG, a badge", BATTERY | FROM)
 #define REPORT_FORMATS(FORMAT) RUN_FORMATS(FORMAT) VALUE_FORMATS(FORMAT)
 
 #define REPORT_FORMAT_NUMBER(name, words, takers) REPORT_##name,
@@ -60,8 +59,6 @@ enum report_format { REPORT_FORMATS(REPORT_FORMAT_NUMBER) REPORT_FORMAT_COUNT };
 #define PLUS_ONE(name, words, takers) +1
 enum { RUN_FORMAT_COUNT = 0 RUN_FORMATS(PLUS_ONE) }; /* the first of them */
 #undef PLUS_ONE
-
-enum { MOST_SHARDS = 1000 };
 
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
@@ -88,7 +85,6 @@ struct options {
     const char *claims;          /* the words of all --claim, with blanks in between; or NULL */
     struct filter *filters;
     size_t filter_count;
-    size_t shard, shards;                     /* which of how many, from 1; 0 of 0: all of it */
     const char *reports[REPORT_FORMAT_COUNT]; /* file names, "-" for stdout, or NULL */
     size_t jobs;                              /* 0: as many as there are cores */
     double timeout, max_time;                 /* seconds; 0: the usual limit */
@@ -102,7 +98,7 @@ struct options {
     size_t python_count;
     enum color color;
     bool numpy; /* also what is about NumPy itself */
-    bool memcheck, helgrind, tsan, strict, quick, quiet, verbose, shuffle, until_fail;
+    bool memcheck, tsan, strict, quick, quiet, verbose, shuffle, until_fail;
     bool with_subject; /* of --bundle */
     bool rerun;        /* of --verify */
     bool unchecked;    /* of --replay and --search */
@@ -137,11 +133,8 @@ void options_end_output(void);
 
 /* True where the filters take a property of that id: the last one that matches it decides; where
  * none does, it is taken unless there is a --run; of those
- * --quick takes few, and --shard its part.  A property about NumPy itself is taken only with
+ * --quick takes few.  A property about NumPy itself is taken only with
  * --numpy, or by a --run pattern that names its group, such as 'runtime.*'. */
 bool options_take(const struct options *options, const char *id);
-
-/* The same but for --shard. */
-bool options_choose(const struct options *options, const char *id);
 
 #endif

@@ -72,13 +72,7 @@ enum { SUSPECTS = MADE_EMPTY + 1 };
 enum { MEMCHECK_CHILDREN = 64 }; /* of a property's process: more are not looked at */
 
 /* What made a verdict beside the property. */
-enum checker { NO_CHECKER, FOUND_ERROR, FOUND_UNDEFINED, SUSPECTS_RACE };
-
-/* Where an object is, its code and its variables: the subject, or what came with it. */
-enum { OBJECT_RANGES = 16 };
-struct object_range {
-    uintptr_t from, to;
-};
+enum checker { NO_CHECKER, FOUND_ERROR, FOUND_UNDEFINED };
 
 enum { SHORT_IN_CHILD = 0x5a017 }; /* nothing that is written over it by chance */
 
@@ -123,8 +117,6 @@ struct record {
     uint64_t memcheck_errors; /* counted where a process ended as it should */
     _Atomic size_t children;  /* that it forked under memcheck, and theirs */
     pid_t child[MEMCHECK_CHILDREN];
-    size_t object_count; /* known under helgrind: more are not looked at */
-    struct object_range objects[OBJECT_RANGES];
     _Atomic int children_done; /* processes of in_child that reached their end */
     struct call calls[CALL_SLOTS];
     struct call makings[CALL_SLOTS]; /* of the block in hand of each, where it is one of no bytes */

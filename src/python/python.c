@@ -150,7 +150,7 @@ static const char *initialize(const char *path)
     sigset_t interrupt, before;
     char *const arguments[] = {(char *)path, (char *)"-B", NULL};
     int exit_code;
-    if (memcheck_is_running() && !helgrind_is_running() && !python_is_free_threaded())
+    if (memcheck_is_running() && !python_is_free_threaded())
         setenv("PYTHONMALLOC", "malloc", 1); /* so that memcheck sees each block */
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);

@@ -198,11 +198,6 @@ static bool is_true(const json_t *object, const char *name)
     return json_is_true(json_object_get(object, name));
 }
 
-static json_int_t number(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
-
 void bundle_free(struct bundle *bundle)
 {
     for (int i = 0; i < BUNDLE_MEMBERS; i++)
@@ -289,11 +284,8 @@ static char *list_of_report(const json_t *report)
 /* What the run says itself that it left out. */
 static const char *left_out(const json_t *report)
 {
-    const json_t *shard = json_object_get(report, "shard");
     if (is_true(report, "interrupted"))
         return "the run was interrupted";
-    if (shard != NULL)
-        return text("it is shard %d/%d", (int)number(shard, "number"), (int)number(shard, "of"));
     if (is_true(report, "quick"))
         return "it is of --quick, which proves nothing";
     return is_true(report, "whole") ? NULL : "--run or --skip has left properties out";

@@ -120,7 +120,6 @@ static const char *waivers_are(const struct figures *f)
 const char *conclusion_of(const struct figures *f)
 {
     const char *properties = f->count == 1 ? "property" : "properties";
-    const char *shard = f->shards > 0 ? text(" in shard %zu/%zu", f->shard, f->shards) : "";
     if (f->interrupted && f->rounds > 1)
         return text("INTERRUPTED in round %zu of %zu %s, of which %zu failed so far", f->rounds,
                     f->count, properties, f->against);
@@ -136,8 +135,6 @@ const char *conclusion_of(const struct figures *f)
                         with_waivers(f), f->count, properties);
         if (f->count == 0)
             return "no property about the handler was run";
-        if (f->shards > 0)
-            return text("conformant%s%s, which is a part", with_waivers(f), shard);
         if (!f->whole)
             return text("conformant%s in the properties that were run, which are not all",
                         with_waivers(f));
@@ -160,8 +157,8 @@ const char *conclusion_of(const struct figures *f)
         if (f->against == 0)
             return text("STALE: nothing else failed%s, but %s for what passes now", with_waivers(f),
                         waivers_are(f));
-        return text("NOT CONFORMANT: %zu of %zu %s failed%s%s%s", f->against, f->count, properties,
-                    shard, f->waived > 0 ? text(", %zu more are waived", f->waived) : "",
+        return text("NOT CONFORMANT: %zu of %zu %s failed%s%s", f->against, f->count, properties,
+                    f->waived > 0 ? text(", %zu more are waived", f->waived) : "",
                     f->stale > 0 ? text(", and %s stale", waivers_are(f)) : "");
     }
 }
@@ -169,7 +166,6 @@ const char *conclusion_of(const struct figures *f)
 const char *run_conclusion(const struct run *run)
 {
     struct tally handler = run_tally(run, TARGET_HANDLER);
-    bool is_part = run->evidence != NULL;
     struct figures figures = {
         .code = run_exit_code(run),
         .count = tally_sum(&handler),
@@ -179,8 +175,6 @@ const char *run_conclusion(const struct run *run)
         .unfinished = handler.of[INCOMPLETE],
         .stale = run_stale(run),
         .rounds = run->rounds,
-        .shard = is_part ? run->options->shard : 0,
-        .shards = is_part ? run->options->shards : 0,
         .checker = run->machine.checker,
         .interrupted = run->interrupted,
         .quick = run->options->quick,

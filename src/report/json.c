@@ -10,7 +10,6 @@
 #include "base/program_version.h"
 #include "base/text.h"
 #include "report/comparison.h"
-#include "report/evidence.h"
 #include "report/report.h"
 
 /* Claims, word by word. */
@@ -153,8 +152,6 @@ json_t *report_value(const struct run *run)
         json_object_set_new(root, "waivers", json_integer((json_int_t)run_waived(run)));
         json_object_set_new(root, "stale", stale_array(run));
     }
-    if (run->evidence != NULL)
-        json_object_set_new(root, "shard", evidence_object(run));
     if (run->comparison != NULL)
         json_object_set_new(root, "baseline",
                             comparison_object(run->comparison, run->options->baseline));

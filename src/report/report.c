@@ -67,10 +67,6 @@ static bool ended_inside_by_chance(const struct record *record, const struct pro
 const char *record_hint(const struct record *record, const struct property *property)
 {
     const struct property *about = property_find(record->attribute_to);
-    if (record->by_checker == SUSPECTS_RACE)
-        return "where neither line uses atomics, hold one lock for both; where they do, helgrind "
-               "cannot tell: compile the handler with -g -fsanitize=thread, and say --tsan in the "
-               "place of --helgrind";
     if (record->by_checker == FOUND_UNDEFINED)
         return "look at the line that was printed: C says nothing of what comes of it, so that the "
                "next compiler may make something else of it";
@@ -158,8 +154,7 @@ struct machine machine_here(void)
         .libc = libc,
         .kernel = kernel,
         .page_size = sysconf(_SC_PAGESIZE),
-        .checker = helgrind_is_running()    ? "helgrind"
-                   : memcheck_is_running()  ? "memcheck"
+        .checker = memcheck_is_running()    ? "memcheck"
                    : sanitizer_is_running() ? "a sanitizer"
                    : emulator_is_running()  ? "an emulator"
                                             : NULL,

@@ -15,12 +15,12 @@
 #include "report/expectations.h"
 #include "subject/subject.h"
 
-/* What it ran on: of a merged report that of the parts, and not this one. */
+/* What it ran on. */
 struct machine {
     const char *libc, *kernel; /* "glibc 2.36" and the like, "Linux 6.1.0 x86_64" */
     long page_size;
     const char *checker; /* what runs beside the handler, and is why less is tried: "memcheck",
-                          * "helgrind", "a sanitizer", "an emulator"; or NULL */
+                          * "a sanitizer", "an emulator"; or NULL */
 };
 
 /* This one.  Its words stay. */
@@ -53,11 +53,9 @@ struct run {
     double seconds;                          /* from start to end */
     const struct comparison *comparison;     /* with options->baseline; else NULL */
     const struct expectations *expectations; /* with options->expect; else NULL */
-    const struct evidence *evidence;         /* with --shard; else NULL */
     struct run_reproducer *reproducers;      /* with options->repro, one a property; else NULL */
-    const char *const *reproduce; /* of a merged report, what its parts said; else NULL */
-    bool untimed;                 /* without what differs from one run to the next */
-    bool interrupted;             /* by a signal: the records are those of a part */
+    bool untimed;                            /* without what differs from one run to the next */
+    bool interrupted;                        /* by a signal: the records are those of a part */
 };
 
 /* How many of the run's properties have each verdict; those of one target alone. */
@@ -84,8 +82,7 @@ const char *run_conclusion(const struct run *run);
 struct figures {
     enum exit_code code;
     size_t count, against, waived, skipped, unfinished, stale, rounds;
-    size_t shard, shards; /* 0 without --shard */
-    const char *checker;  /* or NULL */
+    const char *checker; /* or NULL */
     bool interrupted, quick, whole;
 };
 const char *conclusion_of(const struct figures *figures);

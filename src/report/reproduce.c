@@ -117,8 +117,6 @@ const char *run_reproduce(const struct run *run, size_t i)
     static char *command;
     const struct options *options = run->options;
     size_t size;
-    if (run->reproduce != NULL && run->reproduce[i] != NULL)
-        return run->reproduce[i];
     free(command);
     command = NULL;
     FILE *file = open_memstream(&command, &size);
@@ -126,11 +124,8 @@ const char *run_reproduce(const struct run *run, size_t i)
         return "";
     if (run->place->module != NULL)
         print_python_path(file);
-    const char *how = options->memcheck   ? "--memcheck"
-                      : options->helgrind ? "--helgrind"
-                      : options->tsan     ? "--tsan"
-                                          : NULL;
-    if (options->memcheck || options->helgrind)
+    const char *how = options->memcheck ? "--memcheck" : options->tsan ? "--tsan" : NULL;
+    if (options->memcheck)
         print_preloaded(file, false);
     else if (how == NULL)
         print_debugger(file, run->records[i]);

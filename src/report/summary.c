@@ -141,7 +141,6 @@ static json_int_t handler_count(const struct sums *sums)
 
 static const char *conclusion(const json_t *report, const struct sums *sums)
 {
-    const json_t *shard = json_object_get(report, "shard");
     struct figures figures = {
         .code = code_of(report, sums),
         .count = (size_t)handler_count(sums),
@@ -151,8 +150,6 @@ static const char *conclusion(const json_t *report, const struct sums *sums)
         .unfinished = (size_t)sums->of[TARGET_HANDLER][INCOMPLETE],
         .stale = json_array_size(json_object_get(report, "stale")),
         .rounds = (size_t)number(report, "rounds"),
-        .shard = (size_t)number(shard, "number"),
-        .shards = (size_t)number(shard, "of"),
         .checker =
             json_string_value(json_object_get(json_object_get(report, "environment"), "checker")),
         .interrupted = is_true(report, "interrupted"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Running under valgrind's memcheck or helgrind, and whether it has let the program begin.
+ * Running under valgrind's memcheck, and whether it has let the program begin.
  */
 #include "runner/memcheck.h"
 
@@ -45,25 +45,22 @@ void memcheck_remove_folder(const char *folder)
     rmdir(folder);
 }
 
-const char *memcheck_start(const char *tool, char **argv, const char *folder)
+const char *memcheck_start(char **argv, const char *folder)
 {
     char found[PATH_MAX], supp[PATH_MAX + 32], log[PATH_MAX + 32];
 #ifndef HAVE_VALGRIND_MEMCHECK_H
     return "this conform was built without it; install valgrind with its header, and configure "
            "again";
 #endif
-    bool looks_for_races = strcmp(tool, "helgrind") == 0;
     if (!place_find(SOURCE_SUPPRESSIONS, INSTALLED_SUPPRESSIONS, found))
         return "the suppressions file memcheck.supp is not installed";
     snprintf(supp, sizeof supp, "--suppressions=%s", found);
     snprintf(log, sizeof log, "--log-file=%s/%%p", folder);
     const char *const valgrind[] = {
         "valgrind",
-        text("--tool=%s", tool),
         "--quiet",
         "--error-limit=no",
-        looks_for_races ? "--track-lockorders=no" : "--leak-check=no",
-        looks_for_races ? "--fair-sched=try" : "--fair-sched=no", /* threads take turns */
+        "--leak-check=no",
         "--num-callers=25",
         "--trace-children=no",
         "--vgdb=no",

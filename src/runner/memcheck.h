@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Running under valgrind's memcheck or helgrind, and reading what it reports.
+ * Running under valgrind's memcheck, and reading what it reports.
  */
 #ifndef CONFORM_MEMCHECK_H
 #define CONFORM_MEMCHECK_H
@@ -14,10 +14,10 @@ int memcheck_make_folder(char *folder, size_t room);
 /* Takes it away with all that is in it. */
 void memcheck_remove_folder(const char *folder);
 
-/* Replaces this process by the same command under valgrind's `tool`, memcheck or helgrind, its
+/* Replaces this process by the same command under valgrind's memcheck, its
  * reports going to a file for each process in `folder`.  Returns only where that fails, with one
  * line on why. */
-const char *memcheck_start(const char *tool, char **argv, const char *folder);
+const char *memcheck_start(char **argv, const char *folder);
 
 /* Called by the program that memcheck_start started: valgrind has let it begin.  Puts its
  * environment back as it was. */

@@ -7,21 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/instrumented.h"
 #include "base/text.h"
-#include "harness/data_races.h"
-#include "runner/helgrind_report.h"
-#include "runner/memcheck_cache.h"
 #include "runner/memcheck_report.h"
-
-static void read_log(struct memcheck_errors *errors, const char *folder, pid_t pid,
-                     const struct record *record)
-{
-    if (helgrind_is_running())
-        helgrind_read_log(errors, folder, pid, record);
-    else
-        memcheck_read_log(errors, folder, pid);
-}
 
 /* Adds the errors of the processes that the property forked, which came to their end first, and of
  * its own. */
@@ -30,8 +17,8 @@ static void read_logs(struct memcheck_errors *errors, const char *folder,
 {
     size_t children = atomic_load(&record->children);
     for (size_t i = 0; i < children && i < MEMCHECK_CHILDREN; i++)
-        read_log(errors, folder, record->child[i], record);
-    read_log(errors, folder, record->pid, record);
+        memcheck_read_log(errors, folder, record->child[i]);
+    memcheck_read_log(errors, folder, record->pid);
 }
 
 /* Takes out what shows on libc's allocator as well.  Where that has errors at all, chance may have
@@ -40,37 +27,13 @@ static void take_out_others(struct memcheck_errors *errors, const struct memchec
 {
     enum { CONTROLS = 2 };
     struct memcheck_errors known = {0};
-    if (property->environment != NULL)
-        memcheck_cache_read(&known, property->environment, property->id);
-    size_t cached = known.count;
-    memcheck_subtract(errors, &known);
     for (int i = 0; i < CONTROLS && errors->count > 0 && (i == 0 || known.count > 0); i++) {
         const struct record *control = property->run_control();
         if (control != NULL)
             read_logs(&known, property->folder, control);
         memcheck_subtract(errors, &known);
     }
-    if (property->environment != NULL && known.count > cached)
-        memcheck_cache_write(&known, property->environment, property->id);
     memcheck_errors_free(&known);
-}
-
-/* Nothing is proved: helgrind does not know atomics.  Without a handler there is no code for them
- * to be in, so that there is nothing to be compared with. */
-static enum verdict suspect_races(const struct memcheck_errors *races, struct record *record,
-                                  enum verdict verdict)
-{
-    if (races->count == 0 || (verdict != PASS && verdict != SKIP))
-        return verdict;
-    snprintf(record->expected, sizeof record->expected,
-             "no two threads to use the same memory with nothing that helgrind knows to put them "
-             "in order");
-    snprintf(record->seen, sizeof record->seen, "%s%s: %s",
-             text_count(races->count, "possible data race"),
-             races->count > 1 ? ", one of them" : "", races->all[0].told);
-    snprintf(record->attribute_to, sizeof record->attribute_to, "%s", NO_DATA_RACE);
-    record->by_checker = SUSPECTS_RACE;
-    return WARN;
 }
 
 /* Whether both ended in the same call, by the same signal, or failed in the same check. */
@@ -106,11 +69,6 @@ enum verdict memcheck_judge(const struct memcheck_case *property, struct record 
         return verdict;
     bool ended = verdict == PASS || verdict == WARN || verdict == SKIP || verdict == INCOMPLETE;
     read_logs(&errors, property->folder, record);
-    if (helgrind_is_running()) {
-        verdict = suspect_races(&errors, record, verdict);
-        memcheck_errors_free(&errors);
-        return verdict;
-    }
     bool unread = errors.count == 0 && record->memcheck_errors > 0;
     if (errors.count > 0)
         take_out_others(&errors, property);

@@ -9,9 +9,7 @@
 #include "model/record.h"
 
 struct memcheck_case {
-    const char *folder;                    /* where the logs are */
-    const char *id;                        /* of the property */
-    const struct environment *environment; /* NULL where it is not known: nothing is cached */
+    const char *folder; /* where the logs are */
 
     /* Runs the property once more, on libc's allocator, and returns its record, good until the next
      * call; NULL where that cannot be done. */
@@ -19,7 +17,7 @@ struct memcheck_case {
 };
 
 /* The errors fail a property that passes otherwise, and explain one that crashed: the verdict, with
- * what goes with it in the record.  What helgrind takes for races is a WARN at most. */
+ * what goes with it in the record. */
 enum verdict memcheck_judge(const struct memcheck_case *property, struct record *record,
                             enum verdict verdict);
 

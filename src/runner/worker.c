@@ -354,8 +354,6 @@ static enum verdict judge_memcheck(enum verdict verdict)
 {
     struct memcheck_case property = {
         .folder = worker.plan->memcheck_folder,
-        .id = worker.plan->properties[worker.index]->id,
-        .environment = worker.python_up ? &worker.python : NULL,
         .run_control = run_control,
     };
     return property.folder != NULL ? memcheck_judge(&property, worker.record, verdict) : verdict;

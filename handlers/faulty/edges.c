@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that are wrong at the edges of their size classes, four to a doubling as in many
- * allocators: 4, 5, 6 and 7 times a power of two.  Blocks of a class stand side by side with
- * nothing between them, and what each was asked for with is in a table.
+ * Mutants that are wrong at the edges of their size classes: 4, 5, 6 and 7 times a power of two.
+ * The blocks of a class are contiguous, and a table has their sizes.
  */
 #define _GNU_SOURCE
 
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "base.h"
+#include "mutant.h"
 
 enum { LEAST_SHIFT = 10, CLASSES = 8 * 4, AREA = 32 << 20, MOST_SLOTS = AREA / 4096 };
 
@@ -65,7 +64,7 @@ static size_t size_of(const void *p)
     return is_classed(p) ? *size_at(p) : base_size(p);
 }
 
-/* A block of that class, or of libc's where it is full or none. */
+/* A block of that class, or of libc if it is full or CLASSES. */
 static void *take_from(unsigned class, size_t size)
 {
     if (class >= CLASSES)
@@ -87,22 +86,13 @@ static void *take_from(unsigned class, size_t size)
                 : classes.areas + (size_t) class * AREA + slot * class_size(class);
 }
 
-static void *class_malloc(void *ctx, size_t size)
+FUNCTION(malloc, classed)
 {
-    (void)ctx;
     return take_from(class_of(size), size);
 }
+DERIVE_CALLOC(classed);
 
-static void *class_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = class_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
-
-static void class_free(void *ctx, void *p, size_t size)
+FUNCTION(free, classed)
 {
     if (!is_classed(p)) {
         base_free(ctx, p, size);
@@ -114,131 +104,109 @@ static void class_free(void *ctx, void *p, size_t size)
     pthread_mutex_unlock(&classes.lock);
 }
 
-/* A new block with the first `keep` bytes. */
-static void *class_move(void *p, size_t size, size_t keep)
+/* Moves p and copies the first `count` bytes. */
+static void *class_move(void *p, size_t size, size_t count)
 {
-    void *moved = class_malloc(NULL, size);
+    void *moved = classed_malloc(NULL, size);
     if (moved == NULL)
         return NULL;
-    memcpy(moved, p, keep < size ? keep : size);
-    class_free(NULL, p, 0);
+    memcpy(moved, p, min(count, size));
+    classed_free(NULL, p, 0);
     return moved;
 }
 
-static void *class_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, classed)
 {
     if (p == NULL)
-        return class_malloc(ctx, size);
+        return classed_malloc(ctx, size);
     if (!is_classed(p) || class_of(size) != class_at(p))
         return class_move(p, size, size_of(p));
     *size_at(p) = size;
     return p;
 }
 
-#define CLASS_FUNCTIONS                                                                            \
-    .malloc = class_malloc, .calloc = class_calloc, .realloc = class_realloc, .free = class_free
+/* ---- malloc ---------------------------------------------------------------------------------- */
 
-/* A row of the table has two digits of an edge the wrong way round, 229736 for 229376: what is
- * beyond a header's length behind the edge gets too little. */
-static void *misordered_malloc(void *ctx, size_t size)
+/* The table has 229736 instead of 229376. */
+DEFECT_IN(classed, malloc, edge_of_a_class_is_misordered, "malloc.extent")
 {
-    enum { EDGE = 229376, MISTYPED = 229736, HEADER = 64 };
-    bool is_wrong = size > EDGE + HEADER && size <= MISTYPED;
-    return is_wrong ? take_from(class_of(EDGE), size) : class_malloc(ctx, size);
+    bool is_wrong = size > 229376 + 64 && size <= 229736;
+    return is_wrong ? take_from(class_of(229376), size) : classed_malloc(ctx, size);
 }
-MUTANT(edge_of_a_class_is_misordered, "malloc.extent", CLASS_FUNCTIONS,
-       .malloc = misordered_malloc);
 
-/* In its table of classes 6 times 16384 is 98312. */
-static void *mistyped_malloc(void *ctx, size_t size)
+/* The table has 98312 instead of 98304. */
+DEFECT_IN(classed, malloc, edge_of_a_class_is_mistyped, "malloc.extent")
 {
-    return size > 98304 && size <= 98312 ? take_from(class_of(98304), size)
-                                         : class_malloc(ctx, size);
+    bool is_wrong = size > 98304 && size <= 98312;
+    return is_wrong ? take_from(class_of(98304), size) : classed_malloc(ctx, size);
 }
-MUTANT(edge_of_a_class_is_mistyped, "malloc.extent", CLASS_FUNCTIONS, .malloc = mistyped_malloc);
 
-/* From 192 KiB on the class is found by the highest three bits of size, with nothing said of those
- * below where they are 110. */
-static void *three_bits_malloc(void *ctx, size_t size)
+/* Determines large classes by the highest three bits of the size: if they are 110, the bits below
+ * are ignored. */
+DEFECT_IN(classed, malloc, edge_of_six_has_no_room_for_one_more, "malloc.extent")
 {
     unsigned class = class_of(size);
-    bool six =
+    bool is_wrong =
         class < CLASSES && class % 4 == 3 && size > 192 << 10 && size - 1 == class_size(class - 1);
-    return six ? take_from(class - 1, size) : class_malloc(ctx, size);
+    return take_from(is_wrong ? class - 1 : class, size);
 }
-MUTANT(edge_of_six_has_no_room_for_one_more, "malloc.extent", CLASS_FUNCTIONS,
-       .malloc = three_bits_malloc);
 
-/* A block that fills its class stays where it is when it grows by less than a class. */
-static void *staying_realloc(void *ctx, void *p, size_t size)
+/* ---- realloc --------------------------------------------------------------------------------- */
+
+/* A block that fills its class stays in place if it grows by less than a class. */
+DEFECT_IN(classed, realloc, edge_is_passed_without_a_move, "realloc.grown-part-usable")
 {
     if (!is_classed(p) || size < size_of(p) || class_at(p) % 4 == 0 || class_at(p) == CLASSES - 1 ||
         size >= class_size(class_at(p) + 1))
-        return class_realloc(ctx, p, size);
+        return classed_realloc(ctx, p, size);
     *size_at(p) = size;
     return p;
 }
-MUTANT(edge_is_passed_without_a_move, "realloc.grown-part-usable", CLASS_FUNCTIONS,
-       .realloc = staying_realloc);
 
-/* As much is copied as the class has, and of one it is mistyped: 5 times 8192 as 40690. */
-static void *miscopying_realloc(void *ctx, void *p, size_t size)
+/* Copies the size of the class, which for one class is 40690 instead of 40960. */
+DEFECT_IN(classed, realloc, edge_of_a_copy_is_mistyped, "realloc.keeps-contents")
 {
     if (!is_classed(p) || class_size(class_at(p)) != 40960 || class_of(size) == class_at(p))
-        return class_realloc(ctx, p, size);
-    return class_move(p, size, 40690 < size_of(p) ? 40690 : size_of(p));
+        return classed_realloc(ctx, p, size);
+    return class_move(p, size, min(40690, size_of(p)));
 }
-MUTANT(edge_of_a_copy_is_mistyped, "realloc.keeps-contents", CLASS_FUNCTIONS,
-       .realloc = miscopying_realloc);
 
-/* Copies from 512 KiB on by 16 KiB at a time, and what is one byte beyond is forgotten. */
-static void *by_sixteens_realloc(void *ctx, void *p, size_t size)
+/* Copies large blocks by 16 KiB, and does not copy a rest of one byte. */
+DEFECT_IN(classed, realloc, edge_of_a_copy_loses_one_byte, "realloc.keeps-contents")
 {
     if (!is_classed(p) || class_of(size) == class_at(p) || size_of(p) <= 512 << 10)
-        return class_realloc(ctx, p, size);
-    size_t keep = size_of(p);
-    return class_move(p, size, keep % 16384 == 1 ? keep - 1 : keep);
+        return classed_realloc(ctx, p, size);
+    size_t count = size_of(p);
+    return class_move(p, size, count % 16384 == 1 ? count - 1 : count);
 }
-MUTANT(edge_of_a_copy_loses_one_byte, "realloc.keeps-contents", CLASS_FUNCTIONS,
-       .realloc = by_sixteens_realloc);
 
-/* Zeroes all of the block but for what a mistyped class leaves: 7 times 4096 as 28627. */
-static void *miszeroing_calloc(void *ctx, size_t nelem, size_t elsize)
+/* ---- calloc ---------------------------------------------------------------------------------- */
+
+/* Clears 28627 instead of 28672 bytes of one class. */
+DEFECT_IN(classed, calloc, edge_of_zeroes_is_mistyped, "calloc.zeroed-when-reused")
 {
     size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = class_malloc(ctx, size);
-    bool wrong = p != NULL && class_of(size) == class_of(28672) && size > 28627;
-    return p != NULL ? memset(p, 0, wrong ? 28627 : size) : NULL;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : classed_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, class_of(size) == class_of(28672) ? min(size, 28627) : size)
+                     : NULL;
 }
-MUTANT(edge_of_zeroes_is_mistyped, "calloc.zeroed-when-reused", CLASS_FUNCTIONS,
-       .calloc = miszeroing_calloc);
 
-/* Zeroes by 256 KiB where it is more than three of them, and the rest where that is more than a
- * byte. */
-static void *by_quarters_calloc(void *ctx, size_t nelem, size_t elsize)
+/* Clears by 256 KiB, and does not clear a rest of one byte. */
+DEFECT_IN(classed, calloc, edge_of_zeroes_is_one_byte, "calloc.zeroed-when-reused")
 {
     size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = class_malloc(ctx, size);
-    bool one_more = size > 3 * (256 << 10) && size % (256 << 10) == 1;
-    return p != NULL ? memset(p, 0, size - one_more) : NULL;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : classed_malloc(ctx, size);
+    bool is_wrong = size > 3 * (256 << 10) && size % (256 << 10) == 1;
+    return p != NULL ? memset(p, 0, size - is_wrong) : NULL;
 }
-MUTANT(edge_of_zeroes_is_one_byte, "calloc.zeroed-when-reused", CLASS_FUNCTIONS,
-       .calloc = by_quarters_calloc);
 
-/* Where calloc picks the class itself, it takes the one below for one byte more than that has. */
-static void *one_over_calloc(void *ctx, size_t nelem, size_t elsize)
+/* Determines the class of a large block by its size less 1. */
+DEFECT_IN(classed, calloc, edge_of_calloc_is_one_too_late, "calloc.disjoint")
 {
-    enum { FROM = 128 << 10 };
     size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size <= FROM)
-        return class_calloc(ctx, nelem, elsize);
+    if (__builtin_mul_overflow(nelem, elsize, &size) || size <= 128 << 10)
+        return classed_calloc(ctx, nelem, elsize);
     unsigned class = class_of(size - 1);
     void *p = class < CLASSES ? take_from(class, size) : NULL;
-    return p != NULL ? memset(p, 0, size) : class_calloc(ctx, nelem, elsize);
+    return p != NULL ? memset(p, 0, size) : classed_calloc(ctx, nelem, elsize);
 }
-MUTANT(edge_of_calloc_is_one_too_late, "calloc.disjoint", CLASS_FUNCTIONS,
-       .calloc = one_over_calloc);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants whose free has its work done by a thread, twenty milliseconds later, whoever has the
- * memory by then.
+ * Mutants that change freed memory later, even if a block is there again.
  */
 #define _GNU_SOURCE
 
@@ -9,9 +8,10 @@
 #include <unistd.h>
 
 #include "mapped.h"
+#include "mutant.h"
 #include "slots.h"
 
-/* What was freed and when, in a ring; what does not fit is left as it is. */
+/* A thread does the work of free 20 ms later. */
 enum { RING = 1 << 16, DELAY = 20000000 };
 struct job {
     void *p;
@@ -64,42 +64,38 @@ static void poison(void *p)
 {
     memset(p, 0xdd, 64);
 }
-static void poisoning_free(void *ctx, void *p, size_t size)
-{
-    if (is_in_slot(p))
-        do_later(poison, p);
-    slot_free(ctx, p, size);
-}
-MUTANT(free_poisons_20_ms_later, "free.leaves-recycled-alone", SLOT_FUNCTIONS,
-       .free = poisoning_free);
+BEFORE_IN(slot, free, free_poisons_20_ms_later, "free.leaves-recycled-alone", is_in_slot(p),
+          do_later(poison, p));
 
-/* Mappings are kept, and a thread gives their pages back to the kernel when they have not been used
- * for a while, or so it thinks. */
-static struct kept_mapping cold = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* Caches one mapping, and lets the kernel discard its pages even if it is in use again. */
+static void *cold;
 static void purge(void *p)
 {
     madvise((char *)p - BASE_HEADER + MAPPED_PAGE, MAPPED_FROM - MAPPED_PAGE, MADV_DONTNEED);
 }
-static void *purged_malloc(void *ctx, size_t size)
+FUNCTION(malloc, purging)
 {
-    void *p = take_kept(&cold, size);
-    return p != NULL ? p : mapped_malloc(ctx, size);
+    void *p = is_for_mapping(size) ? swap(&cold, NULL) : NULL;
+    if (p != NULL && mapped_length(p) >= pages_for(size))
+        return base_resize(p, size);
+    mapped_free(ctx, p, 0);
+    return mapped_malloc(ctx, size);
 }
-static void purging_free(void *ctx, void *p, size_t size)
+FUNCTION(free, purging)
 {
     if (is_mapped(p)) {
         do_later(purge, p);
-        p = exchange_kept(&cold, p);
+        p = swap(&cold, p);
     }
     mapped_free(ctx, p, size);
 }
-MUTANT(free_purges_20_ms_later, "free.leaves-recycled-alone", MAPPED_FUNCTIONS,
-       .malloc = purged_malloc, .free = purging_free);
+MUTANT(free_purges_20_ms_later, "free.leaves-recycled-alone", FUNCTIONS(mapped),
+       FUNCTIONS(purging, malloc, free));
 
-/* ---- pages that come due ------------------------------------------------------------------- */
+/* ---- pages that come due --------------------------------------------------------------------- */
 
-/* What was freed is kept, and its pages go back to the kernel in a call a second later; that it was
- * handed out meanwhile is not noted. */
+/* Caches freed blocks, and discards their pages in a call a second later even if malloc returned
+ * the block meanwhile. */
 enum { DUE_FROM = 200000, DUE_MOST = 8 << 20, DUE_PLACES = 16 };
 static struct {
     pthread_mutex_t lock;
@@ -122,7 +118,7 @@ static void give_pages_back(void)
         d->p = NULL;
     }
 }
-static void *due_malloc(void *ctx, size_t size)
+FUNCTION(malloc, due)
 {
     void *p = NULL;
     pthread_mutex_lock(&due.lock);
@@ -143,7 +139,7 @@ static void forget_due(const void *p)
             d->p = NULL;
     }
 }
-static void due_free(void *ctx, void *p, size_t size)
+FUNCTION(free, due)
 {
     if (p == NULL)
         return;
@@ -159,7 +155,7 @@ static void due_free(void *ctx, void *p, size_t size)
     if (!keeps)
         base_free(ctx, p, size);
 }
-static void *due_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, due)
 {
     pthread_mutex_lock(&due.lock);
     if (p != NULL)
@@ -167,5 +163,5 @@ static void *due_realloc(void *ctx, void *p, size_t size)
     pthread_mutex_unlock(&due.lock);
     return base_realloc(ctx, p, size);
 }
-MUTANT(pages_of_live_blocks_come_due, "free.leaves-recycled-alone", .malloc = due_malloc,
-       .realloc = due_realloc, .free = due_free);
+MUTANT(pages_of_live_blocks_come_due, "free.leaves-recycled-alone",
+       FUNCTIONS(due, malloc, realloc, free));

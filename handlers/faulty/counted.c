@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that count what they have made, and miscount: an object of their own, as the function
- * that tells is the object's.
+ * Mutants whose statistics are wrong.  They are an object of their own, because an object has one
+ * nep49_get_statistics.
  */
-#include "base.h"
-
 #include <stdatomic.h>
-#include <stdint.h>
 
-static _Atomic size_t live_blocks, live_bytes, peak_bytes, made;
+#include "mutant.h"
+
+static _Atomic size_t live_blocks, live_bytes, peak_bytes, made_blocks;
 
 NEP49_EXPORT void nep49_get_statistics(nep49_statistics *figures)
 {
-    *figures = (nep49_statistics){live_blocks, live_bytes, peak_bytes, made};
+    *figures = (nep49_statistics){live_blocks, live_bytes, peak_bytes, made_blocks};
 }
 
 static void *count(void *p, size_t size)
@@ -20,112 +19,75 @@ static void *count(void *p, size_t size)
     if (p == NULL)
         return NULL;
     live_blocks++;
-    made++;
+    made_blocks++;
     size_t now = atomic_fetch_add(&live_bytes, size) + size, peak = atomic_load(&peak_bytes);
     while (now > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, now))
         continue;
     return p;
 }
-static void take_off(void *p)
+static void take_off(void *p, size_t size)
 {
-    if (p == NULL)
-        return;
-    live_blocks--;
-    live_bytes -= base_size(p);
+    live_blocks -= p != NULL;
+    live_bytes -= p != NULL ? size : 0;
+}
+static size_t size_of(const void *p)
+{
+    return p != NULL ? base_size(p) : 0;
 }
 
-static void *counted_malloc(void *ctx, size_t size)
+FUNCTION(malloc, counted)
 {
     return count(base_malloc(ctx, size), size);
 }
-static void *counted_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, counted)
 {
     return count(base_calloc(ctx, nelem, elsize), nelem * elsize);
 }
-static void counted_free(void *ctx, void *p, size_t size)
+FUNCTION(realloc, counted)
 {
-    take_off(p);
-    base_free(ctx, p, size);
-}
-static void *counted_realloc(void *ctx, void *p, size_t size)
-{
-    size_t old = p != NULL ? base_size(p) : 0;
+    size_t old = size_of(p);
     void *moved = base_realloc(ctx, p, size);
-    if (moved != NULL && p != NULL) {
-        live_blocks--;
-        live_bytes -= old;
-    }
+    if (moved != NULL)
+        take_off(p, old);
     return count(moved, size);
 }
-#define COUNTED_FUNCTIONS                                                                          \
-    .malloc = counted_malloc, .calloc = counted_calloc, .realloc = counted_realloc,                \
-    .free = counted_free
+FUNCTION(free, counted)
+{
+    take_off(p, size_of(p));
+    base_free(ctx, p, size);
+}
 
-/* The bytes of a calloc are so many elements. */
-static void *element_calloc(void *ctx, size_t nelem, size_t elsize)
+DEFECT_IN(counted, calloc, statistics_count_elements, "claim.statistics")
 {
     return count(base_calloc(ctx, nelem, elsize), nelem);
 }
-MUTANT(statistics_count_elements, "claim.statistics", COUNTED_FUNCTIONS, .calloc = element_calloc);
-
-/* What is refused was asked for, and is counted. */
-static void *asked_malloc(void *ctx, size_t size)
+AFTER_IN(counted, malloc, statistics_count_refusals, "claim.statistics", made == NULL,
+         made_blocks++);
+/* The old block is taken off before the request that may fail. */
+DEFECT_IN(counted, realloc, statistics_lose_what_cannot_grow, "claim.statistics")
 {
-    void *p = base_malloc(ctx, size);
-    made += p == NULL;
-    return count(p, size);
-}
-MUTANT(statistics_count_refusals, "claim.statistics", COUNTED_FUNCTIONS, .malloc = asked_malloc);
-
-/* The old block is taken off before it is known that there is a new one. */
-static void *hasty_realloc(void *ctx, void *p, size_t size)
-{
-    take_off(p);
+    take_off(p, size_of(p));
     return count(base_realloc(ctx, p, size), size);
 }
-MUTANT(statistics_lose_what_cannot_grow, "claim.statistics", COUNTED_FUNCTIONS,
-       .realloc = hasty_realloc);
-
-/* What shrinks where it is stays as long in the table. */
-static void *growing_realloc(void *ctx, void *p, size_t size)
+/* A block that shrinks counts with its old size. */
+DEFECT_IN(counted, realloc, statistics_never_shrink, "claim.statistics")
 {
-    size_t old = p != NULL ? base_size(p) : 0;
+    size_t old = size_of(p);
     void *moved = base_realloc(ctx, p, size);
-    if (moved == NULL || p == NULL)
-        return count(moved, size);
-    live_blocks--;
-    live_bytes -= old < size ? old : size;
+    if (moved != NULL)
+        take_off(p, min(old, size));
     return count(moved, size);
 }
-MUTANT(statistics_never_shrink, "claim.statistics", COUNTED_FUNCTIONS, .realloc = growing_realloc);
-
-/* A thread tells of its frees at the next one but 15, and the last ones are forgotten. */
-static void batched_free(void *ctx, void *p, size_t size)
+/* Only one free in 16 is counted. */
+DEFECT_IN(counted, free, statistics_come_in_batches, "claim.statistics")
 {
     static _Thread_local size_t waiting;
-    if (p != NULL && ++waiting % 16 != 0) {
-        live_blocks++;
-        live_bytes += base_size(p);
-    }
-    counted_free(ctx, p, size);
+    if (p != NULL && ++waiting % 16 != 0)
+        base_free(ctx, p, size);
+    else
+        counted_free(ctx, p, size);
 }
-MUTANT(statistics_come_in_batches, "claim.statistics", COUNTED_FUNCTIONS, .free = batched_free);
-
-/* The peak is that of the blocks that are live. */
-static void sinking_free(void *ctx, void *p, size_t size)
-{
-    counted_free(ctx, p, size);
-    peak_bytes = live_bytes;
-}
-MUTANT(statistics_forget_the_peak, "claim.statistics", COUNTED_FUNCTIONS, .free = sinking_free);
-
-/* The bytes that are live have 32 bits. */
-static void *narrow_malloc(void *ctx, size_t size)
-{
-    void *p = counted_malloc(ctx, size);
-    if (p != NULL)
-        live_bytes = (uint32_t)live_bytes;
-    return p;
-}
-MUTANT_OF_64_BITS(statistics_have_32_bits, "claim.statistics", COUNTED_FUNCTIONS,
-                  .malloc = narrow_malloc);
+AFTER_IN(counted, free, statistics_forget_the_peak, "claim.statistics", true,
+         peak_bytes = live_bytes);
+AFTER_IN(counted, malloc, statistics_have_32_bits, ON_64_BITS("claim.statistics"), made != NULL,
+         live_bytes = (uint32_t)live_bytes);

@@ -4,101 +4,80 @@
  */
 #include "mapped.h"
 
-/* Writes the header before it looks whether there is a block. */
-static void *unchecked_malloc(void *ctx, size_t size)
+#include <unistd.h>
+
+/* The header is written before the result of libc's malloc is checked. */
+DEFECT(malloc, malloc_unchecked, "exhaustion.nth-request")
 {
-    (void)ctx;
     if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
     char *raw = malloc(size + BASE_HEADER);
     memcpy(raw, &size, sizeof size);
     return raw + BASE_HEADER;
 }
-MUTANT(malloc_unchecked, "exhaustion.nth-request", .malloc = unchecked_malloc);
 
-/* Returns early with the lock held when the second request, for a node of its table, fails. */
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static void *locked_calloc(void *ctx, size_t nelem, size_t elsize)
+/* The lock stays held if the second request fails. */
+DEFECT(calloc, calloc_keeps_lock_on_failure, "exhaustion.nth-request")
 {
-    static void *volatile node; /* seen, or the compiler leaves the pair out */
-    pthread_mutex_lock(&table_lock);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static void *volatile node; /* or the compiler removes the pair */
+    pthread_mutex_lock(&lock);
     node = malloc(32);
     if (node == NULL)
         return NULL;
     free(node);
     void *p = base_calloc(ctx, nelem, elsize);
-    pthread_mutex_unlock(&table_lock);
+    pthread_mutex_unlock(&lock);
     return p;
 }
-MUTANT(calloc_keeps_lock_on_failure, "exhaustion.nth-request", .calloc = locked_calloc);
 
-/* Moves by hand, and frees the old block although there is no new one. */
-static void *eager_realloc(void *ctx, void *p, size_t size)
+/* The old block is freed although there is no new one. */
+DEFECT(realloc, realloc_frees_although_refused,
+       "realloc.failure-keeps-block exhaustion.nth-request")
 {
     void *moved = base_malloc(ctx, size);
-    if (p != NULL && moved != NULL) {
-        size_t old = base_size(p);
-        memcpy(moved, p, old < size ? old : size);
-    }
+    if (p != NULL && moved != NULL)
+        memcpy(moved, p, min(base_size(p), size));
     if (size < PTRDIFF_MAX - BASE_HEADER)
         base_free(ctx, p, 0);
     return moved;
 }
-MUTANT(realloc_frees_although_refused, "realloc.failure-keeps-block exhaustion.nth-request",
-       .realloc = eager_realloc);
 
-/* Takes a node first, and forgets it when the block is refused. */
-static void *leaking_malloc(void *ctx, size_t size)
+DEFECT(malloc, malloc_leaks_on_failure, "exhaustion.no-leak")
 {
-    static void *volatile node; /* seen, or the compiler leaves the pair out */
+    static void *volatile node; /* or the compiler removes the pair */
     node = malloc(48);
     void *p = base_malloc(ctx, size);
     if (p != NULL)
         free(node);
     return p;
 }
-MUTANT(malloc_leaks_on_failure, "exhaustion.no-leak", .malloc = leaking_malloc);
 
-/* Keeps a node for each block in a list that nothing ever leaves. */
-static void *listing_malloc(void *ctx, size_t size)
-{
-    void *p = base_malloc(ctx, size);
-    if (p != NULL) {
-        static void **list;
-        void **node = malloc(2 * sizeof *node);
-        if (node != NULL) {
-            node[0] = list;
-            node[1] = p;
-            list = node;
-        }
-    }
-    return p;
-}
-MUTANT(malloc_keeps_its_nodes, "exhaustion.balance", .malloc = listing_malloc);
+/* Each block adds a node to a list from which nothing is removed. */
+AFTER(
+    malloc, malloc_keeps_its_nodes, "exhaustion.balance", made != NULL, static void **list;
+    void **node = malloc(2 * sizeof *node); if (node != NULL) {
+        node[0] = list;
+        node[1] = made;
+        list = node;
+    });
 
-/* Keeps what is freed for later, and takes none of it where no size is the same: a cache without
- * a bound. */
-static struct kept {
-    struct kept *next;
-} * kept;
-static void keeping_free(void *ctx, void *p, size_t size)
+/* A cache without a bound, which malloc does not use. */
+DEFECT(free, free_keeps_without_a_bound, "exhaustion.balance free.reclaims")
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    if (p == NULL || base_size(p) < sizeof *kept || base_size(p) % 8 != 0) {
-        base_free(ctx, p, size);
-        return;
-    }
-    pthread_mutex_lock(&lock);
-    ((struct kept *)p)->next = kept;
+    static void *kept;
+    if (p == NULL || base_size(p) < sizeof kept || base_size(p) % 8 != 0)
+        return base_free(ctx, p, size);
+    LOCK(lock);
+    memcpy(p, &kept, sizeof kept);
     kept = p;
-    pthread_mutex_unlock(&lock);
 }
-MUTANT(free_keeps_without_a_bound, "exhaustion.balance free.reclaims", .free = keeping_free);
 
-/* ---- the kernel -------------------------------------------------------------------------- */
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* A mapping that was set aside, and is made to be written to; nobody looks whether it is. */
-static void *committing_malloc(void *ctx, size_t size)
+/* The result of mprotect is not checked. */
+DEFECT_IN(mapped, malloc, malloc_commits_unchecked, "exhaustion.nth-request")
 {
     size_t length = pages_for(size);
     if (!is_for_mapping(size))
@@ -108,35 +87,25 @@ static void *committing_malloc(void *ctx, size_t size)
         mprotect(map, length, PROT_READ | PROT_WRITE);
     return mapped_finish(map, length, size);
 }
-MUTANT(malloc_commits_unchecked, "exhaustion.nth-request", MAPPED_FUNCTIONS,
-       .malloc = committing_malloc);
 
-/* Gives up where huge pages are refused, and returns the address all the same. */
-static void *advised_malloc(void *ctx, size_t size)
-{
-    char *p = mapped_malloc(ctx, size);
-    if (is_mapped(p) && madvise(p - BASE_HEADER, mapped_length(p), MADV_HUGEPAGE) != 0)
-        mapped_free(ctx, p, size);
-    return p;
-}
-MUTANT(malloc_unmaps_without_huge_pages, "exhaustion.nth-request", MAPPED_FUNCTIONS,
-       .malloc = advised_malloc);
+/* The block is unmapped if huge pages are refused, and its address is returned. */
+AFTER_IN(mapped, malloc, malloc_unmaps_without_huge_pages, "exhaustion.nth-request",
+         is_mapped(made) &&
+             madvise((char *)made - BASE_HEADER, mapped_length(made), MADV_HUGEPAGE) != 0,
+         mapped_free(ctx, made, size));
 
-/* What becomes shorter cannot fail. */
-static void *sure_realloc(void *ctx, void *p, size_t size)
+/* The result of mremap is not checked if the block shrinks. */
+DEFECT_IN(mapped, realloc, realloc_shrinks_unchecked, "exhaustion.nth-request")
 {
     if (!is_mapped(p) || !is_for_mapping(size) || size > base_size(p))
         return mapped_realloc(ctx, p, size);
     size_t length = pages_for(size);
     char *map = mremap((char *)p - BASE_HEADER, mapped_length(p), length, MREMAP_MAYMOVE);
-    memcpy(map + 8, &length, sizeof length);
-    return base_finish(map, size);
+    return base_set_note(base_finish(map, size), length);
 }
-MUTANT(realloc_shrinks_unchecked, "exhaustion.nth-request", MAPPED_FUNCTIONS,
-       .realloc = sure_realloc);
 
-/* A file in memory that may have stayed empty. */
-static void *filed_malloc(void *ctx, size_t size)
+/* The result of ftruncate is not checked: the file may be empty. */
+FUNCTION(malloc, filed)
 {
     size_t length = pages_for(size);
     int fd = is_for_mapping(size) ? memfd_create("block", MFD_CLOEXEC) : -1;
@@ -148,16 +117,16 @@ static void *filed_malloc(void *ctx, size_t size)
     close(fd);
     return mapped_finish(map, length, size);
 }
-static void *filed_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, filed)
 {
     return is_mapped(p) || is_for_mapping(size) ? move_by(filed_malloc, mapped_free, p, size)
                                                 : base_realloc(ctx, p, size);
 }
-MUTANT(malloc_maps_an_empty_file, "exhaustion.nth-request", MAPPED_FUNCTIONS,
-       .malloc = filed_malloc, .realloc = filed_realloc);
+MUTANT(malloc_maps_an_empty_file, "exhaustion.nth-request", FUNCTIONS(mapped),
+       FUNCTIONS(filed, malloc, realloc));
 
-/* Whether it went well is read from errno, which libc sets where its first way fails as well. */
-static void *by_errno_realloc(void *ctx, void *p, size_t size)
+/* errno decides, which libc sets if its first attempt fails. */
+DEFECT(realloc, realloc_goes_by_errno, "exhaustion.nth-request")
 {
     int saved = errno;
     errno = 0;
@@ -167,4 +136,3 @@ static void *by_errno_realloc(void *ctx, void *p, size_t size)
     errno = saved;
     return resized;
 }
-MUTANT(realloc_goes_by_errno, "exhaustion.nth-request", .realloc = by_errno_realloc);

@@ -1,432 +1,354 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that are wrong in blocks of a hundred mebibytes and more alone, or in many of them.
+ * Mutants that fail for blocks of 100 MiB and more only, or for many of them.
  */
 #include "mapped.h"
 #include "shifted.h"
 
 #include <limits.h>
 
-static const size_t MIB = 1 << 20;
+static const size_t GIB = (size_t)1 << 30;
 
 /* ---- live at once ---------------------------------------------------------------------------- */
 
-/* Blocks are cut from 64 GiB of addresses, and where the next one begins is kept in 32 bits.  None
- * is used again. */
-static struct {
-    pthread_mutex_t lock;
-    char *at;
-    uint32_t next;
-} region = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void *region_malloc(void *ctx, size_t size)
+/* The offset of the next block in 64 GiB of addresses has 32 bits.  No address is used again. */
+static char *region;
+FUNCTION(malloc, region)
 {
-    const size_t least = 16 * MIB, most = 1024 * MIB;
-    if (size < least || size > most)
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint32_t next;
+    if (size < 16 * MIB || size > GIB)
         return base_malloc(ctx, size);
-    pthread_mutex_lock(&region.lock);
-    if (region.at == NULL) {
-        void *map = mmap(NULL, 64 * most, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        region.at = map != MAP_FAILED ? map : NULL;
-    }
-    char *p = region.at != NULL ? region.at + region.next : NULL;
-    region.next += (uint32_t)pages_for(size);
-    pthread_mutex_unlock(&region.lock);
+    LOCK(lock);
+    if (region == NULL)
+        region = map_pool(64 * GIB);
+    char *p = region != NULL ? region + next : NULL;
+    next += (uint32_t)pages_for(size);
     return base_finish(p, size);
 }
-static bool is_of_region(const void *p)
+FUNCTION(free, region)
 {
-    return region.at != NULL && (size_t)((const char *)p - region.at) < 65536 * MIB;
-}
-static void region_free(void *ctx, void *p, size_t size)
-{
-    if (is_of_region(p))
+    if (region != NULL && (size_t)((char *)p - region) < 64 * GIB)
         madvise((char *)p - BASE_HEADER, pages_for(base_size(p)), MADV_DONTNEED);
     else
         base_free(ctx, p, size);
 }
-static void *region_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return move_by(region_malloc, region_free, p, size);
-}
-MUTANT(huge_blocks_wrap_at_4gib, "malloc.live-past-4gib", .malloc = region_malloc,
-       .realloc = region_realloc, .free = region_free);
+DERIVE_REALLOC(region, base_size);
+MUTANT(huge_blocks_wrap_at_4gib, "malloc.live-past-4gib", FUNCTIONS(region, malloc, realloc, free));
 
-/* Blocks without a header, whose lengths are in a table by 32 bits of the address. */
+/* Mappings have no header; their lengths are in a table, by 32 bits of the address. */
+enum { ENTRIES = 256 };
 static struct {
-    pthread_mutex_t lock;
-    struct {
-        uint32_t key;
-        size_t length;
-    } at[256];
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
-enum { ENTRIES = sizeof table.at / sizeof *table.at };
+    uint32_t key;
+    size_t length;
+} lengths[ENTRIES];
 
-/* The length that is kept of p, 0 where there is none, and from now on that one. */
+/* The length that is known for p, or 0; from now on it is `length`. */
 static size_t exchange_length(const void *p, size_t length)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     uint32_t key = (uint32_t)(uintptr_t)p;
-    size_t found = ENTRIES, before = 0;
-    pthread_mutex_lock(&table.lock);
+    size_t found = ENTRIES;
+    LOCK(lock);
     for (size_t i = 0; i < ENTRIES; i++) {
-        if (table.at[i].length != 0 ? table.at[i].key == key : found == ENTRIES)
+        if (lengths[i].length != 0 ? lengths[i].key == key : found == ENTRIES)
             found = i;
-        if (table.at[i].length != 0 && table.at[i].key == key)
+        if (lengths[i].length != 0 && lengths[i].key == key)
             break;
     }
-    if (found < ENTRIES) {
-        before = table.at[found].length;
-        table.at[found].key = key;
-        table.at[found].length = length;
-    }
-    pthread_mutex_unlock(&table.lock);
+    if (found == ENTRIES)
+        return 0;
+    size_t before = lengths[found].length;
+    lengths[found].key = key;
+    lengths[found].length = length;
     return before;
 }
-static void *keyed_malloc(void *ctx, size_t size)
+static size_t keyed_size(const void *p)
+{
+    size_t length = p != NULL && (uintptr_t)p % MAPPED_PAGE == 0 ? exchange_length(p, 0) : 0;
+    if (length != 0)
+        exchange_length(p, length);
+    return length;
+}
+FUNCTION(malloc, keyed)
 {
     if (size < 64 * MIB || !is_for_mapping(size))
         return base_malloc(ctx, size);
     size_t length = (size + MAPPED_PAGE - 1) / MAPPED_PAGE * MAPPED_PAGE;
-    void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p = map_pages(length);
     if (p == MAP_FAILED)
         return NULL;
     exchange_length(p, length);
     return p;
 }
-static bool is_keyed(const void *p)
+FUNCTION(free, keyed)
 {
-    if (p == NULL || (uintptr_t)p % MAPPED_PAGE != 0)
-        return false;
-    size_t length = exchange_length(p, 0);
-    if (length != 0)
-        exchange_length(p, length);
-    return length != 0;
-}
-static void keyed_free(void *ctx, void *p, size_t size)
-{
-    if (is_keyed(p))
+    if (keyed_size(p) != 0)
         munmap(p, exchange_length(p, 0));
     else
         base_free(ctx, p, size);
 }
-static void *keyed_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, keyed)
 {
-    bool keyed = is_keyed(p);
-    void *moved = keyed || size >= 64 * MIB ? keyed_malloc(ctx, size) : NULL;
-    if (moved == NULL)
-        return keyed || size >= 64 * MIB ? NULL : base_realloc(ctx, p, size);
-    size_t old = keyed ? exchange_length(p, 0) : p != NULL ? base_size(p) : 0;
-    if (p != NULL)
-        memcpy(moved, p, old < size ? old : size);
-    if (keyed)
-        munmap(p, old);
-    else
-        base_free(ctx, p, 0);
+    size_t old = keyed_size(p);
+    if (old == 0 && size < 64 * MIB)
+        return base_realloc(ctx, p, size);
+    void *moved = keyed_malloc(ctx, size);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, min(old != 0 ? old : base_size(p), size));
+    keyed_free(ctx, p, 0);
     return moved;
 }
-MUTANT(huge_lengths_keyed_by_32_bits, "malloc.live-past-4gib", .malloc = keyed_malloc,
-       .realloc = keyed_realloc, .free = keyed_free);
+MUTANT(huge_lengths_keyed_by_32_bits, "malloc.live-past-4gib",
+       FUNCTIONS(keyed, malloc, realloc, free));
 
 /* ---- extent ---------------------------------------------------------------------------------- */
 
-/* The classes end at 512 MiB, and what has a mapping of its own begins at a gibibyte. */
-static void *clamped_malloc(void *ctx, size_t size)
+/* The mappings of blocks between 512 MiB and 1 GiB have 512 MiB. */
+FUNCTION(malloc, clamped)
 {
-    const size_t last = 512 * MIB;
-    if (size <= last || size > 2 * last)
-        return mapped_malloc(ctx, size);
-    void *map = mmap(NULL, last, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return mapped_finish(map, last, size);
+    return size <= GIB / 2 || size > GIB ? mapped_malloc(ctx, size)
+                                         : mapped_finish(map_pages(GIB / 2), GIB / 2, size);
 }
-static void *clamped_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, clamped)
 {
     size_t size;
     if (__builtin_mul_overflow(nelem, elsize, &size) || !is_for_mapping(size))
         return mapped_calloc(ctx, nelem, elsize);
     return clamped_malloc(ctx, size);
 }
-static void *clamped_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, clamped)
 {
     return is_for_mapping(size) ? move_by(clamped_malloc, mapped_free, p, size)
                                 : mapped_realloc(ctx, p, size);
 }
 MUTANT(huge_classes_end_at_512_mib, "malloc.extent calloc.product realloc.grown-part-usable",
-       MAPPED_FUNCTIONS, .malloc = clamped_malloc, .calloc = clamped_calloc,
-       .realloc = clamped_realloc);
+       FUNCTIONS(mapped), FUNCTIONS(clamped, malloc, calloc, realloc));
 
 /* ---- zero ------------------------------------------------------------------------------------ */
 
-/* What is large enough is kept when it is freed, and calloc takes it for a new mapping. */
-static struct kept_mapping kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static void *keeping_malloc(void *ctx, size_t size)
+/* A mapping of 128 MiB or more is kept when it is freed. */
+FUNCTION(malloc, keeping)
 {
-    void *p = size >= 128 * MIB ? take_kept(&kept, size) : NULL;
-    return p != NULL ? p : mapped_malloc(ctx, size);
+    return size >= 128 * MIB ? kept_malloc(ctx, size) : mapped_malloc(ctx, size);
 }
-static void *trusting_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(free, keeping)
 {
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || !is_for_mapping(size))
-        return mapped_calloc(ctx, nelem, elsize);
-    return keeping_malloc(ctx, size);
+    if (is_mapped(p) && base_size(p) >= 128 * MIB)
+        kept_free(ctx, p, size);
+    else
+        mapped_free(ctx, p, size);
 }
-static void keeping_free(void *ctx, void *p, size_t size)
-{
-    bool keep = is_mapped(p) && base_size(p) >= 128 * MIB;
-    mapped_free(ctx, keep ? exchange_kept(&kept, p) : p, size);
-}
-MUTANT(huge_calloc_trusts_a_kept_mapping, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
-       .malloc = keeping_malloc, .calloc = trusting_calloc, .free = keeping_free);
-
-/* The kept one is zeroed by as many words as an int counts: none from 2 GiB on. */
-static void *int_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size < 2048 * MIB || !is_for_mapping(size))
-        return mapped_calloc(ctx, nelem, elsize);
-    char *p = keeping_malloc(ctx, size);
-    for (int i = 0; p != NULL && i < (int)size; i++)
-        p[i] = 0;
-    return p;
-}
-MUTANT_OF_64_BITS(huge_calloc_counts_by_an_int, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
-                  .malloc = keeping_malloc, .calloc = int_calloc, .free = keeping_free);
-
-/* The kept one is zeroed as far as 32 bits say. */
-static void *unsigned_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size < 128 * MIB || !is_for_mapping(size))
-        return mapped_calloc(ctx, nelem, elsize);
-    void *p = take_kept(&kept, size);
-    return p != NULL ? memset(p, 0, (uint32_t)size) : map_new(size);
-}
-MUTANT_OF_64_BITS(huge_calloc_counts_in_32_bits, "calloc.zeroed-when-reused", MAPPED_FUNCTIONS,
-                  .malloc = keeping_malloc, .calloc = unsigned_calloc, .free = keeping_free);
+/* A mutant whose calloc clears `count` bytes of a mapping that was kept. */
+#define CLEARS(defect, kills, least, count)                                                        \
+    FUNCTION(calloc, defect)                                                                       \
+    {                                                                                              \
+        size_t size;                                                                               \
+        bool fits = !__builtin_mul_overflow(nelem, elsize, &size) && size >= (least);              \
+        void *p = fits ? take_kept(&kept_mapping, size) : NULL;                                    \
+        return p != NULL ? memset(p, 0, count) : mapped_calloc(ctx, nelem, elsize);                \
+    }                                                                                              \
+    MUTANT(defect, kills, FUNCTIONS(mapped), FUNCTIONS(keeping, malloc, free),                     \
+           FUNCTIONS(defect, calloc))
+CLEARS(huge_calloc_trusts_a_kept_mapping, "calloc.zeroed-when-reused", 128 * MIB, 0);
+/* As many bytes as an int counts: none from 2 GiB on. */
+CLEARS(huge_calloc_counts_by_an_int, ON_64_BITS("calloc.zeroed-when-reused"), 2 * GIB,
+       (int)size > 0 ? (size_t)(int)size : 0);
+CLEARS(huge_calloc_counts_in_32_bits, ON_64_BITS("calloc.zeroed-when-reused"), 128 * MIB,
+       (uint32_t)size);
 
 /* ---- alignment ------------------------------------------------------------------------------- */
 
-/* From a gibibyte on it begins 8 bytes further into its mapping, behind one word more. */
-static void *shifted_map(size_t size)
-{
-    size_t length = pages_for(size + 8);
-    char *map = mmap(NULL, length, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return map != MAP_FAILED ? base_finish(map + 8, size) : NULL;
-}
+/* From 1 GiB on a block begins 8 bytes further into its mapping. */
 static bool is_shifted(const void *p)
 {
     return p != NULL && (uintptr_t)p % 16 != 0;
 }
-static bool is_for_shifting(size_t size)
+FUNCTION(malloc, shifting)
 {
-    return size >= 1024 * MIB && is_for_mapping(size);
+    if (size < GIB || !is_for_mapping(size))
+        return base_malloc(ctx, size);
+    char *map = map_pool(pages_for(size + 8));
+    return map != NULL ? base_finish(map + 8, size) : NULL;
 }
-static void *shifting_malloc(void *ctx, size_t size)
-{
-    return is_for_shifting(size) ? shifted_map(size) : base_malloc(ctx, size);
-}
-static void *shifting_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, shifting)
 {
     size_t size;
-    bool fits = !__builtin_mul_overflow(nelem, elsize, &size);
-    return fits && is_for_shifting(size) ? shifted_map(size) : base_calloc(ctx, nelem, elsize);
+    bool is_huge = !__builtin_mul_overflow(nelem, elsize, &size) && size >= GIB;
+    return is_huge ? shifting_malloc(ctx, size) : base_calloc(ctx, nelem, elsize);
 }
-static void shifting_free(void *ctx, void *p, size_t size)
+FUNCTION(free, shifting)
 {
     if (is_shifted(p))
         munmap((char *)p - BASE_HEADER - 8, pages_for(base_size(p) + 8));
     else
         base_free(ctx, p, size);
 }
-static void *shifting_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, shifting)
 {
-    return is_shifted(p) || is_for_shifting(size) ? move_by(shifting_malloc, shifting_free, p, size)
-                                                  : base_realloc(ctx, p, size);
+    return is_shifted(p) || (size >= GIB && is_for_mapping(size))
+               ? move_by(shifting_malloc, shifting_free, p, size)
+               : base_realloc(ctx, p, size);
 }
-MUTANT(huge_blocks_begin_behind_a_word, "malloc.alignment calloc.alignment",
-       .malloc = shifting_malloc, .calloc = shifting_calloc, .realloc = shifting_realloc,
-       .free = shifting_free);
+MUTANT(huge_blocks_begin_behind_a_word, "malloc.alignment calloc.alignment", FUNCTIONS(shifting));
 
-/* ---- realloc --------------------------------------------------------------------------------- */
-
-/* What realloc moves beyond 256 MiB begins 8 bytes further on, behind one word more. */
-static void *longer_realloc(void *ctx, void *p, size_t size)
+/* realloc to 256 MiB or more moves the block behind a longer header. */
+DEFECT_IN(aligned, realloc, huge_growth_has_a_longer_header, "realloc.alignment")
 {
-    bool is_long = size >= 256 * MIB;
-    (void)ctx;
-    return shifted_realloc_to(p, size, is_long ? BASE_HEADER + 8 : BASE_HEADER);
+    return shifted_realloc_to(p, size, size >= 256 * MIB ? BASE_HEADER + 8 : BASE_HEADER);
 }
-static void *plain_malloc(void *ctx, size_t size)
-{
-    (void)ctx;
-    return shifted_malloc(size, BASE_HEADER);
-}
-MUTANT(huge_growth_has_a_longer_header, "realloc.alignment", .malloc = plain_malloc,
-       .calloc = shifted_calloc, .realloc = longer_realloc, .free = shifted_free);
 
-/* Elements of one byte are counted by an unsigned int. */
-static void *bytes_calloc(void *ctx, size_t nelem, size_t elsize)
+/* ---- 32 bits --------------------------------------------------------------------------------- */
+
+DEFECT_IN(mapped, calloc, huge_calloc_counts_bytes_in_32_bits, ON_64_BITS("calloc.product"))
 {
     bool is_cut = elsize == 1 && nelem >> 20 < 1 << 20;
     return mapped_calloc(ctx, is_cut ? (unsigned)nelem : nelem, elsize);
 }
-MUTANT_OF_64_BITS(huge_calloc_counts_bytes_in_32_bits, "calloc.product", MAPPED_FUNCTIONS,
-                  .calloc = bytes_calloc);
 
-/* 64 GiB may be live, or 4 where there are no more; what shrinks is not taken off. */
-static int64_t budget = (int64_t)(SIZE_MAX > UINT32_MAX ? 64 : 4) << 30;
-static bool charge(size_t size)
-{
-    bool fits =
-        size <= MAPPED_MOST && __atomic_sub_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED) >= 0;
-    if (!fits && size <= MAPPED_MOST)
-        __atomic_add_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED);
-    return fits;
-}
-static void *charged(void *p, size_t size)
-{
-    if (p == NULL)
-        __atomic_add_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED);
-    return p;
-}
-static void *charging_malloc(void *ctx, size_t size)
-{
-    return charge(size) ? charged(base_malloc(ctx, size), size) : NULL;
-}
-static void *charging_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || !charge(size))
-        return NULL;
-    return charged(base_calloc(ctx, nelem, elsize), size);
-}
-static void *charging_realloc(void *ctx, void *p, size_t size)
-{
-    size_t old = p != NULL ? base_size(p) : 0, more = size > old ? size - old : 0;
-    return charge(more) ? charged(base_realloc(ctx, p, size), more) : NULL;
-}
-static void charging_free(void *ctx, void *p, size_t size)
-{
-    if (p != NULL)
-        __atomic_add_fetch(&budget, (int64_t)base_size(p), __ATOMIC_RELAXED);
-    base_free(ctx, p, size);
-}
-MUTANT(huge_shrink_keeps_its_charge, "realloc.shrunk-part-available", .malloc = charging_malloc,
-       .calloc = charging_calloc, .realloc = charging_realloc, .free = charging_free);
-
-/* free takes off what it is told. */
-static void guessing_free(void *ctx, void *p, size_t size)
-{
-    if (p != NULL)
-        __atomic_add_fetch(&budget, (int64_t)(size < base_size(p) ? size : base_size(p)),
-                           __ATOMIC_RELAXED);
-    base_free(ctx, p, size);
-}
-static void *discharging_realloc(void *ctx, void *p, size_t size)
-{
-    size_t old = p != NULL ? base_size(p) : 0;
-    void *moved = charging_realloc(ctx, p, size);
-    if (moved != NULL && size < old)
-        __atomic_add_fetch(&budget, (int64_t)(old - size), __ATOMIC_RELAXED);
-    return moved;
-}
-MUTANT(huge_free_takes_the_given_size_off, "free.best-guess-size", .malloc = charging_malloc,
-       .calloc = charging_calloc, .realloc = discharging_realloc, .free = guessing_free);
-
-/* What was charged for a block that could not be had stays charged: of one function each. */
-static void *overcharging_malloc(void *ctx, size_t size)
-{
-    return charge(size) ? base_malloc(ctx, size) : NULL;
-}
-static void *overcharging_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    bool fits = !__builtin_mul_overflow(nelem, elsize, &size) && charge(size);
-    return fits ? base_calloc(ctx, nelem, elsize) : NULL;
-}
-static void *overcharging_realloc(void *ctx, void *p, size_t size)
-{
-    size_t old = p != NULL ? base_size(p) : 0;
-    void *moved = charge(size > old ? size - old : 0) ? base_realloc(ctx, p, size) : NULL;
-    if (moved != NULL && size < old)
-        __atomic_add_fetch(&budget, (int64_t)(old - size), __ATOMIC_RELAXED);
-    return moved;
-}
-MUTANT(huge_refused_malloc_stays_charged, "malloc.recovers", .malloc = overcharging_malloc,
-       .calloc = charging_calloc, .realloc = discharging_realloc, .free = charging_free);
-MUTANT(huge_refused_calloc_stays_charged, "malloc.recovers", .malloc = charging_malloc,
-       .calloc = overcharging_calloc, .realloc = discharging_realloc, .free = charging_free);
-MUTANT(huge_refused_realloc_stays_charged, "malloc.recovers", .malloc = charging_malloc,
-       .calloc = charging_calloc, .realloc = overcharging_realloc, .free = charging_free);
-
-/* What is large is unmapped as far as the size given says. */
-static void part_unmapping_free(void *ctx, void *p, size_t size)
-{
-    if (is_mapped(p) && base_size(p) >= 32 * MIB && size >= MAPPED_PAGE && size < base_size(p))
-        munmap((char *)p - BASE_HEADER, pages_for(size));
-    else
-        mapped_free(ctx, p, size);
-}
-MUTANT(huge_free_unmaps_the_given_size, "free.best-guess-size", MAPPED_FUNCTIONS,
-       .free = part_unmapping_free);
-
-/* What an int says of its length is unmapped: of 3 GiB nothing, and a part of 5. */
-static void int_unmapping_free(void *ctx, void *p, size_t size)
-{
-    if (is_mapped(p) && base_size(p) > INT_MAX)
-        munmap((char *)p - BASE_HEADER, (size_t)(int)pages_for(base_size(p)));
-    else
-        mapped_free(ctx, p, size);
-}
-MUTANT_OF_64_BITS(huge_free_unmaps_an_int, "free.reclaims-huge", MAPPED_FUNCTIONS,
-                  .free = int_unmapping_free);
-
-/* What is written behind a block, to see an overrun, is forgotten when that goes: a page of each.
- */
-static void page_keeping_free(void *ctx, void *p, size_t size)
-{
-    if (is_mapped(p) && base_size(p) >= 8 * MIB)
-        munmap((char *)p - BASE_HEADER, mapped_length(p) - MAPPED_PAGE);
-    else
-        mapped_free(ctx, p, size);
-}
-MUTANT(huge_free_leaves_a_page, "resources.mappings", MAPPED_FUNCTIONS, .free = page_keeping_free);
-
-/* As much is copied as 32 bits say. */
-static void *unsigned_realloc(void *ctx, void *p, size_t size)
+DEFECT_IN(mapped, realloc, huge_move_copies_in_32_bits, ON_64_BITS("realloc.past-2gib"))
 {
     if (!is_mapped(p) || !is_for_mapping(size) || size < 128 * MIB)
         return mapped_realloc(ctx, p, size);
     void *moved = map_new(size);
     if (moved == NULL)
         return NULL;
-    memcpy(moved, p, (uint32_t)(base_size(p) < size ? base_size(p) : size));
+    memcpy(moved, p, (uint32_t)min(base_size(p), size));
     mapped_free(ctx, p, 0);
     return moved;
 }
-MUTANT_OF_64_BITS(huge_move_copies_in_32_bits, "realloc.past-2gib", MAPPED_FUNCTIONS,
-                  .realloc = unsigned_realloc);
 
-/* The pages of what moved are given back, and the addresses not. */
-static void give_pages_back(void *ctx, void *p, size_t size)
+/* ---- a limit for what is live ---------------------------------------------------------------- */
+
+/* 64 GiB may be live; 4 GiB if size_t has 32 bits. */
+static int64_t budget = (int64_t)(SIZE_MAX > UINT32_MAX ? 64 : 4) << 30;
+static void discharge(size_t size)
 {
-    if (!is_mapped(p) || base_size(p) < 32 * MIB) {
+    __atomic_add_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED);
+}
+static bool charge(size_t size)
+{
+    if (size > MAPPED_MOST)
+        return false;
+    bool fits = __atomic_sub_fetch(&budget, (int64_t)size, __ATOMIC_RELAXED) >= 0;
+    if (!fits)
+        discharge(size);
+    return fits;
+}
+/* Takes the charge back if there is no block for it. */
+static void *charged(void *p, size_t size)
+{
+    if (p == NULL)
+        discharge(size);
+    return p;
+}
+static size_t size_of(const void *p)
+{
+    return p != NULL ? base_size(p) : 0;
+}
+static size_t growth(const void *p, size_t size)
+{
+    return size > size_of(p) ? size - size_of(p) : 0;
+}
+FUNCTION(malloc, charging)
+{
+    return charge(size) ? charged(base_malloc(ctx, size), size) : NULL;
+}
+FUNCTION(calloc, charging)
+{
+    size_t size;
+    if (__builtin_mul_overflow(nelem, elsize, &size) || !charge(size))
+        return NULL;
+    return charged(base_calloc(ctx, nelem, elsize), size);
+}
+FUNCTION(realloc, charging)
+{
+    size_t old = size_of(p), more = growth(p, size);
+    void *moved = charge(more) ? charged(base_realloc(ctx, p, size), more) : NULL;
+    if (moved != NULL && size < old)
+        discharge(old - size);
+    return moved;
+}
+FUNCTION(free, charging)
+{
+    discharge(size_of(p));
+    base_free(ctx, p, size);
+}
+
+FUNCTION(realloc, never_less)
+{
+    size_t more = growth(p, size);
+    return charge(more) ? charged(base_realloc(ctx, p, size), more) : NULL;
+}
+MUTANT(huge_shrink_keeps_its_charge, "realloc.shrunk-part-available", FUNCTIONS(charging),
+       FUNCTIONS(never_less, realloc));
+
+DEFECT_IN(charging, free, huge_free_takes_the_given_size_off, "free.best-guess-size")
+{
+    discharge(min(size, size_of(p)));
+    base_free(ctx, p, size);
+}
+
+/* The charge for a block that cannot be allocated stays. */
+DEFECT_IN(charging, malloc, huge_refused_malloc_stays_charged, "malloc.recovers")
+{
+    return charge(size) ? base_malloc(ctx, size) : NULL;
+}
+DEFECT_IN(charging, calloc, huge_refused_calloc_stays_charged, "malloc.recovers")
+{
+    size_t size;
+    bool fits = !__builtin_mul_overflow(nelem, elsize, &size) && charge(size);
+    return fits ? base_calloc(ctx, nelem, elsize) : NULL;
+}
+DEFECT_IN(charging, realloc, huge_refused_realloc_stays_charged, "malloc.recovers")
+{
+    size_t old = size_of(p);
+    void *moved = charge(growth(p, size)) ? base_realloc(ctx, p, size) : NULL;
+    if (moved != NULL && size < old)
+        discharge(old - size);
+    return moved;
+}
+
+/* ---- what free and realloc leave ------------------------------------------------------------- */
+
+DEFECT_IN(mapped, free, huge_free_unmaps_the_given_size, "free.best-guess-size")
+{
+    if (is_mapped(p) && base_size(p) >= 32 * MIB && size >= MAPPED_PAGE && size < base_size(p))
+        munmap((char *)p - BASE_HEADER, pages_for(size));
+    else
         mapped_free(ctx, p, size);
-        return;
-    }
+}
+
+/* Of 3 GiB nothing is unmapped, of 5 GiB a part. */
+DEFECT_IN(mapped, free, huge_free_unmaps_an_int, ON_64_BITS("free.reclaims-huge"))
+{
+    if (is_mapped(p) && base_size(p) > INT_MAX)
+        munmap((char *)p - BASE_HEADER, (size_t)(int)pages_for(base_size(p)));
+    else
+        mapped_free(ctx, p, size);
+}
+
+DEFECT_IN(mapped, free, huge_free_leaves_a_page, "resources.mappings")
+{
+    if (is_mapped(p) && base_size(p) >= 8 * MIB)
+        munmap((char *)p - BASE_HEADER, mapped_length(p) - MAPPED_PAGE);
+    else
+        mapped_free(ctx, p, size);
+}
+
+/* The pages of a moved block are released, and the addresses are not. */
+static void release_pages(void *ctx, void *p, size_t size)
+{
+    if (!is_mapped(p) || base_size(p) < 32 * MIB)
+        return mapped_free(ctx, p, size);
     char *map = (char *)p - BASE_HEADER;
     size_t length = mapped_length(p);
     madvise(map, length, MADV_DONTNEED);
     mprotect(map, length, PROT_NONE);
 }
-static void *leaking_realloc(void *ctx, void *p, size_t size)
+DEFECT_IN(mapped, realloc, huge_move_keeps_its_addresses, "realloc.releases-old")
 {
-    if (!is_mapped(p) || is_for_mapping(size))
-        return mapped_realloc(ctx, p, size);
-    return move_by(mapped_malloc, give_pages_back, p, size);
+    return is_mapped(p) && !is_for_mapping(size) ? move_by(mapped_malloc, release_pages, p, size)
+                                                 : mapped_realloc(ctx, p, size);
 }
-MUTANT(huge_move_keeps_its_addresses, "realloc.releases-old", MAPPED_FUNCTIONS,
-       .realloc = leaking_realloc);

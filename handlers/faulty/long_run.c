@@ -1,161 +1,159 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that are right for a hundred thousand calls, or as long as a few thousand blocks live.
+ * Mutants that fail after 20,000 calls or more only, or while thousands of blocks live.
  */
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "base.h"
+#include "mutant.h"
 #include "shifted.h"
 
-/* ---- in the long run ------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Blocks are numbered, and from the 100001st on the number needs another word of the header. */
-static void *numbered_malloc(void *ctx, size_t size)
-{
-    static atomic_uint last;
-    (void)ctx;
-    return shifted_malloc(size, ++last <= 100000 ? 16 : 24);
-}
-static void *numbered_realloc(void *ctx, void *p, size_t size)
-{
-    return p == NULL ? numbered_malloc(ctx, size) : shifted_realloc(ctx, p, size);
-}
-MUTANT(long_run_widens_its_header, "realloc.long-run", .malloc = numbered_malloc,
-       .calloc = shifted_calloc, .realloc = numbered_realloc, .free = shifted_free);
+/* A mutant whose malloc, realloc of NULL included, begins `shift` bytes into libc's block. */
+#define SHIFTS(defect, kills, shift)                                                               \
+    FUNCTION(malloc, defect)                                                                       \
+    {                                                                                              \
+        return shifted_malloc(size, shift);                                                        \
+    }                                                                                              \
+    FUNCTION(realloc, defect)                                                                      \
+    {                                                                                              \
+        return p == NULL ? defect##_malloc(ctx, size) : aligned_realloc(ctx, p, size);             \
+    }                                                                                              \
+    MUTANT(defect, kills, FUNCTIONS(aligned, calloc, free), FUNCTIONS(defect, malloc, realloc))
 
-/* Blocks begin at one of four places, by the bytes that were asked for: a sum that is less than 0
- * from 2 GiB on. */
-static void *coloured_malloc(void *ctx, size_t size)
-{
-    static atomic_int sum;
-    (void)ctx;
-    int bytes = atomic_fetch_add(&sum, (int)size) / 4096;
-    return shifted_malloc(size, (size_t)(16 + bytes % 4 * 16));
-}
-static void *coloured_realloc(void *ctx, void *p, size_t size)
-{
-    return p == NULL ? coloured_malloc(ctx, size) : shifted_realloc(ctx, p, size);
-}
-MUTANT(long_run_sums_up_in_an_int, "realloc.long-run", .malloc = coloured_malloc,
-       .calloc = shifted_calloc, .realloc = coloured_realloc, .free = shifted_free);
+/* From the 100,001st block on the header has another word. */
+SHIFTS(long_run_widens_its_header, "realloc.long-run", NTH <= 100000 ? 16 : 24);
 
-/* Every 1021st realloc of a thousand copies by words, and the first thousand do not. */
-static void *copy_by_words(void *p, size_t size)
+/* A block begins at one of four places; the int that decides is negative after 2 GiB. */
+static int colour(size_t size)
 {
-    void *moved = base_malloc(NULL, size);
-    if (moved == NULL)
-        return NULL;
-    size_t keep = base_size(p) < size ? base_size(p) : size;
-    memcpy(moved, p, keep / 8 * 8);
-    base_free(NULL, p, 0);
-    return moved;
+    static _Atomic int sum;
+    return __atomic_fetch_add((int *)&sum, (int)size, __ATOMIC_SEQ_CST) / 4096 % 4;
 }
-static void *wearing_realloc(void *ctx, void *p, size_t size)
-{
-    static atomic_uint count;
-    return p != NULL && ++count > 20000 && count % 1021 == 0 ? copy_by_words(p, size)
-                                                             : base_realloc(ctx, p, size);
-}
-MUTANT(long_run_wears_out_realloc, "realloc.long-run", .realloc = wearing_realloc);
+SHIFTS(long_run_sums_up_in_an_int, "realloc.long-run", (size_t)(16 + colour(size) * 16));
 
-/* ---- in company ------------------------------------------------------------------------------ */
+/* After 20,000 calls each 1021st copies whole words only. */
+DEFECT(realloc, long_run_wears_out_realloc, "realloc.long-run")
+{
+    size_t count = p != NULL ? NTH : 0;
+    return count > 20000 && count % 1021 == 0 ? move(ctx, p, size, min(base_size(p), size) / 8 * 8)
+                                              : base_realloc(ctx, p, size);
+}
 
-/* What blocks were asked for with stands in a table of 8191 places.  A block that finds none within
- * sixteen is not in it, and realloc takes it for as small as a block can be. */
-enum { PLACES = 8191, TRIES = 16, SMALLEST = 16 };
-static struct {
-    pthread_mutex_t lock;
-    struct {
-        void *p;
-        size_t size;
-    } at[PLACES];
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* The size of each block is in a table of 2^20, in the place of the block's number. */
+enum { SERIALS = 1 << 20 };
+static _Atomic uint32_t size_of_serial[SERIALS];
+static void *numbered(void *p, size_t size)
+{
+    size_t serial = p != NULL ? NTH % SERIALS : 0;
+    if (p != NULL)
+        size_of_serial[serial] = (uint32_t)min(size, UINT32_MAX);
+    return base_set_note(p, serial);
+}
+FUNCTION(malloc, serial)
+{
+    return numbered(base_malloc(ctx, size), size);
+}
+FUNCTION(calloc, serial)
+{
+    return numbered(base_calloc(ctx, nelem, elsize), nelem * elsize);
+}
+static size_t noted_size(const void *p)
+{
+    uint32_t size = size_of_serial[base_note(p)];
+    return size == UINT32_MAX ? base_size(p) : min(size, base_size(p));
+}
+#define serial_free base_free
+DERIVE_REALLOC(serial, noted_size);
+MUTANT(long_run_wraps_its_serial_numbers, "realloc.long-run", FUNCTIONS(serial));
 
-/* The place of p, or NULL. */
-static size_t *place_of(void *p, void *wanted)
+/* A ticket of 20 bits and the class share a word: after 2^20 calls of free the class is the next.
+ */
+enum { CLASSES = 4, KEPT = 64 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t ticket[CLASSES];
+static void *kept[CLASSES][KEPT];
+static int kept_count[CLASSES];
+static unsigned class_of(size_t size)
 {
-    size_t first = ((uintptr_t)p >> 4) * 2654435761u % PLACES;
-    for (size_t i = 0; i < TRIES; i++) {
-        size_t at = (first + i) % PLACES;
-        if (table.at[at].p == wanted) {
-            table.at[at].p = p;
-            return &table.at[at].size;
-        }
-    }
-    return NULL;
+    unsigned class = 0;
+    while (class < CLASSES && size > (size_t)64 << class)
+        class ++;
+    return class;
 }
-static void *enter(void *p, size_t size)
+FUNCTION(malloc, ticket)
 {
-    pthread_mutex_lock(&table.lock);
-    size_t *place = p != NULL ? place_of(p, NULL) : NULL;
-    if (place != NULL)
-        *place = size;
-    pthread_mutex_unlock(&table.lock);
-    return p;
+    unsigned class = class_of(size);
+    if (class == CLASSES)
+        return base_malloc(ctx, size);
+    LOCK(lock);
+    void *p = kept_count[class] > 0 ? kept[class][--kept_count[class]]
+                                    : base_malloc(ctx, (size_t)64 << class);
+    return p != NULL ? base_resize(p, size) : NULL;
 }
-/* Takes it out.  Its size, as far as that is known. */
-static size_t untrack(void *p)
+FUNCTION(free, ticket)
 {
-    pthread_mutex_lock(&table.lock);
-    size_t *place = p != NULL ? place_of(p, p) : NULL, size = place != NULL ? *place : SMALLEST;
-    if (place != NULL)
-        *(void **)((char *)place - sizeof(void *)) = NULL;
-    pthread_mutex_unlock(&table.lock);
-    return size;
+    unsigned class = p != NULL ? class_of(base_size(p)) : CLASSES;
+    LOCK(lock);
+    if (class < CLASSES)
+        class = (((uint32_t) class << 20) + ++ticket[class]) >> 20;
+    if (class < CLASSES && kept_count[class] < KEPT)
+        kept[class][kept_count[class]++] = p;
+    else
+        base_free(ctx, p, size);
 }
-static void *table_malloc(void *ctx, size_t size)
+MUTANT_DERIVED(long_run_wraps_its_tickets, "realloc.long-run", ticket);
+
+/* After half a million calls the struct has another malloc. */
+NEP49_EXPORT extern PyDataMem_Handler struct_changes_in_the_long_run;
+BEFORE(malloc, struct_changes_in_the_long_run, "realloc.long-run", CALL(500000),
+       struct_changes_in_the_long_run.allocator.malloc = base_malloc);
+
+/* ---- live blocks ----------------------------------------------------------------------------- */
+
+/* The sizes of 2^18 live blocks are kept, and realloc copies 8 bytes of the others. */
+static _Atomic long room = 1 << 18;
+static void *enter(void *p)
 {
-    return enter(base_malloc(ctx, size), size);
+    bool is_known = p != NULL && room > 0;
+    room -= is_known;
+    return base_set_note(p, is_known);
 }
-static void *table_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(malloc, roomy)
 {
-    return enter(base_calloc(ctx, nelem, elsize), nelem * elsize);
+    return enter(base_malloc(ctx, size));
 }
-static void table_free(void *ctx, void *p, size_t size)
+FUNCTION(calloc, roomy)
 {
-    untrack(p);
+    return enter(base_calloc(ctx, nelem, elsize));
+}
+FUNCTION(free, roomy)
+{
+    room += p != NULL && base_note(p) != 0;
     base_free(ctx, p, size);
 }
-static void *table_realloc(void *ctx, void *p, size_t size)
+static size_t known_size(const void *p)
 {
-    void *moved = base_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return enter(moved, size);
-    size_t old = untrack(p);
-    old = old < base_size(p) ? old : base_size(p);
-    memcpy(moved, p, old < size ? old : size);
-    base_free(ctx, p, 0);
-    return enter(moved, size);
+    return base_note(p) != 0 ? base_size(p) : min(base_size(p), 8);
 }
-MUTANT(many_blocks_fill_the_table_of_sizes, "realloc.long-run", .malloc = table_malloc,
-       .calloc = table_calloc, .realloc = table_realloc, .free = table_free);
+DERIVE_REALLOC(roomy, known_size);
+MUTANT(many_blocks_find_no_room, "realloc.long-run", FUNCTIONS(roomy));
 
-/* While more than 8192 blocks live, new ones come from a reserve that is aligned to 8. */
-static atomic_int live;
-static void *crowded(void *p)
+/* While more than 8192 blocks live, realloc aligns to 8. */
+static _Atomic int live;
+FUNCTION(malloc, crowded)
 {
+    void *p = shifted_malloc(size, 16);
     live += p != NULL;
     return p;
 }
-static void *crowded_malloc(void *ctx, size_t size)
-{
-    (void)ctx;
-    return crowded(shifted_malloc(size, 16));
-}
-static void *crowded_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    return crowded(shifted_calloc(ctx, nelem, elsize));
-}
-static void *crowded_realloc(void *ctx, void *p, size_t size)
+DERIVE_CALLOC(crowded);
+FUNCTION(realloc, crowded)
 {
     return p == NULL ? crowded_malloc(ctx, size)
                      : shifted_realloc_to(p, size, live > 8192 ? 24 : 16);
 }
-static void crowded_free(void *ctx, void *p, size_t size)
+FUNCTION(free, crowded)
 {
     live -= p != NULL;
-    shifted_free(ctx, p, size);
+    aligned_free(ctx, p, size);
 }
-MUTANT(many_blocks_misalign_realloc, "realloc.long-run", .malloc = crowded_malloc,
-       .calloc = crowded_calloc, .realloc = crowded_realloc, .free = crowded_free);
+MUTANT(many_blocks_misalign_realloc, "realloc.long-run", FUNCTIONS(crowded));

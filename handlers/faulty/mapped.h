@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A sound handler for mutants to spoil: each block of a mebibyte or more is a mapping of its own,
- * which realloc resizes by mremap.
+ * The pool `mapped`: each block of a mebibyte or more is a mapping of its own, which realloc
+ * resizes by mremap.
  */
 #ifndef CONFORM_FAULTY_MAPPED_H
 #define CONFORM_FAULTY_MAPPED_H
@@ -12,37 +12,27 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "base.h"
+#include "mutant.h"
 
-enum { MAPPED_FROM = 1 << 20, MAPPED_PAGE = 4096 };
+enum { MAPPED_FROM = MIB, MAPPED_PAGE = 4096 };
+
+/* Larger requests are left to libc, which refuses them. */
+#define MAPPED_MOST ((size_t)PTRDIFF_MAX - MIB)
 
 UNUSED static inline bool is_mapped(const void *p)
 {
     return p != NULL && base_size(p) >= MAPPED_FROM;
 }
 
-/* What is beyond is for libc to refuse. */
-#define MAPPED_MOST ((size_t)PTRDIFF_MAX - (1 << 20))
-
 UNUSED static inline bool is_for_mapping(size_t size)
 {
     return size >= MAPPED_FROM && size <= MAPPED_MOST;
 }
 
-/* The second word of the header is the length of the mapping. */
+/* The note of a mapped block is the length of its mapping. */
 UNUSED static inline size_t mapped_length(const void *p)
 {
-    size_t length;
-    memcpy(&length, (const char *)p - 8, sizeof length);
-    return length;
-}
-
-UNUSED static inline void *mapped_finish(char *map, size_t length, size_t size)
-{
-    if (map == MAP_FAILED)
-        return NULL;
-    memcpy(map + 8, &length, sizeof length);
-    return base_finish(map, size);
+    return base_note(p);
 }
 
 UNUSED static inline size_t pages_for(size_t size)
@@ -50,19 +40,37 @@ UNUSED static inline size_t pages_for(size_t size)
     return (size + BASE_HEADER + MAPPED_PAGE - 1) / MAPPED_PAGE * MAPPED_PAGE;
 }
 
-UNUSED static void *map_new(size_t size)
+/* The block at the beginning of a mapping; NULL if the mapping failed. */
+UNUSED static inline void *mapped_finish(char *map, size_t length, size_t size)
 {
-    size_t length = pages_for(size);
-    char *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return mapped_finish(map, length, size);
+    return map != MAP_FAILED ? base_set_note(base_finish(map, size), length) : NULL;
 }
 
-UNUSED static void *mapped_malloc(void *ctx, size_t size)
+/* MAP_FAILED on failure. */
+UNUSED static inline char *map_pages(size_t length)
+{
+    return mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Addresses for a pool, or NULL. */
+UNUSED static inline char *map_pool(size_t length)
+{
+    void *map = mmap(NULL, length, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return map != MAP_FAILED ? map : NULL;
+}
+
+UNUSED static void *map_new(size_t size)
+{
+    return mapped_finish(map_pages(pages_for(size)), pages_for(size), size);
+}
+
+FUNCTION(malloc, mapped)
 {
     return is_for_mapping(size) ? map_new(size) : base_malloc(ctx, size);
 }
 
-UNUSED static void *mapped_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, mapped)
 {
     size_t size;
     if (__builtin_mul_overflow(nelem, elsize, &size))
@@ -70,7 +78,7 @@ UNUSED static void *mapped_calloc(void *ctx, size_t nelem, size_t elsize)
     return is_for_mapping(size) ? map_new(size) : base_calloc(ctx, nelem, elsize);
 }
 
-UNUSED static void mapped_free(void *ctx, void *p, size_t size)
+FUNCTION(free, mapped)
 {
     int saved = errno;
     if (is_mapped(p))
@@ -80,26 +88,26 @@ UNUSED static void mapped_free(void *ctx, void *p, size_t size)
     errno = saved;
 }
 
-/* Says that of a mapping of `old` bytes so much is there. */
+/* Resizes a mapping of which `old` bytes are kept. */
 UNUSED static void *mapped_resize(void *p, size_t old, size_t size)
 {
     return mapped_finish(mremap((char *)p - BASE_HEADER, old, pages_for(size), MREMAP_MAYMOVE),
                          pages_for(size), size);
 }
 
-/* A new block by `make`, the first bytes of the old one, and the old one freed by `drop`. */
+/* A new block by `make` with the first bytes of p, which `drop` frees. */
 UNUSED static void *move_by(void *(*make)(void *, size_t), void (*drop)(void *, void *, size_t),
                             void *p, size_t size)
 {
     void *moved = make(NULL, size);
     if (p == NULL || moved == NULL)
         return moved;
-    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
+    memcpy(moved, p, min(base_size(p), size));
     drop(NULL, p, 0);
     return moved;
 }
 
-UNUSED static void *mapped_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, mapped)
 {
     if (is_mapped(p) && is_for_mapping(size))
         return mapped_resize(p, mapped_length(p), size);
@@ -107,33 +115,51 @@ UNUSED static void *mapped_realloc(void *ctx, void *p, size_t size)
                                                 : base_realloc(ctx, p, size);
 }
 
-#define MAPPED_FUNCTIONS                                                                           \
-    .malloc = mapped_malloc, .calloc = mapped_calloc, .realloc = mapped_realloc, .free = mapped_free
+#define MAPPED_FUNCTIONS FUNCTIONS(mapped)
 
-/* One mapping that was freed, for whoever wants a large block next. */
+/* A cache of one freed mapping. */
 struct kept_mapping {
     pthread_mutex_t lock;
     char *block;
 };
+UNUSED static struct kept_mapping kept_mapping = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Puts p there, NULL too, and returns what was there. */
+/* Keeps p, which may be NULL, and returns the mapping that was kept before. */
 UNUSED static void *exchange_kept(struct kept_mapping *kept, void *p)
 {
-    pthread_mutex_lock(&kept->lock);
+    LOCK(kept->lock);
     void *before = kept->block;
     kept->block = p;
-    pthread_mutex_unlock(&kept->lock);
     return before;
 }
 
-/* The one that is kept, where it is large enough, with its header, or NULL. */
+/* The kept mapping if it is large enough, or NULL. */
 UNUSED static void *take_kept(struct kept_mapping *kept, size_t size)
 {
     char *p = is_for_mapping(size) ? exchange_kept(kept, NULL) : NULL;
     if (p != NULL && mapped_length(p) >= pages_for(size))
-        return base_finish(p - BASE_HEADER, size);
+        return base_resize(p, size);
     mapped_free(NULL, p, 0);
     return NULL;
+}
+
+/* The pool `kept`: mapped, and the last mapping that was freed is used for the next malloc. */
+FUNCTION(malloc, kept)
+{
+    void *p = take_kept(&kept_mapping, size);
+    return p != NULL ? p : mapped_malloc(ctx, size);
+}
+FUNCTION(calloc, kept)
+{
+    return mapped_calloc(ctx, nelem, elsize);
+}
+FUNCTION(realloc, kept)
+{
+    return mapped_realloc(ctx, p, size);
+}
+FUNCTION(free, kept)
+{
+    mapped_free(ctx, is_mapped(p) ? exchange_kept(&kept_mapping, p) : p, size);
 }
 
 #endif

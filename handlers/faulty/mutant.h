@@ -16,6 +16,7 @@
  *                                                      bytes of `old` to the `size` new ones
  *     MUTANT(name, kills, FUNCTIONS(prefix, malloc, free));
  *                                                      replaces several functions
+ *     MUTANT_DERIVED(name, kills, pool);               pool_malloc, pool_free, and DERIVE(pool)
  *
  * DEFECT_IN(pool, ...), BEFORE_IN, AFTER_IN and KEEPS_IN take another pool.  The parameters of the
  * function are called ctx, p, size, nelem and elsize in each condition, action and body.
@@ -31,12 +32,19 @@
 #ifndef CONFORM_FAULTY_MUTANT_H
 #define CONFORM_FAULTY_MUTANT_H
 
+#include <pthread.h>
+
 #include "sound/base.h"
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
 
 #define MUTANT(defect, kills, ...)                                                                 \
     KILLS(defect, kills);                                                                          \
     NEP49_EXPORT PyDataMem_Handler defect = {                                                      \
         .name = #defect, .version = 1, .allocator = {FUNCTIONS(base), __VA_ARGS__}}
+#define MUTANT_DERIVED(defect, kills, pool)                                                        \
+    DERIVE(pool);                                                                                  \
+    MUTANT(defect, kills, FUNCTIONS(pool))
 #define KILLS(defect, kills) NEP49_EXPORT const char kills_##defect[] = kills
 
 /* A mutant that is the only handler of its object, because it makes claims or acts while loaded. */
@@ -179,6 +187,15 @@ UNUSED static inline void *base_resize(void *p, size_t size)
 UNUSED static inline void *swap(void **place, void *p)
 {
     return __atomic_exchange_n(place, p, __ATOMIC_ACQ_REL);
+}
+
+/* LOCK(mutex): holds the mutex until the end of the block. */
+#define LOCK(mutex)                                                                                \
+    __attribute__((cleanup(unlock_held))) UNUSED pthread_mutex_t *held_ = &(mutex);                \
+    pthread_mutex_lock(held_)
+UNUSED static inline void unlock_held(pthread_mutex_t **held)
+{
+    pthread_mutex_unlock(*held);
 }
 
 /* Of files that are not converted yet. */

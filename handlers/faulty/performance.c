@@ -4,172 +4,138 @@
  */
 #include "mapped.h"
 
-enum { HERE = BASE_HEADER };
+/* ---- huge pages ------------------------------------------------------------------------------ */
 
-/* malloc's memory as it is: what most handlers do. */
-static void *plain_malloc(void *ctx, size_t size)
+/* The base without advice. */
+FUNCTION(malloc, plain)
 {
-    (void)ctx;
-    return size > PTRDIFF_MAX - HERE ? NULL : base_finish(malloc(size + HERE), size);
+    return size > PTRDIFF_MAX - BASE_HEADER ? NULL : base_finish(malloc(size + BASE_HEADER), size);
 }
-
-static void *plain_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, plain)
 {
     size_t size;
-    (void)ctx;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - HERE)
+    if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
-    return base_finish(calloc(1, size + HERE), size);
+    return base_finish(calloc(1, size + BASE_HEADER), size);
 }
-MUTANT(never_advises, "performance.large-blocks-advised", .malloc = plain_malloc,
-       .calloc = plain_calloc);
+MUTANT(never_advises, "performance.large-blocks-advised", FUNCTIONS(plain, malloc, calloc));
+/* As NumPy's default handler before 2.2. */
+MUTANT(calloc_never_advises, "performance.large-blocks-advised", FUNCTIONS(plain, calloc));
 
-/* As NumPy's default did before 2.2. */
-MUTANT(calloc_never_advises, "performance.large-blocks-advised", .calloc = plain_calloc);
-
-/* The length in pages, where madvise wants bytes. */
-static void *short_malloc(void *ctx, size_t size)
+/* The length is in pages, and madvise takes bytes. */
+DEFECT(malloc, advises_too_little, "performance.large-blocks-advised")
 {
     char *p = plain_malloc(ctx, size);
-    if (p != NULL && size >= 4 << 20)
+    if (p != NULL && size >= 4 * MIB)
         madvise((char *)((uintptr_t)p & ~(uintptr_t)4095), size / 4096, MADV_HUGEPAGE);
     return p;
 }
-MUTANT(advises_too_little, "performance.large-blocks-advised", .malloc = short_malloc);
 
-/* The block's own address, which begins no page: the kernel refuses, and nobody looks. */
-static void *unaligned_malloc(void *ctx, size_t size)
+/* The address is not that of a page: the kernel refuses. */
+DEFECT(malloc, advises_unaligned, "performance.large-blocks-advised")
 {
     void *p = plain_malloc(ctx, size);
-    if (p != NULL && size >= 4 << 20)
+    if (p != NULL && size >= 4 * MIB)
         madvise(p, size, MADV_HUGEPAGE);
     return p;
 }
-MUTANT(advises_unaligned, "performance.large-blocks-advised", .malloc = unaligned_malloc);
 
-/* ---- what grows with the calls that were made ------------------------------------------------ */
+/* ---- what grows with the number of calls ----------------------------------------------------- */
 
-/* Live blocks stand in a table with open addressing.  What has gone leaves a mark, or the search
- * for others would end there, and no mark is ever taken for a place. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void acquire(void)
+{
+    pthread_mutex_lock(&lock);
+}
+static void release(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(acquire, release, release);
+}
+
+/* A table with open addressing.  A removed block leaves a mark, which is never reused. */
 enum { PLACES_BITS = 22, PLACES = 1 << PLACES_BITS, GONE = 1 };
 static uintptr_t places[PLACES];
-static pthread_mutex_t places_lock = PTHREAD_MUTEX_INITIALIZER;
-static void lock_places(void)
-{
-    pthread_mutex_lock(&places_lock);
-}
-static void unlock_places(void)
-{
-    pthread_mutex_unlock(&places_lock);
-}
-__attribute__((constructor)) static void guard_places(void)
-{
-    pthread_atfork(lock_places, unlock_places, unlock_places);
-}
-static size_t place_of(uintptr_t what, const void *p)
+static uintptr_t *place_of(uintptr_t what, const void *p)
 {
     size_t at = ((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - PLACES_BITS);
     while (places[at] != what)
         at = (at + 1) % PLACES;
-    return at;
+    return &places[at];
 }
-static void *tabled(void *p)
+FUNCTION(malloc, tabled)
 {
-    lock_places();
+    void *p = base_malloc(ctx, size);
+    LOCK(lock);
     if (p != NULL)
-        places[place_of(0, p)] = (uintptr_t)p;
-    unlock_places();
+        *place_of(0, p) = (uintptr_t)p;
     return p;
 }
-static void *tabled_malloc(void *ctx, size_t size)
+FUNCTION(free, tabled)
 {
-    return tabled(base_malloc(ctx, size));
-}
-static void *tabled_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    return tabled(base_calloc(ctx, nelem, elsize));
-}
-static void tabled_free(void *ctx, void *p, size_t size)
-{
-    lock_places();
+    LOCK(lock);
     if (p != NULL)
-        places[place_of((uintptr_t)p, p)] = GONE;
-    unlock_places();
+        *place_of((uintptr_t)p, p) = GONE;
     base_free(ctx, p, size);
 }
-static void *tabled_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
-    return move_by(tabled_malloc, tabled_free, p, size);
-}
-MUTANT(table_never_forgets, "performance.calls-stay-fast", .malloc = tabled_malloc,
-       .calloc = tabled_calloc, .realloc = tabled_realloc, .free = tabled_free);
+MUTANT_DERIVED(table_never_forgets, "performance.calls-stay-fast", tabled);
 
-/* Large blocks are noted one after another, and what is freed is looked for from the first on. */
+/* Large blocks are listed, and free searches the list from its beginning. */
 enum { NOTED_FROM = 256 << 10, NOTES = 1 << 20 };
 static void *notes[NOTES];
 static size_t note_count;
-static void *noting_malloc(void *ctx, size_t size)
+FUNCTION(malloc, noting)
 {
     void *p = base_malloc(ctx, size);
-    lock_places();
+    LOCK(lock);
     if (p != NULL && size >= NOTED_FROM && note_count < NOTES)
         notes[note_count++] = p;
-    unlock_places();
     return p;
 }
-static void noting_free(void *ctx, void *p, size_t size)
+FUNCTION(free, noting)
 {
-    lock_places();
+    LOCK(lock);
     for (size_t i = 0; p != NULL && base_size(p) >= NOTED_FROM && i < note_count; i++) {
         if (notes[i] == p) {
             notes[i] = NULL;
             break;
         }
     }
-    unlock_places();
     base_free(ctx, p, size);
 }
-MUTANT(large_ones_are_noted_for_good, "performance.calls-stay-fast", .malloc = noting_malloc,
-       .free = noting_free);
+MUTANT(large_ones_are_noted_for_good, "performance.calls-stay-fast",
+       FUNCTIONS(noting, malloc, free));
 
-/* Each free leaves a note, and what looks through all of them is one function. */
-struct note {
-    struct note *next;
+/* Each free adds to a list, and one other function searches all of it. */
+struct node {
+    struct node *next;
 };
-static struct note *freed;
-static void noting_small_free(void *ctx, void *p, size_t size)
+static struct node *freed;
+FUNCTION(free, listing)
 {
-    struct note *note = p != NULL ? malloc(sizeof *note) : NULL;
-    lock_places();
-    if (note != NULL) {
-        note->next = freed;
-        freed = note;
+    struct node *node = p != NULL ? malloc(sizeof *node) : NULL;
+    LOCK(lock);
+    if (node != NULL) {
+        node->next = freed;
+        freed = node;
     }
-    unlock_places();
     base_free(ctx, p, size);
 }
 static void find_last(void)
 {
-    struct note *volatile last = NULL;
-    lock_places();
-    for (struct note *note = freed; note != NULL; note = note->next)
-        last = note;
+    struct node *volatile last = NULL;
+    LOCK(lock);
+    for (struct node *node = freed; node != NULL; node = node->next)
+        last = node;
     (void)last;
-    unlock_places();
 }
-static void *finding_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    find_last();
-    return base_calloc(ctx, nelem, elsize);
-}
-MUTANT(calloc_looks_through_all_notes, "performance.calls-stay-fast", .calloc = finding_calloc,
-       .free = noting_small_free);
-
-static void *finding_realloc(void *ctx, void *p, size_t size)
-{
-    find_last();
-    return base_realloc(ctx, p, size);
-}
-MUTANT(realloc_looks_through_all_notes, "performance.calls-stay-fast", .realloc = finding_realloc,
-       .free = noting_small_free);
+#define listing_malloc base_malloc
+#define listing_calloc base_calloc
+#define listing_realloc base_realloc
+BEFORE_IN(listing, calloc, calloc_looks_through_all_notes, "performance.calls-stay-fast", true,
+          find_last());
+BEFORE_IN(listing, realloc, realloc_looks_through_all_notes, "performance.calls-stay-fast", true,
+          find_last());

@@ -90,21 +90,6 @@ PROPERTY(numpy_dtypes,
     python_call("numpy", "dtypes");
 }
 
-PROPERTY(numpy_views,
-    .id     = "numpy.views",
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
-    .clause = "making and dropping a view calls no function of the handler, and the block is "
-              "freed after the last view of it",
-    .source = "NEP 49, High level design: only arrays that own their data; ctors.c "
-              "PyArray_NewFromDescrAndBase, 1.22 to 2.5",
-    .why    = "views are how NumPy programs are written, by the million",
-    .hint   = "this is NumPy's to keep: the handler is not called",
-    .looks  = "the calls of the handler while reshape(3, 4) came and went to be 0: 1",
-    .fixture  = FIXTURE_PYTHON)
-{
-    python_call("numpy", "views");
-}
-
 PROPERTY(numpy_tracemalloc,
     .id     = "numpy.tracemalloc",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,

@@ -20,7 +20,6 @@ from conform_support import (
     expect_in_force,
     handler_name,
     handler_version,
-    in_threads,
     same,
 )
 
@@ -260,62 +259,6 @@ def object_arrays():
     same(kept[-1][99], 0, "what an array of objects is filled up with")
 
 
-# ---- views
-
-
-class Derived(np.ndarray):
-    pass
-
-
-VIEWS = {
-    "a[2:7]": lambda a: a[2:7],
-    "a[::-2]": lambda a: a[::-2],
-    "a[None, :, None]": lambda a: a[None, :, None],
-    "a[...]": lambda a: a[...],
-    "a[7:7]": lambda a: a[7:7],
-    "a.reshape(3, 4)": lambda a: a.reshape(3, 4),
-    "a.reshape(3, 4).T": lambda a: a.reshape(3, 4).T,
-    "a.reshape(3, 4)[1:, ::2]": lambda a: a.reshape(3, 4)[1:, ::2],
-    "a.ravel()": lambda a: a.ravel(),
-    "a.view('u1')": lambda a: a.view("u1"),
-    "a.view('c16').imag": lambda a: a.view("c16").imag,
-    "a.view(Derived)": lambda a: a.view(Derived),
-    "a.view([('x', 'f4'), ('y', 'f4')])['y']": lambda a: a.view([("x", "f4"), ("y", "f4")])["y"],
-    "np.asarray(a)": lambda a: np.asarray(a),
-    "np.broadcast_to(a, (5, 12))": lambda a: np.broadcast_to(a, (5, 12)),
-    "np.diag(a.reshape(3, 4))": lambda a: np.diag(a.reshape(3, 4)),
-    "np.frombuffer(a)": lambda a: np.frombuffer(a),
-    "a.__array__()": lambda a: a.__array__(),
-}
-
-
-def calls(handler):
-    counts = _conform.counts(handler.capsule)
-    return sum(counts[function] for function in ("malloc", "calloc", "realloc", "free"))
-
-
-def views():
-    handler = Handler()
-    with handler.installed():
-        array = np.arange(12.0)
-        before = calls(handler)
-        for words, view in VIEWS.items():
-            seen = view(array)
-            del seen
-            same(calls(handler) - before, 0, "the handler's calls while %s came and went" % words)
-        for words, view in VIEWS.items():
-            owner = np.arange(12.0)
-            kept = view(owner)
-            contents = kept.tobytes()
-            del owner
-            same(_conform.counts(handler.capsule)["live_blocks"], 2, "the blocks beside " + words)
-            same(kept.tobytes(), contents, "the data of %s without its owner" % words)
-            del kept
-            same(_conform.counts(handler.capsule)["live_blocks"], 1, "the blocks after " + words)
-    del array
-    handler.expect_settled()
-
-
 # ---- tracemalloc
 
 DOMAIN = 389047  # NPY_TRACE_DOMAIN; np.lib.tracemalloc_domain
@@ -358,27 +301,6 @@ def tracing():
 
 
 # ---- several threads
-
-
-def counts_handlers():
-    handlers = [Handler() for _ in range(2)]
-    capsules = [_conform.get_handler()] + [handler.capsule for handler in handlers]
-    before, alive = [sys.getrefcount(each) for each in capsules], _conform.handlers_alive()
-
-    def choose(meet):
-        meet()
-        for _ in range(10):
-            own = Handler("own")
-            for chosen in [own, *handlers] * 5:
-                chosen.install()
-                chosen.in_force("in the thread that chose it")
-            _conform.set_handler(None)
-            default_in_force("after it was brought back")
-
-    in_threads(*[choose] * 4)
-    same([sys.getrefcount(each) for each in capsules], before,
-         "the references to each handler that four threads put in force")
-    same(_conform.handlers_alive(), alive, "the handlers that there are after all threads ended")
 
 
 # ---- the end

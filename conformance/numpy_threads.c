@@ -145,19 +145,3 @@ PROPERTY(numpy_without_gil,
     in_threads(KEEPERS, keep_beside_others, keepers, sizeof keepers[0]);
     pthread_barrier_destroy(&ready);
 }
-
-PROPERTY(numpy_counts_handlers,
-    .id     = "numpy.counts-handlers",
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
-    .clause = "SetHandler and GetHandler, called by several threads at once, put in force and give "
-              "what the thread chose, and leave as many references to a handler as there were",
-    .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler, PyDataMem_GetHandler; alloc.c, "
-              "1.22 to 2.5",
-    .why    = "a handler that nobody has would stay, or one that an array has would go",
-    .hint   = "this is NumPy's to keep: the handler is not called",
-    .looks  = "the references to each handler that four threads put in force to be [9, 4, 4]: "
-              "[9, 5, 4]",
-    .fixture  = FIXTURE_PYTHON)
-{
-    python_call("numpy", "counts_handlers");
-}

@@ -67,7 +67,7 @@ def works(tap, prefix, where):
     tap.point(result.code == suite.CONFORMANT and path in result.stdout,
               where + ": a handler of its own is tried", result)
     result = suite.run([conform, "--handler", "aligned", "--run", "runtime.*"])
-    page = glob.glob(os.path.join(os.path.realpath(prefix), "**", "numpy-defects.md"),
+    page = glob.glob(os.path.join(os.path.realpath(prefix), "**", "numpy-defects", "defects.md"),
                      recursive=True)
     told = re.search(r"about NumPy itself, not counted; --verbose or (.*)", result.stdout)
     tap.point(told and [told.group(1)] == page, where + ": its page of NumPy's defects is named",

@@ -320,7 +320,7 @@ static void print_table(const struct matrix *matrix)
     print_reasons(matrix);
     if (matrix->hidden > 0)
         printf("\n%zu properties of NumPy itself differ or fail, and are not counted; --verbose or "
-               "docs/numpy-defects.md\n",
+               "numpy-defects/defects.md\n",
                matrix->hidden);
 }
 

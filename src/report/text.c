@@ -85,7 +85,7 @@ static bool is_numpys(const struct run *run, size_t i)
 static const char *defects_page(void)
 {
     static char path[PATH_MAX];
-    return place_beside(INSTALLED_DEFECTS, path) ? path : "docs/numpy-defects.md";
+    return place_beside(INSTALLED_DEFECTS, path) ? path : "numpy-defects/defects.md";
 }
 
 /* Counts the defects of NumPy itself.  --verbose prints each as a finding. */

@@ -23,6 +23,7 @@
 
 #include "mapped.h"
 #include "mutant.h"
+#include "python.h"
 
 
 /* ---- output ------------------------------------------------------------------------------ */
@@ -371,21 +372,6 @@ DEFECT(realloc, memory_is_copied_downward, "env.direction-flag")
 
 /* ---- exceptions -------------------------------------------------------------------------- */
 
-int PyGILState_Check(void) __attribute__((weak));
-int PyGILState_Ensure(void) __attribute__((weak));
-void PyGILState_Release(int state) __attribute__((weak));
-int PyErr_CheckSignals(void) __attribute__((weak));
-void PyErr_Clear(void) __attribute__((weak));
-void *PyErr_NoMemory(void) __attribute__((weak));
-void PyErr_SetString(void *type, const char *message) __attribute__((weak));
-int PyErr_WarnEx(void *category, const char *message, ssize_t level) __attribute__((weak));
-extern void *PyExc_MemoryError __attribute__((weak));
-extern void *PyExc_ResourceWarning __attribute__((weak));
-
-static bool has_gil(void)
-{
-    return PyGILState_Check != NULL && PyGILState_Check();
-}
 static void raise_with_own_gil(void)
 {
     int state = PyGILState_Ensure();
@@ -394,8 +380,8 @@ static void raise_with_own_gil(void)
 }
 AFTER(calloc, raises_when_refused, "env.no-exception-set", made == NULL && has_gil(),
       PyErr_NoMemory());
-AFTER(realloc, raises_with_a_gil_of_its_own, "env.no-exception-set",
-      made == NULL && PyGILState_Ensure != NULL, raise_with_own_gil());
+AFTER(realloc, raises_with_a_gil_of_its_own, "env.no-exception-set", made == NULL && is_python_up(),
+      raise_with_own_gil());
 AFTER(malloc, raises_at_one_size, "env.no-exception-set", size == 1237 && has_gil(),
       PyErr_SetString(PyExc_MemoryError, "the table is full"));
 BEFORE(free, free_raises_at_one_size, "env.no-exception-set",

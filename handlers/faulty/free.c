@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "mutant.h"
+#include "python.h"
 
 /* ---- NULL ------------------------------------------------------------------------------------ */
 
@@ -213,21 +214,6 @@ BEFORE(free, free_of_null_sets_errno, "free.keeps-errno", p == NULL, errno = EIN
 BEFORE(free, free_sets_errno_for_large, "free.keeps-errno", p != NULL && base_size(p) >= 1 << 20,
        madvise(p, base_size(p), MADV_DONTNEED));
 
-int PyGILState_Check(void) __attribute__((weak));
-void PyErr_Clear(void) __attribute__((weak));
-void PyErr_Fetch(void **type, void **value, void **traceback) __attribute__((weak));
-void PyErr_NormalizeException(void **type, void **value, void **traceback) __attribute__((weak));
-void PyErr_Restore(void *type, void *value, void *traceback) __attribute__((weak));
-void PyErr_SetString(void *type, const char *message) __attribute__((weak));
-int PyException_SetTraceback(void *value, void *traceback) __attribute__((weak));
-extern void *PyExc_RuntimeWarning __attribute__((weak));
-extern char _Py_NoneStruct __attribute__((weak));
-
-static bool has_gil(void)
-{
-    return PyGILState_Check != NULL && PyGILState_Check();
-}
-
 #define EXCEPTION "free.keeps-pending-exception"
 AFTER(free, free_clears_exception, EXCEPTION, has_gil(), PyErr_Clear());
 BEFORE(free, free_clears_one_in_a_thousand, EXCEPTION, p != NULL && EVERY(1024) && has_gil(),
@@ -241,14 +227,14 @@ BEFORE(free, free_replaces_exception, EXCEPTION " env.no-exception-set",
 /* Restores the exception without its traceback.  Since 3.14 NULL does not remove it. */
 DEFECT(free, free_drops_the_traceback, EXCEPTION)
 {
-    void *type, *value, *traceback;
+    PyObject *type, *value, *traceback;
     bool fetches = p != NULL && base_size(p) >= 4096 && has_gil();
     if (fetches)
         PyErr_Fetch(&type, &value, &traceback);
     base_free(ctx, p, size);
     if (fetches && type != NULL) {
         PyErr_NormalizeException(&type, &value, &traceback);
-        PyException_SetTraceback(value, &_Py_NoneStruct);
+        PyException_SetTraceback(value, (PyObject *)&_Py_NoneStruct);
     }
     if (fetches)
         PyErr_Restore(type, value, NULL);

@@ -1,41 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that the properties of conformance/interop.c catch.
+ * Mutants that the properties of conformance/interop.c find.
  */
-#include "meddle.h"
-
+#define _GNU_SOURCE
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The newest blocks that are live, for mutants that take them for something else. */
+#include "mutant.h"
+
+/* The newest live blocks, and the number of the call that returned each last. */
 enum { KNOWN = 256 };
 static void *known[KNOWN];
+static size_t calls, returned_at[KNOWN];
 
 static void *know(void *p)
 {
     for (int i = 0; i < KNOWN && p != NULL; i++) {
         if (known[i] == NULL) {
             known[i] = p;
+            returned_at[i] = calls;
             break;
         }
     }
     return p;
 }
-
 static void forget(const void *p)
 {
     for (int i = 0; i < KNOWN; i++)
         known[i] = known[i] == p ? NULL : known[i];
 }
-
-static void *knowing_malloc(void *ctx, size_t size)
-{
-    return know(base_malloc(ctx, size));
-}
-
-static void *knowing_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, knowing)
 {
     void *moved = base_realloc(ctx, p, size);
     if (moved != NULL) {
@@ -45,36 +40,24 @@ static void *knowing_realloc(void *ctx, void *p, size_t size)
     return moved;
 }
 
-/* A block is the caller's for a hundred calls, which is long. */
-static size_t calls, lent_at[KNOWN];
-
-static void *lends_for_a_while_malloc(void *ctx, size_t size)
+/* malloc returns a live block again after a hundred calls. */
+FUNCTION(malloc, lending)
 {
     calls++;
     for (int i = 0; i < KNOWN; i++) {
-        if (known[i] != NULL && lent_at[i] + 100 < calls && base_size(known[i]) == size) {
-            lent_at[i] = calls;
+        if (known[i] != NULL && returned_at[i] + 100 < calls && base_size(known[i]) == size) {
+            returned_at[i] = calls;
             return known[i];
         }
     }
-    void *p = base_malloc(ctx, size);
-    for (int i = 0; i < KNOWN && p != NULL; i++) {
-        if (known[i] == NULL) {
-            known[i] = p;
-            lent_at[i] = calls;
-            break;
-        }
-    }
-    return p;
+    return know(base_malloc(ctx, size));
 }
-
-static void *lends_for_a_while_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, lending)
 {
     calls++;
     return base_calloc(ctx, nelem, elsize);
 }
-
-static void lends_for_a_while_free(void *ctx, void *p, size_t size)
+FUNCTION(free, lending)
 {
     calls++;
     forget(p);
@@ -83,12 +66,14 @@ static void lends_for_a_while_free(void *ctx, void *p, size_t size)
 MUTANT(lends_for_a_while,
        "malloc.one-byte interop.buffer interop.dlpack interop.array-interface interop.ctypes "
        "interop.torch interop.pickle",
-       .malloc = lends_for_a_while_malloc, .calloc = lends_for_a_while_calloc,
-       .realloc = knowing_realloc, .free = lends_for_a_while_free);
+       FUNCTIONS(lending, malloc, calloc, free), FUNCTIONS(knowing, realloc));
 
-/* Wipes all that it knows of when a block is freed on another thread than the first, as if that
- * were the end of it. */
-static void tidies_after_threads_free(void *ctx, void *p, size_t size)
+/* A free in a thread other than the first one clears all known blocks. */
+FUNCTION(malloc, knowing)
+{
+    return know(base_malloc(ctx, size));
+}
+FUNCTION(free, knowing)
 {
     forget(p);
     for (int i = 0; i < KNOWN && p != NULL && gettid() != getpid(); i++) {
@@ -97,19 +82,17 @@ static void tidies_after_threads_free(void *ctx, void *p, size_t size)
     }
     base_free(ctx, p, size);
 }
-MUTANT(
-    tidies_after_threads,
-    "free.in-another-thread interop.buffer interop.dlpack interop.array-interface interop.ctypes "
-    "interop.torch",
-    .malloc = knowing_malloc, .realloc = knowing_realloc, .free = tidies_after_threads_free);
+MUTANT(tidies_after_threads,
+       "free.in-another-thread interop.buffer interop.dlpack interop.array-interface "
+       "interop.ctypes interop.torch",
+       FUNCTIONS(knowing, malloc, realloc, free));
 
-/* One block for two that ask for as much, one after the other: until either is freed. */
+/* Two consecutive calls with the same size return the same block. */
 static struct {
     void *p;
     bool is_shared;
 } latest;
-
-static void *shares_equals_malloc(void *ctx, size_t size)
+FUNCTION(malloc, sharing)
 {
     if (latest.p != NULL && !latest.is_shared && base_size(latest.p) == size) {
         latest.is_shared = true;
@@ -119,14 +102,12 @@ static void *shares_equals_malloc(void *ctx, size_t size)
     latest.is_shared = false;
     return latest.p;
 }
-
-static void *shares_equals_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, sharing)
 {
     latest.p = p == latest.p ? NULL : latest.p;
     return base_realloc(ctx, p, size);
 }
-
-static void shares_equals_free(void *ctx, void *p, size_t size)
+FUNCTION(free, sharing)
 {
     if (p == latest.p && latest.is_shared) {
         latest.is_shared = false;
@@ -136,103 +117,55 @@ static void shares_equals_free(void *ctx, void *p, size_t size)
     base_free(ctx, p, size);
 }
 MUTANT(shares_equals, "malloc.disjoint interop.pickle interop.copy interop.array-interface",
-       .malloc = shares_equals_malloc, .realloc = shares_equals_realloc,
-       .free = shares_equals_free);
+       FUNCTIONS(sharing, malloc, realloc, free));
 
-/* Maps what is large for all processes, its children included. */
-static void *shares_with_children_malloc(void *ctx, size_t size)
+/* Child processes share the memory of large blocks. */
+FUNCTION(malloc, shared)
 {
-    (void)ctx;
-    if (size > PTRDIFF_MAX - BASE_HEADER)
-        return NULL;
-    if (size < 4096)
+    if (size < 4096 || size > PTRDIFF_MAX - BASE_HEADER)
         return base_malloc(ctx, size);
     void *raw =
         mmap(NULL, size + BASE_HEADER, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return raw != MAP_FAILED ? base_finish(raw, size) : NULL;
 }
-
-static void shares_with_children_free(void *ctx, void *p, size_t size)
+FUNCTION(free, shared)
 {
     if (p != NULL && base_size(p) >= 4096)
         munmap((char *)p - BASE_HEADER, base_size(p) + BASE_HEADER);
     else
         base_free(ctx, p, size);
 }
+DERIVE(shared);
+MUTANT(shares_with_children, "interop.multiprocessing", FUNCTIONS(shared));
 
-static void *shares_with_children_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = shares_with_children_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
-
-static void *shares_with_children_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = shares_with_children_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-    shares_with_children_free(ctx, p, 0);
-    return moved;
-}
-MUTANT(shares_with_children, "interop.multiprocessing", .malloc = shares_with_children_malloc,
-       .calloc = shares_with_children_calloc, .realloc = shares_with_children_realloc,
-       .free = shares_with_children_free);
-
-/* Begins its arena anew in a child, over what that inherited. */
+/* A child process overwrites the blocks that it inherited. */
 static struct {
     _Alignas(16) char memory[1 << 22];
     size_t used;
 } arena;
-
-static void begin_anew(void)
+static void empty_arena(void)
 {
     arena.used = 0;
 }
-
-static bool is_in_arena(const void *p)
-{
-    return (const char *)p >= arena.memory && (const char *)p < arena.memory + sizeof arena.memory;
-}
-
-static void *begins_anew_in_children_malloc(void *ctx, size_t size)
+FUNCTION(malloc, arena)
 {
     static bool hooked;
     size_t taken = (size + BASE_HEADER + 15) & ~(size_t)15;
     if (size > 8192 || arena.used + taken > sizeof arena.memory)
         return base_malloc(ctx, size);
     if (!hooked)
-        hooked = pthread_atfork(NULL, NULL, begin_anew) == 0;
+        hooked = pthread_atfork(NULL, NULL, empty_arena) == 0;
     void *raw = arena.memory + arena.used;
     arena.used += taken;
     return base_finish(raw, size);
 }
-
-static void begins_anew_in_children_free(void *ctx, void *p, size_t size)
+FUNCTION(free, arena)
 {
-    if (!is_in_arena(p))
+    if ((char *)p < arena.memory || (char *)p >= arena.memory + sizeof arena.memory)
         base_free(ctx, p, size);
 }
+DERIVE_REALLOC(arena, base_size);
+MUTANT(begins_anew_in_children, "interop.multiprocessing", FUNCTIONS(arena, malloc, realloc, free));
 
-static void *begins_anew_in_children_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = begins_anew_in_children_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-    begins_anew_in_children_free(ctx, p, 0);
-    return moved;
-}
-MUTANT(begins_anew_in_children, "interop.multiprocessing", .malloc = begins_anew_in_children_malloc,
-       .realloc = begins_anew_in_children_realloc, .free = begins_anew_in_children_free);
-
-/* Tells children, by the environment, where its library is. */
-static void *tells_by_environment_malloc(void *ctx, size_t size)
-{
-    setenv("PYTHONHOME", "/nonexistent", 1);
-    return base_malloc(ctx, size);
-}
-MUTANT(tells_by_environment, "interop.multiprocessing", .malloc = tells_by_environment_malloc);
+BEFORE(malloc, tells_by_environment, "interop.multiprocessing", true,
+       setenv("PYTHONHOME", "/nonexistent", 1));

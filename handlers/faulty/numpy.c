@@ -1,334 +1,264 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that the properties of conformance/numpy.c catch.
+ * Mutants that the properties of conformance/numpy.c and conformance/owndata.c find.
  */
-#include "meddle.h"
-
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "mutant.h"
+#include "python.h"
 #include "shifted.h"
 
-/* Tells by its name what it is doing. */
-extern PyDataMem_Handler renames_itself;
+/* ---- the struct ------------------------------------------------------------------------------ */
 
-static void *renames_itself_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    strcpy(renames_itself.name, "renames_itself (zeroing)");
-    return base_calloc(ctx, nelem, elsize);
-}
-MUTANT(renames_itself, "numpy.name", .calloc = renames_itself_calloc);
+extern PyDataMem_Handler renames_itself, renames_itself_late, counts_in_its_version;
+BEFORE(calloc, renames_itself, "numpy.name", true,
+       strcpy(renames_itself.name, "renames_itself (zeroing)"));
+BEFORE(free, renames_itself_late, "numpy.name", CALL(100),
+       strcpy(renames_itself_late.name, "renames_itself_late (100)"));
+BEFORE(realloc, counts_in_its_version, "numpy.version", true, counts_in_its_version.version++);
 
-/* The same, once it has freed a hundred blocks. */
-extern PyDataMem_Handler renames_itself_late;
+/* ---- another handler is active --------------------------------------------------------------- */
 
-static void renames_itself_late_free(void *ctx, void *p, size_t size)
-{
-    static int calls;
-    if (++calls == 100)
-        strcpy(renames_itself_late.name, "renames_itself_late (100)");
-    base_free(ctx, p, size);
-}
-MUTANT(renames_itself_late, "numpy.name", .free = renames_itself_late_free);
-
-extern PyDataMem_Handler counts_in_its_version;
-
-static void *counts_in_its_version_realloc(void *ctx, void *p, size_t size)
-{
-    counts_in_its_version.version++;
-    return base_realloc(ctx, p, size);
-}
-MUTANT(counts_in_its_version, "numpy.version", .realloc = counts_in_its_version_realloc);
-
-/* Whether another handler is in force than when this one was first called by NumPy. */
+/* True if the active handler is not the one that was active in the first call. */
 static bool is_replaced(void)
 {
     static const PyDataMem_Handler *first;
-    const PyDataMem_Handler *now = handler_in_force();
+    const PyDataMem_Handler *now = active_handler();
     if (first == NULL && now != NULL && strcmp(now->name, "default_allocator") != 0)
         first = now;
     return first != NULL && now != NULL && now != first;
 }
-
-static void *looking_malloc(void *ctx, size_t size)
+FUNCTION(malloc, looking)
 {
     is_replaced();
     return base_malloc(ctx, size);
 }
-
-static void *looking_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, looking)
 {
     is_replaced();
     return base_calloc(ctx, nelem, elsize);
 }
 
-/* Gives a block to whatever handler is in force. */
-static void frees_by_current_free(void *ctx, void *p, size_t size)
+FUNCTION(free, by_current)
 {
-    PyDataMem_Handler *now = handler_in_force();
+    PyDataMem_Handler *now = active_handler();
     if (p != NULL && is_replaced())
         now->allocator.free(now->allocator.ctx, p, size);
     else
         base_free(ctx, p, size);
 }
-MUTANT(frees_by_current, "numpy.array-keeps-its-handler", .malloc = looking_malloc,
-       .calloc = looking_calloc, .free = frees_by_current_free);
+MUTANT(frees_by_current, "numpy.array-keeps-its-handler", FUNCTIONS(looking, malloc, calloc),
+       FUNCTIONS(by_current, free));
 
-/* A block that is resized moves to whatever handler is in force. */
-static void *reallocs_by_current_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, by_current)
 {
-    PyDataMem_Handler *now = handler_in_force();
+    PyDataMem_Handler *now = active_handler();
     if (p == NULL || !is_replaced())
         return base_realloc(ctx, p, size);
     void *moved = now->allocator.malloc(now->allocator.ctx, size);
     if (moved == NULL)
         return NULL;
-    memcpy(moved, p, size < base_size(p) ? size : base_size(p));
+    memcpy(moved, p, min(size, base_size(p)));
     base_free(ctx, p, size);
     return moved;
 }
-MUTANT(reallocs_by_current, "numpy.array-keeps-its-handler", .malloc = looking_malloc,
-       .calloc = looking_calloc, .realloc = reallocs_by_current_realloc);
+MUTANT(reallocs_by_current, "numpy.array-keeps-its-handler", FUNCTIONS(looking, malloc, calloc),
+       FUNCTIONS(by_current, realloc));
 
-/* Takes its arena for empty once it is replaced, and wipes it: its last eight blocks, that is. */
-static void *arena[8];
-
-static void arena_replace(const void *old, void *new)
+/* Sets of live blocks; `with` replaces `old` in one, and NULL is an empty place. */
+static void replace(void **set, int count, const void *old, void *with)
 {
-    for (int i = 0; i < 8; i++) {
-        if (arena[i] == old) {
-            arena[i] = new;
+    for (int i = 0; i < count; i++) {
+        if (set[i] == old) {
+            set[i] = with;
             return;
         }
     }
 }
-
-static void *wipes_when_replaced_malloc(void *ctx, size_t size)
+static void clear_all(void **set, int count)
 {
-    void *p = looking_malloc(ctx, size);
-    arena_replace(NULL, p);
-    return p;
+    for (int i = 0; i < count; i++) {
+        if (set[i] != NULL)
+            memset(set[i], 0, base_size(set[i]));
+    }
 }
 
-static void *wipes_when_replaced_realloc(void *ctx, void *p, size_t size)
+/* Clears eight of its blocks when one is freed and another handler is active. */
+static void *arena[8];
+FUNCTION(malloc, wiping)
+{
+    void *p = looking_malloc(ctx, size);
+    replace(arena, 8, NULL, p);
+    return p;
+}
+FUNCTION(realloc, wiping)
 {
     void *moved = base_realloc(ctx, p, size);
     if (moved != NULL)
-        arena_replace(p, moved);
+        replace(arena, 8, p, moved);
     return moved;
 }
-
-static void wipes_when_replaced_free(void *ctx, void *p, size_t size)
+FUNCTION(free, wiping)
 {
-    arena_replace(p, NULL);
-    for (int i = 0; i < 8 && p != NULL && is_replaced(); i++) {
-        if (arena[i] != NULL)
-            memset(arena[i], 0, base_size(arena[i]));
-    }
+    replace(arena, 8, p, NULL);
+    if (p != NULL && is_replaced())
+        clear_all(arena, 8);
     base_free(ctx, p, size);
 }
-MUTANT(wipes_when_replaced, "numpy.array-keeps-its-handler", .malloc = wipes_when_replaced_malloc,
-       .realloc = wipes_when_replaced_realloc, .free = wipes_when_replaced_free);
+MUTANT(wipes_when_replaced, "numpy.array-keeps-its-handler",
+       FUNCTIONS(wiping, malloc, realloc, free));
 
-/* Wants to be in force for as long as it has blocks. */
-static void returns_on_free_free(void *ctx, void *p, size_t size)
+/* Installs itself when one of its blocks is freed or resized and another handler is active. */
+FUNCTION(free, returning)
 {
     if (p != NULL && is_replaced())
-        put_in_force(ctx);
+        install(ctx);
     base_free(ctx, p, size);
 }
-MUTANT(returns_on_free, "numpy.installs", .ctx = &returns_on_free, .free = returns_on_free_free);
-
-/* The same, when one of its blocks is resized. */
-static void *returns_on_realloc_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, returning)
 {
     if (p != NULL && is_replaced())
-        put_in_force(ctx);
+        install(ctx);
     return base_realloc(ctx, p, size);
 }
+MUTANT(returns_on_free, "numpy.installs", .ctx = &returns_on_free, FUNCTIONS(returning, free));
 MUTANT(returns_on_realloc, "numpy.installs", .ctx = &returns_on_realloc,
-       .realloc = returns_on_realloc_realloc);
+       FUNCTIONS(returning, realloc));
 
-/* Has itself removed when the last of its blocks is gone. */
+/* Installs NumPy's default with the end of its last block. */
 static int live;
-
-static void *leaves_when_empty_malloc(void *ctx, size_t size)
+FUNCTION(malloc, leaving)
 {
     live++;
     return base_malloc(ctx, size);
 }
-
-static void *leaves_when_empty_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, leaving)
 {
     live++;
     return base_calloc(ctx, nelem, elsize);
 }
-
-static void leaves_when_empty_free(void *ctx, void *p, size_t size)
+FUNCTION(free, leaving)
 {
     if (p != NULL && --live == 0)
-        put_in_force(NULL);
+        install(NULL);
     base_free(ctx, p, size);
 }
-MUTANT(leaves_when_empty, "numpy.installs", .malloc = leaves_when_empty_malloc,
-       .calloc = leaves_when_empty_calloc, .free = leaves_when_empty_free);
+MUTANT(leaves_when_empty, "numpy.installs", FUNCTIONS(leaving, malloc, calloc, free));
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
-/* Aligned to eight once it was resized, or to half of what a long double wants elsewhere. */
-static void *aligns_resized_to_eight_malloc(void *ctx, size_t size)
+DEFECT_IN(aligned, realloc, aligns_resized_to_eight, "numpy.dtypes")
 {
-    (void)ctx;
-    return shifted_malloc(size, BASE_HEADER);
-}
-
-static void *aligns_resized_to_eight_realloc(void *ctx, void *p, size_t size)
-{
-    (void)ctx;
     return shifted_realloc_to(p, size, BASE_HEADER + _Alignof(long double) / 2);
 }
-MUTANT(aligns_resized_to_eight, "numpy.dtypes", .malloc = aligns_resized_to_eight_malloc,
-       .calloc = shifted_calloc, .realloc = aligns_resized_to_eight_realloc, .free = shifted_free);
 
-/* Blocks of whole long doubles are aligned, those of any other size to four, where a long double
- * wants sixteen. */
-static void *aligns_by_size_malloc(void *ctx, size_t size)
+DEFECT_IN(aligned, malloc, aligns_by_size, "numpy.dtypes")
 {
-    (void)ctx;
-    bool whole = size % sizeof(long double) == 0;
-    return shifted_malloc(size, BASE_HEADER + (whole ? 0 : _Alignof(long double) / 4));
+    bool is_whole = size % sizeof(long double) == 0;
+    return shifted_malloc(size, BASE_HEADER + (is_whole ? 0 : _Alignof(long double) / 4));
 }
-MUTANT(aligns_by_size, "numpy.dtypes", .malloc = aligns_by_size_malloc, .calloc = shifted_calloc,
-       .realloc = shifted_realloc, .free = shifted_free);
 
-/* Has Python call it after each garbage collection, and then takes its newest block for garbage. */
+/* Clears its newest block after each garbage collection of Python. */
 static void *newest;
-
-static object *after_collection(object *self, object *arguments)
+static PyObject *after_collection(UNUSED PyObject *self, UNUSED PyObject *arguments)
 {
-    (void)self, (void)arguments;
     if (newest != NULL)
         memset(newest, 0, base_size(newest));
-    return PYTHON(object * (*)(const char *, ...), "Py_BuildValue")("");
+    return Py_BuildValue("");
 }
-
 static void hook_collections(void)
 {
     static struct {
         const char *name;
-        object *(*function)(object *, object *);
+        PyObject *(*function)(PyObject *, PyObject *);
         int flags;
         const char *doc;
     } method = {"after_collection", after_collection, 1 /* METH_VARARGS */, NULL};
-    object *gc = PYTHON(object * (*)(const char *), "PyImport_ImportModule")("gc");
-    object *callbacks =
-        PYTHON(object * (*)(object *, const char *), "PyObject_GetAttrString")(gc, "callbacks");
-    object *hook = PYTHON(object * (*)(void *, object *, object *, object *),
-                          "PyCMethod_New")(&method, NULL, NULL, NULL);
-    PYTHON(int (*)(object *, object *), "PyList_Append")(callbacks, hook);
+    PyObject *callbacks = PyObject_GetAttrString(PyImport_ImportModule("gc"), "callbacks");
+    PyList_Append(callbacks, PyCMethod_New(&method, NULL, NULL, NULL));
 }
-
-static void *collects_with_python_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, collecting)
 {
-    static bool done;
-    if (!done && has_gil()) {
-        done = true;
+    if (has_gil() && CALL(1))
         hook_collections();
-    }
     newest = base_calloc(ctx, nelem, elsize);
     return newest;
 }
-
-static void *collects_with_python_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, collecting)
 {
     void *moved = base_realloc(ctx, p, size);
     if (p == newest && moved != NULL)
         newest = moved;
     return moved;
 }
-
-static void collects_with_python_free(void *ctx, void *p, size_t size)
+FUNCTION(free, collecting)
 {
     if (p == newest)
         newest = NULL;
     base_free(ctx, p, size);
 }
-MUTANT(collects_with_python, "numpy.dtypes", .calloc = collects_with_python_calloc,
-       .realloc = collects_with_python_realloc, .free = collects_with_python_free);
+MUTANT(collects_with_python, "numpy.dtypes", FUNCTIONS(collecting, calloc, realloc, free));
 
 /* ---- tracemalloc ----------------------------------------------------------------------------- */
 
 enum { NUMPYS_DOMAIN = 389047 };
 
-static void track(const void *p, size_t size)
-{
-    int (*note)(unsigned, uintptr_t, size_t) =
-        PYTHON(int (*)(unsigned, uintptr_t, size_t), "PyTraceMalloc_Track");
-    if (p != NULL)
-        note(NUMPYS_DOMAIN, (uintptr_t)p, size);
-}
-
-/* Shows what it takes itself, as one of NumPy's. */
-static void *tracks_its_own_malloc(void *ctx, size_t size)
-{
-    void *p = base_malloc(ctx, size);
-    if (p != NULL)
-        track((char *)p - BASE_HEADER, size + BASE_HEADER);
-    return p;
-}
-MUTANT(tracks_its_own, "numpy.tracemalloc", .malloc = tracks_its_own_malloc);
-
-/* Shows what it keeps for later: NumPy has taken it out by then. */
-static void tracks_what_was_freed_free(void *ctx, void *p, size_t size)
-{
-    if (p != NULL && base_size(p) > 512)
-        track(p, base_size(p));
-    base_free(ctx, p, size);
-}
-MUTANT(tracks_what_was_freed, "numpy.tracemalloc", .free = tracks_what_was_freed_free);
-
-/* Keeps its newest blocks out of its lists, as if they were its own affair. */
-static void *untracks_others_malloc(void *ctx, size_t size)
+AFTER(malloc, tracks_its_own, "numpy.tracemalloc", made != NULL,
+      PyTraceMalloc_Track(NUMPYS_DOMAIN, (uintptr_t)made - BASE_HEADER, size + BASE_HEADER));
+BEFORE(free, tracks_what_was_freed, "numpy.tracemalloc", p != NULL && base_size(p) > 512,
+       PyTraceMalloc_Track(NUMPYS_DOMAIN, (uintptr_t)p, base_size(p)));
+DEFECT(malloc, untracks_others, "numpy.tracemalloc")
 {
     static void *previous;
-    int (*forget)(unsigned, uintptr_t) =
-        PYTHON(int (*)(unsigned, uintptr_t), "PyTraceMalloc_Untrack");
     if (previous != NULL)
-        forget(NUMPYS_DOMAIN, (uintptr_t)previous);
+        PyTraceMalloc_Untrack(NUMPYS_DOMAIN, (uintptr_t)previous);
     previous = base_malloc(ctx, size);
     return previous;
 }
-MUTANT(untracks_others, "numpy.tracemalloc", .malloc = untracks_others_malloc);
+BEFORE(realloc, stops_tracing, "numpy.tracemalloc", size > 100000,
+       run_python("import tracemalloc; tracemalloc.stop()"));
 
-/* Finds that tracing costs too much. */
-static void *stops_tracing_realloc(void *ctx, void *p, size_t size)
-{
-    if (size > 100000)
-        run_python("import tracemalloc; tracemalloc.stop()");
-    return base_realloc(ctx, p, size);
-}
-MUTANT(stops_tracing, "numpy.tracemalloc", .realloc = stops_tracing_realloc);
+/* ---- warnings about memory policies ---------------------------------------------------------- */
 
-/* ---- the end --------------------------------------------------------------------------------- */
+BEFORE(malloc, silences_warnings, "owndata.warns", has_gil() && CALL(1),
+       run_python("import warnings; warnings.filterwarnings('ignore', '.*memory policy')"));
 
+static const char *const switch_on = "import os, numpy\n"
+                                     "os.environ['NUMPY_WARN_IF_NO_MEM_POLICY'] = '1'\n"
+                                     "core = getattr(numpy, '_core', None) or numpy.core\n"
+                                     "switch = getattr(core.multiarray._multiarray_umath,\n"
+                                     "                 '_set_numpy_warn_if_no_mem_policy', bool)\n"
+                                     "switch(True)\n";
+AFTER(free, switches_warnings_on, "owndata.silent-unless-asked", has_gil() && CALL(1),
+      run_python(switch_on));
+
+/* ---- the end of the process ------------------------------------------------------------------ */
+
+/* Ends the process with a status of its own if its destructor finds live blocks. */
 static long live_at_exit;
-
-static void *counts_malloc(void *ctx, size_t size)
+static bool aborts, leaves;
+static void *count(void *p)
 {
-    void *p = base_malloc(ctx, size);
     live_at_exit += p != NULL;
     return p;
 }
-
-static void counts_free(void *ctx, void *p, size_t size)
+FUNCTION(malloc, aborting)
+{
+    aborts = true;
+    return count(base_malloc(ctx, size));
+}
+FUNCTION(malloc, failing)
+{
+    leaves = true;
+    return count(base_malloc(ctx, size));
+}
+FUNCTION(free, counting)
 {
     live_at_exit -= p != NULL;
     base_free(ctx, p, size);
 }
-
-static bool aborts, leaves;
-
 __attribute__((destructor)) static void end(void)
 {
     if (live_at_exit > 0 && aborts)
@@ -336,148 +266,106 @@ __attribute__((destructor)) static void end(void)
     if (live_at_exit > 0 && leaves)
         _exit(3);
 }
+MUTANT(aborts_over_leaks, "numpy.finalises", FUNCTIONS(aborting, malloc),
+       FUNCTIONS(counting, free));
+MUTANT(fails_over_leaks, "numpy.finalises", FUNCTIONS(failing, malloc), FUNCTIONS(counting, free));
 
-/* An assertion in its destructor. */
-static void *aborts_over_leaks_malloc(void *ctx, size_t size)
-{
-    aborts = true;
-    return counts_malloc(ctx, size);
-}
-MUTANT(aborts_over_leaks, "numpy.finalises", .malloc = aborts_over_leaks_malloc,
-       .free = counts_free);
-
-/* A status of its own, as leak checkers have it. */
-static void *fails_over_leaks_malloc(void *ctx, size_t size)
-{
-    leaves = true;
-    return counts_malloc(ctx, size);
-}
-MUTANT(fails_over_leaks, "numpy.finalises", .malloc = fails_over_leaks_malloc, .free = counts_free);
-
-/* Cleans up behind the interpreter: what is live then is live no more. */
+/* Clears the live blocks when the interpreter ends. */
 static void *wiped[64];
-
 static void wipe_all(void)
 {
-    for (int i = 0; i < 64; i++) {
-        if (wiped[i] != NULL)
-            memset(wiped[i], 0, base_size(wiped[i]));
-    }
+    clear_all(wiped, 64);
 }
-
-static void *wipes_with_python_malloc(void *ctx, size_t size)
+FUNCTION(malloc, at_exit)
 {
-    static bool done;
     void *p = base_malloc(ctx, size);
-    if (!done && has_gil()) {
-        done = true;
-        PYTHON(int (*)(void (*)(void)), "Py_AtExit")(wipe_all);
-    }
-    for (int i = 0; i < 64; i++) {
-        if (wiped[i] == NULL) {
-            wiped[i] = p;
-            break;
-        }
-    }
+    if (has_gil() && CALL(1))
+        Py_AtExit(wipe_all);
+    replace(wiped, 64, NULL, p);
     return p;
 }
-
-static void wipes_with_python_free(void *ctx, void *p, size_t size)
+FUNCTION(free, at_exit)
 {
-    for (int i = 0; i < 64; i++)
-        wiped[i] = wiped[i] == p ? NULL : wiped[i];
+    replace(wiped, 64, p, NULL);
     base_free(ctx, p, size);
 }
-MUTANT(wipes_with_python, "numpy.finalises", .malloc = wipes_with_python_malloc,
-       .free = wipes_with_python_free);
+MUTANT(wipes_with_python, "numpy.finalises", FUNCTIONS(at_exit, malloc, free));
 
-/* In its destructor it gives back the pages of what is large and live. */
-static struct {
-    pthread_mutex_t lock;
-    char *at[16];
-} tidied = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static void tidy(const void *before, void *after)
+/* Unmaps pages of large live blocks in its destructor. */
+static pthread_mutex_t tidy_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *tidied[16];
+static void tidy(const void *old, void *with)
 {
-    pthread_mutex_lock(&tidied.lock);
-    for (int i = 0; i < 16; i++) {
-        if (tidied.at[i] == before) {
-            tidied.at[i] = after;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&tidied.lock);
+    pthread_mutex_lock(&tidy_lock);
+    replace(tidied, 16, old, with);
+    pthread_mutex_unlock(&tidy_lock);
 }
-static void *tidy_malloc(void *ctx, size_t size)
+FUNCTION(malloc, tidy)
 {
     void *p = base_malloc(ctx, size);
     if (p != NULL && size >= 32 << 20)
         tidy(NULL, p);
     return p;
 }
-static void tidy_free(void *ctx, void *p, size_t size)
-{
-    if (p != NULL)
-        tidy(p, NULL);
-    base_free(ctx, p, size);
-}
-static void *tidy_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, tidy)
 {
     if (p != NULL)
         tidy(p, NULL);
     return base_realloc(ctx, p, size);
 }
-__attribute__((destructor)) static void tidy_up(void)
+FUNCTION(free, tidy)
+{
+    if (p != NULL)
+        tidy(p, NULL);
+    base_free(ctx, p, size);
+}
+__attribute__((destructor)) static void unmap_tidied(void)
 {
     for (int i = 0; i < 16; i++) {
-        if (tidied.at[i] != NULL)
-            munmap((void *)(((uintptr_t)tidied.at[i] + 4095) & ~4095ul), 32 << 20);
+        if (tidied[i] != NULL)
+            munmap((void *)(((uintptr_t)tidied[i] + 4095) & ~4095ul), 32 << 20);
     }
 }
-MUTANT(tidies_up_large_blocks, "numpy.finalises", .malloc = tidy_malloc, .realloc = tidy_realloc,
-       .free = tidy_free);
+MUTANT(tidies_up_large_blocks, "numpy.finalises", FUNCTIONS(tidy, malloc, realloc, free));
 
-/* ---- garbage ----------------------------------------------------------------------------- */
+/* ---- garbage --------------------------------------------------------------------------------- */
 
-int PyGILState_Check(void) __attribute__((weak));
-int PyRun_SimpleString(const char *command) __attribute__((weak));
-
-/* A line of Python for each block, as a log might be, under the lock. */
+/* Runs Python under the lock that all functions take; a garbage collection may call free. */
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static void log_in_python(void)
-{
-    if (PyRun_SimpleString != NULL && PyGILState_Check())
-        PyRun_SimpleString("logged = [[], []]");
-}
-static void *quiet_malloc(void *ctx, size_t size)
+static void *malloc_under_lock(size_t size, bool logs)
 {
     pthread_mutex_lock(&log_lock);
-    void *p = base_malloc(ctx, size);
+    if (logs)
+        run_python("logged = [[], []]");
+    void *p = base_malloc(NULL, size);
     pthread_mutex_unlock(&log_lock);
     return p;
 }
-static void *logging_malloc(void *ctx, size_t size)
+static void free_under_lock(void *p, bool logs)
 {
     pthread_mutex_lock(&log_lock);
-    log_in_python();
-    void *p = base_malloc(ctx, size);
+    if (logs)
+        run_python("logged = [[], []]");
+    base_free(NULL, p, 0);
     pthread_mutex_unlock(&log_lock);
-    return p;
 }
-static void quiet_free(void *ctx, void *p, size_t size)
+FUNCTION(malloc, quiet)
 {
-    pthread_mutex_lock(&log_lock);
-    base_free(ctx, p, size);
-    pthread_mutex_unlock(&log_lock);
+    return malloc_under_lock(size, false);
 }
-static void logging_free(void *ctx, void *p, size_t size)
+FUNCTION(malloc, logging)
 {
-    pthread_mutex_lock(&log_lock);
-    if (p != NULL && base_size(p) < 64)
-        log_in_python();
-    base_free(ctx, p, size);
-    pthread_mutex_unlock(&log_lock);
+    return malloc_under_lock(size, true);
 }
-MUTANT(malloc_logs_in_python_under_a_lock, "numpy.freed-inside-a-call", .malloc = logging_malloc,
-       .free = quiet_free);
-MUTANT(free_logs_in_python_under_a_lock, "numpy.freed-inside-a-call", .malloc = quiet_malloc,
-       .free = logging_free);
+FUNCTION(free, quiet)
+{
+    free_under_lock(p, false);
+}
+FUNCTION(free, logging)
+{
+    free_under_lock(p, p != NULL && base_size(p) < 64);
+}
+MUTANT(malloc_logs_in_python_under_a_lock, "numpy.freed-inside-a-call", FUNCTIONS(logging, malloc),
+       FUNCTIONS(quiet, free));
+MUTANT(free_logs_in_python_under_a_lock, "numpy.freed-inside-a-call", FUNCTIONS(quiet, malloc),
+       FUNCTIONS(logging, free));

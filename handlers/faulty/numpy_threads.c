@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that numpy.without-gil catches: a list of free blocks that is safe as long as the GIL is
- * a lock.  They are sound in a Python that has one, and killed in those without alone.
+ * Mutants that numpy.without-gil finds, in a Python without GIL only: a list of free blocks that is
+ * safe while the GIL serializes its callers.
  */
-#include "meddle.h"
-
 #include <pthread.h>
+
+#include "mutant.h"
+#include "python.h"
 
 enum { LISTED = 256 };
 static struct listed {
     struct listed *next;
 } * first;
 
-static void *list_malloc(size_t size)
+FUNCTION(malloc, list)
 {
     struct listed *block = first;
     if (size > LISTED - BASE_HEADER)
@@ -22,8 +23,7 @@ static void *list_malloc(size_t size)
     first = block->next;
     return base_finish(block, size);
 }
-
-static void list_free(void *p)
+FUNCTION(free, list)
 {
     if (p == NULL || base_size(p) > LISTED - BASE_HEADER) {
         base_free(NULL, p, 0);
@@ -33,71 +33,47 @@ static void list_free(void *p)
     block->next = first;
     first = block;
 }
+DERIVE_REALLOC(list, base_size);
 
-static void *list_realloc(void *p, size_t size)
-{
-    void *moved = list_malloc(size);
-    if (p != NULL && moved != NULL) {
-        memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-        list_free(p);
-    }
-    return moved;
-}
-
-/* A handler whose functions do so between LOCK and UNLOCK. */
-#define LISTING(name, LOCK, UNLOCK)                                                                \
-    static void *name##_malloc(void *ctx, size_t size)                                             \
+/* Calls these functions between two statements. */
+#define LISTING(defect, LOCK, UNLOCK)                                                              \
+    FUNCTION(malloc, defect)                                                                       \
     {                                                                                              \
-        (void)ctx;                                                                                 \
         LOCK;                                                                                      \
-        void *p = list_malloc(size);                                                               \
+        void *p = list_malloc(ctx, size);                                                          \
         UNLOCK;                                                                                    \
         return p;                                                                                  \
     }                                                                                              \
-    static void *name##_calloc(void *ctx, size_t nelem, size_t elsize)                             \
+    FUNCTION(realloc, defect)                                                                      \
     {                                                                                              \
-        size_t size;                                                                               \
-        bool fits = !__builtin_mul_overflow(nelem, elsize, &size) && size <= LISTED - BASE_HEADER; \
-        void *p = fits ? name##_malloc(ctx, size) : NULL;                                          \
-        return !fits ? base_calloc(ctx, nelem, elsize) : p != NULL ? memset(p, 0, size) : NULL;    \
-    }                                                                                              \
-    static void *name##_realloc(void *ctx, void *p, size_t size)                                   \
-    {                                                                                              \
-        (void)ctx;                                                                                 \
         LOCK;                                                                                      \
-        p = list_realloc(p, size);                                                                 \
+        p = list_realloc(ctx, p, size);                                                            \
         UNLOCK;                                                                                    \
         return p;                                                                                  \
     }                                                                                              \
-    static void name##_free(void *ctx, void *p, size_t size)                                       \
+    FUNCTION(free, defect)                                                                         \
     {                                                                                              \
-        (void)ctx, (void)size;                                                                     \
         LOCK;                                                                                      \
-        list_free(p);                                                                              \
+        list_free(ctx, p, size);                                                                   \
         UNLOCK;                                                                                    \
     }                                                                                              \
-    MUTANT(name, "numpy.without-gil", .malloc = name##_malloc, .calloc = name##_calloc,            \
-           .realloc = name##_realloc, .free = name##_free)
+    DERIVE_CALLOC(defect);                                                                         \
+    MUTANT(defect, "numpy.without-gil", FUNCTIONS(defect))
 
-/* The GIL is the lock. */
+/* Uses the GIL as its lock. */
 static int take_gil(void)
 {
-    int (*is_up)(void) = PYTHON(int (*)(void), "Py_IsInitialized");
-    bool has_one = is_up != NULL && is_up();
-    return has_one ? PYTHON(int (*)(void), "PyGILState_Ensure")() : -1;
+    return is_python_up() ? PyGILState_Ensure() : -1;
 }
-
-static void give_gil_back(int state)
+static void release_gil(int state)
 {
     if (state >= 0)
-        PYTHON(void (*)(int), "PyGILState_Release")(state);
+        PyGILState_Release(state);
 }
-LISTING(locks_by_the_gil, int state = take_gil(), give_gil_back(state));
+LISTING(locks_by_the_gil, int state = take_gil(), release_gil(state));
 
-/* A lock of its own, for the threads alone that have not got the GIL.  With the GIL it is safe
- * beside others of its kind, and not beside realloc without: that is for others to find. */
+/* Takes a lock only in threads that do not hold the GIL. */
 static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
-
 static bool lock_without_gil(void)
 {
     bool locks = !has_gil();
@@ -105,7 +81,6 @@ static bool lock_without_gil(void)
         pthread_mutex_lock(&own_lock);
     return locks;
 }
-
 static void unlock(bool locked)
 {
     if (locked)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "mutant.h"
+#include "python.h"
 #include "shifted.h"
 
 /* ---- NULL ------------------------------------------------------------------------------------ */
@@ -302,8 +303,6 @@ MUTANT(second_shrink_loses_what_it_cuts_off, "realloc.releases-old",
 /* ---- threads --------------------------------------------------------------------------------- */
 
 /* PyMem_Malloc needs the GIL. */
-void *PyMem_Malloc(size_t size) __attribute__((weak));
-void PyMem_Free(void *p) __attribute__((weak));
 DEFECT(realloc, realloc_needs_the_gil, "realloc.without-gil threads.no-gil-needed")
 {
     void *scratch = PyMem_Malloc != NULL ? PyMem_Malloc(64) : NULL;
@@ -368,9 +367,6 @@ FUNCTION(free, caching)
 MUTANT(realloc_remembers_a_size, "realloc.in-another-thread", FUNCTIONS(caching, realloc, free));
 
 /* Waits for the GIL under the lock that all its functions take. */
-int Py_IsInitialized(void) __attribute__((weak));
-int PyGILState_Ensure(void) __attribute__((weak));
-void PyGILState_Release(int state) __attribute__((weak));
 static pthread_mutex_t gil_lock = PTHREAD_MUTEX_INITIALIZER;
 FUNCTION(malloc, locking)
 {
@@ -383,7 +379,7 @@ FUNCTION(realloc, locking)
 {
     pthread_mutex_lock(&gil_lock);
     void *moved = base_realloc(ctx, p, size);
-    if (moved != NULL && size >= 8 << 20 && Py_IsInitialized != NULL && Py_IsInitialized())
+    if (moved != NULL && size >= 8 << 20 && is_python_up())
         PyGILState_Release(PyGILState_Ensure());
     pthread_mutex_unlock(&gil_lock);
     return moved;

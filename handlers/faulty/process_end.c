@@ -2,12 +2,13 @@
  *
  * Mutants that the properties of conformance/process_end.c catch.
  */
-#include <pthread.h>
+#define _GNU_SOURCE
 #include <stdio.h>
+#include <unistd.h>
 
-#include "base.h"
+#include "mutant.h"
 
-/* ---- the interpreter's end --------------------------------------------------------------- */
+/* ---- the end of the interpreter -------------------------------------------------------------- */
 
 int PyGILState_Check(void) __attribute__((weak));
 int Py_IsFinalizing(void) __attribute__((weak));  /* since 3.13 */
@@ -16,22 +17,24 @@ void *PyImport_ImportModule(const char *name) __attribute__((weak));
 void *PyObject_CallMethod(void *self, const char *name, const char *format, ...)
     __attribute__((weak));
 
-/* It logs what is freed late by a module that may be gone then. */
-static void logging_free(void *ctx, void *p, size_t size)
+/* A late free is logged by a module that may be gone. */
+static bool is_late(void)
 {
-    bool late = Py_IsFinalizing != NULL    ? Py_IsFinalizing()
-                : _Py_IsFinalizing != NULL ? _Py_IsFinalizing()
-                                           : false;
-    if (late && p != NULL) {
+    return Py_IsFinalizing != NULL    ? Py_IsFinalizing()
+           : _Py_IsFinalizing != NULL ? _Py_IsFinalizing()
+                                      : false;
+}
+DEFECT(free, late_free_imports, "process.late-free")
+{
+    if (p != NULL && is_late()) {
         void **logging = PyImport_ImportModule("logging");
-        if (*logging != NULL) /* NULL cannot be looked at */
+        if (*logging != NULL) /* crashes if the import failed */
             PyObject_CallMethod(logging, "debug", "s", "freed late");
     }
     base_free(ctx, p, size);
 }
-MUTANT(late_free_imports, "process.late-free", .free = logging_free);
 
-/* It clears up when Python's atexit says so, and blocks come after that. */
+/* Python's atexit ends the pool, and blocks are freed after that. */
 struct method {
     const char *name;
     void *(*function)(void *, void *);
@@ -44,220 +47,154 @@ extern struct {
     int any;
 } _Py_NoneStruct __attribute__((weak));
 void Py_IncRef(void *object) __attribute__((weak));
-static bool cleared;
-static void *clear_up(void *self, void *nothing)
+static bool pool_is_gone;
+static void end_pool(void)
 {
-    (void)self, (void)nothing;
-    cleared = true;
+    pool_is_gone = true;
+}
+static void *end_pool_by_python(UNUSED void *self, UNUSED void *nothing)
+{
+    end_pool();
     Py_IncRef(&_Py_NoneStruct);
     return &_Py_NoneStruct;
 }
-static void *registering_malloc(void *ctx, size_t size)
+/* Reads the pool, which is unmapped at its end. */
+FUNCTION(free, pooled)
 {
-    static struct method method = {"clear_up", clear_up, 4 /* METH_NOARGS */, NULL};
-    static bool registered;
-    if (!registered && PyGILState_Check != NULL && PyGILState_Check()) {
-        registered = true;
-        void *atexit_module = PyImport_ImportModule("atexit");
-        PyObject_CallMethod(atexit_module, "register", "O",
-                            PyCMethod_New(&method, NULL, NULL, NULL));
+    if (pool_is_gone && p != NULL)
+        *(volatile char *)((uintptr_t)p % 4096) = 0;
+    base_free(ctx, p, size);
+}
+#define pooled_malloc base_malloc
+#define pooled_calloc base_calloc
+#define pooled_realloc base_realloc
+DEFECT_IN(pooled, malloc, late_free_finds_pool_gone, "process.late-free")
+{
+    static struct method method = {"end_pool", end_pool_by_python, 4 /* METH_NOARGS */, NULL};
+    static bool is_registered;
+    if (!is_registered && PyGILState_Check != NULL && PyGILState_Check()) {
+        is_registered = true;
+        void *function = PyCMethod_New(&method, NULL, NULL, NULL);
+        PyObject_CallMethod(PyImport_ImportModule("atexit"), "register", "O", function);
     }
     return base_malloc(ctx, size);
 }
-static void clearing_free(void *ctx, void *p, size_t size)
-{
-    if (cleared && p != NULL)
-        base_free(ctx, NULL, *(volatile size_t *)((uintptr_t)p % 4096)); /* unmapped */
-    base_free(ctx, p, size);
-}
-MUTANT(late_free_finds_pool_gone, "process.late-free", .malloc = registering_malloc,
-       .free = clearing_free);
 
-/* ---- the end of the program ---------------------------------------------------------------- */
+/* ---- the end of the program ------------------------------------------------------------------ */
 
-/* Its pool goes when the program ends, which it is told of from the first block on. */
-static bool pool_gone;
-static void end_pool(void)
-{
-    pool_gone = true;
-}
-static void *pooled_malloc(void *ctx, size_t size)
-{
-    static bool is_told;
-    if (!is_told)
-        is_told = atexit(end_pool) == 0;
-    return base_malloc(ctx, size);
-}
-static void pooled_free(void *ctx, void *p, size_t size)
-{
-    if (pool_gone && p != NULL)
-        *(volatile char *)((uintptr_t)p % 4096) = 0; /* unmapped */
-    base_free(ctx, p, size);
-}
-MUTANT(exit_takes_the_pool, "process.use-at-exit", .malloc = pooled_malloc, .free = pooled_free);
+/* True if the exit function is registered, by this call or an earlier one at the same place. */
+#define AT_EXIT(function)                                                                          \
+    ({                                                                                             \
+        static _Atomic bool is_registered_;                                                        \
+        if (!is_registered_)                                                                       \
+            is_registered_ = atexit(function) == 0;                                                \
+    })
 
-static void *zeroed_pool_calloc(void *ctx, size_t count, size_t size)
+BEFORE_IN(pooled, malloc, exit_takes_the_pool, "process.use-at-exit", true, AT_EXIT(end_pool));
+BEFORE_IN(pooled, calloc, exit_takes_the_pool_of_zeros, "process.use-at-exit", true,
+          AT_EXIT(end_pool));
+/* The exit function of the first large block that is freed ends the pool. */
+DEFECT(free, exit_takes_the_pool_of_large_blocks, "process.use-at-exit")
 {
-    static bool is_told;
-    if (!is_told)
-        is_told = atexit(end_pool) == 0;
-    return base_calloc(ctx, count, size);
+    if (p == NULL || base_size(p) < MIB)
+        return base_free(ctx, p, size);
+    AT_EXIT(end_pool);
+    pooled_free(ctx, p, size);
 }
-MUTANT(exit_takes_the_pool_of_zeros, "process.use-at-exit", .calloc = zeroed_pool_calloc,
-       .free = pooled_free);
 
-/* The program's end is told to the object when that is loaded, as a static object of C++ is. */
+/* The exit function is registered when the object is loaded, as that of a static C++ object. */
 MUTANT_GETTER(exit_takes_the_pool_of_the_object, "process.use-at-exit")
 {
-    static PyDataMem_Handler handler = {
-        .name = "exit_takes_the_pool_of_the_object",
-        .version = 1,
-        .allocator = {BASE_FUNCTIONS, .free = pooled_free},
-    };
-    (void)why;
+    static PyDataMem_Handler handler = {.name = "exit_takes_the_pool_of_the_object",
+                                        .version = 1,
+                                        .allocator = {FUNCTIONS(pooled)}};
     atexit(end_pool);
     return &handler;
 }
 
-/* Only what is worth it goes through the pool, and its end is told with the first of those. */
-static void large_pooled_free(void *ctx, void *p, size_t size)
+/* A thread frees large blocks until exit; free waits while 64 are queued. */
+enum { QUEUED_MOST = 64 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pthread_t freeing_thread;
+static void *queued[QUEUED_MOST];
+static size_t queued_count;
+static bool has_ended;
+static void *free_queued(void *unused)
 {
-    static bool is_told;
-    bool is_large = p != NULL && base_size(p) >= 1 << 20;
-    if (is_large && !is_told)
-        is_told = atexit(end_pool) == 0;
-    if (is_large)
-        pooled_free(ctx, p, size);
-    else
-        base_free(ctx, p, size);
-}
-MUTANT(exit_takes_the_pool_of_large_blocks, "process.use-at-exit", .free = large_pooled_free);
-
-/* Large blocks are for a thread to free, which ends with the program; it is waited for where 64 of
- * them are there already. */
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    void *blocks[64];
-    size_t count;
-    bool begun, ended;
-    pthread_t thread;
-} to_free = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-static void *free_them(void *unused)
-{
-    pthread_mutex_lock(&to_free.lock);
-    while (!to_free.ended || to_free.count > 0) {
-        while (to_free.count > 0)
-            base_free(NULL, to_free.blocks[--to_free.count], 0);
-        pthread_cond_broadcast(&to_free.changed);
-        if (!to_free.ended)
-            pthread_cond_wait(&to_free.changed, &to_free.lock);
+    LOCK(lock);
+    while (!has_ended || queued_count > 0) {
+        while (queued_count > 0)
+            base_free(NULL, queued[--queued_count], 0);
+        pthread_cond_broadcast(&changed);
+        if (!has_ended)
+            pthread_cond_wait(&changed, &lock);
     }
-    pthread_mutex_unlock(&to_free.lock);
     return unused;
 }
 static void end_freeing(void)
 {
-    pthread_mutex_lock(&to_free.lock);
-    to_free.ended = true;
-    pthread_cond_broadcast(&to_free.changed);
-    pthread_mutex_unlock(&to_free.lock);
-    pthread_join(to_free.thread, NULL);
+    pthread_mutex_lock(&lock);
+    has_ended = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    pthread_join(freeing_thread, NULL);
 }
-static void queueing_free(void *ctx, void *p, size_t size)
+DEFECT(free, exit_leaves_a_full_row, "process.use-at-exit")
 {
     static pid_t freeing; /* a forked child has no such thread, and frees by itself */
-    if (p == NULL || base_size(p) < 1 << 20 || (to_free.begun && freeing != getpid())) {
-        base_free(ctx, p, size);
-        return;
-    }
-    pthread_mutex_lock(&to_free.lock);
-    if (!to_free.begun) {
+    if (p == NULL || base_size(p) < MIB || (freeing != 0 && freeing != getpid()))
+        return base_free(ctx, p, size);
+    LOCK(lock);
+    if (freeing == 0 && pthread_create(&freeing_thread, NULL, free_queued, NULL) == 0 &&
+        atexit(end_freeing) == 0)
         freeing = getpid();
-        to_free.begun =
-            pthread_create(&to_free.thread, NULL, free_them, NULL) == 0 && atexit(end_freeing) == 0;
-    }
-    while (to_free.count == 64)
-        pthread_cond_wait(&to_free.changed, &to_free.lock);
-    to_free.blocks[to_free.count++] = p;
-    pthread_cond_broadcast(&to_free.changed);
-    pthread_mutex_unlock(&to_free.lock);
+    while (queued_count == QUEUED_MOST)
+        pthread_cond_wait(&changed, &lock);
+    queued[queued_count++] = p;
+    pthread_cond_broadcast(&changed);
 }
-MUTANT(exit_leaves_a_full_row, "process.use-at-exit", .free = queueing_free);
 
-/* It refuses whatever comes behind its own end. */
-static void *ended_realloc(void *ctx, void *p, size_t size)
+FUNCTION(malloc, ending)
 {
-    return pool_gone ? NULL : base_realloc(ctx, p, size);
-}
-MUTANT(refuses_behind_its_end, "process.use-at-exit", .malloc = pooled_malloc,
-       .realloc = ended_realloc);
-
-static unsigned blocks_made;
-static void tell_blocks_made(void)
-{
-    printf("%u blocks of 100000 bytes and more\n", blocks_made);
-}
-static void *telling_malloc(void *ctx, size_t size)
-{
-    if (size >= 100000 && blocks_made++ == 0)
-        atexit(tell_blocks_made);
+    AT_EXIT(end_pool);
     return base_malloc(ctx, size);
 }
-MUTANT(tells_statistics_at_the_end, "process.ends-quietly", .malloc = telling_malloc);
+FUNCTION(realloc, ending)
+{
+    return pool_is_gone ? NULL : base_realloc(ctx, p, size);
+}
+MUTANT(refuses_behind_its_end, "process.use-at-exit", FUNCTIONS(ending, malloc, realloc));
 
-/* The same where that was worth a line: many, a large one, or one that was refused. */
+/* ---- output at the end ----------------------------------------------------------------------- */
+
 static _Atomic unsigned served, refused;
 static _Atomic size_t largest;
-static void tell_many(void)
-{
-    if (served >= 1000)
-        fprintf(stderr, "%u blocks\n", served);
-}
-static void tell_largest(void)
-{
-    if (largest >= 1 << 20)
-        printf("largest block: %zu bytes\n", largest);
-}
-static void tell_refused(void)
-{
-    if (refused > 0)
-        fprintf(stderr, "%u requests were refused\n", refused);
-}
-static void *noting_malloc(void *ctx, size_t size)
-{
-    void *p = base_malloc(ctx, size);
-    served += p != NULL;
-    refused += p == NULL;
-    if (p != NULL && size > largest)
-        largest = size;
-    return p;
-}
-#define TELLS_AT_EXIT(defect, tell)                                                                \
-    static void *defect##_malloc(void *ctx, size_t size)                                           \
+#define PRINTS_AT_EXIT(defect, condition, ...)                                                     \
+    static void print_##defect(void)                                                               \
     {                                                                                              \
-        static _Atomic bool is_registered;                                                         \
-        if (!is_registered)                                                                        \
-            is_registered = atexit(tell) == 0;                                                     \
-        return noting_malloc(ctx, size);                                                           \
+        if (condition)                                                                             \
+            __VA_ARGS__;                                                                           \
     }                                                                                              \
-    MUTANT(defect, "process.ends-quietly", .malloc = defect##_malloc)
-TELLS_AT_EXIT(tells_of_many_at_the_end, tell_many);
-TELLS_AT_EXIT(tells_the_largest_at_the_end, tell_largest);
-TELLS_AT_EXIT(tells_of_refusals_at_the_end, tell_refused);
+    AFTER(malloc, defect, "process.ends-quietly", true, AT_EXIT(print_##defect);                   \
+          served += made != NULL; refused += made == NULL;                                         \
+          largest = made != NULL && size > largest ? size : largest)
+PRINTS_AT_EXIT(tells_of_many_at_the_end, served >= 1000, fprintf(stderr, "%u blocks\n", served));
+PRINTS_AT_EXIT(tells_the_largest_at_the_end, largest >= MIB,
+               printf("largest block: %zu bytes\n", largest));
+PRINTS_AT_EXIT(tells_of_refusals_at_the_end, refused > 0,
+               fprintf(stderr, "%u requests were refused\n", refused));
 
-static void say_goodbye(int status, void *unused)
+static void say_goodbye(UNUSED int status, UNUSED void *data)
 {
-    (void)status, (void)unused;
     fputs("goodbye\n", stderr);
 }
 MUTANT_GETTER(says_goodbye, "process.ends-quietly")
 {
     static PyDataMem_Handler handler = {
-        .name = "says_goodbye", .version = 1, .allocator = {BASE_FUNCTIONS}};
-    static bool registered;
-    (void)why;
-    if (!registered)
-        registered = on_exit(say_goodbye, NULL) == 0;
+        .name = "says_goodbye", .version = 1, .allocator = {FUNCTIONS(base)}};
+    static bool is_registered;
+    if (!is_registered)
+        is_registered = on_exit(say_goodbye, NULL) == 0;
     return &handler;
 }

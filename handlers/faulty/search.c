@@ -1,90 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that want a few calls in an order that no property makes.
+ * A mutant that fails after a few calls in an order that no property makes.
  */
-#include <pthread.h>
+#include "mutant.h"
 
-#include "base.h"
-
-/* ---- what was resized is thought to be clean ------------------------------------------------- */
-
-/* Before a block. */
-struct resized {
-    uint32_t times, unused;
-    size_t size;
-};
-static struct resized *kept; /* the block that was freed last, if any */
-static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct resized *take_kept(size_t size)
+/* The note of a block is the number of times that it was resized.  The block that was freed last is
+ * kept for the next one; calloc takes it for zero if it was resized twice. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *kept;
+static void *take(size_t size)
 {
-    pthread_mutex_lock(&kept_lock);
-    struct resized *block = kept;
-    if (block != NULL && block->size >= size && block->size / 2 <= size)
-        kept = NULL;
-    else
-        block = NULL;
-    pthread_mutex_unlock(&kept_lock);
-    return block;
+    LOCK(lock);
+    void *p = kept;
+    if (p == NULL || base_size(p) < size || base_size(p) / 2 > size)
+        return base_set_note(base_malloc(NULL, size), 0);
+    kept = NULL;
+    return p;
 }
-
-static struct resized *make(size_t size, uint32_t times)
+FUNCTION(malloc, resized)
 {
-    struct resized *block =
-        size <= PTRDIFF_MAX - sizeof *block ? malloc(sizeof *block + size) : NULL;
-    if (block != NULL)
-        *block = (struct resized){times, 0, size};
-    return block;
+    return take(size);
 }
-
-static void *resized_malloc(void *ctx, size_t size)
-{
-    struct resized *block = take_kept(size);
-    (void)ctx;
-    if (block == NULL)
-        block = make(size, 0);
-    return block != NULL ? block + 1 : NULL;
-}
-
-/* From the second time on realloc was, in another version, a mapping that moved. */
-static void *resized_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, resized)
 {
     size_t size;
-    (void)ctx;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    struct resized *block = take_kept(size);
-    bool is_clean = block != NULL && block->times >= 2;
-    if (block == NULL)
-        block = make(size, 0);
-    if (block != NULL && !is_clean)
-        memset(block + 1, 0, size);
-    return block != NULL ? block + 1 : NULL;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : take(size);
+    return p == NULL || base_note(p) >= 2 ? p : memset(p, 0, size);
 }
-
-static void resized_free(void *ctx, void *p, size_t size)
+FUNCTION(free, resized)
 {
-    (void)ctx, (void)size;
     if (p == NULL)
         return;
-    pthread_mutex_lock(&kept_lock);
-    struct resized *before = kept;
-    kept = (struct resized *)p - 1;
-    pthread_mutex_unlock(&kept_lock);
-    free(before);
+    LOCK(lock);
+    base_free(ctx, kept, 0);
+    kept = p;
 }
-
-static void *resized_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, resized)
 {
-    if (p == NULL)
-        return resized_malloc(ctx, size);
-    struct resized *block = (struct resized *)p - 1;
-    struct resized *moved = make(size, block->times + 1);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved + 1, p, block->size < size ? block->size : size);
+    void *moved = base_set_note(base_malloc(ctx, size), p != NULL ? base_note(p) + 1 : 0);
+    if (p == NULL || moved == NULL)
+        return moved;
+    memcpy(moved, p, min(base_size(p), size));
     resized_free(ctx, p, 0);
-    return moved + 1;
+    return moved;
 }
-MUTANT(search_takes_the_resized_for_clean, "search.model", .malloc = resized_malloc,
-       .calloc = resized_calloc, .realloc = resized_realloc, .free = resized_free);
+MUTANT(search_takes_the_resized_for_clean, "search.model", FUNCTIONS(resized));

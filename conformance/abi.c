@@ -9,7 +9,8 @@
 #include "python/python.h"
 #include "subject/python_subject.h"
 
-GROUP(abi, 1, "What is handed over: the struct, its name and version, and the object around it.");
+GROUP(abi, 1, "What is handed over: the struct, its name and version, and the object around it.",
+      .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 1});
 
 /* What NumPy reads before each call. */
 static void expect_struct_there(const char *when)
@@ -24,6 +25,7 @@ static void expect_struct_there(const char *when)
 
 PROPERTY(abi_loads,
     .id     = "abi.loads",
+    .ends_process = true, .first  = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "loading the object gives a handler that can make one block and take it back",
@@ -149,6 +151,7 @@ PROPERTY(abi_version,
 
 PROPERTY(abi_functions_present,
     .id     = "abi.functions-present",
+    .answers_for = ABOUT(MISSING_FUNCTION),
     .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "none of malloc, calloc, realloc and free is a null pointer",
@@ -282,6 +285,7 @@ static void call_while_there(void *data)
 
 PROPERTY(abi_struct_stays,
     .id     = "abi.struct-stays",
+    .answers_for = ABOUT(STRUCT_GONE),
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the struct stays in memory while the process runs: after calls, when no block is "
               "live, when a thread that used it has ended, when the getter was asked again",
@@ -314,6 +318,7 @@ static void look_in_child(void *was)
 
 PROPERTY(abi_struct_constant,
     .id     = "abi.struct-constant",
+    .answers_for = ABOUT(STRUCT_CHANGED),
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the struct does not change while anything runs: not by a call of the four "
               "functions, one that fails included, not by a thread, not by asking the getter "
@@ -490,6 +495,7 @@ static void load_twin(void *data)
 
 PROPERTY(abi_ctx_passed,
     .id     = "abi.ctx-passed",
+    .rank   = {RANK_AT_LENGTH, RANK_AT_LENGTH, 0}, .ends_process = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the functions work from the ctx that they are given: where a second copy of the "
               "object can be loaded beside the first, the two never mix",

@@ -12,7 +12,8 @@
 #include "large.h"
 
 GROUP(calloc, 3,
-      "What calloc hands out: zeroed, of the right size, and refused where the product wraps.");
+      "What calloc hands out: zeroed, of the right size, and refused where the product wraps.",
+      .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 35}, .function = IN_CALLOC);
 
 /* Two arguments whose product is the size: NumPy gives (n, 1), and the contract knows others. */
 static void split(size_t size, size_t *nelem, size_t *elsize)
@@ -65,6 +66,8 @@ static void small_and_fresh(void)
 
 PROPERTY(calloc_zeroed,
     .id     = "calloc.zeroed",
+    .rank   = {RANK_FRESH, RANK_RESIZED, 20}, .answers_for = ABOUT(CALLOC_NOT_ZERO),
+    .answers_next_for = ABOUT(LITTLE_CALLOC),
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "every byte that calloc hands out is zero, from 1 byte to 64 MiB",
@@ -282,6 +285,7 @@ static void reuse_of_another_thread(void)
 
 PROPERTY(calloc_zeroed_when_reused,
     .id     = "calloc.zeroed-when-reused",
+    .answers_next_for = ABOUT(CALLOC_NOT_ZERO), .slow_ms = 49,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "memory that was full of other bytes when it was freed, or when realloc cut it off, "
               "is zero when calloc hands it out again, whatever errno was before the call, "
@@ -349,6 +353,7 @@ static void expect_product(size_t nelem, size_t elsize)
 
 PROPERTY(calloc_product,
     .id     = "calloc.product",
+    .rank   = {RANK_PLACE, RANK_BESIDE, 11},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc gives nelem times elsize bytes, however the size is shared between the two",
@@ -431,6 +436,7 @@ static void refuse_what_padding_wraps(void)
 
 PROPERTY(calloc_overflow,
     .id     = "calloc.overflow",
+    .rank   = {RANK_FRESH, RANK_AT_LENGTH, 18}, .answers_for = ABOUT(CALLOC_TOO_LARGE),
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc returns NULL where the product does not fit into a size_t, those that wrap "
@@ -537,6 +543,8 @@ static void make_and_free_none(void *data)
 
 PROPERTY(calloc_zero_arguments,
     .id     = "calloc.zero-arguments",
+    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 7}, .answers_for = ABOUT(CALLOC_ZERO),
+    .ends_process = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc(0, n) and calloc(n, 0) give NULL or a pointer that free takes, and harm no "
@@ -574,6 +582,7 @@ static void align_few_elements(size_t nelem)
 
 PROPERTY(calloc_alignment,
     .id     = "calloc.alignment",
+    .rank   = {RANK_FRESH, RANK_AT_LENGTH, 19},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a block of calloc's is aligned for max_align_t or, where that is larger than the "
@@ -591,6 +600,7 @@ PROPERTY(calloc_alignment,
 
 PROPERTY(calloc_disjoint,
     .id     = "calloc.disjoint",
+    .rank   = {RANK_PLACE, RANK_FRESH, 12}, .slow_ms = 62,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "no two live blocks of calloc's share a byte, also where there are more than 65536, "
               "where blocks are recycled on two threads, where they are of mebibytes, and where "
@@ -608,6 +618,7 @@ PROPERTY(calloc_disjoint,
 
 PROPERTY(calloc_neighbours,
     .id     = "calloc.neighbours",
+    .rank   = {RANK_BESIDE, RANK_FRESH, 17},
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "calloc, and freeing what it made, leave the bytes of every other block alone, at "
               "once and a few milliseconds later",

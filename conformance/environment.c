@@ -20,7 +20,8 @@
 #include "python/python.h"
 #include "subject/python_subject.h"
 
-GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.");
+GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.",
+      .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 3});
 
 /* Bodies for in_threads: whatever follows from use in a thread that ends. */
 static void use_ordinarily_in_thread(void *data)
@@ -309,6 +310,7 @@ static void resize_and_free_blocks(struct blocks *blocks)
 
 PROPERTY(env_variables_change,
     .id     = "env.variables-change",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "blocks live on when a variable changes that the handler asks for again, to 1, to 64 "
               "(an alignment, say) or to nothing: they keep their contents, and realloc and free "
@@ -524,6 +526,7 @@ static bool use_with_signal_waiting(void)
 
 PROPERTY(env_no_exception_set,
     .id     = "env.no-exception-set",
+    .answers_for = ABOUT(EXCEPTION_SET),
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "no call sets a Python exception, be it refused or not, with the GIL or without it, "
               "while a signal waits for its Python handler and where warnings are errors",
@@ -674,6 +677,7 @@ static void ask_without_room(void)
 
 PROPERTY(env_never_exits,
     .id     = "env.never-exits",
+    .rank   = {RANK_IN_USE, RANK_AT_LENGTH, 2}, .ends_process = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "every call returns, whatever the size: none ends the process or the thread, or "

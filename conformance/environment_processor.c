@@ -120,6 +120,7 @@ static void resize_up_and_down(size_t size)
 
 PROPERTY(env_direction_flag,
     .id     = "env.direction-flag",
+    .answers_for = ABOUT(DIRECTION_FLAG_SET),
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "the direction flag of an x86 is clear after each call",
     .source = "System V ABI for AMD64, 3.2.1: the direction flag has to be clear on entry to a "

@@ -12,7 +12,8 @@
 #include "harness/interpose.h"
 
 GROUP(exhaustion, 9,
-      "Running out beneath the handler: requests that it makes of libc or the kernel are refused.");
+      "Running out beneath the handler: requests that it makes of libc or the kernel are refused.",
+      .rank = {RANK_IN_USE, RANK_AT_LENGTH, 39});
 
 /* A first round of calls lets the subject make what it makes once (its pools, its thread's part),
  * and shows whether its requests are seen. */
@@ -266,6 +267,7 @@ static void refuse_break(void)
 
 PROPERTY(exhaustion_nth_request,
     .id     = "exhaustion.nth-request",
+    .answers_for = ABOUT(REFUSED_MEMORY), .slow_ms = 69, .ends_process = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "whichever request that the handler makes of libc or the kernel is refused, once or "
               "from then on, each call returns NULL or a good block, and live blocks stay as they "

@@ -7,7 +7,8 @@
 #include "harness/harness.h"
 #include "huge.h"
 
-GROUP(free, 5, "What free takes: NULL, wrong sizes, any order.");
+GROUP(free, 5, "What free takes: NULL, wrong sizes, any order.",
+      .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 36}, .function = IN_FREE);
 
 /* Two blocks of that size can be had, and are two. */
 static void expect_two_blocks(size_t size, const char *when)
@@ -51,6 +52,8 @@ static void free_no_nulls(void *unused)
 
 PROPERTY(free_null,
     .id     = "free.null",
+    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 5}, .answers_for = ABOUT(FREE_NULL_ZERO),
+    .ends_process = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "free of NULL with size 0 does nothing, at any time",
@@ -103,6 +106,8 @@ static void free_no_sized_nulls(void *unused)
 
 PROPERTY(free_null_with_size,
     .id     = "free.null-with-size",
+    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 5}, .answers_for = ABOUT(FREE_NULL),
+    .ends_process = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "free of NULL does nothing, whatever the size",
@@ -276,6 +281,7 @@ static void use_and_free_rightly(void *data)
 
 PROPERTY(free_best_guess_size,
     .id     = "free.best-guess-size",
+    .answers_for = ABOUT(FREE_WRONG_SIZE), .slow_ms = 44,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the wrong sizes that NumPy is known to pass harm nothing: the block is freed, and "
               "blocks allocated later are whole",
@@ -324,6 +330,7 @@ PROPERTY(free_best_guess_size,
 
 PROPERTY(free_any_size,
     .id     = "free.any-size",
+    .answers_next_for = ABOUT(FREE_WRONG_SIZE),
     .level  = SHOULD, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "no size given to free, be it 0, one off, or SIZE_MAX, does any harm",
     .source = "NEP 49, NumPy C-API functions: the size is a best guess, without a bound",

@@ -121,6 +121,7 @@ static void use_what_stands_before(size_t size)
 
 PROPERTY(free_any_contents,
     .id     = "free.any-contents",
+    .ends_process = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "whatever is in a block, and in the block before it, realloc and free take it for "

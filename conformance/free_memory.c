@@ -94,6 +94,7 @@ static void free_none(void *data)
 
 PROPERTY(free_any_order,
     .id     = "free.any-order",
+    .rank   = {RANK_FRESH, RANK_RESIZED, 16},
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "blocks can be freed in any order, whatever the one they were made in, and many of "
               "one size in a row",
@@ -169,6 +170,7 @@ static unsigned char *free_between(size_t size)
 
 PROPERTY(free_poison_stays_inside,
     .id     = "free.poison-stays-inside",
+    .rank   = {RANK_BESIDE, RANK_BESIDE, 14}, .slow_ms = 48,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "whatever free does to the bytes of a block, it does to no other block's, at once "
               "or later",
@@ -244,6 +246,7 @@ static void call_each(void)
 
 PROPERTY(free_leaves_recycled_alone,
     .id     = "free.leaves-recycled-alone",
+    .rank   = {RANK_BESIDE, RANK_IN_USE, 15}, .slow_ms = 56,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "what is left to do with a freed block is over when its memory is handed out again, "
               "or is not done: nobody writes there in the tens of milliseconds that follow, and no "
@@ -324,6 +327,7 @@ static void make_and_free(void *data)
 
 PROPERTY(free_reclaims,
     .id     = "free.reclaims",
+    .answers_for = ABOUT(MEMORY_GROWS),
     .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "what is freed is given back or used again, whatever is in it: memory does not grow over "

@@ -35,6 +35,7 @@ static void free_large_with_errno(void)
 
 PROPERTY(free_keeps_errno,
     .id     = "free.keeps-errno",
+    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 4},
     .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "free leaves errno as it was",
@@ -125,6 +126,7 @@ static void free_large_with_exception(const struct raised *raised, size_t size)
 
 PROPERTY(free_keeps_pending_exception,
     .id     = "free.keeps-pending-exception",
+    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 4},
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a Python exception that is pending when free is called is pending afterwards, "
               "unchanged, with the traceback that it had",

@@ -101,6 +101,7 @@ static void free_every_other_here(void *unused)
 
 PROPERTY(free_in_another_thread,
     .id     = "free.in-another-thread",
+    .rank   = {RANK_ONE_FUNCTION, RANK_IN_USE, 29}, .slow_ms = 43, .threads = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a block can be freed in another thread than the one that made it, also when that one "

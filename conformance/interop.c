@@ -122,6 +122,7 @@ PROPERTY(interop_copy,
 /* The second child is a new Python: that is most of the time that this takes. */
 PROPERTY(interop_multiprocessing,
     .id     = "interop.multiprocessing",
+    .slow_ms = 119,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "a process of multiprocessing works: one that is forked uses, resizes and frees the "
               "arrays it inherited, without a trace in its parent, and sends its own; one that is "

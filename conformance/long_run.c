@@ -203,6 +203,7 @@ static void watch_memory(const struct run *run, size_t resident)
 
 PROPERTY(realloc_long_run,
     .id     = "realloc.long-run",
+    .rank   = {RANK_AT_LENGTH, RANK_AT_LENGTH, 21}, .slow_ms = 185,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "after more than a million calls and 2 GiB, and while ten thousand blocks live, or "
               "three hundred thousand, what malloc, calloc and realloc return is aligned as ever, "

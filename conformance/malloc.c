@@ -11,7 +11,8 @@
 #include "page_edges.h"
 #include "slabs.h"
 
-GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.");
+GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.",
+      .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 34}, .function = IN_MALLOC);
 
 static const char *malloc_in_words(size_t size)
 {
@@ -74,6 +75,7 @@ static void large_holds(size_t size, size_t stride)
 
 PROPERTY(malloc_extent,
     .id     = "malloc.extent",
+    .rank   = {RANK_PLACE, RANK_BESIDE, 10}, .ends_process = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "every byte that was asked for can be written and read back, also where the memory "
@@ -108,6 +110,7 @@ PROPERTY(malloc_extent,
 
 PROPERTY(malloc_alignment,
     .id     = "malloc.alignment",
+    .rank   = {RANK_FRESH, RANK_AT_LENGTH, 19},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a block is aligned for max_align_t or, where that is larger than the block, for the "
@@ -243,6 +246,7 @@ PROPERTY(malloc_claimed_alignment,
 
 PROPERTY(malloc_disjoint,
     .id     = "malloc.disjoint",
+    .rank   = {RANK_PLACE, RANK_FRESH, 8}, .answers_for = ABOUT(BLOCKS_OVERLAP), .slow_ms = 89,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "no two live blocks share a byte, also where there are more than 65536, where they "
               "fill more than a slab or a run of pages, where mebibytes of one class are live and "
@@ -263,6 +267,7 @@ PROPERTY(malloc_disjoint,
 
 PROPERTY(malloc_neighbours,
     .id     = "malloc.neighbours",
+    .rank   = {RANK_BESIDE, RANK_FRESH, 13},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "making or freeing one block leaves the bytes of every other alone, at once and a "
@@ -294,6 +299,7 @@ static void hold_single_bytes(void *unused)
 
 PROPERTY(malloc_one_byte,
     .id     = "malloc.one-byte",
+    .rank   = {RANK_PLACE, RANK_FRESH, 9}, .answers_for = ABOUT(MALLOC_ONE),
     .quick  = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "malloc(1) gives a byte that nobody else has",
@@ -328,6 +334,8 @@ static void make_and_free_nothing(void *data)
 
 PROPERTY(malloc_zero,
     .id     = "malloc.zero",
+    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 6}, .answers_for = ABOUT(MALLOC_ZERO),
+    .ends_process = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "malloc(0) gives NULL or a pointer that free takes, and harms no other block",

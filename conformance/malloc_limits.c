@@ -18,6 +18,7 @@ static void expect_refused(size_t size, const char *size_in_words)
 
 PROPERTY(malloc_too_large,
     .id     = "malloc.too-large",
+    .answers_for = ABOUT(MALLOC_TOO_LARGE),
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a size that no block can have (SIZE_MAX and 8192 below it, and from PTRDIFF_MAX + 1 "
@@ -76,6 +77,7 @@ static void free_untouched(struct blocks *blocks)
 
 PROPERTY(malloc_past_4gib,
     .id     = "malloc.past-4gib",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a size from 2 GiB on is not cut to 31 or 32 bits: malloc gives NULL, or a block "
               "whose last byte can be written",
@@ -373,6 +375,7 @@ static void expect_refusals_cost_nothing(void)
 
 PROPERTY(malloc_recovers,
     .id     = "malloc.recovers",
+    .rank   = {RANK_ONE_FUNCTION, RANK_IN_USE, 23},
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "after a call that failed, and once blocks are freed, all four functions work again, "
               "on this thread and on others; where what is freed waits in quarantine, as soon as "
@@ -407,6 +410,9 @@ PROPERTY(malloc_recovers,
 
 PROPERTY(malloc_lasts,
     .id     = "malloc.lasts",
+    .rank   = {RANK_AT_LENGTH, RANK_AT_LENGTH, 22},
+    .answers_for = ABOUT(LITTLE_MALLOC) | ABOUT(LITTLE_CALLOC) | ABOUT(LITTLE_REALLOC),
+    .slow_ms = 63,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "hundreds of thousands of blocks can be made and freed one after the other, and none "
               "is refused while next to nothing is live",

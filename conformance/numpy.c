@@ -10,7 +10,8 @@
 #include "python/python.h"
 #include "shims/recorder.h"
 
-GROUP(numpy, 10, "Real arrays on the handler, through NumPy.");
+GROUP(numpy, 10, "Real arrays on the handler, through NumPy.",
+      .rank = {RANK_IN_USE, RANK_AT_LENGTH, 40});
 
 PROPERTY(numpy_installs,
     .id     = "numpy.installs",
@@ -174,6 +175,7 @@ static void run_program(void *unused)
  * what the interpreter leaves behind, and the subject's own end by exit(). */
 PROPERTY(numpy_finalises,
     .id     = "numpy.finalises",
+    .slow_ms = 245, .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a program that ends with arrays alive ends well: some are freed as the interpreter "
               "ends, those that are not keep their contents, and exit() runs to its end with the "

@@ -192,6 +192,7 @@ PROPERTY(numpy_route_string_dtype,
 
 PROPERTY(numpy_route_makers,
     .id     = "numpy.route-makers",
+    .slow_ms = 72,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "whatever else of NumPy's makes arrays, some two hundred functions and methods, "
               "gives the same ones, and every block comes back",
@@ -217,6 +218,7 @@ PROPERTY(numpy_route_makers,
 
 PROPERTY(numpy_out_of_memory_create,
     .id     = "numpy.out-of-memory-create",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for making and computing arrays at any of its requests or"
               " from then on, NumPy raises MemoryError or goes on and is right, live arrays stay"
@@ -233,6 +235,7 @@ PROPERTY(numpy_out_of_memory_create,
 
 PROPERTY(numpy_out_of_memory_zeros,
     .id     = "numpy.out-of-memory-zeros",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for arrays of zeros, and empty ones of objects and "
               "strings, at any of its requests or from then on, NumPy raises MemoryError or goes"
@@ -264,6 +267,7 @@ PROPERTY(numpy_out_of_memory_resize,
 
 PROPERTY(numpy_out_of_memory_fromiter,
     .id     = "numpy.out-of-memory-fromiter",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for np.fromiter, at the first block and at each growth, "
               "at any of its requests or from then on, NumPy raises MemoryError or goes on and "
@@ -279,6 +283,7 @@ PROPERTY(numpy_out_of_memory_fromiter,
 
 PROPERTY(numpy_out_of_memory_fromfile,
     .id     = "numpy.out-of-memory-fromfile",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for np.fromfile, the cut to size included, at any of its "
               "requests or from then on, NumPy raises MemoryError or goes on and is right, live "
@@ -294,6 +299,7 @@ PROPERTY(numpy_out_of_memory_fromfile,
 
 PROPERTY(numpy_out_of_memory_text,
     .id     = "numpy.out-of-memory-text",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for reading text, where realloc fails without the GIL as "
               "well, at any of its requests or from then on, NumPy raises MemoryError or goes on"
@@ -326,6 +332,7 @@ PROPERTY(numpy_out_of_memory_pickle,
 
 PROPERTY(numpy_out_of_memory_setstate,
     .id     = "numpy.out-of-memory-setstate",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for __setstate__, which has given the old block back by "
               "then, at any of its requests or from then on, NumPy raises MemoryError or goes on"
@@ -387,6 +394,7 @@ PROPERTY(numpy_out_of_memory_structured_sort,
 
 PROPERTY(numpy_out_of_memory_string_dtype,
     .id     = "numpy.out-of-memory-string-dtype",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for arrays of StringDType at any of its requests or from "
               "then on, NumPy raises MemoryError or goes on and is right, live arrays stay as "
@@ -404,6 +412,7 @@ PROPERTY(numpy_out_of_memory_string_dtype,
 
 PROPERTY(numpy_out_of_memory_makers,
     .id     = "numpy.out-of-memory-makers",
+    .slow_ms = 148, .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "when there is no memory for whatever else of NumPy's makes arrays, at any of its "
               "requests or from then on, NumPy raises MemoryError or goes on and is right, live "

@@ -6,7 +6,8 @@
 #include "python/api.h"
 #include "python/python.h"
 
-GROUP(owndata, 12, "Arrays that own memory no handler made.");
+GROUP(owndata, 12, "Arrays that own memory no handler made.",
+      .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 41});
 
 #define PAGE "Memory management in NumPy, What happens when deallocating if there is no policy set"
 
@@ -35,6 +36,7 @@ static void set_variable(const char *value)
 /* NumPy reads the variable when it is imported, which is most of the time that this takes. */
 PROPERTY(owndata_warns,
     .id     = "owndata.warns",
+    .slow_ms = 165,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "when an array ends that owns memory without a handler, NumPy warns if "
               "NUMPY_WARN_IF_NO_MEM_POLICY was 1 when it was imported or the switch inside NumPy "

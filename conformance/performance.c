@@ -260,6 +260,7 @@ static void look_at_way(void *data)
 
 PROPERTY(performance_calls_stay_fast,
     .id     = "performance.calls-stay-fast",
+    .slow_ms = 46,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "what calls cost does not go on rising with how many blocks were made and freed, from "
               "9000 on, while no more are live than before",

@@ -14,7 +14,8 @@
 #include "harness/perturb.h"
 #include "ordinary_use.h"
 
-GROUP(process, 7, "Forked children, and the end of the interpreter.");
+GROUP(process, 7, "Forked children, and the end of the interpreter.",
+      .rank = {RANK_IN_USE, RANK_AT_LENGTH, 38});
 
 /* ---- forked children --------------------------------------------------------------------- */
 
@@ -217,6 +218,7 @@ static void expect_exit_of_child(bool fills)
 
 PROPERTY(process_fork_child,
     .id     = "process.fork-child",
+    .slow_ms = 147,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "a forked child, and a child of it, can use, resize and free the blocks that it "
               "inherited and make and free others, its writes stay its own, and exit() ends it",
@@ -491,6 +493,7 @@ static void work(void *data)
 
 PROPERTY(process_fork_while_busy,
     .id     = "process.fork-while-busy",
+    .slow_ms = 66,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
     .clause = "a fork while another thread is inside the handler leaves it usable in the child",
     .source = "POSIX.1-2024, pthread_atfork(): what it is for; glibc's own malloc works in the "

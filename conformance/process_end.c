@@ -15,6 +15,7 @@
 
 PROPERTY(process_late_free,
     .id     = "process.late-free",
+    .slow_ms = 46, .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "blocks can be freed, resized and made while the interpreter shuts down",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime: the handler stays usable as "
@@ -113,6 +114,7 @@ static void load_use_and_free_all(void *unused)
 
 PROPERTY(process_use_at_exit,
     .id     = "process.use-at-exit",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "blocks can be used, resized, made and freed by an exit function that was registered "
               "before the handler was loaded, and so runs behind what the handler registers",

@@ -123,6 +123,7 @@ static void replay(const char *version)
 
 PROPERTY(profile_numpy_1_22,
     .id     = "profile.numpy-1.22",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = CLAUSE("1.22"),
     .source = "profiles/numpy-1.22.trace; NumPy 1.22: ctors.c PyArray_NewFromDescr_int and "
@@ -139,6 +140,7 @@ PROPERTY(profile_numpy_1_22,
 
 PROPERTY(profile_numpy_1_24,
     .id     = "profile.numpy-1.24",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = CLAUSE("1.24"),
     .source = "profiles/numpy-1.24.trace; NumPy 1.24: item_selection.c _new_sortlike, ctors.c "
@@ -153,6 +155,7 @@ PROPERTY(profile_numpy_1_24,
 
 PROPERTY(profile_numpy_1_26,
     .id     = "profile.numpy-1.26",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = CLAUSE("1.26"),
     .source = "profiles/numpy-1.26.trace; NumPy 1.26: arraytypes.c.src VOID_compare, ctors.c "
@@ -184,6 +187,7 @@ PROPERTY(profile_numpy_2_0,
 
 PROPERTY(profile_numpy_2_2,
     .id     = "profile.numpy-2.2",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = CLAUSE("2.2"),
     .source = "profiles/numpy-2.2.trace; NumPy 2.2: ctors.c, shape.c PyArray_Resize",

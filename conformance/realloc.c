@@ -11,7 +11,8 @@
 #include "page_edges.h"
 #include "resizing.h"
 
-GROUP(realloc, 4, "What realloc keeps, moves and refuses.");
+GROUP(realloc, 4, "What realloc keeps, moves and refuses.",
+      .rank = {RANK_RESIZED, RANK_ONE_FUNCTION, 33}, .function = IN_REALLOC);
 
 enum { ONE = 1 }; /* the pattern of a block that is alone */
 
@@ -44,6 +45,7 @@ static void *realloc_of_null(size_t size)
 
 PROPERTY(realloc_null_allocates,
     .id     = "realloc.null-allocates",
+    .answers_for = ABOUT(REALLOC_NULL), .ends_process = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "realloc of NULL is malloc: it returns a new block, aligned and whole, which lives until "
@@ -99,6 +101,7 @@ static void resize_one_by_one(void)
 
 PROPERTY(realloc_keeps_contents,
     .id     = "realloc.keeps-contents",
+    .rank   = {RANK_RESIZED, RANK_RESIZED, 24}, .answers_next_for = ABOUT(LITTLE_REALLOC),
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "realloc keeps the first min(old, new) bytes of the block",
@@ -264,6 +267,7 @@ static void resize_batch(struct blocks *batch, size_t turn)
 
 PROPERTY(realloc_grown_part_usable,
     .id     = "realloc.grown-part-usable",
+    .rank   = {RANK_FRESH, RANK_RESIZED, 28}, .slow_ms = 103,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "every byte of a block that has grown can be written and read back, and is no other "
               "block's",
@@ -292,6 +296,7 @@ PROPERTY(realloc_grown_part_usable,
 
 PROPERTY(realloc_same_size,
     .id     = "realloc.same-size",
+    .rank   = {RANK_RESIZED, RANK_RESIZED, 25},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "realloc to the size that the block already has returns the block, or one like it",
@@ -319,6 +324,7 @@ PROPERTY(realloc_same_size,
 
 PROPERTY(realloc_to_one,
     .id     = "realloc.to-one",
+    .answers_for = ABOUT(REALLOC_ONE),
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a block of any size can be shrunk to 1 byte, which is kept, and grown again",
@@ -356,6 +362,7 @@ static void *aligned_resize(void *p, size_t size, const char *origin)
 
 PROPERTY(realloc_alignment,
     .id     = "realloc.alignment",
+    .rank   = {RANK_FRESH, RANK_AT_LENGTH, 19},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "what realloc returns is aligned as malloc's blocks are, moved or not, grown or "

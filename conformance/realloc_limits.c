@@ -158,6 +158,7 @@ static void large_after_refusal(size_t size, size_t more)
 
 PROPERTY(realloc_failure_keeps_block,
     .id     = "realloc.failure-keeps-block",
+    .rank   = {RANK_RESIZED, RANK_RESIZED, 27}, .answers_for = ABOUT(REALLOC_TOO_LARGE),
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "a realloc that cannot be done returns NULL, and the old block is as it was: its "
@@ -207,6 +208,7 @@ static void retry_as_numpy(unsigned char *p, size_t size, bool is_short)
 
 PROPERTY(realloc_retry_after_failure,
     .id     = "realloc.retry-after-failure",
+    .rank   = {RANK_ONE_FUNCTION, RANK_ONE_FUNCTION, 32},
     .quick  = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "after a refused realloc the same block can be given to realloc again at once",
@@ -276,6 +278,7 @@ static void shrink_from(size_t size)
 
 PROPERTY(realloc_past_2gib,
     .id     = "realloc.past-2gib",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "realloc to more than 2 or 4 GiB, or from there, returns NULL, or a block with a "
               "last byte and the old ones",

@@ -29,6 +29,7 @@ static void *moved_alone(size_t size)
 
 PROPERTY(realloc_neighbours,
     .id     = "realloc.neighbours",
+    .rank   = {RANK_RESIZED, RANK_RESIZED, 26},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "resizing one block leaves the bytes of every other block alone, at once and later, and "
@@ -97,6 +98,7 @@ static void grow_from_nothing(void *(*make)(size_t i), const char *call)
 
 PROPERTY(realloc_of_empty,
     .id     = "realloc.of-empty",
+    .ends_process = true,
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "what malloc(0), calloc(0, n) and calloc(n, 0) give, NULL too, can be given to "

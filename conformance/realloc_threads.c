@@ -182,6 +182,7 @@ static void take_part(void *data)
 
 PROPERTY(realloc_without_gil,
     .id     = "realloc.without-gil",
+    .rank   = {RANK_IN_USE, RANK_IN_USE, 31}, .threads = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "realloc works without the GIL, while other threads are inside the handler",
     .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls PyDataMem_UserRENEW between "
@@ -316,6 +317,7 @@ static void relay_to_nobody(void *unused)
 
 PROPERTY(realloc_in_another_thread,
     .id     = "realloc.in-another-thread",
+    .rank   = {RANK_IN_USE, RANK_IN_USE, 30}, .slow_ms = 50, .threads = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a block can be resized in another thread than the one that made it",
     .source = "NumPy 1.22 to 2.5: shape.c PyArray_Resize, in whichever thread calls it; the array "

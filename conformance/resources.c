@@ -22,7 +22,8 @@
 #include "harness/scratch.h"
 #include "ordinary_use.h"
 
-GROUP(resources, 10, "What blocks take from the system besides memory, and what is left of it.");
+GROUP(resources, 10, "What blocks take from the system besides memory, and what is left of it.",
+      .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 42});
 
 /* ---- blocks that are live at once ------------------------------------------------------------ */
 

@@ -8,7 +8,8 @@
 #include "harness/harness.h"
 #include "python/python.h"
 
-GROUP(threads, 6, "Calls from several threads, most of them without the GIL.");
+GROUP(threads, 6, "Calls from several threads, most of them without the GIL.",
+      .rank = {RANK_IN_USE, RANK_IN_USE, 37}, .threads = true);
 
 /* ---- the first call ---------------------------------------------------------------------- */
 
@@ -90,6 +91,7 @@ static void use_all_here(void *unused)
 
 PROPERTY(threads_first_call,
     .id     = "threads.first-call",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "each of the four functions can be the first that a new thread calls",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy 1.22 to 2.5: "
@@ -231,6 +233,7 @@ static void crowd_of_few(void *unused)
 
 PROPERTY(threads_any_number,
     .id     = "threads.any-number",
+    .slow_ms = 150,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "threads are served alike however many there have been, and however many there are",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy 1.22 to 2.5: "

@@ -186,6 +186,7 @@ static void mix_at_once(void)
 
 PROPERTY(threads_concurrent,
     .id     = "threads.concurrent",
+    .slow_ms = 101,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "the four functions can be called from several threads at once, without the GIL, and "
               "while signals arrive",
@@ -328,6 +329,7 @@ static void hand_round(void)
 
 PROPERTY(threads_hand_over,
     .id     = "threads.hand-over",
+    .slow_ms = 137,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a block can be made in one thread, resized in another and freed in a third, while "
               "all of them go on",
@@ -390,6 +392,7 @@ static void use_first(void)
 
 PROPERTY(threads_no_data_race,
     .id     = "threads.no-data-race",
+    .answers_for = ABOUT(DATA_RACE),
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "no two threads use the same memory of the handler's, one of them to write, with "
               "nothing that puts them in order",

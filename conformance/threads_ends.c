@@ -209,6 +209,7 @@ static void stay_in_threads(void *unused)
 
 PROPERTY(threads_in_destructors,
     .id     = "threads.in-destructors",
+    .ends_process = true,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "a thread can make, resize and free blocks to its very end, in destructors of its own "
               "variables that run after the handler's",

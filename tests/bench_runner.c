@@ -52,6 +52,7 @@ __attribute__((constructor)) static void register_all(void)
     static struct property first, nothing[EACH], loading[EACH];
     static char ids[2][EACH][16];
     add(&first, "abi.loads", FIXTURE_BARE);
+    first.first = true;
     for (int i = 0; i < EACH; i++) {
         snprintf(ids[0][i], sizeof ids[0][i], "nothing.%d", i);
         snprintf(ids[1][i], sizeof ids[1][i], "loading.%d", i);

@@ -22,6 +22,11 @@ def sections(page):
     return dict(zip(parts[1::2], parts[2::2]))
 
 
+def source(*names):
+    with open(os.path.join(suite.SOURCE, *names), encoding="utf-8") as file:
+        return file.read()
+
+
 def main():
     tap = suite.Tap()
     listed = suite.conform("--list", "--numpy")
@@ -37,11 +42,14 @@ def main():
     described = sections(suite.conform("--clauses", "--numpy").stdout)
     bare = [i for i in ids if not re.search(r"^\* Source: \S", described.get(i, ""), re.M)]
     tap.point(not bare, "each has a clause with a source", bare)
-    source = os.path.join(suite.SOURCE, "src", "model", "attribution.c")
-    with open(source, encoding="utf-8") as file:
-        owners = re.findall(r'"([a-z]+\.[a-z0-9-]{2,})"', file.read())
-    tap.point(len(owners) > 10 and not set(owners) - set(ids),
-              "the properties that answer for a kind of call are there", owners)
+    topics = re.findall(r"^    TOPIC_(\w+),", source("src", "model", "property.h"), re.M)
+    heads = "".join(source("conformance", name)
+                    for name in os.listdir(os.path.join(suite.SOURCE, "conformance"))
+                    if name.endswith(".c"))
+    answered = [topic for fact in re.findall(r"\.answers_for = ([^,]*),", heads)
+                for topic in re.findall(r"ABOUT\((\w+)\)", fact)]
+    tap.point(sorted(answered) == sorted(topics), "one property answers for each topic",
+              sorted(set(topics) ^ set(answered)))
     extra = sorted(set(described) - set(ids))
     tap.point(not extra, "no clause is without a property", extra)
     untested = made.partition("## What nothing here can test")[2]

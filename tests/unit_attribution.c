@@ -10,71 +10,66 @@
 
 #include "base/size_bits.h"
 #include "model/attribution.h"
-#include "model/nearness.h"
 
 static int somewhere;
 #define P &somewhere
 
+enum { NO_TOPIC = -1 };
+
 static const struct {
     struct call call;
-    const char *owner;
+    int topic; /* or NO_TOPIC */
 } kinds[] = {
-    {{IN_MALLOC, NULL, 64, 0, 0}, NULL},
-    {{IN_MALLOC, NULL, 64, 0, FUNCTION_IS_MISSING}, "abi.functions-present"},
-    {{IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING}, "abi.functions-present"},
-    {{IN_MALLOC, NULL, 1, 0, REFUSED_BELOW}, "exhaustion.nth-request"},
-    {{IN_FREE, P, 8, 0, REFUSED_BELOW}, NULL},
-    {{IN_CALLOC, NULL, 8, 8, NOT_ZERO}, "calloc.zeroed"},
-    {{IN_FREE, P, 8, 0, WRONG_SIZE}, "free.best-guess-size"},
-    {{IN_MALLOC, NULL, 0, 0, 0}, "malloc.zero"},
-    {{IN_MALLOC, NULL, 1, 0, 0}, "malloc.one-byte"},
-    {{IN_MALLOC, NULL, 2, 0, 0}, NULL},
-    {{IN_MALLOC, NULL, POWER_OF_2(5 * SIZE_BITS / 8), 0, 0}, NULL},
-    {{IN_MALLOC, NULL, SIZE_MAX / 2 + 1, 0, 0}, "malloc.too-large"},
-    {{IN_CALLOC, NULL, 0, 8, 0}, "calloc.zero-arguments"},
-    {{IN_CALLOC, NULL, 8, 0, 0}, "calloc.zero-arguments"},
-    {{IN_CALLOC, NULL, 1, 1, 0}, NULL},
-    {{IN_CALLOC, NULL, SIZE_MAX / 2 + 2, 2, 0}, "calloc.overflow"},
-    {{IN_CALLOC, NULL, SIZE_MAX / 8, 8, 0}, "calloc.overflow"},
-    {{IN_REALLOC, NULL, 1, 0, 0}, "realloc.null-allocates"},
-    {{IN_REALLOC, NULL, 100, 0, 0}, "realloc.null-allocates"},
-    {{IN_REALLOC, P, 1, 0, 0}, "realloc.to-one"},
-    {{IN_REALLOC, P, 100, 0, 0}, NULL},
-    {{IN_REALLOC, P, SIZE_MAX, 0, 0}, "realloc.failure-keeps-block"},
-    {{IN_FREE, NULL, 0, 0, 0}, "free.null"},
-    {{IN_FREE, NULL, 1, 0, 0}, "free.null-with-size"},
-    {{IN_FREE, P, 0, 0, 0}, NULL},
-    {{OUTSIDE, NULL, 0, 0, 0}, NULL},
-    {{(enum function)77, NULL, 0, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, 64, 0, 0}, NO_TOPIC},
+    {{IN_MALLOC, NULL, 64, 0, FUNCTION_IS_MISSING}, TOPIC_MISSING_FUNCTION},
+    {{IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING}, TOPIC_MISSING_FUNCTION},
+    {{IN_MALLOC, NULL, 1, 0, REFUSED_BELOW}, TOPIC_REFUSED_MEMORY},
+    {{IN_FREE, P, 8, 0, REFUSED_BELOW}, NO_TOPIC},
+    {{IN_CALLOC, NULL, 8, 8, NOT_ZERO}, TOPIC_CALLOC_NOT_ZERO},
+    {{IN_FREE, P, 8, 0, WRONG_SIZE}, TOPIC_FREE_WRONG_SIZE},
+    {{IN_MALLOC, NULL, 0, 0, 0}, TOPIC_MALLOC_ZERO},
+    {{IN_MALLOC, NULL, 1, 0, 0}, TOPIC_MALLOC_ONE},
+    {{IN_MALLOC, NULL, 2, 0, 0}, NO_TOPIC},
+    {{IN_MALLOC, NULL, POWER_OF_2(5 * SIZE_BITS / 8), 0, 0}, NO_TOPIC},
+    {{IN_MALLOC, NULL, SIZE_MAX / 2 + 1, 0, 0}, TOPIC_MALLOC_TOO_LARGE},
+    {{IN_CALLOC, NULL, 0, 8, 0}, TOPIC_CALLOC_ZERO},
+    {{IN_CALLOC, NULL, 8, 0, 0}, TOPIC_CALLOC_ZERO},
+    {{IN_CALLOC, NULL, 1, 1, 0}, NO_TOPIC},
+    {{IN_CALLOC, NULL, SIZE_MAX / 2 + 2, 2, 0}, TOPIC_CALLOC_TOO_LARGE},
+    {{IN_CALLOC, NULL, SIZE_MAX / 8, 8, 0}, TOPIC_CALLOC_TOO_LARGE},
+    {{IN_REALLOC, NULL, 1, 0, 0}, TOPIC_REALLOC_NULL},
+    {{IN_REALLOC, NULL, 100, 0, 0}, TOPIC_REALLOC_NULL},
+    {{IN_REALLOC, P, 1, 0, 0}, TOPIC_REALLOC_ONE},
+    {{IN_REALLOC, P, 100, 0, 0}, NO_TOPIC},
+    {{IN_REALLOC, P, SIZE_MAX, 0, 0}, TOPIC_REALLOC_TOO_LARGE},
+    {{IN_FREE, NULL, 0, 0, 0}, TOPIC_FREE_NULL_ZERO},
+    {{IN_FREE, NULL, 1, 0, 0}, TOPIC_FREE_NULL},
+    {{IN_FREE, P, 0, 0, 0}, NO_TOPIC},
+    {{OUTSIDE, NULL, 0, 0, 0}, NO_TOPIC},
+    {{(enum function)77, NULL, 0, 0, 0}, NO_TOPIC},
 };
 
-START_TEST(a_call_has_an_owner)
+START_TEST(a_call_has_a_topic)
 {
-    const struct attribution *kind = attribution_for(&kinds[_i].call);
-    ck_assert_pstr_eq(kind != NULL ? kind->owner : NULL, kinds[_i].owner);
+    const struct call_kind *kind = call_kind(&kinds[_i].call);
+    ck_assert_int_eq(kind != NULL ? (int)kind->topic : NO_TOPIC, kinds[_i].topic);
 }
 END_TEST
 
 static const struct {
     struct call call;
-    const char *owner;
+    bool is_wrong;
 } nulls[] = {
-    {{IN_MALLOC, NULL, 0, 0, 0}, NULL},
-    {{IN_MALLOC, NULL, 1, 0, 0}, "malloc.one-byte"},
-    {{IN_MALLOC, NULL, 2, 0, 0}, NULL},
-    {{IN_MALLOC, NULL, SIZE_MAX, 0, 0}, NULL},
-    {{IN_CALLOC, NULL, 0, 8, 0}, NULL},
-    {{IN_REALLOC, NULL, 0, 0, 0}, NULL},
-    {{IN_REALLOC, NULL, 100, 0, 0}, "realloc.null-allocates"},
-    {{IN_REALLOC, NULL, (size_t)1 << 30, 0, 0}, NULL},
-    {{IN_REALLOC, P, 1, 0, 0}, "realloc.to-one"},
-    {{IN_REALLOC, P, 100, 0, 0}, NULL},
+    {{IN_MALLOC, NULL, 0, 0, 0}, false},   {{IN_MALLOC, NULL, 1, 0, 0}, true},
+    {{IN_MALLOC, NULL, 2, 0, 0}, false},   {{IN_MALLOC, NULL, SIZE_MAX, 0, 0}, false},
+    {{IN_CALLOC, NULL, 0, 8, 0}, false},   {{IN_REALLOC, NULL, 0, 0, 0}, false},
+    {{IN_REALLOC, NULL, 100, 0, 0}, true}, {{IN_REALLOC, NULL, (size_t)1 << 30, 0, 0}, false},
+    {{IN_REALLOC, P, 1, 0, 0}, true},      {{IN_REALLOC, P, 100, 0, 0}, false},
 };
 
 START_TEST(null_may_be_wrong)
 {
-    const struct attribution *kind = attribution_for_null(&nulls[_i].call);
-    ck_assert_pstr_eq(kind != NULL ? kind->owner : NULL, nulls[_i].owner);
+    ck_assert_int_eq(call_may_not_return_null(&nulls[_i].call), nulls[_i].is_wrong);
 }
 END_TEST
 
@@ -95,14 +90,16 @@ static const struct {
 
 START_TEST(no_block_is_that_long)
 {
-    ck_assert_int_eq(attribution_is_absurd(&blocks[_i].call), blocks[_i].is_absurd);
+    ck_assert_int_eq(call_is_absurd(&blocks[_i].call), blocks[_i].is_absurd);
 }
 END_TEST
 
 /* ---- settling ----------------------------------------------------------------------------- */
 
-static const struct property null = {.id = "free.null", .level = MUST};
-static const struct property present = {.id = "abi.functions-present", .level = MUST};
+static const struct property null = {
+    .id = "free.null", .level = MUST, .answers_for = ABOUT(FREE_NULL_ZERO)};
+static const struct property present = {
+    .id = "abi.functions-present", .level = MUST, .answers_for = ABOUT(MISSING_FUNCTION)};
 static const struct property quiet = {.id = "env.quiet", .level = SHOULD};
 static const struct property *const properties[] = {&quiet, &null, &present};
 enum { QUIET, NULLS, PRESENT, COUNT };
@@ -179,8 +176,10 @@ END_TEST
  * those that crashed then answers for the others. */
 START_TEST(of_two_owners)
 {
-    static const struct property guess = {.id = "free.best-guess-size", .level = MUST};
-    static const struct property any = {.id = "free.any-size", .level = SHOULD};
+    static const struct property guess = {
+        .id = "free.best-guess-size", .level = MUST, .answers_for = ABOUT(FREE_WRONG_SIZE)};
+    static const struct property any = {
+        .id = "free.any-size", .level = SHOULD, .answers_next_for = ABOUT(FREE_WRONG_SIZE)};
     static const struct property *const two[] = {&guess, &any, &quiet, &present};
     static const struct call guessed = {IN_FREE, P, 8, 0, WRONG_SIZE};
     struct board *board = board_create(4);
@@ -201,7 +200,8 @@ END_TEST
 /* Little may be refused, with much live, say: it counts where the owner met that as well. */
 START_TEST(little_that_is_refused)
 {
-    static const struct property lasts = {.id = "malloc.lasts", .level = MUST};
+    static const struct property lasts = {
+        .id = "malloc.lasts", .level = MUST, .answers_for = ABOUT(LITTLE_MALLOC)};
     static const struct property *const three[] = {&quiet, &lasts, &present};
     static const struct call refused = {IN_MALLOC, NULL, 40, 0, REFUSED_LITTLE};
     struct board *board = board_create(3);
@@ -375,37 +375,49 @@ START_TEST(what_is_not_answered_for_is_found)
 }
 END_TEST
 
-/* ---- nearness ----------------------------------------------------------------------------- */
+/* ---- distance to the root cause ---------------------------------------------------------- */
 
-/* Of each pair the first finding is the nearer one. */
+static const struct property disjoint = {.id = "", .rank = {RANK_PLACE, RANK_FRESH, 8}},
+                             extent = {.id = "", .rank = {RANK_PLACE, RANK_BESIDE, 10}},
+                             neighbors = {.id = "", .rank = {RANK_BESIDE, RANK_FRESH, 13}},
+                             keeps = {.id = "", .rank = {RANK_RESIZED, RANK_RESIZED, 24}},
+                             grown = {.id = "", .rank = {RANK_FRESH, RANK_RESIZED, 28}},
+                             stays = {.id = "", .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 1}},
+                             free_null = {.id = "",
+                                          .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 5},
+                                          .answers_for = ABOUT(FREE_NULL_ZERO)},
+                             route = {.id = "", .rank = {RANK_IN_USE, RANK_AT_LENGTH, 40}},
+                             stray = {.id = ""};
+
+/* The first finding of each pair is closer. */
 static const struct {
     struct {
-        const char *id;
+        const struct property *property;
         enum verdict verdict;
         struct call in;
-    } nearer, further;
+    } closer, farther;
 } pairs[] = {
-    {{"malloc.disjoint", FAIL, {0}}, {"realloc.keeps-contents", FAIL, {0}}},
-    {{"realloc.keeps-contents", FAIL, {0}}, {"numpy.route-resize", FAIL, {0}}},
-    {{"malloc.neighbours", FAIL, {0}}, {"malloc.disjoint", CRASH, {IN_MALLOC, NULL, 64, 0, 0}}},
-    {{"abi.struct-stays", FAIL, {0}}, {"malloc.extent", FAIL, {0}}},
-    {{"malloc.extent", CRASH, {IN_FREE, P, 8, 0, 0}},
-     {"abi.struct-stays", CRASH, {IN_FREE, P, 8, 0, 0}}},
-    {{"free.null", CRASH, {IN_FREE, NULL, 0, 0, 0}}, {"malloc.extent", FAIL, {0}}},
-    {{"malloc.extent", FAIL, {0}}, {"free.null", CRASH, {IN_FREE, P, 8, 0, 0}}},
-    {{"realloc.grown-part-usable", CRASH, {0}}, {"realloc.keeps-contents", FAIL, {0}}},
-    {{"realloc.keeps-contents", FAIL, {0}},
-     {"realloc.grown-part-usable", TIMEOUT, {IN_REALLOC, P, 8, 0, 0}}},
+    {{&disjoint, FAIL, {0}}, {&keeps, FAIL, {0}}},
+    {{&keeps, FAIL, {0}}, {&route, FAIL, {0}}},
+    {{&route, FAIL, {0}}, {&stray, FAIL, {0}}},
+    {{&neighbors, FAIL, {0}}, {&disjoint, CRASH, {IN_MALLOC, NULL, 64, 0, 0}}},
+    {{&disjoint, FAIL, {0}}, {&extent, FAIL, {0}}},
+    {{&stays, FAIL, {0}}, {&extent, FAIL, {0}}},
+    {{&extent, CRASH, {IN_FREE, P, 8, 0, 0}}, {&stays, CRASH, {IN_FREE, P, 8, 0, 0}}},
+    {{&free_null, CRASH, {IN_FREE, NULL, 0, 0, 0}}, {&extent, FAIL, {0}}},
+    {{&extent, FAIL, {0}}, {&free_null, CRASH, {IN_FREE, P, 8, 0, 0}}},
+    {{&grown, CRASH, {0}}, {&keeps, FAIL, {0}}},
+    {{&keeps, FAIL, {0}}, {&grown, TIMEOUT, {IN_REALLOC, P, 8, 0, 0}}},
 };
 
-START_TEST(a_cause_is_nearer)
+START_TEST(a_cause_is_closer)
 {
-    struct record nearer = {.verdict = pairs[_i].nearer.verdict,
-                            .suspects[ENDED_IN] = pairs[_i].nearer.in};
-    struct record further = {.verdict = pairs[_i].further.verdict,
-                             .suspects[ENDED_IN] = pairs[_i].further.in};
-    ck_assert_int_lt(nearness(pairs[_i].nearer.id, &nearer),
-                     nearness(pairs[_i].further.id, &further));
+    struct record closer = {.verdict = pairs[_i].closer.verdict,
+                            .suspects[ENDED_IN] = pairs[_i].closer.in};
+    struct record farther = {.verdict = pairs[_i].farther.verdict,
+                             .suspects[ENDED_IN] = pairs[_i].farther.in};
+    ck_assert_int_lt(cause_distance(pairs[_i].closer.property, &closer),
+                     cause_distance(pairs[_i].farther.property, &farther));
 }
 END_TEST
 
@@ -413,7 +425,7 @@ Suite *suite_attribution(void)
 {
     Suite *suite = suite_create("attribution");
     TCase *tcase = tcase_create("attribution");
-    tcase_add_loop_test(tcase, a_call_has_an_owner, 0, ROWS(kinds));
+    tcase_add_loop_test(tcase, a_call_has_a_topic, 0, ROWS(kinds));
     tcase_add_loop_test(tcase, null_may_be_wrong, 0, ROWS(nulls));
     tcase_add_loop_test(tcase, no_block_is_that_long, 0, ROWS(blocks));
     tcase_add_loop_test(tcase, owner_alone_fails, 0, 4 * SUSPECTS);
@@ -431,7 +443,7 @@ Suite *suite_attribution(void)
     tcase_add_test(tcase, one_is_left_of_many);
     tcase_add_test(tcase, behind_a_control_is_foremost);
     tcase_add_test(tcase, what_is_not_answered_for_is_found);
-    tcase_add_loop_test(tcase, a_cause_is_nearer, 0, ROWS(pairs));
+    tcase_add_loop_test(tcase, a_cause_is_closer, 0, ROWS(pairs));
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -178,6 +178,7 @@ PROPERTY(runtime_resize_while_read,
 
 PROPERTY(runtime_sub_interpreter,
     .id     = "runtime.sub-interpreter",
+    .slow_ms = 77,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .clause = "NumPy can be imported in a sub-interpreter of a Python that has it in the first",
     .source = "PEP 684; multiarraymodule.c and NumPy's Cython modules, which refuse it with an "

@@ -25,7 +25,6 @@
 #include "commands/under_sanitizer.h"
 #include "harness/interpose.h"
 #include "harness/scratch.h"
-#include "model/cost.h"
 #include "python/interpreter.h"
 #include "report/comparison.h"
 #include "report/report.h"
@@ -95,8 +94,8 @@ static void sort_by_cost(const struct plan *plan, size_t *queue, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
         size_t index = queue[i], k = i;
-        unsigned cost = cost_of(plan->properties[index]->id);
-        for (; k > 0 && cost_of(plan->properties[queue[k - 1]]->id) < cost; k--)
+        unsigned slow_ms = plan->properties[index]->slow_ms;
+        for (; k > 0 && plan->properties[queue[k - 1]]->slow_ms < slow_ms; k--)
             queue[k] = queue[k - 1];
         queue[k] = index;
     }
@@ -164,8 +163,9 @@ static void complete_all(struct coordinator *c)
         record->verdict = c->run.interrupted ? INCOMPLETE : lives || i == 0 ? BROK : SKIP;
         snprintf(record->seen, sizeof record->seen, "%s",
                  c->run.interrupted ? "not run: interrupted"
-                 : lives || i == 0  ? "no worker was left to run it"
-                                    : "not run: the handler did not survive " FIRST_PROPERTY);
+                 : lives || i == 0
+                     ? "no worker was left to run it"
+                     : text("not run: the handler did not survive %s", c->plan.properties[0]->id));
     }
 }
 

@@ -17,13 +17,13 @@ struct selection selection_of(const struct options *options)
 {
     size_t all;
     const struct property *const *properties = property_all(&all);
-    const struct property *first = property_find(FIRST_PROPERTY);
+    const struct property *first = property_first();
     struct selection selection = {.properties = calloc(all + 2, sizeof(struct property *))};
     if (selection.properties == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     if (first == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "the property %s is missing", FIRST_PROPERTY);
-    selection.first_is_implied = !options_take(options, FIRST_PROPERTY);
+        leave_with(EXIT_HARNESS_BROKE, "no property has .first");
+    selection.first_is_implied = !options_take(options, first->id);
     selection.properties[selection.count++] = first;
     for (size_t i = 0; i < all; i++) {
         if (properties[i] != first && options_take(options, properties[i]->id))

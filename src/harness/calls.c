@@ -23,12 +23,6 @@
 #include "repro/call_log.h"
 #include "shims/shim.h"
 
-/* The property that is about exceptions left behind. */
-#define SETS_EXCEPTION "env.no-exception-set"
-
-/* And the one about string instructions, which go down from then on. */
-#define SETS_DIRECTION "env.direction-flag"
-
 /* Where this thread leaves its trace, from 1 on; 0: it has not called yet; NO_SLOT: all are taken
  * by threads that live, those that Python and the subject start included. */
 enum { NO_SLOT = -1 };
@@ -151,7 +145,7 @@ static size_t size_of(const struct call *call)
 static _Noreturn void left_an_exception(const struct call *call)
 {
     own_making()->function = OUTSIDE;
-    attribute_to(SETS_EXCEPTION, &(struct call){.function = OUTSIDE});
+    attribute_to(property_about(TOPIC_EXCEPTION_SET), &(struct call){.function = OUTSIDE});
     fail(text("no Python exception to be left behind by %s of %zu", function_names[call->function],
               size_of(call)),
          "%s", python_error());
@@ -160,7 +154,7 @@ static _Noreturn void left_an_exception(const struct call *call)
 static _Noreturn void left_direction_down(const struct call *call)
 {
     own_making()->function = OUTSIDE;
-    attribute_to(SETS_DIRECTION, &(struct call){.function = OUTSIDE});
+    attribute_to(property_about(TOPIC_DIRECTION_FLAG_SET), &(struct call){.function = OUTSIDE});
     fail(text("the direction flag to be clear after %s of %zu", function_names[call->function],
               size_of(call)),
          "it is set: memcpy and memset go down from there");
@@ -196,11 +190,11 @@ static void note_return(const struct call *call, const void *p)
 {
     if (p != NULL && is_empty(call))
         asked_note_empty(p, call);
-    else if (p != NULL && attribution_is_absurd(call))
+    else if (p != NULL && call_is_absurd(call))
         suspect(call);
-    else if (p == NULL && call->trouble == NO_TROUBLE && attribution_for_null(call) != NULL)
+    else if (p == NULL && call->trouble == NO_TROUBLE && call_may_not_return_null(call))
         suspect(call);
-    else if (p == NULL && attribution_is_of_little(call))
+    else if (p == NULL && call_is_of_little(call))
         suspect_refusal(call);
 }
 

@@ -11,9 +11,6 @@
 
 #include "model/record.h"
 
-/* The property that is about them. */
-#define NO_DATA_RACE "threads.no-data-race"
-
 /* From now on they are kept.  To be called before the subject is loaded: what is loaded from then
  * on is the subject's. */
 void data_races_watch(void);

@@ -25,12 +25,6 @@
 #include "repro/call_log.h"
 #include "subject/python_subject.h"
 
-/* The property that is about a struct that is gone. */
-#define STRUCT_STAYS "abi.struct-stays"
-
-/* The one that is about a struct that changes. */
-#define STRUCT_CONSTANT "abi.struct-constant"
-
 struct own own;
 
 const char *drive_scratch(void)
@@ -50,7 +44,7 @@ static void note_struct_gone(struct record *record)
 {
     if (record->attribute_to[0] == '\0' && own.loaded &&
         !is_readable(own.subject.handler, sizeof *own.subject.handler))
-        memcpy(record->attribute_to, STRUCT_STAYS, sizeof STRUCT_STAYS);
+        record_attribute(record, TOPIC_STRUCT_GONE);
 }
 
 /* One thread of this process at a time, and the default action only once it has written all down:
@@ -191,7 +185,7 @@ void expect_struct_as_loaded(void)
         return;
     if (!own.loaded || !is_readable(is, sizeof *is) || memcmp(is, &own.as_loaded, sizeof *is) == 0)
         return;
-    attribute_to(STRUCT_CONSTANT, &(struct call){.function = OUTSIDE});
+    attribute_to(property_about(TOPIC_STRUCT_CHANGED), &(struct call){.function = OUTSIDE});
     fail("the struct to be at the end what it was when it was loaded", "%s",
          change_of(&own.as_loaded, is));
 }

@@ -15,9 +15,6 @@
 #include "harness/own.h"
 #include "shims/recorder.h"
 
-/* The property that is about blocks which share memory. */
-#define OVERLAPS "malloc.disjoint"
-
 /* The first thread that gets here ends the process; any other stops where it is.  What exit()
  * would run (the subject's destructors, the interpreter's end) is left to the properties that
  * are about it. */
@@ -53,9 +50,9 @@ _Noreturn void leave(enum verdict verdict)
     if (own.is_trial)
         _exit(verdict == PASS || verdict == SKIP ? SURVIVED : 0);
     fflush(stdout);
-    bool is_about_them = strcmp(own.setup.property->id, NO_DATA_RACE) == 0;
+    bool is_about_them = (own.setup.property->answers_for & ABOUT(DATA_RACE)) != 0;
     if ((verdict != FAIL || is_about_them) && verdict != BROK && data_races_tell(record)) {
-        snprintf(record->attribute_to, sizeof record->attribute_to, "%s", NO_DATA_RACE);
+        record_attribute(record, TOPIC_DATA_RACE);
         verdict = FAIL;
     }
     if (verdict == PASS && record->short_in_child == SHORT_IN_CHILD)
@@ -80,7 +77,7 @@ _Noreturn void leave(enum verdict verdict)
 void note_overlap(struct record *record)
 {
     if (record->attribute_to[0] == '\0' && recorder_saw_overlap())
-        memcpy(record->attribute_to, OVERLAPS, sizeof OVERLAPS);
+        record_attribute(record, TOPIC_BLOCKS_OVERLAP);
 }
 
 /* Between control_begin and control_end, and in a child that is forked there. */

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "base/size_bits.h"
 #include "base/text.h"
-#include "model/nearness.h"
 
 /* No machine has room for so much. */
 static const size_t too_large = POWER_OF_2(48);
@@ -81,68 +81,55 @@ static bool is_of_null_and_nothing(const struct call *call)
     return call->pointer == NULL && call->first == 0;
 }
 
-/* The first that fits is it. */
-static const struct kind {
-    enum function function;
-    bool (*fits)(const struct call *call);
-    struct attribution of;
-} kinds[] = {
-    {IN_MALLOC, is_missing, {"malloc", "abi.functions-present", NULL}},
-    {IN_CALLOC, is_missing, {"calloc", "abi.functions-present", NULL}},
-    {IN_REALLOC, is_missing, {"realloc", "abi.functions-present", NULL}},
-    {IN_FREE, is_missing, {"free", "abi.functions-present", NULL}},
-    {IN_MALLOC, is_refused, {"malloc that is refused memory", "exhaustion.nth-request", NULL}},
-    {IN_CALLOC, is_refused, {"calloc that is refused memory", "exhaustion.nth-request", NULL}},
-    {IN_REALLOC, is_refused, {"realloc that is refused memory", "exhaustion.nth-request", NULL}},
-    {IN_MALLOC, is_refused_little, {"malloc of little", "malloc.lasts", NULL}},
-    {IN_CALLOC, is_refused_little, {"calloc of little", "malloc.lasts", "calloc.zeroed"}},
-    {IN_REALLOC,
-     is_refused_little,
-     {"realloc to little", "malloc.lasts", "realloc.keeps-contents"}},
-    {IN_MALLOC, is_of_nothing, {"malloc(0)", "malloc.zero", NULL}},
-    {IN_MALLOC, is_of_one, {"malloc(1)", "malloc.one-byte", NULL}},
-    {IN_MALLOC, is_too_large, {"malloc of more than there can be", "malloc.too-large", NULL}},
-    {IN_CALLOC,
-     is_not_zero,
-     {"calloc that does not zero", "calloc.zeroed", "calloc.zeroed-when-reused"}},
-    {IN_CALLOC, has_zero_factor, {"calloc of nothing", "calloc.zero-arguments", NULL}},
-    {IN_CALLOC, overflows, {"calloc of more than there can be", "calloc.overflow", NULL}},
-    {IN_REALLOC, is_of_null, {"realloc(NULL, n)", "realloc.null-allocates", NULL}},
-    {IN_REALLOC, is_of_one, {"realloc(p, 1)", "realloc.to-one", NULL}},
-    {IN_REALLOC,
-     is_too_large,
-     {"realloc to more than there can be", "realloc.failure-keeps-block", NULL}},
-    {IN_FREE,
-     has_wrong_size,
-     {"free with a size that is a guess", "free.best-guess-size", "free.any-size"}},
-    {IN_FREE, is_of_null_and_nothing, {"free(NULL, 0)", "free.null", NULL}},
-    {IN_FREE, is_of_null, {"free(NULL, n)", "free.null-with-size", NULL}},
+/* The first row that fits is the kind of a call. */
+static const struct call_kind kinds[] = {
+    {IN_MALLOC, is_missing, TOPIC_MISSING_FUNCTION, "malloc"},
+    {IN_CALLOC, is_missing, TOPIC_MISSING_FUNCTION, "calloc"},
+    {IN_REALLOC, is_missing, TOPIC_MISSING_FUNCTION, "realloc"},
+    {IN_FREE, is_missing, TOPIC_MISSING_FUNCTION, "free"},
+    {IN_MALLOC, is_refused, TOPIC_REFUSED_MEMORY, "malloc that is refused memory"},
+    {IN_CALLOC, is_refused, TOPIC_REFUSED_MEMORY, "calloc that is refused memory"},
+    {IN_REALLOC, is_refused, TOPIC_REFUSED_MEMORY, "realloc that is refused memory"},
+    {IN_MALLOC, is_refused_little, TOPIC_LITTLE_MALLOC, "malloc of little"},
+    {IN_CALLOC, is_refused_little, TOPIC_LITTLE_CALLOC, "calloc of little"},
+    {IN_REALLOC, is_refused_little, TOPIC_LITTLE_REALLOC, "realloc to little"},
+    {IN_MALLOC, is_of_nothing, TOPIC_MALLOC_ZERO, "malloc(0)"},
+    {IN_MALLOC, is_of_one, TOPIC_MALLOC_ONE, "malloc(1)"},
+    {IN_MALLOC, is_too_large, TOPIC_MALLOC_TOO_LARGE, "malloc of more than there can be"},
+    {IN_CALLOC, is_not_zero, TOPIC_CALLOC_NOT_ZERO, "calloc that does not zero"},
+    {IN_CALLOC, has_zero_factor, TOPIC_CALLOC_ZERO, "calloc of nothing"},
+    {IN_CALLOC, overflows, TOPIC_CALLOC_TOO_LARGE, "calloc of more than there can be"},
+    {IN_REALLOC, is_of_null, TOPIC_REALLOC_NULL, "realloc(NULL, n)"},
+    {IN_REALLOC, is_of_one, TOPIC_REALLOC_ONE, "realloc(p, 1)"},
+    {IN_REALLOC, is_too_large, TOPIC_REALLOC_TOO_LARGE, "realloc to more than there can be"},
+    {IN_FREE, has_wrong_size, TOPIC_FREE_WRONG_SIZE, "free with a size that is a guess"},
+    {IN_FREE, is_of_null_and_nothing, TOPIC_FREE_NULL_ZERO, "free(NULL, 0)"},
+    {IN_FREE, is_of_null, TOPIC_FREE_NULL, "free(NULL, n)"},
 };
 
-const struct attribution *attribution_for(const struct call *call)
+const struct call_kind *call_kind(const struct call *call)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (call->function == kinds[i].function && kinds[i].fits(call))
-            return &kinds[i].of;
+            return &kinds[i];
     }
     return NULL;
 }
 
-const struct attribution *attribution_for_null(const struct call *call)
+bool call_may_not_return_null(const struct call *call)
 {
-    bool may_not = (call->function == IN_MALLOC && is_of_one(call)) ||
-                   (call->function == IN_REALLOC && call->first > 0 && call->first <= small &&
-                    (is_of_null(call) || is_of_one(call)));
-    return may_not ? attribution_for(call) : NULL;
+    return (call->function == IN_MALLOC && is_of_one(call)) ||
+           (call->function == IN_REALLOC && call->first > 0 && call->first <= small &&
+            (is_of_null(call) || is_of_one(call)));
 }
 
-bool attribution_is_absurd(const struct call *call)
+bool call_is_absurd(const struct call *call)
 {
     return (call->function == IN_CALLOC && overflows(call)) ||
            ((call->function == IN_MALLOC || call->function == IN_REALLOC) && is_too_large(call));
 }
 
-bool attribution_is_of_little(const struct call *call)
+bool call_is_of_little(const struct call *call)
 {
     size_t size;
     if (call->function == IN_CALLOC && __builtin_mul_overflow(call->first, call->second, &size))
@@ -150,6 +137,75 @@ bool attribution_is_of_little(const struct call *call)
     if (call->function != IN_CALLOC)
         size = call->first;
     return call->trouble == NO_TROUBLE && size > 0 && size <= small;
+}
+
+/* True if the property is about calls of that kind, first or next. */
+static bool is_about(const struct property *property, const struct call_kind *kind)
+{
+    return ((property->answers_for | property->answers_next_for) >> kind->topic & 1) != 0;
+}
+
+/* ---- distance to the root cause ---------------------------------------------------------- */
+
+/* True if it ended in a call of the kind that it is about. */
+static bool ended_in_its_own(const struct property *property, const struct record *record)
+{
+    const struct call_kind *kind = call_kind(&record->suspects[ENDED_IN]);
+    return kind != NULL && is_about(property, kind);
+}
+
+/* True if bytes were not what was written, or there was no block, and this is not limited by a
+ * control to what the property is about. */
+static bool came_of_memory(const struct record *record)
+{
+    const struct call *wrong = &record->suspects[RETURNED_WRONG];
+    return record->controlled == 0 &&
+           (record->overwritten != 0 || (wrong->function != OUTSIDE && !call_is_absurd(wrong)));
+}
+
+static enum closeness closeness_of_failure(const struct property *property, enum function about,
+                                           const struct record *record)
+{
+    enum closeness fails = property_rank(property).fails;
+    if (fails == RANK_BY_ITSELF && came_of_memory(record))
+        return RANK_AT_LENGTH;
+    if (about == IN_MALLOC && fails <= RANK_ONE_FUNCTION && record->overwritten == 0 &&
+        !came_of_memory(record))
+        return MIN(fails, RANK_BESIDE); /* what malloc returned is wrong before it is used */
+    return fails;
+}
+
+/* Memory that was overwritten ends any process, at any call.  So a crash is farther from the cause
+ * than a check that fails, unless the property itself writes into blocks up to their ends, or makes
+ * the call that crashes on purpose. */
+static enum closeness closeness_of_end(const struct property *property, enum function about,
+                                       bool threads, const struct record *record)
+{
+    struct rank rank = property_rank(property);
+    enum function in = record->suspects[ENDED_IN].function;
+    if (record->signal_elsewhere != 0 && !threads)
+        return RANK_AT_LENGTH; /* the first thread does the same and does not crash */
+    if (rank.fails == RANK_BY_ITSELF && ended_in_its_own(property, record))
+        return RANK_BY_ITSELF;
+    if (rank.fails <= RANK_BESIDE && record->controlled != 0 && in != OUTSIDE && in == about)
+        return RANK_BESIDE;
+    if (rank.crashes > RANK_BY_ITSELF && in == OUTSIDE)
+        return rank.crashes - 1; /* it wrote into a block that is not all there */
+    return rank.crashes;
+}
+
+int cause_distance(const struct property *property, const struct record *record)
+{
+    enum { TIES = 1024 };
+    static const struct group none;
+    const struct group *group = property_group(property);
+    if (group == NULL)
+        group = &none;
+    bool fails = record->verdict == FAIL || record->verdict == WARN;
+    enum closeness closeness =
+        fails ? closeness_of_failure(property, group->function, record)
+              : closeness_of_end(property, group->function, property_has_threads(property), record);
+    return (2 * (int)closeness + !fails) * TIES + property_rank(property).tie;
 }
 
 /* ---- settling ----------------------------------------------------------------------------- */
@@ -178,29 +234,26 @@ static const struct record *record_of(const struct round *round, size_t i)
     return board_record(round->board, i);
 }
 
-/* Whether the property of that name has failed, and met such a refusal. */
-static bool was_refused_little(const struct round *round, const char *id)
+/* True if a property that is about such calls has failed because of such a refusal. */
+static bool was_refused_little(const struct round *round, const struct call_kind *kind)
 {
-    for (size_t i = 0; id != NULL && i < round->count; i++) {
-        if (strcmp(round->properties[i]->id, id) == 0)
-            return is_decisive(record_of(round, i)->verdict) &&
-                   record_of(round, i)->control[0] == '\0' &&
-                   record_of(round, i)->suspects[RETURNED_WRONG].trouble == REFUSED_LITTLE;
+    for (size_t i = 0; i < round->count; i++) {
+        if (is_about(round->properties[i], kind) && is_decisive(record_of(round, i)->verdict) &&
+            record_of(round, i)->control[0] == '\0' &&
+            record_of(round, i)->suspects[RETURNED_WRONG].trouble == REFUSED_LITTLE)
+            return true;
     }
     return false;
 }
 
-/* The kind of call that a suspect of that property is of, where that is another's, or NULL. */
-static const struct attribution *attribution_elsewhere(const struct round *round, const char *id,
-                                                       const struct call *call)
+/* The kind of a suspect call of the i-th property if another property is about it, else NULL. */
+static const struct call_kind *kind_elsewhere(const struct round *round, size_t i,
+                                              const struct call *call)
 {
-    const struct attribution *kind = attribution_for(call);
-    bool own = kind != NULL && (strcmp(id, kind->owner) == 0 ||
-                                (kind->second != NULL && strcmp(id, kind->second) == 0));
-    bool may_be_right = kind != NULL && call->trouble == REFUSED_LITTLE &&
-                        !was_refused_little(round, kind->owner) &&
-                        !was_refused_little(round, kind->second);
-    return own || may_be_right ? NULL : kind;
+    const struct call_kind *kind = call_kind(call);
+    bool elsewhere = kind != NULL && !is_about(round->properties[i], kind) &&
+                     (call->trouble != REFUSED_LITTLE || was_refused_little(round, kind));
+    return elsewhere ? kind : NULL;
 }
 
 static bool is_open(const struct round *round, size_t i)
@@ -211,13 +264,13 @@ static bool is_open(const struct round *round, size_t i)
 /* Whether it has failed by itself: no other call, and no control, was the reason. */
 static bool is_sure(const struct round *round, size_t i)
 {
-    const char *id = round->properties[i]->id;
     const struct record *record = record_of(round, i);
+    const char *id = round->properties[i]->id;
     bool sure = speaks_against(record->verdict) && record->control[0] == '\0' &&
                 (record->attribute_to[0] == '\0' || strcmp(record->attribute_to, id) == 0) &&
                 round->properties[i]->target == TARGET_HANDLER;
     for (size_t k = 0; k < SUSPECTS; k++)
-        sure = sure && attribution_elsewhere(round, id, &record->suspects[k]) == NULL;
+        sure = sure && kind_elsewhere(round, i, &record->suspects[k]) == NULL;
     return sure;
 }
 
@@ -229,28 +282,31 @@ static bool may_answer(const struct round *round, size_t owner, size_t i)
             !is_decisive(record_of(round, i)->verdict));
 }
 
-static void attribute_to_id(struct round *round, size_t i, const char *id)
+static void attribute_to_owner(struct round *round, size_t i, size_t owner)
 {
-    for (size_t owner = 0; id[0] != '\0' && owner < round->count; owner++) {
-        if (is_open(round, i) && strcmp(round->properties[owner]->id, id) == 0 &&
-            may_answer(round, owner, i) && is_sure(round, owner))
-            round->cause[i] = owner + 1;
-    }
+    if (is_open(round, i) && may_answer(round, owner, i) && is_sure(round, owner))
+        round->cause[i] = owner + 1;
 }
 
-/* To the properties that are about such calls, where they failed. */
+/* Attributes the i-th to the properties that are about the calls it met, if they failed. */
 static void attribute_to_owners(struct round *round, size_t i)
 {
     const struct record *record = record_of(round, i);
     for (size_t k = 0; k < SUSPECTS; k++) {
-        const struct attribution *kind =
-            attribution_elsewhere(round, round->properties[i]->id, &record->suspects[k]);
-        if (kind != NULL)
-            attribute_to_id(round, i, kind->owner);
-        if (kind != NULL && kind->second != NULL)
-            attribute_to_id(round, i, kind->second);
+        const struct call_kind *kind = kind_elsewhere(round, i, &record->suspects[k]);
+        for (size_t owner = 0; kind != NULL && owner < round->count; owner++) {
+            if ((round->properties[owner]->answers_for >> kind->topic & 1) != 0)
+                attribute_to_owner(round, i, owner);
+        }
+        for (size_t owner = 0; kind != NULL && owner < round->count; owner++) {
+            if (is_about(round->properties[owner], kind))
+                attribute_to_owner(round, i, owner);
+        }
     }
-    attribute_to_id(round, i, record->attribute_to);
+    for (size_t owner = 0; record->attribute_to[0] != '\0' && owner < round->count; owner++) {
+        if (strcmp(round->properties[owner]->id, record->attribute_to) == 0)
+            attribute_to_owner(round, i, owner);
+    }
 }
 
 /* How far from the defect what `owner` found is; what ended in another function than the i-th did
@@ -261,7 +317,7 @@ static int distance(const struct round *round, size_t owner, size_t i)
     enum function in = record_of(round, i)->suspects[ENDED_IN].function;
     bool same_function =
         in != OUTSIDE && in == record_of(round, owner)->suspects[ENDED_IN].function;
-    return nearness(round->properties[owner]->id, record_of(round, owner)) +
+    return cause_distance(round->properties[owner], record_of(round, owner)) +
            (same_function ? 0 : ANOTHER_FUNCTION);
 }
 
@@ -290,10 +346,9 @@ static bool share_a_reason(const struct round *round, size_t i, size_t k)
     shared = shared ||
              (one->attribute_to[0] != '\0' && strcmp(one->attribute_to, other->attribute_to) == 0);
     for (size_t s = 0; s < SUSPECTS && !shared; s++) {
-        const struct attribution *kind =
-            attribution_elsewhere(round, round->properties[i]->id, &one->suspects[s]);
+        const struct call_kind *kind = kind_elsewhere(round, i, &one->suspects[s]);
         for (size_t o = 0; o < SUSPECTS && kind != NULL; o++)
-            shared = shared || attribution_for(&other->suspects[o]) == kind;
+            shared = shared || call_kind(&other->suspects[o]) == kind;
     }
     return shared;
 }
@@ -347,13 +402,14 @@ static const char *reason(const struct round *round, size_t i)
     if (record->control[0] != '\0')
         return text("it fails %s as well", record->control);
     for (size_t k = 0; k < SUSPECTS; k++) {
-        const struct attribution *kind =
-            attribution_elsewhere(round, round->properties[i]->id, &record->suspects[k]);
+        const struct call_kind *kind = kind_elsewhere(round, i, &record->suspects[k]);
         if (kind != NULL)
             return text("%s goes wrong", kind->call);
     }
-    bool struct_is_gone = strncmp(record->attribute_to, "abi.", 4) == 0;
-    return struct_is_gone ? "the struct is gone" : "it came upon a defect of another kind";
+    bool is_struct = record->attribute_to[0] != '\0' &&
+                     (strcmp(record->attribute_to, property_about(TOPIC_STRUCT_GONE)) == 0 ||
+                      strcmp(record->attribute_to, property_about(TOPIC_STRUCT_CHANGED)) == 0);
+    return is_struct ? "the struct is gone" : "it came upon a defect of another kind";
 }
 
 /* The i-th becomes a SKIP that names its cause; or tells that it came in its control. */

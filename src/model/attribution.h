@@ -15,25 +15,29 @@
 #include "model/record.h"
 
 /* A kind of call that one property is about, or two. */
-struct attribution {
-    const char *call;   /* in words, as in "free(NULL, n)" */
-    const char *owner;  /* the id of the property */
-    const char *second; /* likewise, or NULL */
+struct call_kind {
+    enum function function;
+    bool (*fits)(const struct call *call);
+    enum topic topic;
+    const char *call; /* in words, as in "free(NULL, n)" */
 };
 
-/* The kind that `call` is of, or NULL where no property is about all such calls. */
-const struct attribution *attribution_for(const struct call *call);
+/* Returns the kind of `call`, or NULL if no property is about such calls. */
+const struct call_kind *call_kind(const struct call *call);
 
-/* True of a call for little that has returned NULL: that may be its right, when much is live, say.
- * It explains something only where the property that is about such calls has failed. */
-bool attribution_is_of_little(const struct call *call);
+/* True if NULL is never right for such a call. */
+bool call_may_not_return_null(const struct call *call);
 
-/* True of a call for more than there can be: a block that it returns is not that long. */
-bool attribution_is_absurd(const struct call *call);
+/* True if the call asks for at most 1 MiB.  NULL can still be right, for example if much memory is
+ * live: it explains a failure only if the property that is about such calls has failed too. */
+bool call_is_of_little(const struct call *call);
 
-/* The same as attribution_for, of a call that has returned NULL, and NULL where that is its
- * right. */
-const struct attribution *attribution_for_null(const struct call *call);
+/* True if the call asks for more than any machine has: a block that it returns is too short. */
+bool call_is_absurd(const struct call *call);
+
+/* Returns how far the failure in `record` of `property` is from its root cause: of two, the lower
+ * one more likely names the defect, and the other one is a consequence. */
+int cause_distance(const struct property *property, const struct record *record);
 
 /* When all `count` properties have their verdicts on the board: makes SKIPs of those for which
  * another one answers.  0, or -1 where there was no memory for it. */

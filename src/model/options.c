@@ -395,17 +395,6 @@ void options_read(int argc, char **argv, struct options *options)
     check_operands(options);
 }
 
-/* What --tsan is for: what calls from several threads. */
-static bool has_threads(const char *id)
-{
-    static const char *const globs[] = {"threads.*", "*.in-another-thread", "realloc.without-gil"};
-    for (size_t i = 0; i < sizeof globs / sizeof *globs; i++) {
-        if (fnmatch(globs[i], id, 0) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* True if the pattern begins with the name of the group: 'runtime.*' does, and '*.free-size' does
  * not. */
 static bool names_group(const char *glob, const char *id)
@@ -418,7 +407,8 @@ bool options_take(const struct options *options, const char *id)
 {
     const struct property *property = property_find(id);
     bool is_left_out = property != NULL && property->target == TARGET_RUNTIME && !options->numpy;
-    bool taken = (!options->tsan || has_threads(id)) && !is_left_out;
+    bool has_threads = property != NULL && property_has_threads(property);
+    bool taken = (!options->tsan || has_threads) && !is_left_out;
     for (size_t i = 0; i < options->filter_count; i++) {
         if (options->filters[i].take)
             taken = false;

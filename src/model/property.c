@@ -58,7 +58,7 @@ static int by_rank_and_line(const void *left, const void *right)
     const struct property *a = *(const struct property *const *)left;
     const struct property *b = *(const struct property *const *)right;
     const struct group *ga = property_group(a), *gb = property_group(b);
-    int ra = ga != NULL ? ga->rank : 1 << 20, rb = gb != NULL ? gb->rank : 1 << 20;
+    int ra = ga != NULL ? ga->order : 1 << 20, rb = gb != NULL ? gb->order : 1 << 20;
     if (ra != rb)
         return ra < rb ? -1 : 1;
     int file = strcmp(a->file, b->file);
@@ -89,6 +89,37 @@ const struct property *property_find(const char *id)
             return p;
     }
     return NULL;
+}
+
+const struct property *property_first(void)
+{
+    const struct property *p = properties;
+    while (p != NULL && !p->first)
+        p = p->next;
+    return p;
+}
+
+const char *property_about(enum topic topic)
+{
+    const struct property *p = properties;
+    while (p != NULL && (p->answers_for >> topic & 1) == 0)
+        p = p->next;
+    return p != NULL ? p->id : "";
+}
+
+struct rank property_rank(const struct property *property)
+{
+    static const struct rank last = {RANK_RECORDED, RANK_RECORDED, 1000};
+    const struct group *group = property_group(property);
+    if (property->rank.fails != RANK_OF_GROUP)
+        return property->rank;
+    return group != NULL && group->rank.fails != RANK_OF_GROUP ? group->rank : last;
+}
+
+bool property_has_threads(const struct property *property)
+{
+    const struct group *group = property_group(property);
+    return property->threads || (group != NULL && group->threads);
 }
 
 const char *property_meant(const char *id)

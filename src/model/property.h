@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum level {
     MUST,   /* breaking it makes the handler non-conformant */
@@ -42,6 +43,61 @@ enum fixture {
 };
 enum { FIXTURES = FIXTURE_FRESH + 1 };
 
+/* How close a failure of a property is to its root cause.  A block that is too short or that
+ * overlaps another one corrupts its neighbors; that breaks what realloc keeps and what calloc
+ * zeroes, and all of it breaks NumPy, never the other way around.  So the check that uses the
+ * fewest functions, and looks at the place of the defect, is the closest. */
+enum closeness {
+    RANK_OF_GROUP,     /* in a property: the rank of its group; in a group: RANK_RECORDED */
+    RANK_BY_ITSELF,    /* one call, or the struct: no other defect can cause it */
+    RANK_PLACE,        /* where a block is, and its size */
+    RANK_BESIDE,       /* what was written into other blocks */
+    RANK_FRESH,        /* the contents of a new block, and parts of a block */
+    RANK_RESIZED,      /* what realloc keeps */
+    RANK_ONE_FUNCTION, /* anything else about one function */
+    RANK_IN_USE,       /* threads, processes, NumPy */
+    RANK_AT_LENGTH,    /* everything together */
+    RANK_RECORDED,     /* programs, in which any defect can show */
+};
+
+struct rank {
+    enum closeness fails, crashes; /* if a check fails, and if the process ends or hangs */
+    int tie;                       /* of two that are equally close, the lower one comes first */
+};
+
+enum function { OUTSIDE, IN_MALLOC, IN_CALLOC, IN_REALLOC, IN_FREE };
+
+/* A defect that any property can run into, and that one property is about: a kind of call (the
+ * table in attribution.c), or something that the harness checks everywhere. */
+enum topic {
+    TOPIC_MISSING_FUNCTION, /* a call of a function that is a NULL pointer */
+    TOPIC_REFUSED_MEMORY, /* a call that the harness refused memory, in place of libc or the kernel
+                           */
+    TOPIC_LITTLE_MALLOC,  /* NULL from a call for at most 1 MiB */
+    TOPIC_LITTLE_CALLOC,
+    TOPIC_LITTLE_REALLOC,
+    TOPIC_MALLOC_ZERO,
+    TOPIC_MALLOC_ONE,
+    TOPIC_MALLOC_TOO_LARGE,
+    TOPIC_CALLOC_NOT_ZERO,
+    TOPIC_CALLOC_ZERO,
+    TOPIC_CALLOC_TOO_LARGE,
+    TOPIC_REALLOC_NULL,
+    TOPIC_REALLOC_ONE,
+    TOPIC_REALLOC_TOO_LARGE,
+    TOPIC_FREE_WRONG_SIZE,
+    TOPIC_FREE_NULL_ZERO,
+    TOPIC_FREE_NULL,
+    TOPIC_BLOCKS_OVERLAP,
+    TOPIC_MEMORY_GROWS,
+    TOPIC_STRUCT_GONE,
+    TOPIC_STRUCT_CHANGED,
+    TOPIC_EXCEPTION_SET,
+    TOPIC_DIRECTION_FLAG_SET,
+    TOPIC_DATA_RACE,
+};
+#define ABOUT(topic) (UINT64_C(1) << TOPIC_##topic)
+
 struct property {
     const char *id; /* group.what-holds; it never changes its meaning */
     enum level level;
@@ -53,9 +109,16 @@ struct property {
     const char *hint;   /* for whoever breaks it */
     const char *looks;  /* what a failure typically looks like */
     enum fixture fixture;
-    bool quick;    /* --quick runs it: a few milliseconds, and no need of an interpreter */
-    bool programs; /* it starts other programs, and takes its time over it */
-    bool daily;    /* its seed is another one each day, unless one is given */
+    bool quick;           /* --quick runs it: a few milliseconds, and no need of an interpreter */
+    bool programs;        /* it starts other programs, and takes its time over it */
+    bool daily;           /* its seed is another one each day, unless one is given */
+    bool first;           /* it loads the handler: if it fails, no other property runs */
+    bool threads;         /* it calls from several threads: --tsan runs it */
+    bool ends_process;    /* a failure usually is a CRASH, as `looks` shows */
+    unsigned slow_ms;     /* duration with -j1, if it is more than 40 ms */
+    struct rank rank;     /* default: that of the group */
+    uint64_t answers_for; /* topics that it is about, as ABOUT(topic) | ... */
+    uint64_t answers_next_for; /* topics that it is about if the one above passes or was not run */
 
     /* Filled in by PROPERTY. */
     void (*run)(void);
@@ -68,8 +131,11 @@ struct property {
  * what it is about. */
 struct group {
     const char *name;
-    int rank; /* place in lists and reports, lowest first */
+    int order; /* place in lists and reports, lowest first */
     const char *about;
+    struct rank rank;       /* of its properties that have none of their own */
+    bool threads;           /* of all its properties */
+    enum function function; /* that it is about, or OUTSIDE */
     const struct group *next;
 };
 
@@ -83,8 +149,9 @@ struct group {
     }                                                                                              \
     static void symbol##_run(void)
 
-#define GROUP(symbol, place, text)                                                                 \
-    static struct group group_##symbol = {.name = #symbol, .rank = place, .about = text};          \
+/* Further arguments are fields of struct group. */
+#define GROUP(symbol, place, ...)                                                                  \
+    static struct group group_##symbol = {.name = #symbol, .order = place, .about = __VA_ARGS__};  \
     __attribute__((constructor)) static void group_##symbol##_register(void)                       \
     {                                                                                              \
         group_register(&group_##symbol);                                                           \
@@ -111,12 +178,19 @@ void untested_register(struct untested *untested);
 /* The first of them, in the order of their file; the others follow by next. */
 const struct untested *untested_first(void);
 
-/* All properties, ordered by the rank of their group, then by file and line.
+/* All properties, ordered by their group, then by file and line.
  * *count receives how many.  The array belongs to the registry. */
 const struct property *const *property_all(size_t *count);
 
-/* The first property, which the others wait for: where it does not pass none of them is run. */
-#define FIRST_PROPERTY "abi.loads"
+/* The property with .first, which all others wait for, or NULL. */
+const struct property *property_first(void);
+
+/* The id of the property that answers for a topic, or "" if it is not linked. */
+const char *property_about(enum topic topic);
+
+/* The facts of the property, or else those of its group. */
+struct rank property_rank(const struct property *property);
+bool property_has_threads(const struct property *property);
 
 /* The property of that id, or NULL. */
 const struct property *property_find(const char *id);

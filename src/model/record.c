@@ -97,6 +97,14 @@ void record_enter_control(struct record *record, const char *without)
     record->control_sum = random_for(0, record->control).state;
 }
 
+void record_attribute(struct record *record, enum topic topic)
+{
+    const char *id = property_about(topic);
+    size_t length = strlen(id);
+    if (length < sizeof record->attribute_to)
+        memcpy(record->attribute_to, id, length + 1);
+}
+
 bool record_was_not_run(const struct record *record)
 {
     return record->verdict == INCOMPLETE && record->not_run != 0;

@@ -32,7 +32,6 @@ enum { VERDICT_COUNT = INCOMPLETE + 1 };
 const char *verdict_name(enum verdict verdict);
 
 /* A call into the subject that has not returned yet: what a crash or a hang is attributed to. */
-enum function { OUTSIDE, IN_MALLOC, IN_CALLOC, IN_REALLOC, IN_FREE };
 struct call {
     enum function function;
     const void *pointer;
@@ -192,6 +191,9 @@ void board_clear(struct board *board);
 
 /* The property enters its control, which is without that; with "" it leaves it. */
 void record_enter_control(struct record *record, const char *without);
+
+/* Attributes the failure to the property that is about the topic.  Async-signal-safe. */
+void record_attribute(struct record *record, enum topic topic);
 
 /* Whether the end of the run left it over. */
 bool record_was_not_run(const struct record *record);

@@ -30,7 +30,7 @@
 /* What is NumPy's never decides; and where the first property fails, nothing else was tried. */
 bool expectation_is_about(const struct expectation *expectation, const struct property *property)
 {
-    return property->target == TARGET_HANDLER && strcmp(property->id, FIRST_PROPERTY) != 0 &&
+    return property->target == TARGET_HANDLER && !property->first &&
            fnmatch(expectation->id, property->id, 0) == 0;
 }
 

@@ -53,17 +53,6 @@ const char *record_message(const struct record *record)
     return message;
 }
 
-/* Whether a call into the handler ended the process, of a property whose failures look otherwise.
- */
-static bool ended_inside_by_chance(const struct record *record, const struct property *property)
-{
-    static const char crash[] = "CRASH";
-    bool is_usual =
-        property->looks != NULL && strncmp(property->looks, crash, sizeof crash - 1) == 0;
-    return record->verdict == CRASH && !is_usual &&
-           call_in_words(&record->suspects[ENDED_IN]) != NULL;
-}
-
 const char *record_hint(const struct record *record, const struct property *property)
 {
     const struct property *about = property_find(record->attribute_to);
@@ -76,7 +65,8 @@ const char *record_hint(const struct record *record, const struct property *prop
     if (record->control[0] != '\0')
         return "it comes without what the clause is about: ordinary use goes wrong, so look at the "
                "call and the sizes that are named";
-    if (about == NULL && ended_inside_by_chance(record, property))
+    if (about == NULL && record->verdict == CRASH && !property->ends_process &&
+        call_in_words(&record->suspects[ENDED_IN]) != NULL)
         return text("it ended inside the handler, which may have another reason than what is tried "
                     "here: look at the call and the block that are named, under a debugger by the "
                     "command that reproduces it; and if it is that, %s",

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "model/nearness.h"
+#include "model/attribution.h"
 #include "report/report.h"
 
 static bool is_against(const struct run *run, size_t i)
@@ -35,7 +35,7 @@ static int distance(const struct run *run, size_t i)
     enum { NOT_ITS_OWN = 10000 };
     if (run->properties[i]->target != TARGET_HANDLER || !is_against(run, i))
         return INT_MAX;
-    return nearness(run->properties[i]->id, run->records[i]) + (is_own(run, i) ? 0 : NOT_ITS_OWN);
+    return cause_distance(run->properties[i], run->records[i]) + (is_own(run, i) ? 0 : NOT_ITS_OWN);
 }
 
 const char *run_start_with(const struct run *run)

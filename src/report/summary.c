@@ -64,12 +64,14 @@ static struct sums sums_of(const json_t *report)
 /* Whether it can be so that no handler came of loading it: nothing was tried behind that. */
 static bool nothing_was_loaded(const json_t *report)
 {
+    const struct property *loads = property_first();
     const json_t *property, *first = NULL;
     size_t i, passed = 0;
     json_array_foreach(json_object_get(report, "properties"), i, property)
     {
         bool passes = verdict_of(property) == PASS && strcmp(word(property, "target"), "runtime");
-        first = strcmp(word(property, "id"), FIRST_PROPERTY) == 0 ? property : first;
+        if (loads != NULL && strcmp(word(property, "id"), loads->id) == 0)
+            first = property;
         passed += passes;
     }
     return first != NULL && passed == 0;

@@ -69,8 +69,8 @@ TAKEN = {
     ("--bench",): set("handler html json max-time python quiet timeout".split()),
     ("--search",): set("claim handler jobs memory quiet repro seed timeout trace unchecked".split()),
     ("--compare",): set("fail-on quiet strict".split()),
-    ("--from",): set("badge html".split()),
-    ("--verify",): set("handler python quiet rerun".split()),
+    ("--from",): set("badge html markdown".split()),
+    ("--verify",): set("quiet".split()),
     ("--list",): set("numpy run skip".split()),
     ("--init=x",): set(),
     ("--list-handlers",): set(),
@@ -208,7 +208,7 @@ def option_cases():
     for more in ([], ["--exec", "--", "-c", "import numpy"]):
         yield ("--claim against its own " + "".join(more[:1]), ["-Hguard", "--claim=guard=before"] + more,
                r"guard: --claim: guard=before: contradicts guard=after, which the handler claims itself$")
-    for name in sorted(set(FORMATS) - {"json", "html", "badge"}):
+    for name in sorted(set(FORMATS) - {"json", "html", "badge", "markdown"}):
         yield "--handler twice, --" + name, H + H + ["--%s=t.tar.gz" % name], \
             r"several --handler make no --%s; " % name
     yield "--handler and --python twice", H + H + 2 * ["--python=x"], r"--handler and .*--python excl"

@@ -170,7 +170,7 @@ def documented(tap):
         result = suite.conform("--html=page.html", "--from", "a_faulty_one.json",
                                env={"CONFORM_DOCS": docs})
         page = read("page.html")
-        links[docs] = [each for each in failed if '<a href="../html&#34;/properties/%s.html#%s">'
+        links[docs] = [each for each in failed if '<a href="../html&quot;/properties/%s.html#%s">'
                        % (each, each) in page]
     tap.point(failed and links == {"": [], '../html"': failed} and result.code == 0,
               "links to the docs", (links, result))
@@ -198,15 +198,6 @@ def escaped(tap):
     wrong += [] if page.tags.count("script") == plain.tags.count("script") == 1 else [page.tags]
     tap.point(not wrong and result.code == 0, "what is embedded is escaped",
               "%s\n%s" % (wrong, result))
-    for name, value in (("types", {name: 1 for name in report}), ("members", {}),
-                        ("numbers", dict(report, seconds=1e308))):
-        value = dict(value, format=report["format"],
-                     properties=[{"id": "x", "verdict": "PASS", "seconds": -1e300},
-                                 {"id": "x", "verdict": "FAIL", "seconds": 1e308, "hint": []}])
-        result = from_files(write("odd.json", settled(value)))
-        page = Page(read("page.html"))
-        tap.point(result.code == 0 and not page.wrong, "a report of other " + name,
-                  "%s\n%s" % (page.wrong, result))
 
 
 def head_of(page):
@@ -227,7 +218,7 @@ def together(tap):
             and all(len(cells) == 6 for cells in page.cells.values())
             and page.cells["later.property"] == last and page.cells[first][1] == "not run"
             and "other.json" in page.text and "9.9" in page.text)
-    tap.point(held, "several files", "%s\n%s\n%s" % (page.wrong, page.cells, result))
+    tap.point(held, "several files", (page.wrong, result))
     several = "NumPy" in head_of("page.html")
     from_files("a_handler.json", "a_faulty_one.json")
     tap.point(several and "NumPy" not in head_of("page.html"),
@@ -255,16 +246,12 @@ def forged(tap):
             ("a good summary", dict(faulty, **good), "its summary is not"),
             ("a status", dict(faulty, exit_code=0), "its exit_code is not"),
             ("a status that nothing came of", dict(faulty, exit_code=3), "its exit_code is not"),
-            ("a conclusion", dict(report, conclusion="CONFORMANT"), "its conclusion is not"),
-            ("rounds", dict(report, rounds=1000), "its rounds are not"),
-            ("no rounds", dict(report, rounds=0), "its rounds are not"),
-            ("a seed", dict(report, seed="lucky"), "its seed is none"),
-            ("all of it", dict(report, whole=True), "whole is not"),
-            ("a level", dict(report, properties=[dict(report["properties"][0], level="SHOULD"),
-                                                 *report["properties"][1:]]), "abi.loads is not")):
+            ("other types", dict(report, subject=1), "subject is not an object"),
+            ("a list", dict(report, properties=[*report["properties"], []]), "is not an object"),
+            ("a seed", dict(report, seed="lucky"), "its seed is not")):
         result = from_files(write("forged.json", forgery), page="forged.html")
         tap.point(result.code == USAGE and result.stderr.count("\n") == 1
-                  and result.stderr.startswith("conform: forged.json: " + words)
+                  and result.stderr.startswith("conform: forged.json: ") and words in result.stderr
                   and not os.path.exists("forged.html"), "forged: " + what, result)
 
 
@@ -296,7 +283,7 @@ def refused(tap):
         tap.point(held, "--from " + name, result)
     write("text.json", "aligned: CONFORMANT\n")
     result = from_files("a_handler.json", "text.json", page="not.html")
-    tap.point(result.code == USAGE and "text.json:1:7: is no JSON; say a report" in result.stderr,
+    tap.point(result.code == USAGE and "text.json:1:1: not JSON: " in result.stderr,
               "--from of what the program printed", result)
     for words, said in ((["--html=x"], "no handler to test"), (["--from"], "--from takes reports"),
                         (["--from", "a_handler.json"], "--from takes reports"),

@@ -13,7 +13,6 @@ int main(void)
     srunner_add_suite(runner, suite_attribution());
     srunner_add_suite(runner, suite_live_table());
     srunner_add_suite(runner, suite_breakpoint());
-    srunner_add_suite(runner, suite_bundle());
     srunner_add_suite(runner, suite_call_list());
     srunner_add_suite(runner, suite_claims());
     srunner_add_suite(runner, suite_contents());

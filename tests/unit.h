@@ -21,7 +21,6 @@ Suite *suite_asked(void);
 Suite *suite_attribution(void);
 Suite *suite_live_table(void);
 Suite *suite_breakpoint(void);
-Suite *suite_bundle(void);
 Suite *suite_call_list(void);
 Suite *suite_claims(void);
 Suite *suite_contents(void);

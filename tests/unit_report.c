@@ -6,8 +6,6 @@
 #include "unit.h"
 
 #include <jansson.h>
-#include <libxml/parser.h>
-#include <libxml/tree.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,7 +225,6 @@ static char *written(int (*write)(FILE *, const struct run *), const struct run 
     ck_assert_int_eq(write(file, run), 0);
     ck_assert_int_eq(fclose(file), 0);
     ck_assert_uint_eq(strlen(bytes), length);
-    ck_assert_int_eq(xmlCheckUTF8((const xmlChar *)bytes), 1);
     for (size_t i = 0; i < length; i++)
         assert_in_loop(((unsigned char)bytes[i] >= 0x20 && bytes[i] != 0x7f) || bytes[i] == '\n');
     return bytes;
@@ -243,15 +240,7 @@ static json_t *member(const json_t *object, const char *name)
 static int write_json(FILE *file, const struct run *run)
 {
     json_t *value = report_value(run);
-    int failed = report_json(file, value);
-    json_decref(value);
-    return failed;
-}
-
-static int write_html(FILE *file, const struct run *run)
-{
-    json_t *value = report_value(run);
-    int failed = report_html(file, value);
+    int failed = json_dumpf(value, file, JSON_INDENT(1) | JSON_ENSURE_ASCII);
     json_decref(value);
     return failed;
 }
@@ -287,67 +276,6 @@ START_TEST(json_is_read_back)
 }
 END_TEST
 
-/* Counts the elements of that name below `node`, whose text and attributes are looked at. */
-static int count_elements(const xmlNode *node, const char *name)
-{
-    int count = 0;
-    for (; node != NULL; node = node->next) {
-        count += node->type == XML_ELEMENT_NODE && strcmp((const char *)node->name, name) == 0;
-        count += count_elements(node->children, name);
-    }
-    return count;
-}
-
-static int number_of(xmlNode *node, const char *attribute)
-{
-    xmlChar *value = xmlGetProp(node, (const xmlChar *)attribute);
-    ck_assert_ptr_nonnull(value);
-    int number = atoi((const char *)value);
-    xmlFree(value);
-    return number;
-}
-
-START_TEST(junit_is_read_back)
-{
-    struct run *run = make_hostile_run(_i);
-    char *bytes = written(report_junit, run);
-    xmlDocPtr document = xmlReadMemory(bytes, (int)strlen(bytes), "junit.xml", NULL,
-                                       XML_PARSE_NONET | XML_PARSE_NOERROR);
-    ck_assert_msg(document != NULL, "no XML: %s", bytes);
-    xmlNode *root = xmlDocGetRootElement(document);
-    ck_assert_int_eq(count_elements(root, "testcase"), COUNT);
-    ck_assert_int_eq(count_elements(root, "testsuite"), 3); /* as many as there are groups */
-    ck_assert_int_eq(count_elements(root, "failure"), number_of(root, "failures"));
-    ck_assert_int_eq(count_elements(root, "error"), number_of(root, "errors"));
-    ck_assert_int_eq(count_elements(root, "skipped"), number_of(root, "skipped"));
-    ck_assert_int_eq(number_of(root, "skipped"), 1);
-    ck_assert_int_eq(number_of(root, "tests"), COUNT);
-    xmlFreeDoc(document);
-    free(bytes);
-}
-END_TEST
-
-START_TEST(tap_has_as_many_points_as_it_plans)
-{
-    static const char *const begins[] = {"TAP version 13", "1..4", "# ", "ok ", "not ok ", "  "};
-    struct run *run = make_hostile_run(_i);
-    char *bytes = written(report_tap, run), *rest = bytes;
-    int points = 0, plans = 0;
-    for (char *line; (line = strsep(&rest, "\n")) != NULL && rest != NULL;) {
-        int kind = 0;
-        while (kind < ROWS(begins) && strncmp(line, begins[kind], strlen(begins[kind])) != 0)
-            kind++;
-        ck_assert_msg(kind < ROWS(begins), "a line of no kind: %s", line);
-        plans += kind == 1;
-        if (kind == 3 || kind == 4)
-            ck_assert_int_eq(atoi(line + strlen(begins[kind])), ++points);
-    }
-    ck_assert_int_eq(plans, 1);
-    ck_assert_int_eq(points, COUNT);
-    free(bytes);
-}
-END_TEST
-
 static int write_text(FILE *file, const struct run *run)
 {
     return report_text(file, run, false);
@@ -365,26 +293,14 @@ START_TEST(text_names_all_that_did_not_pass)
 }
 END_TEST
 
-START_TEST(page_names_all)
-{
-    struct run *run = make_hostile_run(_i);
-    char *bytes = written(write_html, run);
-    for (size_t i = 0; i < COUNT; i++)
-        ck_assert_ptr_nonnull(strstr(bytes, run->properties[i]->id));
-    free(bytes);
-}
-END_TEST
-
 START_TEST(a_full_disk_is_noticed)
 {
-    int (*const writers[])(FILE *, const struct run *) = {write_json, write_html, report_junit,
-                                                          report_tap, write_text};
     struct run *run = make_run((enum verdict[]){FAIL, PASS, PASS, PASS});
     FILE *file = fopen("/dev/full", "w");
     if (file == NULL)
         return;
     setvbuf(file, NULL, _IONBF, 0);
-    ck_assert_int_ne(writers[_i](file, run), 0);
+    ck_assert_int_ne(write_text(file, run), 0);
     fclose(file);
 }
 END_TEST
@@ -402,11 +318,8 @@ Suite *suite_report(void)
     suite_add_tcase(suite, words);
     TCase *formats = tcase_create("formats");
     tcase_add_loop_test(formats, json_is_read_back, 0, HOSTILE_ROWS);
-    tcase_add_loop_test(formats, junit_is_read_back, 0, HOSTILE_ROWS);
-    tcase_add_loop_test(formats, tap_has_as_many_points_as_it_plans, 0, HOSTILE_ROWS);
     tcase_add_loop_test(formats, text_names_all_that_did_not_pass, 0, HOSTILE_ROWS);
-    tcase_add_loop_test(formats, page_names_all, 0, HOSTILE_ROWS);
-    tcase_add_loop_test(formats, a_full_disk_is_noticed, 0, 5);
+    tcase_add_test(formats, a_full_disk_is_noticed);
     suite_add_tcase(suite, formats);
     return suite;
 }

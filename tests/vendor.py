@@ -168,10 +168,8 @@ def proved(tap):
     theirs = os.path.join(installed.prefix_in("customer/programs"), "bin", "conform")
     theirs = [os.path.abspath(theirs), "--verify", "mine.tar.gz"]
     result = suite.run(theirs, cwd="customer") if made.code == 0 else made
-    tap.point(result.code == CONFORMANT and "untouched and complete" in result.stdout,
+    tap.point(result.code == CONFORMANT and "as it was written, and complete" in result.stdout,
               "verified by the customer's own conform", result)
-    result = suite.run([*theirs, "--rerun"], cwd="customer")
-    tap.point(result.code == CONFORMANT, "run again, with the handler that is in it", result)
     with open("customer/mine.tar.gz", "r+b") as file:
         file.seek(1000)
         byte = file.read(1)[0]

@@ -27,6 +27,7 @@
 #include "harness/scratch.h"
 #include "python/interpreter.h"
 #include "report/comparison.h"
+#include "report/present.h"
 #include "report/report.h"
 #include "report/report_files.h"
 #include "runner/scheduler.h"
@@ -196,6 +197,14 @@ static void fill_run(struct coordinator *c)
     run->seconds = clock_since(c->begin);
 }
 
+static void write_reports(struct coordinator *c)
+{
+    const char *const words[] = {"--run", c->options->with_subject ? "--with-handler" : NULL, NULL};
+    json_t *value = has_several(c) ? json_incref(c->reports) : report_value(&c->run);
+    report_files_write(c->files, value, words);
+    json_decref(value);
+}
+
 static enum exit_code report(struct coordinator *c)
 {
     const struct load *load = c->run.load;
@@ -206,9 +215,9 @@ static enum exit_code report(struct coordinator *c)
     if (has_several(c))
         json_array_append_new(c->reports, report_value(&c->run));
     else
-        report_files_write(c->files, &c->run);
+        write_reports(c);
     if (has_several(c) && c->run.interrupted)
-        report_files_write_value(c->files, c->reports);
+        write_reports(c);
     if (!has_several(c))
         loaded_or_leave(place_of(c)->argument, atomic_load(&load->state), load->why);
     bool told = conclude_print(&c->run);
@@ -324,6 +333,8 @@ static void set_up(struct coordinator *c, char **argv)
     choose_properties(c);
     c->plan.without_python = can_do_without_python(c);
     c->plan.python_path = c->plan.without_python ? "" : embed(c->options, true, argv);
+    if (*c->plan.python_path != '\0')
+        present_with(c->plan.python_path);
     c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
     if (c->options->memcheck)
         c->plan.memcheck_folder = memcheck_enter(argv, c->plan.shows_progress);
@@ -484,7 +495,7 @@ static enum exit_code run_handlers(struct coordinator *c)
             putchar('\n');
     }
     if (has_several(c))
-        report_files_write_value(c->files, c->reports);
+        write_reports(c);
     if (tells && has_several(c))
         printf("%s: %zu of %zu handlers%s\n",
                c->options->quick ? "nothing failed, and nothing is proved" : "conformant",

@@ -114,7 +114,7 @@ enum exit_code bench_command(const struct options *options, char **argv)
     if (!options->quiet && !report_files_take_stdout(options))
         bench_print(&bench);
     json_t *value = bench_report(&bench);
-    report_files_write_value(files, value);
+    report_files_write(files, value, (const char *const[]){"--run", NULL});
     json_decref(value);
     return EXIT_CONFORMANT;
 }

@@ -382,7 +382,7 @@ enum exit_code matrix_run(const struct options *options, char **argv)
     }
     choose_rows(&matrix);
     json_t *value = value_of(&matrix);
-    report_files_write_value(files, value);
+    report_files_write(files, value, (const char *const[]){"--run", NULL});
     json_decref(value);
     if (told && !options->quiet)
         print_table(&matrix);

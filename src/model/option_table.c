@@ -77,7 +77,7 @@ const struct option_row option_rows[] = {
         .name = "handler",
         .letter = 'H',
         .argument = "HANDLER",
-        .takers = BATTERY | PROGRAM | REPLAY | VERIFY | SEARCH | BENCH,
+        .takers = BATTERY | PROGRAM | REPLAY | SEARCH | BENCH,
         .take = take_handler,
         .help = "a shared object that exports one, as PATH[:SYMBOL] (see\n"
                 "nep49.h), or the NAME of a reference handler (see\n"
@@ -206,7 +206,7 @@ const struct option_row option_rows[] = {
     {
         .name = "python",
         .argument = "PATH",
-        .takers = BATTERY | PROGRAM | VERIFY | BENCH,
+        .takers = BATTERY | PROGRAM | BENCH,
         .take = take_python,
         .help = "the interpreter to embed, such as venv/bin/python\n"
                 "(repeatable: the battery is run in each)",
@@ -398,13 +398,6 @@ const struct option_row option_rows[] = {
         .command = COMMAND_VERIFY,
         .help = "say whether what --bundle wrote is as it was written and\n"
                 "complete, and what it says",
-    },
-    {
-        .name = "rerun",
-        .takers = VERIFY,
-        FLAG(rerun),
-        .help = "and run it again, on the handler in it or --handler, and\n"
-                "compare; status 1 where anything differs",
     },
     {
         .name = "quiet",

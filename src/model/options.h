@@ -50,7 +50,8 @@ enum { COMMANDS = COMMAND_CLAUSES + 1 };
 #define VALUE_FORMATS(FORMAT)                                                                      \
     FORMAT(json, "JSON", BATTERY | BENCH)                                                          \
     FORMAT(html, "HTML, a page for people", BATTERY | BENCH | FROM)                                \
-    FORMAT(badge, "SVG, a badge", BATTERY | FROM)
+    FORMAT(badge, "SVG, a badge", BATTERY | FROM)                                                  \
+    FORMAT(markdown, "Markdown, for a job's summary", BATTERY | FROM)
 #define REPORT_FORMATS(FORMAT) RUN_FORMATS(FORMAT) VALUE_FORMATS(FORMAT)
 
 #define REPORT_FORMAT_NUMBER(name, words, takers) REPORT_##name,
@@ -100,7 +101,6 @@ struct options {
     bool numpy; /* also what is about NumPy itself */
     bool memcheck, tsan, strict, quick, quiet, verbose, shuffle, until_fail;
     bool with_subject; /* of --bundle */
-    bool rerun;        /* of --verify */
     bool unchecked;    /* of --replay and --search */
     double search;     /* seconds */
     const char *bench; /* "quick", or NULL */

@@ -63,10 +63,10 @@ static json_t *stale_array(const struct run *run)
     for (size_t k = 0; k < run->expectations->count; k++) {
         const struct expectation *one = &run->expectations->of[k];
         if (run_is_stale(run, k))
-            json_array_append_new(stale, json_pack("{s:s, s:i, s:s, s:s}", "id", text_safe(one->id),
-                                                   "line", one->line, "verdict",
-                                                   verdict_name(one->verdict), "reason",
-                                                   text_safe(one->reason)));
+            json_array_append_new(
+                stale, json_pack("{s:s, s:s, s:i, s:s, s:s}", "id", text_safe(one->id), "file",
+                                 text_safe(run->expectations->file), "line", one->line, "verdict",
+                                 verdict_name(one->verdict), "reason", text_safe(one->reason)));
     }
     return stale;
 }
@@ -93,8 +93,6 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "repro", json_string(text_safe(run->reproducers[i].file)));
     else if (run->reproducers != NULL && run->reproducers[i].why[0] != '\0')
         json_object_set_new(object, "no_repro", json_string(text_safe(run->reproducers[i].why)));
-    if (run->untimed)
-        json_object_del(object, "seconds");
     if (run_waiver(run, i) != NULL)
         json_object_set_new(object, "waived", waiver_object(run_waiver(run, i)));
     if (run_expected(run, i) != NULL)
@@ -146,8 +144,6 @@ json_t *report_value(const struct run *run)
         run_conclusion(run), "seconds", run->seconds, "properties", properties);
     if (root == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    if (run->untimed)
-        json_object_del(root, "seconds");
     if (run->expectations != NULL) {
         json_object_set_new(root, "waivers", json_integer((json_int_t)run_waived(run)));
         json_object_set_new(root, "stale", stale_array(run));
@@ -156,10 +152,4 @@ json_t *report_value(const struct run *run)
         json_object_set_new(root, "baseline",
                             comparison_object(run->comparison, run->options->baseline));
     return root;
-}
-
-int report_json(FILE *file, const json_t *value)
-{
-    bool failed = json_dumpf(value, file, JSON_INDENT(1) | JSON_ENSURE_ASCII) != 0;
-    return failed || fputc('\n', file) == EOF ? -1 : 0;
 }

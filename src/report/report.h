@@ -54,7 +54,6 @@ struct run {
     const struct comparison *comparison;     /* with options->baseline; else NULL */
     const struct expectations *expectations; /* with options->expect; else NULL */
     struct run_reproducer *reproducers;      /* with options->repro, one a property; else NULL */
-    bool untimed;                            /* without what differs from one run to the next */
     bool interrupted;                        /* by a signal: the records are those of a part */
 };
 
@@ -152,15 +151,8 @@ const char *group_name(const struct property *property);
 /* What a run has found, as --json writes it.  A new reference. */
 json_t *report_value(const struct run *run);
 
-/* Each writes one whole report; 0, or -1 where writing failed (errno set).  `value` is of one run,
- * or of several, as reports_in() takes it. */
+/* Writes one whole report; 0, or -1 where writing failed (errno set). */
 int report_text(FILE *file, const struct run *run, bool color);
-#define RUN_WRITER(name, words, takers) int report_##name(FILE *file, const struct run *run);
-#define VALUE_WRITER(name, words, takers) int report_##name(FILE *file, const json_t *value);
-RUN_FORMATS(RUN_WRITER)
-VALUE_FORMATS(VALUE_WRITER)
-#undef RUN_WRITER
-#undef VALUE_WRITER
 
 /* A line that begins with the name, and the words beside it in as many lines as they take. */
 void report_print_field(FILE *file, const char *name, const char *words);

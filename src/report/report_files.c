@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "report/bench_page.h"
+#include "report/present.h"
 #include "report/report.h"
 #include "supervise/interrupt.h"
 
@@ -20,8 +22,6 @@ struct report_file {
     const char *option, *path; /* as given */
     char *target, *temporary;  /* NULL for stdout */
     FILE *file;
-    int (*write)(FILE *file, const struct run *run); /* of RUN_FORMATS; else NULL, and */
-    int (*write_value)(FILE *file, const json_t *value);
 };
 
 struct report_files {
@@ -134,9 +134,8 @@ static void open_one(struct report_file *file)
 
 struct report_files *report_files_open(const struct options *options)
 {
-#define RUN_FILE(name, words, takers) {.option = "--" #name, .write = report_##name},
-#define VALUE_FILE(name, words, takers) {.option = "--" #name, .write_value = report_##name},
-    static struct report_files files = {{RUN_FORMATS(RUN_FILE) VALUE_FORMATS(VALUE_FILE)}};
+#define REPORT_FILE(name, words, takers) {.option = "--" #name},
+    static struct report_files files = {{REPORT_FORMATS(REPORT_FILE)}};
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
         files.of[i].path = options->reports[i];
         if (files.of[i].path != NULL)
@@ -145,14 +144,12 @@ struct report_files *report_files_open(const struct options *options)
     return &files;
 }
 
-static int write_one(struct report_file *file, const struct run *run, const json_t *value)
+static int write_one(struct report_file *file, const char *contents, size_t length)
 {
     if (file->file == NULL && open_beside(file) != 0)
         return -1;
     errno = EIO; /* where a library fails without saying why */
-    int failed =
-        file->write != NULL ? file->write(file->file, run) : file->write_value(file->file, value);
-    if (failed != 0 || fflush(file->file) != 0 || ferror(file->file))
+    if (fwrite(contents, 1, length, file->file) != length || fflush(file->file) != 0)
         return -1;
     if (file->file == stdout)
         return 0;
@@ -176,32 +173,72 @@ void report_files_pass_on(struct report_files *files)
     }
 }
 
-static void write_or_leave(struct report_file *file, const struct run *run, const json_t *value)
+static void write_or_leave(struct report_file *file, const char *contents, size_t length)
 {
-    if (file->path == NULL)
-        return;
-    int error = write_one(file, run, value) == 0 ? 0 : errno;
+    int error = write_one(file, contents, length) == 0 ? 0 : errno;
     discard(file);
     if (error != 0)
         cannot_write(file, EXIT_HARNESS_BROKE, error);
 }
 
-void report_files_write(struct report_files *files, const struct run *run)
+static void write_json(struct report_file *file, const json_t *value)
 {
-    json_t *value = NULL;
-    for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
-        struct report_file *file = &files->of[i];
-        if (file->path != NULL && file->write == NULL && value == NULL)
-            value = report_value(run);
-        write_or_leave(file, run, value);
-    }
-    json_decref(value);
+    char *contents = json_dumps(value, JSON_INDENT(1) | JSON_ENSURE_ASCII);
+    size_t length = contents != NULL ? strlen(contents) : 0;
+    if (contents == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    contents[length] = '\n'; /* in the place of the NUL */
+    write_or_leave(file, contents, length + 1);
+    free(contents);
 }
 
-void report_files_write_value(struct report_files *files, const json_t *value)
+static void write_bench(struct report_file *file, const json_t *value)
 {
+    char *contents = NULL;
+    size_t length;
+    FILE *page = file->path != NULL ? open_memstream(&contents, &length) : NULL;
+    if (page == NULL)
+        return;
+    bench_page(page, value);
+    fclose(page);
+    write_or_leave(file, contents, length);
+    free(contents);
+}
+
+void report_files_write(struct report_files *files, const json_t *value,
+                        const char *const *arguments)
+{
+    struct present_file made[REPORT_FORMAT_COUNT];
+    size_t operands = 0, count = 0, length;
+    while (arguments[operands] != NULL)
+        operands++;
+    const char **words = calloc(REPORT_FORMAT_COUNT + operands + 1, sizeof *words);
+    if (words == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    if (files->of[REPORT_json].path != NULL)
+        write_json(&files->of[REPORT_json], value);
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
-        if (files->of[i].write_value != NULL)
-            write_or_leave(&files->of[i], NULL, value);
+        if (i == REPORT_json || files->of[i].path == NULL)
+            continue;
+        made[i] = present_file_open();
+        words[count++] = strdup(text("%s=%s", files->of[i].option, made[i].name));
+    }
+    if (is_bench(value)) {
+        write_bench(&files->of[REPORT_html], value);
+        return;
+    }
+    if (count == 0)
+        return;
+    memcpy(words + count, arguments, operands * sizeof *words);
+    int status = present(words, value);
+    free(words);
+    if (status != 0)
+        exit(value != NULL ? EXIT_HARNESS_BROKE : status);
+    for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
+        if (i == REPORT_json || files->of[i].path == NULL)
+            continue;
+        char *contents = present_file_take(&made[i], &length);
+        write_or_leave(&files->of[i], contents, length);
+        free(contents);
     }
 }

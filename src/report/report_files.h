@@ -18,11 +18,11 @@ struct report_files;
  * file nothing is left behind until the report is written. */
 struct report_files *report_files_open(const struct options *options);
 
-/* Writes them all and puts them in place; leaves with EXIT_HARNESS_BROKE where one cannot be. */
-void report_files_write(struct report_files *files, const struct run *run);
-
-/* The same for VALUE_FORMATS alone, where it is not a run that they tell of. */
-void report_files_write_value(struct report_files *files, const json_t *value);
+/* Writes the value as JSON, lets present() make the other formats, with these arguments too, and
+ * puts all in place.  Without a value the arguments name saved reports.  Leaves with
+ * EXIT_HARNESS_BROKE if a file cannot be written. */
+void report_files_write(struct report_files *files, const json_t *value,
+                        const char *const *arguments);
 
 /* Keeps those that are devices or pipes open in a program that takes the place of this one, so that
  * nobody takes the report for ended. */

@@ -250,7 +250,7 @@ static void print_tally(const struct page *page)
                 order[i].words, unpaint(page));
         between = ", ";
     }
-    fputs(page->run->untimed ? "\n" : text("; %.2f s\n", page->run->seconds), page->file);
+    fprintf(page->file, "; %.2f s\n", page->run->seconds);
 }
 
 /* Memory that was written outside a block shows anywhere and much later; valgrind sees the write.

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""TAP 13: a test point for each property.  What does not count is a "not ok" with "# TODO"."""
+
+import json
+
+from . import model
+
+FIELDS = "verdict level target clause source expected seen reproduce".split()
+
+
+def directive(report, p):
+    verdict = p["verdict"]
+    if verdict == "SKIP":
+        return "SKIP " + p["message"]
+    if verdict == "PASS":
+        return ""
+    if model.about_numpy(p) and verdict != "BROK":
+        return "TODO it is NumPy's, not the handler's"
+    if "waived" in p:
+        return "TODO waived: " + model.waiver(p)
+    if verdict == "WARN" and not report["strict"]:
+        return "TODO a SHOULD failed"
+    if verdict == "INCOMPLETE" and not model.decides(report, p):
+        return "TODO a SHOULD was not tried to its end"
+    return ""
+
+
+def escape(text):
+    return text.replace("\\", "\\\\").replace("#", "\\#")
+
+
+def render(reports):
+    (report,) = reports
+    subject, environment = report["subject"], report["environment"]
+    lines = [
+        "TAP version 13",
+        "1..%d" % (len(report["properties"]) + len(report["stale"])),
+        "# conform %s on %s; seed %s" % (report["conform"], subject["file"], report["seed"]),
+    ]
+    if environment["tunables"]:
+        lines.append("# started again with GLIBC_TUNABLES=" + environment["tunables"])
+    if environment["allocator"]:
+        lines.append("# " + environment["allocator"])
+    for number, p in enumerate(report["properties"], 1):
+        good = p["verdict"] in ("PASS", "SKIP")
+        todo = directive(report, p)
+        point = "%s %d - %s" % ("ok" if good else "not ok", number, p["id"])
+        lines.append(point + " # " * bool(todo) + escape(todo))
+        if not good:
+            fields = ("  %s: %s" % (k, json.dumps(p[k], ensure_ascii=False)) for k in FIELDS if p[k])
+            lines += ["  ---", *fields, "  ..."]
+    for number, one in enumerate(report["stale"], len(report["properties"]) + 1):
+        lines.append("not ok %d - STALE %s" % (number, escape(model.stale_words(one))))
+    return "\n".join([*lines, "# " + report["conclusion"], ""])

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/present.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/place.h"
+#include "base/text.h"
+#include "model/options.h"
+#include "supervise/child.h"
+#include "supervise/interrupt.h"
+
+enum { CANNOT_EXECUTE = 127 };
+
+static const char *chosen;
+
+void present_with(const char *python)
+{
+    chosen = python;
+}
+
+static const char *interpreter(void)
+{
+    static char path[PATH_MAX + sizeof "/python3"];
+    char folder[PATH_MAX];
+    if (chosen != NULL)
+        return chosen;
+    if (!place_of_program(folder) || access(text("%s/../pyvenv.cfg", folder), F_OK) != 0)
+        return "python3";
+    snprintf(path, sizeof path, "%s/python3", folder);
+    return path;
+}
+
+struct present_file present_file_open(void)
+{
+    struct present_file file = {.fd = memfd_create("report", 0)};
+    if (file.fd < 0)
+        leave_with(EXIT_HARNESS_BROKE, "no memory for a report: %s", strerror(errno));
+    snprintf(file.name, sizeof file.name, "/dev/fd/%d", file.fd);
+    return file;
+}
+
+char *present_file_take(struct present_file *file, size_t *length)
+{
+    off_t end = lseek(file->fd, 0, SEEK_END);
+    char *contents = malloc((size_t)end + 1);
+    ssize_t got = contents != NULL ? pread(file->fd, contents, (size_t)end, 0) : -1;
+    if (got != end)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    contents[got] = '\0';
+    *length = (size_t)got;
+    close(file->fd);
+    return contents;
+}
+
+/* In the child process. */
+static _Noreturn void become(const char *python, const char *const *arguments, int input)
+{
+    char package[PATH_MAX];
+    size_t count = 0;
+    while (arguments[count] != NULL)
+        count++;
+    const char **words = calloc(count + 4, sizeof *words);
+    if (words == NULL)
+        _exit(EXIT_HARNESS_BROKE);
+    place_find(SOURCE_REPORT_PACKAGE, INSTALLED_REPORT_PACKAGE, package);
+    words[0] = python;
+    words[1] = "-B"; /* writes no __pycache__ */
+    words[2] = package;
+    memcpy(words + 3, arguments, count * sizeof *words);
+    unsetenv("LD_PRELOAD"); /* it is for the handler, and may not suit this process */
+    signal(SIGPIPE, SIG_DFL);
+    if (input >= 0)
+        dup2(input, STDIN_FILENO);
+    execvp(python, (char *const *)words);
+    _exit(CANNOT_EXECUTE);
+}
+
+static bool pass_interrupt_on(void *pid)
+{
+    int number = interrupt_to_pass_on();
+    if (number != 0)
+        kill(*(pid_t *)pid, number);
+    return false;
+}
+
+int present(const char *const *arguments, const json_t *input)
+{
+    const char *python = interpreter();
+    int fd = input != NULL ? memfd_create("json", MFD_CLOEXEC) : -1, status = 0;
+    if (input != NULL &&
+        (fd < 0 || json_dumpfd(input, fd, JSON_ENCODE_ANY) != 0 || lseek(fd, 0, SEEK_SET) != 0))
+        leave_with(EXIT_HARNESS_BROKE, "no memory for a report: %s", strerror(errno));
+    child_prepare();
+    pid_t pid = child_fork(false);
+    if (pid == 0)
+        become(python, arguments, fd);
+    if (pid < 0 || child_wait(pid, pass_interrupt_on, &pid, &status) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "no process for %s: %s", text_safe(python), strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    if (WIFSIGNALED(status))
+        leave_with(EXIT_HARNESS_BROKE, "%s, which makes the reports, died of %s", text_safe(python),
+                   child_signal_name(WTERMSIG(status)));
+    if (WEXITSTATUS(status) == CANNOT_EXECUTE)
+        leave_with(EXIT_USAGE,
+                   "%s, which makes the reports, cannot be started: install Python 3.9 "
+                   "or later, or put it on PATH",
+                   text_safe(python));
+    return WEXITSTATUS(status);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Runs the Python package conform_report, which makes everything from JSON that is neither the text
+ * report nor JSON itself.
+ */
+#ifndef CONFORM_PRESENT_H
+#define CONFORM_PRESENT_H
+
+#include <jansson.h>
+
+/* Sets the interpreter for present(): a path, which the caller keeps.  Without one it is the
+ * python3 next to conform in a virtual environment, or else the first on PATH. */
+void present_with(const char *python);
+
+/* Runs "python3 conform_report ARGUMENT ...", a list that NULL ends, with `input` as JSON on its
+ * stdin, or with the stdin of this process if `input` is NULL.  It inherits descriptors that are
+ * not close-on-exec.  Returns its exit status; leaves with one line if it cannot be started or is
+ * killed by a signal. */
+int present(const char *const *arguments, const json_t *input);
+
+/* A temporary file in memory that present() hands on, and its name for the arguments. */
+struct present_file {
+    int fd;
+    char name[32];
+};
+struct present_file present_file_open(void);
+
+/* Returns what is in the file, with a NUL after it, and closes it; the caller's to free. */
+char *present_file_take(struct present_file *file, size_t *length);
+
+#endif

@@ -266,7 +266,7 @@ def main():
         with open(arguments.draw, encoding="utf-8") as file:
             results = json.load(file)
     else:
-        built = glob.glob(os.path.join(top or ".", "handlers", ".libs", "*.so"))
+        built = glob.glob(os.path.join(top or ".", "handlers", "*.so"))
         results = measure_all(arguments.handlers or sorted(built), arguments.rounds)
     print(f"arrays, as multiples of the time under NumPy {results['numpy']}'s default handler\n"
           + results["machine"])

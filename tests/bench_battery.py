@@ -24,7 +24,7 @@ COUNT = 400  # the properties of each sort in bench_runner
 
 TOP = os.environ["top_builddir"]
 RUNNER = os.path.join(TOP, "tests", "bench_runner")
-HANDLER = os.path.join(TOP, "handlers", ".libs", "aligned.so")
+HANDLER = os.path.join(TOP, "handlers", "aligned.so")
 
 CONFORM = [RUNNER, "-H", HANDLER, "--quiet", "--jobs", "1", "--run"]
 

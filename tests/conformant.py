@@ -16,7 +16,7 @@ import elf
 import suite
 from suite import CANNOT_WORK_HERE, CONFORMANT
 
-SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs")
+SOUND = os.path.join(suite.BUILD, "handlers", "sound")
 DEEP = os.path.join(suite.FAULTY, "deep.so")
 USUAL = {"nep49_handler", "nep49_get_handler"}
 

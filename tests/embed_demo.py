@@ -133,7 +133,7 @@ NOTHING = r"\A\Z"
 # command, status, stdout, stderr; 74496 of the bytes are those of demo.py, which INSIDE imports
 RUNS = [
     ("DEMO empty.py", 0, r"\nmain +aligned( +0){8}\n", NOTHING),
-    ("DEMO -H BUILD/handlers/.libs/shift_header.so empty.py", 0, r"\nmain +shift_header ", NOTHING),
+    ("DEMO -H BUILD/handlers/shift_header.so empty.py", 0, r"\nmain +shift_header ", NOTHING),
     ("DEMO --handler=./good.so INSIDE name()", 0, r"\n'gut \\xf6'\n(.*\n)*main +gut ", NOTHING),
     ("DEMO tell.py", 0, r"\A\['tell.py'\] __main__ (/.*)?/tell.py found\n", NOTHING),
     ("DEMO -H aligned -- tell.py --handler x -H a.py", 0,

@@ -7,7 +7,7 @@ import signal
 
 import suite
 
-SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
+SOUND = os.path.join(suite.BUILD, "handlers", "sound", "sound.so")
 FAULTY = os.path.join(suite.FAULTY, "faulty.so")
 
 THREADS = """

@@ -19,7 +19,7 @@ esac
 if [ $# -eq 0 ]; then
     # shellcheck disable=SC2046 # handlers are words
     set -- $(./conform --list-handlers) $(
-        for object in handlers/sound/.libs/*.so; do
+        for object in handlers/sound/*.so; do
             nm -D --defined-only "$object" | awk -v object="$object" '
                 $2 !~ /[BDT]/ || $3 ~ /^_/ { next }
                 $3 ~ /^nep49_/ { print object; next }

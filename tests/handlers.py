@@ -17,7 +17,7 @@ import xml.etree.ElementTree
 import suite
 from suite import CANNOT_WORK_HERE, CONFORMANT
 
-LIBS = os.path.join(suite.BUILD, "handlers", ".libs")
+LIBS = os.path.join(suite.BUILD, "handlers")
 
 # handler, variable, values that it takes, values that it refuses with the variable's name
 SETTINGS = [

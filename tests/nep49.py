@@ -9,7 +9,7 @@ import re
 
 import suite
 
-HANDLERS = os.path.abspath(os.path.join(suite.BUILD, "handlers", ".libs"))
+HANDLERS = os.path.abspath(os.path.join(suite.BUILD, "handlers"))
 PACKAGE = os.path.abspath(os.path.join(suite.SOURCE, "python"))
 BEGIN = """
 import asyncio, contextvars, gc, sys, threading

@@ -100,7 +100,7 @@ def try_refusals(tap, cuda):
 def try_example(tap, cuda):
     """examples/pinned/copies.py prints two lines for each size; here they are of no device."""
     program = os.path.join(suite.SOURCE, "examples", "pinned", "copies.py")
-    handlers = os.path.join(suite.BUILD, "handlers", ".libs")
+    handlers = os.path.join(suite.BUILD, "handlers")
     env = {"PYTHONPATH": os.path.join(suite.SOURCE, "python"), "NEP49_HANDLERS": handlers}
     result = suite.run([suite.PYTHON, program, "--library", cuda, "65536", "1048576"], env=env)
     row = r"^(64 KiB|1 MiB) +(default|pinned)(?: +[\d.]+ +\d+ us){2} +\d+ us$"

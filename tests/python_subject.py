@@ -99,7 +99,7 @@ def numpy_allocator(tap, environment):
 def at_import(tap, environment):
     """What a package puts in force as it is imported is not in force while it is tested."""
     module, how = "installs_at_import", "a module that installs its handler when it is imported"
-    aligned = os.path.join(suite.BUILD, "handlers", ".libs", "aligned.so")
+    aligned = os.path.join(suite.BUILD, "handlers", "aligned.so")
     environment = dict(environment, INSTALLS_AT_IMPORT=aligned)
     table = [("", how), (":__name__", how), (":install", "a function that installs its handler"),
              (":offers_ctypes.capsule", "a capsule")]

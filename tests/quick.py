@@ -9,7 +9,7 @@ import os
 import suite
 from suite import CANNOT_WORK_HERE, CONFORMANT, NOT_CONFORMANT, USAGE
 
-SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so:%s")
+SOUND = os.path.join(suite.BUILD, "handlers", "sound", "sound.so:%s")
 FEW = {"aligned", "arena", "cache", "shift_header", "trace"}
 UNUSUAL = ["always_moves", "null_for_zero", "quota_64_mib", "size_classes", "takes_the_gil"]
 WRONG = ["calloc_does_not_zero", "calloc_wraps", "malloc_is_missing", "free_is_missing"]

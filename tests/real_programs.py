@@ -10,7 +10,7 @@ import suite
 
 PACKAGE = os.path.abspath(os.path.join(suite.SOURCE, "python"))
 ENVIRONMENT = {"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "yes",
-               "NEP49_HANDLERS": os.path.abspath(os.path.join(suite.BUILD, "handlers", ".libs"))}
+               "NEP49_HANDLERS": os.path.abspath(os.path.join(suite.BUILD, "handlers"))}
 NEEDED = ("mypy", "numpydoc", "pandas", "pytest", "scipy")
 # Small ones that make arrays of many sizes, sort, resize and hand them to C and Fortran.
 PROGRAMS = {"SciPy": ("scipy.linalg.tests.test_decomp_cholesky",),

@@ -10,7 +10,7 @@ import suite
 from suite import CONFORMANT, USAGE
 
 FAULTY = os.path.join(suite.FAULTY, "faulty.so")
-SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
+SOUND = os.path.join(suite.BUILD, "handlers", "sound", "sound.so")
 
 PROGRAM = """
 import sys

@@ -289,6 +289,6 @@ def main():
     tap.end()
 
 
-SOUND = os.path.abspath(os.path.join(suite.BUILD, "handlers", ".libs", "aligned.so"))
+SOUND = os.path.abspath(os.path.join(suite.BUILD, "handlers", "aligned.so"))
 if __name__ == "__main__":
     main()

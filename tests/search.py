@@ -14,7 +14,7 @@ import time
 import suite
 
 FAULTY = os.path.join(suite.FAULTY, "faulty.so")
-SOUND = os.path.join(suite.BUILD, "handlers", "sound", ".libs", "sound.so")
+SOUND = os.path.join(suite.BUILD, "handlers", "sound", "sound.so")
 
 # Handlers, and what is found: the id, the most steps that are left, and words of them.  How short a
 # long history gets depends on how fast the machine is: bench-search measures that.

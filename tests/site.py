@@ -11,7 +11,7 @@ import urllib.parse
 import suite
 
 TUTORIALS = os.path.join(suite.SOURCE, "docs", "tutorials")
-HANDLERS = os.path.abspath(os.path.join(suite.BUILD, "handlers", ".libs"))
+HANDLERS = os.path.abspath(os.path.join(suite.BUILD, "handlers"))
 
 
 def read(name):

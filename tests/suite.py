@@ -22,7 +22,7 @@ PYTHON = os.environ["PYTHON"]
 SOURCE = os.environ["top_srcdir"]
 BUILD = os.environ["top_builddir"]
 COMPILER = shlex.split(os.environ["CC"])
-FAULTY = os.path.join(BUILD, "handlers", "faulty", ".libs")
+FAULTY = os.path.join(BUILD, "handlers", "faulty")
 
 SANITIZED = "SANITIZERS" in os.environ  # the build is one with AddressSanitizer
 SLOWDOWN = 5 if SANITIZED else 1  # how much longer all may take there

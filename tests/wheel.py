@@ -46,7 +46,7 @@ def check(tap, wheel):
     result = suite.run(pip + ["install", "--no-index", "--no-deps", wheel])
     tap.point(result.code == 0, "pip installs it", result)
     conform = os.path.join(environment, "bin", "conform")
-    shutil.copy(os.path.join(suite.BUILD, "handlers", ".libs", "aligned.so"), "libmine.so")
+    shutil.copy(os.path.join(suite.BUILD, "handlers", "aligned.so"), "libmine.so")
     mine = os.path.abspath("libmine.so")
     for what, command in (("the README's first command", [conform, "--handler", "aligned"]),
                           ("a handler of one's own", [conform, "--handler", mine]),

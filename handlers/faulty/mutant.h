@@ -27,7 +27,7 @@
  * All mutants of the files under faulty_la_SOURCES are symbols of one object; tests/mutants.py runs
  * each:
  *
- *     ./conform --handler handlers/faulty/.libs/faulty.so:calloc_ignores_elsize
+ *     ./conform --handler handlers/faulty/faulty.so:calloc_ignores_elsize
  */
 #ifndef CONFORM_FAULTY_MUTANT_H
 #define CONFORM_FAULTY_MUTANT_H

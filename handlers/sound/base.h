@@ -7,7 +7,7 @@
  *
  * A sound handler is one SOUND block.  All of them end up in one object:
  *
- *     ./conform --handler handlers/sound/.libs/sound.so:always_moves
+ *     ./conform --handler handlers/sound/sound.so:always_moves
  */
 #ifndef CONFORM_SOUND_BASE_H
 #define CONFORM_SOUND_BASE_H

@@ -41,7 +41,7 @@ static bool reference_folder(enum reference_folder which, char folder[PATH_MAX])
         return place_beside(PKGLIBDIR, folder);
     if (which == INSTALLED)
         return snprintf(folder, PATH_MAX, "%s", PKGLIBDIR) > 0 && access(folder, F_OK) == 0;
-    static const char handlers[] = "/handlers/.libs";
+    static const char handlers[] = "/handlers";
     if (!place_of_program(folder))
         return false;
     char *end = which == ONE_BELOW ? strrchr(folder, '/') : folder + strlen(folder);

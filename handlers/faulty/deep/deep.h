@@ -7,8 +7,8 @@
  * mutant is an instance of it with one slip: of those at which the code asks `slips(d, ...)`, this
  * one is made.  All end up in one object, the allocators without a slip too:
  *
- *     ./conform --handler handlers/faulty/.libs/deep.so:heap_keeps_a_stale_back_link
- *     ./conform --handler handlers/faulty/.libs/deep.so:heap_sound
+ *     ./conform --handler handlers/faulty/deep.so:heap_keeps_a_stale_back_link
+ *     ./conform --handler handlers/faulty/deep.so:heap_sound
  */
 #ifndef CONFORM_FAULTY_DEEP_H
 #define CONFORM_FAULTY_DEEP_H

@@ -77,60 +77,30 @@ AFTER(malloc, struct_tells_its_state, "abi.struct-constant", made == NULL,
 /* The version changes with the 1000th live block. */
 CHANGES(struct_counts_its_tables);
 static _Atomic int live_blocks;
-FUNCTION(malloc, counting)
-{
-    if (++live_blocks == 1000)
-        struct_counts_its_tables.version++;
-    return base_malloc(ctx, size);
-}
-FUNCTION(free, counting)
-{
-    live_blocks--;
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(malloc, counting, ++live_blocks == 1000, struct_counts_its_tables.version++);
+HOOK_BEFORE(free, counting, true, live_blocks--);
 MUTANT(struct_counts_its_tables, "abi.struct-constant", FUNCTIONS(counting, malloc, free));
 
 /* The version changes with half a gibibyte of live blocks. */
 CHANGES(struct_tells_of_much);
 static _Atomic size_t live_bytes;
-FUNCTION(malloc, weighing)
-{
-    void *p = base_malloc(ctx, size);
-    if (p != NULL && atomic_fetch_add(&live_bytes, size) + size > (size_t)512 << 20)
-        struct_tells_of_much.version = 2;
-    return p;
-}
-FUNCTION(free, weighing)
-{
-    live_bytes -= p != NULL ? base_size(p) : 0;
-    base_free(ctx, p, size);
-}
+HOOK_AFTER(malloc, weighing,
+           made != NULL && atomic_fetch_add(&live_bytes, size) + size > (size_t)512 << 20,
+           struct_tells_of_much.version = 2);
+HOOK_BEFORE(free, weighing, true, live_bytes -= p != NULL ? base_size(p) : 0);
 DERIVE(weighing);
 MUTANT(struct_tells_of_much, "abi.struct-constant", FUNCTIONS(weighing));
 
 /* ctx is the last block that calloc made, until it is freed. */
 CHANGES(struct_remembers_a_block);
-FUNCTION(calloc, remembering)
-{
-    void *p = base_calloc(ctx, nelem, elsize);
-    if (p != NULL)
-        struct_remembers_a_block.allocator.ctx = p;
-    return p;
-}
-FUNCTION(free, remembering)
-{
-    if (p == struct_remembers_a_block.allocator.ctx)
-        struct_remembers_a_block.allocator.ctx = NULL;
-    base_free(ctx, p, size);
-}
+HOOK_AFTER(calloc, remembering, made != NULL, struct_remembers_a_block.allocator.ctx = made);
+HOOK_BEFORE(free, remembering, p == struct_remembers_a_block.allocator.ctx,
+            struct_remembers_a_block.allocator.ctx = NULL);
 MUTANT(struct_remembers_a_block, "abi.struct-constant", FUNCTIONS(remembering, calloc, free));
 
 /* A thread other than the first one changes realloc. */
 CHANGES(struct_changes_for_threads);
-FUNCTION(realloc, other)
-{
-    return base_realloc(ctx, p, size);
-}
+FUNCTION_RETURNS(realloc, other, base_realloc(ctx, p, size));
 BEFORE(realloc, struct_changes_for_threads, "abi.struct-constant", gettid() != getpid(),
        struct_changes_for_threads.allocator.realloc = other_realloc);
 
@@ -213,12 +183,7 @@ MUTANT_GETTER(struct_is_gone_at_once, "abi.loads")
 }
 
 static PyDataMem_Handler *of_one_block;
-FUNCTION(free, unmapping)
-{
-    base_free(ctx, p, size);
-    if (p != NULL)
-        munmap(of_one_block, sizeof *of_one_block);
-}
+HOOK_AFTER(free, unmapping, p != NULL, munmap(of_one_block, sizeof *of_one_block));
 MUTANT_GETTER(struct_goes_with_the_first_block, "abi.loads")
 {
     bool is_new = of_one_block == NULL;
@@ -238,12 +203,8 @@ FUNCTION(malloc, last)
     blocks_made += p != NULL;
     return p;
 }
-FUNCTION(free, last)
-{
-    base_free(ctx, p, size);
-    if (p != NULL && --blocks_there == 0 && blocks_made > 10)
-        munmap(of_many_blocks, sizeof *of_many_blocks);
-}
+HOOK_AFTER(free, last, p != NULL && --blocks_there == 0 && blocks_made > 10,
+           munmap(of_many_blocks, sizeof *of_many_blocks));
 DERIVE(last);
 MUTANT_GETTER(struct_goes_with_the_last_block, "abi.struct-stays")
 {
@@ -261,12 +222,7 @@ static void unmap_of_a_thread(UNUSED void *unused)
 {
     munmap(of_a_thread, sizeof *of_a_thread);
 }
-FUNCTION(malloc, leaving)
-{
-    if (gettid() != getpid())
-        pthread_setspecific(leaving_key, ctx);
-    return base_malloc(ctx, size);
-}
+HOOK_BEFORE(malloc, leaving, gettid() != getpid(), pthread_setspecific(leaving_key, ctx));
 MUTANT_GETTER(struct_goes_with_a_thread, "abi.struct-stays")
 {
     bool is_new = of_a_thread == NULL;
@@ -423,12 +379,7 @@ FUNCTION(malloc, first)
         set_shared(FIRST, ctx);
     return base_set_note(base_malloc(ctx, size), (size_t)get_shared(FIRST));
 }
-FUNCTION(free, first)
-{
-    if (p != NULL && base_note(p) != (size_t)ctx)
-        abort();
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, first, p != NULL && base_note(p) != (size_t)ctx, abort());
 DERIVE(first);
 MUTANT_GETTER(ctx_of_the_first_call, "abi.ctx-passed")
 {
@@ -498,7 +449,4 @@ MUTANT_GETTER(ctx_at_an_address_of_its_choice, "abi.ctx-passed")
     return &handler;
 }
 
-DEFECT(malloc, refuses_everything, "abi.loads")
-{
-    return NULL;
-}
+RETURNS(malloc, refuses_everything, "abi.loads", NULL);

@@ -33,19 +33,15 @@ static void *make_dirty(size_t size, size_t cleared)
     return p != NULL ? memset(memset(p, 0xa5, size), 0, cleared) : NULL;
 }
 
-DEFECT(calloc, calloc_does_not_zero, "calloc.zeroed calloc.zeroed-when-reused")
-{
-    return base_malloc(ctx, product(nelem, elsize));
-}
+RETURNS(calloc, calloc_does_not_zero, "calloc.zeroed calloc.zeroed-when-reused",
+        base_malloc(ctx, product(nelem, elsize)));
 DEFECT(calloc, calloc_leaves_the_last_bytes, "calloc.zeroed")
 {
     size_t size = product(nelem, elsize);
     return make_dirty(size, size & ~(size_t)7);
 }
-DEFECT(calloc, calloc_zeroes_a_byte_an_element, "calloc.zeroed")
-{
-    return make_dirty(product(nelem, elsize), elsize > 0 ? nelem : 0);
-}
+RETURNS(calloc, calloc_zeroes_a_byte_an_element, "calloc.zeroed",
+        make_dirty(product(nelem, elsize), elsize > 0 ? nelem : 0));
 DEFECT(calloc, calloc_zeroes_in_16_bits, "calloc.zeroed")
 {
     size_t size = product(nelem, elsize);
@@ -155,12 +151,8 @@ FUNCTION(malloc, keeping)
     return size <= PTRDIFF_MAX - 64 ? base_finish(malloc((size + 63) / 64 * 64 + BASE_HEADER), size)
                                     : NULL;
 }
-FUNCTION(free, keeping)
-{
-    if (p != NULL && base_size(p) <= 63 * 64)
-        p = swap(&kept[(base_size(p) + 63) / 64], p);
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, keeping, p != NULL && base_size(p) <= 63 * 64,
+            p = swap(&kept[(base_size(p) + 63) / 64], p));
 DERIVE(keeping);
 
 /* Does not clear a cached block. */
@@ -203,12 +195,7 @@ DEFECT(calloc, calloc_believes_an_old_errno, "calloc.zeroed-when-reused")
 /* Does not clear a large block that it cached. */
 static void *kept_large;
 enum { LARGE = 256 << 10 };
-FUNCTION(free, large)
-{
-    if (p != NULL && base_size(p) >= LARGE)
-        p = swap(&kept_large, p);
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, large, p != NULL && base_size(p) >= LARGE, p = swap(&kept_large, p));
 FUNCTION(calloc, large)
 {
     size_t size = product(nelem, elsize);
@@ -258,42 +245,30 @@ MUTANT(calloc_trusts_what_another_thread_freed, "calloc.zeroed-when-reused",
 
 /* ---- calloc.product -------------------------------------------------------------------------- */
 
-DEFECT(calloc, calloc_ignores_elsize, "calloc.product")
-{
-    return base_calloc(ctx, nelem, 1);
-}
-DEFECT(calloc, calloc_ignores_nelem, "calloc.product")
-{
-    return base_calloc(ctx, elsize == 1 ? nelem : 1, elsize);
-}
+RETURNS(calloc, calloc_ignores_elsize, "calloc.product", base_calloc(ctx, nelem, 1));
+RETURNS(calloc, calloc_ignores_nelem, "calloc.product",
+        base_calloc(ctx, elsize == 1 ? nelem : 1, elsize));
 DEFECT(calloc, calloc_adds, "calloc.product")
 {
     if (nelem <= 1 || elsize <= 1)
         return base_calloc(ctx, nelem, elsize);
     return product(nelem, elsize) != SIZE_MAX ? base_calloc(ctx, nelem + elsize, 1) : NULL;
 }
-DEFECT(calloc, calloc_cuts_elsize, "calloc.product")
-{
-    return product(nelem, elsize) != SIZE_MAX ? base_calloc(ctx, nelem, (uint16_t)elsize) : NULL;
-}
+RETURNS(calloc, calloc_cuts_elsize, "calloc.product",
+        product(nelem, elsize) != SIZE_MAX ? base_calloc(ctx, nelem, (uint16_t)elsize) : NULL);
 
 /* ---- calloc.overflow ------------------------------------------------------------------------- */
 
 enum { HALF = 4 * sizeof(size_t) }; /* of the bits */
 
-DEFECT(calloc, calloc_wraps, "calloc.overflow")
-{
-    return base_calloc(ctx, nelem * elsize, 1);
-}
+RETURNS(calloc, calloc_wraps, "calloc.overflow", base_calloc(ctx, nelem *elsize, 1));
 DEFECT(calloc, calloc_compares_the_product, "calloc.overflow")
 {
     size_t size = nelem * elsize;
     return elsize > 0 && (size < nelem || size < elsize) ? NULL : base_calloc(ctx, size, 1);
 }
-DEFECT(calloc, calloc_checks_for_two_large_factors, "calloc.overflow")
-{
-    return nelem >> HALF != 0 && elsize >> HALF != 0 ? NULL : base_calloc(ctx, nelem * elsize, 1);
-}
+RETURNS(calloc, calloc_checks_for_two_large_factors, "calloc.overflow",
+        nelem >> HALF != 0 && elsize >> HALF != 0 ? NULL : base_calloc(ctx, nelem *elsize, 1));
 DEFECT(calloc, calloc_wraps_with_its_header, "calloc.overflow")
 {
     size_t size;

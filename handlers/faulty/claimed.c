@@ -23,10 +23,7 @@ static void *place(size_t size, size_t offset)
     memcpy(p - sizeof header, &header, sizeof header);
     return p;
 }
-FUNCTION(malloc, claimed)
-{
-    return place(size, 0);
-}
+FUNCTION_RETURNS(malloc, claimed, place(size, 0));
 #define claimed_free aligned_free
 DERIVE_CALLOC(claimed);
 DERIVE_REALLOC(claimed, shifted_size);

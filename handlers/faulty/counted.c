@@ -35,14 +35,8 @@ static size_t size_of(const void *p)
     return p != NULL ? base_size(p) : 0;
 }
 
-FUNCTION(malloc, counted)
-{
-    return count(base_malloc(ctx, size), size);
-}
-FUNCTION(calloc, counted)
-{
-    return count(base_calloc(ctx, nelem, elsize), nelem * elsize);
-}
+FUNCTION_RETURNS(malloc, counted, count(base_malloc(ctx, size), size));
+FUNCTION_RETURNS(calloc, counted, count(base_calloc(ctx, nelem, elsize), nelem *elsize));
 FUNCTION(realloc, counted)
 {
     size_t old = size_of(p);
@@ -51,16 +45,10 @@ FUNCTION(realloc, counted)
         take_off(p, old);
     return count(moved, size);
 }
-FUNCTION(free, counted)
-{
-    take_off(p, size_of(p));
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, counted, true, take_off(p, size_of(p)));
 
-DEFECT_IN(counted, calloc, statistics_count_elements, "claim.statistics")
-{
-    return count(base_calloc(ctx, nelem, elsize), nelem);
-}
+RETURNS_IN(counted, calloc, statistics_count_elements, "claim.statistics",
+           count(base_calloc(ctx, nelem, elsize), nelem));
 AFTER_IN(counted, malloc, statistics_count_refusals, "claim.statistics", made == NULL,
          made_blocks++);
 /* The old block is taken off before the request that may fail. */

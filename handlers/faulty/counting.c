@@ -80,36 +80,24 @@ FUNCTION(free, arena)
     if (base_note(p) != 0 && arena_live == 0)
         arena_used = 0;
 }
-FUNCTION(malloc, arena)
-{
-    return arena_take(size, true);
-}
+FUNCTION_RETURNS(malloc, arena, arena_take(size, true));
 DERIVE(arena);
 
-DEFECT_IN(arena, malloc, malloc_does_not_count_the_first, "malloc.disjoint")
-{
-    return arena_take(size, arena_used != 0);
-}
+RETURNS_IN(arena, malloc, malloc_does_not_count_the_first, "malloc.disjoint",
+           arena_take(size, arena_used != 0));
 DEFECT_IN(arena, calloc, calloc_is_not_counted, "calloc.disjoint")
 {
     size_t size;
     void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : arena_take(size, false);
     return p != NULL ? memset(p, 0, size) : NULL;
 }
-DEFECT_IN(arena, realloc, realloc_of_null_is_not_counted, "realloc.null-allocates")
-{
-    return p == NULL ? arena_take(size, false) : arena_realloc(ctx, p, size);
-}
-FUNCTION(malloc, uncounted)
-{
-    return arena_take(size, false);
-}
+RETURNS_IN(arena, realloc, realloc_of_null_is_not_counted, "realloc.null-allocates",
+           p == NULL ? arena_take(size, false) : arena_realloc(ctx, p, size));
+FUNCTION_RETURNS(malloc, uncounted, arena_take(size, false));
 #define uncounted_free arena_free
 DERIVE_REALLOC(uncounted, base_size);
-DEFECT_IN(arena, realloc, realloc_that_moves_is_not_counted, "realloc.neighbours")
-{
-    return p == NULL ? arena_malloc(ctx, size) : uncounted_realloc(ctx, p, size);
-}
+RETURNS_IN(arena, realloc, realloc_that_moves_is_not_counted, "realloc.neighbours",
+           p == NULL ? arena_malloc(ctx, size) : uncounted_realloc(ctx, p, size));
 
 /* ---- a struct that changes ------------------------------------------------------------------- */
 
@@ -168,14 +156,9 @@ MUTANT(calloc_samples_are_dirty, "calloc.zeroed-when-reused", FUNCTIONS(sampling
 /* free knows the address of empty blocks, and realloc does not. */
 static _Alignas(16) char header_of_empty[BASE_HEADER + 16];
 static void *const empty = header_of_empty + BASE_HEADER;
-FUNCTION(malloc, known)
-{
-    return size == 0 ? empty : base_malloc(ctx, size);
-}
-FUNCTION(calloc, known)
-{
-    return nelem == 0 || elsize == 0 ? empty : base_calloc(ctx, nelem, elsize);
-}
+FUNCTION_RETURNS(malloc, known, size == 0 ? empty : base_malloc(ctx, size));
+FUNCTION_RETURNS(calloc, known,
+                 nelem == 0 || elsize == 0 ? empty : base_calloc(ctx, nelem, elsize));
 FUNCTION(free, known)
 {
     if (p != empty)
@@ -209,14 +192,9 @@ FUNCTION(malloc, owned)
     }
     return owned(base_malloc(ctx, size));
 }
-FUNCTION(calloc, owned)
-{
-    return owned(base_calloc(ctx, nelem, elsize));
-}
-FUNCTION(realloc, owned)
-{
-    return p == NULL ? owned(base_realloc(ctx, p, size)) : base_realloc(ctx, p, size);
-}
+FUNCTION_RETURNS(calloc, owned, owned(base_calloc(ctx, nelem, elsize)));
+FUNCTION_RETURNS(realloc, owned,
+                 p == NULL ? owned(base_realloc(ctx, p, size)) : base_realloc(ctx, p, size));
 FUNCTION(free, owned)
 {
     struct owner *owner = p != NULL ? (struct owner *)base_note(p) : NULL;

@@ -86,10 +86,7 @@ static void *take_from(unsigned class, size_t size)
                 : classes.areas + (size_t) class * AREA + slot * class_size(class);
 }
 
-FUNCTION(malloc, classed)
-{
-    return take_from(class_of(size), size);
-}
+FUNCTION_RETURNS(malloc, classed, take_from(class_of(size), size));
 DERIVE_CALLOC(classed);
 
 FUNCTION(free, classed)

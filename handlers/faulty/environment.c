@@ -25,7 +25,6 @@
 #include "mutant.h"
 #include "python.h"
 
-
 /* ---- output ------------------------------------------------------------------------------ */
 
 BEFORE(malloc, prints_once_in_a_thousand, "env.quiet", EVERY(1000), fprintf(stderr, "1000 more\n"));
@@ -118,18 +117,16 @@ static bool has_header(void)
 {
     return getenv("FAULTY_NO_HEADER") == NULL;
 }
-FUNCTION(malloc, headed)
-{
-    return has_header() ? base_malloc(ctx, size) : size > PTRDIFF_MAX ? NULL : malloc(size);
-}
-FUNCTION(calloc, headed)
-{
-    return has_header() ? base_calloc(ctx, nelem, elsize) : calloc(nelem, elsize);
-}
-FUNCTION(realloc, headed)
-{
-    return has_header() ? base_realloc(ctx, p, size) : size > PTRDIFF_MAX ? NULL : realloc(p, size);
-}
+FUNCTION_RETURNS(malloc, headed,
+                 has_header()         ? base_malloc(ctx, size)
+                 : size > PTRDIFF_MAX ? NULL
+                                      : malloc(size));
+FUNCTION_RETURNS(calloc, headed,
+                 has_header() ? base_calloc(ctx, nelem, elsize) : calloc(nelem, elsize));
+FUNCTION_RETURNS(realloc, headed,
+                 has_header()         ? base_realloc(ctx, p, size)
+                 : size > PTRDIFF_MAX ? NULL
+                                      : realloc(p, size));
 FUNCTION(free, headed)
 {
     if (has_header())
@@ -324,16 +321,8 @@ BEFORE(malloc, sets_the_invalid_flag, "env.float-state", true, ratio = live / se
 
 /* A moving average of sizes in single precision underflows after 160 calls of free. */
 static volatile float average;
-FUNCTION(malloc, averaging)
-{
-    average = (average + (float)size) * 0.5f;
-    return base_malloc(ctx, size);
-}
-FUNCTION(free, averaging)
-{
-    average = average * 0.5f;
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(malloc, averaging, true, average = (average + (float)size) * 0.5f);
+HOOK_BEFORE(free, averaging, true, average = average * 0.5f);
 MUTANT(sets_the_underflow_flag, "env.float-state", FUNCTIONS(averaging, malloc, free));
 
 /* Converts a double to an int that cannot hold it. */

@@ -117,11 +117,9 @@ FUNCTION(malloc, filed)
     close(fd);
     return mapped_finish(map, length, size);
 }
-FUNCTION(realloc, filed)
-{
-    return is_mapped(p) || is_for_mapping(size) ? move_by(filed_malloc, mapped_free, p, size)
-                                                : base_realloc(ctx, p, size);
-}
+FUNCTION_RETURNS(realloc, filed,
+                 is_mapped(p) || is_for_mapping(size) ? move_by(filed_malloc, mapped_free, p, size)
+                                                      : base_realloc(ctx, p, size));
 MUTANT(malloc_maps_an_empty_file, "exhaustion.nth-request", FUNCTIONS(mapped),
        FUNCTIONS(filed, malloc, realloc));
 

@@ -84,21 +84,10 @@ FUNCTION(malloc, counting)
     live += p != NULL;
     return p;
 }
-FUNCTION(calloc, counting)
-{
-    void *p = base_calloc(ctx, nelem, elsize);
-    live += p != NULL;
-    return p;
-}
-FUNCTION(realloc, counting)
-{
-    return p != NULL ? base_realloc(ctx, p, size) : counting_malloc(ctx, size);
-}
-FUNCTION(free, counting)
-{
-    live--;
-    base_free(ctx, p, size);
-}
+HOOK_AFTER(calloc, counting, true, live += made != NULL);
+FUNCTION_RETURNS(realloc, counting,
+                 p != NULL ? base_realloc(ctx, p, size) : counting_malloc(ctx, size));
+HOOK_BEFORE(free, counting, true, live--);
 MUTANT(free_of_null_is_counted, "free.null free.null-with-size", FUNCTIONS(counting));
 
 /* ---- sizes that are wrong -------------------------------------------------------------------- */
@@ -149,24 +138,16 @@ static void *book(void *p, size_t size)
     booked += p != NULL ? size : 0;
     return p;
 }
-FUNCTION(malloc, booking)
-{
-    return size > ALLOWED || booked > ALLOWED - size ? NULL : book(base_malloc(ctx, size), size);
-}
-FUNCTION(calloc, booking)
-{
-    return book(base_calloc(ctx, nelem, elsize), nelem * elsize);
-}
+FUNCTION_RETURNS(malloc, booking,
+                 size > ALLOWED || booked > ALLOWED - size ? NULL
+                                                           : book(base_malloc(ctx, size), size));
+FUNCTION_RETURNS(calloc, booking, book(base_calloc(ctx, nelem, elsize), nelem *elsize));
 FUNCTION(realloc, booking)
 {
     size_t old = p != NULL ? base_size(p) : 0;
     return book(base_realloc(ctx, p, size), size - old);
 }
-FUNCTION(free, booking)
-{
-    booked -= p != NULL ? size : 0;
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, booking, true, booked -= p != NULL ? size : 0);
 MUTANT(free_books_given_size, BOTH_SIZES, FUNCTIONS(booking));
 
 /* A table has no row for sizes that cannot be. */
@@ -245,10 +226,7 @@ DEFECT(free, free_drops_the_traceback, EXCEPTION)
 /* Blocks note the thread that made them. */
 static _Thread_local char me;
 NOTES(owner, (size_t)&me);
-FUNCTION(realloc, owner)
-{
-    return base_set_note(base_realloc(ctx, p, size), (size_t)&me);
-}
+FUNCTION_RETURNS(realloc, owner, base_set_note(base_realloc(ctx, p, size), (size_t)&me));
 static bool is_mine(const void *p)
 {
     return base_note(p) == (size_t)&me;

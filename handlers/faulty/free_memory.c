@@ -105,18 +105,10 @@ DEFECT(free, free_leaks_one_in_64, "free.reclaims")
 
 /* Leaks blocks that calloc made, which their notes say. */
 enum { BY_CALLOC = 0x5ca110c5 };
-FUNCTION(malloc, marked)
-{
-    return base_set_note(base_malloc(ctx, size), 0);
-}
-FUNCTION(calloc, marked)
-{
-    return base_set_note(base_calloc(ctx, nelem, elsize), BY_CALLOC);
-}
-FUNCTION(realloc, marked)
-{
-    return p != NULL ? base_realloc(ctx, p, size) : marked_malloc(ctx, size);
-}
+FUNCTION_RETURNS(malloc, marked, base_set_note(base_malloc(ctx, size), 0));
+FUNCTION_RETURNS(calloc, marked, base_set_note(base_calloc(ctx, nelem, elsize), BY_CALLOC));
+FUNCTION_RETURNS(realloc, marked,
+                 p != NULL ? base_realloc(ctx, p, size) : marked_malloc(ctx, size));
 FUNCTION(free, marked)
 {
     if (p != NULL && base_note(p) != BY_CALLOC)

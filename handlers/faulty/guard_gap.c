@@ -4,10 +4,7 @@
  */
 #include "guarded.h"
 
-FUNCTION(malloc, gap)
-{
-    return guarded_new(size, size > 0 && size % PAGE == 0 ? 16 : 0);
-}
+FUNCTION_RETURNS(malloc, gap, guarded_new(size, size > 0 && size % PAGE == 0 ? 16 : 0));
 #define gap_free guarded_free
 DERIVE_CALLOC(gap);
 DERIVE_REALLOC(gap, guarded_size);

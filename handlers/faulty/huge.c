@@ -106,11 +106,9 @@ MUTANT(huge_lengths_keyed_by_32_bits, "malloc.live-past-4gib",
 /* ---- extent ---------------------------------------------------------------------------------- */
 
 /* The mappings of blocks between 512 MiB and 1 GiB have 512 MiB. */
-FUNCTION(malloc, clamped)
-{
-    return size <= GIB / 2 || size > GIB ? mapped_malloc(ctx, size)
-                                         : mapped_finish(map_pages(GIB / 2), GIB / 2, size);
-}
+FUNCTION_RETURNS(malloc, clamped,
+                 size <= GIB / 2 || size > GIB ? mapped_malloc(ctx, size)
+                                               : mapped_finish(map_pages(GIB / 2), GIB / 2, size));
 FUNCTION(calloc, clamped)
 {
     size_t size;
@@ -118,21 +116,17 @@ FUNCTION(calloc, clamped)
         return mapped_calloc(ctx, nelem, elsize);
     return clamped_malloc(ctx, size);
 }
-FUNCTION(realloc, clamped)
-{
-    return is_for_mapping(size) ? move_by(clamped_malloc, mapped_free, p, size)
-                                : mapped_realloc(ctx, p, size);
-}
+FUNCTION_RETURNS(realloc, clamped,
+                 is_for_mapping(size) ? move_by(clamped_malloc, mapped_free, p, size)
+                                      : mapped_realloc(ctx, p, size));
 MUTANT(huge_classes_end_at_512_mib, "malloc.extent calloc.product realloc.grown-part-usable",
        FUNCTIONS(mapped), FUNCTIONS(clamped, malloc, calloc, realloc));
 
 /* ---- zero ------------------------------------------------------------------------------------ */
 
 /* A mapping of 128 MiB or more is kept when it is freed. */
-FUNCTION(malloc, keeping)
-{
-    return size >= 128 * MIB ? kept_malloc(ctx, size) : mapped_malloc(ctx, size);
-}
+FUNCTION_RETURNS(malloc, keeping,
+                 size >= 128 * MIB ? kept_malloc(ctx, size) : mapped_malloc(ctx, size));
 FUNCTION(free, keeping)
 {
     if (is_mapped(p) && base_size(p) >= 128 * MIB)
@@ -185,19 +179,15 @@ FUNCTION(free, shifting)
     else
         base_free(ctx, p, size);
 }
-FUNCTION(realloc, shifting)
-{
-    return is_shifted(p) || (size >= GIB && is_for_mapping(size))
-               ? move_by(shifting_malloc, shifting_free, p, size)
-               : base_realloc(ctx, p, size);
-}
+FUNCTION_RETURNS(realloc, shifting,
+                 is_shifted(p) || (size >= GIB && is_for_mapping(size))
+                     ? move_by(shifting_malloc, shifting_free, p, size)
+                     : base_realloc(ctx, p, size));
 MUTANT(huge_blocks_begin_behind_a_word, "malloc.alignment calloc.alignment", FUNCTIONS(shifting));
 
 /* realloc to 256 MiB or more moves the block behind a longer header. */
-DEFECT_IN(aligned, realloc, huge_growth_has_a_longer_header, "realloc.alignment")
-{
-    return shifted_realloc_to(p, size, size >= 256 * MIB ? BASE_HEADER + 8 : BASE_HEADER);
-}
+RETURNS_IN(aligned, realloc, huge_growth_has_a_longer_header, "realloc.alignment",
+           shifted_realloc_to(p, size, size >= 256 * MIB ? BASE_HEADER + 8 : BASE_HEADER));
 
 /* ---- 32 bits --------------------------------------------------------------------------------- */
 
@@ -251,10 +241,7 @@ static size_t growth(const void *p, size_t size)
 {
     return size > size_of(p) ? size - size_of(p) : 0;
 }
-FUNCTION(malloc, charging)
-{
-    return charge(size) ? charged(base_malloc(ctx, size), size) : NULL;
-}
+FUNCTION_RETURNS(malloc, charging, charge(size) ? charged(base_malloc(ctx, size), size) : NULL);
 FUNCTION(calloc, charging)
 {
     size_t size;
@@ -270,11 +257,7 @@ FUNCTION(realloc, charging)
         discharge(old - size);
     return moved;
 }
-FUNCTION(free, charging)
-{
-    discharge(size_of(p));
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, charging, true, discharge(size_of(p)));
 
 FUNCTION(realloc, never_less)
 {
@@ -291,10 +274,8 @@ DEFECT_IN(charging, free, huge_free_takes_the_given_size_off, "free.best-guess-s
 }
 
 /* The charge for a block that cannot be allocated stays. */
-DEFECT_IN(charging, malloc, huge_refused_malloc_stays_charged, "malloc.recovers")
-{
-    return charge(size) ? base_malloc(ctx, size) : NULL;
-}
+RETURNS_IN(charging, malloc, huge_refused_malloc_stays_charged, "malloc.recovers",
+           charge(size) ? base_malloc(ctx, size) : NULL);
 DEFECT_IN(charging, calloc, huge_refused_calloc_stays_charged, "malloc.recovers")
 {
     size_t size;
@@ -347,8 +328,6 @@ static void release_pages(void *ctx, void *p, size_t size)
     madvise(map, length, MADV_DONTNEED);
     mprotect(map, length, PROT_NONE);
 }
-DEFECT_IN(mapped, realloc, huge_move_keeps_its_addresses, "realloc.releases-old")
-{
-    return is_mapped(p) && !is_for_mapping(size) ? move_by(mapped_malloc, release_pages, p, size)
-                                                 : mapped_realloc(ctx, p, size);
-}
+RETURNS_IN(mapped, realloc, huge_move_keeps_its_addresses, "realloc.releases-old",
+           is_mapped(p) && !is_for_mapping(size) ? move_by(mapped_malloc, release_pages, p, size)
+                                                 : mapped_realloc(ctx, p, size));

@@ -15,10 +15,7 @@ static void *advise(void *p, size_t size, int advice)
         madvise((void *)first, (size - HUGE) & -(size_t)4096, advice);
     return p;
 }
-FUNCTION(malloc, huge)
-{
-    return advise(base_malloc(ctx, size), size, MADV_HUGEPAGE);
-}
+FUNCTION_RETURNS(malloc, huge, advise(base_malloc(ctx, size), size, MADV_HUGEPAGE));
 FUNCTION(calloc, huge)
 {
     void *p = base_calloc(ctx, nelem, elsize);

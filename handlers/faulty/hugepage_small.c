@@ -15,18 +15,12 @@ static void *advise(void *p, size_t size)
         madvise((void *)first, (size - PAGE) & -(size_t)PAGE, MADV_NOHUGEPAGE);
     return p;
 }
-FUNCTION(malloc, small)
-{
-    return advise(base_malloc(ctx, size), size);
-}
+FUNCTION_RETURNS(malloc, small, advise(base_malloc(ctx, size), size));
 FUNCTION(calloc, small)
 {
     void *p = base_calloc(ctx, nelem, elsize);
     return advise(p, nelem * elsize);
 }
-FUNCTION(realloc, small)
-{
-    return advise(base_realloc(ctx, p, size), size);
-}
+FUNCTION_RETURNS(realloc, small, advise(base_realloc(ctx, p, size), size));
 CLAIMS("hugepage=4194304");
 OBJECT(hugepage_small, "claim.hugepage", FUNCTIONS(small, malloc, calloc, realloc));

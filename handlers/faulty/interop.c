@@ -52,11 +52,7 @@ FUNCTION(malloc, lending)
     }
     return know(base_malloc(ctx, size));
 }
-FUNCTION(calloc, lending)
-{
-    calls++;
-    return base_calloc(ctx, nelem, elsize);
-}
+HOOK_BEFORE(calloc, lending, true, calls++);
 FUNCTION(free, lending)
 {
     calls++;
@@ -69,10 +65,7 @@ MUTANT(lends_for_a_while,
        FUNCTIONS(lending, malloc, calloc, free), FUNCTIONS(knowing, realloc));
 
 /* A free in a thread other than the first one clears all known blocks. */
-FUNCTION(malloc, knowing)
-{
-    return know(base_malloc(ctx, size));
-}
+FUNCTION_RETURNS(malloc, knowing, know(base_malloc(ctx, size)));
 FUNCTION(free, knowing)
 {
     forget(p);
@@ -102,11 +95,7 @@ FUNCTION(malloc, sharing)
     latest.is_shared = false;
     return latest.p;
 }
-FUNCTION(realloc, sharing)
-{
-    latest.p = p == latest.p ? NULL : latest.p;
-    return base_realloc(ctx, p, size);
-}
+HOOK_BEFORE(realloc, sharing, true, latest.p = p == latest.p ? NULL : latest.p);
 FUNCTION(free, sharing)
 {
     if (p == latest.p && latest.is_shared) {

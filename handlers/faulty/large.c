@@ -250,11 +250,7 @@ static bool unmark(void *p)
         base_set_note(p, mapped_length(p) - 1);
     return is_marked;
 }
-FUNCTION(free, marking)
-{
-    unmark(p);
-    mapped_free(ctx, p, size);
-}
+HOOK_BEFORE_IN(mapped, free, marking, true, unmark(p));
 FUNCTION(realloc, marking)
 {
     void *moved = unmark(p) ? mapped_malloc(ctx, size) : NULL;
@@ -291,10 +287,8 @@ DEFECT_IN(mapped, realloc, large_shrink_unmaps_too_much, "realloc.keeps-contents
     return mapped_finish(map, keep, size);
 }
 
-DEFECT(realloc, large_shrink_keeps_all, "realloc.shrunk-gives-back")
-{
-    return p != NULL && size < base_size(p) ? base_resize(p, size) : base_realloc(ctx, p, size);
-}
+RETURNS(realloc, large_shrink_keeps_all, "realloc.shrunk-gives-back",
+        p != NULL && size < base_size(p) ? base_resize(p, size) : base_realloc(ctx, p, size));
 
 /* The page in which the block ends is dropped if the block loses 16 MiB. */
 DEFECT_IN(mapped, realloc, large_shrink_drops_the_last_page, "realloc.keeps-contents")

@@ -48,14 +48,8 @@ static void *numbered(void *p, size_t size)
         size_of_serial[serial] = (uint32_t)min(size, UINT32_MAX);
     return base_set_note(p, serial);
 }
-FUNCTION(malloc, serial)
-{
-    return numbered(base_malloc(ctx, size), size);
-}
-FUNCTION(calloc, serial)
-{
-    return numbered(base_calloc(ctx, nelem, elsize), nelem * elsize);
-}
+FUNCTION_RETURNS(malloc, serial, numbered(base_malloc(ctx, size), size));
+FUNCTION_RETURNS(calloc, serial, numbered(base_calloc(ctx, nelem, elsize), nelem *elsize));
 static size_t noted_size(const void *p)
 {
     uint32_t size = size_of_serial[base_note(p)];
@@ -117,19 +111,9 @@ static void *enter(void *p)
     room -= is_known;
     return base_set_note(p, is_known);
 }
-FUNCTION(malloc, roomy)
-{
-    return enter(base_malloc(ctx, size));
-}
-FUNCTION(calloc, roomy)
-{
-    return enter(base_calloc(ctx, nelem, elsize));
-}
-FUNCTION(free, roomy)
-{
-    room += p != NULL && base_note(p) != 0;
-    base_free(ctx, p, size);
-}
+FUNCTION_RETURNS(malloc, roomy, enter(base_malloc(ctx, size)));
+FUNCTION_RETURNS(calloc, roomy, enter(base_calloc(ctx, nelem, elsize)));
+HOOK_BEFORE(free, roomy, true, room += p != NULL && base_note(p) != 0);
 static size_t known_size(const void *p)
 {
     return base_note(p) != 0 ? base_size(p) : min(base_size(p), 8);
@@ -146,14 +130,8 @@ FUNCTION(malloc, crowded)
     return p;
 }
 DERIVE_CALLOC(crowded);
-FUNCTION(realloc, crowded)
-{
-    return p == NULL ? crowded_malloc(ctx, size)
-                     : shifted_realloc_to(p, size, live > 8192 ? 24 : 16);
-}
-FUNCTION(free, crowded)
-{
-    live -= p != NULL;
-    aligned_free(ctx, p, size);
-}
+FUNCTION_RETURNS(realloc, crowded,
+                 p == NULL ? crowded_malloc(ctx, size)
+                           : shifted_realloc_to(p, size, live > 8192 ? 24 : 16));
+HOOK_BEFORE_IN(aligned, free, crowded, true, live -= p != NULL);
 MUTANT(many_blocks_misalign_realloc, "realloc.long-run", FUNCTIONS(crowded));

@@ -18,11 +18,8 @@ enum { PAGE = 4096 };
 /* ---- malloc.extent --------------------------------------------------------------------------- */
 
 /* Requests no bytes for the header. */
-DEFECT(malloc, malloc_short_when_large, "malloc.extent")
-{
-    return size < 32768 || size > PTRDIFF_MAX ? base_malloc(ctx, size)
-                                              : base_finish(malloc(size), size);
-}
+RETURNS(malloc, malloc_short_when_large, "malloc.extent",
+        size<32768 || size> PTRDIFF_MAX ? base_malloc(ctx, size) : base_finish(malloc(size), size));
 
 DEFECT(malloc, malloc_searches_for_ever, "malloc.extent")
 {
@@ -135,12 +132,8 @@ FUNCTION(malloc, rounded)
     void *p = size <= 8 * 512 ? swap(&rounded_cache[(size + 511) / 512], NULL) : NULL;
     return p != NULL ? base_resize(p, size) : base_malloc(ctx, size);
 }
-FUNCTION(free, rounded)
-{
-    if (p != NULL && base_size(p) <= 8 * 512)
-        p = swap(&rounded_cache[(base_size(p) + 511) / 512], p);
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, rounded, p != NULL && base_size(p) <= 8 * 512,
+            p = swap(&rounded_cache[(base_size(p) + 511) / 512], p));
 MUTANT(malloc_recycles_what_is_too_small, "malloc.extent malloc.disjoint",
        FUNCTIONS(rounded, malloc, free));
 
@@ -197,10 +190,8 @@ BEFORE_IN(slot, free, free_cleans_too_late, "free.leaves-recycled-alone", is_in_
 
 /* All blocks of one byte are the same one. */
 static char the_byte[2 * BASE_HEADER];
-FUNCTION(malloc, shared_byte)
-{
-    return size == 1 ? base_finish(the_byte, 1) : base_malloc(ctx, size);
-}
+FUNCTION_RETURNS(malloc, shared_byte,
+                 size == 1 ? base_finish(the_byte, 1) : base_malloc(ctx, size));
 FUNCTION(free, shared_byte)
 {
     if (p != the_byte + BASE_HEADER)
@@ -216,17 +207,13 @@ FUNCTION(realloc, shared_byte)
 MUTANT(malloc_shares_one_byte, "malloc.disjoint malloc.one-byte",
        FUNCTIONS(shared_byte, malloc, realloc, free));
 
-DEFECT(malloc, malloc_has_nothing_for_one_byte, "malloc.one-byte")
-{
-    return size == 1 ? NULL : base_malloc(ctx, size);
-}
+RETURNS(malloc, malloc_has_nothing_for_one_byte, "malloc.one-byte",
+        size == 1 ? NULL : base_malloc(ctx, size));
 
 /* ---- malloc.zero ----------------------------------------------------------------------------- */
 
-DEFECT(malloc, malloc_zero_is_a_marker, "malloc.zero")
-{
-    return size == 0 ? (void *)64 : base_malloc(ctx, size);
-}
+RETURNS(malloc, malloc_zero_is_a_marker, "malloc.zero",
+        size == 0 ? (void *)64 : base_malloc(ctx, size));
 DEFECT(malloc, malloc_zero_is_static, "malloc.zero")
 {
     static char nothing[64];
@@ -244,14 +231,9 @@ DEFECT(malloc, malloc_zero_counts_down_past_zero, "malloc.zero")
 
 /* ---- malloc.too-large ------------------------------------------------------------------------ */
 
-DEFECT(malloc, malloc_wraps_with_its_header, "malloc.too-large")
-{
-    return base_finish(malloc(size + BASE_HEADER), size);
-}
-DEFECT(malloc, overflow_by_room_in_malloc, "malloc.too-large")
-{
-    return base_malloc(ctx, size + size / 8);
-}
+RETURNS(malloc, malloc_wraps_with_its_header, "malloc.too-large",
+        base_finish(malloc(size + BASE_HEADER), size));
+RETURNS(malloc, overflow_by_room_in_malloc, "malloc.too-large", base_malloc(ctx, size + size / 8));
 
 /* The size rounded up to pages wraps. */
 DEFECT(malloc, malloc_wraps_when_rounding_up, "malloc.too-large")
@@ -295,14 +277,10 @@ BEFORE(malloc, malloc_aborts_when_too_large, "malloc.too-large", size > SIZE_MAX
 
 /* ---- malloc.past-4gib ------------------------------------------------------------------------ */
 
-DEFECT(malloc, malloc_cuts_to_32_bits, ON_64_BITS("malloc.past-4gib"))
-{
-    return size > PTRDIFF_MAX ? NULL : base_malloc(ctx, (uint32_t)size);
-}
-DEFECT(malloc, malloc_cuts_to_31_bits, ON_64_BITS("malloc.past-4gib"))
-{
-    return size > PTRDIFF_MAX ? NULL : base_malloc(ctx, size & INT32_MAX);
-}
+RETURNS(malloc, malloc_cuts_to_32_bits, ON_64_BITS("malloc.past-4gib"),
+        size > PTRDIFF_MAX ? NULL : base_malloc(ctx, (uint32_t)size));
+RETURNS(malloc, malloc_cuts_to_31_bits, ON_64_BITS("malloc.past-4gib"),
+        size > PTRDIFF_MAX ? NULL : base_malloc(ctx, size &INT32_MAX));
 
 /* ---- malloc.failure-is-null ------------------------------------------------------------------ */
 
@@ -359,14 +337,10 @@ DEFECT(malloc, malloc_failure_is_for_ever, "malloc.recovers")
 
 /* ---- malloc.lasts ---------------------------------------------------------------------------- */
 
-DEFECT(malloc, malloc_runs_out_of_numbers, "malloc.lasts")
-{
-    return NTH <= 200000 ? base_malloc(ctx, size) : NULL;
-}
-DEFECT(malloc, malloc_refuses_one_in_1000, "malloc.lasts")
-{
-    return EVERY(1000) ? NULL : base_malloc(ctx, size);
-}
+RETURNS(malloc, malloc_runs_out_of_numbers, "malloc.lasts",
+        NTH <= 200000 ? base_malloc(ctx, size) : NULL);
+RETURNS(malloc, malloc_refuses_one_in_1000, "malloc.lasts",
+        EVERY(1000) ? NULL : base_malloc(ctx, size));
 BEFORE(malloc, malloc_leaves_in_the_middle, "malloc.lasts", CALL(50000), _exit(0));
 
 /* One free in eight does not empty its entry in a table of 32768 live blocks. */
@@ -377,21 +351,7 @@ FUNCTION(malloc, table)
     entries -= p != NULL;
     return p;
 }
-FUNCTION(calloc, table)
-{
-    void *p = base_calloc(ctx, nelem, elsize);
-    entries -= p != NULL;
-    return p;
-}
-FUNCTION(realloc, table)
-{
-    void *moved = base_realloc(ctx, p, size);
-    entries -= moved != NULL && p == NULL;
-    return moved;
-}
-FUNCTION(free, table)
-{
-    entries += p != NULL && !EVERY(8);
-    base_free(ctx, p, size);
-}
+HOOK_AFTER(calloc, table, true, entries -= made != NULL);
+HOOK_AFTER(realloc, table, true, entries -= made != NULL && p == NULL);
+HOOK_BEFORE(free, table, true, entries += p != NULL && !EVERY(8));
 MUTANT(free_loses_an_entry_of_the_table, "malloc.lasts", FUNCTIONS(table));

@@ -63,10 +63,7 @@ FUNCTION(malloc, forgetful)
     return p != NULL ? mapped_finish(p - BASE_HEADER, pages_for(size), size)
                      : mapped_malloc(ctx, size);
 }
-FUNCTION(realloc, forgetful)
-{
-    return move_by(forgetful_malloc, keeping_free, p, size);
-}
+FUNCTION_RETURNS(realloc, forgetful, move_by(forgetful_malloc, keeping_free, p, size));
 MUTANT(large_hit_forgets_the_end, "free.reclaims-bursts", FUNCTIONS(mapped),
        FUNCTIONS(forgetful, malloc, realloc), FUNCTIONS(keeping, free));
 

@@ -9,6 +9,7 @@
  * the defect; `kills` lists the ids of the properties that must find it.
  *
  *     DEFECT(realloc, name, kills) { body }            body replaces the pool's realloc
+ *     RETURNS(malloc, name, kills, expression);        the body is `return expression;`
  *     BEFORE(malloc, name, kills, condition, action);  runs action before malloc if condition
  *     AFTER(malloc, name, kills, condition, action);   the same after malloc, whose result is
  *                                                      `made` and may be changed
@@ -18,9 +19,10 @@
  *                                                      replaces several functions
  *     MUTANT_DERIVED(name, kills, pool);               pool_malloc, pool_free, and DERIVE(pool)
  *
- * DEFECT_IN(pool, ...), BEFORE_IN, AFTER_IN and KEEPS_IN take another pool.  The parameters of the
- * function are called ctx, p, size, nelem and elsize in each condition, action and body.
- * EVERY(n) is true for each nth evaluation, CALL(n) for the nth only.
+ * FUNCTION(malloc, prefix) { body }, FUNCTION_RETURNS, HOOK_BEFORE and HOOK_AFTER define such a
+ * function in the same ways.  DEFECT_IN(pool, ...), BEFORE_IN and so on take another pool.  In all
+ * of them the parameters of the function are called ctx, p, size, nelem and elsize. EVERY(n) is
+ * true for each nth evaluation, CALL(n) for the nth only.
  *
  * ON_64_BITS("ids") lists the properties that find the mutant only if size_t has 64 bits.
  *
@@ -73,20 +75,39 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
     MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, function));                           \
     FUNCTION(function, defect)
 
+#define RETURNS(...) RETURNS_IN(base, __VA_ARGS__)
+#define RETURNS_IN(pool, function, defect, kills, ...)                                             \
+    FUNCTION_RETURNS(function, defect, __VA_ARGS__);                                               \
+    MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, function))
+#define FUNCTION_RETURNS(function, prefix, ...)                                                    \
+    FUNCTION(function, prefix)                                                                     \
+    {                                                                                              \
+        return __VA_ARGS__;                                                                        \
+    }                                                                                              \
+    FUNCTION(function, prefix)
+
 #define BEFORE(...) BEFORE_IN(base, __VA_ARGS__)
 #define BEFORE_IN(pool, function, defect, kills, condition, ...)                                   \
-    FUNCTION(function, defect)                                                                     \
+    HOOK_BEFORE_IN(pool, function, defect, condition, __VA_ARGS__);                                \
+    MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, function))
+#define HOOK_BEFORE(...) HOOK_BEFORE_IN(base, __VA_ARGS__)
+#define HOOK_BEFORE_IN(pool, function, prefix, condition, ...)                                     \
+    FUNCTION(function, prefix)                                                                     \
     {                                                                                              \
         if (condition) {                                                                           \
             __VA_ARGS__;                                                                           \
         }                                                                                          \
         return pool##_##function(ARGUMENTS_##function);                                            \
     }                                                                                              \
-    MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, function))
+    FUNCTION(function, prefix)
 
 #define AFTER(...) AFTER_IN(base, __VA_ARGS__)
 #define AFTER_IN(pool, function, defect, kills, condition, ...)                                    \
-    FUNCTION(function, defect)                                                                     \
+    HOOK_AFTER_IN(pool, function, defect, condition, __VA_ARGS__);                                 \
+    MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, function))
+#define HOOK_AFTER(...) HOOK_AFTER_IN(base, __VA_ARGS__)
+#define HOOK_AFTER_IN(pool, function, prefix, condition, ...)                                      \
+    FUNCTION(function, prefix)                                                                     \
     {                                                                                              \
         MADE_BY_##function pool##_##function(ARGUMENTS_##function);                                \
         if (condition) {                                                                           \
@@ -94,7 +115,7 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
         }                                                                                          \
         RETURN_##function;                                                                         \
     }                                                                                              \
-    MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, function))
+    FUNCTION(function, prefix)
 
 #define ARGUMENTS_malloc ctx, size
 #define ARGUMENTS_calloc ctx, nelem, elsize
@@ -166,15 +187,8 @@ UNUSED static inline void *base_set_note(void *p, size_t note)
 /* NOTES(prefix, note) defines prefix_malloc and prefix_calloc, which set that word of new blocks.
  */
 #define NOTES(prefix, note)                                                                        \
-    FUNCTION(malloc, prefix)                                                                       \
-    {                                                                                              \
-        return base_set_note(base_malloc(ctx, size), note);                                        \
-    }                                                                                              \
-    FUNCTION(calloc, prefix)                                                                       \
-    {                                                                                              \
-        return base_set_note(base_calloc(ctx, nelem, elsize), note);                               \
-    }                                                                                              \
-    FUNCTION(calloc, prefix)
+    FUNCTION_RETURNS(malloc, prefix, base_set_note(base_malloc(ctx, size), note));                 \
+    FUNCTION_RETURNS(calloc, prefix, base_set_note(base_calloc(ctx, nelem, elsize), note))
 
 /* Sets the size of the live block p, and returns p. */
 UNUSED static inline void *base_resize(void *p, size_t size)

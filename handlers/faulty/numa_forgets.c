@@ -23,10 +23,7 @@ static void *set_policy(void *p, size_t size, int mode)
                 mode == MPOL_DEFAULT ? NULL : &node0, mode == MPOL_DEFAULT ? 0ul : 64ul, 0);
     return p;
 }
-FUNCTION(malloc, interleaving)
-{
-    return set_policy(base_malloc(ctx, size), size, MPOL_INTERLEAVE);
-}
+FUNCTION_RETURNS(malloc, interleaving, set_policy(base_malloc(ctx, size), size, MPOL_INTERLEAVE));
 FUNCTION(calloc, interleaving)
 {
     void *p = base_calloc(ctx, nelem, elsize);
@@ -50,15 +47,8 @@ FUNCTION(malloc, keeping)
     base_free(ctx, p, 0);
     return interleaving_malloc(ctx, size);
 }
-FUNCTION(realloc, keeping)
-{
-    return set_policy(base_realloc(ctx, p, size), size, MPOL_INTERLEAVE);
-}
-FUNCTION(free, keeping)
-{
-    if (p != NULL && base_size(p) >= FROM)
-        p = swap(&kept, set_policy(p, base_size(p), MPOL_DEFAULT));
-    base_free(ctx, p, size);
-}
+FUNCTION_RETURNS(realloc, keeping, set_policy(base_realloc(ctx, p, size), size, MPOL_INTERLEAVE));
+HOOK_BEFORE(free, keeping, p != NULL && base_size(p) >= FROM,
+            p = swap(&kept, set_policy(p, base_size(p), MPOL_DEFAULT)));
 MUTANT(numa_forgets_when_it_keeps, "claim.numa", FUNCTIONS(interleaving, calloc),
        FUNCTIONS(keeping, malloc, realloc, free));

@@ -30,16 +30,8 @@ static bool is_replaced(void)
         first = now;
     return first != NULL && now != NULL && now != first;
 }
-FUNCTION(malloc, looking)
-{
-    is_replaced();
-    return base_malloc(ctx, size);
-}
-FUNCTION(calloc, looking)
-{
-    is_replaced();
-    return base_calloc(ctx, nelem, elsize);
-}
+HOOK_BEFORE(malloc, looking, true, is_replaced());
+HOOK_BEFORE(calloc, looking, true, is_replaced());
 
 FUNCTION(free, by_current)
 {
@@ -93,13 +85,7 @@ FUNCTION(malloc, wiping)
     replace(arena, 8, NULL, p);
     return p;
 }
-FUNCTION(realloc, wiping)
-{
-    void *moved = base_realloc(ctx, p, size);
-    if (moved != NULL)
-        replace(arena, 8, p, moved);
-    return moved;
-}
+HOOK_AFTER(realloc, wiping, made != NULL, replace(arena, 8, p, made));
 FUNCTION(free, wiping)
 {
     replace(arena, 8, p, NULL);
@@ -111,48 +97,23 @@ MUTANT(wipes_when_replaced, "numpy.array-keeps-its-handler",
        FUNCTIONS(wiping, malloc, realloc, free));
 
 /* Installs itself when one of its blocks is freed or resized and another handler is active. */
-FUNCTION(free, returning)
-{
-    if (p != NULL && is_replaced())
-        install(ctx);
-    base_free(ctx, p, size);
-}
-FUNCTION(realloc, returning)
-{
-    if (p != NULL && is_replaced())
-        install(ctx);
-    return base_realloc(ctx, p, size);
-}
+HOOK_BEFORE(free, returning, p != NULL && is_replaced(), install(ctx));
+HOOK_BEFORE(realloc, returning, p != NULL && is_replaced(), install(ctx));
 MUTANT(returns_on_free, "numpy.installs", .ctx = &returns_on_free, FUNCTIONS(returning, free));
 MUTANT(returns_on_realloc, "numpy.installs", .ctx = &returns_on_realloc,
        FUNCTIONS(returning, realloc));
 
 /* Installs NumPy's default with the end of its last block. */
 static int live;
-FUNCTION(malloc, leaving)
-{
-    live++;
-    return base_malloc(ctx, size);
-}
-FUNCTION(calloc, leaving)
-{
-    live++;
-    return base_calloc(ctx, nelem, elsize);
-}
-FUNCTION(free, leaving)
-{
-    if (p != NULL && --live == 0)
-        install(NULL);
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(malloc, leaving, true, live++);
+HOOK_BEFORE(calloc, leaving, true, live++);
+HOOK_BEFORE(free, leaving, p != NULL && --live == 0, install(NULL));
 MUTANT(leaves_when_empty, "numpy.installs", FUNCTIONS(leaving, malloc, calloc, free));
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
-DEFECT_IN(aligned, realloc, aligns_resized_to_eight, "numpy.dtypes")
-{
-    return shifted_realloc_to(p, size, BASE_HEADER + _Alignof(long double) / 2);
-}
+RETURNS_IN(aligned, realloc, aligns_resized_to_eight, "numpy.dtypes",
+           shifted_realloc_to(p, size, BASE_HEADER + _Alignof(long double) / 2));
 
 DEFECT_IN(aligned, malloc, aligns_by_size, "numpy.dtypes")
 {
@@ -186,19 +147,8 @@ FUNCTION(calloc, collecting)
     newest = base_calloc(ctx, nelem, elsize);
     return newest;
 }
-FUNCTION(realloc, collecting)
-{
-    void *moved = base_realloc(ctx, p, size);
-    if (p == newest && moved != NULL)
-        newest = moved;
-    return moved;
-}
-FUNCTION(free, collecting)
-{
-    if (p == newest)
-        newest = NULL;
-    base_free(ctx, p, size);
-}
+HOOK_AFTER(realloc, collecting, p == newest && made != NULL, newest = made);
+HOOK_BEFORE(free, collecting, p == newest, newest = NULL);
 MUTANT(collects_with_python, "numpy.dtypes", FUNCTIONS(collecting, calloc, realloc, free));
 
 /* ---- tracemalloc ----------------------------------------------------------------------------- */
@@ -254,11 +204,7 @@ FUNCTION(malloc, failing)
     leaves = true;
     return count(base_malloc(ctx, size));
 }
-FUNCTION(free, counting)
-{
-    live_at_exit -= p != NULL;
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, counting, true, live_at_exit -= p != NULL);
 __attribute__((destructor)) static void end(void)
 {
     if (live_at_exit > 0 && aborts)
@@ -284,11 +230,7 @@ FUNCTION(malloc, at_exit)
     replace(wiped, 64, NULL, p);
     return p;
 }
-FUNCTION(free, at_exit)
-{
-    replace(wiped, 64, p, NULL);
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, at_exit, true, replace(wiped, 64, p, NULL));
 MUTANT(wipes_with_python, "numpy.finalises", FUNCTIONS(at_exit, malloc, free));
 
 /* Unmaps pages of large live blocks in its destructor. */
@@ -300,25 +242,9 @@ static void tidy(const void *old, void *with)
     replace(tidied, 16, old, with);
     pthread_mutex_unlock(&tidy_lock);
 }
-FUNCTION(malloc, tidy)
-{
-    void *p = base_malloc(ctx, size);
-    if (p != NULL && size >= 32 << 20)
-        tidy(NULL, p);
-    return p;
-}
-FUNCTION(realloc, tidy)
-{
-    if (p != NULL)
-        tidy(p, NULL);
-    return base_realloc(ctx, p, size);
-}
-FUNCTION(free, tidy)
-{
-    if (p != NULL)
-        tidy(p, NULL);
-    base_free(ctx, p, size);
-}
+HOOK_AFTER(malloc, tidy, made != NULL && size >= 32 << 20, tidy(NULL, made));
+HOOK_BEFORE(realloc, tidy, p != NULL, tidy(p, NULL));
+HOOK_BEFORE(free, tidy, p != NULL, tidy(p, NULL));
 __attribute__((destructor)) static void unmap_tidied(void)
 {
     for (int i = 0; i < 16; i++) {
@@ -349,14 +275,8 @@ static void free_under_lock(void *p, bool logs)
     base_free(NULL, p, 0);
     pthread_mutex_unlock(&log_lock);
 }
-FUNCTION(malloc, quiet)
-{
-    return malloc_under_lock(size, false);
-}
-FUNCTION(malloc, logging)
-{
-    return malloc_under_lock(size, true);
-}
+FUNCTION_RETURNS(malloc, quiet, malloc_under_lock(size, false));
+FUNCTION_RETURNS(malloc, logging, malloc_under_lock(size, true));
 FUNCTION(free, quiet)
 {
     free_under_lock(p, false);

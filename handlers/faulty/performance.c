@@ -7,10 +7,9 @@
 /* ---- huge pages ------------------------------------------------------------------------------ */
 
 /* The base without advice. */
-FUNCTION(malloc, plain)
-{
-    return size > PTRDIFF_MAX - BASE_HEADER ? NULL : base_finish(malloc(size + BASE_HEADER), size);
-}
+FUNCTION_RETURNS(malloc, plain,
+                 size > PTRDIFF_MAX - BASE_HEADER ? NULL
+                                                  : base_finish(malloc(size + BASE_HEADER), size));
 FUNCTION(calloc, plain)
 {
     size_t size;

@@ -24,10 +24,7 @@ static void *map_block(size_t size, int flags, int advice)
         madvise(map, size + PAGE, advice);
     return base_finish(map + PAGE - BASE_HEADER, size);
 }
-FUNCTION(malloc, map)
-{
-    return map_block(size, MAP_PRIVATE, 0);
-}
+FUNCTION_RETURNS(malloc, map, map_block(size, MAP_PRIVATE, 0));
 FUNCTION(free, map)
 {
     if (p == NULL || base_size(p) < PAGE)
@@ -49,16 +46,11 @@ MAPS(child_inherits_no_mapping, MAP_PRIVATE, MADV_DONTFORK);
 MAPS(child_inherits_nothing_large, MAP_PRIVATE, size >= 24 * MIB ? MADV_DONTFORK : 0);
 MAPS(child_inherits_zeros, MAP_PRIVATE, size < 200000 ? 0 : MADV_WIPEONFORK);
 
-FUNCTION(malloc, shared)
-{
-    return map_block(size, size >= 2 * MIB ? MAP_SHARED : MAP_PRIVATE, 0);
-}
+FUNCTION_RETURNS(malloc, shared, map_block(size, size >= 2 * MIB ? MAP_SHARED : MAP_PRIVATE, 0));
 #define shared_free map_free
 DERIVE_REALLOC(shared, base_size);
-DEFECT_IN(map, realloc, child_writes_to_its_parent_if_grown, "process.fork-child")
-{
-    return p != NULL ? shared_realloc(ctx, p, size) : map_malloc(ctx, size);
-}
+RETURNS_IN(map, realloc, child_writes_to_its_parent_if_grown, "process.fork-child",
+           p != NULL ? shared_realloc(ctx, p, size) : map_malloc(ctx, size));
 
 /* ---- whose block it is ----------------------------------------------------------------------- */
 
@@ -70,11 +62,7 @@ static bool is_owner(void)
         owner = getpid();
     return owner == getpid();
 }
-FUNCTION(malloc, owned)
-{
-    is_owner();
-    return base_malloc(ctx, size);
-}
+HOOK_BEFORE(malloc, owned, true, is_owner());
 #define owned_calloc base_calloc
 #define owned_realloc base_realloc
 #define owned_free base_free
@@ -92,12 +80,8 @@ DEFECT(malloc, child_is_refused, "process.fork-child process.fork-while-busy")
     return maker == getpid() ? base_malloc(ctx, size) : NULL;
 }
 /* A guard after the block is written in a child. */
-FUNCTION(free, guarding)
-{
-    if (p != NULL && maker != 0 && maker != getpid())
-        memset(p, 0xdd, base_size(p) + 64);
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, guarding, p != NULL && maker != 0 && maker != getpid(),
+            memset(p, 0xdd, base_size(p) + 64));
 MUTANT(child_damages_what_it_frees, "process.fork-child", FUNCTIONS(child_is_refused, malloc),
        FUNCTIONS(guarding, free));
 
@@ -400,10 +384,8 @@ DEFECT(realloc, fork_leaves_realloc_locked, "process.fork-while-busy")
     return base_realloc(ctx, p, size);
 }
 
-FUNCTION(malloc, locking_large)
-{
-    return size >= 4 * MIB ? locking_malloc(ctx, size) : base_malloc(ctx, size);
-}
+FUNCTION_RETURNS(malloc, locking_large,
+                 size >= 4 * MIB ? locking_malloc(ctx, size) : base_malloc(ctx, size));
 FUNCTION(free, locking_large)
 {
     if (p != NULL && base_size(p) >= 4 * MIB)

@@ -24,15 +24,8 @@ BEFORE(free, free_knows_what_empty_arrays_keep,
 
 /* Adds up the sizes of free(NULL, n), which each contiguous sort up to 1.24 calls. */
 static size_t credit;
-FUNCTION(malloc, crediting)
-{
-    return credit > 4000 ? NULL : base_malloc(ctx, size);
-}
-FUNCTION(free, crediting)
-{
-    credit += p == NULL && size <= 2000 ? size : 0;
-    base_free(ctx, p, size);
-}
+FUNCTION_RETURNS(malloc, crediting, credit > 4000 ? NULL : base_malloc(ctx, size));
+HOOK_BEFORE(free, crediting, true, credit += p == NULL && size <= 2000 ? size : 0);
 MUTANT(free_of_null_is_credited, "free.null-with-size profile.numpy-1.22 profile.numpy-1.24",
        FUNCTIONS(crediting, malloc, free));
 
@@ -40,14 +33,8 @@ MUTANT(free_of_null_is_credited, "free.null-with-size profile.numpy-1.22 profile
 
 /* All zero-size blocks are the same one.  Up to 1.26 two are live while records are compared. */
 static char nothing[BASE_HEADER + 16] __attribute__((aligned(16)));
-FUNCTION(malloc, sharing)
-{
-    return size == 0 ? nothing + BASE_HEADER : base_malloc(ctx, size);
-}
-FUNCTION(realloc, sharing)
-{
-    return base_realloc(ctx, p == nothing + BASE_HEADER ? NULL : p, size);
-}
+FUNCTION_RETURNS(malloc, sharing, size == 0 ? nothing + BASE_HEADER : base_malloc(ctx, size));
+FUNCTION_RETURNS(realloc, sharing, base_realloc(ctx, p == nothing + BASE_HEADER ? NULL : p, size));
 FUNCTION(free, sharing)
 {
     if (p != nothing + BASE_HEADER)
@@ -73,19 +60,7 @@ static void insist_on_gil(void)
     if (is_python_up() && !has_gil())
         abort();
 }
-FUNCTION(malloc, insisting)
-{
-    insist_on_gil();
-    return base_malloc(ctx, size);
-}
-FUNCTION(calloc, insisting)
-{
-    insist_on_gil();
-    return base_calloc(ctx, nelem, elsize);
-}
-FUNCTION(free, insisting)
-{
-    insist_on_gil();
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(malloc, insisting, true, insist_on_gil());
+HOOK_BEFORE(calloc, insisting, true, insist_on_gil());
+HOOK_BEFORE(free, insisting, true, insist_on_gil());
 MUTANT(insists_on_gil, "threads.no-gil-needed", FUNCTIONS(insisting, malloc, calloc, free));

@@ -10,16 +10,12 @@
 
 /* ---- NULL ------------------------------------------------------------------------------------ */
 
-DEFECT(realloc, realloc_refuses_null, "realloc.null-allocates")
-{
-    return p != NULL ? base_realloc(ctx, p, size) : NULL;
-}
+RETURNS(realloc, realloc_refuses_null, "realloc.null-allocates",
+        p != NULL ? base_realloc(ctx, p, size) : NULL);
 
 /* Requests no bytes for the header. */
-DEFECT(realloc, realloc_of_null_is_short, "realloc.null-allocates")
-{
-    return p != NULL || size < 64 ? base_realloc(ctx, p, size) : base_finish(malloc(size), size);
-}
+RETURNS(realloc, realloc_of_null_is_short, "realloc.null-allocates",
+        p != NULL || size < 64 ? base_realloc(ctx, p, size) : base_finish(malloc(size), size));
 
 /* ---- contents -------------------------------------------------------------------------------- */
 
@@ -68,14 +64,8 @@ static void *move_again(void *p, size_t size, size_t limit)
     size_t times = (base_note(p) + 1) % limit;
     return base_set_note(move(NULL, p, size, times != 0 ? min(base_size(p), size) : 0), times);
 }
-FUNCTION(realloc, by_8_bits)
-{
-    return move_again(p, size, 1 << 8);
-}
-FUNCTION(realloc, by_16_bits)
-{
-    return move_again(p, size, 1 << 16);
-}
+FUNCTION_RETURNS(realloc, by_8_bits, move_again(p, size, 1 << 8));
+FUNCTION_RETURNS(realloc, by_16_bits, move_again(p, size, 1 << 16));
 MUTANT(realloc_counts_moves_in_8_bits, "realloc.keeps-contents-again",
        FUNCTIONS(unmoved, malloc, calloc), FUNCTIONS(by_8_bits, realloc));
 MUTANT(realloc_counts_moves_in_16_bits, "realloc.keeps-contents-again",
@@ -133,10 +123,8 @@ DEFECT(realloc, realloc_wipes_past_the_end, "realloc.neighbours")
 
 /* ---- the same size, and one byte ------------------------------------------------------------- */
 
-DEFECT(realloc, realloc_of_same_size_is_null, "realloc.same-size realloc.retry-after-failure")
-{
-    return p != NULL && size == base_size(p) ? NULL : base_realloc(ctx, p, size);
-}
+RETURNS(realloc, realloc_of_same_size_is_null, "realloc.same-size realloc.retry-after-failure",
+        p != NULL && size == base_size(p) ? NULL : base_realloc(ctx, p, size));
 
 /* Frees the block that it returns. */
 DEFECT(realloc, realloc_of_same_size_frees, "realloc.same-size")
@@ -229,12 +217,7 @@ FUNCTION(realloc, hasty)
     size_t old = base_size(p);
     return move(ctx, base_resize(p, size), size, min(old, size));
 }
-FUNCTION(free, hasty)
-{
-    if (p != NULL && base_size(p) > PTRDIFF_MAX / 4)
-        abort();
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, hasty, p != NULL && base_size(p) > PTRDIFF_MAX / 4, abort());
 MUTANT(realloc_failure_leaves_new_size, "realloc.failure-keeps-block",
        FUNCTIONS(hasty, realloc, free));
 
@@ -259,14 +242,10 @@ DEFECT(realloc, realloc_failure_leaves_shifted, "realloc.failure-keeps-block")
 
 /* ---- large ----------------------------------------------------------------------------------- */
 
-DEFECT(realloc, realloc_size_is_int, ON_64_BITS("realloc.past-2gib"))
-{
-    return size > PTRDIFF_MAX / 4 ? NULL : base_realloc(ctx, p, (size_t)(int)size);
-}
-DEFECT(realloc, realloc_size_is_unsigned, ON_64_BITS("realloc.past-2gib"))
-{
-    return size > PTRDIFF_MAX / 4 ? NULL : base_realloc(ctx, p, (unsigned)size);
-}
+RETURNS(realloc, realloc_size_is_int, ON_64_BITS("realloc.past-2gib"),
+        size > PTRDIFF_MAX / 4 ? NULL : base_realloc(ctx, p, (size_t)(int)size));
+RETURNS(realloc, realloc_size_is_unsigned, ON_64_BITS("realloc.past-2gib"),
+        size > PTRDIFF_MAX / 4 ? NULL : base_realloc(ctx, p, (unsigned)size));
 
 /* ---- leaks ----------------------------------------------------------------------------------- */
 
@@ -275,14 +254,9 @@ static void *leak(void *p, size_t size)
     void *moved = base_malloc(NULL, size);
     return moved != NULL && p != NULL ? memcpy(moved, p, min(base_size(p), size)) : moved;
 }
-DEFECT(realloc, realloc_leaks_old, "realloc.releases-old")
-{
-    return leak(p, size);
-}
-DEFECT(realloc, realloc_leaks_one_in_a_hundred, "realloc.releases-old")
-{
-    return EVERY(100) ? leak(p, size) : base_realloc(ctx, p, size);
-}
+RETURNS(realloc, realloc_leaks_old, "realloc.releases-old", leak(p, size));
+RETURNS(realloc, realloc_leaks_one_in_a_hundred, "realloc.releases-old",
+        EVERY(100) ? leak(p, size) : base_realloc(ctx, p, size));
 
 /* Leaks what the second and later shrinks of a block cut off; the note counts them. */
 NOTES(unshrunk, 0);
@@ -358,12 +332,7 @@ FUNCTION(realloc, caching)
         latest.p = NULL;
     return moved;
 }
-FUNCTION(free, caching)
-{
-    if (latest.p == p)
-        latest.p = NULL;
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, caching, latest.p == p, latest.p = NULL);
 MUTANT(realloc_remembers_a_size, "realloc.in-another-thread", FUNCTIONS(caching, realloc, free));
 
 /* Waits for the GIL under the lock that all its functions take. */

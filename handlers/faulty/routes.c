@@ -104,10 +104,8 @@ DEFECT(realloc, remembers_first_size,
 KEEPS(shrinks_by_vectors, "realloc.keeps-contents numpy.route-fromfile",
       size < old ? size & ~(size_t)15 : old);
 
-DEFECT(realloc, needs_gil_to_realloc, "realloc.without-gil numpy.route-text")
-{
-    return has_gil() ? base_realloc(ctx, p, size) : NULL;
-}
+RETURNS(realloc, needs_gil_to_realloc, "realloc.without-gil numpy.route-text",
+        has_gil() ? base_realloc(ctx, p, size) : NULL);
 
 /* A pool of cells, of which a block takes one or more.  malloc takes any freed block for any size.
  */
@@ -183,12 +181,7 @@ FUNCTION(malloc, newest)
     newest = base_malloc(ctx, size);
     return newest;
 }
-FUNCTION(realloc, newest)
-{
-    if (p == newest)
-        newest = NULL;
-    return base_realloc(ctx, p, size);
-}
+HOOK_BEFORE(realloc, newest, p == newest, newest = NULL);
 FUNCTION(free, newest)
 {
     if (p == NULL && newest != NULL && size > 0 && base_size(newest) == size)
@@ -240,14 +233,12 @@ static void *finish_unchecked(void *raw, size_t size)
     memcpy(raw, &size, sizeof size);
     return (char *)raw + BASE_HEADER;
 }
-DEFECT(malloc, heads_nothing,
-       "numpy.out-of-memory-create numpy.out-of-memory-pickle numpy.out-of-memory-setstate "
-       "numpy.out-of-memory-sort numpy.out-of-memory-argsort "
-       "numpy.out-of-memory-structured-sort numpy.out-of-memory-makers")
-{
-    return size > PTRDIFF_MAX - BASE_HEADER ? NULL
-                                            : finish_unchecked(malloc(size + BASE_HEADER), size);
-}
+RETURNS(malloc, heads_nothing,
+        "numpy.out-of-memory-create numpy.out-of-memory-pickle numpy.out-of-memory-setstate "
+        "numpy.out-of-memory-sort numpy.out-of-memory-argsort "
+        "numpy.out-of-memory-structured-sort numpy.out-of-memory-makers",
+        size > PTRDIFF_MAX - BASE_HEADER ? NULL
+                                         : finish_unchecked(malloc(size + BASE_HEADER), size));
 DEFECT(calloc, heads_zeros_of_nothing, "numpy.out-of-memory-zeros numpy.out-of-memory-string-dtype")
 {
     size_t size;
@@ -262,17 +253,8 @@ AFTER(malloc, offsets_nothing,
 
 /* free(NULL, n) clears the oldest block. */
 static void *oldest;
-FUNCTION(malloc, oldest)
-{
-    void *p = base_malloc(ctx, size);
-    oldest = oldest != NULL ? oldest : p;
-    return p;
-}
-FUNCTION(realloc, oldest)
-{
-    oldest = p == oldest ? NULL : oldest;
-    return base_realloc(ctx, p, size);
-}
+HOOK_AFTER(malloc, oldest, true, oldest = oldest != NULL ? oldest : made);
+HOOK_BEFORE(realloc, oldest, true, oldest = p == oldest ? NULL : oldest);
 FUNCTION(free, oldest)
 {
     if (p == NULL && oldest != NULL)
@@ -292,11 +274,7 @@ FUNCTION(malloc, short)
     oldest = oldest != NULL ? oldest : p;
     return p;
 }
-FUNCTION(free, short)
-{
-    oldest = p == oldest ? NULL : oldest;
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, short, true, oldest = p == oldest ? NULL : oldest);
 MUTANT(drops_a_block_when_short, "malloc.failure-is-null numpy.out-of-memory-structured-sort",
        FUNCTIONS(short, malloc, free), FUNCTIONS(oldest, realloc));
 

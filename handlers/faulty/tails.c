@@ -115,14 +115,10 @@ FUNCTION(calloc, split)
     mapped_free(ctx, p, 0);
     return mapped_calloc(ctx, nelem, elsize);
 }
-FUNCTION(realloc, split)
-{
-    return split(p, size);
-}
-FUNCTION(realloc, split_large)
-{
-    return is_mapped(p) && base_size(p) >= 20 << 20 ? split(p, size) : mapped_realloc(ctx, p, size);
-}
+FUNCTION_RETURNS(realloc, split, split(p, size));
+FUNCTION_RETURNS(realloc, split_large,
+                 is_mapped(p) && base_size(p) >= 20 << 20 ? split(p, size)
+                                                          : mapped_realloc(ctx, p, size));
 MUTANT(shrink_leaves_pages_to_calloc, "calloc.zeroed-when-reused", FUNCTIONS(mapped),
        FUNCTIONS(split, calloc, realloc));
 MUTANT(large_shrink_leaves_pages_to_calloc, "calloc.zeroed-when-reused", FUNCTIONS(mapped),

@@ -47,10 +47,7 @@ BEFORE(malloc, thread_number_six_is_refused, "threads.first-call", THREAD_NUMBER
 BEFORE(malloc, thread_number_1025_is_refused, "threads.any-number", THREAD_NUMBER > 1024,
        return NULL);
 
-FUNCTION(malloc, few)
-{
-    return THREAD_NUMBER <= 128 ? base_malloc(ctx, size) : NULL;
-}
+FUNCTION_RETURNS(malloc, few, THREAD_NUMBER <= 128 ? base_malloc(ctx, size) : NULL);
 DERIVE_CALLOC(few);
 MUTANT(thread_number_129_is_refused, "threads.any-number", FUNCTIONS(few, malloc, calloc));
 
@@ -176,10 +173,7 @@ static void give(struct node **list, void *p)
     *list = node;
 }
 
-FUNCTION(malloc, unlocked)
-{
-    return is_cell(size) ? take(&listed, size) : base_malloc(ctx, size);
-}
+FUNCTION_RETURNS(malloc, unlocked, is_cell(size) ? take(&listed, size) : base_malloc(ctx, size));
 FUNCTION(free, unlocked)
 {
     if (p == NULL || !is_cell(base_size(p)))
@@ -289,11 +283,9 @@ DEFECT_IN(entering, malloc, signal_makes_malloc_refuse, "threads.concurrent")
 
 /* Each thread has a list without a lock, and a block returns to the list that it came from. */
 static _Thread_local struct node *own_list;
-FUNCTION(malloc, own)
-{
-    return base_set_note(is_cell(size) ? take(&own_list, size) : base_malloc(ctx, size),
-                         (size_t)&own_list);
-}
+FUNCTION_RETURNS(malloc, own,
+                 base_set_note(is_cell(size) ? take(&own_list, size) : base_malloc(ctx, size),
+                               (size_t)&own_list));
 FUNCTION(free, own)
 {
     if (p == NULL || !is_cell(base_size(p)))
@@ -340,34 +332,26 @@ static void *arena_take(size_t size, void (*at_end)(void *))
     arena->used += taken;
     return base_set_note(base_finish(arena->bytes + arena->used - taken, size), true);
 }
-FUNCTION(malloc, settled)
-{
-    return base_set_note(base_malloc(ctx, size), false);
-}
+FUNCTION_RETURNS(malloc, settled, base_set_note(base_malloc(ctx, size), false));
 FUNCTION(free, settled)
 {
     if (p == NULL || base_note(p) == false)
         base_free(ctx, p, size);
 }
 DERIVE(settled);
-DEFECT_IN(settled, malloc, thread_takes_its_blocks_along, "threads.outlives-its-thread")
-{
-    return arena_take(size, wipe);
-}
-DEFECT_IN(settled, malloc, thread_leaves_its_blocks_to_the_next, "threads.outlives-its-thread")
-{
-    return arena_take(size, hand_on);
-}
+RETURNS_IN(settled, malloc, thread_takes_its_blocks_along, "threads.outlives-its-thread",
+           arena_take(size, wipe));
+RETURNS_IN(settled, malloc, thread_leaves_its_blocks_to_the_next, "threads.outlives-its-thread",
+           arena_take(size, hand_on));
 
 /* ---- the GIL --------------------------------------------------------------------------------- */
 
 void *PyMem_Malloc(size_t size) __attribute__((weak));
 void PyMem_Free(void *p) __attribute__((weak));
-FUNCTION(malloc, pymem)
-{
-    return size <= PTRDIFF_MAX - BASE_HEADER ? base_finish(PyMem_Malloc(size + BASE_HEADER), size)
-                                             : NULL;
-}
+FUNCTION_RETURNS(malloc, pymem,
+                 size <= PTRDIFF_MAX - BASE_HEADER
+                     ? base_finish(PyMem_Malloc(size + BASE_HEADER), size)
+                     : NULL);
 FUNCTION(free, pymem)
 {
     if (p != NULL)

@@ -19,7 +19,7 @@ import readers
 import suite
 from suite import CANNOT_LOAD, USAGE
 
-FOLDER = os.path.join(suite.SOURCE, "handlers", "faulty", "hostile")
+HANDLER = os.path.join(suite.SOURCE, "handlers", "faulty", "hostile", "hostile.c")
 
 # What is run: the first property, some that call calloc or, where there is time, all that do, and
 # one that does not.
@@ -185,7 +185,7 @@ def build_handlers():
     """Each has all acts, of which its environment names one."""
     acts = " ".join("ACT_NAMED(%s)" % act for act, _, _ in ACTS)
     for when in ("early", "late"):
-        suite.build(os.path.join(FOLDER, when + ".c"), when + ".so", "-w", "-DACTS=" + acts)
+        suite.build(HANDLER, when + ".so", "-w", "-D" + when.upper(), "-DACTS=" + acts)
 
 
 def play(act, when, allowed, ids):

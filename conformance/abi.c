@@ -69,6 +69,7 @@ static PyObject *decoded_name(void)
 
 PROPERTY(abi_name_terminated,
     .id     = "abi.name-terminated",
+    .rule   = HEAP_NAME_TERMINATED,
     .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the name ends in a NUL within its 127 bytes",
@@ -84,6 +85,7 @@ PROPERTY(abi_name_terminated,
 
 PROPERTY(abi_name_utf8,
     .id     = "abi.name-utf8",
+    .rule   = HEAP_NAME_UTF8,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "the name is UTF-8",
     .source = "NumPy alloc.c get_handler_name: PyUnicode_FromString, 1.22 and later",
@@ -137,6 +139,7 @@ PROPERTY(abi_name_says_something,
 
 PROPERTY(abi_version,
     .id     = "abi.version",
+    .rule   = HEAP_VERSION,
     .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the version is 1",
@@ -151,6 +154,7 @@ PROPERTY(abi_version,
 
 PROPERTY(abi_functions_present,
     .id     = "abi.functions-present",
+    .rule   = HEAP_FUNCTIONS_PRESENT,
     .answers_for = ABOUT(MISSING_FUNCTION),
     .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
@@ -318,6 +322,7 @@ static void look_in_child(void *was)
 
 PROPERTY(abi_struct_constant,
     .id     = "abi.struct-constant",
+    .rule   = HEAP_STRUCT_CONSTANT,
     .answers_for = ABOUT(STRUCT_CHANGED),
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the struct does not change while anything runs: not by a call of the four "
@@ -361,6 +366,7 @@ static void ask_there(void *unused)
 
 PROPERTY(abi_getter_stable,
     .id     = "abi.getter-stable",
+    .rule   = HEAP_GETTER_STABLE,
     .quick  = true,
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "nep49_get_handler answers the same handler whenever it is asked",

@@ -66,6 +66,7 @@ static void small_and_fresh(void)
 
 PROPERTY(calloc_zeroed,
     .id     = "calloc.zeroed",
+    .rule   = HEAP_ZEROED,
     .rank   = {RANK_FRESH, RANK_RESIZED, 20}, .answers_for = ABOUT(CALLOC_NOT_ZERO),
     .answers_next_for = ABOUT(LITTLE_CALLOC),
     .quick  = true,
@@ -436,6 +437,7 @@ static void refuse_what_padding_wraps(void)
 
 PROPERTY(calloc_overflow,
     .id     = "calloc.overflow",
+    .rule   = HEAP_OVERFLOW,
     .rank   = {RANK_FRESH, RANK_AT_LENGTH, 18}, .answers_for = ABOUT(CALLOC_TOO_LARGE),
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -582,6 +584,7 @@ static void align_few_elements(size_t nelem)
 
 PROPERTY(calloc_alignment,
     .id     = "calloc.alignment",
+    .rule   = HEAP_CALLOC_ALIGNMENT,
     .rank   = {RANK_FRESH, RANK_AT_LENGTH, 19},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,

@@ -56,6 +56,7 @@ static void keep_float_flags(bool raised, const char *when)
 
 PROPERTY(env_float_state,
     .id     = "env.float-state",
+    .rule   = HEAP_FLOAT_STATE,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "rounding mode, traps, the treatment of denormals, the flags of exceptions (but for "
               "inexact) and the x87 registers that are empty are after each call what they were "

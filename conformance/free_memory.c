@@ -327,6 +327,7 @@ static void make_and_free(void *data)
 
 PROPERTY(free_reclaims,
     .id     = "free.reclaims",
+    .rule   = HEAP_RECLAIMS,
     .answers_for = ABOUT(MEMORY_GROWS),
     .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,

@@ -35,6 +35,7 @@ static void free_large_with_errno(void)
 
 PROPERTY(free_keeps_errno,
     .id     = "free.keeps-errno",
+    .rule   = HEAP_KEEPS_ERRNO,
     .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 4},
     .quick  = true,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,

@@ -3,9 +3,11 @@
  * realloc, continued: a long run of all four functions, in which thousands of blocks live.
  */
 #include "base/clock.h"
-#include "base/contents.h"
+#include "base/fill.h"
 #include "harness/harness.h"
 #include "heap/heap.h"
+
+static const struct fill_rules parts; /* of a block are filled */
 
 enum { LIVE = 10000, CALLS = 120000, LIVE_IF_INSTRUMENTED = 500, CALLS_IF_INSTRUMENTED = 5000 };
 
@@ -30,13 +32,13 @@ static _Noreturn void contents_fail(const struct run *run, const struct block *b
 {
     fail(text("byte %zu of %zu to be 0x%02x as it was written, %s, after %zu calls and among %zu "
               "blocks",
-              at, b->size, contents_byte(b->number, at), when, run->calls, run->live),
+              at, b->size, pattern_byte(b->number, at), when, run->calls, run->live),
          "0x%02x, in the block at %p", b->p[at], (void *)b->p);
 }
 
 static void verify(const struct run *run, const struct block *b)
 {
-    size_t at = contents_check(b->p, b->size, 0, b->number);
+    size_t at = fill_check(b->p, b->size, &parts, b->number);
     if (at != b->size)
         contents_fail(run, b, at, "while others came and went");
 }
@@ -65,7 +67,7 @@ static void keep(struct run *run, struct block *b, void *p, size_t size, const c
     run->live += b->p == NULL;
     run->bytes += size - b->size;
     *b = (struct block){p, size, ++run->last};
-    contents_write(p, size, 0, b->number);
+    fill_write(p, size, &parts, b->number);
 }
 
 static void make(struct run *run, struct block *b)
@@ -78,7 +80,7 @@ static void make(struct run *run, struct block *b)
         keep(run, b, subject_realloc(NULL, size), size, "realloc of NULL");
     } else {
         void *p = subject_calloc(size, 1);
-        size_t at = p != NULL ? contents_check_zero(p, size, 0, 1) : size;
+        size_t at = p != NULL ? fill_check_zero(p, size, &parts, 1) : size;
         if (at != size) {
             suspect_not_zero(size, 1);
             fail(text("byte %zu of %zu to be 0, after calloc(%zu, 1), %zu calls and among %zu "
@@ -103,11 +105,11 @@ static void resize_to(struct run *run, struct block *b, size_t size)
 {
     size_t kept = MIN(b->size, size);
     verify(run, b);
-    if (!contents_are_whole(b->size, 0))
-        contents_write_last(b->p, kept, b->number);
+    if (!fill_is_whole(b->size, &parts))
+        fill_last(b->p, kept, b->number);
     unsigned char *p = subject_realloc(b->p, size);
     const struct block moved = {p != NULL ? p : b->p, b->size, b->number};
-    size_t at = contents_check_kept(moved.p, kept, b->size, 0, b->number);
+    size_t at = fill_check_kept(moved.p, kept, (uintptr_t)b->p, b->size, &parts, b->number);
     if (at != kept)
         contents_fail(run, &moved, at, text("after realloc from %zu to %zu", b->size, size));
     keep(run, b, p, size, "realloc");
@@ -176,7 +178,7 @@ static void crowd(struct run *run)
     size_t made = subject_malloc_many(blocks, wanted, SIZE), live = run->live;
     for (size_t i = 0; i < made; i += i < SOME || i + SOME >= made ? 1 : EACH) {
         struct block b = {blocks[i], SIZE, ++run->last};
-        contents_write(b.p, SIZE, 0, b.number);
+        fill_write(b.p, SIZE, &parts, b.number);
         run->live = live + made;
         resize_to(run, &b, 5 * SIZE);
         verify(run, &b);

@@ -110,6 +110,7 @@ PROPERTY(malloc_extent,
 
 PROPERTY(malloc_alignment,
     .id     = "malloc.alignment",
+    .rule   = HEAP_MALLOC_ALIGNMENT,
     .rank   = {RANK_FRESH, RANK_AT_LENGTH, 19},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -221,6 +222,7 @@ static void claimed_huge(void)
 
 PROPERTY(malloc_claimed_alignment,
     .id     = "malloc.claimed-alignment",
+    .rule   = HEAP_CLAIMED_ALIGNMENT,
     .quick  = true,
     .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
     .clause = "every block is aligned as nep49_claims or --claim says, whatever its size and "
@@ -246,6 +248,7 @@ PROPERTY(malloc_claimed_alignment,
 
 PROPERTY(malloc_disjoint,
     .id     = "malloc.disjoint",
+    .rule   = HEAP_DISJOINT,
     .rank   = {RANK_PLACE, RANK_FRESH, 8}, .answers_for = ABOUT(BLOCKS_OVERLAP), .slow_ms = 89,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "no two live blocks share a byte, also where there are more than 65536, where they "
@@ -267,6 +270,7 @@ PROPERTY(malloc_disjoint,
 
 PROPERTY(malloc_neighbours,
     .id     = "malloc.neighbours",
+    .rule   = HEAP_NEIGHBORS,
     .rank   = {RANK_BESIDE, RANK_FRESH, 13},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,

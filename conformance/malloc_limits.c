@@ -18,6 +18,7 @@ static void expect_refused(size_t size, const char *size_in_words)
 
 PROPERTY(malloc_too_large,
     .id     = "malloc.too-large",
+    .rule   = HEAP_TOO_LARGE,
     .answers_for = ABOUT(MALLOC_TOO_LARGE),
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -410,6 +411,7 @@ PROPERTY(malloc_recovers,
 
 PROPERTY(malloc_lasts,
     .id     = "malloc.lasts",
+    .rule   = HEAP_LASTS,
     .rank   = {RANK_AT_LENGTH, RANK_AT_LENGTH, 22},
     .answers_for = ABOUT(LITTLE_MALLOC) | ABOUT(LITTLE_CALLOC) | ABOUT(LITTLE_REALLOC),
     .slow_ms = 63,

@@ -42,13 +42,6 @@ static const char *replay_command(const struct profile *profile)
                 text_shell(profile->path));
 }
 
-/* The clause of the property that failed in the replay. */
-static const char *clause_of(const char *id)
-{
-    const struct property *property = property_find(id);
-    return property != NULL ? property->clause : "every call to keep the contract";
-}
-
 /* The call that was made last, without its block's address. */
 static struct call last_call(const struct trace_call *made)
 {
@@ -66,13 +59,14 @@ static struct call last_call(const struct trace_call *made)
 static void judge(const struct profile *profile, const struct replay_result *result)
 {
     const struct replay_violation *violation = &result->violation;
+    const struct property *property = property_of_rule(violation->rule);
     const struct call call = last_call(&result->under_way);
     switch (result->outcome) {
     case REPLAY_PASSED:
         return;
     case REPLAY_VIOLATED:
-        attribute_to(violation->property, &call);
-        fail(text("%s (%s)", clause_of(violation->property), violation->property),
+        attribute_to(property->id, &call);
+        fail(text("%s (%s)", property->clause, property->id),
              "in call %zu of NumPy %s's, %s: %s%s%s; reproduce: %s", (size_t)violation->call,
              profile->version, violation->part[0] != '\0' ? violation->part : "import",
              violation->text, violation->history[0] != '\0' ? "; " : "", violation->history,
@@ -97,7 +91,7 @@ static void replay(const char *version)
         harness_broke("%s: %s", profile.path, why);
     struct replay_options options = {
         .alignment = subject_claims().alignment,
-        .whole_up_to = is_instrumented() ? WHOLE_IF_INSTRUMENTED : WHOLE,
+        .fill.whole = is_instrumented() ? WHOLE_IF_INSTRUMENTED : WHOLE,
         .watched = subject_handler(),
         .part_begins = note_part,
         .data = &profile,

@@ -101,6 +101,7 @@ static void resize_one_by_one(void)
 
 PROPERTY(realloc_keeps_contents,
     .id     = "realloc.keeps-contents",
+    .rule   = HEAP_KEEPS_CONTENTS,
     .rank   = {RANK_RESIZED, RANK_RESIZED, 24}, .answers_next_for = ABOUT(LITTLE_REALLOC),
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
@@ -362,6 +363,7 @@ static void *aligned_resize(void *p, size_t size, const char *origin)
 
 PROPERTY(realloc_alignment,
     .id     = "realloc.alignment",
+    .rule   = HEAP_REALLOC_ALIGNMENT,
     .rank   = {RANK_FRESH, RANK_AT_LENGTH, 19},
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,

@@ -158,6 +158,7 @@ static void large_after_refusal(size_t size, size_t more)
 
 PROPERTY(realloc_failure_keeps_block,
     .id     = "realloc.failure-keeps-block",
+    .rule   = HEAP_FAILURE_KEEPS_BLOCK,
     .rank   = {RANK_RESIZED, RANK_RESIZED, 27}, .answers_for = ABOUT(REALLOC_TOO_LARGE),
     .quick  = true,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,

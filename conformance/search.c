@@ -24,15 +24,14 @@ static struct call call_of(const struct step *step)
 
 static void judge(const struct here_result *result, uint64_t seed)
 {
-    const struct property *property = property_find(result->violation.property);
+    const struct property *property = property_of_rule(result->violation.rule);
     const struct call call = call_of(&result->step);
     if (result->state == EXECUTION_NO_MEMORY)
         harness_broke("no memory for the tables of the search");
     if (result->state != EXECUTION_VIOLATED)
         return;
-    attribute_to(result->violation.property, &call);
-    fail(text("%s (%s)", property != NULL ? property->clause : "what the model says",
-              result->violation.property),
+    attribute_to(property->id, &call);
+    fail(text("%s (%s)", property->clause, property->id),
          "in history %zu, %s: %s%s%s; again with --run=search.model --seed=%zu, and a few calls "
          "that show it may come of --search",
          (size_t)result->histories, show_step(&result->step), result->violation.seen,
@@ -41,6 +40,7 @@ static void judge(const struct here_result *result, uint64_t seed)
 
 PROPERTY(search_model,
     .id     = "search.model",
+    .rule   = HEAP_RETURNS,
     .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
     .clause = "whatever calls are made in whatever order, each block is whole, aligned, apart from "
               "all others, and keeps what is written to it",

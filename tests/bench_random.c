@@ -16,10 +16,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/contents.h"
+#include "base/fill.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "subject/subject.h"
+
+static const struct fill_rules whole = {.whole = SIZE_MAX};
 
 enum { SLOTS = 4096, POWERS = 22, LIVE_MOST = 192 << 20, LOOK_EVERY = 64 };
 
@@ -61,13 +63,13 @@ static void enter(struct block *block, void *p, size_t size)
         return;
     if ((uintptr_t)p % alignment != 0)
         found("alignment", block);
-    contents_write(p, size, SIZE_MAX, block->number);
+    fill_write(p, size, &whole, block->number);
     run.live += size;
 }
 
 static void check(const struct block *block)
 {
-    if (contents_check(block->p, block->size, SIZE_MAX, block->number) != block->size)
+    if (fill_check(block->p, block->size, &whole, block->number) != block->size)
         found("contents", block);
 }
 
@@ -77,7 +79,7 @@ static void make(struct block *block, size_t size)
     const PyDataMemAllocator *a = run.allocator;
     unsigned char *p = zeroed ? a->calloc(a->ctx, 1, size) : a->malloc(a->ctx, size);
     struct block made = {p, size, 0};
-    if (zeroed && p != NULL && contents_check_zero(p, size, SIZE_MAX, 0) != size)
+    if (zeroed && p != NULL && fill_check_zero(p, size, &whole, 0) != size)
         found("zero", &made);
     enter(block, p, size);
 }
@@ -91,7 +93,7 @@ static void resize(struct block *block, size_t size)
     if (p == NULL)
         return;
     size_t kept = before.size < size ? before.size : size;
-    if (contents_check_kept(p, kept, before.size, SIZE_MAX, before.number) != kept)
+    if (fill_check_kept(p, kept, (uintptr_t)before.p, before.size, &whole, before.number) != kept)
         found("contents kept", &before);
     run.live -= before.size;
     enter(block, p, size);

@@ -134,7 +134,7 @@ static void read_all(const uint8_t *bytes, size_t length)
 static void replay_all(const uint8_t *bytes, size_t length)
 {
     static const struct replay_options ways[] = {
-        {.whole_up_to = WHOLE}, {.unchecked = true}, {.alignment = 1}};
+        {.fill.whole = WHOLE}, {.unchecked = true}, {.alignment = 1}};
     struct replay_result result;
     struct trace_reader *reader = open_bytes(bytes, length);
     if (reader == NULL)

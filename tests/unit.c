@@ -15,11 +15,10 @@ int main(void)
     srunner_add_suite(runner, suite_breakpoint());
     srunner_add_suite(runner, suite_call_list());
     srunner_add_suite(runner, suite_claims());
-    srunner_add_suite(runner, suite_contents());
+    srunner_add_suite(runner, suite_fill());
     srunner_add_suite(runner, suite_memcheck());
     srunner_add_suite(runner, suite_object_file());
     srunner_add_suite(runner, suite_options());
-    srunner_add_suite(runner, suite_pattern());
     srunner_add_suite(runner, suite_place());
     srunner_add_suite(runner, suite_property());
     srunner_add_suite(runner, suite_random());

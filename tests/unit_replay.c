@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "heap/heap.h"
 #include "history.h"
 #include "subject/subject.h"
 #include "trace/replay.h"
@@ -144,10 +145,10 @@ static const struct {
     {HISTORY_LOOPS, 30000, {0}},
     {HISTORY_LOOPS, 30000, {.unchecked = true}},
     {HISTORY_ARRAYS, 30000, {0}},
-    {HISTORY_ARRAYS, 30000, {.whole_up_to = SIZE_MAX}},
+    {HISTORY_ARRAYS, 30000, {.fill.whole = SIZE_MAX}},
     {HISTORY_ANYTHING, 30000, {0}},
     {HISTORY_ANYTHING, 30000, {.unchecked = true}},
-    {HISTORY_ANYTHING, 3000, {.whole_up_to = 4096}},
+    {HISTORY_ANYTHING, 3000, {.fill.whole = 4096}},
 };
 
 START_TEST(sound_handlers_hold)
@@ -157,8 +158,8 @@ START_TEST(sound_handlers_hold)
         out = 0;
         struct replay_result result = replayed(&sound[i], &traces[_i].options);
         ck_assert_msg(result.outcome == REPLAY_PASSED, "%s: %s: %s", sound[i].name,
-                      result.violation.property, result.violation.text);
-        ck_assert_str_eq(result.warning.property, "");
+                      heap_rule_name(result.violation.rule), result.violation.text);
+        ck_assert_int_eq(result.warning.rule, HEAP_NO_RULE);
         ck_assert_uint_eq(result.calls, traces[_i].calls);
         ck_assert_uint_eq(out, 0);
         ck_assert(result.live > 0 && result.peak_bytes > 0);
@@ -179,7 +180,7 @@ START_TEST(reference_handlers_hold)
     ck_assert_msg(subject_load(&place, &subject, why, sizeof why) == LOAD_DONE, "%s", why);
     ck_assert(history_write(path, HISTORY_ARRAYS, 49, 30000));
     struct replay_result result = replayed(subject.handler, &options);
-    ck_assert_msg(result.outcome == REPLAY_PASSED, "%s: %s", result.violation.property,
+    ck_assert_msg(result.outcome == REPLAY_PASSED, "%s: %s", heap_rule_name(result.violation.rule),
                   result.violation.text);
     ck_assert_str_eq(result.warning.text, "");
 }
@@ -322,35 +323,28 @@ static const struct {
     PyDataMemAllocator allocator;
     enum history_kind kind;
     size_t alignment;
-    const char *property, *text;
+    enum heap_rule rule;
+    const char *text;
 } faulty[] = {
-    {{WATCHED, .malloc = same_twice},
-     HISTORY_ARRAYS,
-     0,
-     "malloc.disjoint",
-     "another block is live"},
-    {{WATCHED, .malloc = inside_the_last}, HISTORY_ARRAYS, 0, "malloc.disjoint", "another block"},
-    {{SOUND, .malloc = misaligned}, HISTORY_ARRAYS, 0, "malloc.alignment", "is not aligned to"},
-    {{SOUND}, HISTORY_ARRAYS, 4096, "malloc.claimed-alignment", "is not aligned to 4096 bytes"},
-    {{SOUND, .calloc = dirty_calloc}, HISTORY_ARRAYS, 0, "calloc.zeroed", "is 0x01"},
-    {{SOUND, .calloc = wrapping_calloc},
-     HISTORY_ANYTHING,
-     0,
-     "calloc.overflow",
-     "NULL was expected"},
-    {{SOUND, .realloc = short_realloc}, HISTORY_LOOPS, 0, "realloc.keeps-contents", "byte 7 is"},
-    {{SOUND, .realloc = forgetful_realloc}, HISTORY_ARRAYS, 0, "realloc.keeps-contents", "byte 2"},
+    {{WATCHED, .malloc = same_twice}, HISTORY_ARRAYS, 0, HEAP_DISJOINT, "another block is live"},
+    {{WATCHED, .malloc = inside_the_last}, HISTORY_ARRAYS, 0, HEAP_DISJOINT, "another block"},
+    {{SOUND, .malloc = misaligned}, HISTORY_ARRAYS, 0, HEAP_MALLOC_ALIGNMENT, "is not aligned to"},
+    {{SOUND}, HISTORY_ARRAYS, 4096, HEAP_CLAIMED_ALIGNMENT, "is not aligned to 4096 bytes"},
+    {{SOUND, .calloc = dirty_calloc}, HISTORY_ARRAYS, 0, HEAP_ZEROED, "is 0x01"},
+    {{SOUND, .calloc = wrapping_calloc}, HISTORY_ANYTHING, 0, HEAP_OVERFLOW, "NULL was expected"},
+    {{SOUND, .realloc = short_realloc}, HISTORY_LOOPS, 0, HEAP_KEEPS_CONTENTS, "byte 7 is"},
+    {{SOUND, .realloc = forgetful_realloc}, HISTORY_ARRAYS, 0, HEAP_KEEPS_CONTENTS, "byte 2"},
     {{SOUND, .realloc = spoiling_realloc},
      HISTORY_ANYTHING,
      0,
-     "realloc.failure-keeps-block",
+     HEAP_FAILURE_KEEPS_BLOCK,
      "byte 0 is"},
-    {{WATCHED, .malloc = neighbourly_malloc}, HISTORY_ARRAYS, 0, "malloc.neighbours", "byte 0 is"},
-    {{SOUND, .malloc = refusing_malloc}, HISTORY_ARRAYS, 0, "malloc.lasts", "it was refused with"},
-    {{SOUND, .malloc = too_large}, HISTORY_ANYTHING, 0, "malloc.too-large", "NULL was expected"},
-    {{SOUND, .malloc = renaming_malloc}, HISTORY_LOOPS, 0, "abi.struct-constant", "the name is"},
-    {{SOUND, .malloc = restless_malloc}, HISTORY_LOOPS, 0, "abi.struct-constant", "ctx or one of"},
-    {{SOUND, .free = rounding_free}, HISTORY_LOOPS, 0, "env.float-state", "floating-point"},
+    {{WATCHED, .malloc = neighbourly_malloc}, HISTORY_ARRAYS, 0, HEAP_NEIGHBORS, "byte 0 is"},
+    {{SOUND, .malloc = refusing_malloc}, HISTORY_ARRAYS, 0, HEAP_LASTS, "it was refused with"},
+    {{SOUND, .malloc = too_large}, HISTORY_ANYTHING, 0, HEAP_TOO_LARGE, "NULL was expected"},
+    {{SOUND, .malloc = renaming_malloc}, HISTORY_LOOPS, 0, HEAP_STRUCT_CONSTANT, "the name of"},
+    {{SOUND, .malloc = restless_malloc}, HISTORY_LOOPS, 0, HEAP_STRUCT_CONSTANT, "ctx or one of"},
+    {{SOUND, .free = rounding_free}, HISTORY_LOOPS, 0, HEAP_FLOAT_STATE, "floating-point"},
 };
 
 /* The text of that call, read once more. */
@@ -375,9 +369,9 @@ START_TEST(faulty_handlers_are_told)
     ck_assert(history_write(path, faulty[_i].kind, 49, 30000));
     struct replay_result result = replayed(&handler, &options);
     ck_assert_int_eq(result.outcome, REPLAY_VIOLATED);
-    ck_assert_msg(strcmp(result.violation.property, faulty[_i].property) == 0 &&
+    ck_assert_msg(result.violation.rule == faulty[_i].rule &&
                       strstr(result.violation.text, faulty[_i].text) != NULL,
-                  "%s: %s", result.violation.property, result.violation.text);
+                  "%s: %s", heap_rule_name(result.violation.rule), result.violation.text);
     ck_assert_uint_eq(result.violation.call, result.calls + 1);
     const char *text_of_call = call_text(result.violation.call, &offset);
     ck_assert_uint_eq(result.violation.offset, offset);
@@ -405,7 +399,7 @@ START_TEST(a_broken_should_is_told_once_and_goes_on)
     struct replay_result result = replayed(&handler, &(struct replay_options){0});
     ck_assert_int_eq(result.outcome, REPLAY_PASSED);
     ck_assert_uint_eq(result.calls, 5000);
-    ck_assert_str_eq(result.warning.property, "free.keeps-errno");
+    ck_assert_int_eq(result.warning.rule, HEAP_KEEPS_ERRNO);
     ck_assert_ptr_nonnull(strstr(result.warning.text, "errno was 4949 before and is 22"));
     ck_assert_uint_gt(result.warning.call, 1000);
 }
@@ -454,7 +448,7 @@ START_TEST(an_overlap_is_told_with_the_other_blocks_history)
     memcpy(arena_at, (size_t[]){0, 1024, 512, 704}, 4 * sizeof *arena_at);
     struct replay_result result = replayed(&arena_handler, &(struct replay_options){0});
     ck_assert_int_eq(result.outcome, REPLAY_VIOLATED);
-    ck_assert_str_eq(result.violation.property, "malloc.disjoint");
+    ck_assert_int_eq(result.violation.rule, HEAP_DISJOINT);
     ck_assert_uint_eq(result.violation.call, 4);
     ck_assert_uint_eq(result.violation.offset, 40);
     ck_assert_str_eq(result.violation.text,
@@ -520,7 +514,7 @@ START_TEST(overlaps_are_told)
     const char *other = overlaps[_i].overlapped == ANY
                             ? "block "
                             : text("block %" PRIu64 ",", overlaps[_i].overlapped);
-    ck_assert_str_eq(result.violation.property, "malloc.disjoint");
+    ck_assert_int_eq(result.violation.rule, HEAP_DISJOINT);
     ck_assert(strncmp(result.violation.history, other, strlen(other)) == 0);
 }
 END_TEST
@@ -534,7 +528,7 @@ START_TEST(what_cannot_be_is_told)
     arena_at[0] = -(uintptr_t)arena - 16; /* so that 16 bytes are left of all addresses */
     struct replay_result result = replayed(&arena_handler, &(struct replay_options){0});
     ck_assert_int_eq(result.outcome, REPLAY_VIOLATED);
-    ck_assert_str_eq(result.violation.property, "malloc.too-large");
+    ck_assert_int_eq(result.violation.rule, HEAP_TOO_LARGE);
 }
 END_TEST
 

@@ -122,7 +122,7 @@ START_TEST(one_call_is_left_of_what_was_found)
 {
     struct search_result result = search(get_dirty, get_plain);
     ck_assert(result.has_found && !result.plain_shows);
-    ck_assert_str_eq(result.found.property, "calloc.zeroed");
+    ck_assert_int_eq(result.found.rule, HEAP_ZEROED);
     ck_assert_uint_eq(result.list.count, 1);
     ck_assert_uint_eq(result.shown, result.tried);
     search_result_free(&result);

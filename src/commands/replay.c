@@ -41,17 +41,17 @@ static _Noreturn void replay_in_child(const struct options *options,
         _exit(alone->inside ? 0 : EXIT_CANNOT_LOAD);
     struct claims claims = subject_all_claims(place, &subject);
     struct replay_options how = {
-        .alignment = claims.alignment, .unchecked = options->unchecked, .marks = true};
+        .alignment = claims.alignment, .unchecked = options->unchecked, .fill.marks = true};
     replay_run(reader, subject.handler, &how, &shared->result);
     _exit(0);
 }
 
 static void print_violation(const char *word, const struct replay_violation *violation)
 {
-    if (violation->property[0] == '\0')
+    if (violation->rule == HEAP_NO_RULE)
         return;
     printf("%-7s %s  call %llu, at byte %llu of the trace%s%s\n        %s\n", word,
-           violation->property, (unsigned long long)violation->call,
+           property_of_rule(violation->rule)->id, (unsigned long long)violation->call,
            (unsigned long long)violation->offset, violation->part[0] != '\0' ? ", in " : "",
            text_safe(violation->part), text_safe(violation->text));
     if (violation->history[0] != '\0')

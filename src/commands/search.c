@@ -166,9 +166,9 @@ static enum exit_code code_of(enum verdict verdict)
 static void print_found(const struct search_result *result)
 {
     const struct found *found = &result->found;
-    const struct property *property = property_find(found->property);
+    const struct property *property = property_of_rule(found->rule);
     const char *word = verdict_name(verdict_of(result));
-    printf("%-7s %s  %zu step%s, of %zu%s%s\n", word, found->property, result->list.count,
+    printf("%-7s %s  %zu step%s, of %zu%s%s\n", word, property->id, result->list.count,
            result->list.count == 1 ? "" : "s", result->length_before,
            result->shown < result->tried
                ? text(", which show it %u of %u times", result->shown, result->tried)
@@ -189,7 +189,7 @@ static void print_found(const struct search_result *result)
         puts("        interrupted before it was tried again: no verdict");
     else if (result->shown == 0)
         puts("        seen once, and not again: no verdict; --seed says another one");
-    else if (property != NULL)
+    else
         printf("        the clause: %s\n", property->clause);
 }
 
@@ -266,7 +266,7 @@ static void write_repro(const struct searching *searching, struct search_result 
     struct tried tried;
     struct entry entry;
     const char *folder = searching->options->repro;
-    const struct property *property = property_find(result->found.property);
+    const struct property *property = property_of_rule(result->found.rule);
     if (folder == NULL)
         return;
     const char *wrong = interrupt_came() != 0 ? "it was interrupted" : beyond_calls(&result->list);
@@ -277,7 +277,7 @@ static void write_repro(const struct searching *searching, struct search_result 
     wrong = reproducer_tried(&searching->place, &tried, &entry);
     struct attempt seen = {.outcome = NOT_TRIED};
     result->list.checks.alignment = searching->claims.alignment;
-    reproducer_checks(&result->list, result->found.property);
+    reproducer_checks(&result->list, property->id);
     if (wrong == NULL)
         seen = attempt(&tried, &result->list);
     if (seen.outcome != REPRODUCED) {
@@ -286,8 +286,8 @@ static void write_repro(const struct searching *searching, struct search_result 
         return;
     }
     struct reproducer reproducer = {
-        .id = result->found.property,
-        .clause = property != NULL ? text("The clause: %s.", property->clause) : "",
+        .id = property->id,
+        .clause = text("The clause: %s.", property->clause),
         .seen = text("Seen here: %s.", text_safe(seen.line)),
         .path = tried.path,
         .entry = tried.entry,

@@ -14,6 +14,7 @@
 
 #include "fuzz/mutator.h"
 #include "fuzz/recorder.h"
+#include "heap/heap.h"
 #include "trace/replay.h"
 
 enum { WHOLE = 1 << 12, CANNOT_WORK_HERE = 77 };
@@ -42,8 +43,8 @@ void conform_fuzz_begin(PyDataMem_Handler *given, const char *why)
 
 _Noreturn static void tell(const struct replay_violation *violation)
 {
-    fprintf(stderr, "==conform== %s in call %" PRIu64 " of this entry: %s\n", violation->property,
-            violation->call, violation->text);
+    fprintf(stderr, "==conform== %s in call %" PRIu64 " of this entry: %s\n",
+            heap_rule_name(violation->rule), violation->call, violation->text);
     if (violation->history[0] != '\0')
         fprintf(stderr, "==conform== %s\n", violation->history);
     abort();
@@ -59,7 +60,7 @@ static void make_one_block(void)
 
 static void replay(struct trace_reader *reader)
 {
-    static const struct replay_options options = {.whole_up_to = WHOLE, .marks = true};
+    static const struct replay_options options = {.fill = {.whole = WHOLE, .marks = true}};
     static struct replay_result result;
     if (replay_run(reader, handler, &options, &result) == REPLAY_VIOLATED)
         tell(&result.violation);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/pattern.h"
+#include "base/fill.h"
 #include "base/text.h"
 
 struct block {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pattern.h"
+#include "base/fill.h"
 #include "harness/drive.h"
 #include "harness/interpose.h"
 #include "python/api.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What has to hold of each call.
+ * The heap model.
  */
 #include "heap/heap.h"
 
@@ -11,71 +11,95 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/contents.h"
 #include "base/float_state.h"
 #include "base/live_table.h"
-#include "base/page_marks.h"
-#include "base/text.h"
 
-enum {
-    STATE_EVERY = 16, /* calls from one look at struct and floating-point state to the next */
-    ERRNO_BEFORE_FREE = 4949,
-};
+enum { ERRNO_BEFORE_FREE = 4949 };
 
 /* ---- violations ----------------------------------------------------------------------------- */
 
-static const char *const maker_names[] = {
-    [HEAP_MALLOC] = "malloc", [HEAP_CALLOC] = "calloc", [HEAP_REALLOC] = "realloc"};
-
-static const char *history_of(const struct heap *heap, const struct heap_block *block)
+const char *heap_rule_name(enum heap_rule rule)
 {
+    static const char *const names[HEAP_RULES] = {
+        [HEAP_NO_RULE] = "nothing",
+        [HEAP_MALLOC_ALIGNMENT] = "memory that is not aligned",
+        [HEAP_CALLOC_ALIGNMENT] = "memory that is not aligned",
+        [HEAP_REALLOC_ALIGNMENT] = "memory that is not aligned",
+        [HEAP_CLAIMED_ALIGNMENT] = "memory that is not aligned as claimed",
+        [HEAP_DISJOINT] = "memory that overlaps a live block",
+        [HEAP_TOO_LARGE] = "more memory than there can be",
+        [HEAP_ZEROED] = "memory from calloc that is not zero",
+        [HEAP_OVERFLOW] = "memory for a product that overflows",
+        [HEAP_LASTS] = "a small request that is refused",
+        [HEAP_NEIGHBORS] = "a block that changed",
+        [HEAP_KEEPS_CONTENTS] = "contents lost by realloc",
+        [HEAP_FAILURE_KEEPS_BLOCK] = "contents lost by a refusal",
+        [HEAP_KEEPS_ERRNO] = "errno changed by free",
+        [HEAP_STRUCT_CONSTANT] = "a handler struct that changed",
+        [HEAP_FLOAT_STATE] = "floating-point state changed",
+        [HEAP_RECLAIMS] = "memory that grows",
+        [HEAP_GETTER_STABLE] = "another handler from the getter",
+        [HEAP_NAME_TERMINATED] = "a name without an end",
+        [HEAP_NAME_UTF8] = "a name that is not UTF-8",
+        [HEAP_VERSION] = "a version that is not 1",
+        [HEAP_FUNCTIONS_PRESENT] = "a function that is missing",
+        [HEAP_RETURNS] = "a call that does not return",
+    };
+    return names[rule];
+}
+
+static void describe_history(const struct heap *heap, const struct heap_block *block, char *to,
+                             size_t room)
+{
+    static const char *const makers[] = {"malloc", "calloc", "realloc"};
     const struct heap_past *past = &heap->past[block - heap->block];
-    const char *resized =
-        past->resized == 0
-            ? ""
-            : text(", and resized %" PRIu32 " time%s, in call %" PRIu64 " from %zu to %zu bytes",
-                   past->resized, past->resized == 1 ? "" : "s", past->resized_in,
-                   past->size_before, block->size);
-    uint64_t thread = block->number >> 32; /* where several keep heaps, each counts from there */
-    return text("block %" PRIu64 "%s, %zu bytes at %p, was made by %s in call %" PRIu64 "%s",
-                block->number & UINT32_MAX, thread != 0 ? text(" of thread %" PRIu64, thread) : "",
-                block->size, (void *)block->p, maker_names[past->made_by], past->made_in, resized);
+    char name[64] = "the block", resized[128] = "";
+    uint32_t number = (uint32_t)block->number, thread = (uint32_t)(block->number >> 32);
+    if (!heap->rules.observes) /* several threads that each have a model count from there */
+        snprintf(name, sizeof name,
+                 thread != 0 ? "block %" PRIu32 " of thread %" PRIu32 : "block %" PRIu32, number,
+                 thread);
+    if (past->resized != 0)
+        snprintf(resized, sizeof resized,
+                 ", and resized %" PRIu32 " time%s, in call %" PRIu64 " from %zu to %zu bytes",
+                 past->resized, past->resized == 1 ? "" : "s", past->resized_in, past->size_before,
+                 block->size);
+    snprintf(to, room, "%s, %zu bytes at %p, was made by %s in call %" PRIu64 "%s", name,
+             block->size, (void *)block->p, makers[past->made_by], past->made_in, resized);
 }
 
-static void describe(const struct heap *heap, struct heap_violation *violation,
-                     const char *property, const struct heap_block *block, const char *format,
-                     va_list arguments)
+static void describe(const struct heap *heap, struct heap_violation *violation, enum heap_rule rule,
+                     const struct heap_block *block, const char *format, va_list arguments)
 {
+    if (violation->rule != HEAP_NO_RULE)
+        return; /* the first one counts */
+    violation->rule = rule;
     vsnprintf(violation->seen, sizeof violation->seen, format, arguments);
-    snprintf(violation->property, sizeof violation->property, "%s", property);
-    snprintf(violation->history, sizeof violation->history, "%s",
-             block != NULL ? history_of(heap, block) : "");
+    violation->history[0] = '\0';
+    if (block != NULL)
+        describe_history(heap, block, violation->history, sizeof violation->history);
 }
 
-/* Always false. */
-static bool fail(struct heap *heap, const char *property, const struct heap_block *block,
+/* Returns false, except for observers, which go on. */
+static bool fail(struct heap *heap, enum heap_rule rule, const struct heap_block *block,
                  const char *format, ...) __attribute__((cold, format(printf, 4, 5)));
-static bool fail(struct heap *heap, const char *property, const struct heap_block *block,
+static bool fail(struct heap *heap, enum heap_rule rule, const struct heap_block *block,
                  const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    describe(heap, &heap->violation, property, block, format, arguments);
+    describe(heap, &heap->violation, rule, block, format, arguments);
     va_end(arguments);
-    return false;
+    return heap->rules.observes;
 }
 
-/* A SHOULD, told once. */
-static void warn(struct heap *heap, const char *property, const char *format, ...)
-    __attribute__((cold, format(printf, 3, 4)));
-static void warn(struct heap *heap, const char *property, const char *format, ...)
+bool heap_violated(struct heap *heap, enum heap_rule rule, const char *format, ...)
 {
     va_list arguments;
-    if (heap->warning.property[0] != '\0')
-        return;
     va_start(arguments, format);
-    describe(heap, &heap->warning, property, NULL, format, arguments);
+    describe(heap, &heap->violation, rule, NULL, format, arguments);
     va_end(arguments);
+    return false;
 }
 
 static bool out_of_memory(struct heap *heap)
@@ -86,31 +110,25 @@ static bool out_of_memory(struct heap *heap)
 
 /* ---- the state around a call ---------------------------------------------------------------- */
 
-const char *heap_struct_change(const PyDataMem_Handler *before, const PyDataMem_Handler *now)
-{
-    if (memcmp(now, before, sizeof *before) == 0)
-        return NULL;
-    if (memcmp(now->name, before->name, sizeof before->name) != 0)
-        return "the name";
-    return now->version != before->version ? "the version" : "ctx or one of the functions";
-}
-
 static bool check_struct(struct heap *heap)
 {
-    const char *change = heap_struct_change(&heap->as_it_was, heap->rules.watched);
-    return change == NULL ||
-           fail(heap, "abi.struct-constant", NULL,
-                "%s is not what it was at first (looked at every %d calls)", change, STATE_EVERY);
+    const PyDataMem_Handler *now = heap->rules.watched, *before = &heap->as_it_was;
+    if (memcmp(now, before, sizeof *before) == 0)
+        return true;
+    const char *change = memcmp(now->name, before->name, sizeof before->name) != 0 ? "the name"
+                         : now->version != before->version                         ? "the version"
+                                                           : "ctx or one of the functions";
+    if (heap->rules.observes)
+        heap->as_it_was = *now;
+    return fail(heap, HEAP_STRUCT_CONSTANT, NULL, "%s of the struct has changed", change);
 }
 
 static bool check_float_state(struct heap *heap)
 {
     unsigned state = float_state();
-    if (state == heap->float_state)
-        return true;
-    return fail(heap, "env.float-state", NULL,
-                "the floating-point state was %#x at first and is %#x (looked at every %d calls)",
-                heap->float_state, state, STATE_EVERY);
+    return state == heap->float_state ||
+           fail(heap, HEAP_FLOAT_STATE, NULL, "the floating-point state was %#x and is %#x",
+                heap->float_state, state);
 }
 
 bool heap_state_holds(struct heap *heap)
@@ -121,7 +139,8 @@ bool heap_state_holds(struct heap *heap)
 /* After a call of the handler. */
 static inline bool check_state(struct heap *heap)
 {
-    return heap->call % STATE_EVERY != 0 || (check_struct(heap) && check_float_state(heap));
+    return (heap->call % HEAP_STATE_EVERY != 0 && !heap->rules.in_each_call) ||
+           (check_struct(heap) && check_float_state(heap));
 }
 
 /* ---- where blocks are ----------------------------------------------------------------------- */
@@ -131,8 +150,8 @@ static uintptr_t last_byte(uintptr_t address, size_t size)
     return address + (size != 0 ? size - 1 : 0);
 }
 
-/* All places are looked at without a branch, here and in forget: most new blocks are temporaries,
- * and which place has one is anybody's guess. */
+/* The places that overlap the range, as bits.  All places are compared without a branch, here and
+ * in nursery_at: most new blocks are temporaries, and which place has one cannot be predicted. */
 static inline unsigned nursery_overlapping(const struct heap_nursery *nursery, uintptr_t first,
                                            uintptr_t last)
 {
@@ -142,14 +161,23 @@ static inline unsigned nursery_overlapping(const struct heap_nursery *nursery, u
     return places;
 }
 
+static inline unsigned nursery_at(const struct heap_nursery *nursery, uintptr_t address)
+{
+    unsigned places = 0;
+    for (unsigned i = 0; i < HEAP_NURSERY; i++)
+        places |=
+            (unsigned)((nursery->first[i] == address) & (nursery->first[i] <= nursery->last[i]))
+            << i;
+    return places;
+}
+
 static void nursery_empty(struct heap_nursery *nursery, unsigned place)
 {
     nursery->first[place] = UINTPTR_MAX;
     nursery->last[place] = 0;
 }
 
-/* The block that was in the place goes into the map; nursery blocks do not overlap what is there.
- */
+/* Moves the block that was in the place to the map; nursery blocks do not overlap those there. */
 static bool nursery_put(struct heap *heap, uintptr_t address, size_t size, uint32_t slot)
 {
     struct heap_nursery *nursery = &heap->nursery;
@@ -167,76 +195,58 @@ static bool nursery_put(struct heap *heap, uintptr_t address, size_t size, uint3
     return true;
 }
 
-static bool overlaps(struct heap *heap, uintptr_t address, size_t size, uint64_t slot)
-{
-    return fail(heap, "malloc.disjoint", &heap->block[slot],
-                "%zu bytes at %p, where another block is live", size, (void *)address);
-}
-
 static bool is_too_large(struct heap *heap, const void *p)
 {
-    return fail(heap, "malloc.too-large", NULL, "NULL was expected, and not %p", p);
+    return fail(heap, HEAP_TOO_LARGE, NULL, "NULL was expected, and not %p", p);
 }
 
-static inline bool check_overlap(struct heap *heap, uintptr_t address, size_t size)
+/* Reports why a block cannot be there. */
+static bool no_room(struct heap *heap, enum live_table_state state, const void *p, size_t size,
+                    uint64_t other)
+{
+    if (state == LIVE_TABLE_OVERLAPS)
+        return fail(heap, HEAP_DISJOINT, &heap->block[other],
+                    "%zu bytes at %p, where another block is live", size, p);
+    return is_too_large(heap, p);
+}
+
+static inline enum live_table_state find_overlap(const struct heap *heap, uintptr_t address,
+                                                 size_t size, uint64_t *slot)
 {
     struct live_block other;
     if (heap->rules.without_map)
-        return true;
+        return LIVE_TABLE_DONE;
     unsigned places = nursery_overlapping(&heap->nursery, address, last_byte(address, size));
-    if (places != 0)
-        return overlaps(heap, address, size, heap->nursery.slot[__builtin_ctz(places)]);
+    if (places != 0) {
+        *slot = heap->nursery.slot[__builtin_ctz(places)];
+        return LIVE_TABLE_OVERLAPS;
+    }
     enum live_table_state state = live_table_check(heap->map, address, size, &other);
-    if (state == LIVE_TABLE_OVERLAPS)
-        return overlaps(heap, address, size, other.number);
-    return state == LIVE_TABLE_DONE || is_too_large(heap, (void *)address);
+    *slot = state == LIVE_TABLE_OVERLAPS ? other.number : 0;
+    return state;
 }
 
-/* Tracks a new block, if it overlaps no other. */
-static bool remember(struct heap *heap, const void *p, size_t size, uint32_t slot)
+static inline bool check_overlap(struct heap *heap, const void *p, size_t size)
 {
-    return check_overlap(heap, (uintptr_t)p, size) &&
-           (heap->rules.without_map || nursery_put(heap, (uintptr_t)p, size, slot));
+    uint64_t other;
+    enum live_table_state state = find_overlap(heap, (uintptr_t)p, size, &other);
+    return state == LIVE_TABLE_DONE || no_room(heap, state, p, size, other);
+}
+
+static inline bool remember(struct heap *heap, const void *p, size_t size, uint32_t slot)
+{
+    return heap->rules.without_map || nursery_put(heap, (uintptr_t)p, size, slot);
 }
 
 static void forget(struct heap *heap, const void *p)
 {
-    unsigned places = 0;
     if (heap->rules.without_map)
         return;
-    for (unsigned i = 0; i < HEAP_NURSERY; i++)
-        places |= (unsigned)((heap->nursery.first[i] == (uintptr_t)p) &
-                             (heap->nursery.first[i] <= heap->nursery.last[i]))
-                  << i;
+    unsigned places = nursery_at(&heap->nursery, (uintptr_t)p);
     if (places != 0)
         nursery_empty(&heap->nursery, (unsigned)__builtin_ctz(places));
     else
         live_table_remove(heap->map, (uintptr_t)p, NULL);
-}
-
-/* ---- what is in blocks ----------------------------------------------------------------------- */
-
-/* Smaller ones have a word in each page but one or two, as it is. */
-static inline bool has_marks(const struct heap *heap, size_t size)
-{
-    enum { LEAST = 1 << 14 };
-    return __builtin_expect(heap->rules.marks, 0) && size >= LEAST && size > heap->rules.whole;
-}
-
-static inline void fill(struct heap *heap, void *p, size_t size, uint64_t number)
-{
-    contents_write(p, size, heap->rules.whole, number);
-    if (has_marks(heap, size))
-        page_marks_write(p, size, number);
-}
-
-/* The offset of a byte that is not as it was filled, or the block's size. */
-static inline size_t lost(const struct heap *heap, const struct heap_block *block)
-{
-    size_t at = contents_check(block->p, block->size, heap->rules.whole, block->number);
-    return at == block->size && has_marks(heap, block->size)
-               ? page_marks_check(block->p, block->size, block->number)
-               : at;
 }
 
 /* ---- what a call returned ------------------------------------------------------------------- */
@@ -251,24 +261,28 @@ static bool check_alignment(struct heap *heap, enum heap_maker by, const void *p
     size_t missing = heap_missing_alignment(heap->rules.alignment, p, size);
     return missing == 0 ||
            fail(heap,
-                heap->rules.alignment == missing ? "malloc.claimed-alignment"
-                                                 : text("%s.alignment", maker_names[by]),
-                NULL, "the block at %p is not aligned to %zu bytes", p, missing);
+                heap->rules.alignment == missing
+                    ? HEAP_CLAIMED_ALIGNMENT
+                    : (enum heap_rule)((int)HEAP_MALLOC_ALIGNMENT + (int)by),
+                NULL, "the block of %zu bytes at %p is not aligned to %zu bytes", size, p, missing);
 }
 
 static bool check_zero(struct heap *heap, const unsigned char *p, size_t size, uint64_t number)
 {
-    size_t at = contents_check_zero(p, size, heap->rules.whole, number);
-    if (at == size && has_marks(heap, size))
-        at = page_marks_check_zero(p, size);
+    enum { EDGE = 4096 }; /* an observer checks both ends of a block, however large */
+    const struct fill_rules *rules = &heap->rules.fill;
+    size_t part = heap->rules.observes && size > EDGE ? EDGE : size;
+    size_t at = heap_is_impossible(size) ? size : fill_check_zero(p, part, rules, number);
+    if (at == part && part < size)
+        at = size - part + fill_check_zero(p + size - part, part, rules, number);
     return at == size ||
-           fail(heap, "calloc.zeroed", NULL, "byte %zu of %zu is 0x%02x", at, size, p[at]);
+           fail(heap, HEAP_ZEROED, NULL, "byte %zu of %zu is 0x%02x", at, size, p[at]);
 }
 
 bool heap_overflowed(struct heap *heap, const void *p)
 {
     return p == NULL || heap->rules.unjudged ||
-           fail(heap, "calloc.overflow", NULL, "NULL was expected, and not %p", p);
+           fail(heap, HEAP_OVERFLOW, NULL, "NULL was expected, and not %p", p);
 }
 
 bool heap_refused(struct heap *heap, size_t size)
@@ -276,7 +290,7 @@ bool heap_refused(struct heap *heap, size_t size)
     if (heap->rules.unjudged || heap->is_limited ||
         heap_may_refuse(size, heap->live_bytes, heap->live_blocks))
         return true;
-    return fail(heap, "malloc.lasts", NULL,
+    return fail(heap, HEAP_LASTS, NULL,
                 "it was refused with %" PRIu64 " bytes live in %" PRIu64 " blocks",
                 heap->live_bytes, heap->live_blocks);
 }
@@ -288,14 +302,36 @@ static void count_bytes(struct heap *heap, size_t more, size_t less)
         heap->peak_bytes = heap->live_bytes;
 }
 
+static inline bool check_made(struct heap *heap, enum heap_maker by, void *p, size_t size,
+                              uint64_t number)
+{
+    return check_state(heap) && check_possible(heap, p, size) &&
+           check_alignment(heap, by, p, size) &&
+           (by != HEAP_CALLOC || check_zero(heap, p, size, number));
+}
+
+static void release(struct heap *heap, uint32_t slot)
+{
+    heap->block[slot].p = NULL;
+    if (heap->rules.observes) {
+        heap->block[slot].size = heap->free_slot;
+        heap->free_slot = slot;
+    }
+}
+
 bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum heap_maker by, void *p,
                size_t size)
 {
     bool judged = !heap->rules.unjudged;
-    if (judged && !(check_state(heap) && check_possible(heap, p, size) &&
-                    check_alignment(heap, by, p, size) &&
-                    (by != HEAP_CALLOC || check_zero(heap, p, size, number))))
+    if (judged && !check_made(heap, by, p, size, number))
         return false;
+    uint64_t other;
+    enum live_table_state state =
+        judged ? find_overlap(heap, (uintptr_t)p, size, &other) : LIVE_TABLE_DONE;
+    if (state != LIVE_TABLE_DONE) { /* such a block is not tracked */
+        release(heap, slot);
+        return no_room(heap, state, p, size, other);
+    }
     heap->block[slot] = (struct heap_block){p, size, number};
     heap->past[slot] = (struct heap_past){.made_by = by, .made_in = heap->call};
     count_bytes(heap, size, 0);
@@ -304,38 +340,41 @@ bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum heap_make
         return true;
     if (!remember(heap, p, size, slot))
         return false;
-    fill(heap, p, size, number);
+    if (!heap->rules.observes)
+        fill_write(p, size, &heap->rules.fill, number);
     return true;
 }
 
 bool heap_made_for_nobody(struct heap *heap, enum heap_maker by, void *p, size_t size)
 {
-    return heap->rules.unjudged || (check_state(heap) && check_possible(heap, p, size) &&
-                                    check_alignment(heap, by, p, size) &&
-                                    (by != HEAP_CALLOC || check_zero(heap, p, size, 0)) &&
-                                    check_overlap(heap, (uintptr_t)p, size));
+    return heap->rules.unjudged ||
+           (check_made(heap, by, p, size, 0) && check_overlap(heap, p, size));
 }
 
 /* ---- what was in blocks ---------------------------------------------------------------------- */
 
-static bool contents_lost(struct heap *heap, const char *property, const struct heap_block *block,
+static bool contents_lost(struct heap *heap, enum heap_rule rule, const struct heap_block *block,
                           const unsigned char *p, size_t at, const char *when)
 {
-    return fail(heap, property, block, "byte %zu is 0x%02x and not 0x%02x as it was written, %s",
-                at, p[at], contents_byte(block->number, at), when);
+    if (block->number == HEAP_ANY_CONTENTS)
+        return true;
+    return fail(heap, rule, block, "byte %zu is 0x%02x and not 0x%02x as it was written, %s", at,
+                p[at], pattern_byte(block->number, at), when);
 }
 
 static inline bool check_contents(struct heap *heap, const struct heap_block *block,
-                                  const char *when)
+                                  enum heap_rule rule, const char *when)
 {
-    size_t at = lost(heap, block);
-    return at == block->size || contents_lost(heap, "malloc.neighbours", block, block->p, at, when);
+    if (heap->rules.observes)
+        return true;
+    size_t at = fill_check(block->p, block->size, &heap->rules.fill, block->number);
+    return at == block->size || contents_lost(heap, rule, block, block->p, at, when);
 }
 
 bool heap_look(struct heap *heap, uint32_t slot)
 {
     return heap->rules.unjudged || heap->block[slot].p == NULL ||
-           check_contents(heap, &heap->block[slot], "when it was looked at");
+           check_contents(heap, &heap->block[slot], HEAP_NEIGHBORS, "when it was looked at");
 }
 
 bool heap_look_at_all(struct heap *heap)
@@ -347,6 +386,17 @@ bool heap_look_at_all(struct heap *heap)
     return true;
 }
 
+void heap_refill(struct heap *heap, uint32_t slot, uint64_t word)
+{
+    struct heap_block *block = &heap->block[slot];
+    if (block->p == NULL)
+        return;
+    for (size_t at = 0; at < block->size; at += sizeof word)
+        memcpy(block->p + at, &word,
+               block->size - at < sizeof word ? block->size - at : sizeof word);
+    block->number = HEAP_ANY_CONTENTS;
+}
+
 /* ---- realloc -------------------------------------------------------------------------------- */
 
 bool heap_will_resize(struct heap *heap, uint32_t slot, size_t size)
@@ -354,103 +404,157 @@ bool heap_will_resize(struct heap *heap, uint32_t slot, size_t size)
     const struct heap_block *block = &heap->block[slot];
     if (heap->rules.unjudged)
         return true;
-    if (!check_contents(heap, block, "before the call"))
+    if (!check_contents(heap, block, HEAP_NEIGHBORS, "before the call"))
         return false;
-    if (!contents_are_whole(block->size, heap->rules.whole))
-        contents_write_last(block->p, block->size < size ? block->size : size, block->number);
+    if (!fill_is_whole(block->size, &heap->rules.fill) && block->number != HEAP_ANY_CONTENTS)
+        fill_last(block->p, block->size < size ? block->size : size, block->number);
     return true;
 }
 
-static void resize(struct heap *heap, uint32_t slot, void *p, size_t size)
+static bool check_moved(struct heap *heap, const struct heap_block *block, const unsigned char *p,
+                        size_t size)
+{
+    char when[64];
+    size_t both = block->size < size ? block->size : size;
+    size_t at = fill_check_kept(p, both, (uintptr_t)block->p, block->size, &heap->rules.fill,
+                                block->number);
+    if (at == both)
+        return true;
+    snprintf(when, sizeof when, "of the %zu that had to be kept", both);
+    return contents_lost(heap, HEAP_KEEPS_CONTENTS, block, p, at, when);
+}
+
+bool heap_resized(struct heap *heap, uint32_t slot, void *p, size_t size)
 {
     struct heap_block *block = &heap->block[slot];
     struct heap_past *past = &heap->past[slot];
+    bool judged = !heap->rules.unjudged;
+    if (judged) {
+        if (!check_state(heap) || !check_possible(heap, p, size) ||
+            !check_alignment(heap, HEAP_REALLOC, p, size))
+            return false;
+        forget(heap, block->p);
+        if (!check_overlap(heap, p, size) || !remember(heap, p, size, slot) ||
+            !check_moved(heap, block, p, size))
+            return false;
+    }
     count_bytes(heap, size, block->size);
     past->size_before = block->size;
     past->resized_in = heap->call;
     past->resized++;
     block->p = p;
     block->size = size;
-}
-
-static bool check_moved(struct heap *heap, const struct heap_block *block, const unsigned char *p,
-                        size_t size)
-{
-    size_t both = block->size < size ? block->size : size;
-    size_t at = contents_check_kept(p, both, block->size, heap->rules.whole, block->number);
-    if (at == both && has_marks(heap, block->size))
-        at = page_marks_check_kept(p, both, (uintptr_t)block->p, block->size, block->number);
-    return at == both || contents_lost(heap, "realloc.keeps-contents", block, p, at,
-                                       text("of the %zu that had to be kept", both));
-}
-
-bool heap_resized(struct heap *heap, uint32_t slot, void *p, size_t size)
-{
-    struct heap_block *block = &heap->block[slot];
-    if (!heap->rules.unjudged) {
-        if (!check_state(heap) || !check_possible(heap, p, size) ||
-            !check_alignment(heap, HEAP_REALLOC, p, size))
-            return false;
-        forget(heap, block->p);
-        if (!remember(heap, p, size, slot) || !check_moved(heap, block, p, size))
-            return false;
-    }
-    resize(heap, slot, p, size);
-    if (!heap->rules.unjudged)
-        fill(heap, p, size, block->number);
+    if (judged && block->number != HEAP_ANY_CONTENTS)
+        fill_write(p, size, &heap->rules.fill, block->number);
     return true;
 }
 
-static void empty(struct heap *heap, struct heap_block *block)
+static void empty(struct heap *heap, uint32_t slot)
 {
+    struct heap_block *block = &heap->block[slot];
     if (!heap->rules.unjudged)
         forget(heap, block->p);
     count_bytes(heap, 0, block->size);
     heap->live_blocks--;
-    block->p = NULL;
+    release(heap, slot);
 }
 
 bool heap_kept(struct heap *heap, uint32_t slot, size_t size)
 {
-    struct heap_block *block = &heap->block[slot];
     if (!heap->rules.unjudged && !check_state(heap))
         return false;
     if (size == 0) {
-        empty(heap, block);
+        empty(heap, slot);
         return true;
     }
-    if (heap->rules.unjudged)
-        return true;
-    size_t at = lost(heap, block);
-    return at == block->size || contents_lost(heap, "realloc.failure-keeps-block", block, block->p,
-                                              at, "after the refusal");
+    return heap->rules.unjudged ||
+           check_contents(heap, &heap->block[slot], HEAP_FAILURE_KEEPS_BLOCK, "after the refusal");
 }
 
 /* ---- free ----------------------------------------------------------------------------------- */
 
 bool heap_will_free(struct heap *heap, uint32_t slot)
 {
-    struct heap_block *block = &heap->block[slot];
-    if (!heap->rules.unjudged && !check_contents(heap, block, "before the call"))
+    if (!heap->rules.unjudged &&
+        !check_contents(heap, &heap->block[slot], HEAP_NEIGHBORS, "before the call"))
         return false;
-    empty(heap, block);
-    heap_set_error(heap);
+    empty(heap, slot);
+    if (!heap->rules.observes)
+        heap_set_error(heap);
     return true;
 }
 
 void heap_set_error(struct heap *heap)
 {
-    *heap->error = ERRNO_BEFORE_FREE;
+    *heap->error = heap->error_before = ERRNO_BEFORE_FREE;
+}
+
+static void note_error(struct heap *heap, struct heap_violation *to, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    describe(heap, to, HEAP_KEEPS_ERRNO, NULL, format, arguments);
+    va_end(arguments);
 }
 
 bool heap_freed(struct heap *heap)
 {
     if (heap->rules.unjudged)
         return true;
-    if (*heap->error != ERRNO_BEFORE_FREE)
-        warn(heap, "free.keeps-errno", "errno was %d before and is %d", ERRNO_BEFORE_FREE,
-             *heap->error);
+    bool strict = heap->rules.strict || heap->rules.observes;
+    if (__builtin_expect(*heap->error != heap->error_before, 0)) {
+        note_error(heap, strict ? &heap->violation : &heap->warning,
+                   "errno was %d before and is %d", heap->error_before, *heap->error);
+        if (strict && !heap->rules.observes)
+            return false;
+    }
     return check_state(heap);
+}
+
+/* ---- for observers -------------------------------------------------------------------------- */
+
+bool heap_is_as_before(const struct heap *heap, unsigned float_before, bool same_error)
+{
+    return same_error && float_state() == float_before &&
+           memcmp(heap->rules.watched, &heap->as_it_was, sizeof heap->as_it_was) == 0;
+}
+
+uint32_t heap_slot_at(const struct heap *heap, const void *p)
+{
+    struct live_block block;
+    unsigned places = nursery_at(&heap->nursery, (uintptr_t)p);
+    if (places != 0)
+        return heap->nursery.slot[__builtin_ctz(places)];
+    return live_table_find(heap->map, (uintptr_t)p, &block) ? (uint32_t)block.number : HEAP_NO_SLOT;
+}
+
+uint32_t heap_new_slot(struct heap *heap)
+{
+    uint32_t slot = heap->free_slot;
+    if (slot != HEAP_NO_SLOT)
+        heap->free_slot = (uint32_t)heap->block[slot].size;
+    else if (heap_reserve(heap, heap->used))
+        slot = heap->used++;
+    return slot;
+}
+
+void heap_note_edges(struct heap_edges *edges, const void *p, size_t kept)
+{
+    edges->kept = kept;
+    edges->length = kept < sizeof edges->head ? kept : sizeof edges->head;
+    memcpy(edges->head, p, edges->length);
+    memcpy(edges->tail, (const unsigned char *)p + kept - edges->length, edges->length);
+}
+
+bool heap_check_edges(struct heap *heap, const struct heap_edges *edges, const void *p,
+                      bool refused)
+{
+    const unsigned char *last = (const unsigned char *)p + edges->kept - edges->length;
+    return (memcmp(edges->head, p, edges->length) == 0 &&
+            memcmp(edges->tail, last, edges->length) == 0) ||
+           fail(heap, refused ? HEAP_FAILURE_KEEPS_BLOCK : HEAP_KEEPS_CONTENTS, NULL,
+                "realloc%s: the %zu bytes that had to be kept are others",
+                refused ? " was refused" : "", edges->kept);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -469,7 +573,7 @@ bool heap_disjoint(struct heap *heap)
         if (state == LIVE_TABLE_NO_MEMORY)
             good = out_of_memory(heap);
         else if (state == LIVE_TABLE_OVERLAPS)
-            good = overlaps(heap, live.address, live.size, other.number);
+            good = no_room(heap, state, block->p, block->size, other.number);
     }
     live_table_free(map);
     return good;
@@ -503,6 +607,7 @@ bool heap_begin(struct heap *heap, const struct heap_rules *rules)
         .float_state = float_state(),
         .error = &errno,
         .map = live_table_new(),
+        .free_slot = HEAP_NO_SLOT,
     };
     for (unsigned i = 0; i < HEAP_NURSERY; i++)
         nursery_empty(&heap->nursery, i);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The model of a heap: what any handler may do.  Whoever makes the calls tells it of each, before
- * and after, and it says what does not hold, by the id of the battery's property.  It knows the
- * live blocks, with their sizes and contents; what each call may return; and what has to be as it
- * was afterwards.
+ * The heap model: the one place that says what any handler may do.  The caller reports each call to
+ * it, before and after, and the model returns whether the requirements hold: what the call may
+ * return, which blocks are live, what they contain, and what must stay the same around a call.
  *
- * It makes no call itself, needs no Python, and is not thread-safe.  It owns what is in the blocks:
- * it writes them, and looks when they are resized, freed, or all looked at.  Who does not own that
- * can ask for the parts at the end of this file.
+ * It makes no call itself, needs libc alone, and is not thread-safe.  It owns the contents of the
+ * blocks: it fills them, and checks them when they are resized, freed, or on request.  An observer
+ * (rules.observes) does not own the contents: the model then leaves them alone, notes the first
+ * violation, and goes on.
  */
 #ifndef CONFORM_HEAP_H
 #define CONFORM_HEAP_H
@@ -16,26 +16,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/fill.h"
+#include "base/heap_rule.h"
 #include "nep49.h"
 
 enum heap_maker { HEAP_MALLOC, HEAP_CALLOC, HEAP_REALLOC };
 
 struct heap_rules {
-    size_t alignment; /* that the handler claims, or 0 */
-    size_t whole;     /* blocks of up to so many bytes are written and looked at whole, and of
-                       * larger ones parts: see contents.h */
-    bool marks;       /* in those, of which parts are, pages have marks: see page_marks.h */
+    size_t alignment;                 /* that the handler claims, or 0 */
+    struct fill_rules fill;           /* how much of a block is filled and checked */
     const PyDataMem_Handler *watched; /* the struct that must not change */
     bool unjudged;                    /* keep track of blocks and check nothing */
-    bool without_map; /* nothing is said of overlaps, but by heap_disjoint: for what several
-                       * threads do at once, each with a heap of its own that shares the blocks */
+    bool without_map; /* do not check for overlaps, except by heap_disjoint: for threads that run at
+                       * once, each with a model of its own, and share the blocks */
+    bool observes;    /* see above */
+    bool in_each_call; /* check the struct and the floating-point state in each call, and not in
+                        * each HEAP_STATE_EVERY-th */
+    bool strict;       /* a SHOULD is a violation, and not a warning */
 };
+
+enum { HEAP_STATE_EVERY = 16 };
 
 struct heap_block {
     unsigned char *p; /* NULL: none */
     size_t size;
-    uint64_t number; /* which decides what is in it */
+    uint64_t number; /* selects the contents; HEAP_ANY_CONTENTS: they are not checked */
 };
+
+#define HEAP_ANY_CONTENTS UINT64_MAX
 
 /* Its history, apart because it is read only when something has failed. */
 struct heap_past {
@@ -45,11 +53,14 @@ struct heap_past {
     size_t size_before;
 };
 
+/* What breaks the rule, in a few words. */
+const char *heap_rule_name(enum heap_rule rule);
+
 /* What did not hold. */
 struct heap_violation {
-    char property[32]; /* id; "" where all held */
-    char seen[256];    /* in one line, without the call */
-    char history[320]; /* what happened to the block before, in one line, or "" */
+    enum heap_rule rule; /* HEAP_NO_RULE: none */
+    char seen[256];      /* in one line, without the call */
+    char history[320];   /* what happened to the block before, in one line, or "" */
 };
 
 /* The youngest blocks, each in some place.  A place without one has `first` above `last`. */
@@ -65,12 +76,14 @@ struct heap {
     PyDataMem_Handler as_it_was;
     unsigned float_state;
     int *error;             /* this thread's errno */
+    int error_before;       /* the value that free must keep */
     struct live_table *map; /* of all live blocks but the youngest; number: the slot */
     struct heap_nursery nursery;
     struct heap_block *block; /* by slot */
     struct heap_past *past;
-    uint32_t room;   /* slots */
-    uint64_t call;   /* the caller's number of the one that is told of */
+    uint32_t room;            /* slots */
+    uint32_t used, free_slot; /* of an observer: slots so far, and the first one that is free */
+    uint64_t call;            /* the caller's number of the one that is told of */
     bool is_limited; /* the caller has taken memory away, and refusals are nobody's fault */
     uint64_t live_bytes, peak_bytes, live_blocks;
     bool no_memory;                  /* for its own tables: nothing more can be said */
@@ -106,14 +119,22 @@ bool heap_resized(struct heap *heap, uint32_t slot, void *p, size_t size);
  * nobody can use it any more, and the slot is empty. */
 bool heap_kept(struct heap *heap, uint32_t slot, size_t size);
 
-/* Around a free of the slot's block, which is p; NULL is what heap_will_free needs not be told. */
+/* Around a free of the slot's block.  For free(NULL), heap_set_error takes heap_will_free's place.
+ */
 bool heap_will_free(struct heap *heap, uint32_t slot);
 bool heap_freed(struct heap *heap);
-/* errno before a free, for heap_freed to look at. */
+/* Sets errno before a free, for heap_freed to compare. */
 void heap_set_error(struct heap *heap);
 
-/* What every so many calls is looked at: the struct, and the floating-point state. */
+/* Fills a live block with a word, repeated. */
+void heap_refill(struct heap *heap, uint32_t slot, uint64_t word);
+
+/* Checks the struct and the floating-point state. */
 bool heap_state_holds(struct heap *heap);
+
+/* Records a violation that the caller has seen.  Returns false. */
+bool heap_violated(struct heap *heap, enum heap_rule rule, const char *format, ...)
+    __attribute__((cold, format(printf, 3, 4)));
 
 /* Looks at what is in a live block, which nobody is about to touch; and in all of them. */
 bool heap_look(struct heap *heap, uint32_t slot);
@@ -122,7 +143,28 @@ bool heap_look_at_all(struct heap *heap);
 /* Whether any two of the live blocks overlap; for one without_map. */
 bool heap_disjoint(struct heap *heap);
 
-/* ---- for who keeps track by himself -------------------------------------------------------- */
+/* ---- for observers ------------------------------------------------------------------------- */
+
+/* True if a free has left all as it was, so that heap_freed need not be asked. */
+bool heap_is_as_before(const struct heap *heap, unsigned float_before, bool same_error);
+
+/* Returns the slot of the live block that begins at p, or HEAP_NO_SLOT. */
+#define HEAP_NO_SLOT UINT32_MAX
+uint32_t heap_slot_at(const struct heap *heap, const void *p);
+/* Returns a slot without a block for heap_made, or HEAP_NO_SLOT if there is no memory. */
+uint32_t heap_new_slot(struct heap *heap);
+
+/* Both ends of a block that an observer is about to resize. */
+struct heap_edges {
+    unsigned char head[64], tail[64];
+    size_t length, kept;
+};
+void heap_note_edges(struct heap_edges *edges, const void *p, size_t kept);
+/* The kept bytes are at p now; `refused`: realloc has returned NULL. */
+bool heap_check_edges(struct heap *heap, const struct heap_edges *edges, const void *p,
+                      bool refused);
+
+/* ---- parts that need no model -------------------------------------------------------------- */
 
 /* What a block of that size has to be aligned to: as C17 6.2.8 and 7.22.3 have it, for every type
  * that fits, and for what is claimed. */
@@ -141,12 +183,8 @@ static inline size_t heap_missing_alignment(size_t claimed, const void *p, size_
     return __builtin_expect(((uintptr_t)p & (alignment - 1)) != 0, 0) ? alignment : 0;
 }
 
-/* What of the handler's struct is no longer as it was, in words; NULL where all is. */
-const char *heap_struct_change(const PyDataMem_Handler *before, const PyDataMem_Handler *now);
-
 /* Whether a handler may refuse a request, with so much live: a small one that comes, with what is
- * live, to little it has to grant.  src/repro/judge.c, which is to need nothing of ours, has the
- * same numbers. */
+ * live, to little it has to grant. */
 static inline bool heap_may_refuse(size_t size, uint64_t live_bytes, uint64_t live_blocks)
 {
     return size > 1 << 20 || live_bytes + size > 16 << 20 || live_blocks > 16384;

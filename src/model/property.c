@@ -82,6 +82,14 @@ const struct property *const *property_all(size_t *count)
     return ordered;
 }
 
+const struct property *property_of_rule(enum heap_rule rule)
+{
+    const struct property *p = properties;
+    while (p->rule != rule)
+        p = p->next;
+    return p;
+}
+
 const struct property *property_find(const char *id)
 {
     for (const struct property *p = properties; p != NULL; p = p->next) {

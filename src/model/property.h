@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/heap_rule.h"
+
 enum level {
     MUST,   /* breaking it makes the handler non-conformant */
     SHOULD, /* good practice: a WARN */
@@ -117,6 +119,7 @@ struct property {
     bool ends_process;    /* a failure usually is a CRASH, as `looks` shows */
     unsigned slow_ms;     /* duration with -j1, if it is more than 40 ms */
     struct rank rank;     /* default: that of the group */
+    enum heap_rule rule;  /* that the heap model checks for this property, or HEAP_NO_RULE */
     uint64_t answers_for; /* topics that it is about, as ABOUT(topic) | ... */
     uint64_t answers_next_for; /* topics that it is about if the one above passes or was not run */
 
@@ -194,6 +197,9 @@ bool property_has_threads(const struct property *property);
 
 /* The property of that id, or NULL. */
 const struct property *property_find(const char *id);
+
+/* The property that names the rule.  There is one for each. */
+const struct property *property_of_rule(enum heap_rule rule);
 
 /* Which one may have been meant by an id or a pattern that fits none: words as suggestion_words
  * has them. */

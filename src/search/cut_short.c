@@ -242,8 +242,8 @@ void cut_short(const struct search_options *options, const struct uncut *uncut,
     trial.get = get_for_shrinking;
     trial.data = (void *)options;
     trial.is_over = is_over_for_shrinking;
-    trial.options.rules.whole = 1 << 17;
-    trial.options.rules.marks = true;
+    trial.options.rules.fill.whole = 1 << 17;
+    trial.options.rules.fill.marks = true;
     struct call_list found = {.at = uncut->steps,
                               .count = uncut->count,
                               .checks = {.at_once = uncut->at_once, .in_turns = uncut->in_turns}};

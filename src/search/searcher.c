@@ -212,7 +212,7 @@ static uint64_t cost(const struct step *steps, size_t count, enum way way)
 /* How much of the blocks is written and looked at. */
 static void choose_contents(struct searcher *s, enum way way)
 {
-    struct heap_rules *rules = &s->trial.options.rules;
+    struct fill_rules *rules = &s->trial.options.rules.fill;
     rules->marks = is_plain(way) ? random_below(&s->random, 4) == 0
                                  : way == LARGE || way == HUGE || way == WAITING;
     rules->whole = is_plain(way) && random_below(&s->random, way == LONG_RUN ? 2 : 3) == 0

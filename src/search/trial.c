@@ -223,7 +223,7 @@ static enum trial_outcome ended(struct found *found, const struct execution *sid
         return TRIAL_BROKEN;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTRAP && in_turns)
         return TRIAL_BROKEN; /* whoever blocks all signals cannot be stopped: breakpoint.h */
-    snprintf(found->property, sizeof found->property, "search.model");
+    found->rule = HEAP_RETURNS;
     found->kind = FOUND_DIES;
     snprintf(found->seen, sizeof found->seen, "%s",
              WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status))
@@ -240,7 +240,7 @@ static enum trial_outcome of_side(struct found *found, const struct execution *s
         return ended(found, side, status, in_fork, in_turns);
     case EXECUTION_VIOLATED:
         found->kind = FOUND_WRONG;
-        snprintf(found->property, sizeof found->property, "%.31s", side->violation.property);
+        found->rule = side->violation.rule;
         snprintf(found->seen, sizeof found->seen, "%.255s", side->violation.seen);
         snprintf(found->history, sizeof found->history, "%.319s", side->violation.history);
         return told(found, side, in_fork);
@@ -286,7 +286,7 @@ enum trial_outcome trial_run(const struct trial *trial, const struct history *hi
         return conclude(trial, history, found, status);
     if (!watching.hangs)
         return TRIAL_OVER;
-    snprintf(found->property, sizeof found->property, "search.model");
+    found->rule = HEAP_RETURNS;
     found->kind = FOUND_HANGS;
     snprintf(found->seen, sizeof found->seen, "no end after %.3g s", trial->hangs);
     told(found, &trial->room->executions.side[0], false);

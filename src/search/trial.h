@@ -46,7 +46,7 @@ enum trial_outcome {
 enum found_kind { FOUND_DIES, FOUND_HANGS, FOUND_WRONG };
 struct found {
     enum found_kind kind;
-    char property[32]; /* id */
+    enum heap_rule rule;
     char seen[512];    /* in one line, without the call */
     char history[320]; /* of the block, or "" */
     size_t at;         /* the step; their number: behind the last */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Judging every call.  What runs on each call is kept to some tens of nanoseconds: one lock, one
- * look into the block map, and no system call.
+ * Checking every call: the handler's side by the heap model, NumPy's side here.  What runs on each
+ * call is kept to some tens of nanoseconds: one or two locks and no system call.
  */
 #include "shims/auditor.h"
 
@@ -14,40 +14,29 @@
 
 #include "base/clock.h"
 #include "base/float_state.h"
-#include "base/live_table.h"
 #include "base/text.h"
 #include "heap/heap.h"
 #include "python/api.h"
 #include "python/python.h"
 #include "python/python_line.h"
 
-enum { RECENT_LOG2 = 12, SAMPLE_EVERY = 64, EDGE = 64, ORIGINS = 1 << 14 };
-
-/* A block made or freed lately.  A dead one stays in the map until its place, there or here, is
- * needed: a program that makes arrays in a loop mostly gets the same block again, for the same
- * size, and then nothing has changed in the map. */
-struct recent {
-    uintptr_t address;
-    size_t size;
-    uint32_t origin;
-    enum { NOBODY, LIVE, DEAD, TOMBSTONE /* dead, and not in the map any more */ } state;
-};
+enum { FREED_LOG2 = 12, SAMPLE_EVERY = 64, ORIGINS = 1 << 14 };
 
 struct auditor {
-    PyDataMem_Handler outer, *inner, snapshot;
+    PyDataMem_Handler outer, *inner;
     const PyDataMem_Handler *before;
     struct audit *audit;          /* where is counted */
     struct violation *violations; /* the creator's, also in forked children */
     struct audit of_child;
     struct auditor_options options;
-    pthread_mutex_t lock;
-    struct live_table *map;
-    struct recent recent[1 << RECENT_LOG2]; /* by a hash of the address */
-    char *origins[ORIGINS]; /* Python lines, by a hash; a block's data is its index and marks */
+    pthread_mutex_t lock;             /* of all that follows */
+    struct heap heap;                 /* the number of a block is its origin and marks */
+    uintptr_t freed[1 << FREED_LOG2]; /* addresses that were freed lately, by a hash */
+    char *origins[ORIGINS];           /* Python lines, by a hash */
 };
 
-/* Where a block has been, beside its index.  NumPy has no GIL where it grows and cuts the block of
- * a text that it reads, and has it for every other realloc. */
+/* Where a block has been, beside the index of its origin.  NumPy has no GIL where it grows and cuts
+ * the block of a text that it reads, and has it for every other realloc. */
 enum {
     OF_TEXT = 1 << 16,
     RESIZED = 1 << 17,
@@ -135,6 +124,21 @@ size_t audit_violations(const struct audit *audit, enum party party)
     return count;
 }
 
+static const enum violation_kind kind_of_rule[HEAP_RULES] = {
+    [HEAP_MALLOC_ALIGNMENT] = GAVE_MISALIGNED,
+    [HEAP_CALLOC_ALIGNMENT] = GAVE_MISALIGNED,
+    [HEAP_REALLOC_ALIGNMENT] = GAVE_MISALIGNED,
+    [HEAP_CLAIMED_ALIGNMENT] = GAVE_MISALIGNED,
+    [HEAP_DISJOINT] = GAVE_OVERLAPPING,
+    [HEAP_TOO_LARGE] = GAVE_OVERLAPPING,
+    [HEAP_ZEROED] = GAVE_DIRTY,
+    [HEAP_KEEPS_CONTENTS] = LOST_CONTENTS,
+    [HEAP_FAILURE_KEEPS_BLOCK] = LOST_CONTENTS,
+    [HEAP_KEEPS_ERRNO] = CHANGED_ERRNO,
+    [HEAP_STRUCT_CONSTANT] = CHANGED_STRUCT,
+    [HEAP_FLOAT_STATE] = CHANGED_FLOAT_STATE,
+};
+
 static void violated(struct auditor *a, enum violation_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void violated(struct auditor *a, enum violation_kind kind, const char *format, ...)
@@ -153,6 +157,7 @@ static void violated(struct auditor *a, enum violation_kind kind, const char *fo
 /* ---- the state around a call ------------------------------------------------------------ */
 
 struct around {
+    const char *function;
     PyObject *exception; /* borrowed: the type that was pending */
     bool has_gil;
     unsigned floating;
@@ -160,9 +165,10 @@ struct around {
     uint64_t begin; /* 0: this call is not timed */
 };
 
-static struct around begin(struct auditor *a)
+static struct around begin(struct auditor *a, const char *function)
 {
-    struct around around = {.has_gil = python_is_up() && PyGILState_Check(),
+    struct around around = {.function = function,
+                            .has_gil = python_is_up() && PyGILState_Check(),
                             .floating = float_state()};
     if (around.has_gil)
         around.exception = PyErr_Occurred();
@@ -175,30 +181,42 @@ static struct around begin(struct auditor *a)
     return around;
 }
 
-static void end(struct auditor *a, const struct around *around, const char *function)
+static void check_exception(struct auditor *a, const struct around *around)
 {
-    int error = errno;
+    PyObject *exception = around->has_gil ? PyErr_Occurred() : around->exception;
+    if (exception != around->exception && around->exception != NULL)
+        violated(a, LOST_EXCEPTION, "%s was called with a pending exception, and it is gone",
+                 around->function);
+    else if (exception != around->exception)
+        violated(a, SET_EXCEPTION, "%s returned with an exception that was not there before",
+                 around->function);
+}
+
+/* After the handler's call: takes the lock, for what the model is told of it. */
+static struct heap *lock_after(struct auditor *a, const struct around *around, int *error)
+{
     if (around->begin != 0)
         a->audit->nanoseconds_inside += SAMPLE_EVERY * (clock_now() - around->begin);
-    if (float_state() != around->floating)
-        violated(a, CHANGED_FLOAT_STATE, "%s left the floating-point state %#x, and it was %#x",
-                 function, float_state(), around->floating);
-    if (around->has_gil) {
-        PyObject *exception = PyErr_Occurred();
-        if (exception != around->exception && around->exception != NULL)
-            violated(a, LOST_EXCEPTION, "%s was called with a pending exception, and it is gone",
-                     function);
-        else if (exception != around->exception)
-            violated(a, SET_EXCEPTION, "%s returned with an exception that was not there before",
-                     function);
-    }
-    const char *change = heap_struct_change(&a->snapshot, a->inner);
-    if (change != NULL) {
-        violated(a, CHANGED_STRUCT, "after %s %s of the struct is not what it was", function,
-                 change);
-        a->snapshot = *a->inner;
-    }
-    errno = error;
+    check_exception(a, around);
+    pthread_mutex_lock(&a->lock);
+    a->heap.float_state = around->floating;
+    a->heap.error_before = around->error;
+    a->heap.error = error;
+    a->heap.call++;
+    return &a->heap;
+}
+
+/* Gives the lock back, and reports what the model has seen. */
+static void unlock_after(struct auditor *a, const struct around *around)
+{
+    struct heap_violation seen = {.rule = a->heap.violation.rule};
+    if (__builtin_expect(seen.rule != HEAP_NO_RULE, 0))
+        seen = a->heap.violation;
+    a->heap.violation.rule = HEAP_NO_RULE;
+    pthread_mutex_unlock(&a->lock);
+    if (seen.rule != HEAP_NO_RULE)
+        violated(a, kind_of_rule[seen.rule], "%s: %s%s%s", around->function, seen.seen,
+                 seen.history[0] != '\0' ? "; " : "", seen.history);
 }
 
 /* Adds to a number that only holders of the lock write: cheaper than an atomic addition. */
@@ -227,104 +245,21 @@ static void count_size(struct audit *audit, size_t size)
     }
 }
 
-static void count_live(struct audit *audit, ptrdiff_t blocks, ptrdiff_t bytes)
+static void count_live(struct auditor *a)
 {
-    bump(&audit->live_blocks, (size_t)blocks);
-    bump(&audit->live_bytes, (size_t)bytes);
-    size_t live = atomic_load_explicit(&audit->live_bytes, memory_order_relaxed);
-    if (live > atomic_load_explicit(&audit->peak_bytes, memory_order_relaxed))
-        atomic_store_explicit(&audit->peak_bytes, live, memory_order_relaxed);
+    struct audit *audit = a->audit;
+    size_t peak = atomic_load_explicit(&audit->peak_bytes, memory_order_relaxed);
+    audit->live_blocks = a->heap.live_blocks;
+    audit->live_bytes = a->heap.live_bytes;
+    if (a->heap.live_bytes > peak)
+        audit->peak_bytes = a->heap.live_bytes;
 }
 
-/* ---- the live table, under the lock ------------------------------------------------------ */
+/* ---- blocks, under the lock -------------------------------------------------------------- */
 
-static struct recent *recent_of(struct auditor *a, uintptr_t address)
+static uintptr_t *freed_at(struct auditor *a, const void *p)
 {
-    return &a->recent[(address >> 4) * 0x9e3779b97f4a7c15u >> (64 - RECENT_LOG2)];
-}
-
-static void bury(struct auditor *a, struct recent *recent)
-{
-    if (recent->state == DEAD) {
-        live_table_remove(a->map, recent->address, NULL);
-        recent->state = TOMBSTONE;
-    }
-}
-
-static bool lies_dead(const struct recent *recent, uintptr_t address)
-{
-    return recent->state == DEAD && recent->address == address;
-}
-
-/* False: no dead block is in the map there. */
-static bool bury_at(struct auditor *a, uintptr_t address)
-{
-    struct recent *recent = recent_of(a, address);
-    bool is_dead = lies_dead(recent, address);
-    if (is_dead)
-        bury(a, recent);
-    return is_dead;
-}
-
-static enum live_table_state put(struct auditor *a, const struct live_block *block,
-                                 struct live_block *other)
-{
-    struct recent *recent = recent_of(a, block->address);
-    enum live_table_state state;
-    if (lies_dead(recent, block->address) && recent->size == block->size &&
-        recent->origin == block->data) {
-        recent->state = LIVE;
-        return LIVE_TABLE_DONE;
-    }
-    bury(a, recent);
-    do {
-        state = live_table_insert(a->map, block, other);
-    } while (state == LIVE_TABLE_OVERLAPS && bury_at(a, other->address));
-    if (state == LIVE_TABLE_DONE)
-        *recent = (struct recent){block->address, block->size, block->data, LIVE};
-    return state;
-}
-
-static bool take(struct auditor *a, uintptr_t address, struct live_block *block)
-{
-    struct recent *recent = recent_of(a, address);
-    if (recent->address == address && recent->state == LIVE) {
-        *block =
-            (struct live_block){.address = address, .size = recent->size, .data = recent->origin};
-        recent->state = DEAD;
-        return true;
-    }
-    if (lies_dead(recent, address) || !live_table_remove(a->map, address, block))
-        return false;
-    bury(a, recent);
-    *recent = (struct recent){.address = address, .state = TOMBSTONE};
-    return true;
-}
-
-static bool was_freed(struct auditor *a, uintptr_t address)
-{
-    const struct recent *recent = recent_of(a, address);
-    return recent->address == address && (recent->state == DEAD || recent->state == TOMBSTONE);
-}
-
-/* Somebody else has that address now. */
-static void forget(struct auditor *a, uintptr_t address)
-{
-    struct recent *recent = recent_of(a, address);
-    if (was_freed(a, address)) {
-        bury(a, recent);
-        recent->state = NOBODY;
-    }
-}
-
-/* ---- blocks ----------------------------------------------------------------------------- */
-
-static void check_aligned(struct auditor *a, const void *p, size_t size, const char *function)
-{
-    size_t missing = heap_missing_alignment(a->options.alignment, p, size);
-    if (missing != 0)
-        violated(a, GAVE_MISALIGNED, "%s gave %p for %zu bytes, which is not aligned to %zu",
-                 function, p, size, missing);
+    return &a->freed[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - FREED_LOG2)];
 }
 
 /* The index of the Python line that runs, remembered once; 0 where lines are not wanted, or there
@@ -352,52 +287,60 @@ static uint32_t origin(struct auditor *a)
     return found;
 }
 
-/* Tracks a block that `function` returned, with those marks; NULL is a refusal. */
-static void enter(struct auditor *a, void *p, size_t size, uint32_t marks, const char *function,
-                  _Atomic size_t *calls)
+static bool track(struct auditor *a, void *p, size_t size, uint32_t data, enum heap_maker by)
 {
-    if (p == NULL) {
-        pthread_mutex_lock(&a->lock);
-        bump(calls, 1);
-        bump(&a->audit->refused, size != 0);
-        pthread_mutex_unlock(&a->lock);
-        return;
-    }
-    struct live_block block = {.address = (uintptr_t)p, .size = size, .data = origin(a) | marks},
-                      other;
-    check_aligned(a, p, size, function);
-    pthread_mutex_lock(&a->lock);
+    uint32_t slot = heap_new_slot(&a->heap);
+    if (slot != HEAP_NO_SLOT)
+        heap_made(&a->heap, slot, data, by, p, size);
+    bool tracked = !a->heap.no_memory;
+    bump(&a->audit->untracked, !tracked);
+    a->heap.no_memory = false;
+    if (*freed_at(a, p) == (uintptr_t)p)
+        *freed_at(a, p) = 0;
+    count_live(a);
+    return tracked;
+}
+
+/* After a call that returned p, NULL for a refusal.  Takes the lock and gives it back. */
+static void enter(struct auditor *a, const struct around *around, void *p, size_t size,
+                  uint32_t marks, enum heap_maker by, _Atomic size_t *calls)
+{
+    int error = errno;
+    uint32_t data = p != NULL ? origin(a) | marks : 0;
+    struct heap *heap = lock_after(a, around, &error);
     bump(calls, 1);
-    enum live_table_state state = put(a, &block, &other);
-    if (state == LIVE_TABLE_DONE)
-        count_live(a->audit, 1, (ptrdiff_t)size);
-    bump(&a->audit->untracked, state == LIVE_TABLE_NO_MEMORY);
-    count_size(a->audit, size);
-    pthread_mutex_unlock(&a->lock);
-    if (state == LIVE_TABLE_IMPOSSIBLE || heap_is_impossible(size))
-        violated(a, GAVE_OVERLAPPING, "%s gave %p for %zu bytes, which are more than there are",
-                 function, p, size);
-    if (state == LIVE_TABLE_OVERLAPS)
-        violated(a, GAVE_OVERLAPPING,
-                 "%s gave %p for %zu bytes, and a block of %zu bytes at %p is live", function, p,
-                 size, other.size, (void *)other.address);
+    if (p != NULL) {
+        track(a, p, size, data, by);
+        count_size(a->audit, size);
+    } else {
+        heap_state_holds(heap);
+        bump(&a->audit->refused, size != 0);
+    }
+    unlock_after(a, around);
+    errno = error;
 }
 
 enum whose { OURS, OLDER, FREED, UNBOOKED };
 
-/* Untracks a block.  `others` are blocks that are older than the audit. */
-static enum whose leave(struct auditor *a, void *p, struct live_block *block, _Atomic size_t *calls)
+/* Untracks a block before the handler gets it back.  `others` are blocks that are older than the
+ * audit. */
+static enum whose leave(struct auditor *a, void *p, struct heap_block *block, _Atomic size_t *calls)
 {
     pthread_mutex_lock(&a->lock);
     bump(calls, 1);
-    bool live = take(a, (uintptr_t)p, block);
-    bool dead = !live && was_freed(a, (uintptr_t)p);
-    if (live)
-        count_live(a->audit, -1, -(ptrdiff_t)block->size);
+    uint32_t slot = heap_slot_at(&a->heap, p);
+    bool was_freed = *freed_at(a, p) == (uintptr_t)p;
+    if (slot != HEAP_NO_SLOT) {
+        *block = a->heap.block[slot];
+        heap_will_free(&a->heap, slot);
+        *freed_at(a, p) = (uintptr_t)p;
+        count_live(a);
+    }
     pthread_mutex_unlock(&a->lock);
-    if (!live && !dead && a->audit->untracked > 0)
-        return UNBOOKED; /* whose it is cannot be told, and the handler's is likelier */
-    return live ? OURS : dead ? FREED : OLDER;
+    if (slot != HEAP_NO_SLOT)
+        return OURS;
+    /* Without a record, whose it is cannot be known, and the handler's is likelier. */
+    return was_freed ? FREED : a->audit->untracked > 0 ? UNBOOKED : OLDER;
 }
 
 /* ---- the four functions ----------------------------------------------------------------- */
@@ -405,97 +348,50 @@ static enum whose leave(struct auditor *a, void *p, struct live_block *block, _A
 static void *audited_malloc(void *ctx, size_t size)
 {
     struct auditor *a = ctx;
-    struct around around = begin(a);
+    struct around around = begin(a, "malloc");
     void *p = a->inner->allocator.malloc(a->inner->allocator.ctx, size);
-    end(a, &around, "malloc");
-    enter(a, p, size, 0, "malloc", &a->audit->malloc_calls);
+    enter(a, &around, p, size, 0, HEAP_MALLOC, &a->audit->malloc_calls);
     return p;
-}
-
-/* All of a small block, and both edges of a large one. */
-static bool is_zero(const unsigned char *p, size_t size)
-{
-    size_t edge = size < 4096 ? size : 4096;
-    return edge == 0 ||
-           (p[0] == 0 && memcmp(p, p + 1, edge - 1) == 0 && memcmp(p, p + size - edge, edge) == 0);
 }
 
 static void *audited_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     struct auditor *a = ctx;
-    struct around around = begin(a);
+    struct around around = begin(a, "calloc");
     void *p = a->inner->allocator.calloc(a->inner->allocator.ctx, nelem, elsize);
-    end(a, &around, "calloc");
-    size_t size = heap_product(nelem, elsize); /* to be refused, and else it overlaps */
-    enter(a, p, size, 0, "calloc", &a->audit->calloc_calls);
-    if (p != NULL && size != SIZE_MAX && !is_zero(p, size))
-        violated(a, GAVE_DIRTY, "calloc(%zu, %zu) gave a block with bytes that are not 0", nelem,
-                 elsize);
+    enter(a, &around, p, heap_product(nelem, elsize), 0, HEAP_CALLOC, &a->audit->calloc_calls);
     return p;
 }
 
-/* What of a block is looked at around a realloc: both ends of what has to be kept. */
-struct edges {
-    unsigned char head[EDGE], tail[EDGE];
-    size_t length, kept;
-};
-
-static void take_edges(struct edges *edges, const unsigned char *p, size_t kept)
+static void *forward_realloc(struct auditor *a, void *p, size_t size, enum whose whose,
+                             const struct heap_block *old)
 {
-    edges->kept = kept;
-    edges->length = kept < EDGE ? kept : EDGE;
-    memcpy(edges->head, p, edges->length);
-    memcpy(edges->tail, p + kept - edges->length, edges->length);
-}
-
-static bool has_edges(const struct edges *edges, const unsigned char *p)
-{
-    return memcmp(edges->head, p, edges->length) == 0 &&
-           memcmp(edges->tail, p + edges->kept - edges->length, edges->length) == 0;
-}
-
-/* Of a block that realloc gave. */
-static uint32_t marks_of_realloc(void)
-{
-    return python_is_up() && !PyGILState_Check() ? OF_TEXT : RESIZED;
-}
-
-static void *forward_realloc(struct auditor *a, void *p, size_t size)
-{
-    struct around around = begin(a);
+    struct heap_edges edges = {.length = 0};
+    if (whose == OURS)
+        heap_note_edges(&edges, p, old->size < size ? old->size : size);
+    struct around around = begin(a, p != NULL ? "realloc" : "realloc(NULL)");
     void *moved = a->inner->allocator.realloc(a->inner->allocator.ctx, p, size);
-    end(a, &around, "realloc");
+    uint32_t marks = p == NULL ? 0 : python_is_up() && !PyGILState_Check() ? OF_TEXT : RESIZED;
+    enter(a, &around, moved, size, marks, HEAP_REALLOC, &a->audit->realloc_calls);
+    if (whose != OURS)
+        return moved;
+    int error = errno;
+    pthread_mutex_lock(&a->lock);
+    if (moved == NULL) /* the old block is live, as it was */
+        track(a, p, old->size, (uint32_t)old->number, HEAP_REALLOC);
+    heap_check_edges(&a->heap, &edges, moved != NULL ? moved : p, moved == NULL);
+    unlock_after(a, &around);
+    errno = error;
     return moved;
 }
 
-static void *realloc_of_ours(struct auditor *a, void *p, size_t size, const struct live_block *old)
-{
-    struct edges edges;
-    take_edges(&edges, p, old->size < size ? old->size : size);
-    void *moved = forward_realloc(a, p, size);
-    if (moved == NULL) { /* the old block is live, as it was */
-        pthread_mutex_lock(&a->lock);
-        struct live_block other;
-        if (put(a, old, &other) == LIVE_TABLE_DONE)
-            count_live(a->audit, 1, (ptrdiff_t)old->size);
-        else
-            bump(&a->audit->untracked, 1);
-        pthread_mutex_unlock(&a->lock);
-    }
-    enter(a, moved, size, marks_of_realloc(), "realloc", &a->audit->realloc_calls);
-    if (!has_edges(&edges, moved != NULL ? moved : p))
-        violated(a, LOST_CONTENTS, "realloc from %zu to %zu bytes%s: the bytes are others",
-                 old->size, size, moved == NULL ? " was refused" : "");
-    return moved;
-}
-
-/* It may come to lie where a block of ours was. */
+/* The block may come to lie where one of ours was. */
 static void *realloc_of_older(struct auditor *a, void *p, size_t size)
 {
     void *moved = a->before->allocator.realloc(a->before->allocator.ctx, p, size);
     pthread_mutex_lock(&a->lock);
-    if (moved != NULL)
-        forget(a, (uintptr_t)moved);
+    if (*freed_at(a, moved) == (uintptr_t)moved)
+        *freed_at(a, moved) = 0;
     pthread_mutex_unlock(&a->lock);
     return moved;
 }
@@ -503,26 +399,13 @@ static void *realloc_of_older(struct auditor *a, void *p, size_t size)
 static void *audited_realloc(void *ctx, void *p, size_t size)
 {
     struct auditor *a = ctx;
-    struct live_block old;
+    struct heap_block old = {NULL};
     _Atomic size_t unused = 0; /* enter counts a realloc */
-    if (p == NULL) {
-        void *fresh = forward_realloc(a, NULL, size);
-        enter(a, fresh, size, 0, "realloc(NULL)", &a->audit->realloc_calls);
-        return fresh;
-    }
-    switch (leave(a, p, &old, &unused)) {
-    case OURS:
-        return realloc_of_ours(a, p, size, &old);
-    case OLDER:
+    enum whose whose = p != NULL ? leave(a, p, &old, &unused) : UNBOOKED;
+    if (whose == OLDER)
         return realloc_of_older(a, p, size);
-    case UNBOOKED: {
-        void *moved = forward_realloc(a, p, size);
-        enter(a, moved, size, marks_of_realloc(), "realloc", &a->audit->realloc_calls);
-        return moved;
-    }
-    case FREED:
-        break;
-    }
+    if (whose != FREED)
+        return forward_realloc(a, p, size, whose, &old);
     violated(a, RESIZED_DEAD, "realloc(%p, %zu): that block was freed before", p, size);
     return NULL;
 }
@@ -531,24 +414,24 @@ static void *audited_realloc(void *ctx, void *p, size_t size)
 enum { ITEMS_OF_TEXT = 4096 };
 enum { FEATURES_OF_1_22 = 0x0f, FEATURES_OF_2_3 = 0x14 };
 
-static bool is_marked(const struct live_block *block, enum array_change change)
+static bool is_marked(const struct heap_block *block, enum array_change change)
 {
-    return (block->data & ((uint32_t)ARRAY_CHANGE << change)) != 0;
+    return (block->number & ((uint64_t)ARRAY_CHANGE << change)) != 0;
 }
 
-static enum violation_kind kind_of_one(const struct auditor *a, const struct live_block *block)
+static enum violation_kind kind_of_one(const struct auditor *a, const struct heap_block *block)
 {
-    if ((block->data & OF_TEXT) != 0)
+    if ((block->number & OF_TEXT) != 0)
         return SAID_ONE_FOR_TEXT;
     if (is_marked(block, EMPTIED_BY_DTYPE))
         return SAID_ONE_FOR_DTYPE;
-    if (((block->data & RESIZED) != 0 || is_marked(block, EMPTY_OF_FROMITER)) &&
+    if (((block->number & RESIZED) != 0 || is_marked(block, EMPTY_OF_FROMITER)) &&
         a->options.features <= FEATURES_OF_2_3)
         return SAID_ONE_FOR_EMPTIED;
     return a->options.features <= FEATURES_OF_1_22 ? SAID_ONE_FOR_EMPTY : SAID_WRONG_SIZE;
 }
 
-static void check_size(struct auditor *a, const struct live_block *block, size_t size,
+static void check_size(struct auditor *a, const struct heap_block *block, size_t size,
                        bool exception)
 {
     enum violation_kind kind = SAID_WRONG_SIZE;
@@ -558,7 +441,7 @@ static void check_size(struct auditor *a, const struct live_block *block, size_t
         kind = SAID_AFTER_SETSTATE;
     else if (size == 1)
         kind = kind_of_one(a, block);
-    else if ((block->data & OF_TEXT) != 0 && size != 0 && size % ITEMS_OF_TEXT == 0 &&
+    else if ((block->number & OF_TEXT) != 0 && size != 0 && size % ITEMS_OF_TEXT == 0 &&
              block->size > size && block->size % size == 0 && a->audit->refused > 0)
         kind = SAID_FIRST_AFTER_REFUSAL;
     else if (a->options.features <= FEATURES_OF_1_22 && exception && size < block->size)
@@ -569,7 +452,7 @@ static void check_size(struct auditor *a, const struct live_block *block, size_t
 static void audited_free(void *ctx, void *p, size_t size)
 {
     struct auditor *a = ctx;
-    struct live_block block;
+    struct heap_block block = {NULL};
     enum whose whose = OURS;
     if (p != NULL) {
         whose = leave(a, p, &block, &a->audit->free_calls);
@@ -586,25 +469,27 @@ static void audited_free(void *ctx, void *p, size_t size)
         a->before->allocator.free(a->before->allocator.ctx, p, size);
         return;
     }
-    struct around around = begin(a);
+    struct around around = begin(a, "free");
     if (p != NULL && whose == OURS)
         check_size(a, &block, size, around.exception != NULL);
     errno = around.error;
     a->inner->allocator.free(a->inner->allocator.ctx, p, size);
-    if (errno != around.error)
-        violated(a, CHANGED_ERRNO, "free left errno %d, and it was %d before", errno, around.error);
-    end(a, &around, "free");
+    int error = errno;
+    if (around.begin != 0 || !heap_is_as_before(&a->heap, around.floating, error == around.error)) {
+        heap_freed(lock_after(a, &around, &error));
+        unlock_after(a, &around);
+    } else {
+        check_exception(a, &around);
+    }
+    errno = error;
 }
 
 void auditor_note(struct auditor *a, const void *p, enum array_change change)
 {
-    struct live_block block, other;
     pthread_mutex_lock(&a->lock);
-    if (take(a, (uintptr_t)p, &block)) {
-        block.data |= (uint32_t)ARRAY_CHANGE << change;
-        if (put(a, &block, &other) != LIVE_TABLE_DONE)
-            bump(&a->audit->untracked, 1);
-    }
+    uint32_t slot = heap_slot_at(&a->heap, p);
+    if (slot != HEAP_NO_SLOT)
+        a->heap.block[slot].number |= (uint64_t)ARRAY_CHANGE << change;
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -613,13 +498,17 @@ void auditor_note(struct auditor *a, const void *p, enum array_change change)
 struct auditor *auditor_create(PyDataMem_Handler *inner, const PyDataMem_Handler *before,
                                struct audit *audit, const struct auditor_options *options)
 {
+    struct heap_rules rules = {.alignment = options->alignment,
+                               .fill = {.whole = 4096},
+                               .watched = inner,
+                               .observes = true,
+                               .in_each_call = true};
     struct auditor *a = calloc(1, sizeof *a);
-    if (a == NULL || (a->map = live_table_new()) == NULL) {
+    if (a == NULL || !heap_begin(&a->heap, &rules)) {
         free(a);
         return NULL;
     }
     a->inner = inner;
-    a->snapshot = *inner;
     a->before = before;
     a->audit = audit;
     a->violations = audit->violations;
@@ -645,21 +534,6 @@ struct origin_sum {
     size_t blocks, bytes;
 };
 
-struct origin_sums {
-    struct auditor *auditor;
-    struct origin_sum *of;
-};
-
-static bool add_live(const struct live_block *block, void *data)
-{
-    struct origin_sums *sums = data;
-    struct origin_sum *sum = &sums->of[block->data % ORIGINS];
-    sum->line = sums->auditor->origins[block->data % ORIGINS];
-    sum->blocks++;
-    sum->bytes += block->size;
-    return true;
-}
-
 static int by_bytes(const void *left, const void *right)
 {
     const struct origin_sum *a = left, *b = right;
@@ -668,27 +542,32 @@ static int by_bytes(const void *left, const void *right)
 
 void auditor_print_live(struct auditor *auditor, FILE *file, size_t most)
 {
-    struct origin_sums sums = {auditor, calloc(ORIGINS, sizeof *sums.of)};
-    if (sums.of == NULL)
+    struct origin_sum *sums = calloc(ORIGINS, sizeof *sums);
+    if (sums == NULL)
         return;
     pthread_mutex_lock(&auditor->lock);
-    for (size_t i = 0; i < sizeof auditor->recent / sizeof *auditor->recent; i++)
-        bury(auditor, &auditor->recent[i]);
-    live_table_each(auditor->map, add_live, &sums);
+    for (uint32_t slot = 0; slot < auditor->heap.used; slot++) {
+        const struct heap_block *block = &auditor->heap.block[slot];
+        struct origin_sum *sum = &sums[block->number % ORIGINS];
+        if (block->p == NULL)
+            continue;
+        sum->line = auditor->origins[block->number % ORIGINS];
+        sum->blocks++;
+        sum->bytes += block->size;
+    }
     pthread_mutex_unlock(&auditor->lock);
-    qsort(sums.of, ORIGINS, sizeof *sums.of, by_bytes);
+    qsort(sums, ORIGINS, sizeof *sums, by_bytes);
     const char *unknown = auditor->options.stacks ? "(lines beyond the sixteen thousand kept)"
                                                   : "(say --stacks to see from where)";
     size_t lines = 0, bytes = 0;
-    for (size_t i = 0; i < ORIGINS && sums.of[i].blocks > 0; i++) {
+    for (size_t i = 0; i < ORIGINS && sums[i].blocks > 0; i++) {
         if (i < most)
-            fprintf(file, "  %12zu bytes in %zu block%s  %s\n", sums.of[i].bytes, sums.of[i].blocks,
-                    sums.of[i].blocks == 1 ? "" : "s",
-                    sums.of[i].line != NULL ? sums.of[i].line : unknown);
+            fprintf(file, "  %12zu bytes in %zu block%s  %s\n", sums[i].bytes, sums[i].blocks,
+                    sums[i].blocks == 1 ? "" : "s", sums[i].line != NULL ? sums[i].line : unknown);
         lines += i >= most;
-        bytes += i >= most ? sums.of[i].bytes : 0;
+        bytes += i >= most ? sums[i].bytes : 0;
     }
     if (most > 0 && lines > 0)
         fprintf(file, "  %12zu bytes by %zu more lines\n", bytes, lines);
-    free(sums.of);
+    free(sums);
 }

@@ -28,7 +28,7 @@ static void tell(const struct replay *replay, struct replay_violation *violation
                  const struct heap_violation *seen)
 {
     const struct trace_call *call = &replay->result->under_way;
-    snprintf(violation->property, sizeof violation->property, "%s", seen->property);
+    violation->rule = seen->rule;
     snprintf(violation->part, sizeof violation->part, "%s", replay->result->part);
     violation->call = call->number;
     violation->offset = call->offset;
@@ -49,7 +49,7 @@ static bool ends(struct replay *replay)
 
 static void tell_warning(struct replay *replay)
 {
-    if (replay->heap.warning.property[0] != '\0' && replay->result->warning.property[0] == '\0')
+    if (replay->heap.warning.rule != HEAP_NO_RULE && replay->result->warning.rule == HEAP_NO_RULE)
         tell(replay, &replay->result->warning, &replay->heap.warning);
 }
 
@@ -155,7 +155,7 @@ static bool replay_realloc(struct replay *replay, const struct trace_call *call)
 static bool freed(struct replay *replay)
 {
     bool holds = heap_freed(&replay->heap);
-    if (__builtin_expect(replay->heap.warning.property[0] != '\0', 0))
+    if (__builtin_expect(replay->heap.warning.rule != HEAP_NO_RULE, 0))
         tell_warning(replay);
     return holds || ends(replay);
 }
@@ -305,8 +305,7 @@ enum replay_outcome replay_run(struct trace_reader *reader, PyDataMem_Handler *h
 {
     struct heap_rules rules = {
         .alignment = options->alignment,
-        .whole = options->whole_up_to,
-        .marks = options->marks,
+        .fill = options->fill,
         .watched = options->watched != NULL ? options->watched : handler,
         .unjudged = options->unchecked,
     };

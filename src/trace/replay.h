@@ -14,14 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/fill.h"
+#include "base/heap_rule.h"
 #include "nep49.h"
 #include "trace/trace.h"
 
 struct replay_options {
-    bool unchecked;     /* make the calls and nothing else, to be timed */
-    size_t alignment;   /* that the handler claims, or 0 */
-    size_t whole_up_to; /* blocks of so many bytes are written and checked whole, see contents.h */
-    bool marks;         /* of larger ones a word in each page or so is, see page_marks.h */
+    bool unchecked;   /* make the calls and nothing else, to be timed */
+    size_t alignment; /* that the handler claims, or 0 */
+    struct fill_rules fill;
     const PyDataMem_Handler
         *watched; /* the struct that must not change; NULL: that of the handler */
     void (*part_begins)(const char *part, void *data); /* or NULL */
@@ -31,9 +32,9 @@ struct replay_options {
     void (*take_gil)(void), (*release_gil)(void); /* NULL: nobody has a GIL */
 };
 
-/* The property, by its id in the battery, that the handler broke; "" where it broke none. */
+/* What the handler broke. */
 struct replay_violation {
-    char property[32];
+    enum heap_rule rule;   /* HEAP_NO_RULE: nothing */
     char part[257];        /* of the recorded program, where it names any */
     uint64_t call, offset; /* of the record at which it was seen; 0: when what was left was freed */
     char text[320];        /* the call, what was expected and what was seen, in one line */

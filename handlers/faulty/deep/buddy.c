@@ -15,56 +15,42 @@ enum {
     ORDER = 0x1f,
 };
 
-enum slip {
-    MERGES_WITH_A_PART = 1,
-    KEEPS_AN_ORDER_IN_FOUR_BITS,
-    GROWS_INTO_THE_HEAD_OF_A_LIST,
-    SHRINKS_ITS_LAST_HALF_TOO_LITTLE,
-    IS_AS_CLEAN_AS_ITS_BACK,
-};
-
-struct half {
-    struct half *next, *previous;
-};
-
 struct buddy {
     struct deep deep;
     uint32_t made; /* units that were ever given out */
-    struct half *list[ORDERS];
+    struct link *list[ORDERS];
     uint8_t table[UNITS];
 };
 
-static struct half *half_at(struct buddy *b, uint32_t unit)
-{
-    return (struct half *)(void *)(deep_begin(&b->deep) + (size_t)unit * UNIT);
-}
+DEEP_SOUND(buddy);
+/* For 1 KiB it merges with a half of which only a part is free. */
+DEEP(buddy_merges_with_a_part, buddy, DEEP_OVERLAP);
+/* The seventeenth order, 2 MiB, becomes the first. */
+DEEP(buddy_keeps_an_order_in_four_bits, buddy, "realloc.keeps-contents malloc.lasts");
+/* A block grows over a half that stays in its list, because it is the first. */
+DEEP(buddy_grows_into_the_head_of_a_list, buddy, DEEP_OVERLAP);
+/* To an eighth or less: the last half that is freed counts as twice as large. */
+DEEP(buddy_shrinks_its_last_half_too_little, buddy, DEEP_OVERLAP);
+/* From 128 KiB on two halves are clean if the second one is. */
+DEEP(buddy_is_as_clean_as_its_back, buddy, "calloc.zeroed");
 
+static struct link *half_at(struct buddy *b, uint32_t unit)
+{
+    return (struct link *)(void *)(deep_begin(&b->deep) + (size_t)unit * UNIT);
+}
 static uint32_t unit_of(struct buddy *b, const void *p)
 {
     return (uint32_t)(((const char *)p - deep_begin(&b->deep)) / UNIT);
 }
-
 static void put(struct buddy *b, uint32_t unit, unsigned order, unsigned clean)
 {
-    struct half *half = half_at(b, unit), **head = &b->list[order];
     b->table[unit] = (uint8_t)(FREE | clean | order);
-    *half = (struct half){.next = *head};
-    if (*head != NULL)
-        (*head)->previous = half;
-    *head = half;
+    link_first(&b->list[order], half_at(b, unit));
 }
-
 static void take_out(struct buddy *b, uint32_t unit)
 {
-    struct half *half = half_at(b, unit);
-    if (half->next != NULL)
-        half->next->previous = half->previous;
-    if (half->previous != NULL)
-        half->previous->next = half->next;
-    else
-        b->list[b->table[unit] & ORDER] = half->next;
+    link_remove(&b->list[b->table[unit] & ORDER], half_at(b, unit));
 }
-
 static unsigned order_for(size_t size)
 {
     unsigned order = 0;
@@ -76,9 +62,8 @@ static unsigned order_for(size_t size)
 /* The order that is kept of a block that somebody has. */
 static void set_order(struct buddy *b, uint32_t unit, unsigned order)
 {
-    b->table[unit] = (uint8_t)(slips(&b->deep, KEEPS_AN_ORDER_IN_FOUR_BITS) ? order % 16 : order);
+    b->table[unit] = (uint8_t)(slips(b, buddy_keeps_an_order_in_four_bits) ? order % 16 : order);
 }
-
 static void *buddy_take(struct deep *d, size_t size, bool *zero)
 {
     struct buddy *b = (struct buddy *)d;
@@ -101,17 +86,15 @@ static void *buddy_take(struct deep *d, size_t size, bool *zero)
     }
     set_order(b, unit, order);
     *zero = clean != 0;
-    return memset(half_at(b, unit), 0, sizeof(struct half));
+    return memset(half_at(b, unit), 0, sizeof(struct link));
 }
-
 static bool is_whole(const struct buddy *b, uint32_t unit, unsigned order)
 {
     unsigned known = b->table[unit] & ~(unsigned)CLEAN;
-    if (slips(&b->deep, MERGES_WITH_A_PART) && order == 5)
+    if (slips(b, buddy_merges_with_a_part) && order == 5)
         return (known & FREE) != 0;
     return known == (FREE | order);
 }
-
 static void let_go(struct buddy *b, uint32_t unit, unsigned order, unsigned clean)
 {
     for (; order < LARGEST; order++) {
@@ -120,8 +103,8 @@ static void let_go(struct buddy *b, uint32_t unit, unsigned order, unsigned clea
             break;
         unsigned of_buddy = b->table[buddy] & CLEAN;
         take_out(b, buddy);
-        memset(half_at(b, buddy), 0, sizeof(struct half));
-        if (slips(&b->deep, IS_AS_CLEAN_AS_ITS_BACK) && order >= 12 && buddy > unit)
+        memset(half_at(b, buddy), 0, sizeof(struct link));
+        if (slips(b, buddy_is_as_clean_as_its_back) && order >= 12 && buddy > unit)
             clean = of_buddy;
         else
             clean &= of_buddy;
@@ -130,7 +113,6 @@ static void let_go(struct buddy *b, uint32_t unit, unsigned order, unsigned clea
     }
     put(b, unit, order, clean);
 }
-
 static void buddy_give(struct deep *d, void *p)
 {
     struct buddy *b = (struct buddy *)d;
@@ -139,7 +121,6 @@ static void buddy_give(struct deep *d, void *p)
     b->table[unit] = 0;
     let_go(b, unit, order, 0);
 }
-
 static size_t buddy_room(struct deep *d, void *p)
 {
     struct buddy *b = (struct buddy *)d;
@@ -151,7 +132,7 @@ static size_t buddy_room(struct deep *d, void *p)
 /* The upper halves become free, one after the other. */
 static void shrink(struct buddy *b, uint32_t unit, unsigned order, unsigned wanted)
 {
-    bool slip = slips(&b->deep, SHRINKS_ITS_LAST_HALF_TOO_LITTLE) && order - wanted >= 3;
+    bool slip = slips(b, buddy_shrinks_its_last_half_too_little) && order - wanted >= 3;
     set_order(b, unit, wanted);
     while (order > wanted) {
         order--;
@@ -166,8 +147,8 @@ static bool grow(struct buddy *b, uint32_t unit, unsigned order, unsigned wanted
     bool lower = (unit & 1u << order) == 0;
     if (wanted != order + 1 || wanted > LARGEST || !lower || !is_whole(b, next, order))
         return false;
-    struct half *half = half_at(b, next);
-    if (slips(&b->deep, GROWS_INTO_THE_HEAD_OF_A_LIST) && half->previous == NULL) {
+    struct link *half = half_at(b, next);
+    if (slips(b, buddy_grows_into_the_head_of_a_list) && half->previous == NULL) {
         if (half->next != NULL)
             half->next->previous = NULL;
     } else {
@@ -177,7 +158,6 @@ static bool grow(struct buddy *b, uint32_t unit, unsigned order, unsigned wanted
     set_order(b, unit, wanted);
     return true;
 }
-
 static bool buddy_resize(struct deep *d, void *p, size_t size)
 {
     struct buddy *b = (struct buddy *)d;
@@ -189,29 +169,4 @@ static bool buddy_resize(struct deep *d, void *p, size_t size)
     return true;
 }
 
-static const struct deep_base buddy_base = {
-    .most = 2 << 20,
-    .reserve = (size_t)UNITS * UNIT,
-    .take = buddy_take,
-    .give = buddy_give,
-    .room = buddy_room,
-    .resize = buddy_resize,
-};
-
-DEEP_SOUND(buddy);
-
-/* For 1 KiB it looks whether the other half is free, and not whether all of it is. */
-DEEP(buddy_merges_with_a_part, DEEP_OVERLAP, buddy, MERGES_WITH_A_PART);
-
-/* The seventeenth order, of 2 MiB, is taken for the first. */
-DEEP(buddy_keeps_an_order_in_four_bits, "realloc.keeps-contents malloc.lasts", buddy,
-     KEEPS_AN_ORDER_IN_FOUR_BITS);
-
-/* A block grows over the half that whoever comes next is given. */
-DEEP(buddy_grows_into_the_head_of_a_list, DEEP_OVERLAP, buddy, GROWS_INTO_THE_HEAD_OF_A_LIST);
-
-/* To an eighth or less: the last of the halves that go is told as twice as large as it is. */
-DEEP(buddy_shrinks_its_last_half_too_little, DEEP_OVERLAP, buddy, SHRINKS_ITS_LAST_HALF_TOO_LITTLE);
-
-/* From 128 KiB on two halves make a clean block where the second of them is clean. */
-DEEP(buddy_is_as_clean_as_its_back, "calloc.zeroed", buddy, IS_AS_CLEAN_AS_ITS_BACK);
+DEEP_BASE(buddy, .most = 2 << 20, .reserve = (size_t)UNITS * UNIT, .resize = buddy_resize);

@@ -19,14 +19,6 @@ enum {
     LOOK_EVERY = 4096, /* calls of a thread */
 };
 
-enum slip {
-    TAKES_A_65TH = 1,
-    HALVES_THE_ODD_ONE_TWICE,
-    LOOKS_AT_A_STALE_MARK,
-    HANDS_A_FULL_ONE_OVER_TWICE,
-    FORKS_WITH_THE_DEPOT,
-};
-
 struct class_cache {
     uint32_t count, low; /* the latter since it was looked at last */
     void *block[CACHED];
@@ -38,10 +30,6 @@ struct thread_cache {
     uint32_t calls;
     struct cache *owner;
     struct thread_cache *next; /* of those that no thread has */
-};
-
-struct link {
-    struct link *next;
 };
 
 struct cache {
@@ -56,22 +44,23 @@ struct cache {
     uint8_t class_of_run[RUNS];
 };
 
+DEEP_SOUND(cache);
+/* The place after the last one is the count of the next class. */
+DEEP(cache_takes_a_65th, cache, DEEP_OVERLAP);
+/* Of 33 cached blocks 17 are returned and 17 stay. */
+DEEP(cache_halves_the_odd_one_twice, cache, DEEP_OVERLAP);
+/* The low mark is from before the cache was halved: those blocks are returned and stay. */
+DEEP(cache_looks_at_a_stale_mark, cache, DEEP_OVERLAP);
+/* A thread that ends returns its blocks; a full class stays in its cache as well. */
+DEEP(cache_hands_a_full_one_over_twice, cache, DEEP_OVERLAP);
+/* The lock of the depot is held by another thread at a fork. */
+DEEP(cache_forks_with_the_depot, cache, "race hang");
+
 /* ---- the depot ------------------------------------------------------------------------------- */
 
-static void lock(struct cache *c)
+static pthread_mutex_t *lock_of(struct cache *c)
 {
-    if (slips(&c->deep, FORKS_WITH_THE_DEPOT))
-        pthread_mutex_lock(&c->own);
-    else
-        deep_lock();
-}
-
-static void unlock(struct cache *c)
-{
-    if (slips(&c->deep, FORKS_WITH_THE_DEPOT))
-        pthread_mutex_unlock(&c->own);
-    else
-        deep_unlock();
+    return slips(c, cache_forks_with_the_depot) ? &c->own : &deep_mutex;
 }
 
 /* With the lock, as all here. */
@@ -81,7 +70,6 @@ static void put(struct cache *c, unsigned class, void *p)
     link->next = c->depot[class];
     c->depot[class] = link;
 }
-
 static void *take_new(struct cache *c, unsigned class)
 {
     size_t size = (size_t)(class + 1) * STEP;
@@ -95,7 +83,6 @@ static void *take_new(struct cache *c, unsigned class)
     c->run[class] += size;
     return c->run[class] - size;
 }
-
 static void *get(struct cache *c, unsigned class)
 {
     struct link *link = c->depot[class];
@@ -112,7 +99,6 @@ static void put_first(struct cache *c, struct thread_cache *t, unsigned class, u
     for (uint32_t i = 0; i < count; i++)
         put(c, class, cached->block[i]);
 }
-
 static void keep_last(struct class_cache *cached, uint32_t count)
 {
     memmove(cached->block, cached->block + cached->count - count, count * sizeof(void *));
@@ -125,37 +111,35 @@ static void hand_over(void *data)
 {
     struct thread_cache *t = data;
     struct cache *c = t->owner;
-    lock(c);
+    LOCK(*lock_of(c));
     for (unsigned class = 0; class < CLASSES; class ++) {
         struct class_cache *cached = &t->class[class];
         bool full = cached->count == CACHED;
         put_first(c, t, class, cached->count);
-        if (!full || !slips(&c->deep, HANDS_A_FULL_ONE_OVER_TWICE))
+        if (!full || !slips(c, cache_hands_a_full_one_over_twice))
             cached->count = cached->low = 0;
     }
     t->next = c->spare;
     c->spare = t;
-    unlock(c);
 }
-
 static bool has_key(struct cache *c)
 {
     if (atomic_load(&c->has_key) == 0) {
-        lock(c);
+        LOCK(*lock_of(c));
         if (atomic_load(&c->has_key) == 0)
             atomic_store(&c->has_key, pthread_key_create(&c->key, hand_over) == 0 ? 1 : -1);
-        unlock(c);
     }
     return atomic_load(&c->has_key) > 0;
 }
-
 static struct thread_cache *new_cache(struct cache *c)
 {
-    lock(c);
-    struct thread_cache *t = c->spare;
-    if (t != NULL)
-        c->spare = t->next;
-    unlock(c);
+    struct thread_cache *t;
+    {
+        LOCK(*lock_of(c));
+        t = c->spare;
+        if (t != NULL)
+            c->spare = t->next;
+    }
     if (t == NULL && (t = calloc(1, sizeof *t)) != NULL) {
         for (unsigned class = 0; class < CLASSES; class ++)
             t->most[class] = AT_FIRST;
@@ -180,7 +164,7 @@ static struct thread_cache *own_cache(struct cache *c)
 /* What was not needed since the last look goes back. */
 static void look(struct cache *c, struct thread_cache *t)
 {
-    lock(c);
+    LOCK(*lock_of(c));
     for (unsigned class = 0; class < CLASSES; class ++) {
         struct class_cache *cached = &t->class[class];
         uint32_t idle = cached->low;
@@ -188,7 +172,6 @@ static void look(struct cache *c, struct thread_cache *t)
         keep_last(cached, idle < cached->count ? cached->count - idle : 0);
         cached->low = cached->count;
     }
-    unlock(c);
 }
 
 /* One half goes back, that is full. */
@@ -196,13 +179,12 @@ static void halve(struct cache *c, struct thread_cache *t, unsigned class)
 {
     struct class_cache *cached = &t->class[class];
     uint32_t half = cached->count / 2, rest = cached->count - half;
-    if (slips(&c->deep, HALVES_THE_ODD_ONE_TWICE) && t->most[class] > 32)
+    if (slips(c, cache_halves_the_odd_one_twice) && t->most[class] > 32)
         half = rest;
-    lock(c);
+    LOCK(*lock_of(c));
     put_first(c, t, class, half);
-    unlock(c);
     keep_last(cached, rest);
-    if (cached->low > cached->count && !slips(&c->deep, LOOKS_AT_A_STALE_MARK))
+    if (cached->low > cached->count && !slips(c, cache_looks_at_a_stale_mark))
         cached->low = cached->count;
     if (t->most[class] < CACHED)
         t->most[class]++;
@@ -212,21 +194,18 @@ static void halve(struct cache *c, struct thread_cache *t, unsigned class)
 
 static void refill(struct cache *c, struct class_cache *cached, unsigned class)
 {
-    lock(c);
+    LOCK(*lock_of(c));
     for (unsigned i = 0; i < REFILL; i++) {
         void *p = get(c, class);
         if (p == NULL)
             break;
         cached->block[cached->count++] = p;
     }
-    unlock(c);
 }
-
 static unsigned class_at(struct cache *c, const void *p)
 {
     return c->class_of_run[((const char *)p - deep_begin(&c->deep)) / RUN];
 }
-
 static void *cache_take(struct deep *d, size_t size, bool *zero)
 {
     struct cache *c = (struct cache *)d;
@@ -247,55 +226,27 @@ static void *cache_take(struct deep *d, size_t size, bool *zero)
         cached->low = cached->count;
     return p;
 }
-
 static void cache_give(struct deep *d, void *p)
 {
     struct cache *c = (struct cache *)d;
     struct thread_cache *t = own_cache(c);
     unsigned class = class_at(c, p);
     if (t == NULL) {
-        lock(c);
+        LOCK(*lock_of(c));
         put(c, class, p);
-        unlock(c);
         return;
     }
     struct class_cache *cached = &t->class[class];
     bool full = cached->count >= t->most[class];
-    if (slips(d, TAKES_A_65TH) && t->most[class] == CACHED)
+    if (slips(d, cache_takes_a_65th) && t->most[class] == CACHED)
         full = cached->count > CACHED;
     if (full)
         halve(c, t, class);
     cached->block[cached->count++] = p;
 }
-
 static size_t cache_room(struct deep *d, void *p)
 {
     return (size_t)(class_at((struct cache *)d, p) + 1) * STEP;
 }
 
-static const struct deep_base cache_base = {
-    .most = CLASSES * STEP,
-    .reserve = (size_t)RUNS * RUN,
-    .locks_itself = true,
-    .take = cache_take,
-    .give = cache_give,
-    .room = cache_room,
-};
-
-DEEP_SOUND(cache);
-
-/* The last place of a class is followed by the count of the next one. */
-DEEP(cache_takes_a_65th, DEEP_OVERLAP, cache, TAKES_A_65TH);
-
-/* Of 33 that are cached 17 go back and 17 stay. */
-DEEP(cache_halves_the_odd_one_twice, DEEP_OVERLAP, cache, HALVES_THE_ODD_ONE_TWICE);
-
-/* So many were there all the while, when there were more: they go back, and stay. */
-DEEP(cache_looks_at_a_stale_mark, DEEP_OVERLAP, cache, LOOKS_AT_A_STALE_MARK);
-
-/* A thread that ends hands its blocks over, and leaves them to the next thread with its cache where
- * it was full. */
-DEEP(cache_hands_a_full_one_over_twice, DEEP_OVERLAP, cache, HANDS_A_FULL_ONE_OVER_TWICE);
-
-/* The depot is locked, by another thread, in a child. */
-DEEP(cache_forks_with_the_depot, "race hang", cache, FORKS_WITH_THE_DEPOT);
+DEEP_BASE(cache, .most = CLASSES * STEP, .reserve = (size_t)RUNS * RUN, .locks_itself = true);

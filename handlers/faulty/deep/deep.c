@@ -4,23 +4,20 @@
  */
 #include "deep.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 
 enum { RESERVE_ALIGNED = 1 << 20 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t deep_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void deep_lock(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&deep_mutex);
 }
-
 void deep_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&deep_mutex);
 }
-
 __attribute__((constructor)) static void hold_over_fork(void)
 {
     pthread_atfork(deep_lock, deep_unlock, deep_unlock);
@@ -32,20 +29,20 @@ void deep_release(char *begin, char *end)
         memset(begin, 0, (size_t)(end - begin));
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-/* With the lock.  Tried again at each request, where it was refused. */
+/* Maps its memory unless it is there.  A refused request is tried again by the next call. */
 static bool has_memory(struct deep *d)
 {
     if (deep_begin(d) != NULL)
         return true;
+    LOCK(deep_mutex);
+    if (deep_begin(d) != NULL)
+        return true;
     char *map = mmap(NULL, d->base->reserve + RESERVE_ALIGNED, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map == MAP_FAILED)
-        return false;
-    char *begin = (char *)round_up((uintptr_t)map, RESERVE_ALIGNED);
-    atomic_store_explicit(&d->begin, begin, memory_order_release);
-    return true;
+    if (map != MAP_FAILED)
+        atomic_store_explicit(&d->begin, (char *)round_up((uintptr_t)map, RESERVE_ALIGNED),
+                              memory_order_release);
+    return map != MAP_FAILED;
 }
 
 static bool is_own(struct deep *d, const void *p)
@@ -53,61 +50,44 @@ static bool is_own(struct deep *d, const void *p)
     char *begin = deep_begin(d);
     return begin != NULL && (uintptr_t)p - (uintptr_t)begin < d->base->reserve;
 }
+static bool is_for_base(const struct deep *d, size_t size)
+{
+    return size >= d->base->least && size <= d->base->most;
+}
 
-/* ---- an allocator's own, with the lock where it wants that ------------------------------------
- */
-
+/* Around each call of the base. */
 static void enter(const struct deep *d)
 {
     if (!d->base->locks_itself)
         deep_lock();
 }
-
 static void leave(const struct deep *d)
 {
     if (!d->base->locks_itself)
         deep_unlock();
 }
 
-static bool is_for_base(const struct deep *d, size_t size)
-{
-    return size >= d->base->least && size <= d->base->most;
-}
-
 static void *take(struct deep *d, size_t size, bool *zero)
 {
-    void *p = NULL;
     *zero = false;
-    if (!is_for_base(d, size))
-        return NULL;
-    if (deep_begin(d) == NULL) {
-        deep_lock();
-        has_memory(d);
-        deep_unlock();
-    }
-    if (deep_begin(d) == NULL)
+    if (!is_for_base(d, size) || !has_memory(d))
         return NULL;
     enter(d);
-    p = d->base->take(d, size, zero);
+    void *p = d->base->take(d, size, zero);
     leave(d);
     return p;
 }
-
 static bool resize(struct deep *d, void *p, size_t size)
 {
-    bool done = false;
     if (!is_for_base(d, size))
         return false;
     enter(d);
     size_t room = d->base->room(d, p);
-    if (d->base->resize != NULL)
-        done = d->base->resize(d, p, size);
-    else
-        done = size <= room && size >= room / 4;
+    bool done =
+        d->base->resize != NULL ? d->base->resize(d, p, size) : size <= room && size >= room / 4;
     leave(d);
     return done;
 }
-
 static size_t room(struct deep *d, void *p)
 {
     if (!is_own(d, p))

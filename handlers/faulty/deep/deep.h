@@ -4,8 +4,8 @@
  * call does.  They are what searching is measured with.
  *
  * Each file of this folder is a small allocator of a well-known build, which is sound as it is.  A
- * mutant is an instance of it with one slip: of those at which the code asks `slips(d, ...)`, this
- * one is made.  All end up in one object, the allocators without a slip too:
+ * mutant is an instance of it with one slip: where the code asks `slips(d, its name)`.  All end up
+ * in one object, the allocators without a slip too:
  *
  *     ./conform --handler handlers/faulty/deep.so:heap_keeps_a_stale_back_link
  *     ./conform --handler handlers/faulty/deep.so:heap_sound
@@ -15,14 +15,13 @@
 
 #include <stdatomic.h>
 
-#include "sound/base.h"
+#include "../mutant.h"
 
 struct deep_base;
 
 /* An instance, with which the base's own begins, and the handler's ctx. */
 struct deep {
     const struct deep_base *base;
-    int slip;              /* 0: none */
     _Atomic(char *) begin; /* of its memory, which is there from the first request on */
 };
 
@@ -42,11 +41,6 @@ struct deep_base {
     bool (*resize)(struct deep *d, void *p, size_t size);
 };
 
-static inline bool slips(const struct deep *d, int slip)
-{
-    return d->slip == slip;
-}
-
 static inline size_t round_up(size_t n, size_t to)
 {
     return (n + to - 1) / to * to;
@@ -59,6 +53,7 @@ static inline char *deep_begin(struct deep *d)
 }
 
 /* One lock for all, which a fork does not find taken. */
+extern pthread_mutex_t deep_mutex;
 void deep_lock(void);
 void deep_unlock(void);
 
@@ -70,23 +65,62 @@ void *deep_calloc(void *ctx, size_t nelem, size_t elsize);
 void *deep_realloc(void *ctx, void *p, size_t size);
 void deep_free(void *ctx, void *p, size_t size);
 
-#define DEEP_FUNCTIONS                                                                             \
-    .malloc = deep_malloc, .calloc = deep_calloc, .realloc = deep_realloc, .free = deep_free
+/* A list of blocks that can be taken out. */
+struct link {
+    struct link *next, *previous;
+};
+static inline void link_first(struct link **list, struct link *link)
+{
+    *link = (struct link){.next = *list};
+    if (*list != NULL)
+        (*list)->previous = link;
+    *list = link;
+}
+static inline void link_remove(struct link **list, struct link *link)
+{
+    if (link->next != NULL)
+        link->next->previous = link->previous;
+    if (link->previous != NULL)
+        link->previous->next = link->next;
+    else
+        *list = link->next;
+}
 
-/* DEEP(defect, "ids", base, SLIP): an instance of `struct base` with that slip.  A search that
- * finds it attributes it to one of the ids, or to the word crash or hang.  "race", before them,
- * says that it takes threads, and luck. */
-#define DEEP(defect, found, base_, slip_)                                                          \
+/* DEEP_SOUND(pool): the handler pool_sound, an instance of `struct pool`.
+ * DEEP(defect, pool, "ids"): one with that slip.  A search that finds it attributes it to one of
+ * the ids, or to the word crash or hang.  "race", before them, says that it takes threads, and
+ * luck. */
+#define DEEP_SOUND(pool)                                                                           \
+    static const struct deep_base pool##_base;                                                     \
+    DEEP_HANDLER(pool##_sound, pool, deep)
+#define DEEP(defect, pool, found)                                                                  \
     NEP49_EXPORT const char searched_##defect[] = found;                                           \
-    DEEP_HANDLER(defect, base_, slip_, DEEP_FUNCTIONS)
+    DEEP_HANDLER(defect, pool, deep)
+#define DEEP_HANDLER(symbol, pool, functions)                                                      \
+    static struct pool symbol##_state = {.deep = {.base = &pool##_base}};                          \
+    NEP49_EXPORT PyDataMem_Handler symbol = {                                                      \
+        .name = #symbol, .version = 1, .allocator = {&symbol##_state, FUNCTIONS(functions)}}
+#define DEEP_BASE(pool, ...)                                                                       \
+    static const struct deep_base pool##_base = {                                                  \
+        .take = pool##_take, .give = pool##_give, .room = pool##_room, __VA_ARGS__}
+
+/* The same of a pool with four functions of its own. */
+#define OWN_SOUND(pool)                                                                            \
+    FUNCTION(malloc, pool);                                                                        \
+    FUNCTION(calloc, pool);                                                                        \
+    FUNCTION(realloc, pool);                                                                       \
+    FUNCTION(free, pool);                                                                          \
+    static const struct deep_base pool##_base;                                                     \
+    DEEP_HANDLER(pool##_sound, pool, pool)
+#define OWN(defect, pool, found)                                                                   \
+    NEP49_EXPORT const char searched_##defect[] = found;                                           \
+    DEEP_HANDLER(defect, pool, pool)
+
 /* What two blocks in one place, and a list with a block that lives, may be seen as. */
 #define DEEP_OVERLAP                                                                               \
     "malloc.disjoint malloc.neighbours realloc.keeps-contents calloc.zeroed crash hang"
-/* The base itself. */
-#define DEEP_SOUND(base_) DEEP_HANDLER(base_##_sound, base_, 0, DEEP_FUNCTIONS)
-#define DEEP_HANDLER(symbol, base_, slip_, ...)                                                    \
-    static struct base_ symbol##_state = {.deep = {.base = &base_##_base, .slip = slip_}};         \
-    NEP49_EXPORT PyDataMem_Handler symbol = {                                                      \
-        .name = #symbol, .version = 1, .allocator = {.ctx = &symbol##_state, __VA_ARGS__}}
+
+/* True if `state`, an instance or its struct deep, has that slip. */
+#define slips(state, defect) ((const void *)(state) == &defect##_state)
 
 #endif

@@ -3,6 +3,8 @@
  * A heap of chunks with boundary tags: first fit from bins, splitting, coalescing with both
  * neighbours, quick lists for the smallest, and the rest of the memory on top.
  */
+#include <stddef.h>
+
 #include "deep.h"
 
 enum {
@@ -19,31 +21,41 @@ enum {
 };
 enum { IN_USE = 1, IN_QUICK = 2, FLAGS = 7 };
 
-enum slip {
-    LEAVES_A_SLIVER = 1,
-    KEEPS_A_STALE_BACK_LINK,
-    KEEPS_A_STALE_VICTIM,
-    CONSOLIDATES_ALL_BUT_THE_LAST,
-    GROWS_OVER_A_QUICK_ONE,
-    TRUSTS_THE_LARGEST_BIN,
-    TRIM_LEAVES_A_DIRTY_PAGE,
-    TRIMS_A_PAGE_TOO_MUCH,
-    CUTS_AT_EIGHT,
-    LEAVES_THE_REST_IN_ITS_BIN,
-};
-
+/* A block is in the place of its link. */
 struct chunk {
     size_t before; /* size of the chunk that ends here, 0: none */
     size_t size;   /* a multiple of 16, with the flags */
-    struct chunk *next, *previous;
+    struct link link;
 };
 
 struct heap {
     struct deep deep;
     char *top, *clean_from; /* all bytes from the latter on are zero, but for a head at the top */
     struct chunk *victim;   /* the rest of what was split last; it is in its bin */
-    struct chunk *bin[BINS], *quick[QUICKS];
+    struct link *bin[BINS], *quick[QUICKS];
 };
+
+DEEP_SOUND(heap);
+/* The rest of a block that shrank has 16 bytes: too few for the links of its bin. */
+DEEP(heap_leaves_a_sliver, heap, DEEP_OVERLAP);
+/* A block grows over all of the next one, and the chunk after that keeps its old size. */
+DEEP(heap_keeps_a_stale_back_link, heap, DEEP_OVERLAP);
+/* The rest of the last split was merged with its neighbor, and is used again. */
+DEEP(heap_keeps_a_stale_victim, heap, DEEP_OVERLAP);
+/* The chunks of the largest quick list are freed, and stay in the list. */
+DEEP(heap_consolidates_all_but_the_last, heap, DEEP_OVERLAP);
+/* A block grows over a chunk that is in a quick list. */
+DEEP(heap_grows_over_a_quick_one, heap, DEEP_OVERLAP);
+/* From 256 KiB on the first chunk of a bin is used without a check of its size. */
+DEEP(heap_trusts_the_largest_bin, heap, DEEP_OVERLAP);
+/* The bytes between the top and the next page are not released, and count as zero. */
+DEEP(heap_trim_leaves_a_dirty_page, heap, "calloc.zeroed");
+/* The page in which the last block ends is released too. */
+DEEP(heap_trims_a_page_too_much, heap, DEEP_OVERLAP);
+/* A block that is cut from the end of a chunk is rounded to 8. */
+DEEP(heap_cuts_at_eight, heap, "malloc.alignment calloc.alignment realloc.alignment");
+/* A chunk whose end was cut off stays in the bin of its old size. */
+DEEP(heap_leaves_the_rest_in_its_bin, heap, DEEP_OVERLAP);
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
@@ -51,28 +63,27 @@ static struct chunk *chunk_at(void *from, ptrdiff_t distance)
 {
     return (struct chunk *)(void *)((char *)from + distance);
 }
-
+static struct chunk *chunk_of(struct link *link)
+{
+    return chunk_at(link, -(ptrdiff_t)offsetof(struct chunk, link));
+}
 static size_t size_of(const struct chunk *c)
 {
     return c->size & ~(size_t)FLAGS;
 }
-
 static struct chunk *after(const struct chunk *c)
 {
     return chunk_at((void *)c, (ptrdiff_t)size_of(c));
 }
-
 static bool is_free(const struct chunk *c)
 {
     return (c->size & IN_USE) == 0;
 }
-
 static void set_size(struct chunk *c, size_t size, size_t flags)
 {
     c->size = size | flags;
     after(c)->before = size;
 }
-
 static unsigned bin_of(size_t size)
 {
     if (size < EXACT * 16)
@@ -80,27 +91,14 @@ static unsigned bin_of(size_t size)
     unsigned power = 63 - (unsigned)__builtin_clzll(size);
     return power - 10 < BINS - EXACT ? EXACT + power - 10 : BINS - 1;
 }
-
 static void put(struct heap *h, struct chunk *c)
 {
-    struct chunk **head = &h->bin[bin_of(size_of(c))];
-    c->previous = NULL;
-    c->next = *head;
-    if (*head != NULL)
-        (*head)->previous = c;
-    *head = c;
+    link_first(&h->bin[bin_of(size_of(c))], &c->link);
 }
-
 static void unlink_chunk(struct heap *h, struct chunk *c)
 {
-    if (c->next != NULL)
-        c->next->previous = c->previous;
-    if (c->previous != NULL)
-        c->previous->next = c->next;
-    else
-        h->bin[bin_of(size_of(c))] = c->next;
+    link_remove(&h->bin[bin_of(size_of(c))], &c->link);
 }
-
 static void take_out(struct heap *h, struct chunk *c)
 {
     if (h->victim == c)
@@ -115,7 +113,7 @@ static void trim(struct heap *h)
     char *from = (char *)round_up((uintptr_t)h->top + HEAD, PAGE), *end = h->clean_from;
     if (h->clean_from <= h->top || h->clean_from - h->top < TRIM_FROM)
         return;
-    if (slips(&h->deep, TRIMS_A_PAGE_TOO_MUCH) && (uintptr_t)h->top % PAGE > PAGE / 2) {
+    if (slips(h, heap_trims_a_page_too_much) && (uintptr_t)h->top % PAGE > PAGE / 2) {
         size_t before = ((struct chunk *)(void *)h->top)->before;
         from -= PAGE;
         deep_release(from, end);
@@ -123,7 +121,7 @@ static void trim(struct heap *h)
     } else {
         deep_release(from, end);
     }
-    h->clean_from = slips(&h->deep, TRIM_LEAVES_A_DIRTY_PAGE) ? h->top : from;
+    h->clean_from = slips(h, heap_trim_leaves_a_dirty_page) ? h->top : from;
 }
 
 /* A chunk that nobody has and that is in no list: with its neighbours it goes into a bin, or back
@@ -133,7 +131,7 @@ static void let_go(struct heap *h, struct chunk *c)
     struct chunk *next = after(c), *before = chunk_at(c, -(ptrdiff_t)c->before);
     size_t size = size_of(c);
     if ((char *)next != h->top && is_free(next)) {
-        if (slips(&h->deep, KEEPS_A_STALE_VICTIM))
+        if (slips(h, heap_keeps_a_stale_victim))
             unlink_chunk(h, next);
         else
             take_out(h, next);
@@ -156,14 +154,13 @@ static void let_go(struct heap *h, struct chunk *c)
 /* All that is in quick lists becomes free. */
 static void consolidate(struct heap *h)
 {
-    struct chunk *next;
     for (unsigned i = 0; i < QUICKS; i++) {
-        struct chunk *c = h->quick[i];
-        if (!slips(&h->deep, CONSOLIDATES_ALL_BUT_THE_LAST) || i < QUICKS - 1)
+        struct link *link = h->quick[i], *next;
+        if (!slips(h, heap_consolidates_all_but_the_last) || i < QUICKS - 1)
             h->quick[i] = NULL;
-        for (; c != NULL; c = next) {
-            next = c->next;
-            let_go(h, c);
+        for (; link != NULL; link = next) {
+            next = link->next;
+            let_go(h, chunk_of(link));
         }
     }
 }
@@ -190,14 +187,14 @@ static size_t wanted_for(size_t size)
     size_t wanted = round_up(size + HEAD, 16);
     return wanted < LEAST ? LEAST : wanted;
 }
-
 static struct chunk *find(struct heap *h, size_t wanted)
 {
     if (wanted < EXACT * 16 && h->victim != NULL && size_of(h->victim) >= wanted)
         return h->victim;
     for (unsigned i = bin_of(wanted); i < BINS; i++) {
-        for (struct chunk *c = h->bin[i]; c != NULL; c = c->next) {
-            bool trusted = slips(&h->deep, TRUSTS_THE_LARGEST_BIN) && wanted >= 1 << 18;
+        for (struct link *link = h->bin[i]; link != NULL; link = link->next) {
+            struct chunk *c = chunk_of(link);
+            bool trusted = slips(h, heap_trusts_the_largest_bin) && wanted >= 1 << 18;
             if (size_of(c) >= wanted || trusted)
                 return c;
         }
@@ -210,7 +207,7 @@ static struct chunk *cut(struct heap *h, struct chunk *c, size_t wanted, size_t 
 {
     size_t size = size_of(c);
     bool from_end = wanted >= CUT_FROM_THE_END && size >= wanted + CUT_FROM_THE_END;
-    bool stays = from_end && slips(&h->deep, LEAVES_THE_REST_IN_ITS_BIN);
+    bool stays = from_end && slips(h, heap_leaves_the_rest_in_its_bin);
     if (!stays)
         take_out(h, c);
     if (!from_end) {
@@ -219,7 +216,7 @@ static struct chunk *cut(struct heap *h, struct chunk *c, size_t wanted, size_t 
             split(h, c, wanted, LEAST);
         return c;
     }
-    if (slips(&h->deep, CUTS_AT_EIGHT))
+    if (slips(h, heap_cuts_at_eight))
         wanted = round_up(asked + HEAD, 8);
     struct chunk *end = chunk_at(c, (ptrdiff_t)(size - wanted));
     set_size(c, size - wanted, 0);
@@ -228,7 +225,6 @@ static struct chunk *cut(struct heap *h, struct chunk *c, size_t wanted, size_t 
         put(h, c);
     return end;
 }
-
 static struct chunk *from_top(struct heap *h, size_t wanted, bool *zero)
 {
     char *end = deep_begin(&h->deep) + h->deep.base->reserve;
@@ -242,37 +238,34 @@ static struct chunk *from_top(struct heap *h, size_t wanted, bool *zero)
         h->clean_from = h->top + HEAD;
     return c;
 }
-
 static void *heap_take(struct deep *d, size_t size, bool *zero)
 {
     struct heap *h = (struct heap *)d;
     size_t wanted = wanted_for(size);
-    struct chunk *c = wanted <= QUICK_MOST ? h->quick[wanted / 16] : NULL;
+    struct link *first = wanted <= QUICK_MOST ? h->quick[wanted / 16] : NULL;
     if (h->top == NULL)
         h->top = h->clean_from = deep_begin(d);
-    if (c != NULL) {
-        h->quick[wanted / 16] = c->next;
-        c->size &= ~(size_t)IN_QUICK;
-        return (char *)c + HEAD;
+    if (first != NULL) {
+        h->quick[wanted / 16] = first->next;
+        chunk_of(first)->size &= ~(size_t)IN_QUICK;
+        return first;
     }
     if (wanted >= CONSOLIDATE_FROM)
         consolidate(h);
-    c = find(h, wanted);
+    struct chunk *c = find(h, wanted);
     c = c != NULL ? cut(h, c, wanted, size) : from_top(h, wanted, zero);
-    return c != NULL ? (char *)c + HEAD : NULL;
+    return c != NULL ? &c->link : NULL;
 }
-
 static void heap_give(struct deep *d, void *p)
 {
     struct heap *h = (struct heap *)d;
-    struct chunk *c = chunk_at(p, -HEAD);
-    if (size_of(c) > QUICK_MOST) {
-        let_go(h, c);
-        return;
-    }
+    struct chunk *c = chunk_of(p);
+    size_t size = size_of(c);
+    if (size > QUICK_MOST)
+        return let_go(h, c);
     c->size |= IN_QUICK;
-    c->next = h->quick[size_of(c) / 16];
-    h->quick[size_of(c) / 16] = c;
+    c->link.next = h->quick[size / 16];
+    h->quick[size / 16] = &c->link;
 }
 
 /* ---- in place -------------------------------------------------------------------------------- */
@@ -280,7 +273,7 @@ static void heap_give(struct deep *d, void *p)
 static size_t heap_room(struct deep *d, void *p)
 {
     (void)d;
-    return size_of(chunk_at(p, -HEAD)) - HEAD;
+    return size_of(chunk_of(p)) - HEAD;
 }
 
 /* Into the top, as far as that goes. */
@@ -295,12 +288,10 @@ static bool grow_at_top(struct heap *h, struct chunk *c, size_t wanted)
         h->clean_from = h->top + HEAD;
     return true;
 }
-
 static bool may_grow_over(const struct heap *h, const struct chunk *next)
 {
-    return is_free(next) || (slips(&h->deep, GROWS_OVER_A_QUICK_ONE) && (next->size & IN_QUICK));
+    return is_free(next) || (slips(h, heap_grows_over_a_quick_one) && (next->size & IN_QUICK));
 }
-
 static bool grow(struct heap *h, struct chunk *c, size_t wanted)
 {
     struct chunk *next = after(c);
@@ -311,64 +302,23 @@ static bool grow(struct heap *h, struct chunk *c, size_t wanted)
         return false;
     if (is_free(next))
         take_out(h, next);
-    if (slips(&h->deep, KEEPS_A_STALE_BACK_LINK) && both - wanted < LEAST)
+    if (slips(h, heap_keeps_a_stale_back_link) && both - wanted < LEAST)
         c->size = both | IN_USE;
     else
         set_size(c, both, IN_USE);
     split(h, c, wanted, LEAST);
     return true;
 }
-
 static bool heap_resize(struct deep *d, void *p, size_t size)
 {
     struct heap *h = (struct heap *)d;
-    struct chunk *c = chunk_at(p, -HEAD);
+    struct chunk *c = chunk_of(p);
     size_t wanted = wanted_for(size);
     if (wanted > size_of(c))
         return grow(h, c, wanted);
     if (wanted < size_of(c))
-        split(h, c, wanted, slips(d, LEAVES_A_SLIVER) ? 16 : LEAST);
+        split(h, c, wanted, slips(d, heap_leaves_a_sliver) ? 16 : LEAST);
     return true;
 }
 
-static const struct deep_base heap_base = {
-    .most = 1 << 20,
-    .reserve = (size_t)128 << 20,
-    .take = heap_take,
-    .give = heap_give,
-    .room = heap_room,
-    .resize = heap_resize,
-};
-
-DEEP_SOUND(heap);
-
-/* What is left behind a block that shrank is 16 bytes, in which the links of its bin do not fit. */
-DEEP(heap_leaves_a_sliver, DEEP_OVERLAP, heap, LEAVES_A_SLIVER);
-
-/* A block grows over all of the next, and the one behind that still says how large that was. */
-DEEP(heap_keeps_a_stale_back_link, DEEP_OVERLAP, heap, KEEPS_A_STALE_BACK_LINK);
-
-/* The rest of what was split last is part of its neighbour by now. */
-DEEP(heap_keeps_a_stale_victim, DEEP_OVERLAP, heap, KEEPS_A_STALE_VICTIM);
-
-/* Of the largest quick list all chunks are free, and in the list. */
-DEEP(heap_consolidates_all_but_the_last, DEEP_OVERLAP, heap, CONSOLIDATES_ALL_BUT_THE_LAST);
-
-/* The neighbour was freed just before, and waits in its quick list for whoever wants it. */
-DEEP(heap_grows_over_a_quick_one, DEEP_OVERLAP, heap, GROWS_OVER_A_QUICK_ONE);
-
-/* From 256 KiB on the first chunk of its bin is taken for large enough. */
-DEEP(heap_trusts_the_largest_bin, DEEP_OVERLAP, heap, TRUSTS_THE_LARGEST_BIN);
-
-/* What lies between the top and the next page is not let go of, and is taken for zero. */
-DEEP(heap_trim_leaves_a_dirty_page, "calloc.zeroed", heap, TRIM_LEAVES_A_DIRTY_PAGE);
-
-/* The page in which the last block ends is let go of as well. */
-DEEP(heap_trims_a_page_too_much, DEEP_OVERLAP, heap, TRIMS_A_PAGE_TOO_MUCH);
-
-/* What is cut from the end of a chunk is rounded to 8. */
-DEEP(heap_cuts_at_eight, "malloc.alignment calloc.alignment realloc.alignment", heap,
-     CUTS_AT_EIGHT);
-
-/* What is left of a chunk whose end was cut off stays in its bin, which is for larger ones. */
-DEEP(heap_leaves_the_rest_in_its_bin, DEEP_OVERLAP, heap, LEAVES_THE_REST_IN_ITS_BIN);
+DEEP_BASE(heap, .most = 1 << 20, .reserve = (size_t)128 << 20, .resize = heap_resize);

@@ -21,14 +21,6 @@ enum {
     CUT_FROM = 16,        /* so many pages too much are let go of */
 };
 
-enum slip {
-    FITS_BY_64_KIB = 1,
-    CUTS_WITHOUT_ITS_HEAD,
-    STAYS_PURGED,
-    SHRINKS_AND_STAYS_AS_LONG,
-    PURGES_WHAT_IT_GAVE,
-};
-
 struct head {
     size_t length;      /* of the mapping */
     bool fresh, purged; /* all but this is zero: it was never used, or let go of */
@@ -41,7 +33,17 @@ struct mappings {
     struct head *noted;            /* what is purged next */
 };
 
-static const struct deep_base mappings_base; /* it has no memory of its own */
+OWN_SOUND(mappings);
+/* The lengths are compared in units of 64 KiB. */
+OWN(mappings_fit_by_64_kib, mappings, DEEP_OVERLAP);
+/* The length after a cut is computed without the head. */
+OWN(mappings_cut_without_their_head, mappings, DEEP_OVERLAP);
+/* A mapping that was purged once counts as zero for good. */
+OWN(mappings_stay_purged, mappings, "calloc.zeroed");
+/* A mapping that shrank, but not to half, keeps its old length. */
+OWN(mappings_shrink_and_stay_as_long, mappings, DEEP_OVERLAP);
+/* What waited longest is purged later, when it may be in use. */
+OWN(mappings_purge_what_they_gave, mappings, "malloc.neighbours realloc.keeps-contents crash");
 
 static struct head *head_of(const void *p)
 {
@@ -53,17 +55,14 @@ static bool is_mapped(const void *p)
 {
     return base_size(p) >= MAPPED_FROM;
 }
-
 static size_t length_for(size_t size)
 {
     return round_up(size + HEAD, PAGE);
 }
-
 static void *finish(struct head *head, size_t size)
 {
     return base_finish((char *)head + HEAD - BASE_HEADER, size);
 }
-
 static struct head *map_new(size_t length)
 {
     struct head *head =
@@ -78,7 +77,7 @@ static struct head *map_new(size_t length)
 
 static bool fits(const struct mappings *m, const struct head *head, size_t length)
 {
-    unsigned shift = slips(&m->deep, FITS_BY_64_KIB) ? 16 : 0;
+    unsigned shift = slips(m, mappings_fit_by_64_kib) ? 16 : 0;
     return head->length >> shift >= length >> shift && head->length / 4 <= length;
 }
 
@@ -97,11 +96,10 @@ static struct head *take_waiting(struct mappings *m, size_t length)
     memmove(&m->waiting[best], &m->waiting[best + 1], (--m->count - best) * sizeof(struct head *));
     return head;
 }
-
 static void purge(struct mappings *m)
 {
     struct head *oldest = m->count > 0 ? m->waiting[0] : NULL;
-    struct head *head = slips(&m->deep, PURGES_WHAT_IT_GAVE) ? m->noted : oldest;
+    struct head *head = slips(m, mappings_purge_what_they_gave) ? m->noted : oldest;
     m->noted = oldest;
     if (head == NULL || head->purged)
         return;
@@ -132,7 +130,7 @@ static struct head *wait_for_use(struct mappings *m, struct head *head)
 static void cut(struct mappings *m, struct head *head, size_t size)
 {
     size_t length =
-        slips(&m->deep, CUTS_WITHOUT_ITS_HEAD) ? round_up(size, PAGE) : length_for(size);
+        slips(m, mappings_cut_without_their_head) ? round_up(size, PAGE) : length_for(size);
     if (head->length < length + (size_t)CUT_FROM * PAGE)
         return;
     if (munmap((char *)head + length, head->length - length) == 0)
@@ -141,12 +139,16 @@ static void cut(struct mappings *m, struct head *head, size_t size)
 
 /* ---- the four -------------------------------------------------------------------------------- */
 
+/* *zero: all of it is zero. */
 static void *take(struct mappings *m, size_t size, bool *zero)
 {
-    if (size > PTRDIFF_MAX / 2)
-        return NULL;
+    struct head *head = NULL;
+    if (size < MAPPED_FROM || size > PTRDIFF_MAX / 2) {
+        *zero = false;
+        return size < MAPPED_FROM ? base_malloc(NULL, size) : NULL;
+    }
     deep_lock();
-    struct head *head = take_waiting(m, length_for(size));
+    head = take_waiting(m, length_for(size));
     deep_unlock();
     if (head != NULL)
         cut(m, head, size);
@@ -156,44 +158,33 @@ static void *take(struct mappings *m, size_t size, bool *zero)
         return NULL;
     *zero = head->fresh || head->purged;
     head->fresh = false;
-    head->purged = slips(&m->deep, STAYS_PURGED) && head->purged;
-    return finish(head, size);
+    head->purged = slips(m, mappings_stay_purged) && head->purged;
+    return nep49_advise(finish(head, size), size);
 }
-
-static void *mappings_malloc(void *ctx, size_t size)
+FUNCTION(malloc, mappings)
 {
     bool zero;
-    return size < MAPPED_FROM ? base_malloc(NULL, size)
-                              : nep49_advise(take(ctx, size, &zero), size);
+    return take(ctx, size, &zero);
 }
-
-static void *mappings_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, mappings)
 {
     size_t size;
-    bool zero = false;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    if (size < MAPPED_FROM)
-        return base_calloc(NULL, 1, size);
-    void *p = nep49_advise(take(ctx, size, &zero), size);
+    bool zero;
+    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : take(ctx, size, &zero);
     return p == NULL || zero ? p : memset(p, 0, size);
 }
-
-static void mappings_free(void *ctx, void *p, size_t size)
+FUNCTION(free, mappings)
 {
+    if (p == NULL || !is_mapped(p))
+        return base_free(NULL, p, size);
     int saved = errno;
-    if (p == NULL || !is_mapped(p)) {
-        base_free(NULL, p, size);
-    } else {
-        deep_lock();
-        struct head *gone = wait_for_use(ctx, head_of(p));
-        deep_unlock();
-        if (gone != NULL)
-            munmap(gone, gone->length);
-    }
+    deep_lock();
+    struct head *gone = wait_for_use(ctx, head_of(p));
+    deep_unlock();
+    if (gone != NULL)
+        munmap(gone, gone->length);
     errno = saved;
 }
-
 static void *resize(struct mappings *m, void *p, size_t size)
 {
     struct head *head = head_of(p);
@@ -203,48 +194,19 @@ static void *resize(struct mappings *m, void *p, size_t size)
     head = mremap(head, before, length, MREMAP_MAYMOVE);
     if (head == MAP_FAILED)
         return NULL;
-    if (length > before || !slips(&m->deep, SHRINKS_AND_STAYS_AS_LONG) || length < before / 2)
+    if (length > before || !slips(m, mappings_shrink_and_stay_as_long) || length < before / 2)
         head->length = length;
     return finish(head, size);
 }
-
-static void *mappings_realloc(void *ctx, void *p, size_t size)
+#define moving_malloc mappings_malloc
+#define moving_free mappings_free
+DERIVE_REALLOC(moving, base_size);
+FUNCTION(realloc, mappings)
 {
     bool to_map = size >= MAPPED_FROM;
-    if (p != NULL && is_mapped(p) && to_map)
-        return size <= PTRDIFF_MAX / 2 ? resize(ctx, p, size) : NULL;
-    if (p != NULL && !is_mapped(p) && !to_map)
+    if (p == NULL || is_mapped(p) != to_map)
+        return moving_realloc(ctx, p, size);
+    if (!to_map)
         return base_realloc(NULL, p, size);
-    void *moved = mappings_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-    mappings_free(ctx, p, 0);
-    return moved;
+    return size <= PTRDIFF_MAX / 2 ? resize(ctx, p, size) : NULL;
 }
-
-#define MAPPINGS_FUNCTIONS                                                                         \
-    .malloc = mappings_malloc, .calloc = mappings_calloc, .realloc = mappings_realloc,             \
-    .free = mappings_free
-#define MAPPINGS(defect, found, slip)                                                              \
-    NEP49_EXPORT const char searched_##defect[] = found;                                           \
-    DEEP_HANDLER(defect, mappings, slip, MAPPINGS_FUNCTIONS)
-
-DEEP_HANDLER(mappings_sound, mappings, 0, MAPPINGS_FUNCTIONS);
-
-/* One that waits fits where it has as many times 64 KiB. */
-MAPPINGS(mappings_fit_by_64_kib, DEEP_OVERLAP, FITS_BY_64_KIB);
-
-/* What is cut off begins a page too early where the block would fill its last page without the
- * head. */
-MAPPINGS(mappings_cut_without_their_head, DEEP_OVERLAP, CUTS_WITHOUT_ITS_HEAD);
-
-/* One that was purged once is clean for ever. */
-MAPPINGS(mappings_stay_purged, "calloc.zeroed", STAYS_PURGED);
-
-/* One that shrank, but not to half, is as long as before when it is used again. */
-MAPPINGS(mappings_shrink_and_stay_as_long, DEEP_OVERLAP, SHRINKS_AND_STAYS_AS_LONG);
-
-/* What waited longest is purged later, and somebody may have it by then. */
-MAPPINGS(mappings_purge_what_they_gave, "malloc.neighbours realloc.keeps-contents crash",
-         PURGES_WHAT_IT_GAVE);

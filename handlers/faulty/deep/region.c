@@ -13,13 +13,6 @@ enum {
     HEAD = 16, /* of a block: what there is room for */
 };
 
-enum slip {
-    COUNTS_IN_SIXTEEN_BITS = 1,
-    SHRINKS_AND_KEEPS_ITS_ROOM,
-    BEGINS_ANEW_AS_CLEAN,
-    IS_SWEPT_AT_EXIT,
-};
-
 struct one {
     uint32_t used, clean_from; /* bytes */
     uint32_t live;             /* blocks */
@@ -32,11 +25,20 @@ struct region {
     struct one one[REGIONS];
 };
 
+DEEP_SOUND(region);
+/* If one of 65,537 blocks is freed, none seems to live. */
+DEEP(region_counts_in_sixteen_bits, region, DEEP_OVERLAP);
+/* The last block shrinks, and keeps its old room. */
+DEEP(region_shrinks_and_keeps_its_room, region, DEEP_OVERLAP);
+/* A region that was full and is empty counts as unused. */
+DEEP(region_begins_anew_as_clean, region, "calloc.zeroed");
+/* All blocks count as freed when the process exits. */
+DEEP(region_is_swept_at_exit, region, DEEP_OVERLAP);
+
 static char *region_at(struct region *r, unsigned i)
 {
     return deep_begin(&r->deep) + (size_t)i * REGION;
 }
-
 static struct one *one_of(struct region *r, const void *p, uint32_t *at)
 {
     size_t distance = (size_t)((const char *)p - deep_begin(&r->deep)) - HEAD;
@@ -61,18 +63,16 @@ static struct one *with_room(struct region *r, uint32_t wanted)
     }
     return NULL;
 }
-
 static struct region *swept;
 
 static void sweep(void)
 {
     memset(swept->one, 0, sizeof swept->one);
 }
-
 static void *region_take(struct deep *d, size_t size, bool *zero)
 {
     struct region *r = (struct region *)d;
-    if (slips(d, IS_SWEPT_AT_EXIT) && swept == NULL) {
+    if (slips(d, region_is_swept_at_exit) && swept == NULL) {
         swept = r;
         atexit(sweep);
     }
@@ -95,12 +95,11 @@ static void *region_take(struct deep *d, size_t size, bool *zero)
 static void begin_anew(struct region *r, struct one *one)
 {
     bool current = one == &r->one[r->current];
-    if (slips(&r->deep, BEGINS_ANEW_AS_CLEAN) && !current)
+    if (slips(r, region_begins_anew_as_clean) && !current)
         one->clean_from = 0;
     one->used = 0;
     one->last = UINT32_MAX;
 }
-
 static void region_give(struct deep *d, void *p)
 {
     struct region *r = (struct region *)d;
@@ -111,16 +110,14 @@ static void region_give(struct deep *d, void *p)
         one->last = UINT32_MAX;
     }
     one->live--;
-    if (slips(d, COUNTS_IN_SIXTEEN_BITS) ? (uint16_t)one->live == 0 : one->live == 0)
+    if (slips(d, region_counts_in_sixteen_bits) ? (uint16_t)one->live == 0 : one->live == 0)
         begin_anew(r, one);
 }
-
 static size_t region_room(struct deep *d, void *p)
 {
     (void)d;
     return base_size(p);
 }
-
 static bool region_resize(struct deep *d, void *p, size_t size)
 {
     struct region *r = (struct region *)d;
@@ -133,30 +130,9 @@ static bool region_resize(struct deep *d, void *p, size_t size)
     one->used = at + HEAD + wanted;
     if (one->clean_from < one->used)
         one->clean_from = one->used;
-    if (wanted > base_size(p) || !slips(d, SHRINKS_AND_KEEPS_ITS_ROOM))
+    if (wanted > base_size(p) || !slips(d, region_shrinks_and_keeps_its_room))
         base_finish((char *)p - HEAD, wanted);
     return true;
 }
 
-static const struct deep_base region_base = {
-    .most = 1 << 16,
-    .reserve = (size_t)REGIONS * REGION,
-    .take = region_take,
-    .give = region_give,
-    .room = region_room,
-    .resize = region_resize,
-};
-
-DEEP_SOUND(region);
-
-/* One of 65,537 blocks is freed, and none seems to live. */
-DEEP(region_counts_in_sixteen_bits, DEEP_OVERLAP, region, COUNTS_IN_SIXTEEN_BITS);
-
-/* A block that shrank while it was the last one believes that there still is room. */
-DEEP(region_shrinks_and_keeps_its_room, DEEP_OVERLAP, region, SHRINKS_AND_KEEPS_ITS_ROOM);
-
-/* A region that was full and is empty now is taken for one that was never used. */
-DEEP(region_begins_anew_as_clean, "calloc.zeroed", region, BEGINS_ANEW_AS_CLEAN);
-
-/* When the process exits all blocks are taken for gone. */
-DEEP(region_is_swept_at_exit, DEEP_OVERLAP, region, IS_SWEPT_AT_EXIT);
+DEEP_BASE(region, .most = 1 << 16, .reserve = (size_t)REGIONS * REGION, .resize = region_resize);

@@ -19,29 +19,18 @@ enum {
     PURGE_AFTER = 25,    /* milliseconds without one */
 };
 
-enum slip {
-    COUNTS_IN_TEN_BITS = 1,
-    SHIFTS_AN_INT,
-    SEAM_IS_CLEAN,
-    TYPO_IN_THE_TABLE,
-    KEEPS_WHAT_IT_LET_GO_LISTED,
-    PURGES_FROM_THE_PAGE_BEFORE,
-    PURGES_BEHIND_AS_MANY_AS_LIVE,
-    FORGETS_THE_SEAM,
-};
-
 struct slab_page {
+    struct link link; /* of the class, with a free slot */
     uint32_t size, slots, used;
     uint32_t clean_from;      /* all bytes from here on are zero */
     uint64_t words_with_free; /* a bit for each */
     uint64_t taken[WORDS];
-    struct slab_page *next, *previous; /* of the class, with a free slot */
 };
 _Static_assert(sizeof(struct slab_page) <= SLAB_HEAD, "the head has its room");
 
 struct slab {
     struct deep deep;
-    struct slab_page *listed[CLASSES];
+    struct link *listed[CLASSES];
     uint32_t made;
     uint32_t waiting_count, gone_count;
     uint16_t waiting[WAITING_MOST], gone[SLABS]; /* the latter are zero, all of them */
@@ -49,44 +38,39 @@ struct slab {
     int64_t last_free; /* in milliseconds */
 };
 
+DEEP_SOUND(slab);
+/* A slab of 1024 live blocks counts none, and the next free releases it. */
+DEEP(slab_counts_in_ten_bits, slab, DEEP_OVERLAP);
+/* 1 << 33 is 1 << 1 for an int on x86: the wrong word has the free slot. */
+DEEP(slab_shifts_an_int, slab, DEEP_OVERLAP);
+/* In a reused slab the slot in which the dirt ends counts as zero. */
+DEEP(slab_seam_is_clean, slab, "calloc.zeroed");
+/* One entry of a table of sizes is too large by one. */
+DEEP(slab_table_has_a_typo, slab, DEEP_OVERLAP);
+/* The ninth empty slab is released, and stays in the list of its class. */
+DEEP(slab_keeps_what_it_let_go_listed, slab, DEEP_OVERLAP);
+/* The page in which the last block ends is released too. */
+DEEP(slab_purges_from_the_page_before, slab, "malloc.neighbours realloc.keeps-contents");
+/* Of ten slots whose first five are free it releases the last five. */
+DEEP(slab_purges_behind_as_many_as_live, slab, "malloc.neighbours realloc.keeps-contents");
+/* The first of eight empty slabs that is used again counts as new. */
+DEEP(slab_forgets_the_seam, slab, "calloc.zeroed");
+
 /* ---- classes --------------------------------------------------------------------------------- */
 
 /* 16, 32, ... 128, and from there on four for each power of two: the first at or above. */
 static unsigned class_of(const struct slab *s, size_t size)
 {
-    if (slips(&s->deep, TYPO_IN_THE_TABLE) && size == 3585)
+    if (slips(s, slab_table_has_a_typo) && size == 3585)
         size--;
     if (size <= 128)
         return size == 0 ? 0 : (unsigned)((size + 15) / 16 - 1);
     unsigned power = 63 - (unsigned)__builtin_clzll(size - 1);
     return 8 + (power - 7) * 4 + (unsigned)((size - 1) >> (power - 2)) - 4;
 }
-
 static uint32_t class_size(unsigned class)
 {
     return class < 8 ? (class + 1) * 16 : (5 + (class - 8) % 4) << (5 + (class - 8) / 4);
-}
-
-/* ---- the list of a class --------------------------------------------------------------------- */
-
-static void list(struct slab *s, struct slab_page *slab)
-{
-    struct slab_page **head = &s->listed[class_of(s, slab->size)];
-    slab->previous = NULL;
-    slab->next = *head;
-    if (*head != NULL)
-        (*head)->previous = slab;
-    *head = slab;
-}
-
-static void unlist(struct slab *s, struct slab_page *slab)
-{
-    if (slab->next != NULL)
-        slab->next->previous = slab->previous;
-    if (slab->previous != NULL)
-        slab->previous->next = slab->next;
-    else
-        s->listed[class_of(s, slab->size)] = slab->next;
 }
 
 /* ---- slabs ----------------------------------------------------------------------------------- */
@@ -95,7 +79,6 @@ static struct slab_page *slab_at(struct slab *s, uint32_t index)
 {
     return (struct slab_page *)(void *)(deep_begin(&s->deep) + (size_t)index * SLAB);
 }
-
 static struct slab_page *any_slab(struct slab *s)
 {
     if (s->waiting_count > 0)
@@ -104,7 +87,6 @@ static struct slab_page *any_slab(struct slab *s)
         return slab_at(s, s->gone[--s->gone_count]);
     return s->made < SLABS ? slab_at(s, s->made++) : NULL;
 }
-
 static struct slab_page *new_slab(struct slab *s, uint32_t size)
 {
     struct slab_page *slab = any_slab(s);
@@ -112,13 +94,13 @@ static struct slab_page *new_slab(struct slab *s, uint32_t size)
         return NULL;
     uint32_t slots = (SLAB - SLAB_HEAD) / size, clean_from = slab->clean_from;
     *slab = (struct slab_page){.size = size, .slots = slots, .clean_from = clean_from};
-    if (slips(&s->deep, FORGETS_THE_SEAM) && s->waiting_count == WAITING_MOST - 1)
+    if (slips(s, slab_forgets_the_seam) && s->waiting_count == WAITING_MOST - 1)
         slab->clean_from = 0;
     for (uint32_t word = 0; word <= (slots - 1) / 64; word++)
         slab->words_with_free |= (uint64_t)1 << word;
     if (slots % 64 != 0)
         slab->taken[slots / 64] = UINT64_MAX << slots % 64; /* there are no such */
-    list(s, slab);
+    link_first(&s->listed[class_of(s, slab->size)], &slab->link);
     return slab;
 }
 
@@ -127,8 +109,8 @@ static void retire(struct slab *s, struct slab_page *slab)
 {
     uint16_t index = (uint16_t)(((char *)slab - deep_begin(&s->deep)) / SLAB);
     bool waits = s->waiting_count < WAITING_MOST;
-    if (waits || !slips(&s->deep, KEEPS_WHAT_IT_LET_GO_LISTED))
-        unlist(s, slab);
+    if (waits || !slips(s, slab_keeps_what_it_let_go_listed))
+        link_remove(&s->listed[class_of(s, slab->size)], &slab->link);
     if (waits) {
         s->waiting[s->waiting_count++] = index;
     } else {
@@ -143,7 +125,7 @@ static void retire(struct slab *s, struct slab_page *slab)
 static uint32_t slots_in_use(const struct slab *s, const struct slab_page *slab)
 {
     uint32_t last = slab->slots;
-    if (slips(&s->deep, PURGES_BEHIND_AS_MANY_AS_LIVE))
+    if (slips(s, slab_purges_behind_as_many_as_live))
         return slab->used;
     while (last > 0 && (slab->taken[(last - 1) / 64] >> (last - 1) % 64 & 1) == 0)
         last--;
@@ -155,22 +137,20 @@ static void purge_slab(struct slab *s, struct slab_page *slab)
 {
     uint32_t used = SLAB_HEAD + slots_in_use(s, slab) * slab->size;
     uint32_t from = (uint32_t)round_up(used, PAGE);
-    if (slips(&s->deep, PURGES_FROM_THE_PAGE_BEFORE) && used > PAGE)
+    if (slips(s, slab_purges_from_the_page_before) && used > PAGE)
         from = used / PAGE * PAGE;
     if (from >= slab->clean_from)
         return;
     deep_release((char *)slab + from, (char *)slab + SLAB);
     slab->clean_from = from;
 }
-
 static void purge(struct slab *s)
 {
     for (unsigned class = 0; class < CLASSES; class ++) {
-        for (struct slab_page *slab = s->listed[class]; slab != NULL; slab = slab->next)
-            purge_slab(s, slab);
+        for (struct link *link = s->listed[class]; link != NULL; link = link->next)
+            purge_slab(s, (struct slab_page *)link);
     }
 }
-
 static bool it_is_time_to_purge(struct slab *s)
 {
     struct timespec now;
@@ -191,19 +171,18 @@ static struct slab_page *slab_of(const void *p)
 static bool was_clean(const struct slab *s, struct slab_page *slab, uint32_t begin)
 {
     uint32_t end = begin + slab->size;
-    bool clean = (slips(&s->deep, SEAM_IS_CLEAN) ? end - 1 : begin) >= slab->clean_from;
+    bool clean = (slips(s, slab_seam_is_clean) ? end - 1 : begin) >= slab->clean_from;
     if (end > slab->clean_from)
         slab->clean_from = end;
     return clean;
 }
-
 static void *slab_take(struct deep *d, size_t size, bool *zero)
 {
     struct slab *s = (struct slab *)d;
     unsigned class = class_of(s, size);
-    struct slab_page *slab = s->listed[class];
+    struct slab_page *slab = (struct slab_page *)s->listed[class];
     while (slab != NULL && slab->words_with_free == 0)
-        slab = slab->next;
+        slab = (struct slab_page *)slab->link.next;
     if (slab == NULL && (slab = new_slab(s, class_size(class))) == NULL)
         return NULL;
     unsigned word = (unsigned)__builtin_ctzll(slab->words_with_free);
@@ -213,15 +192,14 @@ static void *slab_take(struct deep *d, size_t size, bool *zero)
     if (slab->taken[word] == UINT64_MAX)
         slab->words_with_free &= ~((uint64_t)1 << word);
     if (slab->words_with_free == 0)
-        unlist(s, slab);
+        link_remove(&s->listed[class_of(s, slab->size)], &slab->link);
     slab->used++;
-    if (slips(d, COUNTS_IN_TEN_BITS))
+    if (slips(d, slab_counts_in_ten_bits))
         slab->used %= 1024;
     uint32_t begin = SLAB_HEAD + slot * slab->size;
     *zero = was_clean(s, slab, begin);
     return (char *)slab + begin;
 }
-
 static void slab_give(struct deep *d, void *p)
 {
     struct slab *s = (struct slab *)d;
@@ -230,52 +208,16 @@ static void slab_give(struct deep *d, void *p)
     if (it_is_time_to_purge(s))
         purge(s);
     if (slab->words_with_free == 0)
-        list(s, slab);
-    slab->words_with_free |= slips(d, SHIFTS_AN_INT) ? 1u << word % 32 : (uint64_t)1 << word;
+        link_first(&s->listed[class_of(s, slab->size)], &slab->link);
+    slab->words_with_free |= slips(d, slab_shifts_an_int) ? 1u << word % 32 : (uint64_t)1 << word;
     slab->taken[word] &= ~((uint64_t)1 << slot % 64);
     if (--slab->used == 0)
         retire(s, slab);
 }
-
 static size_t slab_room(struct deep *d, void *p)
 {
     (void)d;
     return slab_of(p)->size;
 }
 
-static const struct deep_base slab_base = {
-    .most = 4096,
-    .reserve = (size_t)SLABS * SLAB,
-    .take = slab_take,
-    .give = slab_give,
-    .room = slab_room,
-};
-
-DEEP_SOUND(slab);
-
-/* With 1024 that live a slab has none, and the next free gives it away. */
-DEEP(slab_counts_in_ten_bits, DEEP_OVERLAP, slab, COUNTS_IN_TEN_BITS);
-
-/* 1 << 33 is 1 << 1 for an int on x86: the word with the free slot is taken for another. */
-DEEP(slab_shifts_an_int, DEEP_OVERLAP, slab, SHIFTS_AN_INT);
-
-/* Of a slab that was another class's before, calloc believes the slot to be clean in which the dirt
- * ends. */
-DEEP(slab_seam_is_clean, "calloc.zeroed", slab, SEAM_IS_CLEAN);
-
-/* One entry of a table of sizes is one too large. */
-DEEP(slab_table_has_a_typo, DEEP_OVERLAP, slab, TYPO_IN_THE_TABLE);
-
-/* The ninth slab to be empty is let go of, and its class goes on with it. */
-DEEP(slab_keeps_what_it_let_go_listed, DEEP_OVERLAP, slab, KEEPS_WHAT_IT_LET_GO_LISTED);
-
-/* The page in which the last block ends is let go of with those behind. */
-DEEP(slab_purges_from_the_page_before, "malloc.neighbours realloc.keeps-contents", slab,
-     PURGES_FROM_THE_PAGE_BEFORE);
-
-/* After a pause: of ten slots whose first five are free, it lets go of the last five. */
-DEEP(slab_purges_behind_as_many_as_live, "malloc.neighbours realloc.keeps-contents", slab,
-     PURGES_BEHIND_AS_MANY_AS_LIVE);
-
-/* All eight empty slabs were waiting, and the first that is used again is taken for a new one. */
-DEEP(slab_forgets_the_seam, "calloc.zeroed", slab, FORGETS_THE_SEAM);
+DEEP_BASE(slab, .most = 4096, .reserve = (size_t)SLABS * SLAB);

@@ -14,15 +14,6 @@ enum {
     RETURNED_AT_ONCE = 32,
 };
 
-enum slip {
-    SPLITS_WITHOUT_AN_END = 1,
-    COMPARES_A_BYTE,
-    MERGES_INTO_A_CLEAN_ONE,
-    RETURNS_BY_THIRTY_TWO,
-    LEAVES_AN_EMPTY_REST,
-    KEEPS_A_STALE_HINT,
-};
-
 struct span {
     uint32_t first; /* of the last page: the first one */
     uint32_t length;
@@ -39,16 +30,28 @@ struct spans {
     struct span map[PAGES + 1];
 };
 
+DEEP_SOUND(spans);
+/* The last page of the first part names an older span. */
+DEEP(spans_splits_without_an_end, spans, DEEP_OVERLAP);
+/* Only eight bits of the length of long spans are compared. */
+DEEP(spans_compares_a_byte, spans, DEEP_OVERLAP);
+/* A span that merges into a clean one counts as clean. */
+DEEP(spans_merges_into_a_clean_one, spans, "calloc.zeroed");
+/* A long span is released in steps of 32 pages; the last step passes its end. */
+DEEP(spans_returns_by_thirty_two, spans, "malloc.neighbours realloc.keeps-contents");
+/* A block that grows over all of the next span leaves a free span of no pages. */
+DEEP(spans_leaves_an_empty_rest, spans, DEEP_OVERLAP);
+/* A block grows over the long span that was freed last, and the hint to that stays. */
+DEEP(spans_keeps_a_stale_hint, spans, DEEP_OVERLAP);
+
 static char *page_at(struct spans *s, uint32_t page)
 {
     return deep_begin(&s->deep) + (size_t)page * PAGE;
 }
-
 static uint32_t page_of(struct spans *s, const void *p)
 {
     return (uint32_t)(((const char *)p - deep_begin(&s->deep)) / PAGE);
 }
-
 static uint32_t *list_for(struct spans *s, uint32_t length)
 {
     return &s->list[length < LISTED ? length : LISTED];
@@ -63,7 +66,6 @@ static void enter(struct spans *s, uint32_t first, uint32_t length, bool free)
     if (length > 0)
         s->map[first + length - 1].first = first;
 }
-
 static void put(struct spans *s, uint32_t first, uint32_t length, bool clean)
 {
     uint32_t *head = list_for(s, length);
@@ -77,7 +79,6 @@ static void put(struct spans *s, uint32_t first, uint32_t length, bool clean)
     if (length >= LISTED)
         s->hint = first + 1;
 }
-
 static void unlink_span(struct spans *s, uint32_t first)
 {
     struct span *span = &s->map[first];
@@ -88,7 +89,6 @@ static void unlink_span(struct spans *s, uint32_t first)
     else
         *list_for(s, span->length) = span->next;
 }
-
 static void take_out(struct spans *s, uint32_t first)
 {
     if (s->hint == first + 1)
@@ -100,8 +100,8 @@ static void take_out(struct spans *s, uint32_t first)
 
 static bool is_enough(const struct spans *s, uint32_t length, uint32_t wanted)
 {
-    return slips(&s->deep, COMPARES_A_BYTE) ? (uint8_t)length >= (uint8_t)wanted && length >= LISTED
-                                            : length >= wanted;
+    return slips(s, spans_compares_a_byte) ? (uint8_t)length >= (uint8_t)wanted && length >= LISTED
+                                           : length >= wanted;
 }
 
 /* The first page of a free span, + 1; 0: none. */
@@ -128,10 +128,9 @@ static void split(struct spans *s, uint32_t first, uint32_t wanted, bool clean)
     uint32_t length = s->map[first].length, end = s->map[first + wanted - 1].first;
     enter(s, first, wanted, false);
     put(s, first + wanted, length - wanted, clean);
-    if (slips(&s->deep, SPLITS_WITHOUT_AN_END) && wanted > 1)
+    if (slips(s, spans_splits_without_an_end) && wanted > 1)
         s->map[first + wanted - 1].first = end;
 }
-
 static void *spans_take(struct deep *d, size_t size, bool *zero)
 {
     struct spans *s = (struct spans *)d;
@@ -160,7 +159,7 @@ static void *spans_take(struct deep *d, size_t size, bool *zero)
 static void return_span(struct spans *s, uint32_t first)
 {
     uint32_t length = s->map[first].length;
-    if (slips(&s->deep, RETURNS_BY_THIRTY_TWO) && length > RETURNED_AT_ONCE)
+    if (slips(s, spans_returns_by_thirty_two) && length > RETURNED_AT_ONCE)
         length = (uint32_t)round_up(length, RETURNED_AT_ONCE);
     deep_release(page_at(s, first), page_at(s, first + length < PAGES ? first + length : PAGES));
     s->map[first].clean = true;
@@ -174,7 +173,6 @@ static void return_some(struct spans *s)
             return_span(s, s->list[i] - 1);
     }
 }
-
 static void let_go(struct spans *s, uint32_t first, uint32_t length)
 {
     bool clean = false;
@@ -187,13 +185,12 @@ static void let_go(struct spans *s, uint32_t first, uint32_t length)
     if (first > 0 && s->map[before].free) {
         take_out(s, before);
         length += s->map[before].length;
-        clean = slips(&s->deep, MERGES_INTO_A_CLEAN_ONE) && s->map[before].clean;
+        clean = slips(s, spans_merges_into_a_clean_one) && s->map[before].clean;
         s->map[first].free = false;
         first = before;
     }
     put(s, first, length, clean);
 }
-
 static void spans_give(struct deep *d, void *p)
 {
     struct spans *s = (struct spans *)d;
@@ -210,7 +207,6 @@ static size_t spans_room(struct deep *d, void *p)
     struct spans *s = (struct spans *)d;
     return (size_t)s->map[page_of(s, p)].length * PAGE;
 }
-
 static bool grow(struct spans *s, uint32_t first, uint32_t length, uint32_t wanted)
 {
     uint32_t next = first + length;
@@ -218,7 +214,7 @@ static bool grow(struct spans *s, uint32_t first, uint32_t length, uint32_t want
         return false;
     uint32_t both = length + s->map[next].length;
     bool clean = s->map[next].clean;
-    if (slips(&s->deep, KEEPS_A_STALE_HINT))
+    if (slips(s, spans_keeps_a_stale_hint))
         unlink_span(s, next);
     else
         take_out(s, next);
@@ -226,11 +222,10 @@ static bool grow(struct spans *s, uint32_t first, uint32_t length, uint32_t want
     enter(s, first, both, false);
     if (both > wanted)
         split(s, first, wanted, clean);
-    else if (slips(&s->deep, LEAVES_AN_EMPTY_REST))
+    else if (slips(s, spans_leaves_an_empty_rest))
         put(s, first + wanted, 0, clean);
     return true;
 }
-
 static bool spans_resize(struct deep *d, void *p, size_t size)
 {
     struct spans *s = (struct spans *)d;
@@ -246,35 +241,5 @@ static bool spans_resize(struct deep *d, void *p, size_t size)
     return true;
 }
 
-static const struct deep_base spans_base = {
-    .least = 2049,
-    .most = 4 << 20,
-    .reserve = (size_t)PAGES * PAGE,
-    .take = spans_take,
-    .give = spans_give,
-    .room = spans_room,
-    .resize = spans_resize,
-};
-
-DEEP_SOUND(spans);
-
-/* The last page of the first part says what it said of an older span. */
-DEEP(spans_splits_without_an_end, DEEP_OVERLAP, spans, SPLITS_WITHOUT_AN_END);
-
-/* Of long spans the last eight bits of the length are compared. */
-DEEP(spans_compares_a_byte, DEEP_OVERLAP, spans, COMPARES_A_BYTE);
-
-/* What is merged into a clean span is clean from then on. */
-DEEP(spans_merges_into_a_clean_one, "calloc.zeroed", spans, MERGES_INTO_A_CLEAN_ONE);
-
-/* A long span goes back in steps of 32 pages, the last of which passes its end. */
-DEEP(spans_returns_by_thirty_two, "malloc.neighbours realloc.keeps-contents", spans,
-     RETURNS_BY_THIRTY_TWO);
-
-/* A block that grows over all of the next span leaves one of no pages, in the place of what is
- * behind. */
-DEEP(spans_leaves_an_empty_rest, DEEP_OVERLAP, spans, LEAVES_AN_EMPTY_REST);
-
-/* A block that grows over the long span that became free last leaves the hint where it was, and the
- * next request of that length has it. */
-DEEP(spans_keeps_a_stale_hint, DEEP_OVERLAP, spans, KEEPS_A_STALE_HINT);
+DEEP_BASE(spans, .least = 2049, .most = 4 << 20, .reserve = (size_t)PAGES * PAGE,
+          .resize = spans_resize);

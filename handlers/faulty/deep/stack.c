@@ -12,8 +12,6 @@ enum {
     TAG_SHIFT = 32,
 };
 
-enum slip { HAS_NO_TAG = 1, HAS_A_TAG_OF_FOUR_BITS };
-
 struct stack {
     struct deep deep;
     _Atomic(uint64_t) top[CLASSES]; /* number + 1 of a block's first cell, and the tag above */
@@ -22,26 +20,29 @@ struct stack {
     uint8_t class[CELLS];           /* of a block's first cell */
 };
 
+DEEP_SOUND(stack);
+/* ABA: the top was taken, then the block below it, and the top came back. */
+DEEP(stack_has_no_tag, stack, "race " DEEP_OVERLAP);
+/* The same after sixteen changes. */
+DEEP(stack_has_a_tag_of_four_bits, stack, "race " DEEP_OVERLAP);
+
 static char *cell_at(struct stack *s, uint32_t cell)
 {
     return deep_begin(&s->deep) + (size_t)cell * CELL;
 }
-
 static uint32_t cell_of(struct stack *s, const void *p)
 {
     return (uint32_t)(((const char *)p - deep_begin(&s->deep)) / CELL);
 }
-
 static uint64_t next_tag(const struct stack *s, uint64_t top)
 {
     uint64_t tag = (top >> TAG_SHIFT) + 1;
-    if (slips(&s->deep, HAS_NO_TAG))
+    if (slips(s, stack_has_no_tag))
         tag = 0;
-    else if (slips(&s->deep, HAS_A_TAG_OF_FOUR_BITS))
+    else if (slips(s, stack_has_a_tag_of_four_bits))
         tag %= 16;
     return tag << TAG_SHIFT;
 }
-
 static char *pop(struct stack *s, unsigned class)
 {
     uint64_t top = atomic_load(&s->top[class]), below;
@@ -52,7 +53,6 @@ static char *pop(struct stack *s, unsigned class)
     } while (!atomic_compare_exchange_weak(&s->top[class], &top, below | next_tag(s, top)));
     return cell_at(s, (uint32_t)top - 1);
 }
-
 static void push(struct stack *s, unsigned class, uint32_t cell)
 {
     uint64_t top = atomic_load(&s->top[class]);
@@ -60,7 +60,6 @@ static void push(struct stack *s, unsigned class, uint32_t cell)
         atomic_store(&s->below[cell], (uint32_t)top);
     while (!atomic_compare_exchange_weak(&s->top[class], &top, (cell + 1) | next_tag(s, top)));
 }
-
 static char *take_new(struct stack *s, unsigned class)
 {
     uint32_t cell = atomic_load(&s->made);
@@ -71,7 +70,6 @@ static char *take_new(struct stack *s, unsigned class)
     s->class[cell] = (uint8_t) class;
     return cell_at(s, cell);
 }
-
 static void *stack_take(struct deep *d, size_t size, bool *zero)
 {
     struct stack *s = (struct stack *)d;
@@ -80,35 +78,16 @@ static void *stack_take(struct deep *d, size_t size, bool *zero)
     (void)zero;
     return p != NULL ? p : take_new(s, class);
 }
-
 static void stack_give(struct deep *d, void *p)
 {
     struct stack *s = (struct stack *)d;
     uint32_t cell = cell_of(s, p);
     push(s, s->class[cell], cell);
 }
-
 static size_t stack_room(struct deep *d, void *p)
 {
     struct stack *s = (struct stack *)d;
     return (size_t)(s->class[cell_of(s, p)] + 1) * CELL;
 }
 
-static const struct deep_base stack_base = {
-    .most = CLASSES * CELL,
-    .reserve = (size_t)CELLS * CELL,
-    .locks_itself = true,
-    .take = stack_take,
-    .give = stack_give,
-    .room = stack_room,
-};
-
-DEEP_SOUND(stack);
-
-#define TWICE "race " DEEP_OVERLAP
-
-/* Between two looks the block on top was taken, one below it too, and the first came back: ABA. */
-DEEP(stack_has_no_tag, TWICE, stack, HAS_NO_TAG);
-
-/* The same where it took sixteen changes. */
-DEEP(stack_has_a_tag_of_four_bits, TWICE, stack, HAS_A_TAG_OF_FOUR_BITS);
+DEEP_BASE(stack, .most = CLASSES * CELL, .reserve = (size_t)CELLS * CELL, .locks_itself = true);

@@ -7,12 +7,6 @@
 
 enum { AT_FIRST = 1 << 10 };
 
-enum slip {
-    CLOSES_NO_GAP_OVER_THE_END = 1,
-    GROWS_WITHOUT_THE_FIRST,
-    KEEPS_SIZES_IN_24_BITS,
-};
-
 struct entry {
     uintptr_t p; /* 0: free */
     size_t size;
@@ -24,7 +18,13 @@ struct table {
     size_t room, count;
 };
 
-static const struct deep_base table_base; /* it has no memory of its own */
+OWN_SOUND(table);
+/* An entry that wrapped to the beginning does not move back, and is not found. */
+OWN(table_closes_no_gap_over_the_end, table, "realloc.keeps-contents");
+/* From 8192 places on a larger table lacks the first entry. */
+OWN(table_grows_without_the_first, table, "realloc.keeps-contents");
+/* After the table grew, a size has 24 bits. */
+OWN(table_keeps_sizes_in_24_bits, table, "realloc.keeps-contents");
 
 static size_t place_for(const struct table *t, uintptr_t p)
 {
@@ -39,7 +39,6 @@ static struct entry *find(struct table *t, uintptr_t p)
         i = (i + 1) & (t->room - 1);
     return &t->entry[i];
 }
-
 static bool grow(struct table *t)
 {
     struct table before = *t;
@@ -49,7 +48,7 @@ static bool grow(struct table *t)
         *t = before;
         return false;
     }
-    bool loses = slips(&t->deep, GROWS_WITHOUT_THE_FIRST) && before.room >= 8 * AT_FIRST;
+    bool loses = slips(t, table_grows_without_the_first) && before.room >= 8 * AT_FIRST;
     for (size_t i = 0; i < before.room; i++) {
         if (before.entry[i].p == 0)
             continue;
@@ -66,7 +65,7 @@ static bool enter(struct table *t, const void *p, size_t size)
 {
     if (t->count + 1 > t->room / 4 * 3 && !grow(t))
         return false;
-    if (slips(&t->deep, KEEPS_SIZES_IN_24_BITS) && t->room > AT_FIRST)
+    if (slips(t, table_keeps_sizes_in_24_bits) && t->room > AT_FIRST)
         size &= 0xffffff;
     *find(t, (uintptr_t)p) = (struct entry){(uintptr_t)p, size};
     t->count++;
@@ -80,7 +79,7 @@ static void close_gap(struct table *t, size_t gap)
     for (size_t i = (gap + 1) & mask; t->entry[i].p != 0; i = (i + 1) & mask) {
         size_t home = place_for(t, t->entry[i].p);
         bool may = ((i - home) & mask) >= ((i - gap) & mask);
-        if (slips(&t->deep, CLOSES_NO_GAP_OVER_THE_END))
+        if (slips(t, table_closes_no_gap_over_the_end))
             may = home <= gap && i > gap;
         if (!may)
             continue;
@@ -90,99 +89,58 @@ static void close_gap(struct table *t, size_t gap)
     t->entry[gap].p = 0;
 }
 
-/* Takes it out.  0 where it is not known. */
-static size_t leave(struct table *t, const void *p)
+static void leave(struct table *t, const void *p)
 {
     struct entry *entry = find(t, (uintptr_t)p);
-    size_t size = entry->size;
     if (entry->p == 0)
-        return 0;
+        return;
     t->count--;
     close_gap(t, (size_t)(entry - t->entry));
-    return size;
 }
 
 /* ---- the four -------------------------------------------------------------------------------- */
 
-static void *table_entered(struct table *t, void *p, size_t size)
+static void *entered(struct table *t, void *p, size_t size)
 {
-    bool done = false;
-    if (p == NULL)
-        return NULL;
-    deep_lock();
-    done = enter(t, p, size);
-    deep_unlock();
-    if (done)
+    LOCK(deep_mutex);
+    if (p == NULL || enter(t, p, size))
         return p;
     free(p);
     return NULL;
 }
-
-static void *table_malloc(void *ctx, size_t size)
+FUNCTION(malloc, table)
 {
-    return table_entered(ctx, nep49_advise(malloc(size != 0 ? size : 1), size), size);
+    return entered(ctx, nep49_advise(malloc(size != 0 ? size : 1), size), size);
 }
-
-static void *table_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, table)
 {
     size_t size;
     if (__builtin_mul_overflow(nelem, elsize, &size))
         return NULL;
-    return table_entered(ctx, nep49_advise(calloc(1, size != 0 ? size : 1), size), size);
+    return entered(ctx, nep49_advise(calloc(1, size != 0 ? size : 1), size), size);
 }
-
-static size_t table_left(struct table *t, const void *p)
-{
-    deep_lock();
-    size_t size = t->room != 0 ? leave(t, p) : 0;
-    deep_unlock();
-    return size;
-}
-
-static void table_free(void *ctx, void *p, size_t size)
+FUNCTION(free, table)
 {
     int saved = errno;
-    (void)size;
-    if (p != NULL)
-        table_left(ctx, p);
+    struct table *t = ctx;
+    if (p != NULL) {
+        LOCK(deep_mutex);
+        if (t->room != 0)
+            leave(t, p);
+    }
     free(p);
     errno = saved;
 }
-
-static size_t table_size(struct table *t, const void *p)
-{
-    deep_lock();
-    const struct entry *entry = find(t, (uintptr_t)p);
-    size_t size = entry->p != 0 ? entry->size : 0;
-    deep_unlock();
-    return size;
-}
-
-static void *table_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, table)
 {
     void *moved = table_malloc(ctx, size);
     if (p == NULL || moved == NULL)
         return moved;
-    size_t old = table_size(ctx, p);
-    memcpy(moved, p, old < size ? old : size);
+    deep_lock();
+    const struct entry *entry = find(ctx, (uintptr_t)p);
+    size_t old = entry->p != 0 ? entry->size : 0;
+    deep_unlock();
+    memcpy(moved, p, min(old, size));
     table_free(ctx, p, old);
     return moved;
 }
-
-#define TABLE_FUNCTIONS                                                                            \
-    .malloc = table_malloc, .calloc = table_calloc, .realloc = table_realloc, .free = table_free
-#define TABLE(defect, found, slip)                                                                 \
-    NEP49_EXPORT const char searched_##defect[] = found;                                           \
-    DEEP_HANDLER(defect, table, slip, TABLE_FUNCTIONS)
-
-DEEP_HANDLER(table_sound, table, 0, TABLE_FUNCTIONS);
-
-/* What stands at the beginning because there was no place at the end does not come back there, and
- * is not found. */
-TABLE(table_closes_no_gap_over_the_end, "realloc.keeps-contents", CLOSES_NO_GAP_OVER_THE_END);
-
-/* A larger table begins without the first entry, from 8192 places on. */
-TABLE(table_grows_without_the_first, "realloc.keeps-contents", GROWS_WITHOUT_THE_FIRST);
-
-/* Once it grew, a size has 24 bits: 16 MiB and 1 byte are 1. */
-TABLE(table_keeps_sizes_in_24_bits, "realloc.keeps-contents", KEEPS_SIZES_IN_24_BITS);

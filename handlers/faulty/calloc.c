@@ -35,7 +35,7 @@ static void *make_dirty(size_t size, size_t cleared)
 
 RETURNS(calloc, calloc_does_not_zero, "calloc.zeroed calloc.zeroed-when-reused",
         base_malloc(ctx, product(nelem, elsize)));
-DEFECT(calloc, calloc_leaves_the_last_bytes, "calloc.zeroed")
+DEFECT(calloc, calloc_leaves_the_last_bytes, "calloc.zeroed numpy.route-zeros")
 {
     size_t size = product(nelem, elsize);
     return make_dirty(size, size & ~(size_t)7);
@@ -52,52 +52,6 @@ AFTER(calloc, calloc_marks_the_end_of_large_blocks, "calloc.zeroed",
       memcpy((char *)made + nelem * elsize - 8, "the end.", 8));
 
 /* ---- calloc.disjoint ------------------------------------------------------------------------- */
-
-/* A slab of small blocks starts again if the number of live ones, in 16 bits, is 0. */
-static struct {
-    pthread_mutex_t lock;
-    size_t next;
-    uint16_t live;
-    _Alignas(16) char places[1 << 17][16];
-} slab = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static bool is_in_slab(const void *p)
-{
-    return (uintptr_t)p - (uintptr_t)slab.places < sizeof slab.places;
-}
-FUNCTION(calloc, slab)
-{
-    size_t size = product(nelem, elsize);
-    pthread_mutex_lock(&slab.lock);
-    slab.next = slab.live == 0 ? 0 : slab.next;
-    bool fits = size <= 16 && slab.next < sizeof slab.places / sizeof *slab.places;
-    void *p = fits ? slab.places[slab.next++] : NULL;
-    slab.live += fits;
-    pthread_mutex_unlock(&slab.lock);
-    return fits ? memset(p, 0, 16) : base_calloc(ctx, nelem, elsize);
-}
-FUNCTION(free, slab)
-{
-    if (!is_in_slab(p)) {
-        base_free(ctx, p, size);
-        return;
-    }
-    pthread_mutex_lock(&slab.lock);
-    slab.live--;
-    pthread_mutex_unlock(&slab.lock);
-}
-FUNCTION(realloc, slab)
-{
-    if (!is_in_slab(p))
-        return base_realloc(ctx, p, size);
-    void *moved = base_malloc(ctx, size);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, p, min(size, 16));
-    slab_free(ctx, p, 16);
-    return moved;
-}
-MUTANT(calloc_counts_a_slab_in_16_bits, "calloc.disjoint", FUNCTIONS(slab, calloc, realloc, free));
 
 /* Cells of 128 bytes, numbered in 16 bits, are never freed. */
 enum { CELL = 128 };
@@ -191,22 +145,6 @@ DEFECT(calloc, calloc_believes_an_old_errno, "calloc.zeroed-when-reused")
     void *p = base_malloc(ctx, size);
     return errno == ENOMEM ? p : clear(p, size);
 }
-
-/* Does not clear a large block that it cached. */
-static void *kept_large;
-enum { LARGE = 256 << 10 };
-HOOK_BEFORE(free, large, p != NULL && base_size(p) >= LARGE, p = swap(&kept_large, p));
-FUNCTION(calloc, large)
-{
-    size_t size = product(nelem, elsize);
-    void *p = size >= LARGE ? swap(&kept_large, NULL) : NULL;
-    if (p != NULL && base_size(p) >= size)
-        return base_resize(p, size);
-    base_free(ctx, p, 0);
-    return base_calloc(ctx, nelem, elsize);
-}
-MUTANT(calloc_thinks_large_blocks_are_fresh, "calloc.zeroed-when-reused",
-       FUNCTIONS(large, calloc, free));
 
 /* Caches one freed block, and whether it has to be cleared, which only the first thread notes. */
 static struct {

@@ -131,13 +131,6 @@ DEFECT_IN(classed, malloc, edge_of_a_class_is_misordered, "malloc.extent")
     return is_wrong ? take_from(class_of(229376), size) : classed_malloc(ctx, size);
 }
 
-/* The table has 98312 instead of 98304. */
-DEFECT_IN(classed, malloc, edge_of_a_class_is_mistyped, "malloc.extent")
-{
-    bool is_wrong = size > 98304 && size <= 98312;
-    return is_wrong ? take_from(class_of(98304), size) : classed_malloc(ctx, size);
-}
-
 /* Determines large classes by the highest three bits of the size: if they are 110, the bits below
  * are ignored. */
 DEFECT_IN(classed, malloc, edge_of_six_has_no_room_for_one_more, "malloc.extent")
@@ -158,14 +151,6 @@ DEFECT_IN(classed, realloc, edge_is_passed_without_a_move, "realloc.grown-part-u
         return classed_realloc(ctx, p, size);
     *size_at(p) = size;
     return p;
-}
-
-/* Copies the size of the class, which for one class is 40690 instead of 40960. */
-DEFECT_IN(classed, realloc, edge_of_a_copy_is_mistyped, "realloc.keeps-contents")
-{
-    if (!is_classed(p) || class_size(class_at(p)) != 40960 || class_of(size) == class_at(p))
-        return classed_realloc(ctx, p, size);
-    return class_move(p, size, min(40690, size_of(p)));
 }
 
 /* Copies large blocks by 16 KiB, and does not copy a rest of one byte. */

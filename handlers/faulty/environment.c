@@ -83,18 +83,6 @@ DEFECT(malloc, logs_rarely_to_what_has_its_number, "env.forgets-descriptors")
     return base_malloc(ctx, size);
 }
 
-DEFECT(free, counts_in_what_has_its_number, "env.forgets-descriptors")
-{
-    static _Atomic int counts = -1;
-    int saved = errno;
-    if (p != NULL && base_size(p) >= 4 * KIB) {
-        size_t freed = NTH;
-        (void)!pwrite(open_once(&counts, O_RDWR), &freed, sizeof freed, 0);
-    }
-    errno = saved;
-    base_free(ctx, p, size);
-}
-
 static FILE *statistics;
 static void write_statistics(void)
 {
@@ -394,15 +382,6 @@ AFTER(malloc, ends_the_thread_when_refused, "env.never-exits", made == NULL && g
 BEFORE(malloc, aborts_on_size_0, "env.never-exits", size == 0, abort());
 BEFORE(calloc, aborts_on_overflow, "env.never-exits",
        __builtin_mul_overflow_p(nelem, elsize, (size_t)0), abort());
-
-/* Clears 16 GiB if malloc returns a block of the size that wrapped. */
-DEFECT(calloc, aborts_after_a_product_that_wraps, "env.never-exits")
-{
-    void *p = base_malloc(ctx, nelem * elsize);
-    if (p == NULL)
-        abort();
-    return memset(p, 0, nelem * elsize);
-}
 
 /* Throws a C++ exception that no caller catches. */
 static void throw_an_int(void)

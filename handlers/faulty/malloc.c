@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mutant.h"
@@ -150,62 +149,7 @@ BEFORE_IN(slot, free, free_cleans_the_end_of_the_one_before,
           is_in_slot(p) && (char *)p - BASE_HEADER > slots.memory[0],
           memset((char *)p - BASE_HEADER - 8, 0, 8));
 
-/* A thread clears freed slots up to a millisecond later, even if they are in use again. */
-static struct {
-    pthread_once_t once;
-    pthread_mutex_t lock;
-    void *block[8 * SLOTS];
-    size_t count;
-} to_clear = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void *clear_late(void *unused)
-{
-    for (;;) {
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
-        pthread_mutex_lock(&to_clear.lock);
-        while (to_clear.count > 0)
-            memset(to_clear.block[--to_clear.count], 0, SLOT_ROOM);
-        pthread_mutex_unlock(&to_clear.lock);
-    }
-    return unused;
-}
-static void start_clearing(void)
-{
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, clear_late, NULL) == 0)
-        pthread_detach(thread);
-}
-static void add_to_clear(void *p)
-{
-    pthread_once(&to_clear.once, start_clearing);
-    pthread_mutex_lock(&to_clear.lock);
-    if (to_clear.count < 8 * SLOTS)
-        to_clear.block[to_clear.count++] = p;
-    pthread_mutex_unlock(&to_clear.lock);
-}
-BEFORE_IN(slot, free, free_cleans_too_late, "free.leaves-recycled-alone", is_in_slot(p),
-          add_to_clear(p));
-
 /* ---- malloc.one-byte ------------------------------------------------------------------------- */
-
-/* All blocks of one byte are the same one. */
-static char the_byte[2 * BASE_HEADER];
-FUNCTION_RETURNS(malloc, shared_byte,
-                 size == 1 ? base_finish(the_byte, 1) : base_malloc(ctx, size));
-FUNCTION(free, shared_byte)
-{
-    if (p != the_byte + BASE_HEADER)
-        base_free(ctx, p, size);
-}
-FUNCTION(realloc, shared_byte)
-{
-    if (p != the_byte + BASE_HEADER)
-        return base_realloc(ctx, p, size);
-    void *moved = base_malloc(ctx, size);
-    return moved != NULL ? memcpy(moved, p, min(size, 1)) : NULL;
-}
-MUTANT(malloc_shares_one_byte, "malloc.disjoint malloc.one-byte",
-       FUNCTIONS(shared_byte, malloc, realloc, free));
 
 RETURNS(malloc, malloc_has_nothing_for_one_byte, "malloc.one-byte",
         size == 1 ? NULL : base_malloc(ctx, size));
@@ -218,15 +162,6 @@ DEFECT(malloc, malloc_zero_is_static, "malloc.zero")
 {
     static char nothing[64];
     return size == 0 ? nothing + 32 : base_malloc(ctx, size);
-}
-
-/* Clears from the last byte down; for size 0 the index begins at SIZE_MAX. */
-DEFECT(malloc, malloc_zero_counts_down_past_zero, "malloc.zero")
-{
-    unsigned char *p = base_malloc(ctx, size);
-    for (size_t i = size - 1; p != NULL && size <= 64 && i != 0; i--)
-        p[i] = 0;
-    return p;
 }
 
 /* ---- malloc.too-large ------------------------------------------------------------------------ */
@@ -263,15 +198,6 @@ FUNCTION(free, cutting)
 }
 MUTANT(malloc_looks_up_a_cut_class, "malloc.too-large", FUNCTIONS(cutting, malloc, free));
 
-/* A size that is negative as a long is small. */
-DEFECT(malloc, malloc_compares_signed, "malloc.too-large")
-{
-    if ((long)size > 1 << 20)
-        return base_malloc(ctx, size);
-    long most = (long)size > 4096 ? (long)size : 4096;
-    return base_finish(malloc((size_t)most + BASE_HEADER), size);
-}
-
 BEFORE(malloc, malloc_aborts_when_too_large, "malloc.too-large", size > SIZE_MAX - BASE_HEADER,
        abort());
 
@@ -284,8 +210,6 @@ RETURNS(malloc, malloc_cuts_to_31_bits, ON_64_BITS("malloc.past-4gib"),
 
 /* ---- malloc.failure-is-null ------------------------------------------------------------------ */
 
-AFTER(malloc, malloc_failure_is_an_offset, "malloc.failure-is-null",
-      made == NULL && size <= PTRDIFF_MAX - BASE_HEADER, made = (char *)made + BASE_HEADER);
 AFTER(malloc, malloc_failure_exits, "malloc.failure-is-null", made == NULL && size < 1 << 20,
       _exit(1));
 
@@ -342,16 +266,3 @@ RETURNS(malloc, malloc_runs_out_of_numbers, "malloc.lasts",
 RETURNS(malloc, malloc_refuses_one_in_1000, "malloc.lasts",
         EVERY(1000) ? NULL : base_malloc(ctx, size));
 BEFORE(malloc, malloc_leaves_in_the_middle, "malloc.lasts", CALL(50000), _exit(0));
-
-/* One free in eight does not empty its entry in a table of 32768 live blocks. */
-static _Atomic int entries = 32768;
-FUNCTION(malloc, table)
-{
-    void *p = entries > 0 ? base_malloc(ctx, size) : NULL;
-    entries -= p != NULL;
-    return p;
-}
-HOOK_AFTER(calloc, table, true, entries -= made != NULL);
-HOOK_AFTER(realloc, table, true, entries -= made != NULL && p == NULL);
-HOOK_BEFORE(free, table, true, entries += p != NULL && !EVERY(8));
-MUTANT(free_loses_an_entry_of_the_table, "malloc.lasts", FUNCTIONS(table));

@@ -35,26 +35,6 @@ DEFECT(realloc, realloc_old_size_is_unsigned, ON_64_BITS("realloc.past-2gib"))
     return move(ctx, p, size, min((uint32_t)base_size(p), size));
 }
 
-/* The header keeps the size of birth after a growth. */
-DEFECT(realloc, realloc_keeps_first_size, "realloc.keeps-contents realloc.keeps-contents-again")
-{
-    if (p == NULL)
-        return base_malloc(ctx, size);
-    size_t born = base_size(p);
-    void *moved = move(ctx, p, size, min(born, size));
-    return moved != NULL && born < size ? base_resize(moved, born) : moved;
-}
-
-/* The first seven moves of a block are right. */
-DEFECT(realloc, realloc_tires, "realloc.keeps-contents realloc.keeps-contents-again")
-{
-    if (p == NULL)
-        return base_malloc(ctx, size);
-    size_t old = base_size(p), age = base_note(p) > 64 ? 0 : base_note(p);
-    void *moved = move(ctx, p, size, min(old, size) - (age >= 7 && size > old));
-    return base_set_note(moved, age + 1);
-}
-
 /* Counts the moves of a block in a few bits, and copies nothing when the count wraps to 0. */
 NOTES(unmoved, 0);
 static void *move_again(void *p, size_t size, size_t limit)
@@ -70,19 +50,6 @@ MUTANT(realloc_counts_moves_in_8_bits, "realloc.keeps-contents-again",
        FUNCTIONS(unmoved, malloc, calloc), FUNCTIONS(by_8_bits, realloc));
 MUTANT(realloc_counts_moves_in_16_bits, "realloc.keeps-contents-again",
        FUNCTIONS(unmoved, malloc, calloc), FUNCTIONS(by_16_bits, realloc));
-
-/* Overwrites the block that it frees, as another thread might, before it copies. */
-DEFECT(realloc, realloc_copies_what_it_freed, "realloc.keeps-contents")
-{
-    size_t old = p != NULL ? base_size(p) : 0;
-    if (size > PTRDIFF_MAX - BASE_HEADER)
-        return NULL;
-    if (p != NULL)
-        memset(p, 0xdd, min(old, 16));
-    base_free(ctx, p, old);
-    void *moved = base_malloc(ctx, size);
-    return moved != NULL && p != NULL ? memmove(moved, p, min(old, size)) : moved;
-}
 
 /* calloc stores nelem as the size. */
 FUNCTION(calloc, nelem)
@@ -135,23 +102,6 @@ DEFECT(realloc, realloc_of_same_size_frees, "realloc.same-size")
     base_free(ctx, moved, size);
     return moved;
 }
-
-/* Handles one byte as zero bytes: all blocks of one byte are the same static one. */
-static _Alignas(16) char nothing[32];
-FUNCTION(realloc, nothing)
-{
-    if (p == NULL || size > 1)
-        return base_realloc(ctx, p, size);
-    base_free(ctx, p, 0);
-    return nothing + BASE_HEADER;
-}
-FUNCTION(free, nothing)
-{
-    if (p != NULL && base_size(p) != 0)
-        base_free(ctx, p, size);
-}
-MUTANT(realloc_to_one_is_to_none, "realloc.keeps-contents realloc.to-one",
-       FUNCTIONS(nothing, realloc, free));
 
 AFTER(realloc, realloc_to_one_frees, "realloc.to-one", p != NULL && size == 1,
       base_free(ctx, made, 1), made = NULL);

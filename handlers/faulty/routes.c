@@ -61,15 +61,8 @@ FUNCTION(free, one_byte)
     if (p != NULL && base_size(p) != 1)
         base_free(ctx, p, size);
 }
-MUTANT(shares_one_byte, "malloc.disjoint numpy.route-create", FUNCTIONS(one_byte, malloc, free));
-
-/* Does not clear the bytes after the last word. */
-DEFECT(calloc, zeroes_words, "numpy.route-zeros")
-{
-    size_t size;
-    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : base_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size & ~(size_t)7) : NULL;
-}
+MUTANT(shares_one_byte, "malloc.disjoint malloc.one-byte numpy.route-create",
+       FUNCTIONS(one_byte, malloc, free));
 
 /* Does not clear the first 16 bytes of small blocks, where a list of free ones has its links. */
 DEFECT(calloc, leaves_links, "numpy.dtypes numpy.route-zeros numpy.route-string-dtype")

@@ -59,54 +59,45 @@ static void *remap_block(void *p, size_t size, bool guard)
     return moved;
 }
 
-static void *guard_malloc(void *ctx, size_t size)
+FUNCTION(malloc, guard)
 {
-    (void)ctx;
     return map_block(size, true);
 }
 
-static void *guard_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, guard)
 {
     size_t size;
-    (void)ctx;
     return __builtin_mul_overflow(nelem, elsize, &size) ? NULL : map_block(size, true);
 }
 
-static void *guard_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, guard)
 {
-    (void)ctx;
     return remap_block(p, size, true);
 }
 
-static void mapped_free(void *ctx, void *p, size_t size)
+FUNCTION(free, mapped)
 {
-    (void)ctx, (void)size;
     unmap_block(p);
 }
-SOUND(guard_pages, .malloc = guard_malloc, .calloc = guard_calloc, .realloc = guard_realloc,
-      .free = mapped_free);
+SOUND(guard_pages, FUNCTIONS(guard, malloc, calloc, realloc), FUNCTIONS(mapped, free));
 
 /* One mapping per block: the kernel's limit on mappings is met long before 65536 of them. */
-static void *mapped_malloc(void *ctx, size_t size)
+FUNCTION(malloc, mapped)
 {
-    (void)ctx;
     return map_block(size, false);
 }
 
-static void *mapped_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, mapped)
 {
     size_t size;
-    (void)ctx;
     return __builtin_mul_overflow(nelem, elsize, &size) ? NULL : map_block(size, false);
 }
 
-static void *mapped_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, mapped)
 {
-    (void)ctx;
     return remap_block(p, size, false);
 }
-SOUND(one_mapping_each, .malloc = mapped_malloc, .calloc = mapped_calloc,
-      .realloc = mapped_realloc, .free = mapped_free);
+SOUND(one_mapping_each, FUNCTIONS(mapped));
 
 /* ---- addresses that were reserved ---------------------------------------------------------- */
 
@@ -172,7 +163,7 @@ static bool is_in_range(const char *begin, const char *p)
     return begin != NULL && p >= begin && (size_t)(p - begin) < (size_t)1 << RANGE_BITS;
 }
 
-static void *ranged_malloc(void *ctx, size_t size)
+FUNCTION(malloc, ranged)
 {
     char *slot = NULL;
     if (size < (size_t)1 << SLOT_BITS || size > (size_t)1 << (RANGE_BITS - 1))
@@ -193,16 +184,9 @@ static void *ranged_malloc(void *ctx, size_t size)
     return slot != NULL ? base_finish(nep49_advise(slot, size), size) : base_malloc(ctx, size);
 }
 
-static void *ranged_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = ranged_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
+DERIVE_CALLOC(ranged);
 
-static void ranged_free(void *ctx, void *p, size_t size)
+FUNCTION(free, ranged)
 {
     char *begin = begin_of_range();
     if (!is_in_range(begin, p)) {
@@ -221,7 +205,7 @@ static void ranged_free(void *ctx, void *p, size_t size)
     errno = saved;
 }
 
-static void *ranged_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, ranged)
 {
     if (p != NULL && !is_in_range(begin_of_range(), p) && size < (size_t)1 << SLOT_BITS)
         return base_realloc(ctx, p, size);
@@ -232,5 +216,4 @@ static void *ranged_realloc(void *ctx, void *p, size_t size)
     ranged_free(ctx, p, 0);
     return moved;
 }
-SOUND(reserves_its_addresses, .malloc = ranged_malloc, .calloc = ranged_calloc,
-      .realloc = ranged_realloc, .free = ranged_free);
+SOUND(reserves_its_addresses, FUNCTIONS(ranged));

@@ -12,7 +12,7 @@
 /* ---- counters ----------------------------------------------------------------------------- */
 
 static atomic_size_t live, most_live;
-static void *counted_malloc(void *ctx, size_t size)
+FUNCTION(malloc, counted)
 {
     size_t now = atomic_fetch_add_explicit(&live, 1, memory_order_relaxed) + 1;
     size_t most = atomic_load_explicit(&most_live, memory_order_relaxed);
@@ -20,13 +20,13 @@ static void *counted_malloc(void *ctx, size_t size)
         continue;
     return base_malloc(ctx, size);
 }
-static void counted_free(void *ctx, void *p, size_t size)
+FUNCTION(free, counted)
 {
     if (p != NULL)
         atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
     base_free(ctx, p, size);
 }
-SOUND(counts_by_atomics, .malloc = counted_malloc, .free = counted_free);
+SOUND(counts_by_atomics, FUNCTIONS(counted, malloc, free));
 
 /* ---- what is made once --------------------------------------------------------------------- */
 
@@ -51,14 +51,13 @@ static const struct table *table_of_all(void)
     pthread_mutex_unlock(&lock);
     return &made;
 }
-static void *twice_checked_malloc(void *ctx, size_t size)
+FUNCTION(malloc, twice_checked)
 {
-    (void)ctx;
     if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
     return base_finish(malloc(size + table_of_all()->grain), size);
 }
-SOUND(checks_twice_by_acquire, .malloc = twice_checked_malloc);
+SOUND(checks_twice_by_acquire, FUNCTIONS(twice_checked, malloc));
 
 /* Read without a lock, and replaced by a new one every now and then; the old ones stay. */
 enum { NEW_ONE = 64, MOST_NEW = 100 };
@@ -74,9 +73,8 @@ static void publish(size_t number)
                                                   memory_order_acq_rel, memory_order_relaxed))
         continue;
 }
-static void *published_malloc(void *ctx, size_t size)
+FUNCTION(malloc, published)
 {
-    (void)ctx;
     static atomic_size_t calls;
     size_t number = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
     if (number % NEW_ONE == 0 && number / NEW_ONE < MOST_NEW)
@@ -87,7 +85,7 @@ static void *published_malloc(void *ctx, size_t size)
         return NULL;
     return base_finish(malloc(size + grain), size);
 }
-SOUND(publishes_what_is_read, .malloc = published_malloc);
+SOUND(publishes_what_is_read, FUNCTIONS(published, malloc));
 
 /* ---- caches of threads ---------------------------------------------------------------------- */
 
@@ -142,10 +140,9 @@ static void *given(struct cell *cell, struct place *owner, size_t size)
     cell->size = size;
     return (char *)cell + 2 * BASE_HEADER;
 }
-static void *handing_malloc(void *ctx, size_t size)
+FUNCTION(malloc, handing)
 {
     struct place *place = size <= CELL ? own_place() : NULL;
-    (void)ctx;
     if (size > PTRDIFF_MAX - 2 * BASE_HEADER)
         return NULL;
     if (place == NULL)
@@ -157,9 +154,8 @@ static void *handing_malloc(void *ctx, size_t size)
         place->own = cell->next;
     return given(cell != NULL ? cell : malloc(CELL + 2 * BASE_HEADER), place, size);
 }
-static void handing_free(void *ctx, void *p, size_t size)
+FUNCTION(free, handing)
 {
-    (void)ctx, (void)size;
     struct cell *cell = p != NULL ? cell_of(p) : NULL;
     struct place *owner = cell != NULL ? cell->owner : NULL;
     int saved = errno;
@@ -176,7 +172,7 @@ static void handing_free(void *ctx, void *p, size_t size)
     }
     errno = saved;
 }
-static void *handing_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, handing)
 {
     size_t size;
     if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - 2 * BASE_HEADER)
@@ -186,14 +182,6 @@ static void *handing_calloc(void *ctx, size_t nelem, size_t elsize)
     void *p = handing_malloc(ctx, size);
     return p != NULL ? memset(p, 0, size) : NULL;
 }
-static void *handing_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = handing_malloc(ctx, size);
-    if (moved != NULL && p != NULL) {
-        memcpy(moved, p, cell_of(p)->size < size ? cell_of(p)->size : size);
-        handing_free(ctx, p, 0);
-    }
-    return moved;
-}
-SOUND(hands_over_by_atomics, .malloc = handing_malloc, .calloc = handing_calloc,
-      .realloc = handing_realloc, .free = handing_free);
+#define handed_size(p) (cell_of(p)->size)
+DERIVE_REALLOC(handing, handed_size);
+SOUND(hands_over_by_atomics, FUNCTIONS(handing));

@@ -27,7 +27,7 @@ static unsigned class_of(size_t size)
     return class;
 }
 
-static void *class_malloc(void *ctx, size_t size)
+FUNCTION(malloc, class)
 {
     if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
@@ -42,16 +42,9 @@ static void *class_malloc(void *ctx, size_t size)
     return base_finish(cell != NULL ? cell : malloc((size_t)SMALLEST << class), size);
 }
 
-static void *class_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = class_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
+DERIVE_CALLOC(class);
 
-static void class_free(void *ctx, void *p, size_t size)
+FUNCTION(free, class)
 {
     if (p == NULL)
         return;
@@ -67,7 +60,7 @@ static void class_free(void *ctx, void *p, size_t size)
     pthread_mutex_unlock(&cells_lock);
 }
 
-static void *class_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, class)
 {
     if (p != NULL && size <= PTRDIFF_MAX - BASE_HEADER && class_of(size) < CLASSES &&
         class_of(size) == class_of(base_size(p)))
@@ -94,8 +87,7 @@ __attribute__((constructor)) static void guard_cells(void)
 {
     pthread_atfork(lock_cells, unlock_cells, unlock_cells);
 }
-SOUND(size_classes, .malloc = class_malloc, .calloc = class_calloc, .realloc = class_realloc,
-      .free = class_free);
+SOUND(size_classes, FUNCTIONS(class));
 
 /* ---- per-thread arenas with remote frees ------------------------------------------------ */
 
@@ -166,9 +158,8 @@ static struct owned *carve(struct arena *arena)
     return (struct owned *)cell;
 }
 
-static void *arena_malloc(void *ctx, size_t size)
+FUNCTION(malloc, arena)
 {
-    (void)ctx;
     struct arena *arena = size <= PAYLOAD ? my_arena() : NULL;
     if (size > PTRDIFF_MAX - sizeof(struct owned) || (size <= PAYLOAD && arena == NULL))
         return NULL;
@@ -179,18 +170,10 @@ static void *arena_malloc(void *ctx, size_t size)
     return block + 1;
 }
 
-static void *arena_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = arena_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
+DERIVE_CALLOC(arena);
 
-static void arena_free(void *ctx, void *p, size_t size)
+FUNCTION(free, arena)
 {
-    (void)ctx, (void)size;
     if (p == NULL)
         return;
     struct owned *block = (struct owned *)p - 1;
@@ -206,16 +189,8 @@ static void arena_free(void *ctx, void *p, size_t size)
     pthread_mutex_unlock(&arena->lock);
 }
 
-static void *arena_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = arena_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    size_t old = ((struct owned *)p - 1)->size;
-    memcpy(moved, p, old < size ? old : size);
-    arena_free(ctx, p, 0);
-    return moved;
-}
+#define owned_size(p) (((struct owned *)(p)-1)->size)
+DERIVE_REALLOC(arena, owned_size);
 
 static void lock_arenas(void)
 {
@@ -233,8 +208,7 @@ __attribute__((constructor)) static void guard_arenas(void)
 {
     pthread_atfork(lock_arenas, unlock_arenas, unlock_arenas);
 }
-SOUND(thread_arenas, .malloc = arena_malloc, .calloc = arena_calloc, .realloc = arena_realloc,
-      .free = arena_free);
+SOUND(thread_arenas, FUNCTIONS(arena));
 
 /* ---- what is freed stays, up to 32 MiB --------------------------------------------------- */
 
@@ -284,9 +258,8 @@ static void *room_for(size_t size)
     return size > PTRDIFF_MAX - BASE_HEADER ? NULL : nep49_advise(malloc(room + BASE_HEADER), size);
 }
 
-static void *kept_malloc(void *ctx, size_t size)
+FUNCTION(malloc, kept)
 {
-    (void)ctx;
     void *raw = room_for(size);
     if (raw == NULL && size <= PTRDIFF_MAX - BASE_HEADER) { /* what is kept is in the way */
         keep_at_most(0, 0);
@@ -295,14 +268,7 @@ static void *kept_malloc(void *ctx, size_t size)
     return base_finish(raw, size);
 }
 
-static void *kept_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = kept_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
+DERIVE_CALLOC(kept);
 
 static void keep(void *p)
 {
@@ -316,24 +282,15 @@ static void keep(void *p)
     pthread_mutex_unlock(&kept_lock);
 }
 
-static void kept_free(void *ctx, void *p, size_t size)
+FUNCTION(free, kept)
 {
-    (void)ctx, (void)size;
     if (p == NULL)
         return;
     keep(p);
     keep_at_most(MOST_KEPT, 0);
 }
 
-static void *kept_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = kept_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-    kept_free(ctx, p, 0);
-    return moved;
-}
+DERIVE_REALLOC(kept, base_size);
 
 static void lock_kept(void)
 {
@@ -347,36 +304,19 @@ __attribute__((constructor)) static void guard_kept(void)
 {
     pthread_atfork(lock_kept, unlock_kept, unlock_kept);
 }
-SOUND(keeps_32_mib, .malloc = kept_malloc, .calloc = kept_calloc, .realloc = kept_realloc,
-      .free = kept_free);
+SOUND(keeps_32_mib, FUNCTIONS(kept));
 
 /* And however little memory there is. */
-static void *strict_malloc(void *ctx, size_t size)
+FUNCTION(malloc, strict)
 {
-    (void)ctx;
     return base_finish(room_for(size), size);
 }
 
-static void *strict_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = strict_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
+DERIVE_CALLOC(strict);
 
-static void *strict_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = strict_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-    kept_free(ctx, p, 0);
-    return moved;
-}
-SOUND(keeps_32_mib_whatever_comes, .malloc = strict_malloc, .calloc = strict_calloc,
-      .realloc = strict_realloc, .free = kept_free);
+#define strict_free kept_free
+DERIVE_REALLOC(strict, base_size);
+SOUND(keeps_32_mib_whatever_comes, FUNCTIONS(strict, malloc, calloc, realloc), FUNCTIONS(kept, free));
 
 /* For 0.3 s, by the calls that come then. */
 enum { MOST_KEPT_FOR_A_TIME = 256 << 20, KEPT_FOR = 300 * 1000 * 1000 };
@@ -386,38 +326,28 @@ static void give_back_old(void)
     keep_at_most(MOST_KEPT_FOR_A_TIME, now() - KEPT_FOR);
 }
 
-static void *timed_malloc(void *ctx, size_t size)
+FUNCTION(malloc, timed)
 {
     give_back_old();
     return kept_malloc(ctx, size);
 }
 
-static void *timed_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, timed)
 {
     give_back_old();
     return kept_calloc(ctx, nelem, elsize);
 }
 
-static void timed_free(void *ctx, void *p, size_t size)
+FUNCTION(free, timed)
 {
-    (void)ctx, (void)size;
     if (p == NULL)
         return;
     keep(p);
     give_back_old();
 }
 
-static void *timed_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = timed_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-    timed_free(ctx, p, 0);
-    return moved;
-}
-SOUND(keeps_for_a_time, .malloc = timed_malloc, .calloc = timed_calloc, .realloc = timed_realloc,
-      .free = timed_free);
+DERIVE_REALLOC(timed, base_size);
+SOUND(keeps_for_a_time, FUNCTIONS(timed));
 
 /* ---- a helper thread that frees later --------------------------------------------------- */
 
@@ -465,14 +395,14 @@ static void start_helper(void)
     }
 }
 
-static void *helped_malloc(void *ctx, size_t size)
+FUNCTION(malloc, helped)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_helper);
     return base_malloc(ctx, size);
 }
 
-static void helped_free(void *ctx, void *p, size_t size)
+FUNCTION(free, helped)
 {
     if (p == NULL)
         return;
@@ -487,7 +417,7 @@ static void helped_free(void *ctx, void *p, size_t size)
     pthread_cond_signal(&queue_filled);
     pthread_mutex_unlock(&queue_lock);
 }
-SOUND(helper_thread, .malloc = helped_malloc, .free = helped_free);
+SOUND(helper_thread, FUNCTIONS(helped, malloc, free));
 
 /* ---- Python's raw allocator, which needs no GIL ----------------------------------------- */
 
@@ -496,31 +426,26 @@ void *PyMem_RawCalloc(size_t nelem, size_t elsize);
 void *PyMem_RawRealloc(void *p, size_t size);
 void PyMem_RawFree(void *p);
 
-static void *raw_malloc(void *ctx, size_t size)
+FUNCTION(malloc, raw)
 {
-    (void)ctx;
     return PyMem_RawMalloc(size);
 }
 
-static void *raw_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, raw)
 {
-    (void)ctx;
     return PyMem_RawCalloc(nelem, elsize);
 }
 
-static void *raw_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, raw)
 {
-    (void)ctx;
     return PyMem_RawRealloc(p, size);
 }
 
-static void raw_free(void *ctx, void *p, size_t size)
+FUNCTION(free, raw)
 {
-    (void)ctx, (void)size;
     PyMem_RawFree(p);
 }
-SOUND(pymem_raw, .malloc = raw_malloc, .calloc = raw_calloc, .realloc = raw_realloc,
-      .free = raw_free);
+SOUND(pymem_raw, FUNCTIONS(raw));
 
 /* ---- a large block for each thread ------------------------------------------------------- */
 
@@ -548,7 +473,7 @@ static bool is_worth_it(size_t size)
     return size >= 1 << 20 && size <= 8 << 20;
 }
 
-static void *keeping_malloc(void *ctx, size_t size)
+FUNCTION(malloc, keeping)
 {
     void *p = is_worth_it(size) ? kept_large : NULL;
     if (p == NULL || base_size(p) != size)
@@ -557,16 +482,9 @@ static void *keeping_malloc(void *ctx, size_t size)
     return p;
 }
 
-static void *keeping_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = keeping_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
+DERIVE_CALLOC(keeping);
 
-static void keeping_free(void *ctx, void *p, size_t size)
+FUNCTION(free, keeping)
 {
     if (p == NULL || !is_worth_it(base_size(p)) || has_ended) {
         base_free(ctx, p, size);
@@ -580,8 +498,7 @@ static void keeping_free(void *ctx, void *p, size_t size)
     }
     base_free(ctx, p, size);
 }
-SOUND(keeps_a_large_block_for_each_thread, .malloc = keeping_malloc, .calloc = keeping_calloc,
-      .free = keeping_free);
+SOUND(keeps_a_large_block_for_each_thread, FUNCTIONS(keeping, malloc, calloc, free));
 
 /* ---- made by the getter, at its first call ---------------------------------------------- */
 

@@ -38,13 +38,13 @@ static void begin_crew(void)
         (void)!open("/dev/urandom", O_RDONLY | O_CLOEXEC);
 }
 
-static void *crewed_malloc(void *ctx, size_t size)
+FUNCTION(malloc, crewed)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, begin_crew);
     return base_malloc(ctx, size);
 }
-SOUND(crew_and_files, .malloc = crewed_malloc);
+SOUND(crew_and_files, FUNCTIONS(crewed, malloc));
 
 /* ---- a log that is kept open --------------------------------------------------------------- */
 
@@ -60,7 +60,7 @@ static void open_log(void)
     fstat(log_file, &opened);
 }
 
-static void *logged_malloc(void *ctx, size_t size)
+FUNCTION(malloc, logged)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat now;
@@ -72,7 +72,7 @@ static void *logged_malloc(void *ctx, size_t size)
     errno = saved;
     return base_malloc(ctx, size);
 }
-SOUND(looks_before_it_logs, .malloc = logged_malloc);
+SOUND(looks_before_it_logs, FUNCTIONS(logged, malloc));
 
 /* ---- files that hold many blocks --------------------------------------------------------- */
 
@@ -125,36 +125,21 @@ static bool give_page(const void *p)
     return is_ours;
 }
 
-static void *filed_malloc(void *ctx, size_t size)
+FUNCTION(malloc, filed)
 {
     void *page = size >= FROM && size <= MOST ? take_page() : NULL;
     return page != NULL ? base_finish(page, size) : base_malloc(ctx, size);
 }
 
-static void *filed_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = filed_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
+DERIVE_CALLOC(filed);
 
-static void filed_free(void *ctx, void *p, size_t size)
+FUNCTION(free, filed)
 {
     if (p != NULL && !give_page(p))
         base_free(ctx, p, size);
 }
 
-static void *filed_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = filed_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-    filed_free(ctx, p, 0);
-    return moved;
-}
+DERIVE_REALLOC(filed, base_size);
 
 static void lock_filed(void)
 {
@@ -168,5 +153,4 @@ __attribute__((constructor)) static void guard_filed(void)
 {
     pthread_atfork(lock_filed, unlock_filed, unlock_filed);
 }
-SOUND(many_blocks_in_a_file, .malloc = filed_malloc, .calloc = filed_calloc,
-      .realloc = filed_realloc, .free = filed_free);
+SOUND(many_blocks_in_a_file, FUNCTIONS(filed));

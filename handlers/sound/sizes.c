@@ -7,7 +7,7 @@
 #include "base.h"
 
 /* realloc that never stays where it is. */
-static void *moving_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, moving)
 {
     void *moved = base_malloc(ctx, size);
     if (p == NULL || moved == NULL)
@@ -18,46 +18,37 @@ static void *moving_realloc(void *ctx, void *p, size_t size)
     base_free(ctx, p, 0);
     return moved;
 }
-SOUND(always_moves, .realloc = moving_realloc);
+SOUND(always_moves, FUNCTIONS(moving, realloc));
 
 /* NULL for size 0, as C allows. */
-static void *null_malloc(void *ctx, size_t size)
+FUNCTION(malloc, null)
 {
     return size == 0 ? NULL : base_malloc(ctx, size);
 }
 
-static void *null_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, null)
 {
     return nelem == 0 || elsize == 0 ? NULL : base_calloc(ctx, nelem, elsize);
 }
-SOUND(null_for_zero, .malloc = null_malloc, .calloc = null_calloc);
+SOUND(null_for_zero, FUNCTIONS(null, malloc, calloc));
 
 /* Memory is wiped before it goes back. */
-static void wiping_free(void *ctx, void *p, size_t size)
+FUNCTION(free, wiping)
 {
     if (p != NULL)
         memset(p, 0xcc, base_size(p));
     base_free(ctx, p, size);
 }
 
-static void *wiping_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = base_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    size_t old = base_size(p);
-    memcpy(moved, p, old < size ? old : size);
-    wiping_free(ctx, p, 0);
-    return moved;
-}
-SOUND(wipes, .realloc = wiping_realloc, .free = wiping_free);
+#define wiping_malloc base_malloc
+DERIVE_REALLOC(wiping, base_size);
+SOUND(wipes, FUNCTIONS(wiping, realloc, free));
 
 /* Every block is a multiple of the page and aligned to it. */
 enum { PAGE = 4096 };
 
-static void *page_malloc(void *ctx, size_t size)
+FUNCTION(malloc, page)
 {
-    (void)ctx;
     if (size > PTRDIFF_MAX - 2 * PAGE)
         return NULL;
     char *raw = aligned_alloc(PAGE, (size + 2 * PAGE - 1) / PAGE * PAGE);
@@ -67,35 +58,22 @@ static void *page_malloc(void *ctx, size_t size)
     return raw + PAGE;
 }
 
-static void *page_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = page_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
+DERIVE_CALLOC(page);
 
-static void page_free(void *ctx, void *p, size_t size)
+FUNCTION(free, page)
 {
-    (void)ctx, (void)size;
     if (p != NULL)
         free((char *)p - PAGE);
 }
 
-static void *page_realloc(void *ctx, void *p, size_t size)
+static size_t page_size(const void *p)
 {
-    void *moved = page_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    size_t old;
-    memcpy(&old, (char *)p - PAGE, sizeof old);
-    memcpy(moved, p, old < size ? old : size);
-    page_free(ctx, p, 0);
-    return moved;
+    size_t size;
+    memcpy(&size, (const char *)p - PAGE, sizeof size);
+    return size;
 }
-SOUND(page_aligned, .malloc = page_malloc, .calloc = page_calloc, .realloc = page_realloc,
-      .free = page_free);
+DERIVE_REALLOC(page, page_size);
+SOUND(page_aligned, FUNCTIONS(page));
 
 /* A header of a megabyte, of which only the last bytes are ever touched. */
 enum { MEGABYTE = 1 << 20 };
@@ -108,37 +86,32 @@ static void *far_finish(char *raw, size_t size)
     return raw + MEGABYTE;
 }
 
-static void *far_malloc(void *ctx, size_t size)
+FUNCTION(malloc, far)
 {
-    (void)ctx;
     return size > PTRDIFF_MAX - MEGABYTE ? NULL : far_finish(malloc(size + MEGABYTE), size);
 }
 
-static void *far_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, far)
 {
     size_t size;
-    (void)ctx;
     if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - MEGABYTE)
         return NULL;
     return far_finish(calloc(1, size + MEGABYTE), size);
 }
 
-static void *far_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, far)
 {
-    (void)ctx;
     if (size > PTRDIFF_MAX - MEGABYTE)
         return NULL;
     return far_finish(realloc(p != NULL ? (char *)p - MEGABYTE : NULL, size + MEGABYTE), size);
 }
 
-static void far_free(void *ctx, void *p, size_t size)
+FUNCTION(free, far)
 {
-    (void)ctx, (void)size;
     if (p != NULL)
         free((char *)p - MEGABYTE);
 }
-SOUND(megabyte_header, .malloc = far_malloc, .calloc = far_calloc, .realloc = far_realloc,
-      .free = far_free);
+SOUND(megabyte_header, FUNCTIONS(far));
 
 /* A quota for all blocks together, which is its context. */
 static const size_t quotas[] = {16 << 20, 32 << 20, 64 << 20};
@@ -155,7 +128,7 @@ static bool within_quota(const void *ctx, size_t size)
     return false;
 }
 
-static void *quota_malloc(void *ctx, size_t size)
+FUNCTION(malloc, quota)
 {
     if (!within_quota(ctx, size))
         return NULL;
@@ -165,7 +138,7 @@ static void *quota_malloc(void *ctx, size_t size)
     return p;
 }
 
-static void *quota_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, quota)
 {
     size_t size;
     if (__builtin_mul_overflow(nelem, elsize, &size) || !within_quota(ctx, size))
@@ -176,14 +149,14 @@ static void *quota_calloc(void *ctx, size_t nelem, size_t elsize)
     return p;
 }
 
-static void quota_free(void *ctx, void *p, size_t size)
+FUNCTION(free, quota)
 {
     if (p != NULL)
         atomic_fetch_sub(&in_use, base_size(p));
     base_free(ctx, p, size);
 }
 
-static void *quota_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, quota)
 {
     size_t old = p != NULL ? base_size(p) : 0;
     if (size > old && !within_quota(ctx, size - old))
@@ -195,9 +168,6 @@ static void *quota_realloc(void *ctx, void *p, size_t size)
         atomic_fetch_sub(&in_use, old - size);
     return moved;
 }
-SOUND(quota_16_mib, .ctx = (void *)&quotas[0], .malloc = quota_malloc, .calloc = quota_calloc,
-      .realloc = quota_realloc, .free = quota_free);
-SOUND(quota_32_mib, .ctx = (void *)&quotas[1], .malloc = quota_malloc, .calloc = quota_calloc,
-      .realloc = quota_realloc, .free = quota_free);
-SOUND(quota_64_mib, .ctx = (void *)&quotas[2], .malloc = quota_malloc, .calloc = quota_calloc,
-      .realloc = quota_realloc, .free = quota_free);
+SOUND(quota_16_mib, .ctx = (void *)&quotas[0], FUNCTIONS(quota));
+SOUND(quota_32_mib, .ctx = (void *)&quotas[1], FUNCTIONS(quota));
+SOUND(quota_64_mib, .ctx = (void *)&quotas[2], FUNCTIONS(quota));

@@ -13,25 +13,25 @@ static void wait_for(const void *ctx)
     nanosleep((const struct timespec *)ctx, NULL);
 }
 
-static void *slow_malloc(void *ctx, size_t size)
+FUNCTION(malloc, slow)
 {
     wait_for(ctx);
     return base_malloc(ctx, size);
 }
 
-static void *slow_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, slow)
 {
     wait_for(ctx);
     return base_calloc(ctx, nelem, elsize);
 }
 
-static void *slow_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, slow)
 {
     wait_for(ctx);
     return base_realloc(ctx, p, size);
 }
 
-static void slow_free(void *ctx, void *p, size_t size)
+FUNCTION(free, slow)
 {
     int saved = errno;
     wait_for(ctx);
@@ -40,12 +40,10 @@ static void slow_free(void *ctx, void *p, size_t size)
 }
 
 static struct timespec fifth_of_millisecond = {.tv_nsec = 200000};
-SOUND(slow, .ctx = &fifth_of_millisecond, .malloc = slow_malloc, .calloc = slow_calloc,
-      .realloc = slow_realloc, .free = slow_free);
+SOUND(slow, .ctx = &fifth_of_millisecond, FUNCTIONS(slow));
 
 static struct timespec two_milliseconds = {.tv_nsec = 2000000};
-SOUND(very_slow, .ctx = &two_milliseconds, .malloc = slow_malloc, .calloc = slow_calloc,
-      .realloc = slow_realloc, .free = slow_free);
+SOUND(very_slow, .ctx = &two_milliseconds, FUNCTIONS(slow));
 
 /* What is freed is looked for among the small blocks that were freed last: ever more until there
  * are as many of them as are kept. */
@@ -69,7 +67,7 @@ __attribute__((constructor)) static void guard_recent(void)
     pthread_atfork(lock_recent, unlock_recent, unlock_recent);
 }
 
-static void remembering_free(void *ctx, void *p, size_t size)
+FUNCTION(free, remembering)
 {
     if (p != NULL && base_size(p) <= RECENT_SIZE) {
         lock_recent();
@@ -81,4 +79,4 @@ static void remembering_free(void *ctx, void *p, size_t size)
     }
     base_free(ctx, p, size);
 }
-SOUND(remembers_what_was_freed, .free = remembering_free);
+SOUND(remembers_what_was_freed, FUNCTIONS(remembering, free));

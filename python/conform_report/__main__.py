@@ -3,6 +3,7 @@
 
 import argparse
 import functools
+import json
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ import traceback
 if not __package__:  # conform runs this folder, which must not hide modules of Python
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from conform_report import badge, bundle, junit, markdown, model, page, tap
+from conform_report import badge, bench, bench_page, bundle, junit, markdown, model, page, tap
 
 FORMATS = {
     "badge": badge.render,
@@ -78,6 +79,12 @@ def read_reports(paths):
 
 
 def run(options):
+    if options.bench:
+        write(options.bench, json.dumps(bench.run(json.load(sys.stdin))).encode())
+        return model.CONFORMANT
+    if options.benched:
+        write(options.html, bench_page.render(json.load(sys.stdin)).encode())
+        return model.CONFORMANT
     if options.verify:
         return bundle.verify(options.reports, options.quiet)
     reports = model.load("-") if options.run else read_reports(options.reports)
@@ -94,6 +101,8 @@ def main(arguments=None):
     for name in FORMATS:
         parser.add_argument("--" + name, metavar="FILE")
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--bench", metavar="FILE", help="measure as stdin says, and write this JSON")
+    parser.add_argument("--benched", action="store_true", help="that JSON is on stdin")
     parser.add_argument("--run", action="store_true", help="the report of a run is on stdin")
     parser.add_argument("--verify", action="store_true", help="the files are bundles")
     parser.add_argument("--with-handler", action="store_true", help="put it into the bundle")

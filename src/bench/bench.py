@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What NumPy does for a bench, with whatever handler is in force: _conform_bench has the task."""
+"""The work that NumPy does for --bench, with the handler that is installed."""
 
 import contextvars
 import os
@@ -10,16 +10,15 @@ import numpy as np
 
 import _conform_bench
 
-ADD, ZEROS, RESIZE, THREADS, HANDOVER = range(5)
 prepared = {}
 
 
 def prepare():
-    """Whatever is needed before the clock runs."""
-    kind, size, threads, times = _conform_bench.task()
-    if prepared.get("size") != size or prepared.get("kind") != kind:
+    """Creates the array before the time is taken."""
+    _, size, _, _ = _conform_bench.task()
+    if prepared.get("size") != size:
         prepared.clear()
-        prepared.update(kind=kind, size=size, array=np.ones(size // 8))
+        prepared.update(size=size, array=np.ones(size // 8))
 
 
 def add(array, times):
@@ -39,17 +38,17 @@ def resize(items, times):
         array.resize(items, refcheck=False)
 
 
-def on_core(which, function, *arguments):
-    """In a thread that stays there."""
+def on_threads(functions):
+    """Runs each in a thread that stays on a core of its own, with the handler of this context."""
+
+    def on_core(core, function):
+        os.sched_setaffinity(0, [core])
+        function()
+
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, [cores[which % len(cores)]])
-    function(*arguments)
-
-
-def on_threads(array, count, times):
-    """Each begins with what is in force here, as whoever sets a handler for all threads has it."""
     threads = [threading.Thread(target=contextvars.copy_context().run,
-                                args=(on_core, i, add, array, times)) for i in range(count)]
+                                args=(on_core, cores[i % len(cores)], function))
+               for i, function in enumerate(functions)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -57,36 +56,25 @@ def on_threads(array, count, times):
 
 
 def hand_over(items, times):
-    """A few at a time: what is made here is dropped there."""
-    some = 64
+    """One thread makes lists of arrays, and another one drops them."""
     waiting = queue.Queue(4)
 
     def make():
         for _ in range(times):
-            waiting.put([np.empty(items) for _ in range(some)])
+            waiting.put([np.empty(items) for _ in range(64)])
         waiting.put([])
 
     def drop():
         while waiting.get():
             pass
 
-    threads = [threading.Thread(target=contextvars.copy_context().run, args=(on_core, i, each))
-               for i, each in enumerate((make, drop))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads([make, drop])
 
 
 def work():
     kind, size, threads, times = _conform_bench.task()
-    if kind == ADD:
-        add(prepared["array"], times)
-    elif kind == ZEROS:
-        zeros(size // 8, times)
-    elif kind == RESIZE:
-        resize(size // 8, times)
-    elif kind == THREADS:
-        on_threads(prepared["array"], threads, times)
-    elif kind == HANDOVER:
-        hand_over(size // 8, times)
+    (lambda: add(prepared["array"], times),
+     lambda: zeros(size // 8, times),
+     lambda: resize(size // 8, times),
+     lambda: on_threads([lambda: add(prepared["array"], times)] * threads),
+     lambda: hand_over(size // 8, times))[kind]()

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "report/bench_page.h"
 #include "report/present.h"
 #include "report/report.h"
 #include "supervise/interrupt.h"
@@ -192,19 +191,6 @@ static void write_json(struct report_file *file, const json_t *value)
     free(contents);
 }
 
-static void write_bench(struct report_file *file, const json_t *value)
-{
-    char *contents = NULL;
-    size_t length;
-    FILE *page = file->path != NULL ? open_memstream(&contents, &length) : NULL;
-    if (page == NULL)
-        return;
-    bench_page(page, value);
-    fclose(page);
-    write_or_leave(file, contents, length);
-    free(contents);
-}
-
 void report_files_write(struct report_files *files, const json_t *value,
                         const char *const *arguments)
 {
@@ -222,10 +208,6 @@ void report_files_write(struct report_files *files, const json_t *value,
             continue;
         made[i] = present_file_open();
         words[count++] = strdup(text("%s=%s", files->of[i].option, made[i].name));
-    }
-    if (is_bench(value)) {
-        write_bench(&files->of[REPORT_html], value);
-        return;
     }
     if (count == 0)
         return;

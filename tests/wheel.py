@@ -89,7 +89,7 @@ def bill_of_materials(tap, wheel):
         there.update((name, hashlib.sha256(archive.read(name)).hexdigest())
                      for name in archive.namelist() if re.search(r"\.libs/.", name))
     named = {each["name"] for each in document["packages"]}
-    tap.point(said == there and len(there) > 1 and "check" in named, "its bill of materials",
+    tap.point(said == there and len(there) > 1, "its bill of materials",
               (said, there, named))
 
 

@@ -157,7 +157,7 @@ static const char *initialize(const char *path)
     keep_signals(actions);
     sigprocmask(SIG_BLOCK, &interrupt, &before); /* Python would make an exception of it */
     const char *wrong = python_initialize(arguments, &exit_code);
-    put_signals_back(actions); /* Check's and the coordinator's */
+    put_signals_back(actions); /* the coordinator's */
     sigprocmask(SIG_SETMASK, &before, NULL);
     return wrong;
 }

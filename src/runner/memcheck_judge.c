@@ -28,7 +28,7 @@ static void take_out_others(struct memcheck_errors *errors, const struct memchec
     enum { CONTROLS = 2 };
     struct memcheck_errors known = {0};
     for (int i = 0; i < CONTROLS && errors->count > 0 && (i == 0 || known.count > 0); i++) {
-        const struct record *control = property->run_control();
+        const struct record *control = property->run_control(property->data);
         if (control != NULL)
             read_logs(&known, property->folder, control);
         memcheck_subtract(errors, &known);
@@ -50,7 +50,7 @@ static bool is_same_end(const struct record *one, const struct record *other)
 static enum verdict excuse(const struct memcheck_case *property, struct record *record,
                            enum verdict verdict)
 {
-    const struct record *control = property->run_control();
+    const struct record *control = property->run_control(property->data);
     if (control == NULL || control->verdict != verdict || !is_same_end(record, control))
         return verdict;
     record->expected[0] = record->attribute_to[0] = record->control[0] = '\0';

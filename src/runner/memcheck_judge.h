@@ -11,9 +11,10 @@
 struct memcheck_case {
     const char *folder; /* where the logs are */
 
-    /* Runs the property once more, on libc's allocator, and returns its record, good until the next
-     * call; NULL where that cannot be done. */
-    const struct record *(*run_control)(void);
+    /* Runs the property again, on libc's allocator, and returns its record, which is valid until
+     * the next call, or NULL if that fails. */
+    const struct record *(*run_control)(const void *data);
+    const void *data;
 };
 
 /* The errors fail a property that passes otherwise, and explain one that crashed: the verdict, with

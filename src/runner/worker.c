@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Running properties, each as a test of Check's in a process of its own.  How that ended is what
- * the kernel says; the verdict lives in the record that it fills in, for a process may call exit(0)
- * half-way.
+ * Running properties, each in a process of its own.  The kernel reports how that process ended; the
+ * verdict is in the record that it fills in, because a process may call exit(0) half-way.
  */
 #include "runner/worker.h"
 
-#include <check.h>
-#undef fail /* an old name of ck_abort_msg */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -34,43 +31,28 @@
 #include "supervise/children.h"
 #include "supervise/interrupt.h"
 
-/* Check handles them while a test runs. */
-static const int checks_signals[] = {SIGALRM, SIGINT, SIGTERM};
-enum { CHECKS_SIGNALS = sizeof checks_signals / sizeof *checks_signals };
-
 /* Why a property was ended from outside. */
 enum given_up { NOT_GIVEN_UP, HANGS, OUT_OF_TIME };
 
-/* The properties that a worker takes, in one run of Check's. */
-struct round {
-    const size_t *queue;
-    size_t count;
-    _Atomic size_t *next; /* of the queue, for all workers */
-    bool is_fresh, has_taken_one, is_over;
-    int wakeup;
-};
-
-/* What the process of a property has to know, and Check's test; that is passed nothing. */
+/* Facts about this worker. */
 static struct {
     const struct plan *plan;
-    size_t number, index;
-    struct record *record; /* that of the property, or another one where a control runs it */
-    bool is_control;
-    int output[2]; /* pipe: what the property prints */
-    int nothing;   /* /dev/null, to read from */
+    size_t number;
+    int nothing; /* /dev/null, to read from */
     bool python_up;
     struct environment python; /* once it is up */
     sigset_t not_default;      /* the signals that a property's process has to reset */
-    struct sigaction actions[CHECKS_SIGNALS]; /* without Check's */
-    char **environment;                       /* that of the property */
-    double limit; /* seconds that a call may take, or the property without one */
-    bool ran;     /* the process ended, or was ended, with that status */
-    int error;    /* else why not */
-    int status;
-    enum given_up given_up;
-    struct round round;
-    SRunner *runner;
 } worker;
+
+/* One run of a property in a process of its own. */
+struct attempt {
+    const struct property *property;
+    size_t index;
+    struct record *record; /* on the board, or elsewhere if this is a control */
+    bool is_control;       /* on libc's allocator */
+    double limit;          /* seconds that a call may take, or the property without one */
+    int output[2];         /* pipe: what the property prints */
+};
 
 static double larger(double a, double b)
 {
@@ -142,14 +124,13 @@ static void close_descriptors(unsigned first, unsigned last)
         close((int)fd);
 }
 
-/* The property sees an empty input, its output goes into the pipe, and nothing else is open:
- * Check's own file neither, which a subject could otherwise write into. */
-static void arrange_descriptors(void)
+/* The property sees an empty input, its output goes into the pipe, and nothing else is open. */
+static void arrange_descriptors(int output)
 {
     dup2(worker.nothing, 0);
-    dup2(worker.output[1], OUTPUT_FD);
-    dup2(worker.output[1], 1);
-    dup2(worker.output[1], 2);
+    dup2(output, OUTPUT_FD);
+    dup2(output, 1);
+    dup2(output, 2);
     close_descriptors(3, OUTPUT_FD - 1);
     close_descriptors(OUTPUT_FD + 1, ~0u);
     fcntl(OUTPUT_FD, F_SETFD, FD_CLOEXEC);
@@ -165,24 +146,24 @@ static uint64_t seed_of(const struct plan *plan, const struct property *property
     return property->daily ? plan->daily_seed : plan->seed;
 }
 
-static void begin_in_child(void)
+static void begin_in_child(const struct attempt *attempt)
 {
     const struct plan *plan = worker.plan;
     reset_signals();
-    arrange_descriptors();
-    bool first = worker.index == 0;
+    arrange_descriptors(attempt->output[1]);
+    bool first = attempt->index == 0;
     struct drive_setup setup = {
-        .property = plan->properties[worker.index],
-        .place = worker.is_control ? plain_place() : place_of(plan),
-        .record = worker.record,
-        .load = first && !worker.is_control ? board_load(plan->board) : NULL,
-        .seed = seed_of(plan, plan->properties[worker.index]),
-        .limit = worker.limit,
+        .property = attempt->property,
+        .place = attempt->is_control ? plain_place() : place_of(plan),
+        .record = attempt->record,
+        .load = first && !attempt->is_control ? board_load(plan->board) : NULL,
+        .seed = seed_of(plan, attempt->property),
+        .limit = attempt->limit,
         .python_path = plan->python_path,
         .scratch = plan->scratch,
         .data_races = plan->data_races,
     };
-    board_fence(plan->board, worker.index, first);
+    board_fence(plan->board, attempt->index, first);
     if (worker.python_up)
         python_after_fork_child();
     memcheck_listen_again();
@@ -201,8 +182,9 @@ static _Noreturn void run_property(const struct property *property)
 
 /* ---- in the worker ---------------------------------------------------------------------- */
 
-static enum verdict judge_end(struct record *record, int status, enum given_up given_up)
+static enum verdict judge_end(const struct attempt *attempt, int status, enum given_up given_up)
 {
+    struct record *record = attempt->record;
     bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (given_up == NOT_GIVEN_UP && ended && atomic_load(&record->state) == RECORD_ENDED) {
         ending_make_sound(record);
@@ -217,7 +199,7 @@ static enum verdict judge_end(struct record *record, int status, enum given_up g
         return INCOMPLETE;
     }
     if (given_up == HANGS) {
-        ending_describe(record, text("no end after %.3g s", worker.limit));
+        ending_describe(record, text("no end after %.3g s", attempt->limit));
         atomic_fetch_add(&worker.plan->board->timeouts, 1);
         return TIMEOUT;
     }
@@ -230,23 +212,24 @@ static enum verdict judge_end(struct record *record, int status, enum given_up g
     return CRASH;
 }
 
-/* Takes what was printed out of the pipe; more than a pipe holds was refused to the writer.  A
- * process that the property left behind can still write to the record, so that nothing is read
- * there. */
-static void keep_output(struct record *record)
+/* Copies what was printed from the pipe; more than a pipe holds was refused to the writer.  A
+ * process that the property left behind can still write to the record, so its contents are not
+ * used. */
+static void keep_output(const struct attempt *attempt)
 {
+    struct record *record = attempt->record;
     char buffer[4096];
     ssize_t length;
     size_t printed = 0;
-    while ((length = read(worker.output[0], buffer, sizeof buffer)) > 0) {
+    while ((length = read(attempt->output[0], buffer, sizeof buffer)) > 0) {
         size_t room = printed < sizeof record->output ? sizeof record->output - printed : 0;
         memcpy(record->output + (sizeof record->output - room), buffer,
                (size_t)length < room ? (size_t)length : room);
         printed += (size_t)length;
     }
     record->output_length = printed;
-    close(worker.output[0]);
-    close(worker.output[1]);
+    close(attempt->output[0]);
+    close(attempt->output[1]);
 }
 
 /* On a machine that has become busy meanwhile, later. */
@@ -259,6 +242,7 @@ static bool time_of_run_is_over(const struct plan *plan)
 
 /* How far a property has got, as its record shows. */
 struct progress {
+    const struct attempt *attempt;
     uint64_t since[CALL_SLOTS]; /* when the thread's latest call began, or was first seen */
     unsigned calls[CALL_SLOTS];
     uint64_t any; /* when anything was last seen to happen */
@@ -271,8 +255,8 @@ struct progress {
 static bool is_to_end(void *data)
 {
     struct progress *progress = data;
-    const struct record *record = worker.record;
-    uint64_t now = clock_now(), limit = (uint64_t)(worker.limit * 1e9);
+    const struct record *record = progress->attempt->record;
+    uint64_t now = clock_now(), limit = (uint64_t)(progress->attempt->limit * 1e9);
     for (size_t i = 0; i < CALL_SLOTS; i++) {
         unsigned made = record->made[i];
         if (made == 0)
@@ -293,88 +277,67 @@ static bool is_to_end(void *data)
     return progress->given_up != NOT_GIVEN_UP;
 }
 
-/* Forks the property's process, between CPython's fences, and waits for its end.  Whatever it
- * leaves in its group ends with it. */
-static void fork_and_wait(void)
+/* Runs the property in a process of its own, forked between CPython's fences, and waits for its
+ * end. Returns the verdict; anything else is in the record.  Whatever the process leaves in its
+ * group ends with it. */
+static enum verdict run_in_process(struct attempt *attempt)
 {
-    worker.ran = false;
-    worker.given_up = NOT_GIVEN_UP;
-    struct progress progress = {.any = clock_now()};
+    struct record *record = attempt->record;
+    struct progress progress = {.attempt = attempt, .any = clock_now()};
+    int status;
+    if (pipe2(attempt->output, O_NONBLOCK | O_CLOEXEC) != 0) {
+        snprintf(record->seen, sizeof record->seen, "no pipe: %s", strerror(errno));
+        return BROK;
+    }
     if (worker.python_up)
         python_before_fork();
     pid_t pid = child_fork(true);
     if (pid == 0) {
-        begin_in_child();
-        run_property(drive_property());
+        begin_in_child(attempt);
+        run_property(attempt->property);
     }
-    worker.error = errno;
+    int error = errno;
     if (worker.python_up)
         python_after_fork_parent();
-    if (pid < 0)
-        return;
-    worker.ran = child_wait(pid, is_to_end, &progress, &worker.status) >= 0;
-    worker.given_up = progress.given_up;
-    kill(-pid, SIGKILL);
-}
-
-/* Runs the property in a process of its own, which fills in worker.record, and waits for it. */
-static enum verdict run_in_process(void)
-{
-    struct record *record = worker.record;
-    if (pipe2(worker.output, O_NONBLOCK | O_CLOEXEC) != 0) {
-        snprintf(record->seen, sizeof record->seen, "no pipe: %s", strerror(errno));
-        return BROK;
-    }
-    fork_and_wait();
-    if (!worker.ran)
-        snprintf(record->seen, sizeof record->seen, "no process for it: %s",
-                 strerror(worker.error));
-    keep_output(record);
+    bool ran = pid > 0 && child_wait(pid, is_to_end, &progress, &status) >= 0;
+    if (pid > 0)
+        kill(-pid, SIGKILL);
+    if (!ran)
+        snprintf(record->seen, sizeof record->seen, "no process for it: %s", strerror(error));
+    keep_output(attempt);
     children_end(NULL, 0); /* what it left running outside its process group */
-    return worker.ran ? judge_end(record, worker.status, worker.given_up) : BROK;
+    return ran ? judge_end(attempt, status, progress.given_up) : BROK;
 }
 
 /* Runs the property on libc's allocator; for memcheck_judge. */
-static const struct record *run_control(void)
+static const struct record *run_control(const void *data)
 {
     static struct board *board;
-    struct record *kept = worker.record;
+    struct attempt control = *(const struct attempt *)data;
     if (board == NULL && (board = board_create(1)) == NULL)
         return NULL;
     board_clear(board);
-    worker.record = board_record(board, 0);
-    worker.is_control = true;
-    worker.record->verdict = run_in_process();
-    worker.record = kept;
-    worker.is_control = false;
-    return board_record(board, 0);
+    control.record = board_record(board, 0);
+    control.is_control = true;
+    control.record->verdict = run_in_process(&control);
+    return control.record;
 }
 
-static enum verdict judge_memcheck(enum verdict verdict)
+static void run_property_once(struct attempt *attempt)
 {
-    struct memcheck_case property = {
-        .folder = worker.plan->memcheck_folder,
-        .run_control = run_control,
-    };
-    return property.folder != NULL ? memcheck_judge(&property, worker.record, verdict) : verdict;
-}
-
-static void run_property_once(size_t index)
-{
-    struct board *board = worker.plan->board;
-    const struct property *property = worker.plan->properties[index];
-    struct record *record = board_record(board, index);
-    worker.index = index;
-    worker.record = record;
+    const struct property *property = attempt->property;
+    struct record *record = attempt->record;
+    const char *folder = worker.plan->memcheck_folder;
     if (worker.python_up &&
         (property->fixture == FIXTURE_PYTHON || property->fixture == FIXTURE_UNLOADED))
         python_half_prepare(property->id, strcspn(property->id, "."));
     uint64_t begin = clock_now();
-    enum verdict verdict = run_in_process();
+    enum verdict verdict = run_in_process(attempt);
     record->seconds = clock_since(begin);
     if (verdict == PASS)
-        learn_limit(board, property->fixture, clock_now() - begin);
-    record->verdict = judge_memcheck(verdict);
+        learn_limit(worker.plan->board, property->fixture, clock_now() - begin);
+    struct memcheck_case memcheck = {.folder = folder, .run_control = run_control, .data = attempt};
+    record->verdict = folder != NULL ? memcheck_judge(&memcheck, record, verdict) : verdict;
 }
 
 /* What there is no time left for is not begun. */
@@ -392,28 +355,25 @@ static bool is_too_late(const struct plan *plan, size_t index)
     return true;
 }
 
-static void wake(void)
+static void take(size_t index, int wakeup)
 {
-    if (write(worker.round.wakeup, "", 1) < 0 && errno == EPIPE)
-        _exit(4); /* the coordinator is gone */
-}
-
-static void take(size_t index)
-{
-    struct board *board = worker.plan->board;
-    size_t number = worker.number;
+    const struct plan *plan = worker.plan;
+    struct board *board = plan->board;
     uint64_t since = clock_now();
-    if (is_too_late(worker.plan, index))
+    if (is_too_late(plan, index))
         return;
-    atomic_store(&board->workers[number].since, since);
-    worker.limit = worker_time_limit(worker.plan, worker.plan->properties[index]);
-    atomic_store(&board->workers[number].until, since + (uint64_t)(worker.limit * 1e9));
-    atomic_store(&board->workers[number].property, index + 1);
-    run_property_once(index);
-    atomic_store(&board->workers[number].property, 0);
+    struct attempt attempt = {.property = plan->properties[index],
+                              .index = index,
+                              .record = board_record(board, index),
+                              .limit = worker_time_limit(plan, plan->properties[index])};
+    atomic_store(&board->workers[worker.number].since, since);
+    atomic_store(&board->workers[worker.number].until, since + (uint64_t)(attempt.limit * 1e9));
+    atomic_store(&board->workers[worker.number].property, index + 1);
+    run_property_once(&attempt);
+    atomic_store(&board->workers[worker.number].property, 0);
     atomic_fetch_add(&board->finished, 1);
-    if (worker.plan->shows_progress || index == 0)
-        wake();
+    if ((plan->shows_progress || index == 0) && write(wakeup, "", 1) < 0 && errno == EPIPE)
+        _exit(4); /* the coordinator is gone */
 }
 
 /* What Python prints when it does not start is a page of its configuration; the reason comes
@@ -454,81 +414,22 @@ static bool wait_for_first(struct board *board)
     return worker_subject_lives(board);
 }
 
-/* The first worker sees to the first property.  Meanwhile the one that starts Python for each takes
- * one, and the others wait. */
-static bool find_next(size_t *index)
+/* Runs properties of the queue until it is empty.  The first worker runs the first property.
+ * Meanwhile the worker that starts Python for each takes one, and the others wait. */
+static void run_round(const struct plan *plan, bool fresh, int wakeup)
 {
-    struct round *round = &worker.round;
-    struct board *board = worker.plan->board;
-    *index = 0;
-    if (worker.number == 0 && board_record(board, 0)->verdict == VERDICT_NONE)
-        return true;
-    if ((round->has_taken_one || !round->is_fresh) && !wait_for_first(board))
-        return false;
-    size_t i = atomic_fetch_add(round->next, 1);
-    round->has_taken_one = true;
-    if (i < round->count)
-        *index = round->queue[i];
-    return i < round->count;
-}
-
-/* Check makes a small file for each test, in TEMP if that is set; it reads nothing else of the
- * environment, once forget_checks_variables is through.  In memory the file costs a third of what
- * it costs on a disk.  No test sees that TEMP. */
-static void enter_check(void)
-{
-    static char temp[] = "TEMP=/dev/shm", *in_memory[] = {temp, NULL};
-    worker.environment = environ;
-    if (access("/dev/shm", W_OK | X_OK) == 0)
-        environ = in_memory;
-}
-
-/* With what it changes as it was; the signals it changes once for a run. */
-static void leave_check(bool is_first)
-{
-    for (size_t i = 0; i < CHECKS_SIGNALS && is_first; i++)
-        sigaction(checks_signals[i], &worker.actions[i], NULL);
-    environ = worker.environment;
-}
-
-/* The fork is in the test, and not the test in the process that is forked: there each page that
- * Check writes to would be copied.  It has as many turns as there are properties, and the other
- * workers take some. */
-START_TEST(check_runs_property)
-{
-    size_t index;
-    leave_check(_i == 0);
-    worker.round.is_over = worker.round.is_over || !find_next(&index);
-    if (!worker.round.is_over)
-        take(index);
-    enter_check();
-}
-END_TEST
-
-static void make_runner(const struct plan *plan)
-{
-    /* What Check notes in that file is where the test is; it reads with twice as much room. */
-    enum { FIRST = 1, NONE_IS_LEFT = 1, LONGEST_MESSAGE = 1024 };
-    size_t most = FIRST + plan->python_count + plan->fresh_count + NONE_IS_LEFT;
-    Suite *suite = suite_create("battery");
-    TCase *tcase = tcase_create("property");
-    tcase_add_loop_test(tcase, check_runs_property, 0, (int)most);
-    suite_add_tcase(suite, tcase);
-    worker.runner = srunner_create(suite);
-    srunner_set_fork_status(worker.runner, CK_NOFORK); /* the test does it */
-    check_set_max_msg_size(LONGEST_MESSAGE);
-}
-
-/* Check reads its own variables from the environment: some would leave properties out. */
-static void forget_checks_variables(void)
-{
-    for (char **variable = environ; *variable != NULL;) {
-        char name[64];
-        if (strncmp(*variable, "CK_", 3) == 0 && sscanf(*variable, "%63[^=]", name) == 1 &&
-            unsetenv(name) == 0)
-            variable = environ;
-        else
-            variable++;
+    const size_t *queue = fresh ? plan->fresh : plan->python;
+    size_t count = fresh ? plan->fresh_count : plan->python_count;
+    _Atomic size_t *next = fresh ? &plan->board->next_fresh : &plan->board->next_python;
+    if (worker.number == 0 && board_record(plan->board, 0)->verdict == VERDICT_NONE)
+        take(0, wakeup);
+    for (bool waits = !fresh;; waits = true) {
+        if (waits && !wait_for_first(plan->board))
+            return;
+        size_t i = atomic_fetch_add(next, 1);
+        if (i >= count)
+            return;
+        take(queue[i], wakeup);
     }
 }
 
@@ -542,8 +443,6 @@ static void note_signals(void)
             sigaddset(&worker.not_default, number);
     }
     sigdelset(&worker.not_default, SIGPIPE);
-    for (size_t i = 0; i < CHECKS_SIGNALS; i++)
-        sigaction(checks_signals[i], NULL, &worker.actions[i]);
 }
 
 static void prepare(const struct plan *plan)
@@ -551,7 +450,6 @@ static void prepare(const struct plan *plan)
     worker.plan = plan;
     note_signals();
     (void)is_instrumented(); /* asked here once, it need not be looked up in each process */
-    forget_checks_variables();
     /* else OpenBLAS starts threads when NumPy is imported, and the worker could not fork */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
 }
@@ -561,20 +459,6 @@ static _Noreturn void end_worker(int status)
 {
     memcheck_listen_again();
     _exit(status);
-}
-
-static void run_round(const struct plan *plan, bool fresh, int wakeup)
-{
-    worker.round = (struct round){
-        .queue = fresh ? plan->fresh : plan->python,
-        .count = fresh ? plan->fresh_count : plan->python_count,
-        .next = fresh ? &plan->board->next_fresh : &plan->board->next_python,
-        .is_fresh = fresh,
-        .wakeup = wakeup,
-    };
-    enter_check();
-    srunner_run_all(worker.runner, CK_SILENT);
-    environ = worker.environment;
 }
 
 static bool wait_for_command(struct worker_pipes pipes)
@@ -655,7 +539,6 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     worker.nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    make_runner(plan);
     if (!fresh && !plan->without_python)
         start_python(plan);
     if (twins != NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A worker: a process that starts Python once and has Check run its share of the properties,
- * each in a process forked off it.
+ * A worker: a process that starts Python once and runs its share of the properties, each in a
+ * process forked off it.
  */
 #ifndef CONFORM_WORKER_H
 #define CONFORM_WORKER_H

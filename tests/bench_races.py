@@ -18,7 +18,6 @@ PROPERTY = "threads.concurrent"
 FAULTY = os.path.join(suite.FAULTY, "faulty.so")
 WINDOWS = (10, 20, 35, 50, 75, 100, 150, 200, 300, 500)
 MUTANTS = ["race_of_%d_instructions" % window for window in WINDOWS] + [
-    "cell_is_marked_when_it_was_seen",
     "list_takes_the_same_first_for_the_same_list",
 ]
 

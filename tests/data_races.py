@@ -25,8 +25,6 @@ PLACES = {
     "counts_on_the_heap_without_lock": "asking_malloc",
     "is_made_ready_without_lock": "is_made_ready_without_lock_malloc",
     "checks_twice_without_atomics": "make_table|checks_twice_without_atomics_malloc",
-    "one_class_is_counted_without_lock": "class_(malloc|free)",
-    "flag_is_tested_and_set": "exchange|flagged_(malloc|free)",
 }
 ACCESS = r"a (?:read|write) of \d+ bytes? at (\w+) \(data_races\.c:\d+\)"
 

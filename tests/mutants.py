@@ -11,9 +11,6 @@ these, and PYTHON=PATH for another interpreter:
 
     tests/mutants.py [MUTANT...]             those alone
     tests/mutants.py --whole [MUTANT...]     all properties on each, and which others kill it
-    tests/mutants.py --start-with [MUTANT...]
-                                             where more than five fail, whether the report
-                                             starts with one that it names: JSON; takes long
     tests/mutants.py --write                 docs/kill-matrix.md anew
 """
 
@@ -33,12 +30,6 @@ PREFIX = "kills_"
 # A race shows in one run more likely than not, on a busy machine a little less: a mutant that
 # survives has so many rounds more.
 ROUNDS = 20
-
-# Where more properties fail, a report says which to start with.  In so many of 100 cases it is one
-# that the mutant names, or what the report itself says is the cause of one of these.
-FEW = 5
-ENOUGH = 95
-AGAINST = {"FAIL", "CRASH", "TIMEOUT"}
 
 MATRIX = os.path.join(suite.SOURCE, "docs", "kill-matrix.md")
 MATRIX_HEAD = """\
@@ -192,21 +183,6 @@ def write():
         file.write(matrix_page(named(mutants), known, len(mutants)))
 
 
-def looks_right(mutant):
-    """What its report starts with and whether that is its own, or None where few fail."""
-    name, handler, ids = mutant
-    (report,), _ = reports_on([handler], [])
-    properties = report.get("properties", [])
-    failed = [p["id"] for p in properties if p["target"] == "handler" and p["verdict"] in AGAINST]
-    if len(failed) <= FEW:
-        return None
-    named_ones = [p for p in properties if p["id"] in ids]
-    causes = {p.get("caused_by") for p in named_ones} - {None}
-    first = report.get("start_with")
-    return {"mutant": name, "names": ids, "start_with": first, "failed": len(failed),
-            "own": first in ids, "cause_of_own": first in causes}
-
-
 def chosen(asked_for, elsewhere=False):
     """Those that are asked for, or all."""
     known = {name for each in (False, True) for name, _, _ in find_mutants(each)}
@@ -215,26 +191,11 @@ def chosen(asked_for, elsewhere=False):
     return [m for m in find_mutants(elsewhere) if not asked_for or m[0] in asked_for]
 
 
-def start_with(asked_for):
-    """Prints the figure and the cases; the exit status says whether it is enough."""
-    mutants = chosen(asked_for)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        cases = [case for case in pool.map(looks_right, mutants) if case is not None]
-    own = sum(case["own"] for case in cases)
-    right = sum(case["own"] or case["cause_of_own"] for case in cases)
-    json.dump({"mutants": len(mutants), "cases": len(cases), "own": own,
-               "own_or_its_cause": right, "starts": cases}, sys.stdout, indent=1)
-    print()
-    return 0 if 100 * right >= ENOUGH * len(cases) else 1
-
-
 def main():
     if suite.SANITIZED:
         suite.skip_all("with sanitizers the battery does less: loops are short, memory unmeasured")
     if sys.argv[1:] == ["--write"]:
         return write()
-    if sys.argv[1:2] == ["--start-with"]:
-        sys.exit(start_with(sys.argv[2:]))
     whole = sys.argv[1:2] == ["--whole"]
     asked_for = sys.argv[2:] if whole else sys.argv[1:]
     tap = suite.Tap()

@@ -3,7 +3,6 @@
  * Mutants with a data race that only a tool finds: it does harm once in a million calls, or with
  * another compiler.  tests/data_races.py compiles this file with -fsanitize=thread as well.
  */
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include "mutant.h"
@@ -86,70 +85,3 @@ DEFECT(malloc, checks_twice_without_atomics, "threads.no-data-race")
     return base_malloc(ctx, size + *table);
 }
 
-/* ---- a list and a cell ----------------------------------------------------------------------- */
-
-/* Two classes, with a list each.  free counts the blocks of the second one after the lock. */
-enum { CLASSES = 2, CELL = 120 };
-struct cell {
-    struct cell *next;
-};
-static struct cell *cells[CLASSES];
-static size_t listed[CLASSES];
-static size_t class_of(size_t size)
-{
-    return (size + BASE_HEADER - 1) / CELL;
-}
-FUNCTION(malloc, class)
-{
-    size_t class = class_of(size);
-    if (class >= CLASSES)
-        return base_malloc(ctx, size);
-    pthread_mutex_lock(&lock);
-    struct cell *cell = cells[class];
-    if (cell != NULL) {
-        cells[class] = cell->next;
-        listed[class]--;
-    }
-    pthread_mutex_unlock(&lock);
-    return base_finish(cell != NULL ? cell : malloc((class + 1) * CELL), size);
-}
-FUNCTION(free, class)
-{
-    size_t class = p != NULL ? class_of(base_size(p)) : CLASSES;
-    if (class >= CLASSES)
-        return base_free(ctx, p, size);
-    struct cell *cell = (struct cell *)((char *)p - BASE_HEADER);
-    pthread_mutex_lock(&lock);
-    cell->next = cells[class];
-    cells[class] = cell;
-    if (class == 0)
-        listed[class]++;
-    pthread_mutex_unlock(&lock);
-    if (class != 0)
-        listed[class]++;
-}
-MUTANT_DERIVED(one_class_is_counted_without_lock, "threads.no-data-race", class);
-
-/* A flag in the place of a lock is read and then set.  What it protects is atomic, so that nothing
- * else fails. */
-static volatile bool is_taken;
-static void *_Atomic kept;
-static void *exchange(void *raw)
-{
-    is_taken = true;
-    raw = atomic_exchange(&kept, raw);
-    is_taken = false;
-    return raw;
-}
-FUNCTION(malloc, flagged)
-{
-    void *raw = size == CELL && !is_taken ? exchange(NULL) : NULL;
-    return raw != NULL ? base_finish(raw, size) : base_malloc(ctx, size);
-}
-FUNCTION(free, flagged)
-{
-    if (p == NULL || base_size(p) != CELL || is_taken)
-        return base_free(ctx, p, size);
-    free(exchange((char *)p - BASE_HEADER));
-}
-MUTANT(flag_is_tested_and_set, "threads.no-data-race", FUNCTIONS(flagged, malloc, free));

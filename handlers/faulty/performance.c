@@ -21,15 +21,6 @@ MUTANT(never_advises, "performance.large-blocks-advised", FUNCTIONS(plain, mallo
 /* As NumPy's default handler before 2.2. */
 MUTANT(calloc_never_advises, "performance.large-blocks-advised", FUNCTIONS(plain, calloc));
 
-/* The length is in pages, and madvise takes bytes. */
-DEFECT(malloc, advises_too_little, "performance.large-blocks-advised")
-{
-    char *p = plain_malloc(ctx, size);
-    if (p != NULL && size >= 4 * MIB)
-        madvise((char *)((uintptr_t)p & ~(uintptr_t)4095), size / 4096, MADV_HUGEPAGE);
-    return p;
-}
-
 /* The address is not that of a page: the kernel refuses. */
 DEFECT(malloc, advises_unaligned, "performance.large-blocks-advised")
 {

@@ -86,29 +86,3 @@ FUNCTION(free, listed)
 }
 MUTANT_DERIVED(list_takes_the_same_first_for_the_same_list, "threads.concurrent", listed);
 
-/* Cells with a mark each, which is read and set by two instructions. */
-enum { CELLS = 64 };
-static _Alignas(16) char cells[CELLS][ROOM];
-static volatile unsigned char is_taken[CELLS];
-static volatile unsigned last;
-FUNCTION(malloc, marking)
-{
-    for (unsigned i = 0; size <= ROOM - BASE_HEADER && i < CELLS; i++) {
-        unsigned at = (last + i) % CELLS;
-        if (is_taken[at])
-            continue;
-        is_taken[at] = 1;
-        last = at;
-        return base_finish(cells[at], size);
-    }
-    return base_malloc(ctx, size);
-}
-FUNCTION(free, marking)
-{
-    uintptr_t at = ((uintptr_t)p - (uintptr_t)cells) / ROOM;
-    if (at < CELLS)
-        is_taken[at] = 0;
-    else
-        base_free(ctx, p, size);
-}
-MUTANT_DERIVED(cell_is_marked_when_it_was_seen, "threads.concurrent", marking);

@@ -226,20 +226,6 @@ DERIVE_REALLOC(twice_locked, base_size);
 MUTANT(threads_lock_twice, "threads.concurrent", FUNCTIONS(locked, calloc, free),
        FUNCTIONS(twice_locked, malloc, realloc));
 
-/* The size is in a variable of all threads. */
-FUNCTION(malloc, forgetful)
-{
-    static volatile size_t asked;
-    if (size > PTRDIFF_MAX - BASE_HEADER)
-        return NULL;
-    asked = size;
-    void *raw = malloc(asked + BASE_HEADER);
-    return base_finish(raw, asked);
-}
-#define forgetful_free base_free
-DERIVE_REALLOC(forgetful, base_size);
-MUTANT(threads_share_the_size, "threads.concurrent", FUNCTIONS(forgetful, malloc, realloc));
-
 /* The lock is a semaphore.  A signal interrupts sem_wait, whose result is not checked. */
 static sem_t entry;
 static pthread_once_t entry_once = PTHREAD_ONCE_INIT;

@@ -103,26 +103,6 @@ BEFORE(malloc, ended_threads_leave_their_caches, "threads.leave-no-memory", true
        static _Thread_local char *own;
        if (own == NULL && (own = malloc(8 << 10)) != NULL) memset(own, 1, 8 << 10));
 
-/* Each thread keeps the last page or more that it freed. */
-static _Thread_local void *spare;
-FUNCTION(malloc, sparing)
-{
-    void *p = spare;
-    if (p == NULL || base_size(p) < size || size < 4096)
-        return base_malloc(ctx, size);
-    spare = NULL;
-    return p;
-}
-FUNCTION(free, sparing)
-{
-    if (p != NULL && spare == NULL && base_size(p) >= 4096)
-        spare = p;
-    else
-        base_free(ctx, p, size);
-}
-MUTANT(ended_threads_leave_a_spare_block, "threads.leave-no-memory",
-       FUNCTIONS(sparing, malloc, free));
-
 /* free keeps p and frees the block that the thread kept before. */
 static _Thread_local void *last;
 static void keep_last(void *p)

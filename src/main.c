@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/inside.h"
+#include "base/reexec.h"
 #include "base/text.h"
 #include "commands/battery.h"
 #include "commands/bench.h"
@@ -23,7 +23,6 @@
 #include "model/options.h"
 #include "model/property.h"
 #include "report/report.h"
-#include "subject/static_tls.h"
 #include "subject/subject.h"
 
 /* A pattern that fits nothing is a slip: beside others it would pass for what was run, or left
@@ -96,8 +95,7 @@ int main(int argc, char **argv)
     int code = EXIT_CONFORMANT;
     const struct property **properties = NULL;
     occupy_standard_descriptors();
-    inside_arrive(&argc, &argv);
-    static_tls_is_wide();
+    reexec_consume_argv(&argc, &argv);
     options_read(argc, argv, &options);
     check_patterns(&options);
     switch (options.command) {

@@ -5,7 +5,7 @@
  */
 #include <dlfcn.h>
 
-#include "base/inside.h"
+#include "base/reexec.h"
 
 int main(int argc, char **argv);
 
@@ -27,6 +27,6 @@ __libc_start_main(main_function *its, int argc, char **argv, void (*init)(void),
 {
     typeof(__libc_start_main) *libcs;
     *(void **)&libcs = dlsym(RTLD_NEXT, "__libc_start_main");
-    return libcs(inside_is_meant(argc, argv) ? start : its, argc, argv, init, fini, rtld_fini,
+    return libcs(reexec_is_meant(argc, argv) ? start : its, argc, argv, init, fini, rtld_fini,
                  stack_end);
 }

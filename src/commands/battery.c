@@ -14,15 +14,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/inside.h"
 #include "base/instrumented.h"
 #include "base/random.h"
+#include "base/reexec.h"
 #include "base/text.h"
 #include "commands/conclude.h"
-#include "commands/embed.h"
+#include "commands/launch.h"
 #include "commands/reproducers.h"
-#include "commands/under_memcheck.h"
-#include "commands/under_sanitizer.h"
 #include "harness/interpose.h"
 #include "harness/scratch.h"
 #include "python/interpreter.h"
@@ -32,7 +30,6 @@
 #include "report/report_files.h"
 #include "runner/scheduler.h"
 #include "runner/worker.h"
-#include "subject/static_tls.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 #include "supervise/loaded.h"
@@ -44,7 +41,7 @@ static const double usual_time = 60, memcheck_time = 1200;
 
 struct coordinator {
     const struct options *options;
-    char **argv;
+    struct launch launch;
     struct subject_place *places; /* of the handlers */
     struct plan plan;
     struct run run;
@@ -230,25 +227,15 @@ static enum exit_code report(struct coordinator *c)
     return code;
 }
 
-static void start_memcheck_again(char **argv, void *folder)
-{
-    memcheck_start_again(argv, folder);
-}
-
 /* Does not come back where that lets the subject load. */
 static void start_again_for_static_tls(struct coordinator *c)
 {
     struct load *load = board_load(c->plan.board);
     int state = atomic_load(&load->state);
     load_make_sound(load);
-    if ((state != LOAD_FAILED && state != LOAD_UNFIT) || !static_tls_was_short(load->why) ||
-        interrupt_came() != 0)
-        return;
-    report_files_pass_on(c->files);
-    if (c->plan.memcheck_folder != NULL)
-        static_tls_start_again(c->argv, start_memcheck_again, (void *)c->plan.memcheck_folder);
-    else
-        static_tls_start_again(c->argv, NULL, NULL);
+    if (static_tls_was_short(load->why))
+        report_files_pass_on(c->files);
+    launch_again(&c->launch, state, load->why);
 }
 
 static struct coordinator *here; /* of --no-fork: for at_end, which gets no argument */
@@ -288,7 +275,7 @@ static _Noreturn void run_here(struct coordinator *c)
     worker_run_here(&c->plan, 0, end_here);
 }
 
-static void find_handlers(struct coordinator *c, char **argv)
+static void find_handlers(struct coordinator *c)
 {
     c->places = allocate(c->options->handler_count, sizeof *c->places);
     for (size_t i = 0; i < c->options->handler_count; i++) {
@@ -302,7 +289,6 @@ static void find_handlers(struct coordinator *c, char **argv)
                        "--with-subject: a handler from Python is no file; leave it out");
         c->places[i].claims = c->options->claims;
     }
-    sanitizer_enter(c->options, argv, c->places, c->options->handler_count);
 }
 
 static void hash_handler(struct coordinator *c)
@@ -316,7 +302,7 @@ static void hash_handler(struct coordinator *c)
 /* A start of Python takes longer than all that --quick runs. */
 static bool can_do_without_python(const struct coordinator *c)
 {
-    bool can = c->options->quick && c->options->python == NULL && inside_python() == NULL;
+    bool can = c->options->quick && c->options->python == NULL && reexec_host() == NULL;
     for (size_t i = 0; i < c->options->handler_count; i++)
         can = can && c->places[i].module == NULL && !object_file_wants_python(c->places[i].path);
     return can;
@@ -324,20 +310,27 @@ static bool can_do_without_python(const struct coordinator *c)
 
 static void set_up(struct coordinator *c, char **argv)
 {
+    find_handlers(c);
+    choose_properties(c);
+    c->plan.without_python = can_do_without_python(c);
+    c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
+    c->launch = (struct launch){
+        .options = c->options,
+        .argv = argv,
+        .places = c->places,
+        .count = c->options->handler_count,
+        .python = c->plan.without_python ? WITHOUT_PYTHON : WITH_NUMPY,
+        .static_tls = has_several(c), /* it is too late once one of them needs it */
+        .shows_progress = c->plan.shows_progress,
+    };
+    c->plan.python_path = launch(&c->launch);
+    if (*c->plan.python_path != '\0')
+        present_with(c->plan.python_path);
+    if (*reexec_word(REEXEC_REPORTS) != '\0')
+        c->plan.memcheck_folder = reexec_word(REEXEC_REPORTS);
     if (c->options->expect != NULL)
         c->run.expectations = expectations_read(c->options->expect);
     c->baseline = conclude_baseline(c->options);
-    find_handlers(c, argv);
-    if (has_several(c))
-        static_tls_start_again(argv, NULL, NULL); /* it would be too late where one wants it */
-    choose_properties(c);
-    c->plan.without_python = can_do_without_python(c);
-    c->plan.python_path = c->plan.without_python ? "" : embed(c->options, true, argv);
-    if (*c->plan.python_path != '\0')
-        present_with(c->plan.python_path);
-    c->plan.shows_progress = is_smart_terminal(STDERR_FILENO) && !c->options->quiet;
-    if (c->options->memcheck)
-        c->plan.memcheck_folder = memcheck_enter(argv, c->plan.shows_progress);
     c->plan.timeout_is_given = c->options->timeout != 0;
     c->plan.timeout = c->options->timeout != 0 ? c->options->timeout
                       : memcheck_is_running()  ? memcheck_timeout
@@ -508,9 +501,7 @@ enum exit_code battery_run(const struct options *options, char **argv)
     static struct coordinator coordinator;
     struct coordinator *c = &coordinator;
     c->options = options;
-    c->argv = argv;
     child_prepare();
-    memcheck_look_for_parent();
     interrupt_catch();
     signal(SIGXFSZ, SIG_IGN); /* a report that gets too long cannot be written, and that is told */
     signal(SIGPIPE, SIG_IGN); /* whoever closes stdout is told, and the other reports are written */

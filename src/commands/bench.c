@@ -21,8 +21,7 @@
 #include "base/program_version.h"
 #include "base/text.h"
 #include "bench/bench.h"
-#include "commands/embed.h"
-#include "commands/under_sanitizer.h"
+#include "commands/launch.h"
 #include "python/api.h"
 #include "python/python.h"
 #include "report/present.h"
@@ -201,7 +200,8 @@ static double limit_of(const struct options *options, size_t subject)
 }
 
 /* Waits until all are loaded.  Returns true, or false with the exit code in *code. */
-static bool greet_all(const struct options *options, char **argv, enum exit_code *code)
+static bool greet_all(const struct options *options, const struct launch *launch,
+                      enum exit_code *code)
 {
     for (size_t i = 0; i < count; i++) {
         struct server *server = &servers[i];
@@ -222,7 +222,7 @@ static bool greet_all(const struct options *options, char **argv, enum exit_code
             continue;
         if (i >= BENCH_GIVEN && server->hello.state != LOAD_DONE) {
             end_all();
-            loaded_start_again((int)server->hello.state, server->hello.wrong, argv);
+            launch_again(launch, (int)server->hello.state, server->hello.wrong);
             loaded_or_leave(server->place.argument, (int)server->hello.state, server->hello.wrong);
         }
         *code = report_loss(i, "CRASH", server->hello.wrong, "");
@@ -263,14 +263,20 @@ enum exit_code bench_command(const struct options *options, char **argv)
     child_prepare();
     interrupt_catch();
     find_all(options);
+    struct subject_place places[MOST_BENCHED];
     for (size_t i = BENCH_GIVEN; i < count; i++)
-        sanitizer_enter(options, argv, &servers[i].place, 1);
-    const char *python = embed(options, true, argv);
+        places[i - BENCH_GIVEN] = servers[i].place;
+    struct launch how = {.options = options,
+                         .argv = argv,
+                         .places = places,
+                         .count = count - BENCH_GIVEN,
+                         .python = WITH_NUMPY};
+    const char *python = launch(&how);
     struct report_files *files = report_files_open(options);
     children_adopt(true);
     for (size_t i = 0; i < count; i++)
         start(&servers[i], python);
-    if (!greet_all(options, argv, &code))
+    if (!greet_all(options, &how, &code))
         return code;
     struct present_file made = present_file_open();
     size_t length;

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/reexec.h"
 #include "base/text.h"
 #include "commands/program.h"
-#include "subject/static_tls.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 

@@ -15,8 +15,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "commands/embed.h"
-#include "commands/under_sanitizer.h"
+#include "commands/launch.h"
 #include "python/api.h"
 #include "python/interpreter.h"
 #include "python/python.h"
@@ -33,6 +32,7 @@
 /* The process has one program. */
 static struct {
     const struct options *options;
+    struct launch launch;
     const char *python;
     struct subject_place place;
     struct subject subject;
@@ -286,7 +286,7 @@ static bool is_to_end(void *until)
 
 /* A handler that wants more static TLS has to be known for it before the program begins, for the
  * program cannot be begun twice.  Anything else that goes wrong here goes wrong there as well. */
-static void try_loading(char **argv)
+static void try_loading(void)
 {
     struct findings *findings = program.findings;
     double limit = program.options->timeout != 0 ? program.options->timeout : usual_timeout;
@@ -307,7 +307,7 @@ static void try_loading(char **argv)
     if (given_up > 0)
         leave_with(EXIT_CANNOT_LOAD, "%s: no end of loading it after %.3g s; --timeout gives more",
                    text_safe(program.options->handler), limit);
-    loaded_start_again(findings->load, findings->why, argv);
+    launch_again(&program.launch, findings->load, findings->why);
     findings->load = LOAD_UNKNOWN;
     findings->why[0] = '\0';
 }
@@ -319,16 +319,20 @@ struct findings *program_prepare(const struct options *options, char **argv)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
     if (program.place.module == NULL)
         options_keep(options, program.place.path, "the handler");
-    sanitizer_enter(options, argv, &program.place, 1);
     program.place.claims = options->claims;
-    program.python = embed(options, false, argv);
+    program.launch = (struct launch){.options = options,
+                                     .argv = argv,
+                                     .places = &program.place,
+                                     .count = 1,
+                                     .python = WITH_PYTHON};
+    program.python = launch(&program.launch);
     program.options = options;
     program.findings = mmap(NULL, sizeof *program.findings, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (program.findings == MAP_FAILED)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
     child_prepare();
-    try_loading(argv);
+    try_loading();
     return program.findings;
 }
 

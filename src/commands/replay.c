@@ -13,10 +13,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/reexec.h"
 #include "base/text.h"
-#include "commands/load_alone.h"
-#include "commands/under_sanitizer.h"
-#include "subject/static_tls.h"
+#include "commands/launch.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
@@ -26,19 +25,21 @@
 /* Shared with the child. */
 struct replaying {
     struct replay_result result;
-    struct alone alone;
+    struct loaded loaded;
 };
 
 static _Noreturn void replay_in_child(const struct options *options,
                                       const struct subject_place *place, struct replaying *shared)
 {
     struct subject subject;
-    struct alone *alone = &shared->alone;
-    struct trace_reader *reader = trace_open(options->replay, alone->why, sizeof alone->why);
+    struct trace_reader *reader =
+        trace_open(options->replay, shared->loaded.why, sizeof shared->loaded.why);
     if (reader == NULL)
         _exit(EXIT_USAGE);
-    if (!load_alone(place, &subject, alone))
-        _exit(alone->inside ? 0 : EXIT_CANNOT_LOAD);
+    shared->loaded.state =
+        subject_load(place, &subject, shared->loaded.why, sizeof shared->loaded.why);
+    if (shared->loaded.state != LOAD_DONE)
+        _exit(EXIT_CANNOT_LOAD);
     struct claims claims = subject_all_claims(place, &subject);
     struct replay_options how = {
         .alignment = claims.alignment, .unchecked = options->unchecked, .fill.marks = true};
@@ -117,7 +118,7 @@ static void print_under_way(const struct replaying *shared, const char *verdict,
 {
     const struct replay_result *result = &shared->result;
     const char *part = text_safe(text("%.*s", (int)sizeof result->part, result->part));
-    if (shared->alone.state == LOAD_UNKNOWN) {
+    if (shared->loaded.state == LOAD_UNKNOWN) {
         printf("%-7s %s, loading the handler\n", verdict, how);
         return;
     }
@@ -151,7 +152,8 @@ static enum exit_code replay(const struct options *options, char **argv)
     const char *wrong = subject_find(options->handler, &place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
-    sanitizer_enter(options, argv, &place, 1);
+    struct launch start = {.options = options, .argv = argv, .places = &place, .count = 1};
+    launch(&start);
     place.claims = options->claims;
     struct replaying *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -168,9 +170,11 @@ static enum exit_code replay(const struct options *options, char **argv)
         print_under_way(shared, "TIMEOUT", text("no end after %.3g s", watching.limit));
         return EXIT_NOT_CONFORMANT;
     }
-    loaded_alone_or_leave(options, &shared->alone, argv);
-    if (shared->alone.state == LOAD_UNKNOWN && shared->alone.why[0] != '\0')
-        leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(shared->alone.why));
+    shared->loaded.why[sizeof shared->loaded.why - 1] = '\0';
+    launch_again(&start, (int)shared->loaded.state, shared->loaded.why);
+    loaded_or_leave(options->handler, (int)shared->loaded.state, shared->loaded.why);
+    if (shared->loaded.state == LOAD_UNKNOWN && shared->loaded.why[0] != '\0')
+        leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(shared->loaded.why));
     if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 ||
         shared->result.outcome == REPLAY_UNDER_WAY) {
         print_under_way(shared, "CRASH",

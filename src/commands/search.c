@@ -15,18 +15,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/reexec.h"
 #include "base/text.h"
 #include "commands/draft.h"
-#include "commands/load_alone.h"
+#include "commands/launch.h"
 #include "commands/reproducers.h"
-#include "commands/under_sanitizer.h"
 #include "harness/limits.h"
 #include "model/property.h"
 #include "repro/print.h"
 #include "search/search.h"
 #include "search/show.h"
 #include "subject/plain.h"
-#include "subject/static_tls.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 #include "supervise/standstill.h"
@@ -36,7 +35,7 @@ static const double usual_timeout = 10;
 struct searching {
     const struct options *options;
     struct subject_place place;
-    struct alone *alone; /* shared */
+    struct loaded *loaded; /* shared */
     struct claims claims;
 };
 
@@ -47,9 +46,9 @@ static PyDataMem_Handler *load(void *data)
 {
     struct searching *searching = data;
     struct subject subject;
-    if (!load_alone(&searching->place, &subject, searching->alone))
-        return NULL;
-    return subject.handler;
+    struct loaded *loaded = searching->loaded;
+    loaded->state = subject_load(&searching->place, &subject, loaded->why, sizeof loaded->why);
+    return loaded->state == LOAD_DONE ? subject.handler : NULL;
 }
 
 static PyDataMem_Handler *load_plain(void *data)
@@ -60,7 +59,7 @@ static PyDataMem_Handler *load_plain(void *data)
 
 /* Shared with the process that loads it for the first time. */
 struct first {
-    struct alone alone;
+    struct loaded loaded;
     struct claims claims;
 };
 
@@ -80,12 +79,15 @@ static bool is_to_end(void *data)
 static void load_for_claims(const struct searching *searching, struct first *first)
 {
     struct subject subject;
-    if (load_alone(&searching->place, &subject, &first->alone))
+    struct loaded *loaded = &first->loaded;
+    loaded->state = subject_load(&searching->place, &subject, loaded->why, sizeof loaded->why);
+    if (loaded->state == LOAD_DONE)
         first->claims = subject_all_claims(&searching->place, &subject);
 }
 
 /* A verdict where loading does not come back; leaves where it fails. */
-static enum exit_code load_first(struct searching *searching, double limit, char **argv)
+static enum exit_code load_first(struct searching *searching, double limit,
+                                 const struct launch *start)
 {
     int status = 0;
     struct first *first =
@@ -102,10 +104,12 @@ static enum exit_code load_first(struct searching *searching, double limit, char
         leave_with(EXIT_HARNESS_BROKE, "no process to load it: %s", strerror(errno));
     if (interrupt_came() != 0)
         interrupt_die();
-    loaded_alone_or_leave(searching->options, &first->alone, argv);
-    searching->alone = &first->alone;
+    first->loaded.why[sizeof first->loaded.why - 1] = '\0';
+    launch_again(start, (int)first->loaded.state, first->loaded.why);
+    loaded_or_leave(searching->options->handler, (int)first->loaded.state, first->loaded.why);
+    searching->loaded = &first->loaded;
     searching->claims = first->claims;
-    if (first->alone.state == LOAD_DONE)
+    if (first->loaded.state == LOAD_DONE)
         return EXIT_CONFORMANT;
     printf("%-7s %s, loading the handler\n", given_up > 0 ? "TIMEOUT" : "CRASH",
            given_up > 0          ? text("no end after %.3g s", limit)
@@ -376,13 +380,15 @@ enum exit_code search_command(const struct options *options, char **argv)
     const char *wrong = subject_find(options->handler, &searching.place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
-    sanitizer_enter(options, argv, &searching.place, 1);
+    struct launch start = {
+        .options = options, .argv = argv, .places = &searching.place, .count = 1};
+    launch(&start);
     searching.place.claims = options->claims;
     reproducers_prepare(options);
     trace_prepare(options);
     child_prepare();
     interrupt_catch();
-    enum exit_code code = load_first(&searching, limit, argv);
+    enum exit_code code = load_first(&searching, limit, &start);
     if (code == EXIT_CONFORMANT)
         code = search(&searching, limit);
     if (!options->quiet && static_tls_is_wide())

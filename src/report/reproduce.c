@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/inside.h"
+#include "base/reexec.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -104,7 +104,7 @@ static void print_debugger(FILE *file, const struct record *record)
 {
     bool exits = record->signal == 0 && (record->verdict == CRASH || record->by_checker != 0);
     fprintf(file, "gdb %s %s",
-            inside_python() == NULL
+            reexec_host() == NULL
                 ? "-ex 'break conform_fail'"
                 : "-ex 'set breakpoint pending on' -ex 'break conform_fail_inside'",
             exits ? "-ex 'catch syscall exit_group' " : "");

@@ -14,13 +14,14 @@ int memcheck_make_folder(char *folder, size_t room);
 /* Takes it away with all that is in it. */
 void memcheck_remove_folder(const char *folder);
 
-/* Replaces this process by the same command under valgrind's memcheck, its
- * reports going to a file for each process in `folder`.  Returns only where that fails, with one
- * line on why. */
-const char *memcheck_start(char **argv, const char *folder);
+enum { MEMCHECK_WORDS = 10 };
 
-/* Called by the program that memcheck_start started: valgrind has let it begin.  Puts its
- * environment back as it was. */
+/* Fills in the words of a command line for valgrind, up to a NULL, by which its reports go to a
+ * file for each process in `folder`.  They are good until the next call.  NULL, or why there is no
+ * memcheck. */
+const char *memcheck_command(const char *command[MEMCHECK_WORDS], const char *folder);
+
+/* Called in the process under valgrind: valgrind has let the program begin. */
 void memcheck_note_begun(const char *folder);
 
 /* Why valgrind, as process `pid`, ended without letting the program begin: the first line that it

@@ -21,9 +21,9 @@
 
 #include "base/object_file.h"
 #include "base/place.h"
+#include "base/reexec.h"
 #include "base/suggestion.h"
 #include "base/text.h"
-#include "subject/static_tls.h"
 
 #ifndef PKGLIBDIR
 #error "PKGLIBDIR is where make install puts the reference handlers"

@@ -5,13 +5,16 @@
 #ifndef CONFORM_LOADED_H
 #define CONFORM_LOADED_H
 
-/* `state` is an enum load_state, and `why` a text that the child could write.
- * Starts `argv` again with more static TLS where that was what the handler had too little of, and
- * returns where it was not. */
-void loaded_start_again(int state, const char *why, char **argv);
+#include "model/record.h"
 
-/* Leaves with one line and the exit code for it where no handler came of it, or none to judge;
- * `argument` is what --handler was given. */
+/* What a child that loads a handler shares with its parent. */
+struct loaded {
+    enum load_state state; /* LOAD_UNKNOWN until loading is over */
+    char why[512];         /* a text that the handler can overwrite */
+};
+
+/* Prints one line and exits with the code for it if there is no handler to check.  `argument` is
+ * what --handler was given. */
 void loaded_or_leave(const char *argument, int state, const char *why);
 
 #endif

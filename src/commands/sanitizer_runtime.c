@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Finding the runtimes of sanitizers, and starting this program again with them preloaded.
+ * Finding the runtimes of sanitizers.
  */
-#include "commands/under_sanitizer.h"
+#include "commands/sanitizer_runtime.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -13,16 +13,14 @@
 #include <sys/personality.h>
 #include <sys/utsname.h>
 
-#include "base/inside.h"
 #include "base/instrumented.h"
 #include "base/object_file.h"
 #include "base/place.h"
+#include "base/reexec.h"
 #include "base/text.h"
-#include "python/interpreter.h"
 #include "python/python_sources.h"
 
 #define PRELOADED "LD_PRELOAD"
-#define DONE "CONFORM_SANITIZER" /* tells the process that is started that it was */
 
 /* ---- where a runtime is ------------------------------------------------------------------ */
 
@@ -92,15 +90,13 @@ static bool find_library(const struct object_sanitizer *object, char path[PATH_M
 /* ---- what is built with one --------------------------------------------------------------- */
 
 /* The first of the shared objects that the module consists of which is. */
-static bool find_in_module(const struct options *options, const char *module,
-                           struct object_sanitizer *object)
+static bool find_in_module(const char *python, const char *module, struct object_sanitizer *object)
 {
     static char said[1 << 16];
-    struct interpreter python = {.executable = inside_python()};
     char *command;
-    if (python.executable == NULL && interpreter_find(options->python, &python) != NULL)
-        return false; /* whoever starts it says why */
-    if (asprintf(&command, "%s - %s 2>/dev/null <<'END'\n%sEND\n", text_shell(python.executable),
+    if (python == NULL)
+        return false;
+    if (asprintf(&command, "%s - %s 2>/dev/null <<'END'\n%sEND\n", text_shell(python),
                  text_shell(module), python_source_find("module_files")->text) < 0)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     bool found = false;
@@ -111,12 +107,12 @@ static bool find_in_module(const struct options *options, const char *module,
     return found;
 }
 
-static bool find_sanitizer(const struct options *options, const struct subject_place *place,
+static bool find_sanitizer(const char *python, const struct subject_place *place,
                            struct object_sanitizer *object)
 {
     if (place->is_default)
         return false;
-    return place->module != NULL ? find_in_module(options, place->module, object)
+    return place->module != NULL ? find_in_module(python, place->module, object)
                                  : object_file_sanitizer(place->path, object);
 }
 
@@ -219,15 +215,6 @@ static void add(struct runtimes *runtimes, const char *name, const struct object
         runtimes->memory = sanitizer;
 }
 
-static const char *start_again(char **argv, const char *libraries)
-{
-    const char *others = getenv(PRELOADED);
-    bool has_others = others != NULL && *others != '\0';
-    setenv(DONE, "1", 1);
-    setenv(PRELOADED, has_others ? text("%s:%s", libraries, others) : libraries, 1);
-    return inside_start_again((const char *const[]){NULL}, argv);
-}
-
 /* Runtimes want some ranges of addresses for themselves, where randomization may put others. */
 static void map_at_fixed_addresses(void)
 {
@@ -236,29 +223,25 @@ static void map_at_fixed_addresses(void)
         personality((unsigned long)persona | ADDR_NO_RANDOMIZE);
 }
 
-void sanitizer_enter(const struct options *options, char **argv, const struct subject_place *places,
-                     size_t count)
+char *sanitizer_runtimes(const struct options *options, const struct subject_place *places,
+                         size_t count, const char *python)
 {
-    bool was_started = getenv(DONE) != NULL;
     struct runtimes runtimes = {NULL, NULL};
-    unsetenv(DONE);
     for (size_t i = 0; i < count; i++) {
         struct object_sanitizer object;
         const char *name = text_safe(places[i].argument);
         if (options->tsan)
             check_tsan(&places[i]);
-        if (!find_sanitizer(options, &places[i], &object))
+        if (!find_sanitizer(python, &places[i], &object))
             continue;
         check_alone(options, name, object.sanitizer);
         if (is_here(object.sanitizer))
             continue;
-        if (was_started)
+        if (*reexec_word(REEXEC_PROGRAM) != '\0')
             leave_with(EXIT_CANNOT_LOAD, "%s: the runtime of %s was preloaded, and did not come",
                        name, object.sanitizer->name);
         map_at_fixed_addresses();
         add(&runtimes, name, &object);
     }
-    if (runtimes.libraries != NULL)
-        leave_with(EXIT_HARNESS_BROKE, "%s cannot be preloaded: %s", runtimes.libraries,
-                   start_again(argv, runtimes.libraries));
+    return runtimes.libraries;
 }

@@ -37,38 +37,14 @@ DERIVE_REALLOC(region, base_size);
 MUTANT(huge_blocks_wrap_at_4gib, "malloc.live-past-4gib", FUNCTIONS(region, malloc, realloc, free));
 
 /* Mappings have no header; their lengths are in a table, by 32 bits of the address. */
-enum { ENTRIES = 256 };
-static struct {
-    uint32_t key;
-    size_t length;
-} lengths[ENTRIES];
-
-/* The length that is known for p, or 0; from now on it is `length`. */
-static size_t exchange_length(const void *p, size_t length)
+static _Atomic size_t *length_of(const void *p)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    uint32_t key = (uint32_t)(uintptr_t)p;
-    size_t found = ENTRIES;
-    LOCK(lock);
-    for (size_t i = 0; i < ENTRIES; i++) {
-        if (lengths[i].length != 0 ? lengths[i].key == key : found == ENTRIES)
-            found = i;
-        if (lengths[i].length != 0 && lengths[i].key == key)
-            break;
-    }
-    if (found == ENTRIES)
-        return 0;
-    size_t before = lengths[found].length;
-    lengths[found].key = key;
-    lengths[found].length = length;
-    return before;
+    static _Atomic size_t lengths[1 << 20];
+    return &lengths[(uint32_t)(uintptr_t)p / MAPPED_PAGE];
 }
 static size_t keyed_size(const void *p)
 {
-    size_t length = p != NULL && (uintptr_t)p % MAPPED_PAGE == 0 ? exchange_length(p, 0) : 0;
-    if (length != 0)
-        exchange_length(p, length);
-    return length;
+    return p != NULL && (uintptr_t)p % MAPPED_PAGE == 0 ? *length_of(p) : 0;
 }
 FUNCTION(malloc, keyed)
 {
@@ -78,15 +54,18 @@ FUNCTION(malloc, keyed)
     void *p = map_pages(length);
     if (p == MAP_FAILED)
         return NULL;
-    exchange_length(p, length);
+    *length_of(p) = length;
     return p;
 }
 FUNCTION(free, keyed)
 {
-    if (keyed_size(p) != 0)
-        munmap(p, exchange_length(p, 0));
-    else
+    size_t length = keyed_size(p);
+    if (length != 0) {
+        *length_of(p) = 0;
+        munmap(p, length);
+    } else {
         base_free(ctx, p, size);
+    }
 }
 FUNCTION(realloc, keyed)
 {
@@ -127,13 +106,7 @@ MUTANT(huge_classes_end_at_512_mib, "malloc.extent calloc.product realloc.grown-
 /* A mapping of 128 MiB or more is kept when it is freed. */
 FUNCTION_RETURNS(malloc, keeping,
                  size >= 128 * MIB ? kept_malloc(ctx, size) : mapped_malloc(ctx, size));
-FUNCTION(free, keeping)
-{
-    if (is_mapped(p) && base_size(p) >= 128 * MIB)
-        kept_free(ctx, p, size);
-    else
-        mapped_free(ctx, p, size);
-}
+KEEPS_FROM(keeping, 128 * MIB);
 /* A mutant whose calloc clears `count` bytes of a mapping that was kept. */
 #define CLEARS(defect, kills, least, count)                                                        \
     FUNCTION(calloc, defect)                                                                       \

@@ -71,13 +71,7 @@ FUNCTION(malloc, huge)
     char *p = size >= 16 * MIB && is_for_mapping(size) ? exchange_kept(&kept_mapping, NULL) : NULL;
     return p != NULL ? base_resize(p, size) : mapped_malloc(ctx, size);
 }
-FUNCTION(free, huge)
-{
-    if (is_mapped(p) && base_size(p) >= 16 * MIB)
-        kept_free(ctx, p, size);
-    else
-        mapped_free(ctx, p, size);
-}
+KEEPS_FROM(huge, 16 * MIB);
 MUTANT(large_reuse_asks_for_no_size, "malloc.extent malloc.disjoint", FUNCTIONS(mapped),
        FUNCTIONS(huge, malloc, free));
 
@@ -137,13 +131,7 @@ FUNCTION(calloc, trusting)
     void *p = recycle(nelem, elsize);
     return p != NULL ? p : mapped_calloc(ctx, nelem, elsize);
 }
-FUNCTION(free, trusting)
-{
-    if (is_mapped(p) && base_size(p) > 2 * MIB)
-        kept_free(ctx, p, size);
-    else
-        mapped_free(ctx, p, size);
-}
+KEEPS_FROM(trusting, 2 * MIB + 1);
 MUTANT(large_calloc_trusts_a_kept_mapping, "calloc.zeroed-when-reused", FUNCTIONS(kept),
        FUNCTIONS(trusting, calloc, free));
 

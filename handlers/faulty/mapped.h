@@ -162,4 +162,10 @@ FUNCTION(free, kept)
     mapped_free(ctx, is_mapped(p) ? exchange_kept(&kept_mapping, p) : p, size);
 }
 
+/* KEEPS_FROM(prefix, least): a free that keeps mappings of blocks of `least` bytes or more. */
+#define KEEPS_FROM(prefix, least)                                                                  \
+    FUNCTION_RETURNS(free, prefix,                                                                 \
+                     is_mapped(p) && base_size(p) >= (least) ? kept_free(ctx, p, size)             \
+                                                             : mapped_free(ctx, p, size))
+
 #endif

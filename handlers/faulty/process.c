@@ -168,30 +168,13 @@ DEFECT(free, child_waits_for_a_thread_at_last, "process.fork-child")
         free_later(p, MOST_WAITING);
 }
 
-/* A list without a limit: nothing waits, and a child does not release the memory. */
-static void *first;
-static void *free_list(void *unused)
-{
-    for (acquire();;) {
-        void *p = first;
-        if (p != NULL) {
-            memcpy(&first, p, sizeof p);
-            base_free(NULL, p, 0);
-        } else {
-            pthread_cond_wait(&changed, &lock);
-        }
-    }
-    return unused;
-}
+/* No free waits, and a child does not release the memory. */
 DEFECT(free, child_has_no_thread_to_free, "process.fork-child")
 {
     if (p == NULL || base_size(p) < 256 * KIB)
-        return base_free(ctx, p, size);
-    LOCK(lock);
-    start_thread(free_list, true);
-    memcpy(p, &first, sizeof p);
-    first = p;
-    pthread_cond_broadcast(&changed);
+        base_free(ctx, p, size);
+    else
+        free_later(p, MOST_WAITING);
 }
 
 /* A thread copies the second half. */

@@ -239,15 +239,9 @@ BEFORE(free, thread_leaves_its_helper, "resources.threads", p != NULL && base_si
 
 /* Pages without access surround the header, the block and a canary. */
 enum { FENCES = 6 * PAGE };
-static size_t fenced_size(const void *p)
-{
-    size_t size;
-    memcpy(&size, (const char *)p - 2 * PAGE, sizeof size);
-    return size;
-}
 FUNCTION(malloc, fenced)
 {
-    size_t body = whole_pages(size);
+    size_t body = whole_pages(size + BASE_HEADER);
     if (size > PTRDIFF_MAX / 2)
         return NULL;
     char *map = mmap(NULL, FENCES + body, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -256,17 +250,15 @@ FUNCTION(malloc, fenced)
     mprotect(map + PAGE, PAGE, PROT_READ | PROT_WRITE);
     mprotect(map + 3 * PAGE, body, PROT_READ | PROT_WRITE);
     mprotect(map + 4 * PAGE + body, PAGE, PROT_READ | PROT_WRITE);
-    memcpy(map + PAGE, &size, sizeof size);
-    return map + 3 * PAGE;
+    return base_finish(map + 3 * PAGE, size);
 }
 FUNCTION(free, fenced)
 {
     if (p != NULL)
-        munmap((char *)p - 3 * PAGE, FENCES + whole_pages(fenced_size(p)));
+        munmap((char *)p - BASE_HEADER - 3 * PAGE,
+               FENCES + whole_pages(base_size(p) + BASE_HEADER));
 }
-DERIVE_CALLOC(fenced);
-DERIVE_REALLOC(fenced, fenced_size);
-MUTANT(fences_round_each_part, "resources.mappings", FUNCTIONS(fenced));
+MUTANT_DERIVED(fences_round_each_part, "resources.mappings", fenced);
 
 /* Addresses are not reused; a freed block keeps its page without access and its own pages. */
 static const size_t RESERVED = ((size_t)1 << 30) * (sizeof(size_t) == 8 ? 64 : 1);

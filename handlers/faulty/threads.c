@@ -62,9 +62,16 @@ DEFECT(realloc, thread_number_201_loses_contents, "threads.any-number")
 /* How many threads there were when the calling one came, with this one. */
 static _Atomic int threads_there;
 static pthread_key_t there_key;
+static _Thread_local void *own_place; /* of threads_beyond_64_share_a_place */
 static void leave(UNUSED void *data)
 {
     threads_there--;
+    free(own_place);
+    own_place = NULL;
+}
+__attribute__((constructor)) static void make_there_key(void)
+{
+    pthread_key_create(&there_key, leave);
 }
 static int came_as(void)
 {
@@ -96,53 +103,27 @@ DERIVE_REALLOC(wide, base_size);
 MUTANT(thread_65_at_once_is_misaligned, "threads.any-number",
        FUNCTIONS(wide, malloc, realloc, free));
 
-/* A thread that finds no free place uses the last one, which another has. */
-enum { PLACES = 64 };
-static struct place {
-    _Atomic bool is_taken;
-    void *kept;
-} places[PLACES];
-static pthread_key_t place_key;
-static void leave_place(void *data)
+/* From the 64th on the threads have one place for a freed block. */
+static void *shared_place;
+static void **place(void)
 {
-    struct place *place = data;
-    free(place->kept);
-    place->kept = NULL;
-    place->is_taken = false;
-}
-__attribute__((constructor)) static void make_keys(void)
-{
-    pthread_key_create(&there_key, leave);
-    pthread_key_create(&place_key, leave_place);
-}
-static struct place *own_place(void)
-{
-    static _Thread_local struct place *place;
-    for (int i = 0; place == NULL; i++) {
-        if (i < PLACES - 1 &&
-            __atomic_exchange_n((bool *)&places[i].is_taken, true, __ATOMIC_SEQ_CST))
-            continue;
-        place = &places[i];
-        pthread_setspecific(place_key, place);
-    }
-    return place;
+    return came_as() < 64 ? &own_place : &shared_place;
 }
 FUNCTION(calloc, placed)
 {
-    struct place *place = own_place();
-    void *kept = place->kept;
+    void **at = place(), *kept = *at;
     if (nelem > 256 || elsize != 1 || kept == NULL)
         return base_calloc(ctx, nelem, elsize);
     memset((char *)kept + BASE_HEADER, 0, nelem);
     usleep(1);
-    place->kept = NULL;
+    *at = NULL;
     return base_finish(kept, nelem);
 }
 FUNCTION(free, placed)
 {
-    struct place *place = own_place();
-    if (p != NULL && base_size(p) >= 64 && base_size(p) <= 264 && place->kept == NULL)
-        place->kept = realloc((char *)p - BASE_HEADER, 512);
+    void **at = place();
+    if (p != NULL && base_size(p) >= 64 && base_size(p) <= 264 && *at == NULL)
+        *at = realloc((char *)p - BASE_HEADER, 512);
     else
         base_free(ctx, p, size);
 }

@@ -18,6 +18,7 @@
 
 #include "nep49.h"
 #include "nep49_advise.h"
+#include "nep49_setting.h"
 
 #define VARIABLE "NEP49_ARENA_SIZE"
 
@@ -263,49 +264,21 @@ static PyDataMem_Handler handler = {
     .allocator = {NULL, arena_malloc, arena_calloc, arena_realloc, arena_free},
 };
 
-/* The number that text says, with K, M or G behind it or without, or 0 where it says none. */
-static size_t parse_bytes(const char *text)
-{
-    static const char units[] = "KMG";
-    char *end;
-    size_t n;
-
-    if (*text < '0' || *text > '9') /* strtoul lets blanks and signs pass */
-        return 0;
-    errno = 0;
-    n = strtoul(text, &end, 10);
-    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
-    size_t factor = unit ? (size_t)1 << (10 * (unit - units + 1)) : 1;
-    if (errno != 0 || (unit ? end[1] : *end) != '\0' || __builtin_mul_overflow(n, factor, &n))
-        return 0;
-    return n;
-}
-
 /* Decides once: threads have their regions when it is called again. */
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
-    static char refusal[160];
     const char *text = getenv(VARIABLE);
-    size_t size = text ? parse_bytes(text) : USUAL;
+    size_t size = nep49_parse_bytes(text, USUAL);
 
     if (region_size != 0)
         return &handler;
-    if (size < LEAST || size > MOST) {
-        snprintf(refusal, sizeof(refusal),
-                 "%s='%.40s': only a number of bytes from 4K to 1G is accepted", VARIABLE, text);
-        for (char *c = refusal; *c != '\0'; c++)
-            *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
-        *why = refusal;
-        return NULL;
-    }
-    if (pthread_key_create(&key, leave_region) != 0) {
-        *why = "no thread-specific key is left in this process";
-        return NULL;
-    }
-    if (pthread_atfork(before_fork, after_fork, after_fork) != 0) {
-        *why = "out of memory";
-        return NULL;
-    }
+    if (size < LEAST || size > MOST)
+        return nep49_refuse(
+            why, VARIABLE "='%.40s': only a number of bytes from 4K to 1G is accepted", text);
+    if (pthread_key_create(&key, leave_region) != 0)
+        return nep49_refuse(why, "no thread-specific key is left in this process");
+    if (pthread_atfork(before_fork, after_fork, after_fork) != 0)
+        return nep49_refuse(why, "out of memory");
     largest = size / 8;
     region_size = size & -(size_t)STEP;
     return &handler;

@@ -26,6 +26,7 @@
 
 #include "nep49.h"
 #include "nep49_kept.h"
+#include "nep49_setting.h"
 
 #define FROM "NEP49_HUGEPAGE_FROM"
 #define POOL "NEP49_HUGEPAGE_POOL"
@@ -197,52 +198,22 @@ static PyDataMem_Handler handler = {
 
 NEP49_EXPORT char nep49_claims[64];
 
-/* The number that text says, with K, M or G behind it or without, or 0 where it says none. */
-static size_t parse_bytes(const char *text)
-{
-    static const char units[] = "KMG";
-    char *end;
-    size_t n;
-
-    if (*text < '0' || *text > '9') /* strtoul lets blanks and signs pass */
-        return 0;
-    errno = 0;
-    n = strtoul(text, &end, 10);
-    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
-    size_t factor = unit ? (size_t)1 << (10 * (unit - units + 1)) : 1;
-    if (errno != 0 || (unit ? end[1] : *end) != '\0' || __builtin_mul_overflow(n, factor, &n))
-        return 0;
-    return n;
-}
-
-static PyDataMem_Handler *refuse(const char **why, const char *name, const char *text,
-                                 const char *accepted)
-{
-    static char refusal[192];
-
-    snprintf(refusal, sizeof(refusal), "%s='%.40s': %s", name, text, accepted);
-    for (char *c = refusal; *c != '\0'; c++)
-        *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
-    *why = refusal;
-    return NULL;
-}
-
 /* Decides once: blocks may be alive when it is called again. */
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
     const char *from = getenv(FROM), *pool = getenv(POOL);
-    size_t bytes = from ? parse_bytes(from) : 2 * HUGE;
+    size_t bytes = nep49_parse_bytes(from, 2 * HUGE);
 
     if (settings.from != 0)
         return &handler;
     if (bytes == 0)
-        return refuse(why, FROM, from, "only a number of bytes from 1 on is accepted, as in 4M");
+        return nep49_refuse(
+            why, FROM "='%.40s': only a number of bytes from 1 on is accepted, as in 4M", from);
     if (pool != NULL && strcmp(pool, "0") != 0 && strcmp(pool, "1") != 0)
-        return refuse(why, POOL, pool, "only 0 and 1 are accepted");
-    if (sysconf(_SC_PAGESIZE) != PAGE) {
-        *why = "it is written for pages of 4096 bytes, and this kernel has others";
-        return NULL;
-    }
+        return nep49_refuse(why, POOL "='%.40s': only 0 and 1 are accepted", pool);
+    if (sysconf(_SC_PAGESIZE) != PAGE)
+        return nep49_refuse(why,
+                            "it is written for pages of 4096 bytes, and this kernel has others");
     settings.pool = pool != NULL && *pool == '1';
     settings.from = bytes;
     snprintf(nep49_claims, sizeof(nep49_claims), "hugepage=%zu", bytes);

@@ -27,6 +27,7 @@
 #include "nep49.h"
 #include "nep49_advise.h"
 #include "nep49_kept.h"
+#include "nep49_setting.h"
 
 #define POLICY "NEP49_NUMA"
 #define FROM "NEP49_NUMA_FROM"
@@ -220,24 +221,6 @@ static bool parse_policy(const char *text, struct policy *p)
     return strncmp(text, "bind:", 5) == 0 && parse_nodes(text + 5, p);
 }
 
-/* The number that text says, with K, M or G behind it or without, or 0 where it says none. */
-static size_t parse_bytes(const char *text)
-{
-    static const char units[] = "KMG";
-    char *end;
-    size_t n;
-
-    if (*text < '0' || *text > '9') /* strtoul lets blanks and signs pass */
-        return 0;
-    errno = 0;
-    n = strtoul(text, &end, 10);
-    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
-    size_t factor = unit ? (size_t)1 << (10 * (unit - units + 1)) : 1;
-    if (errno != 0 || (unit ? end[1] : *end) != '\0' || __builtin_mul_overflow(n, factor, &n))
-        return 0;
-    return n;
-}
-
 /* The claim, with the nodes written out. */
 static void write_claim(const char *text, const struct policy *p)
 {
@@ -264,23 +247,11 @@ static void write_claim(const char *text, const struct policy *p)
     snprintf(nep49_claims + n, sizeof(nep49_claims) - (size_t)n, "@%zu", from);
 }
 
-static PyDataMem_Handler *refuse(const char **why, const char *name, const char *text,
-                                 const char *reason)
-{
-    static char refusal[192];
-
-    snprintf(refusal, sizeof(refusal), "%s='%.40s': %s", name, text, reason);
-    for (char *c = refusal; *c != '\0'; c++)
-        *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
-    *why = refusal;
-    return NULL;
-}
-
 /* Decides once: blocks may be alive when it is called again. */
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
     const char *text = getenv(POLICY), *least = getenv(FROM);
-    size_t bytes = least ? parse_bytes(least) : 1 << 20;
+    size_t bytes = nep49_parse_bytes(least, 1 << 20);
     struct policy wanted = {0};
 
     if (from != 0)
@@ -288,19 +259,22 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     if (text == NULL)
         text = "local";
     if (bytes == 0)
-        return refuse(why, FROM, least, "only a number of bytes from 1 on is accepted, as in 1M");
-    if (numa_available() < 0) {
-        *why = "this kernel has no NUMA, or does not let this process use it (get_mempolicy fails)";
-        return NULL;
-    }
+        return nep49_refuse(
+            why, FROM "='%.40s': only a number of bytes from 1 on is accepted, as in 1M", least);
+    if (numa_available() < 0)
+        return nep49_refuse(
+            why,
+            "this kernel has no NUMA, or does not let this process use it (get_mempolicy fails)");
     if (!parse_policy(text, &wanted))
-        return refuse(why, POLICY, text,
-                      "only local, interleave, interleave:NODES and bind:NODES "
-                      "are accepted, with nodes that have memory, as in 0,2-3");
+        return nep49_refuse(why,
+                            POLICY "='%.40s': only local, interleave, interleave:NODES and "
+                                   "bind:NODES are accepted, with nodes that have memory, as in "
+                                   "0,2-3",
+                            text);
     policy = wanted;
     void *trial = map_block(1);
     if (trial == NULL)
-        return refuse(why, POLICY, text, strerror(errno));
+        return nep49_refuse(why, POLICY "='%.40s': %s", text, strerror(errno));
     numa_handler_free(NULL, trial, 1);
     from = bytes;
     keeps = policy.mode != MPOL_LOCAL || numa_bitmask_weight(numa_all_nodes_ptr) == 1;

@@ -24,6 +24,7 @@
 
 #include "nep49.h"
 #include "nep49_kept.h"
+#include "nep49_setting.h"
 
 #define FROM "NEP49_PINNED_FROM"
 #define LIBRARY "NEP49_CUDART"
@@ -324,20 +325,11 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&pinned.lock);
 }
 
-/* Whatever the value of a variable was. */
-static const char *on_one_line(char *text)
-{
-    for (char *c = text; *c != '\0'; c++)
-        *c = (unsigned char)*c < ' ' ? '?' : *c;
-    return text;
-}
-
-/* NULL, or why there is no CUDA runtime to call. */
-static const char *find_cuda(void)
+/* Finds the CUDA runtime, or refuses. */
+static bool find_cuda(const char **why)
 {
     static const char *const usual[] = {"libcudart.so", "libcudart.so.13", "libcudart.so.12",
                                         "libcudart.so.11.0"};
-    static char reason[256];
     const char *name = getenv(LIBRARY);
     void *library = NULL;
 
@@ -345,76 +337,42 @@ static const char *find_cuda(void)
         library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     for (size_t i = 0; name == NULL && library == NULL && i < sizeof(usual) / sizeof(*usual); i++)
         library = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        const char *error = name ? dlerror() : NULL;
-        snprintf(reason, sizeof(reason),
-                 name ? LIBRARY "='%.60s': %.150s"
-                      : "the CUDA runtime, libcudart.so, is not there; " LIBRARY
-                        " says where it is",
-                 name, error ? error : "it cannot be opened");
-        return on_one_line(reason);
-    }
+    const char *error = name != NULL && library == NULL ? dlerror() : NULL;
+    if (library == NULL && name == NULL)
+        return nep49_refuse(why, "the CUDA runtime, libcudart.so, is not there; " LIBRARY
+                                 " says where it is");
+    if (library == NULL)
+        return nep49_refuse(why, LIBRARY "='%.60s': %.150s", name,
+                            error != NULL ? error : "it cannot be opened");
 #define FIND(function) ((*(void **)&cuda.function = dlsym(library, #function)) != NULL)
     if (FIND(cudaHostRegister) && FIND(cudaHostUnregister) && FIND(cudaGetDeviceCount) &&
         FIND(cudaGetLastError) && FIND(cudaGetErrorString))
-        return NULL;
-    snprintf(reason, sizeof(reason),
-             name ? LIBRARY "='%.60s': it lacks CUDA's functions to lock memory"
-                  : "the CUDA runtime lacks the functions to lock memory",
-             name);
-    return on_one_line(reason);
-}
-
-/* The number that text says, with K, M or G behind it or without, or 0 where it says none. */
-static size_t parse_bytes(const char *text)
-{
-    static const char units[] = "KMG";
-    char *end;
-    size_t n;
-
-    if (*text < '0' || *text > '9') /* strtoul lets blanks and signs pass */
-        return 0;
-    errno = 0;
-    n = strtoul(text, &end, 10);
-    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
-    size_t factor = unit ? (size_t)1 << (10 * (unit - units + 1)) : 1;
-    if (errno != 0 || (unit ? end[1] : *end) != '\0' || __builtin_mul_overflow(n, factor, &n))
-        return 0;
-    return n;
+        return true;
+    if (name == NULL)
+        return nep49_refuse(why, "the CUDA runtime lacks the functions to lock memory");
+    return nep49_refuse(why, LIBRARY "='%.60s': it lacks CUDA's functions to lock memory", name);
 }
 
 /* Decides once: blocks may be alive when it is called again. */
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
-    static char refusal[192];
     const char *text = getenv(FROM);
-    size_t from = text ? parse_bytes(text) : 1;
+    size_t from = nep49_parse_bytes(text, 1);
     int devices = 0, error;
 
     if (pinned.from != 0)
         return &handler;
-    if (from == 0) {
-        snprintf(refusal, sizeof(refusal),
-                 "%s='%.40s': only a number of bytes from 1 on is accepted, as in 64K", FROM, text);
-        *why = on_one_line(refusal);
+    if (from == 0)
+        return nep49_refuse(
+            why, FROM "='%.40s': only a number of bytes from 1 on is accepted, as in 64K", text);
+    if (!find_cuda(why))
         return NULL;
-    }
-    const char *missing = find_cuda();
-    if (missing != NULL) {
-        *why = missing;
-        return NULL;
-    }
     error = cuda.cudaGetDeviceCount(&devices);
-    if (error != 0 || devices < 1) {
-        snprintf(refusal, sizeof(refusal), "there is no CUDA device: %.120s",
-                 error ? cuda.cudaGetErrorString(error) : "none was counted");
-        *why = refusal;
-        return NULL;
-    }
-    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) {
-        *why = "out of memory";
-        return NULL;
-    }
+    if (error != 0 || devices < 1)
+        return nep49_refuse(why, "there is no CUDA device: %.120s",
+                            error ? cuda.cudaGetErrorString(error) : "none was counted");
+    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
+        return nep49_refuse(why, "out of memory");
     pinned.from = from;
     snprintf(nep49_claims, sizeof(nep49_claims), "pinned=%zu", from);
     return &handler;

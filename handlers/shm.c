@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "nep49.h"
+#include "nep49_setting.h"
 #include "nep49_shm.h"
 
 #define VARIABLE "NEP49_SHM_FROM"
@@ -307,55 +308,25 @@ void shm_detach(void *data)
     nep49_shm_detach(data);
 }
 
-/* The number that text says, with K, M or G behind it or without, or 0 where it says none. */
-static size_t parse_bytes(const char *text)
-{
-    static const char units[] = "KMG";
-    char *end;
-    size_t n;
-
-    if (*text < '0' || *text > '9') /* strtoul lets blanks and signs pass */
-        return 0;
-    errno = 0;
-    n = strtoul(text, &end, 10);
-    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
-    size_t factor = unit ? (size_t)1 << (10 * (unit - units + 1)) : 1;
-    if (errno != 0 || (unit ? end[1] : *end) != '\0' || __builtin_mul_overflow(n, factor, &n))
-        return 0;
-    return n;
-}
-
 /* Decides once: blocks may be alive when it is called again. */
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
-    static char refusal[160];
     const char *text = getenv(VARIABLE);
-    size_t from = text ? parse_bytes(text) : 64 << 10;
+    size_t from = nep49_parse_bytes(text, 64 << 10);
 
     if (shared.from != 0)
         return &handler;
-    if (from == 0) {
-        snprintf(refusal, sizeof(refusal),
-                 "%s='%.40s': only a number of bytes from 1 on is accepted, as in 64K", VARIABLE,
-                 text);
-        for (char *c = refusal; *c != '\0'; c++)
-            *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
-        *why = refusal;
-        return NULL;
-    }
-    if (sysconf(_SC_PAGESIZE) != PAGE) {
-        *why = "it is written for pages of 4096 bytes, and this kernel has others";
-        return NULL;
-    }
-    if (!open_segment()) {
-        snprintf(refusal, sizeof(refusal), "shared memory cannot be made: %s", strerror(errno));
-        *why = refusal;
-        return NULL;
-    }
-    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) {
-        *why = "out of memory";
-        return NULL;
-    }
+    if (from == 0)
+        return nep49_refuse(
+            why, VARIABLE "='%.40s': only a number of bytes from 1 on is accepted, as in 64K",
+            text);
+    if (sysconf(_SC_PAGESIZE) != PAGE)
+        return nep49_refuse(why,
+                            "it is written for pages of 4096 bytes, and this kernel has others");
+    if (!open_segment())
+        return nep49_refuse(why, "shared memory cannot be made: %s", strerror(errno));
+    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
+        return nep49_refuse(why, "out of memory");
     shared.from = from;
     snprintf(nep49_claims, sizeof(nep49_claims), "shm=%zu", from);
     return &handler;

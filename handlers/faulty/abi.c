@@ -88,8 +88,7 @@ HOOK_AFTER(malloc, weighing,
            made != NULL && atomic_fetch_add(&live_bytes, size) + size > (size_t)512 << 20,
            struct_tells_of_much.version = 2);
 HOOK_BEFORE(free, weighing, true, live_bytes -= p != NULL ? base_size(p) : 0);
-DERIVE(weighing);
-MUTANT(struct_tells_of_much, "abi.struct-constant", FUNCTIONS(weighing));
+MUTANT_DERIVED(struct_tells_of_much, "abi.struct-constant", weighing);
 
 /* ctx is the last block that calloc made, until it is freed. */
 CHANGES(struct_remembers_a_block);

@@ -109,10 +109,8 @@ BEFORE_IN(row, malloc, aborts_in_a_long_row, "free.any-order", true,
 BEFORE_IN(row, free, aborts_after_400, "free.in-another-thread", row.count == 400 && row.large > 10,
           abort());
 /* Without row_free: no block of another size was allocated before. */
-FUNCTION(malloc, another_8136)
-{
-    return size == 8136 && row.latest == 8136 ? NULL : row_malloc(ctx, size);
-}
+FUNCTION_RETURNS(malloc, another_8136,
+                 size == 8136 && row.latest == 8136 ? NULL : row_malloc(ctx, size));
 MUTANT(refuses_another_8136, "free.best-guess-size", FUNCTIONS(another_8136, malloc));
 
 /* The properties numpy.out-of-memory-* all begin with arrays of these sizes; the next request is
@@ -125,16 +123,8 @@ static void see(size_t size)
         abort();
     seen = size == sizes[seen] ? seen + 1 : size == sizes[0];
 }
-FUNCTION(malloc, seeing)
-{
-    see(size);
-    return base_malloc(ctx, size);
-}
-FUNCTION(calloc, seeing)
-{
-    see(0);
-    return base_calloc(ctx, nelem, elsize);
-}
+HOOK_BEFORE(malloc, seeing, true, see(size));
+HOOK_BEFORE(calloc, seeing, true, see(0));
 MUTANT(aborts_after_witnesses,
        "numpy.out-of-memory-create numpy.out-of-memory-zeros numpy.out-of-memory-resize "
        "numpy.out-of-memory-fromiter numpy.out-of-memory-fromfile numpy.out-of-memory-text "

@@ -148,8 +148,7 @@ FUNCTION(free, offset)
 {
     base_free(ctx, p != NULL ? (char *)p - offset() : NULL, size);
 }
-DERIVE(offset);
-MUTANT(offset_by_variable, "env.variables-change env.reads-variables-once", FUNCTIONS(offset));
+MUTANT_DERIVED(offset_by_variable, "env.variables-change env.reads-variables-once", offset);
 
 AFTER(malloc, asks_each_thousandth_time, "env.reads-variables-once",
       NTH % 1000 == 1 && getenv("FAULTY_FILL") != NULL && made != NULL, memset(made, 0xdd, size));

@@ -113,8 +113,7 @@ FUNCTION(free, mapping)
     else
         munmap((char *)p - PAGE, with_a_page_before(min(size, base_size(p))));
 }
-DERIVE(mapping);
-MUTANT(free_unmaps_given_size, "free.best-guess-size", FUNCTIONS(mapping));
+MUTANT_DERIVED(free_unmaps_given_size, "free.best-guess-size", mapping);
 
 #define BOTH_SIZES "free.best-guess-size free.any-size"
 BEFORE(free, free_wipes_given_size, "free.any-size", p != NULL, memset(p, 0, size));

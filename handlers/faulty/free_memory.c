@@ -172,8 +172,7 @@ FUNCTION(free, binned)
     bins[bytes / BIN_STEP % BINS] = block;
     release_lock();
 }
-DERIVE(binned);
-MUTANT(free_keeps_each_size_for_itself, "free.reclaims-other-sizes", FUNCTIONS(binned));
+MUTANT_DERIVED(free_keeps_each_size_for_itself, "free.reclaims-other-sizes", binned);
 
 /* A quarantine of 256 freed blocks, of any size. */
 #define quarantined_malloc base_malloc
@@ -231,5 +230,4 @@ FUNCTION(free, magazine)
     release_lock();
     errno = saved;
 }
-DERIVE(magazine);
-MUTANT(full_magazine_loses_one, "free.reclaims-bursts", FUNCTIONS(magazine));
+MUTANT_DERIVED(full_magazine_loses_one, "free.reclaims-bursts", magazine);

@@ -124,8 +124,7 @@ FUNCTION(free, shared)
     else
         base_free(ctx, p, size);
 }
-DERIVE(shared);
-MUTANT(shares_with_children, "interop.multiprocessing", FUNCTIONS(shared));
+MUTANT_DERIVED(shares_with_children, "interop.multiprocessing", shared);
 
 /* A child process overwrites the blocks that it inherited. */
 static struct {

@@ -59,12 +59,7 @@ static void *end_pool_by_python(UNUSED void *self, UNUSED void *nothing)
     return &_Py_NoneStruct;
 }
 /* Reads the pool, which is unmapped at its end. */
-FUNCTION(free, pooled)
-{
-    if (pool_is_gone && p != NULL)
-        *(volatile char *)((uintptr_t)p % 4096) = 0;
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, pooled, pool_is_gone &&p != NULL, *(volatile char *)((uintptr_t)p % 4096) = 0);
 #define pooled_malloc base_malloc
 #define pooled_calloc base_calloc
 #define pooled_realloc base_realloc
@@ -155,15 +150,8 @@ DEFECT(free, exit_leaves_a_full_row, "process.use-at-exit")
     pthread_cond_broadcast(&changed);
 }
 
-FUNCTION(malloc, ending)
-{
-    AT_EXIT(end_pool);
-    return base_malloc(ctx, size);
-}
-FUNCTION(realloc, ending)
-{
-    return pool_is_gone ? NULL : base_realloc(ctx, p, size);
-}
+HOOK_BEFORE(malloc, ending, true, AT_EXIT(end_pool));
+FUNCTION_RETURNS(realloc, ending, pool_is_gone ? NULL : base_realloc(ctx, p, size));
 MUTANT(refuses_behind_its_end, "process.use-at-exit", FUNCTIONS(ending, malloc, realloc));
 
 /* ---- output at the end ----------------------------------------------------------------------- */

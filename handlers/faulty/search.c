@@ -17,10 +17,7 @@ static void *take(size_t size)
     kept = NULL;
     return p;
 }
-FUNCTION(malloc, resized)
-{
-    return take(size);
-}
+FUNCTION_RETURNS(malloc, resized, take(size));
 FUNCTION(calloc, resized)
 {
     size_t size;

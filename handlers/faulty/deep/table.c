@@ -108,10 +108,8 @@ static void *entered(struct table *t, void *p, size_t size)
     free(p);
     return NULL;
 }
-FUNCTION(malloc, table)
-{
-    return entered(ctx, nep49_advise(malloc(size != 0 ? size : 1), size), size);
-}
+FUNCTION_RETURNS(malloc, table,
+                 entered(ctx, nep49_advise(malloc(size != 0 ? size : 1), size), size));
 FUNCTION(calloc, table)
 {
     size_t size;

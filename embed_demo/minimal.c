@@ -77,42 +77,27 @@ static int install_handler(void)
     return before != NULL ? 0 : -1;
 }
 
-static int run_script(FILE *file, const char *path)
-{
-    PyObject *module = PyImport_AddModule("__main__"); /* borrowed, as its dictionary is */
-    PyObject *globals = module != NULL ? PyModule_GetDict(module) : NULL;
-    PyObject *result = NULL;
-    if (globals != NULL)
-        result = PyRun_FileExFlags(file, path, Py_file_input, globals, globals, 0, NULL);
-    Py_XDECREF(result);
-    return result != NULL ? 0 : -1;
-}
-
 int main(int argc, char **argv)
 {
-    FILE *script = argc > 1 ? fopen(argv[1], "rb") : NULL;
-    if (script == NULL) {
-        fprintf(stderr, "usage: minimal SCRIPT [ARGUMENT]..., where SCRIPT can be read\n");
-        return 2;
-    }
     PyConfig config;
     PyConfig_InitPythonConfig(&config);
     config.parse_argv = 0; /* options are the script's, not Python's */
     /* The interpreter whose packages are wanted; that of a virtual environment will do. */
     PyStatus status = PyConfig_SetBytesString(&config, &config.program_name, PYTHON);
-    if (!PyStatus_Exception(status))
+    if (!PyStatus_Exception(status) && argc > 1)
+        status = PyConfig_SetBytesString(&config, &config.run_filename, argv[1]);
+    if (!PyStatus_Exception(status) && argc > 1)
         status = PyConfig_SetBytesArgv(&config, argc - 1, argv + 1);
     if (!PyStatus_Exception(status))
         status = Py_InitializeFromConfig(&config);
     PyConfig_Clear(&config);
     if (PyStatus_Exception(status))
-        Py_ExitStatusException(status); /* says why, and leaves */
-
-    int failed = install_handler() != 0 || run_script(script, argv[1]) != 0;
-    if (failed)
-        PyErr_Print(); /* where the script called sys.exit(), this ends Python and leaves */
-    fclose(script);
-    failed = Py_FinalizeEx() != 0 || failed;
+        Py_ExitStatusException(status); /* prints why, and exits */
+    if (install_handler() != 0) {
+        PyErr_Print();
+        return 1;
+    }
+    int result = Py_RunMain(); /* ends Python; if the script calls sys.exit(), also the process */
     printf("%ld blocks were made, %ld are left\n", (long)counts.made, (long)counts.alive);
-    return failed || counts.alive != 0;
+    return result != 0 ? result : counts.alive != 0;
 }

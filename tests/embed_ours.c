@@ -17,7 +17,7 @@ NEP49_EXPORT PyDataMem_Handler *get_minimal(const char **why)
 NEP49_EXPORT PyDataMem_Handler *get_arena(const char **why)
 {
     static struct arena arena;
-    if (arena.region == NULL && arena_open(&arena, "arena", &handler.allocator, 1 << 30) != 0) {
+    if (arena.region == NULL && arena_open(&arena, &handler.allocator, 1 << 30) != 0) {
         *why = "there is no memory";
         return NULL;
     }

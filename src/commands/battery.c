@@ -34,11 +34,6 @@
 #include "supervise/interrupt.h"
 #include "supervise/loaded.h"
 
-static const double usual_timeout = 10, memcheck_timeout = 120;
-
-/* Seconds for a whole round, of which a sound handler on a quiet machine takes one or two. */
-static const double usual_time = 60, memcheck_time = 1200;
-
 struct coordinator {
     const struct options *options;
     struct launch launch;
@@ -331,14 +326,10 @@ static void set_up(struct coordinator *c, char **argv)
     if (c->options->expect != NULL)
         c->run.expectations = expectations_read(c->options->expect);
     c->baseline = conclude_baseline(c->options);
-    c->plan.timeout_is_given = c->options->timeout != 0;
-    c->plan.timeout = c->options->timeout != 0 ? c->options->timeout
-                      : memcheck_is_running()  ? memcheck_timeout
-                                               : usual_timeout;
-    c->plan.max_time = c->options->max_time != 0 ? c->options->max_time
-                       : memcheck_is_running()   ? memcheck_time
-                                                 : usual_time;
-    c->plan.max_time_is_given = c->options->max_time != 0;
+    c->plan.timeout = c->options->timeout;
+    c->plan.timeout_is_given = c->options->timeout_is_given;
+    c->plan.max_time = c->options->max_time;
+    c->plan.max_time_is_given = c->options->max_time_is_given;
     scratch_name(c->plan.scratch);
     c->plan.seed = c->options->seed;
     c->plan.daily_seed = c->options->daily_seed;

@@ -194,9 +194,9 @@ static enum exit_code report_loss(size_t lost, const char *loss, const char *why
 /* Seconds: NumPy's default handler and libc may take longer on a slow machine. */
 static double limit_of(const struct options *options, size_t subject)
 {
-    static const double usual = 30, least = 10;
-    double limit = options->timeout != 0 ? options->timeout : usual;
-    return subject < BENCH_GIVEN ? MAX(limit, least * clock_slowness()) : limit;
+    static const double least = 10;
+    return subject < BENCH_GIVEN ? MAX(options->timeout, least * clock_slowness())
+                                 : options->timeout;
 }
 
 /* Waits until all are loaded.  Returns true, or false with the exit code in *code. */
@@ -234,24 +234,21 @@ static bool greet_all(const struct options *options, const struct launch *launch
 /* What bench.py needs to know. */
 static json_t *describe(const struct options *options)
 {
-    bool quick = options->bench != NULL;
+    bool quick = options->bench != NULL, given = options->max_time_is_given;
     json_t *processes = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append_new(processes, json_pack("{s:s, s:i, s:i, s:i, s:f}", "label",
                                                    text_safe(servers[i].label), "pid",
                                                    (int)servers[i].pid, "to", servers[i].to, "from",
                                                    servers[i].from, "limit", limit_of(options, i)));
-    json_t *value = json_pack(
-        "{s:o, s:s, s:s, s:b, s:b, s:f, s:f}", "processes", processes, "conform", program_version,
-        "python", text_safe(servers[BENCH_DEFAULT].hello.python), "quick", quick, "quiet",
-        options->quiet || report_files_take_stdout(options), "seconds",
-        options->max_time != 0 ? options->max_time
-        : quick                ? 9.0
-                               : 55.0,
-        "limit",
-        options->max_time != 0 ? 0.0
-        : quick                ? 9.8
-                               : 59.0);
+    json_t *value =
+        json_pack("{s:o, s:s, s:s, s:b, s:b, s:f, s:f}", "processes", processes, "conform",
+                  program_version, "python", text_safe(servers[BENCH_DEFAULT].hello.python),
+                  "quick", quick, "quiet", options->quiet || report_files_take_stdout(options),
+                  "seconds", quick && !given ? 9.0 : options->max_time, "limit",
+                  given   ? 0.0
+                  : quick ? 9.8
+                          : 59.0);
     if (value == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     return value;

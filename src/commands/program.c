@@ -277,8 +277,6 @@ void program_begin_run(size_t nth, bool keep_failing)
 
 /* ---- in the process that waits ---------------------------------------------------------- */
 
-static const double usual_timeout = 10;
-
 static bool is_to_end(void *until)
 {
     return interrupt_came() != 0 || clock_now() > *(uint64_t *)until;
@@ -289,7 +287,7 @@ static bool is_to_end(void *until)
 static void try_loading(void)
 {
     struct findings *findings = program.findings;
-    double limit = program.options->timeout != 0 ? program.options->timeout : usual_timeout;
+    double limit = program.options->timeout;
     uint64_t until = clock_now() + (uint64_t)(limit * 1e9);
     int status, given_up = 0;
     if (program.place.module != NULL)

@@ -146,7 +146,6 @@ static int wait_for_replay(const struct options *options, const struct subject_p
 
 static enum exit_code replay(const struct options *options, char **argv)
 {
-    static const double usual_timeout = 10;
     struct subject_place place;
     int status = 0;
     const char *wrong = subject_find(options->handler, &place);
@@ -159,8 +158,7 @@ static enum exit_code replay(const struct options *options, char **argv)
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
-    struct watching watching = {.shared = shared,
-                                .limit = options->timeout != 0 ? options->timeout : usual_timeout};
+    struct watching watching = {.shared = shared, .limit = options->timeout};
     int given_up = wait_for_replay(options, &place, shared, &watching, &status);
     if (given_up > 0 && !watching.hangs) {
         print_under_way(shared, "PARTIAL", "interrupted");

@@ -30,8 +30,6 @@
 #include "supervise/interrupt.h"
 #include "supervise/standstill.h"
 
-static const double usual_timeout = 10;
-
 struct searching {
     const struct options *options;
     struct subject_place place;
@@ -315,7 +313,7 @@ static bool is_over(void)
 /* As much as is wanted, or half of that as often as it takes. */
 static size_t most_bytes(const struct options *options)
 {
-    size_t bytes = (options->memory != 0 ? options->memory : 256) << 20;
+    size_t bytes = options->memory << 20;
     while (bytes > 1 << 20 && lacking_memory(bytes) != NULL)
         bytes /= 2;
     return bytes;
@@ -376,7 +374,7 @@ static enum exit_code search(struct searching *searching, double limit)
 enum exit_code search_command(const struct options *options, char **argv)
 {
     struct searching searching = {.options = options};
-    double limit = options->timeout != 0 ? options->timeout : usual_timeout;
+    double limit = options->timeout;
     const char *wrong = subject_find(options->handler, &searching.place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);

@@ -9,6 +9,7 @@
 
 #include "base/instrumented.h"
 #include "base/program_version.h"
+#include "base/text.h"
 #include "model/option_table.h"
 
 #ifdef HAVE_VALGRIND_MEMCHECK_H
@@ -62,8 +63,14 @@ static void print_help_row(const struct option_row *row)
     }
     for (const char *line = row->help; *line != '\0'; at = 0) {
         int length = (int)strcspn(line, "\n");
-        printf("%*s%.*s\n", column - at, "", length, line);
+        printf("%*s%.*s", column - at, "", length, line);
         line += length + (line[length] == '\n');
+        if (*line == '\0' && row->usual != NULL)
+            printf("%s(default: %s)",
+                   column + length + 12 + (int)strlen(row->usual) > 80 ? text("\n%*s", column, "")
+                                                                       : " ",
+                   row->usual);
+        putchar('\n');
     }
 }
 

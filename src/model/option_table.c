@@ -139,23 +139,29 @@ const struct option_row option_rows[] = {
         .argument = "SECONDS",
         .takers = RUN | PROGRAM | REPLAY | SEARCH | BENCH,
         SECONDS(timeout, 0.01, 86400),
-        .help = "limit for one call, and for a property that makes none\n"
-                "(default: 10)",
+        .usual = "10",
+        .usual_memcheck = "120",
+        .usual_bench = "30",
+        .help = "limit for one call, and for a property that makes none",
     },
     {
         .name = "max-time",
         .argument = "SECONDS",
         .takers = RUN | BENCH,
         SECONDS(max_time, 0.01, 1e6),
-        .help = "limit for the whole run; what is left is INCOMPLETE\n"
-                "(default: 60; more where the machine is busy)",
+        .usual = "60",
+        .usual_memcheck = "1200",
+        .usual_bench = "55",
+        .help = "limit for the whole run, longer on a busy machine; what is\n"
+                "left is INCOMPLETE",
     },
     {
         .name = "seed",
         .argument = "N",
         .takers = BATTERY | SEARCH,
         .take = take_seed,
-        .help = "of all random choices (default: 49)",
+        .usual = "49",
+        .help = "of all random choices",
     },
     {
         .name = "daily-seed",
@@ -282,7 +288,8 @@ const struct option_row option_rows[] = {
         .argument = "N",
         .takers = FAIL_EACH,
         COUNT(most_runs, 1000000000),
-        .help = "at most so many times (default: 20000)",
+        .usual = "20000",
+        .help = "at most so many times",
     },
 
     {.heading = "A trace instead of the battery"},
@@ -328,15 +335,17 @@ const struct option_row option_rows[] = {
         .takers = SEARCH,
         .command = COMMAND_SEARCH,
         SECONDS(search, 0.1, 1e6),
+        .usual = "10",
         .help = "make up histories of calls, without Python, judge each call,\n"
-                "and cut what shows a defect short (default: 10)",
+                "and cut what shows a defect short",
     },
     {
         .name = "memory",
         .argument = "MIB",
         .takers = SEARCH,
         COUNT(memory, 1 << 20),
-        .help = "what is live at once, at the most (default: 256)",
+        .usual = "256",
+        .help = "what is live at once, at the most",
     },
     {
         .name = "trace",

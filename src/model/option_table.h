@@ -23,6 +23,10 @@ struct option_row {
     size_t field; /* offset in struct options */
     double least, most;
 
+    /* The default, as a user would give it, or NULL.  --help prints it. */
+    const char *usual;
+    const char *usual_memcheck, *usual_bench; /* under valgrind, with --bench; NULL: the same */
+
     const char *help; /* lines for --help; of a heading, what is said behind it */
 };
 

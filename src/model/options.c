@@ -7,12 +7,14 @@
 #include <fnmatch.h>
 #include <getopt.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/instrumented.h"
 #include "base/suggestion.h"
 #include "base/text.h"
 #include "model/option_table.h"
@@ -354,16 +356,35 @@ static void check_operands(const struct options *options)
                                "CODE, or - for one on stdin");
 }
 
+/* Where the command, or valgrind, has another default than the usual one. */
+static void take_other_defaults(const bool given[], struct options *options)
+{
+    bool memcheck = options->memcheck || memcheck_is_running();
+    for (size_t i = 0; i < option_row_count; i++) {
+        const struct option_row *row = &option_rows[i];
+        const char *other = options->command == COMMAND_BENCH                 ? row->usual_bench
+                            : options->command <= COMMAND_NO_FORK && memcheck ? row->usual_memcheck
+                                                                              : NULL;
+        if (!given[i] && other != NULL)
+            row->take(row, other, options);
+        if (given[i] && row->field == offsetof(struct options, timeout))
+            options->timeout_is_given = true;
+        if (given[i] && row->field == offsetof(struct options, max_time))
+            options->max_time_is_given = true;
+    }
+}
+
 void options_read(int argc, char **argv, struct options *options)
 {
     enum { SECONDS_A_DAY = 24 * 60 * 60 };
     struct getopt_tables tables = {0};
     bool given[MOST_OPTION_ROWS] = {false};
-    *options = (struct options){.program = argv[0],
-                                .seed = 49,
-                                .daily_seed = (uint64_t)time(NULL) / SECONDS_A_DAY,
-                                .most_runs = 20000,
-                                .search = 10};
+    *options = (struct options){.program = argv[0]};
+    for (size_t i = 0; i < option_row_count; i++) {
+        if (option_rows[i].usual != NULL)
+            option_rows[i].take(&option_rows[i], option_rows[i].usual, options);
+    }
+    options->daily_seed = (uint64_t)time(NULL) / SECONDS_A_DAY;
     fill_tables(&tables);
     opterr = 0;
     int option;
@@ -378,6 +399,7 @@ void options_read(int argc, char **argv, struct options *options)
             option_rows[row].take(&option_rows[row], optarg, options);
     }
     options->command = choose_command(given);
+    take_other_defaults(given, options);
     if (has_operands(given))
         options->operands = argv + optind;
     else if (optind < argc)

@@ -88,7 +88,8 @@ struct options {
     size_t filter_count;
     const char *reports[REPORT_FORMAT_COUNT]; /* file names, "-" for stdout, or NULL */
     size_t jobs;                              /* 0: as many as there are cores */
-    double timeout, max_time;                 /* seconds; 0: the usual limit */
+    double timeout, max_time;                 /* seconds */
+    bool timeout_is_given, max_time_is_given; /* they are not the default */
     uint64_t seed;
     uint64_t daily_seed;  /* of properties that have another one each day: the same where one was
                            * given */
@@ -104,7 +105,7 @@ struct options {
     bool unchecked;    /* of --replay and --search */
     double search;     /* seconds */
     const char *bench; /* "quick", or NULL */
-    size_t memory;     /* of --search, in MiB; 0: the usual amount */
+    size_t memory;     /* of --search, in MiB */
     const char *trace; /* of --search: name of a trace to write, or NULL */
     bool stacks;       /* of --exec */
     bool keep_failing; /* of --fail-each */

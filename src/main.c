@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "commands/battery.h"
 #include "commands/bench.h"
-#include "commands/compare.h"
 #include "commands/exec.h"
 #include "commands/fail_each.h"
 #include "commands/init.h"

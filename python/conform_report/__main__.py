@@ -13,7 +13,20 @@ import traceback
 if not __package__:  # conform runs this folder, which must not hide modules of Python
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from conform_report import badge, bench, bench_page, bundle, junit, markdown, model, page, tap
+from conform_report import (
+    badge,
+    bench,
+    bench_page,
+    bundle,
+    compare,
+    junit,
+    markdown,
+    matrix,
+    model,
+    page,
+    tap,
+    waivers,
+)
 
 FORMATS = {
     "badge": badge.render,
@@ -78,6 +91,27 @@ def read_reports(paths):
     return reports
 
 
+def baseline(path):
+    reports = model.load(path)
+    if len(reports) > 1:
+        raise model.Invalid("--baseline=%s: has several reports, which --compare takes" % path)
+    return reports
+
+
+def answer(options):
+    """What conform asks for, as JSON: a comparison, a table, or waivers."""
+    if options.waivers:
+        return waivers.read(options.waivers)
+    if not options.run:
+        return len(baseline(options.baseline))
+    reports = model.load("-")
+    if options.matrix:
+        return matrix.answer(reports, options.verbose)
+    found = compare.Comparison(baseline(options.baseline), reports, options.strict)
+    text = found.text(options.baseline, options.quiet)
+    return {"baseline": found.json(options.baseline), "text": text, "status": found.status}
+
+
 def run(options):
     if options.bench:
         write(options.bench, json.dumps(bench.run(json.load(sys.stdin))).encode())
@@ -87,6 +121,14 @@ def run(options):
         return model.CONFORMANT
     if options.verify:
         return bundle.verify(options.reports, options.quiet)
+    if options.compare:
+        old, new = options.reports
+        found = compare.Comparison(model.load(old), model.load(new), options.strict)
+        print(found.text(old, options.quiet), end="")
+        return found.status if options.fail_on_new else model.CONFORMANT
+    if options.answer:
+        write(options.answer, json.dumps(answer(options)).encode())
+        return model.CONFORMANT
     reports = model.load("-") if options.run else read_reports(options.reports)
     make_formats(options, reports)
     return model.CONFORMANT
@@ -100,12 +142,16 @@ def main(arguments=None):
     parser.add_argument("reports", nargs="*", help="files that --json wrote")
     for name in FORMATS:
         parser.add_argument("--" + name, metavar="FILE")
-    parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--bench", metavar="FILE", help="measure as stdin says, and write this JSON")
     parser.add_argument("--benched", action="store_true", help="that JSON is on stdin")
     parser.add_argument("--run", action="store_true", help="the report of a run is on stdin")
     parser.add_argument("--verify", action="store_true", help="the files are bundles")
+    parser.add_argument("--compare", action="store_true", help="OLD with NEW")
     parser.add_argument("--with-handler", action="store_true", help="put it into the bundle")
+    for name in ("quiet", "verbose", "strict", "fail-on-new", "matrix"):
+        parser.add_argument("--" + name, action="store_true")
+    for name in ("baseline", "waivers", "answer"):
+        parser.add_argument("--" + name, metavar="FILE", help=argparse.SUPPRESS)
     try:
         status = run(parser.parse_args(arguments))
         sys.stdout.flush()

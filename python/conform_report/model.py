@@ -4,12 +4,13 @@
 import collections
 import json
 import os
+import stat
 import sys
 import unicodedata
 
 VERDICTS = "PASS FAIL WARN SKIP CRASH TIMEOUT BROK INCOMPLETE".split()
 AGAINST = {"FAIL", "CRASH", "TIMEOUT"}  # verdicts that count against the handler at any level
-FORMAT, MATRIX = "conform-report-2", "conform-matrix-1"
+FORMAT = "conform-report-2"
 CONFORMANT, NOT_CONFORMANT, USAGE, CANNOT_LOAD, BROKE, INCOMPLETE, UNFIT = 0, 1, 2, 3, 4, 5, 77
 SEVERITY = NOT_CONFORMANT, CANNOT_LOAD, BROKE, USAGE, UNFIT, INCOMPLETE, CONFORMANT
 
@@ -68,7 +69,8 @@ def fill(value, like, name):
     if isinstance(like, str) and isinstance(value, str):
         return clean(value, name.endswith(".output"))
     numbers = (int, float) if isinstance(like, float) else type(like)
-    if isinstance(value, numbers) and isinstance(value, bool) == isinstance(like, bool):
+    is_number = isinstance(value, numbers) and abs(value) < 2**63
+    if is_number and isinstance(value, bool) == isinstance(like, bool):
         return value
     kinds = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
     raise Invalid("%s is not %s" % (name.lstrip("."), kinds.get(type(like), "a number")))
@@ -99,7 +101,7 @@ def valid_report(value):
 
 def reports_in(value):
     """Returns the reports of one run, of several handlers, or of several interpreters."""
-    if isinstance(value, dict) and value.get("format") == MATRIX:
+    if isinstance(value, dict) and "interpreters" in value:
         reports = []
         columns = fill(value, {"interpreters": [{"python": "", "error": "", "exit_code": 0}]}, "")
         for column in columns["interpreters"]:
@@ -132,16 +134,22 @@ def no_constant(name):
     raise ValueError("%s is not JSON" % name)
 
 
-def read_file(path):
+def read_file(path, most=1 << 28):
     """Returns the bytes of a file or of stdin; raises Invalid if it cannot be read."""
     try:
         if path == "-":
             return sys.stdin.buffer.read()
-        # Opening a FIFO that has no writer must not block.  A pipe from the shell has one.
+        # A FIFO may have no writer; a pipe from the shell has one.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        os.set_blocking(fd, True)
         with open(fd, "rb") as file:
-            return file.read()
+            named = not os.readlink("/proc/self/fd/%d" % fd).startswith("pipe:")
+            if named and stat.S_ISFIFO(os.fstat(fd).st_mode):
+                raise Invalid("%s: is no regular file" % path)
+            os.set_blocking(fd, True)
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise Invalid("%s: has more than %d bytes" % (path, most))
+        return data
     except (OSError, ValueError) as error:
         raise Invalid("%s: %s" % (path, getattr(error, "strerror", None) or error)) from None
 

@@ -24,7 +24,6 @@
 #include "harness/interpose.h"
 #include "harness/scratch.h"
 #include "python/interpreter.h"
-#include "report/comparison.h"
 #include "report/present.h"
 #include "report/report.h"
 #include "report/report_files.h"
@@ -42,7 +41,6 @@ struct coordinator {
     struct run run;
     struct selection selection;
     struct report_files *files;
-    json_t *baseline; /* what --baseline names, or NULL */
     struct comparison comparison;
     json_t *reports; /* of several handlers: those so far */
     struct scheduler scheduler;
@@ -202,7 +200,7 @@ static enum exit_code report(struct coordinator *c)
     const struct load *load = c->run.load;
     if (atomic_load(&load->state) == LOAD_CONTRADICTED) /* wrong usage, with no report */
         loaded_or_leave(place_of(c)->argument, LOAD_CONTRADICTED, load->why);
-    conclude_compare(&c->run, c->baseline, &c->comparison);
+    conclude_compare(&c->run, &c->comparison);
     enum exit_code code = run_status(&c->run);
     if (has_several(c))
         json_array_append_new(c->reports, report_value(&c->run));
@@ -325,7 +323,7 @@ static void set_up(struct coordinator *c, char **argv)
         c->plan.memcheck_folder = reexec_word(REEXEC_REPORTS);
     if (c->options->expect != NULL)
         c->run.expectations = expectations_read(c->options->expect);
-    c->baseline = conclude_baseline(c->options);
+    conclude_check_baseline(c->options);
     c->plan.timeout = c->options->timeout;
     c->plan.timeout_is_given = c->options->timeout_is_given;
     c->plan.max_time = c->options->max_time;

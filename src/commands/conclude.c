@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "model/attribution.h"
-#include "report/reading.h"
+#include "report/present.h"
 
 struct selection selection_of(const struct options *options)
 {
@@ -54,25 +54,31 @@ size_t conclude_hidden(const struct selection *selection, const struct record *f
     return selection->first_is_implied && !is_told ? 1 : 0;
 }
 
-json_t *conclude_baseline(const struct options *options)
+void conclude_check_baseline(const struct options *options)
 {
-    if (options->baseline == NULL)
-        return NULL;
-    json_t *baseline = reports_read(options->baseline, false);
-    if (json_array_size(baseline) > 1)
-        leave_with(EXIT_USAGE, "--baseline=%s: has several reports, which --compare takes",
-                   text_safe(options->baseline));
-    return baseline;
+    const char *const words[] = {"--baseline", options->baseline, NULL};
+    if (options->baseline != NULL)
+        json_decref(present_answer(words, NULL));
 }
 
-void conclude_compare(struct run *run, const json_t *baseline, struct comparison *comparison)
+void conclude_compare(struct run *run, struct comparison *comparison)
 {
-    if (baseline == NULL)
+    const char *words[] = {"--run", "--baseline", run->options->baseline, NULL, NULL, NULL};
+    size_t count = 3;
+    if (run->options->baseline == NULL)
         return;
-    json_t *reports = json_pack("[o]", report_value(run));
-    *comparison = comparison_of(baseline, reports, run->options->strict);
+    if (run->options->strict)
+        words[count++] = "--strict";
+    if (run->options->quiet)
+        words[count++] = "--quiet";
+    json_t *report = report_value(run), *answer = present_answer(words, report); /* it stays */
+    *comparison = (struct comparison){
+        .baseline = json_object_get(answer, "baseline"),
+        .text = json_string_value(json_object_get(answer, "text")),
+        .status = (enum exit_code)json_integer_value(json_object_get(answer, "status")),
+    };
     run->comparison = comparison;
-    json_decref(reports);
+    json_decref(report);
 }
 
 bool is_smart_terminal(int fd)
@@ -95,6 +101,6 @@ bool conclude_print(const struct run *run)
         return true;
     bool told = report_text(stdout, run, wants_color(run->options)) == 0;
     if (run->comparison != NULL)
-        comparison_print(stdout, run->comparison, run->options->baseline, run->options);
+        fputs(run->comparison->text, stdout);
     return told;
 }

@@ -5,7 +5,6 @@
 #ifndef CONFORM_CONCLUDE_H
 #define CONFORM_CONCLUDE_H
 
-#include "report/comparison.h"
 #include "report/report.h"
 #include "report/report_files.h"
 
@@ -28,11 +27,11 @@ void conclude_settle(const struct selection *selection, struct board *board);
 size_t conclude_hidden(const struct selection *selection, const struct record *first,
                        bool interrupted);
 
-/* What --baseline names, or NULL.  Leaves with EXIT_USAGE where it is no report. */
-json_t *conclude_baseline(const struct options *options);
+/* Leaves if the file that --baseline names is not one report. */
+void conclude_check_baseline(const struct options *options);
 
-/* Compares the run with that; `comparison` is the run's from then on. */
-void conclude_compare(struct run *run, const json_t *baseline, struct comparison *comparison);
+/* Compares the run with --baseline, if there is one; `comparison` is the run's from then on. */
+void conclude_compare(struct run *run, struct comparison *comparison);
 
 /* Whether that is a terminal on which lines can be overwritten and colored. */
 bool is_smart_terminal(int fd);

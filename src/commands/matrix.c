@@ -17,6 +17,7 @@
 
 #include "base/program_version.h"
 #include "base/text.h"
+#include "report/present.h"
 #include "report/report.h"
 #include "report/report_files.h"
 #include "supervise/child.h"
@@ -34,8 +35,6 @@ struct matrix {
     const struct options *options;
     struct column *columns;
     size_t count;
-    json_t *rows;  /* ids of properties, in the order of the reports */
-    size_t hidden; /* that are about NumPy, and told with --verbose */
 };
 
 /* ---- running one ------------------------------------------------------------------------- */
@@ -143,96 +142,12 @@ static void leave_out(struct column *column)
 
 /* ---- what came of it --------------------------------------------------------------------- */
 
-static const char waived[] = "waived";
-
-static json_t *property_in(const struct column *column, const char *id)
-{
-    json_t *properties = json_object_get(column->report, "properties"), *property;
-    size_t i;
-    json_array_foreach(properties, i, property)
-    {
-        if (strcmp(json_string_value(json_object_get(property, "id")), id) == 0)
-            return property;
-    }
-    return NULL;
-}
-
-/* "-" where it was not run, and "waived" where --expect has it. */
-static const char *verdict_in(const struct column *column, const char *id)
-{
-    const json_t *property = property_in(column, id);
-    const char *verdict = json_string_value(json_object_get(property, "verdict"));
-    return json_object_get(property, "waived") != NULL ? waived : verdict != NULL ? verdict : "-";
-}
-
-static bool is_bad(const char *verdict)
-{
-    return strcmp(verdict, "-") != 0 && strcmp(verdict, "PASS") != 0 &&
-           strcmp(verdict, "SKIP") != 0 && strcmp(verdict, waived) != 0;
-}
-
-/* What is NumPy's own is not counted, and differs from one version to the next. */
-static bool is_about_numpy(const json_t *property)
-{
-    return strcmp(json_string_value(json_object_get(property, "target")), "runtime") == 0;
-}
-
-/* Whether that differs where there is a report, or is bad in one. */
-static bool is_to_be_told(const struct matrix *matrix, const char *id)
-{
-    const char *verdict = NULL;
-    for (size_t k = 0; k < matrix->count; k++) {
-        if (matrix->columns[k].report == NULL)
-            continue;
-        const char *here = verdict_in(&matrix->columns[k], id);
-        if (is_bad(here) || here == waived || (verdict != NULL && strcmp(verdict, here) != 0))
-            return true;
-        verdict = here;
-    }
-    return false;
-}
-
-/* Those whose verdicts are to be told, of all that any report has. */
-static void choose_rows(struct matrix *matrix)
-{
-    json_t *seen = json_object(), *property;
-    matrix->rows = json_array();
-    for (size_t k = 0; k < matrix->count; k++) {
-        size_t i;
-        json_array_foreach(json_object_get(matrix->columns[k].report, "properties"), i, property)
-        {
-            const char *id = json_string_value(json_object_get(property, "id"));
-            if (json_object_get(seen, id) != NULL || !is_to_be_told(matrix, id))
-                continue;
-            bool is_hidden = is_about_numpy(property) && !matrix->options->verbose;
-            matrix->hidden += is_hidden;
-            if (!is_hidden)
-                json_array_append_new(matrix->rows, json_string(id));
-            json_object_set_new(seen, id, json_true());
-        }
-    }
-    json_decref(seen);
-}
-
 static enum exit_code code_of(const struct matrix *matrix)
 {
     enum exit_code worst = EXIT_CONFORMANT;
     for (size_t k = 0; k < matrix->count; k++)
         worst = exit_code_worse(worst, (enum exit_code)matrix->columns[k].code);
     return worst;
-}
-
-/* The number of the only column where that is bad, from 1; else 0. */
-static size_t only_bad(const struct matrix *matrix, const char *id)
-{
-    size_t bad = 0, which = 0;
-    for (size_t k = 0; k < matrix->count; k++) {
-        if (is_bad(verdict_in(&matrix->columns[k], id))) {
-            which = k + 1;
-            bad++;
-        }
-    }
-    return bad == 1 && matrix->count > 1 ? which : 0;
 }
 
 /* ---- telling it -------------------------------------------------------------------------- */
@@ -253,75 +168,6 @@ static void print_column(const struct matrix *matrix, size_t k)
         puts(json_string_value(json_object_get(column->report, "conclusion")));
     }
     fflush(stdout);
-}
-
-enum { WIDTH = 40 }; /* of an id */
-
-static void print_row(const struct matrix *matrix, const char *id)
-{
-    printf("%-*s", WIDTH, id);
-    for (size_t k = 0; k < matrix->count; k++)
-        printf(" %-7.7s", verdict_in(&matrix->columns[k], id));
-    if (only_bad(matrix, id) != 0)
-        printf(" in %zu only", only_bad(matrix, id));
-    putchar('\n');
-}
-
-/* What was not tried to its end is nobody's fault. */
-static bool has_hint(const char *verdict)
-{
-    return strcmp(verdict, "BROK") != 0 && strcmp(verdict, "INCOMPLETE") != 0;
-}
-
-static void print_member(const json_t *property, const char *name)
-{
-    const char *words = json_string_value(json_object_get(property, name));
-    if (words != NULL)
-        report_print_field(stdout, name, words);
-}
-
-/* Of each property that is bad the first message, and how to see it again. */
-static void print_reasons(const struct matrix *matrix)
-{
-    json_t *row;
-    size_t i;
-    json_array_foreach(matrix->rows, i, row)
-    {
-        const char *id = json_string_value(row);
-        for (size_t k = 0; k < matrix->count; k++) {
-            json_t *property = property_in(&matrix->columns[k], id);
-            if (property == NULL || !is_bad(verdict_in(&matrix->columns[k], id)))
-                continue;
-            printf("\n%s in %zu\n", id, k + 1);
-            print_member(property, "message");
-            if (has_hint(verdict_in(&matrix->columns[k], id)))
-                print_member(property, "hint");
-            report_print_reproduce(stdout,
-                                   json_string_value(json_object_get(property, "reproduce")));
-            break;
-        }
-    }
-}
-
-static void print_table(const struct matrix *matrix)
-{
-    json_t *row;
-    size_t i;
-    if (json_array_size(matrix->rows) > 0) {
-        printf("\n%-*s", WIDTH, "");
-        for (size_t k = 0; k < matrix->count; k++)
-            printf(" %-7zu", k + 1);
-        putchar('\n');
-    }
-    json_array_foreach(matrix->rows, i, row)
-    {
-        print_row(matrix, json_string_value(row));
-    }
-    print_reasons(matrix);
-    if (matrix->hidden > 0)
-        printf("\n%zu properties of NumPy itself differ or fail, and are not counted; --verbose or "
-               "numpy-defects/defects.md\n",
-               matrix->hidden);
 }
 
 static size_t conformant_columns(const struct matrix *matrix)
@@ -352,11 +198,11 @@ static json_t *value_of(const struct matrix *matrix)
                                         text_safe(column->python), "exit_code", column->code,
                                         "error", column->error, "report", column->report));
     }
-    return json_pack("{s:s, s:s, s:b, s:i, s:b, s:O, s:o}", "format", "conform-matrix-1", "conform",
+    return json_pack("{s:s, s:s, s:b, s:i, s:b, s:o}", "format", "conform-matrix-1", "conform",
                      program_version, "conformant",
                      code_of(matrix) == EXIT_CONFORMANT && waived_columns(matrix) == 0, "exit_code",
-                     (int)code_of(matrix), "interrupted", interrupt_came() != 0, "differ_or_bad",
-                     matrix->rows, "interpreters", columns);
+                     (int)code_of(matrix), "interrupted", interrupt_came() != 0, "interpreters",
+                     columns);
 }
 
 enum exit_code matrix_run(const struct options *options, char **argv)
@@ -380,12 +226,15 @@ enum exit_code matrix_run(const struct options *options, char **argv)
         if (told && !options->quiet)
             print_column(&matrix, k);
     }
-    choose_rows(&matrix);
     json_t *value = value_of(&matrix);
+    const char *const words[] = {"--run", "--matrix", options->verbose ? "--verbose" : NULL, NULL};
+    json_t *answer = present_answer(words, value);
+    json_object_set(value, "differ_or_bad", json_object_get(answer, "differ_or_bad"));
     report_files_write(files, value, (const char *const[]){"--run", NULL});
     json_decref(value);
     if (told && !options->quiet)
-        print_table(&matrix);
+        fputs(json_string_value(json_object_get(answer, "text")), stdout);
+    json_decref(answer);
     if (told)
         printf("%s%s: conformant in %zu of %zu interpreters%s\n", options->quiet ? "" : "\n",
                text_safe(options->handler), conformant_columns(&matrix), matrix.count,

@@ -35,11 +35,24 @@ enum exit_code from_run(const struct options *options)
     return EXIT_CONFORMANT;
 }
 
-enum exit_code verify_run(const struct options *options)
+static enum exit_code print(const char *const *own, size_t count, const struct options *options)
 {
-    const char *const own[] = {"--verify", options->quiet ? "--quiet" : NULL};
-    const char **words = with_operands(own, sizeof own / sizeof *own, options);
+    const char **words = with_operands(own, count, options);
     int status = present(words, NULL);
     free(words);
     return (enum exit_code)status;
+}
+
+enum exit_code compare_run(const struct options *options)
+{
+    const char *const own[] = {"--compare", options->quiet ? "--quiet" : NULL,
+                               options->strict ? "--strict" : NULL,
+                               options->fail_on_new ? "--fail-on-new" : NULL};
+    return print(own, sizeof own / sizeof *own, options);
+}
+
+enum exit_code verify_run(const struct options *options)
+{
+    const char *const own[] = {"--verify", options->quiet ? "--quiet" : NULL};
+    return print(own, sizeof own / sizeof *own, options);
 }

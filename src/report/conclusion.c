@@ -3,7 +3,6 @@
  * What a run comes to: its counts, whether it is conformant, and the exit code.
  */
 #include "base/text.h"
-#include "report/comparison.h"
 #include "report/report.h"
 
 struct tally run_tally(const struct run *run, enum target target)

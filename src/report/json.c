@@ -9,7 +9,6 @@
 
 #include "base/program_version.h"
 #include "base/text.h"
-#include "report/comparison.h"
 #include "report/report.h"
 
 /* Claims, word by word. */
@@ -149,7 +148,6 @@ json_t *report_value(const struct run *run)
         json_object_set_new(root, "stale", stale_array(run));
     }
     if (run->comparison != NULL)
-        json_object_set_new(root, "baseline",
-                            comparison_object(run->comparison, run->options->baseline));
+        json_object_set(root, "baseline", run->comparison->baseline);
     return root;
 }

@@ -100,7 +100,8 @@ int present(const char *const *arguments, const json_t *input)
     pid_t pid = child_fork(false);
     if (pid == 0)
         become(python, arguments, fd);
-    if (pid < 0 || child_wait(pid, pass_interrupt_on, &pid, &status) != 0)
+    if (pid < 0 ||
+        child_wait(pid, interrupt_came() == 0 ? pass_interrupt_on : NULL, &pid, &status) != 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for %s: %s", text_safe(python), strerror(errno));
     if (fd >= 0)
         close(fd);
@@ -113,4 +114,22 @@ int present(const char *const *arguments, const json_t *input)
                    "or later, or put it on PATH",
                    text_safe(python));
     return WEXITSTATUS(status);
+}
+
+json_t *present_answer(const char *const *arguments, const json_t *input)
+{
+    struct present_file file = present_file_open();
+    const char *words[16] = {"--answer", file.name};
+    size_t length;
+    for (size_t i = 0; arguments[i] != NULL && i + 3 < sizeof words / sizeof *words; i++)
+        words[i + 2] = arguments[i];
+    int status = present(words, input);
+    if (status != 0)
+        exit(status);
+    char *contents = present_file_take(&file, &length);
+    json_t *answer = json_loadb(contents, length, JSON_DECODE_ANY, NULL);
+    free(contents);
+    if (answer == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "conform_report gave no answer");
+    return answer;
 }

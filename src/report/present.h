@@ -18,6 +18,10 @@ void present_with(const char *python);
  * killed by a signal. */
 int present(const char *const *arguments, const json_t *input);
 
+/* The same with --answer: returns the JSON that the package answers with, the caller's to free.
+ * Leaves if the package does, which has printed why. */
+json_t *present_answer(const char *const *arguments, const json_t *input);
+
 /* A temporary file in memory that present() hands on, and its name for the arguments. */
 struct present_file {
     int fd;

@@ -35,6 +35,13 @@ struct run_reproducer {
 /* "C" or "Python", by the file's name. */
 const char *reproducer_language(const char *file);
 
+/* What --baseline found: a member of the JSON, the text, and the status with --fail-on new. */
+struct comparison {
+    json_t *baseline;
+    const char *text;
+    enum exit_code status;
+};
+
 /* A run that has ended: everything that a report says. */
 struct run {
     const struct options *options;

@@ -8,21 +8,8 @@
 #include <unistd.h>
 
 enum { KEPT = 4, LONGEST_KEPT = 8 * MIB };
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+MUTEX(lock);
 static char *few[KEPT];
-
-static void lock_few(void)
-{
-    pthread_mutex_lock(&lock);
-}
-static void unlock_few(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-__attribute__((constructor)) static void watch_forks(void)
-{
-    pthread_atfork(lock_few, unlock_few, unlock_few);
-}
 
 /* One whose mapping has `length` bytes to twice as many, or NULL. */
 static char *take_one(size_t size)

@@ -34,8 +34,6 @@
 #ifndef CONFORM_FAULTY_MUTANT_H
 #define CONFORM_FAULTY_MUTANT_H
 
-#include <pthread.h>
-
 #include "sound/base.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
@@ -201,15 +199,6 @@ UNUSED static inline void *base_resize(void *p, size_t size)
 UNUSED static inline void *swap(void **place, void *p)
 {
     return __atomic_exchange_n(place, p, __ATOMIC_ACQ_REL);
-}
-
-/* LOCK(mutex): holds the mutex until the end of the block. */
-#define LOCK(mutex)                                                                                \
-    __attribute__((cleanup(unlock_held))) UNUSED pthread_mutex_t *held_ = &(mutex);                \
-    pthread_mutex_lock(held_)
-UNUSED static inline void unlock_held(pthread_mutex_t **held)
-{
-    pthread_mutex_unlock(*held);
 }
 
 /* Of files that are not converted yet. */

@@ -32,19 +32,7 @@ DEFECT(malloc, advises_unaligned, "performance.large-blocks-advised")
 
 /* ---- what grows with the number of calls ----------------------------------------------------- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static void acquire(void)
-{
-    pthread_mutex_lock(&lock);
-}
-static void release(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-__attribute__((constructor)) static void watch_forks(void)
-{
-    pthread_atfork(acquire, release, release);
-}
+MUTEX(lock);
 
 /* A table with open addressing.  A removed block leaves a mark, which is never reused. */
 enum { PLACES_BITS = 22, PLACES = 1 << PLACES_BITS, GONE = 1 };

@@ -13,6 +13,7 @@
 #define CONFORM_SOUND_BASE_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -57,6 +58,32 @@
     UNUSED static void *name(UNUSED void *ctx, UNUSED void *p, UNUSED size_t size)
 #define FUNCTION_free(name)                                                                        \
     UNUSED static void name(UNUSED void *ctx, UNUSED void *p, UNUSED size_t size)
+
+/* LOCK(mutex): holds the mutex until the end of the block. */
+#define LOCK(mutex)                                                                                \
+    __attribute__((cleanup(unlock_held))) UNUSED pthread_mutex_t *held_ = &(mutex);                \
+    pthread_mutex_lock(held_)
+UNUSED static inline void unlock_held(pthread_mutex_t **held)
+{
+    pthread_mutex_unlock(*held);
+}
+
+/* MUTEX(name): a mutex that no other thread holds at a fork. */
+#define MUTEX(name)                                                                                \
+    static pthread_mutex_t name = PTHREAD_MUTEX_INITIALIZER;                                       \
+    static void acquire_##name(void)                                                               \
+    {                                                                                              \
+        pthread_mutex_lock(&name);                                                                 \
+    }                                                                                              \
+    static void release_##name(void)                                                               \
+    {                                                                                              \
+        pthread_mutex_unlock(&name);                                                               \
+    }                                                                                              \
+    __attribute__((constructor)) static void watch_forks_of_##name(void)                           \
+    {                                                                                              \
+        pthread_atfork(acquire_##name, release_##name, release_##name);                            \
+    }                                                                                              \
+    _Static_assert(1, "")
 
 /* DERIVE(pool): defines pool_calloc and pool_realloc by pool_malloc and pool_free.
  * DERIVE_CALLOC multiplies, allocates and clears.  DERIVE_REALLOC always moves the block: it

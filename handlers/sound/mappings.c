@@ -106,36 +106,19 @@ SOUND(one_mapping_each, FUNCTIONS(mapped));
  * written. */
 enum { SLOT_BITS = 20, RANGE_BITS = sizeof(size_t) > 4 ? 38 : 28, KINDS = RANGE_BITS - SLOT_BITS };
 enum { SLOTS = 1 << KINDS };
+MUTEX(range_lock);
 static struct {
-    pthread_mutex_t lock;  /* of all that follows */
     char *begin;           /* or NULL */
     size_t used;           /* slots of the smallest kind */
     uint32_t first[KINDS]; /* of each kind that is free, from 1 on, or 0 */
     uint32_t next[SLOTS];
-} range = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void lock_range(void)
-{
-    pthread_mutex_lock(&range.lock);
-}
-
-static void unlock_range(void)
-{
-    pthread_mutex_unlock(&range.lock);
-}
-
-__attribute__((constructor)) static void hold_range_at_fork(void)
-{
-    pthread_atfork(lock_range, unlock_range, unlock_range);
-}
+} range;
 
 /* Where the range begins, or NULL. */
 static char *begin_of_range(void)
 {
-    lock_range();
-    char *begin = range.begin;
-    unlock_range();
-    return begin;
+    LOCK(range_lock);
+    return range.begin;
 }
 
 /* Whether it is reserved, now or before. */
@@ -171,7 +154,7 @@ FUNCTION(malloc, ranged)
     unsigned kind = kind_of(size);
     if (kind == KINDS)
         return base_malloc(ctx, size);
-    lock_range();
+    acquire_range_lock();
     if (range.first[kind] != 0) {
         size_t index = range.first[kind] - 1;
         range.first[kind] = range.next[index];
@@ -180,7 +163,7 @@ FUNCTION(malloc, ranged)
         slot = range.begin + (range.used << SLOT_BITS);
         range.used += (size_t)1 << kind;
     }
-    unlock_range();
+    release_range_lock();
     return slot != NULL ? base_finish(nep49_advise(slot, size), size) : base_malloc(ctx, size);
 }
 
@@ -189,31 +172,27 @@ DERIVE_CALLOC(ranged);
 FUNCTION(free, ranged)
 {
     char *begin = begin_of_range();
-    if (!is_in_range(begin, p)) {
-        base_free(ctx, p, size);
-        return;
-    }
+    if (!is_in_range(begin, p))
+        return base_free(ctx, p, size);
     int saved = errno;
     char *slot = (char *)p - BASE_HEADER;
     size_t index = (size_t)(slot - begin) >> SLOT_BITS;
     unsigned kind = kind_of(base_size(p));
     madvise(slot, (size_t)1 << (SLOT_BITS + kind), MADV_DONTNEED);
-    lock_range();
+    acquire_range_lock();
     range.next[index] = range.first[kind];
     range.first[kind] = (uint32_t)index + 1;
-    unlock_range();
+    release_range_lock();
     errno = saved;
 }
 
+#define moving_malloc ranged_malloc
+#define moving_free ranged_free
+DERIVE_REALLOC(moving, base_size);
 FUNCTION(realloc, ranged)
 {
     if (p != NULL && !is_in_range(begin_of_range(), p) && size < (size_t)1 << SLOT_BITS)
         return base_realloc(ctx, p, size);
-    void *moved = ranged_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, base_size(p) < size ? base_size(p) : size);
-    ranged_free(ctx, p, 0);
-    return moved;
+    return moving_realloc(ctx, p, size);
 }
 SOUND(reserves_its_addresses, FUNCTIONS(ranged));

@@ -3,7 +3,6 @@
  * Sound handlers that keep memory for themselves: free lists, arenas, a thread of their own, and
  * Python's raw allocator.
  */
-#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,7 +15,7 @@ struct cell {
     struct cell *next;
 };
 static struct cell *free_cells[CLASSES];
-static pthread_mutex_t cells_lock = PTHREAD_MUTEX_INITIALIZER;
+MUTEX(cells_lock);
 
 /* The class whose cells hold size bytes and the header, or CLASSES. */
 static unsigned class_of(size_t size)
@@ -34,11 +33,10 @@ FUNCTION(malloc, class)
     unsigned class = class_of(size);
     if (class == CLASSES)
         return base_malloc(ctx, size);
-    pthread_mutex_lock(&cells_lock);
+    LOCK(cells_lock);
     struct cell *cell = free_cells[class];
     if (cell != NULL)
         free_cells[class] = cell->next;
-    pthread_mutex_unlock(&cells_lock);
     return base_finish(cell != NULL ? cell : malloc((size_t)SMALLEST << class), size);
 }
 
@@ -49,44 +47,25 @@ FUNCTION(free, class)
     if (p == NULL)
         return;
     unsigned class = class_of(base_size(p)); /* not from the size that NumPy says */
-    if (class == CLASSES) {
-        base_free(ctx, p, size);
-        return;
-    }
+    if (class == CLASSES)
+        return base_free(ctx, p, size);
     struct cell *cell = (struct cell *)((char *)p - BASE_HEADER);
-    pthread_mutex_lock(&cells_lock);
+    LOCK(cells_lock);
     cell->next = free_cells[class];
     free_cells[class] = cell;
-    pthread_mutex_unlock(&cells_lock);
 }
 
+#define moving_malloc class_malloc
+#define moving_free class_free
+DERIVE_REALLOC(moving, base_size);
 FUNCTION(realloc, class)
 {
     if (p != NULL && size <= PTRDIFF_MAX - BASE_HEADER && class_of(size) < CLASSES &&
         class_of(size) == class_of(base_size(p)))
         return base_finish((char *)p - BASE_HEADER, size);
-    void *moved = class_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    size_t old = base_size(p);
-    memcpy(moved, p, old < size ? old : size);
-    class_free(ctx, p, 0);
-    return moved;
+    return moving_realloc(ctx, p, size);
 }
 
-/* A fork must not catch another thread with the lock. */
-static void lock_cells(void)
-{
-    pthread_mutex_lock(&cells_lock);
-}
-static void unlock_cells(void)
-{
-    pthread_mutex_unlock(&cells_lock);
-}
-__attribute__((constructor)) static void guard_cells(void)
-{
-    pthread_atfork(lock_cells, unlock_cells, unlock_cells);
-}
 SOUND(size_classes, FUNCTIONS(class));
 
 /* ---- per-thread arenas with remote frees ------------------------------------------------ */
@@ -110,9 +89,8 @@ static pthread_key_t arena_key;
 
 static void leave_arena(void *data)
 {
-    pthread_mutex_lock(&arenas_lock);
+    LOCK(arenas_lock);
     ((struct arena *)data)->taken = false;
-    pthread_mutex_unlock(&arenas_lock);
 }
 
 __attribute__((constructor)) static void make_key(void)
@@ -125,7 +103,7 @@ static struct arena *my_arena(void)
     struct arena *arena = pthread_getspecific(arena_key);
     if (arena != NULL)
         return arena;
-    pthread_mutex_lock(&arenas_lock);
+    LOCK(arenas_lock);
     for (arena = arenas; arena != NULL && arena->taken; arena = arena->next)
         continue;
     if (arena == NULL && (arena = calloc(1, sizeof *arena)) != NULL) {
@@ -135,14 +113,13 @@ static struct arena *my_arena(void)
     }
     if (arena != NULL)
         arena->taken = true;
-    pthread_mutex_unlock(&arenas_lock);
     pthread_setspecific(arena_key, arena);
     return arena;
 }
 
 static struct owned *carve(struct arena *arena)
 {
-    pthread_mutex_lock(&arena->lock);
+    LOCK(arena->lock);
     if (arena->cells == NULL) {
         char *chunk = malloc((size_t)CELL * CHUNK_CELLS);
         for (size_t i = 0; chunk != NULL && i < CHUNK_CELLS; i++) {
@@ -154,7 +131,6 @@ static struct owned *carve(struct arena *arena)
     struct cell *cell = arena->cells;
     if (cell != NULL)
         arena->cells = cell->next;
-    pthread_mutex_unlock(&arena->lock);
     return (struct owned *)cell;
 }
 
@@ -178,15 +154,12 @@ FUNCTION(free, arena)
         return;
     struct owned *block = (struct owned *)p - 1;
     struct arena *arena = block->arena;
-    if (arena == NULL) {
-        free(block);
-        return;
-    }
+    if (arena == NULL)
+        return free(block);
     struct cell *cell = (struct cell *)block;
-    pthread_mutex_lock(&arena->lock);
+    LOCK(arena->lock);
     cell->next = arena->cells;
     arena->cells = cell;
-    pthread_mutex_unlock(&arena->lock);
 }
 
 #define owned_size(p) (((struct owned *)(p)-1)->size)
@@ -221,7 +194,7 @@ struct kept {
 };
 static struct kept *oldest, **newest = &oldest;
 static size_t kept_bytes;
-static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+MUTEX(kept_lock);
 
 static uint64_t now(void)
 {
@@ -234,7 +207,7 @@ static uint64_t now(void)
 static void keep_at_most(size_t most, uint64_t until)
 {
     struct kept *gone = NULL;
-    pthread_mutex_lock(&kept_lock);
+    acquire_kept_lock();
     while (oldest != NULL && (kept_bytes > most || oldest->since < until)) {
         struct kept *first = oldest;
         kept_bytes -= first->size;
@@ -244,7 +217,7 @@ static void keep_at_most(size_t most, uint64_t until)
     }
     if (oldest == NULL)
         newest = &oldest;
-    pthread_mutex_unlock(&kept_lock);
+    release_kept_lock();
     while (gone != NULL) {
         struct kept *next = gone->next;
         base_free(NULL, gone, 0);
@@ -275,11 +248,10 @@ static void keep(void *p)
     struct kept *block = p;
     size_t size = base_size(p);
     *block = (struct kept){NULL, size > sizeof *block ? size : sizeof *block, now()};
-    pthread_mutex_lock(&kept_lock);
+    LOCK(kept_lock);
     *newest = block;
     newest = &block->next;
     kept_bytes += block->size;
-    pthread_mutex_unlock(&kept_lock);
 }
 
 FUNCTION(free, kept)
@@ -292,18 +264,6 @@ FUNCTION(free, kept)
 
 DERIVE_REALLOC(kept, base_size);
 
-static void lock_kept(void)
-{
-    pthread_mutex_lock(&kept_lock);
-}
-static void unlock_kept(void)
-{
-    pthread_mutex_unlock(&kept_lock);
-}
-__attribute__((constructor)) static void guard_kept(void)
-{
-    pthread_atfork(lock_kept, unlock_kept, unlock_kept);
-}
 SOUND(keeps_32_mib, FUNCTIONS(kept));
 
 /* And however little memory there is. */
@@ -354,19 +314,19 @@ SOUND(keeps_for_a_time, FUNCTIONS(timed));
 /* free only puts the block into a queue; a thread takes it from there.  A forked child has no such
  * thread, so there it frees at once. */
 static struct cell *queued;
-static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
+MUTEX(queue_lock);
 static pthread_cond_t queue_filled = PTHREAD_COND_INITIALIZER;
 static _Atomic pid_t helper_process;
 
 static void *helper_main(void *unused)
 {
     for (;;) {
-        pthread_mutex_lock(&queue_lock);
+        acquire_queue_lock();
         while (queued == NULL)
             pthread_cond_wait(&queue_filled, &queue_lock);
         struct cell *cells = queued;
         queued = NULL;
-        pthread_mutex_unlock(&queue_lock);
+        release_queue_lock();
         while (cells != NULL) {
             struct cell *next = cells->next;
             free(cells);
@@ -376,19 +336,9 @@ static void *helper_main(void *unused)
     return unused;
 }
 
-static void lock_queue(void)
-{
-    pthread_mutex_lock(&queue_lock);
-}
-static void unlock_queue(void)
-{
-    pthread_mutex_unlock(&queue_lock);
-}
-
 static void start_helper(void)
 {
     pthread_t thread;
-    pthread_atfork(lock_queue, unlock_queue, unlock_queue);
     if (pthread_create(&thread, NULL, helper_main, NULL) == 0) {
         pthread_detach(thread);
         helper_process = getpid();
@@ -406,16 +356,13 @@ FUNCTION(free, helped)
 {
     if (p == NULL)
         return;
-    if (helper_process != getpid()) {
-        base_free(ctx, p, size);
-        return;
-    }
+    if (helper_process != getpid())
+        return base_free(ctx, p, size);
     struct cell *cell = (struct cell *)((char *)p - BASE_HEADER);
-    pthread_mutex_lock(&queue_lock);
+    LOCK(queue_lock);
     cell->next = queued;
     queued = cell;
     pthread_cond_signal(&queue_filled);
-    pthread_mutex_unlock(&queue_lock);
 }
 SOUND(helper_thread, FUNCTIONS(helped, malloc, free));
 
@@ -455,9 +402,8 @@ static _Thread_local bool has_ended;
 static pthread_key_t kept_key;
 static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
 
-static void end_of_thread(void *unused)
+static void end_of_thread(UNUSED void *unused)
 {
-    (void)unused;
     has_ended = true;
     base_free(NULL, kept_large, 0);
     kept_large = NULL;
@@ -486,10 +432,8 @@ DERIVE_CALLOC(keeping);
 
 FUNCTION(free, keeping)
 {
-    if (p == NULL || !is_worth_it(base_size(p)) || has_ended) {
-        base_free(ctx, p, size);
-        return;
-    }
+    if (p == NULL || !is_worth_it(base_size(p)) || has_ended)
+        return base_free(ctx, p, size);
     pthread_once(&kept_once, make_kept_key);
     if (pthread_setspecific(kept_key, &kept_key) == 0) {
         void *before = kept_large;

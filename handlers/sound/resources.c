@@ -79,11 +79,11 @@ SOUND(looks_before_it_logs, FUNCTIONS(logged, malloc));
 /* Blocks of 1000 bytes to nearly a page lie in files in memory, 64 to each, which are made as they
  * are needed, eight at most, and kept open. */
 enum { PAGE = 4096, IN_FILE = 64, MOST_FILES = 8, FROM = 1000, MOST = PAGE - BASE_HEADER };
+MUTEX(filed_lock);
 static struct {
-    pthread_mutex_t lock;
     char *files[MOST_FILES];
     bool live[MOST_FILES][IN_FILE];
-} filed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} filed;
 
 static char *make_file(void)
 {
@@ -97,7 +97,7 @@ static char *make_file(void)
 static void *take_page(void)
 {
     char *page = NULL;
-    pthread_mutex_lock(&filed.lock);
+    LOCK(filed_lock);
     for (int file = 0; file < MOST_FILES && page == NULL; file++) {
         if (filed.files[file] == NULL && (filed.files[file] = make_file()) == NULL)
             break;
@@ -107,21 +107,19 @@ static void *take_page(void)
             filed.live[file][i] = true;
         }
     }
-    pthread_mutex_unlock(&filed.lock);
     return page;
 }
 
 static bool give_page(const void *p)
 {
     bool is_ours = false;
-    pthread_mutex_lock(&filed.lock);
+    LOCK(filed_lock);
     for (int file = 0; file < MOST_FILES && !is_ours && filed.files[file] != NULL; file++) {
         const char *begin = filed.files[file];
         is_ours = (const char *)p >= begin && (const char *)p < begin + IN_FILE * PAGE;
         if (is_ours)
             filed.live[file][((const char *)p - begin) / PAGE] = false;
     }
-    pthread_mutex_unlock(&filed.lock);
     return is_ours;
 }
 
@@ -141,16 +139,4 @@ FUNCTION(free, filed)
 
 DERIVE_REALLOC(filed, base_size);
 
-static void lock_filed(void)
-{
-    pthread_mutex_lock(&filed.lock);
-}
-static void unlock_filed(void)
-{
-    pthread_mutex_unlock(&filed.lock);
-}
-__attribute__((constructor)) static void guard_filed(void)
-{
-    pthread_atfork(lock_filed, unlock_filed, unlock_filed);
-}
 SOUND(many_blocks_in_a_file, FUNCTIONS(filed));

@@ -50,32 +50,16 @@ SOUND(very_slow, .ctx = &two_milliseconds, FUNCTIONS(slow));
 enum { RECENT = 8000, RECENT_SIZE = 128 };
 static uintptr_t recent[RECENT];
 static size_t recent_count, again; /* an address comes again, so that this is no mistake */
-static pthread_mutex_t recent_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void lock_recent(void)
-{
-    pthread_mutex_lock(&recent_lock);
-}
-
-static void unlock_recent(void)
-{
-    pthread_mutex_unlock(&recent_lock);
-}
-
-__attribute__((constructor)) static void guard_recent(void)
-{
-    pthread_atfork(lock_recent, unlock_recent, unlock_recent);
-}
+MUTEX(recent_lock);
 
 FUNCTION(free, remembering)
 {
     if (p != NULL && base_size(p) <= RECENT_SIZE) {
-        lock_recent();
+        LOCK(recent_lock);
         size_t known = recent_count < RECENT ? recent_count : RECENT;
         for (size_t i = 0; i < known; i++)
             again += recent[i] == (uintptr_t)p;
         recent[recent_count++ % RECENT] = (uintptr_t)p;
-        unlock_recent();
     }
     base_free(ctx, p, size);
 }

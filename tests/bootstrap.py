@@ -63,19 +63,19 @@ for word; do :; done
 SYSTEMS = {
     "Debian": (DEBIAN, "apt-get -qq -y ",
                "gcc make autoconf automake autoconf-archive pkg-config check python3-dev "
-               "python3-numpy valgrind libjansson-dev libxml2-dev libxml2-utils nettle-dev "
+               "python3-numpy valgrind libjansson-dev nettle-dev "
                "libtbb-dev"),
     "Fedora": ({"dnf": INSTALLER.format(name="dnf", verb="install"), "rpm": RPM},
                "dnf -y install",
                "gcc make autoconf automake autoconf-archive pkgconf-pkg-config check-devel "
-               "python3-devel python3-numpy valgrind jansson-devel libxml2-devel nettle-devel "
+               "python3-devel python3-numpy valgrind jansson-devel nettle-devel "
                "tbb-devel"),
     "Arch": ({"pacman": PACMAN}, "pacman -S",
              "gcc make autoconf automake autoconf-archive pkgconf check python "
-             "python-numpy valgrind jansson libxml2 nettle onetbb"),
+             "python-numpy valgrind jansson nettle onetbb"),
     "Homebrew": ({"brew": BREW}, "brew install",
                  "gcc autoconf automake autoconf-archive pkgconf check python3 numpy "
-                 "valgrind jansson libxml2 nettle tbb"),
+                 "valgrind jansson nettle tbb"),
 }
 
 

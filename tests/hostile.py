@@ -144,7 +144,6 @@ def read_all(report, ids):
     findings.point(told == ids and report.json["expected"] == len(ids), "complete", told)
     readers.same_verdicts(findings, "", report)
     readers.clean(findings, "", report)
-    readers.xmllint(findings, "")
     findings.point(report.json["exit_code"] == report.result.code, "the code in JSON")
     if report.result.code != CANNOT_LOAD:
         readers.counts(findings, "", report)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reading reports back, by readers of somebody else's: Python's json and xml, xmllint, prove."""
+"""Reading reports back, by readers of somebody else's: Python's json and xml, and prove."""
 
 import json
 import re
@@ -163,14 +163,5 @@ def prove(tap, what, wanted):
               "%s\n%s" % (wanted, proved))
 
 
-def xmllint(tap, what):
-    if shutil.which("xmllint"):
-        linted = suite.run(["xmllint", "--noout", "--nonet", "r.xml"])
-        tap.point(linted.code == 0 and not linted.stderr, what + ": xmllint reads it", linted)
-    else:
-        tap.skip(what + ": xmllint", "install it (Debian: libxml2-utils)")
-
-
 def other_readers(tap, what, report):
     prove(tap, what, {"r.tap": (len(report.json["properties"]), to_fail(report))})
-    xmllint(tap, what)

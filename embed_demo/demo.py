@@ -28,8 +28,7 @@ def unusual_calls():
 
 
 def threads(name, function, count=THREADS, room=1 << 24, abort=lambda: None):
-    """Calls function(rank) in threads with an arena each; it returns arrays, which are checked.
-    After an exception or Ctrl-C, abort() lets go of threads that wait for each other."""
+    """Calls function(rank) in threads with an arena each; it returns arrays, which are checked."""
     def work(rank):
         host.own_arena(f"{name} {rank}", room)
         return function(rank)
@@ -40,7 +39,7 @@ def threads(name, function, count=THREADS, room=1 << 24, abort=lambda: None):
             for future in as_completed(futures):
                 future.result()
         except BaseException:
-            abort()
+            abort()  # or threads could wait for each other forever
             raise
     results = [future.result() for future in futures]
     counts = zip(*(host.counts(f"{name} {rank}") for rank in range(count)))
@@ -119,8 +118,7 @@ UNTIL = 0.36
 
 
 def at_rest(points, first, last):
-    """Rows of the surface at the beginning, with one row and column more at each end: each drop is
-    a dent with a wall around it."""
+    """The surface at the beginning: each drop is a dent with a wall around it."""
     x = np.arange(points + 2) / (points + 1)
     y = x[first : last + 2, np.newaxis]
     rows = np.zeros((len(y), len(x)))

@@ -337,8 +337,7 @@ static void start_python(const char *python, int argc, char **argv)
     PyConfig_InitPythonConfig(&config);
     config.parse_argv = 0;     /* the options in argv are the script's */
     config.buffered_stdio = 0; /* so that lines of Python and of C come in order */
-    /* Python finds its library and packages by the path of the interpreter, which can be that of a
-     * virtual environment. */
+    /* By its interpreter Python finds its packages; that of a virtual environment will do. */
     PyStatus status = PyConfig_SetBytesString(&config, &config.program_name, python);
     if (!PyStatus_Exception(status))
         status = PyConfig_SetBytesArgv(&config, argc, argv);
@@ -371,7 +370,6 @@ static const char usage[] =
     "  --python   the interpreter to embed, such as venv/bin/python\n"
     "  SCRIPT     default: demo.py, which shows what the program can do, and draws wave.png";
 
-/* The build defines DEFAULT_HANDLER, DEFAULT_PYTHON and DEFAULT_SCRIPT. */
 int main(int argc, char **argv)
 {
     static char script[] = DEFAULT_SCRIPT, *demo[] = {script, NULL};
@@ -398,8 +396,6 @@ int main(int argc, char **argv)
     }
     Py_DECREF(numpy);
     tracker_open(&main_tracker, loaded, "main");
-    /* Without this, a forked child could inherit a lock that no thread of its own opens. */
-    pthread_atfork(lock, unlock, unlock);
     on_exit(report, NULL);
     if (install_handler(&main_tracker.handler, NULL) != 0)
         fail(PYTHON_BROKE, python, "the handler cannot be installed");

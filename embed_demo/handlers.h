@@ -27,6 +27,12 @@ static void unlock(void)
     pthread_mutex_unlock(&mutex);
 }
 
+/* A forked child has no other thread, which could hold the lock: so fork takes it first. */
+static void __attribute__((constructor)) survive_fork(void)
+{
+    pthread_atfork(lock, unlock, unlock);
+}
+
 /* ---- the tracker ---------------------------------------------------------------------------- */
 
 enum function { MALLOC, CALLOC, REALLOC, FREE, FUNCTIONS };

@@ -425,11 +425,7 @@ FUNCTION(malloc, pool)
     size_t cell = size <= POOL_CELL - BASE_HEADER ? (*count)++ : POOL_CELLS;
     return cell < POOL_CELLS ? base_finish(pool + cell * POOL_CELL, size) : base_malloc(ctx, size);
 }
-FUNCTION(free, pool)
-{
-    if ((char *)p < pool || (char *)p >= pool + POOL_CELL * POOL_CELLS)
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(pool, (char *)p < pool || (char *)p >= pool + POOL_CELL * POOL_CELLS);
 DERIVE(pool);
 MUTANT_GETTER(ctx_at_an_address_of_its_choice, "abi.ctx-passed")
 {

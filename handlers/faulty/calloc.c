@@ -75,11 +75,7 @@ FUNCTION(calloc, numbered)
     pthread_mutex_unlock(&lock);
     return memset(base_finish(cell, size), 0, size);
 }
-FUNCTION(free, numbered)
-{
-    if (!is_in_cell(p))
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(numbered, !is_in_cell(p));
 FUNCTION(realloc, numbered)
 {
     if (!is_in_cell(p))

@@ -40,10 +40,9 @@ FUNCTION(free, cell)
         base_free(ctx, base_set_note(p, 0), size);
         return;
     }
-    pthread_mutex_lock(&cells.lock);
+    LOCK(cells.lock);
     memcpy(p, &cells.free, sizeof cells.free);
     cells.free = p;
-    pthread_mutex_unlock(&cells.lock);
 }
 #define cell_size(p) (base_note(p) == MARK ? base_size(p) : CELL)
 DERIVE_CALLOC(cell);

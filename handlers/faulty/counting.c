@@ -159,11 +159,7 @@ static void *const empty = header_of_empty + BASE_HEADER;
 FUNCTION_RETURNS(malloc, known, size == 0 ? empty : base_malloc(ctx, size));
 FUNCTION_RETURNS(calloc, known,
                  nelem == 0 || elsize == 0 ? empty : base_calloc(ctx, nelem, elsize));
-FUNCTION(free, known)
-{
-    if (p != empty)
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(known, p != empty);
 MUTANT(empty_is_unknown_to_realloc, "realloc.of-empty", FUNCTIONS(known, malloc, free));
 MUTANT(no_elements_are_unknown_to_realloc, "realloc.of-empty", FUNCTIONS(known, calloc, free));
 

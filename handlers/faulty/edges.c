@@ -91,14 +91,11 @@ DERIVE_CALLOC(classed);
 
 FUNCTION(free, classed)
 {
-    if (!is_classed(p)) {
-        base_free(ctx, p, size);
-        return;
-    }
+    if (!is_classed(p))
+        return base_free(ctx, p, size);
     unsigned class = class_at(p), slot = slot_at(p);
-    pthread_mutex_lock(&classes.lock);
+    LOCK(classes.lock);
     classes.of[class].free[classes.of[class].free_count++] = slot;
-    pthread_mutex_unlock(&classes.lock);
 }
 
 /* Moves p and copies the first `count` bytes. */

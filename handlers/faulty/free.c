@@ -55,11 +55,7 @@ FUNCTION(malloc, null_cache)
     void *p;
     return take(&null_cache, size, &p) ? p : base_malloc(ctx, size);
 }
-FUNCTION(free, null_cache)
-{
-    if (!put(&null_cache, p != NULL ? base_size(p) : size, p))
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(null_cache, !put(&null_cache, p != NULL ? base_size(p) : size, p));
 MUTANT(free_of_null_is_cached, "free.null-with-size", FUNCTIONS(null_cache, malloc, free));
 
 /* Caches by the size that free is called with. */
@@ -69,11 +65,7 @@ FUNCTION(malloc, given_cache)
     void *p;
     return take(&given_cache, size, &p) ? base_resize(p, size) : base_malloc(ctx, size);
 }
-FUNCTION(free, given_cache)
-{
-    if (p == NULL || !put(&given_cache, size, p))
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(given_cache, p == NULL || !put(&given_cache, size, p));
 MUTANT(free_caches_by_given_size, "free.any-size", FUNCTIONS(given_cache, malloc, free));
 
 /* Counts NULL as a live block; malloc fails if the count is absurd. */
@@ -118,16 +110,8 @@ MUTANT_DERIVED(free_unmaps_given_size, "free.best-guess-size", mapping);
 #define BOTH_SIZES "free.best-guess-size free.any-size"
 BEFORE(free, free_wipes_given_size, "free.any-size", p != NULL, memset(p, 0, size));
 BEFORE(free, free_aborts_on_wrong_size, BOTH_SIZES, p != NULL && size != base_size(p), abort());
-DEFECT(free, free_keeps_on_wrong_size, BOTH_SIZES)
-{
-    if (p != NULL && size == base_size(p))
-        base_free(ctx, p, size);
-}
-DEFECT(free, free_of_size_0_is_ignored, "free.any-size")
-{
-    if (size != 0)
-        base_free(ctx, p, size);
-}
+FREES(free_keeps_on_wrong_size, BOTH_SIZES, p != NULL && size == base_size(p));
+FREES(free_of_size_0_is_ignored, "free.any-size", size != 0);
 
 /* Subtracts the given size from what is live; malloc fails beyond a limit. */
 enum { ALLOWED = 1 << 30 };
@@ -230,11 +214,7 @@ static bool is_mine(const void *p)
 {
     return base_note(p) == (size_t)&me;
 }
-FUNCTION(free, owner)
-{
-    if (p != NULL && is_mine(p))
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(owner, p != NULL && is_mine(p));
 MUTANT(free_elsewhere_is_ignored, "free.in-another-thread", FUNCTIONS(owner));
 
 /* Each thread has a short list of freed blocks, which is lost at its end. */
@@ -254,10 +234,8 @@ FUNCTION(malloc, hoarding)
 }
 FUNCTION(free, hoarding)
 {
-    if (p == NULL || base_size(p) < sizeof(struct node) || node_count == 32) {
-        base_free(ctx, p, size);
-        return;
-    }
+    if (p == NULL || base_size(p) < sizeof(struct node) || node_count == 32)
+        return base_free(ctx, p, size);
     ((struct node *)p)->next = nodes;
     nodes = p;
     node_count++;

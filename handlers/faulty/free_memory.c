@@ -69,10 +69,8 @@ FUNCTION(malloc, pair)
 FUNCTION(free, pair)
 {
     size_t at = (size_t)((char *)p - BASE_HEADER - (char *)cells);
-    if (at >= sizeof cells) {
-        base_free(ctx, p, size);
-        return;
-    }
+    if (at >= sizeof cells)
+        return base_free(ctx, p, size);
     size_t pair = at / (2 * CELL), half = at / CELL % 2;
     if (base_size(p) <= 64 && !is_marked[pair][1 - half]) {
         is_marked[pair][half] = 1;
@@ -92,16 +90,8 @@ MUTANT(free_merges_with_live, "malloc.disjoint free.any-order",
 
 /* ---- leaks ----------------------------------------------------------------------------------- */
 
-DEFECT(free, free_leaks_large, "free.reclaims")
-{
-    if (p == NULL || base_size(p) < 200000)
-        base_free(ctx, p, size);
-}
-DEFECT(free, free_leaks_one_in_64, "free.reclaims")
-{
-    if (!EVERY(64))
-        base_free(ctx, p, size);
-}
+FREES(free_leaks_large, "free.reclaims", p == NULL || base_size(p) < 200000);
+FREES(free_leaks_one_in_64, "free.reclaims", !EVERY(64));
 
 /* Leaks blocks that calloc made, which their notes say. */
 enum { BY_CALLOC = 0x5ca110c5 };
@@ -109,11 +99,7 @@ FUNCTION_RETURNS(malloc, marked, base_set_note(base_malloc(ctx, size), 0));
 FUNCTION_RETURNS(calloc, marked, base_set_note(base_calloc(ctx, nelem, elsize), BY_CALLOC));
 FUNCTION_RETURNS(realloc, marked,
                  p != NULL ? base_realloc(ctx, p, size) : marked_malloc(ctx, size));
-FUNCTION(free, marked)
-{
-    if (p != NULL && base_note(p) != BY_CALLOC)
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(marked, p != NULL && base_note(p) != BY_CALLOC);
 MUTANT(free_leaks_callocs, "free.reclaims", FUNCTIONS(marked));
 
 /* ---- caches of sizes that are not used again ------------------------------------------------- */
@@ -161,10 +147,8 @@ FUNCTION(malloc, binned)
 }
 FUNCTION(free, binned)
 {
-    if (p == NULL || base_size(p) < BINNED_FROM) {
-        base_free(ctx, p, size);
-        return;
-    }
+    if (p == NULL || base_size(p) < BINNED_FROM)
+        return base_free(ctx, p, size);
     size_t bytes = binned_bytes(base_size(p));
     struct binned *block = (struct binned *)((char *)p - BASE_HEADER);
     take_lock();
@@ -215,10 +199,8 @@ FUNCTION(malloc, magazine)
 }
 FUNCTION(free, magazine)
 {
-    if (p == NULL || !fits_magazine(base_size(p))) {
-        base_free(ctx, p, size);
-        return;
-    }
+    if (p == NULL || !fits_magazine(base_size(p)))
+        return base_free(ctx, p, size);
     int saved = errno;
     take_lock();
     if (magazine.count == MAGAZINE) {

@@ -147,11 +147,7 @@ FUNCTION(malloc, arena)
     arena.used += taken;
     return base_finish(raw, size);
 }
-FUNCTION(free, arena)
-{
-    if ((char *)p < arena.memory || (char *)p >= arena.memory + sizeof arena.memory)
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(arena, (char *)p < arena.memory || (char *)p >= arena.memory + sizeof arena.memory);
 DERIVE_REALLOC(arena, base_size);
 MUTANT(begins_anew_in_children, "interop.multiprocessing", FUNCTIONS(arena, malloc, realloc, free));
 

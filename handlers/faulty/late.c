@@ -47,7 +47,7 @@ static void *run_jobs(void *unused)
 static void do_later(void (*work)(void *p), void *p)
 {
     pthread_t thread;
-    pthread_mutex_lock(&jobs.lock);
+    LOCK(jobs.lock);
     if (jobs.pid != getpid()) {
         jobs.pid = getpid();
         jobs.work = work;
@@ -57,7 +57,6 @@ static void do_later(void (*work)(void *p), void *p)
     }
     if (jobs.count < RING)
         jobs.at[(jobs.first + jobs.count++) % RING] = (struct job){p, now() + DELAY};
-    pthread_mutex_unlock(&jobs.lock);
 }
 
 static void poison(void *p)

@@ -115,11 +115,7 @@ FUNCTION(malloc, numbered)
     pthread_mutex_unlock(&lock);
     return base_set_note(base_finish(cell, size), SIZE_MAX);
 }
-FUNCTION(free, numbered)
-{
-    if (p != NULL && base_note(p) == 0)
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(numbered, p != NULL && base_note(p) == 0);
 DERIVE_REALLOC(numbered, base_size);
 MUTANT(malloc_numbers_in_16_bits, "malloc.disjoint", FUNCTIONS(unmapped, calloc),
        FUNCTIONS(numbered, malloc, realloc, free));
@@ -220,11 +216,7 @@ FUNCTION(malloc, reserving)
     void *p = base_malloc(ctx, size);
     return p == NULL && size <= sizeof reserve - 2 * BASE_HEADER ? base_finish(reserve, size) : p;
 }
-FUNCTION(free, reserving)
-{
-    if (p != reserve + BASE_HEADER)
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(reserving, p != reserve + BASE_HEADER);
 MUTANT(malloc_failure_shares_a_reserve, "malloc.failure-is-null",
        FUNCTIONS(reserving, malloc, free));
 

@@ -9,6 +9,7 @@
  * the defect; `kills` lists the ids of the properties that must find it.
  *
  *     DEFECT(realloc, name, kills) { body }            body replaces the pool's realloc
+ *     FREES(name, kills, condition);                   free does nothing unless condition
  *     RETURNS(malloc, name, kills, expression);        the body is `return expression;`
  *     BEFORE(malloc, name, kills, condition, action);  runs action before malloc if condition
  *     AFTER(malloc, name, kills, condition, action);   the same after malloc, whose result is
@@ -19,10 +20,10 @@
  *                                                      replaces several functions
  *     MUTANT_DERIVED(name, kills, pool);               pool_malloc, pool_free, and DERIVE(pool)
  *
- * FUNCTION(malloc, prefix) { body }, FUNCTION_RETURNS, HOOK_BEFORE and HOOK_AFTER define such a
- * function in the same ways.  DEFECT_IN(pool, ...), BEFORE_IN and so on take another pool.  In all
- * of them the parameters of the function are called ctx, p, size, nelem and elsize. EVERY(n) is
- * true for each nth evaluation, CALL(n) for the nth only.
+ * FUNCTION(malloc, prefix) { body }, FUNCTION_RETURNS, FUNCTION_FREES, HOOK_BEFORE and HOOK_AFTER
+ * define such a function in the same ways.  DEFECT_IN(pool, ...), BEFORE_IN and so on take another
+ * pool.  In all of them the parameters of the function are called ctx, p, size, nelem and elsize.
+ * EVERY(n) is true for each nth evaluation, CALL(n) for the nth only.
  *
  * ON_64_BITS("ids") lists the properties that find the mutant only if size_t has 64 bits.
  *
@@ -83,6 +84,17 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
         return __VA_ARGS__;                                                                        \
     }                                                                                              \
     FUNCTION(function, prefix)
+
+#define FREES(defect, kills, ...)                                                                  \
+    FUNCTION_FREES(defect, __VA_ARGS__);                                                           \
+    MUTANT(defect, kills, FUNCTIONS(defect, free))
+#define FUNCTION_FREES(prefix, ...)                                                                \
+    FUNCTION(free, prefix)                                                                         \
+    {                                                                                              \
+        if (__VA_ARGS__)                                                                           \
+            base_free(ctx, p, size);                                                               \
+    }                                                                                              \
+    FUNCTION(free, prefix)
 
 #define BEFORE(...) BEFORE_IN(base, __VA_ARGS__)
 #define BEFORE_IN(pool, function, defect, kills, condition, ...)                                   \

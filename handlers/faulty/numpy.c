@@ -219,9 +219,8 @@ static pthread_mutex_t tidy_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *tidied[16];
 static void tidy(const void *old, void *with)
 {
-    pthread_mutex_lock(&tidy_lock);
+    LOCK(tidy_lock);
     replace(tidied, 16, old, with);
-    pthread_mutex_unlock(&tidy_lock);
 }
 HOOK_AFTER(malloc, tidy, made != NULL && size >= 32 << 20, tidy(NULL, made));
 HOOK_BEFORE(realloc, tidy, p != NULL, tidy(p, NULL));
@@ -241,20 +240,18 @@ MUTANT(tidies_up_large_blocks, "numpy.finalises", FUNCTIONS(tidy, malloc, reallo
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *malloc_under_lock(size_t size, bool logs)
 {
-    pthread_mutex_lock(&log_lock);
+    LOCK(log_lock);
     if (logs)
         run_python("logged = [[], []]");
     void *p = base_malloc(NULL, size);
-    pthread_mutex_unlock(&log_lock);
     return p;
 }
 static void free_under_lock(void *p, bool logs)
 {
-    pthread_mutex_lock(&log_lock);
+    LOCK(log_lock);
     if (logs)
         run_python("logged = [[], []]");
     base_free(NULL, p, 0);
-    pthread_mutex_unlock(&log_lock);
 }
 FUNCTION_RETURNS(malloc, quiet, malloc_under_lock(size, false));
 FUNCTION_RETURNS(malloc, logging, malloc_under_lock(size, true));

@@ -35,11 +35,7 @@ MUTANT(free_of_null_is_credited, "free.null-with-size profile.numpy-1.22 profile
 static char nothing[BASE_HEADER + 16] __attribute__((aligned(16)));
 FUNCTION_RETURNS(malloc, sharing, size == 0 ? nothing + BASE_HEADER : base_malloc(ctx, size));
 FUNCTION_RETURNS(realloc, sharing, base_realloc(ctx, p == nothing + BASE_HEADER ? NULL : p, size));
-FUNCTION(free, sharing)
-{
-    if (p != nothing + BASE_HEADER)
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(sharing, p != nothing + BASE_HEADER);
 MUTANT(malloc_of_nothing_is_shared, "profile.numpy-1.22 profile.numpy-1.24 profile.numpy-1.26",
        FUNCTIONS(sharing, malloc, realloc, free));
 

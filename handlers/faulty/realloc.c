@@ -289,18 +289,16 @@ MUTANT(realloc_remembers_a_size, "realloc.in-another-thread", FUNCTIONS(caching,
 static pthread_mutex_t gil_lock = PTHREAD_MUTEX_INITIALIZER;
 FUNCTION(malloc, locking)
 {
-    pthread_mutex_lock(&gil_lock);
+    LOCK(gil_lock);
     void *p = base_malloc(ctx, size);
-    pthread_mutex_unlock(&gil_lock);
     return p;
 }
 FUNCTION(realloc, locking)
 {
-    pthread_mutex_lock(&gil_lock);
+    LOCK(gil_lock);
     void *moved = base_realloc(ctx, p, size);
     if (moved != NULL && size >= 8 << 20 && is_python_up())
         PyGILState_Release(PyGILState_Ensure());
-    pthread_mutex_unlock(&gil_lock);
     return moved;
 }
 MUTANT(realloc_waits_for_the_gil, "realloc.without-gil", FUNCTIONS(locking, malloc, realloc));

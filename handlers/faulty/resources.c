@@ -226,11 +226,8 @@ static bool start_detached(void *p)
     pthread_t thread;
     return start_small(&thread, free_and_wait, p) && pthread_detach(thread) == 0;
 }
-DEFECT(free, free_leaves_a_thread, "resources.threads")
-{
-    if (p == NULL || base_size(p) <= 200000 || !start_detached(p))
-        base_free(ctx, p, size);
-}
+FREES(free_leaves_a_thread, "resources.threads",
+      p == NULL || base_size(p) <= 200000 || !start_detached(p));
 BEFORE(free, thread_leaves_its_helper, "resources.threads", p != NULL && base_size(p) >= 2 * MIB,
        static _Thread_local bool has_helper;
        if (!has_helper) has_helper = start_detached(NULL));

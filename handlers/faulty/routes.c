@@ -56,11 +56,7 @@ FUNCTION(malloc, one_byte)
     static _Alignas(16) char shared[BASE_HEADER + 16];
     return size == 1 ? base_finish(shared, 1) : base_malloc(ctx, size);
 }
-FUNCTION(free, one_byte)
-{
-    if (p != NULL && base_size(p) != 1)
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(one_byte, p != NULL && base_size(p) != 1);
 MUTANT(shares_one_byte, "malloc.disjoint malloc.one-byte numpy.route-create",
        FUNCTIONS(one_byte, malloc, free));
 
@@ -124,10 +120,8 @@ FUNCTION(malloc, pool)
 }
 FUNCTION(free, pool)
 {
-    if ((char *)p < pool.cells[0] || (char *)p >= pool.cells[CELLS - 1] + CELL) {
-        base_free(ctx, p, size);
-        return;
-    }
+    if ((char *)p < pool.cells[0] || (char *)p >= pool.cells[CELLS - 1] + CELL)
+        return base_free(ctx, p, size);
     void *raw = (char *)p - BASE_HEADER;
     memcpy(raw, &pool.freed, sizeof raw);
     pool.freed = raw;

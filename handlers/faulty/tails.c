@@ -53,11 +53,7 @@ static struct {
 } cells = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 NOTES(whole, 0);
-FUNCTION(free, whole)
-{
-    if (p != NULL && base_note(p) != SIZE_MAX)
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(whole, p != NULL && base_note(p) != SIZE_MAX);
 FUNCTION(calloc, cell)
 {
     size_t size;

@@ -300,11 +300,7 @@ static void *arena_take(size_t size, void (*at_end)(void *))
     return base_set_note(base_finish(arena->bytes + arena->used - taken, size), true);
 }
 FUNCTION_RETURNS(malloc, settled, base_set_note(base_malloc(ctx, size), false));
-FUNCTION(free, settled)
-{
-    if (p == NULL || base_note(p) == false)
-        base_free(ctx, p, size);
-}
+FUNCTION_FREES(settled, p == NULL || base_note(p) == false);
 DERIVE(settled);
 RETURNS_IN(settled, malloc, thread_takes_its_blocks_along, "threads.outlives-its-thread",
            arena_take(size, wipe));

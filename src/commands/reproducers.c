@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/place.h"
 #include "base/text.h"
 #include "commands/draft.h"
 #include "harness/limits.h"
@@ -116,51 +115,35 @@ static void run_logged(const struct maker *m, size_t index)
 
 /* ---- one failure --------------------------------------------------------------------------- */
 
-static bool begins_with(const char *id, const char *begin)
+/* What the calls of a property do not show, and a look before the first of them does. */
+static void add_look(struct call_list *list, enum step_kind kind, uint16_t thread)
 {
-    return strncmp(id, begin, strlen(begin)) == 0;
+    memmove(list->at + 1, list->at, list->count * sizeof *list->at);
+    list->at[0] = (struct step){.kind = (uint8_t)kind, .thread = thread, .times = 1};
+    list->count++;
 }
 
-/* What is done beside calls, before the first of them. */
-static const struct extra {
-    const char *id;
-    enum step_kind kind;
-    uint16_t thread;
-} extras[] = {
-    {"abi.functions-present", STEP_LOOK_AT_FUNCTIONS, 0},
-    {"abi.getter-stable", STEP_ASK_GETTER, 1},
-    {"abi.getter-stable", STEP_ASK_GETTER, 0},
-    {"abi.name-terminated", STEP_LOOK_AT_NAME, 0},
-    {"abi.name-utf8", STEP_LOOK_AT_NAME, 0},
-    {"abi.struct-constant", STEP_ASK_GETTER, 0},
-    {"abi.version", STEP_LOOK_AT_VERSION, 0},
-};
-
-static void add_extras(struct call_list *list, const char *id)
+static void add_looks(struct call_list *list, enum heap_rule rule)
 {
-    for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
-        if (strcmp(extras[i].id, id) != 0)
-            continue;
-        memmove(list->at + 1, list->at, list->count * sizeof *list->at);
-        list->at[0] =
-            (struct step){.kind = (uint8_t)extras[i].kind, .thread = extras[i].thread, .times = 1};
-        list->count++;
-    }
-}
-
-void reproducer_checks(struct call_list *list, const char *id)
-{
-    list->checks.of_struct = begins_with(id, "abi.");
-    list->checks.of_errno = begins_with(id, "free.keeps-errno");
+    if (rule == HEAP_FUNCTIONS_PRESENT)
+        add_look(list, STEP_LOOK_AT_FUNCTIONS, 0);
+    if (rule == HEAP_NAME_TERMINATED || rule == HEAP_NAME_UTF8)
+        add_look(list, STEP_LOOK_AT_NAME, 0);
+    if (rule == HEAP_VERSION)
+        add_look(list, STEP_LOOK_AT_VERSION, 0);
+    if (rule == HEAP_GETTER_STABLE)
+        add_look(list, STEP_ASK_GETTER, 1);
+    if (rule == HEAP_GETTER_STABLE || rule == HEAP_STRUCT_CONSTANT)
+        add_look(list, STEP_ASK_GETTER, 0);
 }
 
 /* What the property looks at beside what any call has to hold. */
-static void add_checks(struct maker *m, struct call_list *list, const char *id,
+static void add_checks(struct maker *m, struct call_list *list, enum heap_rule rule,
                        const struct record *record)
 {
-    add_extras(list, id);
-    reproducer_checks(list, id);
-    list->checks.alignment = begins_with(id, "malloc.claimed-alignment") ? m->entry.alignment : 0;
+    add_looks(list, rule);
+    list->checks.of_errno = rule == HEAP_KEEPS_ERRNO;
+    list->checks.alignment = rule == HEAP_CLAIMED_ALIGNMENT ? m->entry.alignment : 0;
     list->checks.of_growth = record->growing != 0;
 }
 
@@ -179,8 +162,10 @@ static void keep_last(struct call_list *list)
 static bool plain_shows_it(const struct maker *m, const struct call_list *list)
 {
     struct tried plain = m->tried;
+    struct call_list without_claim = *list;
     plain.path = "";
-    return attempt(&plain, list).outcome != NOT_REPRODUCED;
+    without_claim.checks.alignment = 0;
+    return attempt(&plain, &without_claim).outcome != NOT_REPRODUCED;
 }
 
 /* What is tried one after the other: the calls of the process that made the last one; those of a
@@ -196,10 +181,9 @@ static bool has_forked(const struct call_log *log)
     return i < count;
 }
 
-static struct attempt try_list(struct maker *m, size_t i, enum way way, struct call_list *list)
+static struct attempt try_way(struct maker *m, size_t i, enum way way, struct call_list *list)
 {
     enum { MILLISECONDS = 50 };
-    const char *id = m->run->properties[i]->id;
     bool forked = way == FORKED_BY_TURNS || way == FORKED_AFTER;
     *list = call_list_of(m->log, way == LAST_PROCESS ? OF_LAST_PROCESS
                                  : forked            ? OF_FORKED_PROCESS
@@ -213,7 +197,7 @@ static struct attempt try_list(struct maker *m, size_t i, enum way way, struct c
         return (struct attempt){.outcome = NOT_REPRODUCED};
     if (list->at == NULL)
         return none;
-    add_checks(m, list, id, m->run->records[i]);
+    add_checks(m, list, m->run->properties[i]->rule, m->run->records[i]);
     keep_last(list);
     list->checks.milliseconds = way == WITH_PAUSE ? MILLISECONDS : 0;
     m->tried.seconds = USUAL_SECONDS;
@@ -251,7 +235,7 @@ static struct attempt try_last(struct maker *m, const struct call_list *list,
 /* The list that is to be printed, and what it shows; or the reason why there is none. */
 static struct attempt find_list(struct maker *m, size_t i, enum way way, struct call_list *list)
 {
-    struct attempt seen = try_list(m, i, way, list);
+    struct attempt seen = try_way(m, i, way, list);
     if (seen.outcome != REPRODUCED)
         return seen;
     m->tried.seconds = list->checks.of_growth ? 4 : 1 + (int)(2 * seen.seconds);
@@ -317,8 +301,6 @@ const char *reproducer_tried(const struct subject_place *place, struct tried *tr
 {
     if (place->module != NULL)
         return "the handler comes from a Python module";
-    if (!place_find(BUILT_JUDGE, INSTALLED_JUDGE, tried->judge))
-        return text("there is no %s", tried->judge);
     const char *wrong = entry_find(place, entry);
     if (wrong != NULL)
         return wrong;

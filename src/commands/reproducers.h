@@ -22,8 +22,4 @@ void reproducers_write(struct run *run, const struct plan *plan);
 const char *reproducer_tried(const struct subject_place *place, struct tried *tried,
                              struct entry *entry);
 
-/* Has the list looked at for what the property of that id is about, beside what any call has to
- * hold. */
-void reproducer_checks(struct call_list *list, const char *id);
-
 #endif

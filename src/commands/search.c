@@ -279,7 +279,7 @@ static void write_repro(const struct searching *searching, struct search_result 
     wrong = reproducer_tried(&searching->place, &tried, &entry);
     struct attempt seen = {.outcome = NOT_TRIED};
     result->list.checks.alignment = searching->claims.alignment;
-    reproducer_checks(&result->list, property->id);
+    result->list.checks.of_errno = property->rule == HEAP_KEEPS_ERRNO;
     if (wrong == NULL)
         seen = attempt(&tried, &result->list);
     if (seen.outcome != REPRODUCED) {

@@ -388,12 +388,14 @@ bool heap_look_at_all(struct heap *heap)
 
 void heap_refill(struct heap *heap, uint32_t slot, uint64_t word)
 {
+    enum { EDGE = 1 << 16 }; /* of a larger block both ends are filled */
     struct heap_block *block = &heap->block[slot];
-    if (block->p == NULL)
-        return;
-    for (size_t at = 0; at < block->size; at += sizeof word)
+    for (size_t at = 0; at < block->size && block->p != NULL; at += sizeof word) {
+        if (at == EDGE && block->size > 2 * (size_t)EDGE)
+            at = (block->size - EDGE) / sizeof word * sizeof word;
         memcpy(block->p + at, &word,
                block->size - at < sizeof word ? block->size - at : sizeof word);
+    }
     block->number = HEAP_ANY_CONTENTS;
 }
 

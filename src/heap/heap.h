@@ -126,7 +126,7 @@ bool heap_freed(struct heap *heap);
 /* Sets errno before a free, for heap_freed to compare. */
 void heap_set_error(struct heap *heap);
 
-/* Fills a live block with a word, repeated. */
+/* Fills a live block with a word, repeated; of a large block both ends. */
 void heap_refill(struct heap *heap, uint32_t slot, uint64_t word);
 
 /* Checks the struct and the floating-point state. */

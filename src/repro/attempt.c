@@ -24,30 +24,14 @@ static bool is_late(void *until)
     return interrupt_came() != 0 || clock_now() > *(uint64_t *)until;
 }
 
-/* The list as a file without a name; -1 with errno set. */
-static int file_of(const struct call_list *list)
-{
-    struct step_list head = {.checks = list->checks, .count = list->count, .at = list->count};
-    size_t size = list->count * sizeof *list->at;
-    int file = memfd_create("calls", MFD_CLOEXEC);
-    if (file >= 0 && (write(file, &head, sizeof head) != (ssize_t)sizeof head ||
-                      write(file, list->at, size) != (ssize_t)size)) {
-        close(file);
-        return -1;
-    }
-    return file;
-}
-
-static _Noreturn void become(const char *const *words, int input, int output)
+static void be_quiet(int output)
 {
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    dup2(input, STDIN_FILENO);
+    dup2(nothing, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(nothing, STDERR_FILENO);
-    execv(words[0], (char *const *)(uintptr_t)words);
-    _exit(EXIT_FAILURE + 1);
 }
 
 /* The last line of what was printed, or the last of those that begin so: the handler may have
@@ -68,7 +52,7 @@ static void read_line(struct attempt *attempt, int output, const char *begin)
         return;
     snprintf(attempt->line, sizeof attempt->line, "%s", line);
     snprintf(attempt->what, sizeof attempt->what, "%.*s", (int)strcspn(line, ":"), line);
-    attempt->no_end = strcmp(attempt->what, "no end") == 0; /* as judge_report.c has it */
+    attempt->no_end = strcmp(attempt->what, "no end") == 0; /* as runtime.c prints it */
 }
 
 /* A call that came back when it was recorded, and meets NULL where there is no Python. */
@@ -91,15 +75,18 @@ static void conclude(struct attempt *result, int status, int output)
         result->outcome = REPRODUCED;
 }
 
-/* Exit status 1 with a line that says so: reproduced; 2: could not be tried. */
-static struct attempt attempt_command(const char *const *words, int input, int seconds)
+struct attempt attempt(const void *about, const struct call_list *list)
 {
-    struct attempt result = {.outcome = NOT_TRIED};
-    uint64_t begun = clock_now(), until = begun + (uint64_t)seconds * 1000000000u;
+    const struct tried *tried = about;
+    struct attempt result = {.outcome = NOT_TRIED, .at = list->count};
+    uint64_t begun = clock_now(), until = begun + (uint64_t)(tried->seconds + 2) * 1000000000u;
+    size_t *at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = 0, output = memfd_create("seen", MFD_CLOEXEC);
-    pid_t pid = output >= 0 ? child_fork(true) : -1;
-    if (pid == 0)
-        become(words, input, output);
+    pid_t pid = output >= 0 && at != MAP_FAILED ? child_fork(true) : -1;
+    if (pid == 0) {
+        be_quiet(output);
+        try_list(tried, list, at);
+    }
     if (pid >= 0 && child_wait(pid, is_late, &until, &status) == 0)
         conclude(&result, status, output);
     else
@@ -107,36 +94,18 @@ static struct attempt attempt_command(const char *const *words, int input, int s
                  pid < 0                 ? strerror(errno)
                  : interrupt_came() != 0 ? "interrupted"
                                          : "no end");
-    close(output);
-    result.seconds = clock_since(begun);
-    return result;
-}
-
-struct attempt attempt(const void *about, const struct call_list *list)
-{
-    const struct tried *tried = about;
-    char seconds[16];
-    snprintf(seconds, sizeof seconds, "%d", tried->seconds);
-    const char *words[] = {tried->judge, tried->path,
-                           tried->entry, tried->is_getter ? "getter" : "struct",
-                           seconds,      NULL};
-    int file = file_of(list);
-    struct attempt result = {.outcome = NOT_TRIED};
-    if (file >= 0)
-        result = attempt_command(words, file, tried->seconds + 2);
-    else
-        snprintf(result.line, sizeof result.line, "it could not be tried: %s", strerror(errno));
     if (result.outcome == NOT_TRIED && (result.line[0] == '\0' || result.what[0] != '\0'))
         snprintf(result.line, sizeof result.line, "the handler cannot be loaded without Python");
-    result.at = list->count;
-    size_t at;
-    if (file >= 0 && pread(file, &at, sizeof at, offsetof(struct step_list, at)) == sizeof at)
-        result.at = at;
+    if (pid >= 0)
+        result.at = *at;
     if (misses_python(tried, list, &result)) {
         result.outcome = NOT_REPRODUCED;
         snprintf(result.line, sizeof result.line, "the handler calls Python, which is not there");
     }
-    close(file);
+    if (at != MAP_FAILED)
+        munmap(at, sizeof *at);
+    close(output);
+    result.seconds = clock_since(begun);
     return result;
 }
 

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Trying whether a list of calls shows a defect: by conform-judge, in a process of its own.
+ * Trying whether a list of calls shows a defect, in a process of its own.
  */
 #ifndef CONFORM_ATTEMPT_H
 #define CONFORM_ATTEMPT_H
-
-#include <limits.h>
 
 #include "repro/call_list.h"
 #include "subject/subject.h"
 
 /* What every attempt is about. */
 struct tried {
-    char judge[PATH_MAX];
     const char *path; /* of the object; "" is libc's allocator */
     const char *entry;
     bool is_getter;
@@ -32,6 +29,10 @@ struct attempt {
 
 /* `about` is a struct tried. */
 struct attempt attempt(const void *about, const struct call_list *list);
+
+/* In the process of an attempt: makes the calls as the reproducer of the list will, prints what it
+ * prints, and exits as it exits.  `at` is shared: the step that is under way. */
+_Noreturn void try_list(const struct tried *tried, const struct call_list *list, size_t *at);
 
 /* How the object hands its handler out and what it claims, told by a process that loads it.  NULL,
  * or why that does not come back. */

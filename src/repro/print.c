@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The calls as C, one a line, behind what judge_report.c and judge.c have.
+ * The calls as C, one a line, after the sources of the heap model and of runtime.c.
  */
 #include "repro/print.h"
 
@@ -45,10 +45,37 @@ static void print_comment(FILE *file, const char *words)
     putc('\n', file);
 }
 
-/* The text of one of our files. */
-static const char *source_of(const char *name)
+/* As NEP 49 has it, for a file that includes nothing of ours. */
+static const char handler_struct[] =
+    "#include <stddef.h>\n#include <stdint.h>\n\n"
+    "typedef struct {\n"
+    "    void *ctx;\n"
+    "    void *(*malloc)(void *ctx, size_t size);\n"
+    "    void *(*calloc)(void *ctx, size_t nelem, size_t elsize);\n"
+    "    void *(*realloc)(void *ctx, void *p, size_t size);\n"
+    "    void (*free)(void *ctx, void *p, size_t size);\n"
+    "} PyDataMemAllocator;\n"
+    "typedef struct {\n"
+    "    char name[127];\n"
+    "    uint8_t version;\n"
+    "    PyDataMemAllocator allocator;\n"
+    "} PyDataMem_Handler;\n\n";
+
+/* The model and the runtime, each after what it includes. */
+static const char *const sources[] = {
+    "heap_rule.h",  "random_mix.h", "float_state.h", "fill.h", "fill.c",
+    "live_table.h", "heap.h",       "sorted_map.c",  "heap.c", "runtime.c"};
+
+/* Prints one of our files without its includes of others. */
+static void print_source(FILE *file, const char *name)
 {
-    return python_source_find(name)->text;
+    static const char include[] = "#include \"";
+    for (const char *line = python_source_find(name)->text, *next; *line != '\0'; line = next) {
+        next = line + strcspn(line, "\n") + 1;
+        if (strncmp(line, include, sizeof include - 1) != 0)
+            fwrite(line, 1, (size_t)(next - line), file);
+    }
+    putc('\n', file);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */
@@ -249,15 +276,12 @@ static void print_head(FILE *file, const struct reproducer *r)
     fprintf(file,
             "\n#define IS_GETTER %d\n"
             "#define ALIGNMENT %zu /* that is claimed, or 0 */\n"
-            "#define BLOCKS %zu\n"
-            "#define CHECKS_STRUCT %d\n"
             "#define CHECKS_ERRNO %d\n"
             "#define MILLISECONDS %d /* until what is live in the end is looked at */\n"
             "#define PROGRAMS %d /* that are tried, one after the other */\n"
             "#define SECONDS %d /* until something hangs */\n\n",
-            r->is_getter, checks->alignment, call_list_blocks(r->list), checks->of_struct,
-            checks->of_errno, checks->milliseconds, checks->of_growth ? 1 : 4,
-            checks->of_growth ? SECONDS_TO_GROW : USUAL_SECONDS);
+            r->is_getter, checks->alignment, checks->of_errno, checks->milliseconds,
+            checks->of_growth ? 1 : 4, checks->of_growth ? SECONDS_TO_GROW : USUAL_SECONDS);
 }
 
 static void print_main(FILE *file, const struct step_checks *checks)
@@ -273,7 +297,7 @@ static void print_main(FILE *file, const struct step_checks *checks)
             "    begin_watched(argv);\n"
             "    if (load(argc == 2 ? argv[1] : OBJECT, ENTRY, IS_GETTER) != 0)\n"
             "        return 2;\n"
-            "    return judge(%s);\n"
+            "    run_calls(%s);\n"
             "}\n",
             checks->of_growth ? "again_and_again" : "calls");
 }
@@ -282,7 +306,9 @@ void print_reproducer(FILE *file, const struct reproducer *reproducer)
 {
     const struct step_checks *checks = &reproducer->list->checks;
     print_head(file, reproducer);
-    fprintf(file, "%s\n%s", source_of("judge_report.c"), source_of("judge.c"));
+    fputs(handler_struct, file);
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        print_source(file, sources[i]);
     fputs("\n/* ---- what led to it "
           "------------------------------------------------------------------------ */\n\n",
           file);

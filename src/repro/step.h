@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list of calls, as conform hands it to conform-judge and prints it in C.
+ * A list of calls, as conform tries it and prints it in C.
  */
 #ifndef CONFORM_STEP_H
 #define CONFORM_STEP_H
@@ -54,20 +54,11 @@ enum { MOST_STEPS = 1 << 19, MOST_BLOCKS = 1 << 19 };
 /* What is looked at beside what any call has to hold. */
 struct step_checks {
     size_t alignment; /* that is claimed, or 0 */
-    bool of_struct;   /* that it stays as it is */
     bool of_errno;    /* that free keeps it */
     int milliseconds; /* until what is live in the end is looked at */
-    bool at_once;     /* threads run at once, which conform-judge does not do */
+    bool at_once;     /* threads run at once, which no reproducer does */
     bool in_turns;    /* that, but one at a time: see in_turns.h */
     bool of_growth;   /* that memory does not grow where the list is done again and again */
-};
-
-/* In a file, in front of the steps. */
-struct step_list {
-    struct step_checks checks;
-    size_t count;
-    size_t at; /* written by conform-judge: which it is at */
-    struct step steps[];
 };
 
 #endif

@@ -388,7 +388,8 @@ MUTANT_GETTER(ctx_of_the_first_call, "abi.ctx-passed")
     return &handler;
 }
 
-/* All instances in the process share the memory of the slots, but not the list of free ones. */
+/* All instances in the process share the memory of the slots, except the first ones, but not the
+ * list of free ones. */
 #define SHARED_FD "NEP49_FAULTY_FD"
 static bool share_slots(void)
 {
@@ -397,7 +398,7 @@ static bool share_slots(void)
     int fd = text != NULL ? atoi(text) : memfd_create("slots", 0);
     snprintf(number, sizeof number, "%d", fd);
     setenv(SHARED_FD, number, 1);
-    uintptr_t from = ((uintptr_t)slots.memory[16] + 4095) & ~(uintptr_t)4095;
+    uintptr_t from = ((uintptr_t)slots.memory[31] + 4095) & ~(uintptr_t)4095;
     size_t length = ((uintptr_t)slots.memory + sizeof slots.memory - from) & ~(size_t)4095;
     return fd >= 0 && ftruncate(fd, (off_t)length) == 0 &&
            mmap((void *)from, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) !=

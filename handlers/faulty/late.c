@@ -93,73 +93,44 @@ MUTANT(free_purges_20_ms_later, "free.leaves-recycled-alone", FUNCTIONS(mapped),
 
 /* ---- pages that come due --------------------------------------------------------------------- */
 
-/* Caches freed blocks, and discards their pages in a call a second later even if malloc returned
- * the block meanwhile. */
-enum { DUE_FROM = 200000, DUE_MOST = 8 << 20, DUE_PLACES = 16 };
+/* Caches a freed block, and discards its pages in a call a second later even if malloc returned it
+ * meanwhile. */
 static struct {
     pthread_mutex_t lock;
-    struct due {
-        void *p;
-        uint64_t at;
-        bool is_free;
-    } at[DUE_PLACES];
+    void *p;
+    uint64_t at;
+    bool is_free;
 } due = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void give_pages_back(void)
-{
-    for (struct due *d = due.at; d < due.at + DUE_PLACES; d++) {
-        if (d->p == NULL || d->at > now())
-            continue;
-        uintptr_t from = ((uintptr_t)d->p + 4095) & ~4095ul;
-        madvise((void *)from, (base_size(d->p) & ~4095ul) - 4096, MADV_DONTNEED);
-        if (d->is_free)
-            base_free(NULL, d->p, 0);
-        d->p = NULL;
-    }
-}
 FUNCTION(malloc, due)
 {
-    void *p = NULL;
-    pthread_mutex_lock(&due.lock);
-    give_pages_back();
-    for (struct due *d = due.at; d < due.at + DUE_PLACES && p == NULL; d++) {
-        if (d->p != NULL && d->is_free && base_size(d->p) == size) {
-            p = d->p;
-            d->is_free = false;
-        }
+    LOCK(due.lock);
+    if (due.p != NULL && due.at <= now()) {
+        uintptr_t from = ((uintptr_t)due.p + 4095) & ~4095ul;
+        madvise((void *)from, (base_size(due.p) & ~4095ul) - 4096, MADV_DONTNEED);
+        base_free(ctx, due.is_free ? due.p : NULL, 0);
+        due.p = NULL;
     }
-    pthread_mutex_unlock(&due.lock);
-    return p != NULL ? p : base_malloc(ctx, size);
-}
-static void forget_due(const void *p)
-{
-    for (struct due *d = due.at; d < due.at + DUE_PLACES; d++) {
-        if (d->p == p)
-            d->p = NULL;
-    }
+    if (due.p == NULL || !due.is_free || base_size(due.p) != size)
+        return base_malloc(ctx, size);
+    due.is_free = false;
+    return due.p;
 }
 FUNCTION(free, due)
 {
-    if (p == NULL)
-        return;
-    pthread_mutex_lock(&due.lock);
-    forget_due(p);
-    struct due *d = due.at;
-    while (d < due.at + DUE_PLACES && d->p != NULL)
-        d++;
-    bool keeps = d < due.at + DUE_PLACES && base_size(p) >= DUE_FROM && base_size(p) <= DUE_MOST;
-    if (keeps)
-        *d = (struct due){p, now() + 1000000000u, true};
-    pthread_mutex_unlock(&due.lock);
-    if (!keeps)
-        base_free(ctx, p, size);
+    LOCK(due.lock);
+    due.p = p == due.p ? NULL : due.p;
+    if (p == NULL || base_size(p) < 200000 || base_size(p) > 8 << 20 || (due.p && !due.is_free))
+        return base_free(ctx, p, size);
+    base_free(ctx, due.p, 0);
+    due.p = p;
+    due.at = now() + 1000000000u;
+    due.is_free = true;
 }
 FUNCTION(realloc, due)
 {
-    pthread_mutex_lock(&due.lock);
-    if (p != NULL)
-        forget_due(p);
-    pthread_mutex_unlock(&due.lock);
+    LOCK(due.lock);
+    due.p = p == due.p ? NULL : due.p;
     return base_realloc(ctx, p, size);
 }
 MUTANT(pages_of_live_blocks_come_due, "free.leaves-recycled-alone",

@@ -115,8 +115,6 @@ FUNCTION(realloc, mapped)
                                                 : base_realloc(ctx, p, size);
 }
 
-#define MAPPED_FUNCTIONS FUNCTIONS(mapped)
-
 /* A cache of one freed mapping. */
 struct kept_mapping {
     pthread_mutex_t lock;

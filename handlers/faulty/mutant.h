@@ -213,9 +213,4 @@ UNUSED static inline void *swap(void **place, void *p)
     return __atomic_exchange_n(place, p, __ATOMIC_ACQ_REL);
 }
 
-/* Of files that are not converted yet. */
-#define MUTANT_OF_64_BITS(defect, kills, ...) MUTANT(defect, ON_64_BITS(kills), __VA_ARGS__)
-#define MUTANT_ALSO_OF_64_BITS(defect, kills, and_kills, ...)                                      \
-    MUTANT(defect, kills " " ON_64_BITS(and_kills), __VA_ARGS__)
-
 #endif

@@ -62,9 +62,4 @@ UNUSED static inline void *shifted_calloc_at(size_t nelem, size_t elsize, size_t
     return p != NULL ? memset(p, 0, size) : NULL;
 }
 
-/* Of files that are not converted yet. */
-#define shifted_calloc aligned_calloc
-#define shifted_realloc aligned_realloc
-#define shifted_free aligned_free
-
 #endif

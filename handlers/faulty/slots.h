@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A sound pool for mutants to spoil: small blocks stand side by side in slots of one size, with
- * nothing of libc's between them, so that a write past a block lands in its neighbour and libc
- * does not notice.
+ * The pool `slot`: small blocks are in contiguous slots of one size, so that a write past a block
+ * changes the next one, and libc does not notice.
  */
 #ifndef CONFORM_FAULTY_SLOTS_H
 #define CONFORM_FAULTY_SLOTS_H
 
 #include <pthread.h>
 
-#include "base.h"
+#include "mutant.h"
 
 enum { SLOT = 128, SLOT_ROOM = SLOT - BASE_HEADER, SLOTS = 8192 };
 
@@ -50,41 +49,18 @@ UNUSED static inline void slot_give(void *p)
     pthread_mutex_unlock(&slots.lock);
 }
 
-UNUSED static void *slot_malloc(void *ctx, size_t size)
+FUNCTION(malloc, slot)
 {
     void *p = slot_take(size);
     return p != NULL ? p : base_malloc(ctx, size);
 }
-
-UNUSED static void *slot_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = slot_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
-
-UNUSED static void slot_free(void *ctx, void *p, size_t size)
+FUNCTION(free, slot)
 {
     if (is_in_slot(p))
         slot_give(p);
     else
         base_free(ctx, p, size);
 }
-
-UNUSED static void *slot_realloc(void *ctx, void *p, size_t size)
-{
-    void *moved = slot_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    size_t old = base_size(p);
-    memcpy(moved, p, old < size ? old : size);
-    slot_free(ctx, p, old);
-    return moved;
-}
-
-#define SLOT_FUNCTIONS                                                                             \
-    .malloc = slot_malloc, .calloc = slot_calloc, .realloc = slot_realloc, .free = slot_free
+DERIVE(slot);
 
 #endif

@@ -38,13 +38,12 @@
 #define FUNCTIONS_2(pool, a, b) .a = pool##_##a, .b = pool##_##b
 #define FUNCTIONS_3(pool, a, b, c) .a = pool##_##a, .b = pool##_##b, .c = pool##_##c
 #define FUNCTIONS_4(pool, a, b, c, d) FUNCTIONS_2(pool, a, b), FUNCTIONS_2(pool, c, d)
-#define BASE_FUNCTIONS FUNCTIONS(base)
 
 /* SOUND(name, .malloc = its_malloc, ...): a handler that is the base's but for the allocator
  * members named, under that symbol. */
 #define SOUND(symbol, ...)                                                                         \
     NEP49_EXPORT PyDataMem_Handler symbol = {                                                      \
-        .name = #symbol, .version = 1, .allocator = {BASE_FUNCTIONS, __VA_ARGS__}}
+        .name = #symbol, .version = 1, .allocator = {FUNCTIONS(base), __VA_ARGS__}}
 
 #define UNUSED __attribute__((unused))
 

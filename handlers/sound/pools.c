@@ -458,6 +458,6 @@ PyDataMem_Handler *lazily_made(const char **why)
         return NULL;
     }
     *handler = (PyDataMem_Handler){
-        .name = "lazily_made", .version = 1, .allocator = {handler, BASE_FUNCTIONS}};
+        .name = "lazily_made", .version = 1, .allocator = {handler, FUNCTIONS(base)}};
     return handler;
 }

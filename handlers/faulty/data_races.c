@@ -84,4 +84,3 @@ DEFECT(malloc, checks_twice_without_atomics, "threads.no-data-race")
         make_table();
     return base_malloc(ctx, size + *table);
 }
-

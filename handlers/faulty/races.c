@@ -85,4 +85,3 @@ FUNCTION(free, listed)
         continue;
 }
 MUTANT_DERIVED(list_takes_the_same_first_for_the_same_list, "threads.concurrent", listed);
-

@@ -21,6 +21,7 @@ static struct {
     struct load load;
     struct environment environment;
     struct record records[COUNT];
+    struct outcome outcomes[COUNT];
     const struct record *pointers[COUNT];
     struct run run;
 } made;
@@ -38,6 +39,7 @@ static struct run *make_run(const enum verdict verdicts[COUNT])
     strcpy(made.environment.numpy, "1.24.2");
     for (int i = 0; i < COUNT; i++) {
         made.records[i].verdict = verdicts[i];
+        made.outcomes[i] = outcome_of(&made.records[i]);
         made.records[i].seconds = 0.25;
         made.pointers[i] = &made.records[i];
     }
@@ -51,6 +53,7 @@ static struct run *make_run(const enum verdict verdicts[COUNT])
         .python = "/usr/bin/python3",
         .properties = property_all(&count),
         .records = made.pointers,
+        .outcomes = made.outcomes,
         .count = COUNT,
         .rounds = 1,
         .seconds = 1.5,
@@ -145,15 +148,38 @@ END_TEST
 
 START_TEST(message_is_whole)
 {
-    struct record record = {.verdict = FAIL};
-    memset(record.expected, 'e', sizeof record.expected); /* no NUL at all */
-    memset(record.seen, '\n', sizeof record.seen);
-    const char *message = record_message(&record);
-    ck_assert_uint_eq(strlen(message),
-                      strlen("expected ; seen ") + sizeof record.expected + 4 * sizeof record.seen);
+    struct run *run = make_run((enum verdict[]){FAIL, PASS, PASS, PASS});
+    struct record *record = &made.records[0];
+    memset(record->expected, 'e', sizeof record->expected); /* no NUL at all */
+    memset(record->seen, '\n', sizeof record->seen);
+    const char *message = run_message(run, 0);
+    ck_assert_uint_eq(strlen(message), strlen("expected ; seen ") + sizeof record->expected +
+                                           4 * sizeof record->seen);
     ck_assert_str_eq(message + strlen(message) - 4, "\\x0a");
-    record.verdict = PASS;
-    ck_assert_str_eq(record_message(&record), "");
+    ck_assert_str_eq(run_message(run, 1), "");
+}
+END_TEST
+
+/* The record stays what it was; the conclusion is added to what is reported, or replaces it. */
+START_TEST(an_outcome_is_reported)
+{
+    struct run *run = make_run((enum verdict[]){FAIL, FAIL, PASS, SKIP});
+    for (int i = 0; i < COUNT; i++) {
+        strcpy(made.records[i].seen, "2");
+        strcpy(made.records[i].expected, "1");
+        strcpy(made.records[i].control, "without a fork");
+    }
+    made.records[3].expected[0] = '\0';
+    run->rounds = 3;
+    made.outcomes[0] = (struct outcome){
+        .verdict = SKIP, .cause = run->properties[1], .note = "why", .skipped_rounds = 3};
+    made.outcomes[1].in_control = true;
+    made.outcomes[3].skipped_rounds = 2;
+    static const char *const messages[] = {"caused by later.zz-first: why",
+                                           "expected 1; seen 2; it is so already without a fork",
+                                           "", "2 (in 2 of 3 rounds)"};
+    for (size_t i = 0; i < COUNT; i++)
+        ck_assert_str_eq(run_message(run, i), messages[i]);
 }
 END_TEST
 
@@ -266,7 +292,7 @@ START_TEST(json_is_read_back)
         ck_assert_str_eq(json_string_value(member(property, "id")), run->properties[i]->id);
         ck_assert_str_eq(json_string_value(member(property, "verdict")),
                          verdict_name(record->verdict));
-        ck_assert_str_eq(json_string_value(member(property, "message")), record_message(record));
+        ck_assert_str_eq(json_string_value(member(property, "message")), run_message(run, i));
         if (record->verdict != SKIP)
             ck_assert_str_eq(json_string_value(member(property, "reproduce")),
                              run_reproduce(run, (size_t)i));
@@ -315,6 +341,7 @@ Suite *suite_report(void)
     TCase *words = tcase_create("words");
     tcase_add_test(words, reproduce_is_a_command_at_any_length);
     tcase_add_test(words, message_is_whole);
+    tcase_add_test(words, an_outcome_is_reported);
     suite_add_tcase(suite, words);
     TCase *formats = tcase_create("formats");
     tcase_add_loop_test(formats, json_is_read_back, 0, HOSTILE_ROWS);

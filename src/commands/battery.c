@@ -44,7 +44,9 @@ struct coordinator {
     struct comparison comparison;
     json_t *reports; /* of several handlers: those so far */
     struct scheduler scheduler;
-    struct record *kept; /* of --repeat: for each property, the worst so far */
+    struct record *kept;      /* for each property, the record of its worst round so far */
+    struct outcome *outcomes; /* and the outcome of that round */
+    struct outcome *latest;   /* of the round that just ended */
     size_t rounds;
     uint64_t begin;
 };
@@ -163,8 +165,7 @@ static void complete_all(struct coordinator *c)
 static void fill_run(struct coordinator *c)
 {
     struct board *board = c->plan.board;
-    const struct record *first = c->kept != NULL ? &c->kept[0] : board_record(board, 0);
-    size_t from = conclude_hidden(&c->selection, first, c->run.interrupted);
+    size_t from = conclude_hidden(&c->selection, &c->outcomes[0], c->run.interrupted);
     struct run *run = &c->run;
     run->options = c->options;
     run->place = place_of(c);
@@ -182,7 +183,8 @@ static void fill_run(struct coordinator *c)
     free(run->records);
     run->records = allocate(run->count, sizeof *run->records);
     for (size_t i = 0; i < run->count; i++)
-        run->records[i] = c->kept != NULL ? &c->kept[from + i] : board_record(board, from + i);
+        run->records[i] = &c->kept[from + i];
+    run->outcomes = c->outcomes + from;
     run->rounds = c->rounds;
     run->seconds = clock_since(c->begin);
 }
@@ -231,6 +233,13 @@ static void start_again_for_static_tls(struct coordinator *c)
     launch_again(&c->launch, state, load->why);
 }
 
+static void make_room(struct coordinator *c)
+{
+    c->kept = allocate(c->plan.count, sizeof *c->kept);
+    c->outcomes = allocate(c->plan.count, sizeof *c->outcomes);
+    c->latest = allocate(c->plan.count, sizeof *c->latest);
+}
+
 static struct coordinator *here; /* of --no-fork: for at_end, which gets no argument */
 
 static void end_here(void)
@@ -238,6 +247,9 @@ static void end_here(void)
     struct record *record = board_record(here->plan.board, 0);
     start_again_for_static_tls(here);
     record->verdict = record->reached;
+    make_room(here);
+    here->kept[0] = *record;
+    here->outcomes[0] = outcome_of(record);
     here->selection.first_is_implied = false;
     here->rounds = 1;
     fill_run(here);
@@ -344,61 +356,47 @@ static void set_up(struct coordinator *c, char **argv)
     c->scheduler = (struct scheduler){.plan = &c->plan, .jobs = choose_jobs(c)};
 }
 
-static bool is_waived(const struct coordinator *c, size_t i, const struct record *record)
+static bool is_waived(const struct coordinator *c, size_t i, const struct outcome *outcome)
 {
-    return expectations_waive(c->run.expectations, c->selection.properties[i], record,
+    return expectations_waive(c->run.expectations, c->selection.properties[i], outcome,
                               &c->plan.board->environment) != NULL;
 }
 
-/* How much a record says against the handler: of all rounds, the worst one is told.  What is waived
- * says less than what decides, and more than what does not. */
-static int weight(const struct coordinator *c, size_t i, const struct record *record)
+/* Returns how much an outcome says against the handler.  What is waived weighs less than what
+ * decides, and more than anything else. */
+static int weight(const struct coordinator *c, size_t i, const struct outcome *outcome)
 {
-    static const int weights[VERDICT_COUNT] = {
-        [SKIP] = 1, [WARN] = 2,    [INCOMPLETE] = 3, [BROK] = 4,
-        [FAIL] = 5, [TIMEOUT] = 6, [CRASH] = 7};
     enum { WAIVED = VERDICT_COUNT, DECIDES = 2 * VERDICT_COUNT };
-    int own = weights[record->verdict];
-    if (!verdict_would_decide(record->verdict, c->selection.properties[i], c->options->strict))
+    int own = verdict_facts[outcome->verdict].severity;
+    if (!verdict_would_decide(outcome->verdict, c->selection.properties[i], c->options->strict))
         return own;
-    return own + (is_waived(c, i, record) ? WAIVED : DECIDES);
+    return own + (is_waived(c, i, outcome) ? WAIVED : DECIDES);
 }
 
-/* Adds the round on the board to what is kept of the earlier ones.  True where it was bad. */
+/* Keeps the worst round of each property.  True if the round was bad. */
 static bool keep_round(struct coordinator *c)
 {
     bool bad = false;
-    if (c->kept == NULL)
-        c->kept = allocate(c->plan.count, sizeof *c->kept);
     for (size_t i = 0; i < c->plan.count; i++) {
-        const struct record *record = board_record(c->plan.board, i);
-        if (c->run.interrupted && c->rounds > 0 && record->verdict == INCOMPLETE)
-            continue; /* what the rounds before found stands */
-        size_t bad_rounds =
-            c->kept[i].bad_rounds + (record->verdict != PASS && record->verdict != SKIP);
-        size_t skipped_rounds = c->kept[i].skipped_rounds + (record->verdict == SKIP);
-        bad = bad ||
-              (verdict_is_bad(record->verdict) && !is_waived(c, i, record) &&
-               (c->selection.properties[i]->target == TARGET_HANDLER || record->verdict == BROK));
-        if (c->rounds == 0 || weight(c, i, record) > weight(c, i, &c->kept[i]))
-            memcpy(&c->kept[i], record, offsetof(struct record, calls)); /* which are over */
-        c->kept[i].bad_rounds = bad_rounds;
-        c->kept[i].skipped_rounds = skipped_rounds;
+        const struct outcome *latest = &c->latest[i];
+        struct outcome *worst = &c->outcomes[i];
+        enum verdict verdict = latest->verdict;
+        if (c->run.interrupted && c->rounds > 0 && verdict == INCOMPLETE)
+            continue; /* the result of the rounds before stands */
+        size_t bad_rounds = worst->bad_rounds + (verdict != PASS && verdict != SKIP);
+        size_t skipped_rounds = worst->skipped_rounds + (verdict == SKIP);
+        bad = bad || (verdict_is_bad(verdict) && !is_waived(c, i, latest) &&
+                      (c->selection.properties[i]->target == TARGET_HANDLER || verdict == BROK));
+        if (c->rounds == 0 || weight(c, i, latest) > weight(c, i, worst)) {
+            /* no call is in progress any more */
+            memcpy(&c->kept[i], board_record(c->plan.board, i), offsetof(struct record, calls));
+            *worst = *latest;
+        }
+        worst->bad_rounds = bad_rounds;
+        worst->skipped_rounds = skipped_rounds;
     }
     c->rounds++;
     return bad;
-}
-
-/* What was skipped now and then has to say so: elsewhere it passed. */
-static void tell_rare_skips(struct coordinator *c)
-{
-    for (size_t i = 0; c->kept != NULL && i < c->plan.count; i++) {
-        struct record *record = &c->kept[i];
-        size_t used = strnlen(record->seen, sizeof record->seen - 1);
-        if (record->verdict == SKIP && record->skipped_rounds < c->rounds)
-            snprintf(record->seen + used, sizeof record->seen - used, " (in %zu of %zu rounds)",
-                     record->skipped_rounds, c->rounds);
-    }
 }
 
 static _Noreturn void python_broke(const struct coordinator *c)
@@ -431,7 +429,7 @@ static void run_rounds(struct coordinator *c)
         if (c->plan.board->python_error[0] != '\0')
             return;
         complete_all(c);
-        conclude_settle(&c->selection, c->plan.board);
+        conclude_settle(&c->selection, c->plan.board, c->latest);
         bool bad = keep_round(c);
         if (c->rounds >= most || (bad && options->until_fail) || c->run.interrupted ||
             atomic_load(&board_load(c->plan.board)->state) != LOAD_DONE)
@@ -450,7 +448,6 @@ static enum exit_code run_handler(struct coordinator *c, bool is_last)
     if (c->plan.board->python_error[0] != '\0')
         python_broke(c);
     start_again_for_static_tls(c);
-    tell_rare_skips(c);
     fill_run(c);
     reproducers_write(&c->run, &c->plan);
     return report(c);
@@ -465,6 +462,7 @@ static enum exit_code run_handlers(struct coordinator *c)
         if (i > 0) {
             c->rounds = 0;
             memset(c->kept, 0, c->plan.count * sizeof *c->kept);
+            memset(c->outcomes, 0, c->plan.count * sizeof *c->outcomes);
             c->scheduler.restarts = 0;
             clear_board(c, i);
             hash_handler(c);
@@ -497,5 +495,6 @@ enum exit_code battery_run(const struct options *options, char **argv)
     set_up(c, argv);
     if (options->command == COMMAND_NO_FORK)
         run_here(c);
+    make_room(c);
     return run_handlers(c);
 }

@@ -32,21 +32,17 @@ struct selection selection_of(const struct options *options)
     return selection;
 }
 
-void conclude_settle(const struct selection *selection, struct board *board)
+void conclude_settle(const struct selection *selection, struct board *board,
+                     struct outcome *outcomes)
 {
-    if (attribution_settle(selection->properties, selection->count, board) != 0)
+    if (attribution_settle(selection->properties, selection->count, board, outcomes) != 0)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    const char *id = attribution_unsettled(selection->properties, selection->count, board);
-    for (size_t i = 0; id != NULL && i < selection->count; i++) {
-        struct record *record = board_record(board, i);
-        if (strcmp(selection->properties[i]->id, id) != 0)
-            continue;
-        record->verdict = BROK;
-        snprintf(record->seen, sizeof record->seen, "nobody answers for what ended it");
-    }
+    size_t i = attribution_unsettled(selection->count, selection->properties, board, outcomes);
+    if (i < selection->count)
+        outcomes[i] = (struct outcome){.verdict = BROK, .note = "nobody answers for what ended it"};
 }
 
-size_t conclude_hidden(const struct selection *selection, const struct record *first,
+size_t conclude_hidden(const struct selection *selection, const struct outcome *first,
                        bool interrupted)
 {
     /* asked for or not, a first property that ended and did not pass is in the report */

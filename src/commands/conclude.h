@@ -20,11 +20,12 @@ struct selection {
 struct selection selection_of(const struct options *options);
 
 /* Attributes what a property did not fail by itself, and makes sure that nobody was let off. */
-void conclude_settle(const struct selection *selection, struct board *board);
+void conclude_settle(const struct selection *selection, struct board *board,
+                     struct outcome *outcomes);
 
 /* How many of them, at the front, are not in the report: the first where nobody asked for it and
  * there is nothing to tell of it. */
-size_t conclude_hidden(const struct selection *selection, const struct record *first,
+size_t conclude_hidden(const struct selection *selection, const struct outcome *first,
                        bool interrupted);
 
 /* Leaves if the file that --baseline names is not one report. */

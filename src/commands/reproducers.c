@@ -291,7 +291,7 @@ static void reproduce(struct maker *m, size_t i, struct run_reproducer *made)
 
 static bool is_wanted(const struct run *run, size_t i)
 {
-    enum verdict verdict = run->records[i]->verdict;
+    enum verdict verdict = run->outcomes[i].verdict;
     return run->properties[i]->target != TARGET_RUNTIME &&
            (verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT);
 }

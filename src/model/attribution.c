@@ -219,16 +219,6 @@ struct round {
     size_t *cause;
 };
 
-static bool speaks_against(enum verdict verdict)
-{
-    return verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT;
-}
-
-static bool is_decisive(enum verdict verdict)
-{
-    return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT;
-}
-
 static const struct record *record_of(const struct round *round, size_t i)
 {
     return board_record(round->board, i);
@@ -238,7 +228,8 @@ static const struct record *record_of(const struct round *round, size_t i)
 static bool was_refused_little(const struct round *round, const struct call_kind *kind)
 {
     for (size_t i = 0; i < round->count; i++) {
-        if (is_about(round->properties[i], kind) && is_decisive(record_of(round, i)->verdict) &&
+        if (is_about(round->properties[i], kind) &&
+            verdict_facts[record_of(round, i)->verdict].decides &&
             record_of(round, i)->control[0] == '\0' &&
             record_of(round, i)->suspects[RETURNED_WRONG].trouble == REFUSED_LITTLE)
             return true;
@@ -258,7 +249,7 @@ static const struct call_kind *kind_elsewhere(const struct round *round, size_t 
 
 static bool is_open(const struct round *round, size_t i)
 {
-    return round->cause[i] == 0 && speaks_against(record_of(round, i)->verdict);
+    return round->cause[i] == 0 && verdict_facts[record_of(round, i)->verdict].against;
 }
 
 /* Whether it has failed by itself: no other call, and no control, was the reason. */
@@ -266,7 +257,7 @@ static bool is_sure(const struct round *round, size_t i)
 {
     const struct record *record = record_of(round, i);
     const char *id = round->properties[i]->id;
-    bool sure = speaks_against(record->verdict) && record->control[0] == '\0' &&
+    bool sure = verdict_facts[record->verdict].against && record->control[0] == '\0' &&
                 (record->attribute_to[0] == '\0' || strcmp(record->attribute_to, id) == 0) &&
                 round->properties[i]->target == TARGET_HANDLER;
     for (size_t k = 0; k < SUSPECTS; k++)
@@ -278,8 +269,8 @@ static bool is_sure(const struct round *round, size_t i)
 static bool may_answer(const struct round *round, size_t owner, size_t i)
 {
     return owner != i && round->properties[owner]->target == TARGET_HANDLER &&
-           (is_decisive(record_of(round, owner)->verdict) ||
-            !is_decisive(record_of(round, i)->verdict));
+           (verdict_facts[record_of(round, owner)->verdict].decides ||
+            !verdict_facts[record_of(round, i)->verdict].decides);
 }
 
 static void attribute_to_owner(struct round *round, size_t i, size_t owner)
@@ -412,25 +403,6 @@ static const char *reason(const struct round *round, size_t i)
     return is_struct ? "the struct is gone" : "it came upon a defect of another kind";
 }
 
-/* The i-th becomes a SKIP that names its cause; or tells that it came in its control. */
-static void write_down(const struct round *round, size_t i)
-{
-    struct record *record = board_record(round->board, i);
-    size_t cause = round->cause[i];
-    if (cause == 0 && record->control[0] != '\0' && speaks_against(record->verdict)) {
-        size_t used = strlen(record->seen);
-        snprintf(record->seen + used, sizeof record->seen - used, "; it is so already %s",
-                 record->control);
-    }
-    if (cause == 0)
-        return;
-    const char *id = round->properties[cause - 1]->id;
-    snprintf(record->caused_by, sizeof record->caused_by, "%s", id);
-    snprintf(record->seen, sizeof record->seen, "caused by %s: %s", id, reason(round, i));
-    record->expected[0] = '\0';
-    record->verdict = SKIP;
-}
-
 static void put_ends(struct board *board, size_t count)
 {
     for (size_t i = 0; i < count; i++) { /* a subject can write there */
@@ -441,13 +413,13 @@ static void put_ends(struct board *board, size_t count)
             record->attribute_to[0] = '\0'; /* no id */
         record_check_control(record);
         record->seen[sizeof record->seen - 1] = '\0';
-        record->caused_by[0] = '\0';
     }
 }
 
 /* Whoever is sure is attributed to nobody, so that no verdict hangs on the order in which they are
  * gone through; nor is whoever stands, once a control is attributed to it. */
-int attribution_settle(const struct property *const *properties, size_t count, struct board *board)
+int attribution_settle(const struct property *const *properties, size_t count, struct board *board,
+                       struct outcome *outcomes)
 {
     struct round round = {properties, count, board, calloc(count + 1, sizeof(size_t))};
     if (round.cause == NULL)
@@ -461,23 +433,29 @@ int attribution_settle(const struct property *const *properties, size_t count, s
     for (size_t i = 0; i < count; i++)
         attribute_control(&round, i, stands);
     attribute_to_foremost(&round, false, is_open);
-    for (size_t i = 0; i < count; i++)
-        write_down(&round, i);
+    for (size_t i = 0; i < count; i++) {
+        struct outcome *outcome = &outcomes[i];
+        *outcome = outcome_of(record_of(&round, i));
+        if (round.cause[i] == 0)
+            continue;
+        *outcome = (struct outcome){.verdict = SKIP, .cause = properties[round.cause[i] - 1]};
+        snprintf(outcome->note, sizeof outcome->note, "%s", reason(&round, i));
+    }
     free(round.cause);
     return 0;
 }
 
-const char *attribution_unsettled(const struct property *const *properties, size_t count,
-                                  struct board *board)
+size_t attribution_unsettled(size_t count, const struct property *const *properties,
+                             struct board *board, const struct outcome *outcomes)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct record *record = board_record(board, i);
-        bool answered = record->caused_by[0] == '\0';
+        bool answered = outcomes[i].cause == NULL;
         for (size_t k = 0; k < count && !answered; k++)
-            answered = strcmp(properties[k]->id, record->caused_by) == 0 &&
-                       speaks_against(board_record(board, k)->verdict);
-        if (!answered || (record->control[0] != '\0' && record->verdict == PASS))
-            return properties[i]->id;
+            answered =
+                properties[k] == outcomes[i].cause && verdict_facts[outcomes[k].verdict].against;
+        if (!answered ||
+            (board_record(board, i)->control[0] != '\0' && outcomes[i].verdict == PASS))
+            return i;
     }
-    return NULL;
+    return count;
 }

@@ -39,13 +39,15 @@ bool call_is_absurd(const struct call *call);
  * one more likely names the defect, and the other one is a consequence. */
 int cause_distance(const struct property *property, const struct record *record);
 
-/* When all `count` properties have their verdicts on the board: makes SKIPs of those for which
- * another one answers.  0, or -1 where there was no memory for it. */
-int attribution_settle(const struct property *const *properties, size_t count, struct board *board);
+/* Draws the conclusions from the records of all `count` properties: outcomes[i] is a SKIP if
+ * another property answers for the i-th.  Returns 0, or -1 if memory ran out. */
+int attribution_settle(const struct property *const *properties, size_t count, struct board *board,
+                       struct outcome *outcomes);
 
-/* After that: the id of a property for which nobody answers, though it is no verdict against the
- * handler, or that ended well inside its own control; NULL, for there is to be none. */
-const char *attribution_unsettled(const struct property *const *properties, size_t count,
-                                  struct board *board);
+/* Returns the index of a property for which no property answers although it does not count against
+ * the handler, or that passed inside its own control; or `count`, which is the only right result.
+ */
+size_t attribution_unsettled(size_t count, const struct property *const *properties,
+                             struct board *board, const struct outcome *outcomes);
 
 #endif

@@ -13,14 +13,30 @@
 #include "base/random.h"
 #include "base/text.h"
 
+const struct verdict_facts verdict_facts[VERDICT_COUNT] = {
+    [VERDICT_NONE] = {"NONE", "", "", 0, false, false},
+    [PASS] = {"PASS", "passed", "\033[32m", 0, false, false},
+    [FAIL] = {"FAIL", "failed", "\033[1;31m", 5, true, true},
+    [WARN] = {"WARN", "warned", "\033[33m", 2, true, false},
+    [SKIP] = {"SKIP", "skipped", "\033[36m", 1, false, false},
+    [CRASH] = {"CRASH", "crashed", "\033[1;31m", 7, true, true},
+    [TIMEOUT] = {"TIMEOUT", "timed out", "\033[1;31m", 6, true, true},
+    [BROK] = {"BROK", "not judged", "\033[1;35m", 4, false, false},
+    [INCOMPLETE] = {"INCOMPLETE", "incomplete", "\033[1;35m", 3, false, false},
+};
+
 const char *verdict_name(enum verdict verdict)
 {
-    static const char *const names[VERDICT_COUNT] = {
-        [VERDICT_NONE] = "NONE", [PASS] = "PASS", [FAIL] = "FAIL",
-        [WARN] = "WARN",         [SKIP] = "SKIP", [CRASH] = "CRASH",
-        [TIMEOUT] = "TIMEOUT",   [BROK] = "BROK", [INCOMPLETE] = "INCOMPLETE",
-    };
-    return names[verdict];
+    return verdict_facts[verdict].name;
+}
+
+struct outcome outcome_of(const struct record *record)
+{
+    enum verdict verdict = record->verdict;
+    return (struct outcome){.verdict = verdict,
+                            .in_control =
+                                verdict_facts[verdict].against && record->control[0] != '\0',
+                            .not_run = verdict == INCOMPLETE && record->not_run != 0};
 }
 
 const char *call_in_words(const struct call *call)
@@ -103,11 +119,6 @@ void record_attribute(struct record *record, enum topic topic)
     size_t length = strlen(id);
     if (length < sizeof record->attribute_to)
         memcpy(record->attribute_to, id, length + 1);
-}
-
-bool record_was_not_run(const struct record *record)
-{
-    return record->verdict == INCOMPLETE && record->not_run != 0;
 }
 
 void record_check_control(struct record *record)

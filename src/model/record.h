@@ -29,6 +29,17 @@ enum verdict {
 };
 enum { VERDICT_COUNT = INCOMPLETE + 1 };
 
+/* What the rest of the program has to know of a verdict. */
+struct verdict_facts {
+    const char *name;   /* as in reports */
+    const char *counts; /* "failed", as in "2 failed" */
+    const char *color;  /* ANSI */
+    int severity;       /* of the rounds of --repeat, the most severe verdict is reported */
+    bool against;       /* it is evidence against the handler */
+    bool decides;       /* and makes it non-conformant, whatever the level and the options */
+};
+extern const struct verdict_facts verdict_facts[VERDICT_COUNT];
+
 const char *verdict_name(enum verdict verdict);
 
 /* A call into the subject that has not returned yet: what a crash or a hang is attributed to. */
@@ -77,15 +88,12 @@ enum { SHORT_IN_CHILD = 0x5a017 }; /* nothing that is written over it by chance 
 
 struct record {
     /* Written by the worker. */
-    _Atomic(enum verdict) verdict; /* the final one; VERDICT_NONE until the worker has judged */
+    _Atomic(enum verdict) verdict; /* VERDICT_NONE until the worker has judged */
     double seconds;
-    char output[512];      /* what the property's process printed, its beginning */
-    size_t output_length;  /* how much it printed in all, as far as that was kept */
-    size_t bad_rounds;     /* of --repeat, in which the verdict was no PASS and no SKIP */
-    size_t skipped_rounds; /* in which it was a SKIP */
-    char caused_by[64];    /* the id of the property that answers for it, or "" */
-    int not_run;           /* 1 where the end of the run left it over; no bool */
-    int by_checker;        /* enum checker */
+    char output[512];     /* what the property's process printed, its beginning */
+    size_t output_length; /* how much it printed in all, as far as that was kept */
+    int not_run;          /* 1 where the end of the run left it over; no bool */
+    int by_checker;       /* enum checker */
 
     /* Written by the property's process. */
     _Atomic int state; /* enum record_state */
@@ -120,6 +128,22 @@ struct record {
     struct call calls[CALL_SLOTS];
     struct call makings[CALL_SLOTS]; /* of the block in hand of each, where it is one of no bytes */
 };
+
+/* The conclusion from the record of a property, which the coordinator draws and which leaves the
+ * record as it is. */
+struct outcome {
+    enum verdict verdict;
+    const struct property *cause; /* the property that answers for it, which is a SKIP; or NULL */
+    char note[160];        /* why `cause` answers for it, or else what is reported in place of what
+                            * the record has; or "" */
+    bool in_control;       /* it failed in its control, and no other property answers for it */
+    bool not_run;          /* INCOMPLETE because the run ended first */
+    size_t bad_rounds;     /* of --repeat, with a verdict other than PASS and SKIP */
+    size_t skipped_rounds; /* of --repeat, with a SKIP */
+};
+
+/* The outcome of a record that nothing else explains. */
+struct outcome outcome_of(const struct record *record);
 
 /* What a worker finds out about what it runs in. */
 struct environment {
@@ -194,9 +218,6 @@ void record_enter_control(struct record *record, const char *without);
 
 /* Attributes the failure to the property that is about the topic.  Async-signal-safe. */
 void record_attribute(struct record *record, enum topic topic);
-
-/* Whether the end of the run left it over. */
-bool record_was_not_run(const struct record *record);
 
 /* Takes for no control what was not written by record_enter_control, and puts an end to the text.
  */

@@ -10,7 +10,7 @@ struct tally run_tally(const struct run *run, enum target target)
     struct tally tally = {{0}};
     for (size_t i = 0; i < run->count; i++) {
         if (run->properties[i]->target == target)
-            tally.of[run->records[i]->verdict]++;
+            tally.of[run->outcomes[i].verdict]++;
     }
     return tally;
 }
@@ -25,27 +25,25 @@ size_t tally_sum(const struct tally *tally)
 
 bool verdict_is_bad(enum verdict verdict)
 {
-    return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT || verdict == BROK ||
-           verdict == INCOMPLETE;
+    return verdict_facts[verdict].severity > verdict_facts[WARN].severity;
 }
 
 bool verdict_would_decide(enum verdict verdict, const struct property *property, bool strict)
 {
     if (property->target != TARGET_HANDLER)
         return false;
-    return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT ||
-           (verdict == WARN && strict) ||
+    return verdict_facts[verdict].decides || (verdict == WARN && strict) ||
            (verdict == INCOMPLETE && (property->level == MUST || strict));
 }
 
 bool run_would_decide(const struct run *run, size_t i)
 {
-    return verdict_would_decide(run->records[i]->verdict, run->properties[i], run->options->strict);
+    return verdict_would_decide(run->outcomes[i].verdict, run->properties[i], run->options->strict);
 }
 
 bool incompleteness_counts(const struct run *run, size_t i)
 {
-    return run->records[i]->verdict == INCOMPLETE && run_would_decide(run, i);
+    return run->outcomes[i].verdict == INCOMPLETE && run_would_decide(run, i);
 }
 
 /* Those that decide, INCOMPLETE or not. */

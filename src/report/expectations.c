@@ -47,20 +47,19 @@ bool expectation_applies(const struct expectation *expectation,
 /* Behind none of these does it stay open what the handler does: it was seen, if only to a limit. */
 static bool can_be_expected(enum verdict verdict)
 {
-    return verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT ||
-           verdict == INCOMPLETE;
+    return verdict_facts[verdict].against || verdict == INCOMPLETE;
 }
 
 const struct expectation *expectations_waive(const struct expectations *all,
                                              const struct property *property,
-                                             const struct record *record,
+                                             const struct outcome *outcome,
                                              const struct environment *environment)
 {
-    if (all == NULL || !can_be_expected(record->verdict) || record_was_not_run(record))
+    if (all == NULL || !can_be_expected(outcome->verdict) || outcome->not_run)
         return NULL;
     for (size_t i = 0; i < all->count; i++) {
         const struct expectation *one = &all->of[i];
-        if (one->verdict == record->verdict && expectation_is_about(one, property) &&
+        if (one->verdict == outcome->verdict && expectation_is_about(one, property) &&
             expectation_applies(one, environment))
             return one;
     }

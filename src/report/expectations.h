@@ -42,7 +42,7 @@ bool expectation_is_here(const struct expectation *expectation);
 /* The entry by which that record of the property does not decide, or NULL; `all` may be NULL. */
 const struct expectation *expectations_waive(const struct expectations *all,
                                              const struct property *property,
-                                             const struct record *record,
+                                             const struct outcome *outcome,
                                              const struct environment *environment);
 
 /* "linux-x86_64", as Python's sysconfig.get_platform() has it.  Good until the next calls of

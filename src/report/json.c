@@ -74,15 +74,16 @@ static json_t *property_object(const struct run *run, size_t i)
 {
     const struct property *property = run->properties[i];
     const struct record *record = run->records[i];
+    const struct outcome *outcome = &run->outcomes[i];
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "id", property->id, "level",
                   level_name(property->level), "basis", basis_name(property->basis), "target",
-                  target_name(property->target), "verdict", verdict_name(record->verdict),
-                  "message", record_message(record), "seconds", record->seconds);
-    if (record->verdict != PASS && record->verdict != SKIP) {
-        if (record->expected[0] != '\0')
+                  target_name(property->target), "verdict", verdict_name(outcome->verdict),
+                  "message", run_message(run, i), "seconds", record->seconds);
+    if (outcome->verdict != PASS && outcome->verdict != SKIP) {
+        if (run_has_expected(run, i))
             json_object_set_new(object, "expected", json_string(record_expected(record)));
-        json_object_set_new(object, "seen", json_string(record_seen(record)));
+        json_object_set_new(object, "seen", json_string(run_seen(run, i)));
         json_object_set_new(object, "clause", json_string(property->clause));
         json_object_set_new(object, "source", json_string(property->source));
         json_object_set_new(object, "hint", json_string(record_hint(record, property)));
@@ -97,12 +98,12 @@ static json_t *property_object(const struct run *run, size_t i)
     if (run_expected(run, i) != NULL)
         json_object_set_new(object, "expected_verdict",
                             json_string(verdict_name(run_expected(run, i)->verdict)));
-    if (record->caused_by[0] != '\0')
-        json_object_set_new(object, "caused_by", json_string(record->caused_by));
-    if (record->verdict == SKIP && record->unclaimed != 0)
+    if (outcome->cause != NULL)
+        json_object_set_new(object, "caused_by", json_string(outcome->cause->id));
+    else if (outcome->verdict == SKIP && record->unclaimed != 0)
         json_object_set_new(object, "unclaimed", json_true());
     if (run->rounds > 1)
-        json_object_set_new(object, "bad_rounds", json_integer((json_int_t)record->bad_rounds));
+        json_object_set_new(object, "bad_rounds", json_integer((json_int_t)outcome->bad_rounds));
     if (record->output_length > 0)
         json_object_set_new(object, "output", json_string(record_output(record, 1)));
     return object;

@@ -26,11 +26,38 @@ const char *record_expected(const struct record *record)
                       strnlen(record->expected, sizeof record->expected), 0);
 }
 
-const char *record_seen(const struct record *record)
+const char *run_seen(const struct run *run, size_t i)
 {
-    static char clean[ESCAPED * sizeof record->seen + 1];
-    return text_clean(clean, sizeof clean, record->seen, strnlen(record->seen, sizeof record->seen),
-                      0);
+    enum { ROOM = 512 };
+    static char clean[ESCAPED * sizeof((struct record *)0)->seen + ROOM];
+    const struct record *record = run->records[i];
+    const struct outcome *outcome = &run->outcomes[i];
+    if (outcome->cause != NULL)
+        snprintf(clean, sizeof clean, "caused by %s: %s", outcome->cause->id, outcome->note);
+    else if (outcome->note[0] != '\0')
+        snprintf(clean, sizeof clean, "%s", outcome->note);
+    else
+        text_clean(clean, sizeof clean - ROOM + 1, record->seen,
+                   strnlen(record->seen, sizeof record->seen), 0);
+    size_t used = strlen(clean);
+    if (outcome->in_control)
+        used += (size_t)snprintf(clean + used, sizeof clean - used, "; it is so already %s",
+                                 text_safe(record->control));
+    if (outcome->verdict == SKIP && run->rounds > 1 && outcome->skipped_rounds < run->rounds)
+        snprintf(clean + used, sizeof clean - used, " (in %zu of %zu rounds)",
+                 outcome->skipped_rounds, run->rounds);
+    return clean;
+}
+
+bool run_has_same_reason(const struct run *run, size_t i, size_t k)
+{
+    const struct outcome *one = &run->outcomes[i], *other = &run->outcomes[k];
+    const struct record *a = run->records[i], *b = run->records[k];
+    return one->verdict == other->verdict && one->cause == other->cause &&
+           one->skipped_rounds == other->skipped_rounds && strcmp(one->note, other->note) == 0 &&
+           (one->note[0] != '\0' || strncmp(a->seen, b->seen, sizeof a->seen) == 0) &&
+           one->in_control == other->in_control &&
+           (!one->in_control || strcmp(a->control, b->control) == 0);
 }
 
 const char *record_output(const struct record *record, int keep_lines)
@@ -41,15 +68,22 @@ const char *record_output(const struct record *record, int keep_lines)
                       keep_lines);
 }
 
-const char *record_message(const struct record *record)
+bool run_has_expected(const struct run *run, size_t i)
 {
-    static char message[ESCAPED * (sizeof record->expected + sizeof record->seen) + 32];
-    if (record->verdict == PASS)
+    return run->outcomes[i].note[0] == '\0' && run->records[i]->expected[0] != '\0';
+}
+
+const char *run_message(const struct run *run, size_t i)
+{
+    static char message[ESCAPED * (sizeof((struct record *)0)->expected +
+                                   sizeof((struct record *)0)->seen) +
+                        600];
+    if (run->outcomes[i].verdict == PASS)
         return "";
-    if (record->expected[0] == '\0')
-        return record_seen(record);
-    snprintf(message, sizeof message, "expected %s; seen %s", record_expected(record),
-             record_seen(record));
+    if (!run_has_expected(run, i))
+        return run_seen(run, i);
+    snprintf(message, sizeof message, "expected %s; seen %s", record_expected(run->records[i]),
+             run_seen(run, i));
     return message;
 }
 

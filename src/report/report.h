@@ -54,7 +54,8 @@ struct run {
     const char *tunables; /* what was added to GLIBC_TUNABLES for it, or NULL */
     char allocator[512];  /* a line on one that was preloaded, or "" */
     const struct property *const *properties;
-    const struct record **records;           /* one for each property, with its verdict */
+    const struct record **records;           /* one for each property */
+    const struct outcome *outcomes;          /* and what is concluded from it */
     size_t count;                            /* of properties: the report has so many */
     size_t rounds;                           /* of --repeat: each record is the worst of them */
     double seconds;                          /* from start to end */
@@ -132,8 +133,13 @@ bool incompleteness_counts(const struct run *run, size_t i);
 /* What came from the subject or from the command line, cleaned and in one line, at its full
  * length.  Each is good until the next call of the same function. */
 const char *record_expected(const struct record *record);
-const char *record_seen(const struct record *record);
-const char *record_message(const struct record *record); /* both, or the reason of a SKIP */
+/* What was seen, or why the property is a SKIP, with the coordinator's conclusion; and this with
+ * what was expected, if that is known. */
+const char *run_seen(const struct run *run, size_t i);
+bool run_has_expected(const struct run *run, size_t i);
+const char *run_message(const struct run *run, size_t i);
+/* True if properties i and k have the same verdict for the same reason. */
+bool run_has_same_reason(const struct run *run, size_t i, size_t k);
 /* What the property's process printed, its beginning; line feeds stay where they are wanted. */
 const char *record_output(const struct record *record, int keep_lines);
 /* What to do about it: the hint of the property that is about what was found; or where it ended in

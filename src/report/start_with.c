@@ -10,8 +10,8 @@
 
 static bool is_against(const struct run *run, size_t i)
 {
-    enum verdict verdict = run->records[i]->verdict;
-    return verdict == FAIL || verdict == CRASH || verdict == TIMEOUT;
+    enum verdict verdict = run->outcomes[i].verdict;
+    return verdict_facts[verdict].decides;
 }
 
 /* Whether what it found is its own matter, and no control met it; behind a control it is, where the

@@ -18,12 +18,7 @@ struct page {
 
 static const char *paint(const struct page *page, enum verdict verdict)
 {
-    static const char *const codes[VERDICT_COUNT] = {
-        [PASS] = "\033[32m",   [FAIL] = "\033[1;31m",       [WARN] = "\033[33m",
-        [SKIP] = "\033[36m",   [CRASH] = "\033[1;31m",      [TIMEOUT] = "\033[1;31m",
-        [BROK] = "\033[1;35m", [INCOMPLETE] = "\033[1;35m",
-    };
-    return page->color ? codes[verdict] : "";
+    return page->color ? verdict_facts[verdict].color : "";
 }
 
 static const char *unpaint(const struct page *page)
@@ -78,7 +73,7 @@ void report_print_reproduce(FILE *file, const char *command)
 /* What is NumPy's own says nothing about the handler, and is told in a line for all. */
 static bool is_numpys(const struct run *run, size_t i)
 {
-    return run->properties[i]->target == TARGET_RUNTIME && run->records[i]->verdict != BROK;
+    return run->properties[i]->target == TARGET_RUNTIME && run->outcomes[i].verdict != BROK;
 }
 
 /* The page is named where it can be read: as installed, or in the source tree. */
@@ -115,21 +110,23 @@ static void print_finding(const struct page *page, size_t i)
 {
     const struct property *property = page->run->properties[i];
     const struct record *record = page->run->records[i];
-    print_verdict(page, record->verdict);
+    enum verdict verdict = page->run->outcomes[i].verdict;
+    print_verdict(page, verdict);
     fprintf(page->file, "%s  %s, %s\n", property->id, level_name(property->level),
             property->source);
     report_print_field(page->file, "clause", property->clause);
-    if (record->expected[0] != '\0')
+    if (run_has_expected(page->run, i))
         report_print_field(page->file, "expected", record_expected(record));
     report_print_field(page->file,
-                       record->verdict == BROK         ? "broke"
-                       : record->verdict == INCOMPLETE ? "stopped"
-                                                       : "seen",
-                       record_seen(record));
+                       verdict == BROK         ? "broke"
+                       : verdict == INCOMPLETE ? "stopped"
+                                               : "seen",
+                       run_seen(page->run, i));
     if (page->run->rounds > 1)
-        report_print_field(page->file, "rounds",
-                           text("%zu of %zu were so", record->bad_rounds, page->run->rounds));
-    if (record->verdict != BROK && record->verdict != INCOMPLETE)
+        report_print_field(
+            page->file, "rounds",
+            text("%zu of %zu were so", page->run->outcomes[i].bad_rounds, page->run->rounds));
+    if (verdict != BROK && verdict != INCOMPLETE)
         report_print_field(page->file, "hint", record_hint(record, property));
     if (record->output_length > 0)
         print_lines(page->file, "printed", record_output(record, 1));
@@ -150,8 +147,7 @@ static bool told_before(const struct run *run, size_t i, size_t *same)
     bool before = false;
     *same = 0;
     for (size_t k = 0; k < run->count; k++) {
-        if (run->records[k]->verdict != run->records[i]->verdict ||
-            strcmp(run->records[k]->seen, run->records[i]->seen) != 0)
+        if (!run_has_same_reason(run, k, i))
             continue;
         before = before || k < i;
         ++*same;
@@ -165,18 +161,17 @@ static void print_in_short(const struct page *page, size_t i)
     size_t same;
     if (told_before(page->run, i, &same))
         return;
-    print_verdict(page, page->run->records[i]->verdict);
+    print_verdict(page, page->run->outcomes[i].verdict);
     if (same > 3)
-        fprintf(page->file, "%zu properties: %s\n", same, record_seen(page->run->records[i]));
+        fprintf(page->file, "%zu properties: %s\n", same, run_seen(page->run, i));
     else
-        fprintf(page->file, "%s: %s\n", page->run->properties[i]->id,
-                record_seen(page->run->records[i]));
+        fprintf(page->file, "%s: %s\n", page->run->properties[i]->id, run_seen(page->run, i));
 }
 
 /* The reason takes the place of all that is known, which --verbose prints. */
 static void print_waived(const struct page *page, size_t i)
 {
-    print_verdict(page, page->run->records[i]->verdict);
+    print_verdict(page, page->run->outcomes[i].verdict);
     fprintf(page->file, "%s: waived: %s\n", page->run->properties[i]->id,
             expectation_words(run_waiver(page->run, i)));
 }
@@ -196,7 +191,7 @@ static bool is_one_of_many(const struct run *run, size_t i)
 {
     size_t same;
     told_before(run, i, &same);
-    return run->records[i]->verdict == INCOMPLETE && same > 3;
+    return run->outcomes[i].verdict == INCOMPLETE && same > 3;
 }
 
 static void print_head(const struct page *page)
@@ -228,12 +223,7 @@ static void print_head(const struct page *page)
 
 static void print_tally(const struct page *page)
 {
-    static const struct {
-        enum verdict verdict;
-        const char *words;
-    } order[] = {{PASS, "passed"},           {FAIL, "failed"},       {WARN, "warned"},
-                 {CRASH, "crashed"},         {TIMEOUT, "timed out"}, {BROK, "not judged"},
-                 {INCOMPLETE, "incomplete"}, {SKIP, "skipped"}};
+    static const enum verdict order[] = {PASS, FAIL, WARN, CRASH, TIMEOUT, BROK, INCOMPLETE, SKIP};
     struct tally handler = run_tally(page->run, TARGET_HANDLER);
     size_t count = tally_sum(&handler);
     if (count == 0)
@@ -243,11 +233,11 @@ static void print_tally(const struct page *page)
         fprintf(page->file, " in %zu rounds", page->run->rounds);
     const char *between = ": ";
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        size_t n = handler.of[order[i].verdict];
+        size_t n = handler.of[order[i]];
         if (n == 0)
             continue;
-        fprintf(page->file, "%s%s%zu %s%s", between, paint(page, order[i].verdict), n,
-                order[i].words, unpaint(page));
+        fprintf(page->file, "%s%s%zu %s%s", between, paint(page, order[i]), n,
+                verdict_facts[order[i]].counts, unpaint(page));
         between = ", ";
     }
     fprintf(page->file, "; %.2f s\n", page->run->seconds);
@@ -279,7 +269,7 @@ int report_text(FILE *file, const struct run *run, bool color)
         fprintf(file, "start with %s: the others may come of the same\n\n", run_start_with(run));
     size_t lines = 0;
     for (size_t i = 0; i < run->count; i++) {
-        enum verdict verdict = run->records[i]->verdict;
+        enum verdict verdict = run->outcomes[i].verdict;
         if (run->interrupted && verdict == INCOMPLETE) {
             continue; /* told in the last line, for all */
         } else if (run_waiver(run, i) != NULL && !run->options->verbose) {

@@ -10,15 +10,15 @@
 
 const struct expectation *run_waiver(const struct run *run, size_t i)
 {
-    return expectations_waive(run->expectations, run->properties[i], run->records[i],
+    return expectations_waive(run->expectations, run->properties[i], &run->outcomes[i],
                               run->environment);
 }
 
 const struct expectation *run_expected(const struct run *run, size_t i)
 {
     size_t count = run->expectations != NULL ? run->expectations->count : 0;
-    bool is_bad = run->records[i]->verdict != PASS && run->records[i]->verdict != SKIP &&
-                  !record_was_not_run(run->records[i]);
+    const struct outcome *outcome = &run->outcomes[i];
+    bool is_bad = outcome->verdict != PASS && outcome->verdict != SKIP && !outcome->not_run;
     for (size_t k = 0; is_bad && run_waiver(run, i) == NULL && k < count; k++) {
         const struct expectation *one = &run->expectations->of[k];
         if (expectation_is_about(one, run->properties[i]) &&
@@ -53,13 +53,12 @@ bool run_is_stale(const struct run *run, size_t k)
     if (!expectation_applies(one, run->environment))
         return false;
     for (size_t i = 0; i < run->count; i++) {
-        const struct record *record = run->records[i];
+        const struct outcome *outcome = &run->outcomes[i];
         if (!expectation_is_about(one, run->properties[i]))
             continue;
-        bool is_told_elsewhere = record->verdict == SKIP && record->caused_by[0] != '\0';
-        if ((record->verdict != PASS && record->verdict != SKIP) || is_told_elsewhere)
+        if ((outcome->verdict != PASS && outcome->verdict != SKIP) || outcome->cause != NULL)
             return false;
-        passed += record->verdict == PASS;
+        passed += outcome->verdict == PASS;
         there++;
     }
     return passed > 0 && there == covered(one);

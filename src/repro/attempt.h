@@ -17,9 +17,9 @@ struct tried {
     int seconds;       /* after which a call has no end */
 };
 
-enum outcome { NOT_REPRODUCED, REPRODUCED, NOT_TRIED };
+enum attempt_end { NOT_REPRODUCED, REPRODUCED, NOT_TRIED };
 struct attempt {
-    enum outcome outcome;
+    enum attempt_end outcome;
     char line[320]; /* what was seen, or why it could not be tried */
     char what[64];  /* the kind of it */
     bool no_end;    /* it is that a call has none */

@@ -61,7 +61,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         root = os.path.join(work, "root")
         _run("make", "-s", jobs, cwd=work)
         _run("make", "-s", "install-strip", "DESTDIR=" + root, cwd=work, stdout=subprocess.DEVNULL)
-        path = _tool().make(os.path.join(root, "usr"), _version(), wheel_directory)
+        path = _tool().make(os.path.join(root, "usr"), _version(), wheel_directory,
+                            "linux_" + os.uname().machine)
     return os.path.basename(path)
 
 

@@ -7,15 +7,20 @@
  * it back: 1800 times to start 3.13, each of them milliseconds on a busy machine.
  */
 #include <sched.h>
-#include <sys/single_threaded.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #pragma GCC visibility push(default)
 
+/* Since glibc 2.32; before that, each call goes to the kernel. */
+extern char __libc_single_threaded __attribute__((weak));
+
 int sched_yield(void)
 {
-    return __libc_single_threaded ? 0 : (int)syscall(SYS_sched_yield);
+    bool alone = &__libc_single_threaded != NULL && __libc_single_threaded;
+    return alone ? 0 : (int)syscall(SYS_sched_yield);
 }
 
 #pragma GCC visibility pop

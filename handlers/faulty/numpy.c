@@ -131,12 +131,8 @@ static PyObject *after_collection(UNUSED PyObject *self, UNUSED PyObject *argume
 }
 static void hook_collections(void)
 {
-    static struct {
-        const char *name;
-        PyObject *(*function)(PyObject *, PyObject *);
-        int flags;
-        const char *doc;
-    } method = {"after_collection", after_collection, 1 /* METH_VARARGS */, NULL};
+    static struct method method = {"after_collection", after_collection, 1 /* METH_VARARGS */,
+                                   NULL};
     PyObject *callbacks = PyObject_GetAttrString(PyImport_ImportModule("gc"), "callbacks");
     PyList_Append(callbacks, PyCMethod_New(&method, NULL, NULL, NULL));
 }

@@ -7,15 +7,9 @@
 #include <unistd.h>
 
 #include "mutant.h"
+#include "python.h"
 
 /* ---- the end of the interpreter -------------------------------------------------------------- */
-
-int PyGILState_Check(void) __attribute__((weak));
-int Py_IsFinalizing(void) __attribute__((weak));  /* since 3.13 */
-int _Py_IsFinalizing(void) __attribute__((weak)); /* before */
-void *PyImport_ImportModule(const char *name) __attribute__((weak));
-void *PyObject_CallMethod(void *self, const char *name, const char *format, ...)
-    __attribute__((weak));
 
 /* A late free is logged by a module that may be gone. */
 static bool is_late(void)
@@ -27,36 +21,23 @@ static bool is_late(void)
 DEFECT(free, late_free_imports, "process.late-free")
 {
     if (p != NULL && is_late()) {
-        void **logging = PyImport_ImportModule("logging");
-        if (*logging != NULL) /* crashes if the import failed */
+        PyObject *logging = PyImport_ImportModule("logging");
+        if (*(void **)logging != NULL) /* crashes if the import failed */
             PyObject_CallMethod(logging, "debug", "s", "freed late");
     }
     base_free(ctx, p, size);
 }
 
 /* Python's atexit ends the pool, and blocks are freed after that. */
-struct method {
-    const char *name;
-    void *(*function)(void *, void *);
-    int flags;
-    const char *doc;
-};
-void *PyCMethod_New(struct method *method, void *self, void *module, void *class)
-    __attribute__((weak));
-extern struct {
-    int any;
-} _Py_NoneStruct __attribute__((weak));
-void Py_IncRef(void *object) __attribute__((weak));
 static bool pool_is_gone;
 static void end_pool(void)
 {
     pool_is_gone = true;
 }
-static void *end_pool_by_python(UNUSED void *self, UNUSED void *nothing)
+static PyObject *end_pool_by_python(UNUSED PyObject *self, UNUSED PyObject *nothing)
 {
     end_pool();
-    Py_IncRef(&_Py_NoneStruct);
-    return &_Py_NoneStruct;
+    return Py_BuildValue("");
 }
 /* Reads the pool, which is unmapped at its end. */
 HOOK_BEFORE(free, pooled, pool_is_gone &&p != NULL, *(volatile char *)((uintptr_t)p % 4096) = 0);
@@ -66,10 +47,8 @@ HOOK_BEFORE(free, pooled, pool_is_gone &&p != NULL, *(volatile char *)((uintptr_
 DEFECT_IN(pooled, malloc, late_free_finds_pool_gone, "process.late-free")
 {
     static struct method method = {"end_pool", end_pool_by_python, 4 /* METH_NOARGS */, NULL};
-    static bool is_registered;
-    if (!is_registered && PyGILState_Check != NULL && PyGILState_Check()) {
-        is_registered = true;
-        void *function = PyCMethod_New(&method, NULL, NULL, NULL);
+    if (has_gil() && CALL(1)) {
+        PyObject *function = PyCMethod_New(&method, NULL, NULL, NULL);
         PyObject_CallMethod(PyImport_ImportModule("atexit"), "register", "O", function);
     }
     return base_malloc(ctx, size);

@@ -10,13 +10,22 @@
 
 #define WEAK __attribute__((weak))
 typedef struct _object PyObject;
+struct method {
+    const char *name;
+    PyObject *(*function)(PyObject *self, PyObject *arguments);
+    int flags;
+    const char *doc;
+};
 
 WEAK int Py_AtExit(void (*function)(void));
 WEAK PyObject *Py_BuildValue(const char *format, ...);
+WEAK int Py_IsFinalizing(void);  /* since 3.13 */
+WEAK int _Py_IsFinalizing(void); /* before */
 WEAK int Py_IsInitialized(void);
 WEAK void *PyCapsule_GetPointer(PyObject *capsule, const char *name);
 WEAK PyObject *PyCapsule_New(void *p, const char *name, void (*destructor)(PyObject *));
-WEAK PyObject *PyCMethod_New(void *method, PyObject *self, PyObject *module, PyObject *type);
+WEAK PyObject *PyCMethod_New(struct method *method, PyObject *self, PyObject *module,
+                             PyObject *type);
 WEAK int PyErr_CheckSignals(void);
 WEAK void PyErr_Clear(void);
 WEAK void PyErr_Fetch(PyObject **type, PyObject **value, PyObject **traceback);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "mutant.h"
+#include "python.h"
 
 /* ---- the first call -------------------------------------------------------------------------- */
 
@@ -309,8 +310,6 @@ RETURNS_IN(settled, malloc, thread_leaves_its_blocks_to_the_next, "threads.outli
 
 /* ---- the GIL --------------------------------------------------------------------------------- */
 
-void *PyMem_Malloc(size_t size) __attribute__((weak));
-void PyMem_Free(void *p) __attribute__((weak));
 FUNCTION_RETURNS(malloc, pymem,
                  size <= PTRDIFF_MAX - BASE_HEADER
                      ? base_finish(PyMem_Malloc(size + BASE_HEADER), size)
@@ -322,6 +321,5 @@ FUNCTION(free, pymem)
 }
 MUTANT_DERIVED(all_by_pymem, "threads.no-gil-needed realloc.without-gil", pymem);
 
-void *PyErr_NoMemory(void) __attribute__((weak));
 AFTER(malloc, failure_raises_without_the_gil, "threads.no-gil-needed",
       made == NULL && PyErr_NoMemory != NULL, made = PyErr_NoMemory());

@@ -93,26 +93,6 @@ def cases(tap):
                       result)
 
 
-def read_again(tap):
-    """However a run with waivers ended: what it wrote is what --from and --verify take."""
-    zero = os.path.join(suite.FAULTY, "faulty.so:calloc_does_not_zero")
-    for handler, words, content, starts in (
-            ("aligned", PART, entry(), "STALE: "),
-            (FAULTY, PART, entry() + entry("calloc.zeroed"), "STALE: nothing else failed with 1 w"),
-            (FAULTY, PART, entry("calloc.zeroed"), "NOT CONFORMANT: 1 "),
-            (zero, ALL_OF_CALLOC, entry("calloc.zeroed"), "NOT CONFORMANT: 1 "),
-            (FAULTY, ["--quick", "--claim=alignment=4096"], entry(), "FAILED: 1 of "),
-            (FAULTY, ["--quick"], entry(), "nothing failed with 1 waiver "),
-            (FAULTY, [*PART, "--max-time=0.01"], entry("calloc.*", "INCOMPLETE"), "INCOMPLETE: ")):
-        made = conform(content, "--json=r.json", "--bundle=r.tar.gz", handler=handler, part=words)
-        with open("r.json") as file:
-            said = json.load(file)["conclusion"]
-        results = [made, suite.conform("--html=r.html", "--from", "r.json"),
-                   suite.conform("--verify", "r.tar.gz")]
-        tap.point(said.startswith(starts) and results[1].code == 0 and results[2].code != USAGE,
-                  "read again: " + starts, "%s\n%s\n%s" % tuple(results))
-
-
 def told_otherwise(tap):
     result = conform(entry(verdict="CRASH"), "--json=r.json")
     with open("r.json") as file:
@@ -165,15 +145,6 @@ def formats(tap):
               "TAP: what is stale fails", lines)
     tap.point(result.stdout.splitlines()[-1] == "aligned: STALE: nothing else failed, but 1 waiver "
               "is for what passes now", "text: what is stale fails", result)
-
-
-def owner_of_a_defect(tap):
-    """Nobody else tells what is waived: verdicts are what they are without."""
-    plain = suite.conform("-H", FAULTY, *ALL_OF_CALLOC, "--json=plain.json")
-    conform(entry(), "--json=r.json", part=ALL_OF_CALLOC)
-    reports = [json.load(open(name)) for name in ("plain.json", "r.json")]
-    seen = [[(p["id"], p["verdict"]) for p in report["properties"]] for report in reports]
-    tap.point(seen[0] == seen[1], "verdicts are what they are without it", (seen, plain))
 
 
 def warnings(tap):
@@ -318,10 +289,8 @@ def main():
     with suite.scratch() as folder:
         os.chdir(folder)
         cases(tap)
-        read_again(tap)
         told_otherwise(tap)
         formats(tap)
-        owner_of_a_defect(tap)
         warnings(tap)
         with_others(tap)
         interrupted(tap)

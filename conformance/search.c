@@ -3,7 +3,7 @@
  * Histories that nobody thought of.
  */
 #include "harness/harness.h"
-#include "search/here.h"
+#include "search/inproc.h"
 #include "search/show.h"
 
 GROUP(search, 18, "Calls that are made up, in an order that nobody thought of.");
@@ -22,7 +22,7 @@ static struct call call_of(const struct step *step)
                          .second = step->kind == STEP_CALLOC ? (size_t)step->second : 0};
 }
 
-static void judge(const struct here_result *result, uint64_t seed)
+static void judge(const struct inproc_result *result, uint64_t seed)
 {
     const struct property *property = property_of_rule(result->violation.rule);
     const struct call call = call_of(&result->step);
@@ -55,8 +55,8 @@ PROPERTY(search_model,
     .daily    = true)
 {
     uint64_t seed = run_seed();
-    struct here_result result;
-    struct here_options options = {
+    struct inproc_result result;
+    struct inproc_options options = {
         .alignment = subject_claims().alignment,
         .seed = seed,
         .seconds = 0.12,
@@ -64,6 +64,6 @@ PROPERTY(search_model,
         .threads = true,
     };
     program_part("what is made up from seed %zu", (size_t)seed);
-    here_search(subject_traced(), &options, &result);
+    inproc_search(subject_traced(), &options, &result);
     judge(&result, seed);
 }

@@ -25,7 +25,7 @@ static const char *const names[WAYS] = {"malloc and free alone", "unjudged", "ju
 
 static struct step steps[STEPS];
 static struct executions executions;
-static struct palette palette;
+static struct size_dict size_dict;
 static void *blocks[MOST_SLOTS];
 
 /* Of the processor; or those that pass, where several processes run at once. */
@@ -100,7 +100,7 @@ static bool measure(double *rates)
     struct writer *writer = writer_new();
     if (writer == NULL)
         return false;
-    writer->palette = &palette;
+    writer->size_dict = &size_dict;
     writer->most_bytes = MOST_BYTES;
     for (unsigned i = 0; i < HISTORIES; i++) {
         double least[WAYS];
@@ -108,7 +108,7 @@ static bool measure(double *rates)
         writer->random = random_for(i, "bench");
         behaviours_write(writer, &may);
         writer->room = STEPS;
-        write_free_crowd(writer, 0, writer->slots);
+        write_free_batch(writer, 0, writer->slots);
         for (int turn = 0; turn < TURNS; turn++) {
             for (enum way way = BARE; way < WAYS; way++) {
                 double begun = seconds_used();

@@ -23,7 +23,7 @@ enum {
 /* Made at the first call, and kept. */
 static struct mutator {
     struct writer *writer;
-    struct palette palette;
+    struct size_dict size_dict;
     struct step *read, *other, *made;
 } * mutator;
 
@@ -56,7 +56,7 @@ static bool begin(void)
 void mutator_learn(PyDataMem_Handler *handler)
 {
     if (begin())
-        palette_learn(&mutator->palette, handler, false, UINT64_MAX);
+        size_dict_learn(&mutator->size_dict, handler, false, UINT64_MAX);
 }
 
 /* What programs do, in so many steps at the most. */
@@ -65,7 +65,7 @@ static size_t behave(struct random *random, struct step *steps, size_t room)
     struct behaviour_options options = {.is_brief = room < BRIEF};
     writer_begin(mutator->writer, steps, room);
     mutator->writer->random = *random;
-    mutator->writer->palette = &mutator->palette;
+    mutator->writer->size_dict = &mutator->size_dict;
     mutator->writer->most_bytes = MOST_BYTES;
     behaviours_write(mutator->writer, &options);
     *random = mutator->writer->random;
@@ -84,7 +84,7 @@ static size_t mutate(struct random *random, size_t count, size_t other_count, si
     if (other_count > 0)
         corpus_add(corpus, mutator->other, other_count, random);
     if (corpus_count(corpus) > 0)
-        made = corpus_mutate(corpus, &mutator->palette, random, mutator->made, room);
+        made = corpus_mutate(corpus, &mutator->size_dict, random, mutator->made, room);
     corpus_free(corpus);
     if (made == 0 || random_below(random, BEHAVE_EVERY) == 0)
         made += behave(random, mutator->made + made, room - made);

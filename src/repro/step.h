@@ -20,7 +20,7 @@ enum step_kind {
     STEP_FILL,       /* block with the word that is first */
     STEP_LIMIT,      /* to first bytes more that are mapped; 0: the limit is lifted */
     STEP_PAUSE,      /* of first milliseconds */
-    STEP_STOP,       /* the thread, in its next call: see in_turns.h and STOP_AT */
+    STEP_STOP,       /* the thread, in its next call: see interleaved.h and STOP_AT */
     STEP_FORK,       /* two processes do what is left: first calls in turn; 0: at once */
     STEP_ASK_GETTER, /* again */
     STEP_LOOK_AT_NAME,
@@ -57,7 +57,7 @@ struct step_checks {
     bool of_errno;    /* that free keeps it */
     int milliseconds; /* until what is live in the end is looked at */
     bool at_once;     /* threads run at once, which no reproducer does */
-    bool in_turns;    /* that, but one at a time: see in_turns.h */
+    bool in_turns;    /* that, but one at a time: see interleaved.h */
     bool of_growth;   /* that memory does not grow where the list is done again and again */
 };
 

@@ -70,7 +70,7 @@ static void do_once(const struct step *step, size_t block)
     case STEP_LOOK_AT_FUNCTIONS:
         do_look_at_functions();
         break;
-    case STEP_STOP: /* for in_turns.c */
+    case STEP_STOP: /* for interleaved.c */
         break;
     }
 }

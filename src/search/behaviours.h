@@ -11,11 +11,12 @@
 struct behaviour_options {
     bool threads, forks, limits, huge, exits;
     bool is_brief;       /* nothing by the hundred thousand, and no pauses */
-    const size_t *sizes; /* that are to be asked for; NULL: those of the palette */
+    const size_t *sizes; /* that are to be asked for; NULL: those of the size dictionary */
     size_t size_count;
 };
 
-/* Writes a history.  It is the same for the same state of writer->random, palette and room. */
+/* Writes a history.  It is the same for the same state of writer->random, size dictionary and room.
+ */
 void behaviours_write(struct writer *writer, const struct behaviour_options *options);
 
 #endif

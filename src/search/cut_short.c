@@ -183,7 +183,7 @@ static void try_short_ones(const struct trial *trial, const struct uncut *uncut,
         may.sizes = random_below(&random, 3) != 0 ? sizes : NULL;
         size_t room = (size_t)FEW_STEPS << random_below(&random, ROOMS);
         writer_begin(writer, uncut->steps, MIN(room, result->list.count - 1));
-        writer->palette = &uncut->room->palette;
+        writer->size_dict = &uncut->room->size_dict;
         writer->most_bytes = trial->options.most_bytes;
         writer->random = (struct random){random_next(&random)};
         behaviours_write(writer, &may);

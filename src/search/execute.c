@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "search/at_once.h"
+#include "search/concurrent.h"
 #include "search/coverage.h"
-#include "search/in_turns.h"
+#include "search/interleaved.h"
 #include "search/steps.h"
 
 static bool is_late(const struct executing *e, size_t step)
@@ -159,9 +159,9 @@ void execute(const struct history *history, PyDataMem_Handler *handler,
     e.passes = heap_begin(&e.heap, &rules) && heap_reserve(&e.heap, options->slots);
     e.heap.is_limited = options->may_refuse;
     if (history->in_turns && e.passes)
-        in_turns_do(&e);
+        interleaved_do(&e);
     else if (history->at_once && e.passes)
-        at_once_do(&e);
+        concurrent_do(&e);
     else
         do_steps(&e);
     if (e.passes && e.from < history->count && !history->at_once) {

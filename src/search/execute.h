@@ -43,8 +43,8 @@ struct executions {
 struct history {
     const struct step *steps;
     size_t count;
-    bool at_once;      /* its threads run at once, see at_once.h, and not one after the other */
-    bool in_turns;     /* that, but one at a time: see in_turns.h */
+    bool at_once;      /* its threads run at once, see concurrent.h, and not one after the other */
+    bool in_turns;     /* that, but one at a time: see interleaved.h */
     struct step *told; /* the steps once more, where each STEP_STOP is told where; or NULL */
 };
 

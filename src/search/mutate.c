@@ -54,7 +54,7 @@ void corpus_add(struct corpus *corpus, const struct step *steps, size_t count,
 
 struct mutation {
     const struct corpus *corpus;
-    const struct palette *palette;
+    const struct size_dict *size_dict;
     struct random *random;
     struct step *steps;
     size_t count, room;
@@ -128,7 +128,7 @@ static void change_size(struct mutation *m)
     if (!has_size(step) || step->first > PTRDIFF_MAX / 4)
         return;
     uint64_t size = step->first;
-    uint64_t other = palette_neighbour(m->palette, m->random, (size_t)size);
+    uint64_t other = size_dict_neighbour(m->size_dict, m->random, (size_t)size);
     for (size_t i = 0; i < m->count; i++) {
         if (has_size(&m->steps[i]) && m->steps[i].first == size)
             m->steps[i].first = other;
@@ -139,7 +139,7 @@ static void change_one(struct mutation *m)
 {
     struct step *step = &m->steps[random_below(m->random, m->count)];
     if (has_size(step) && step->first <= PTRDIFF_MAX / 4)
-        step->first = palette_neighbour(m->palette, m->random, (size_t)step->first);
+        step->first = size_dict_neighbour(m->size_dict, m->random, (size_t)step->first);
     else if (step->kind == STEP_FREE)
         *step = (struct step){.kind = STEP_REALLOC,
                               .block = step->block,
@@ -147,12 +147,12 @@ static void change_one(struct mutation *m)
                               .first = 1 + step->block % 4096};
 }
 
-size_t corpus_mutate(const struct corpus *corpus, const struct palette *palette,
+size_t corpus_mutate(const struct corpus *corpus, const struct size_dict *size_dict,
                      struct random *random, struct step *steps, size_t room)
 {
     static void (*const mutations[])(struct mutation *) = {
         cut, cut, repeat, repeat, splice, change_size, change_one, change_one};
-    struct mutation m = {corpus, palette, random, steps, 0, room};
+    struct mutation m = {corpus, size_dict, random, steps, 0, room};
     const struct kept *kept = &corpus->kept[random_below(random, corpus->count)];
     append(&m, kept->steps, kept->count, 0);
     for (size_t i = 0, times = 1 + random_below(random, 6); i < times && m.count > 0; i++)

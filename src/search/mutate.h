@@ -18,7 +18,7 @@ void corpus_add(struct corpus *corpus, const struct step *steps, size_t count,
 size_t corpus_count(const struct corpus *corpus);
 
 /* Writes one that is made of one or two of the corpus, which is not empty.  Returns its length. */
-size_t corpus_mutate(const struct corpus *corpus, const struct palette *palette,
+size_t corpus_mutate(const struct corpus *corpus, const struct size_dict *size_dict,
                      struct random *random, struct step *steps, size_t room);
 
 #endif

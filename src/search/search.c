@@ -29,81 +29,81 @@ struct trial search_trial(const struct search_options *options, struct trial_roo
 
 struct waiting {
     const struct search_options *options;
-    struct hall *hall;
+    struct search_shared *shared;
 };
 
 static bool pass_on(void *data)
 {
     const struct waiting *waiting = data;
     if (waiting->options->is_over != NULL && waiting->options->is_over())
-        waiting->hall->is_over = 1;
+        waiting->shared->is_over = 1;
     return false;
 }
 
-static void gather(const struct search_options *options, struct hall *hall,
+static void gather(const struct search_options *options, struct search_shared *shared,
                    struct search_result *result)
 {
     result->small_calls = searcher_small_calls(options->seconds);
     result->small_whole = result->small_calls;
-    result->branches = hall->novelty.branches;
-    result->tuples = hall->novelty.count - result->branches;
-    result->edges = hall->desks[0].room.palette.count;
+    result->branches = shared->novelty.branches;
+    result->tuples = shared->novelty.count - result->branches;
+    result->edges = shared->slots[0].room.size_dict.count;
     for (size_t i = 0; i < options->jobs; i++) {
-        const struct desk *desk = &hall->desks[i];
-        result->trials += desk->trials;
-        result->calls += desk->calls;
-        result->small += desk->small;
-        result->busy += desk->busy;
-        result->ended += desk->ended;
-        result->small_whole = MIN(result->small_whole, desk->small_whole);
-        if (desk->broken != 0) {
+        const struct search_slot *own = &shared->slots[i];
+        result->trials += own->trials;
+        result->calls += own->calls;
+        result->small += own->small;
+        result->busy += own->busy;
+        result->ended += own->ended;
+        result->small_whole = MIN(result->small_whole, own->small_whole);
+        if (own->broken != 0) {
             result->is_broken = true;
-            errno = desk->broken;
+            errno = own->broken;
         }
     }
 }
 
-static void search_by_processes(const struct search_options *options, struct hall *hall,
+static void search_by_processes(const struct search_options *options, struct search_shared *shared,
                                 struct search_result *result)
 {
     pid_t pids[MOST_SEARCHERS];
-    struct waiting waiting = {options, hall};
+    struct waiting waiting = {options, shared};
     uint64_t begun = clock_now(), until = begun + (uint64_t)(options->seconds * 1e9);
     int status;
     for (size_t i = 0; i < options->jobs; i++) {
         pids[i] = child_fork(true);
         if (pids[i] == 0)
-            searcher_be(options, hall, (unsigned)i, until);
+            searcher_be(options, shared, (unsigned)i, until);
     }
     for (size_t i = 0; i < options->jobs; i++) {
         if (pids[i] < 0 || child_wait(pids[i], pass_on, &waiting, &status) < 0)
             result->is_broken = true;
     }
     result->seconds = clock_since(begun);
-    gather(options, hall, result);
+    gather(options, shared, result);
 }
 
 /* Searches for so many seconds, and cuts short what was found; false without memory. */
 static bool run_once(const struct search_options *options, struct search_result *result)
 {
-    size_t size = sizeof(struct hall) + options->jobs * sizeof(struct desk);
-    struct hall *hall =
+    size_t size = sizeof(struct search_shared) + options->jobs * sizeof(struct search_slot);
+    struct search_shared *shared =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (hall == MAP_FAILED)
+    if (shared == MAP_FAILED)
         return false;
-    search_by_processes(options, hall, result);
+    search_by_processes(options, shared, result);
     for (size_t i = 0; i < options->jobs && !result->has_found; i++) {
-        struct desk *desk = &hall->desks[i];
-        if (!desk->has_found)
+        struct search_slot *own = &shared->slots[i];
+        if (!own->has_found)
             continue;
         result->has_found = true;
-        result->found = desk->found;
+        result->found = own->found;
         cut_short(options,
-                  &(struct uncut){&desk->room, desk->steps, desk->count, desk->at_once != 0,
-                                  desk->in_turns != 0},
+                  &(struct uncut){&own->room, own->steps, own->count, own->at_once != 0,
+                                  own->in_turns != 0},
                   result);
     }
-    munmap(hall, size);
+    munmap(shared, size);
     return true;
 }
 

@@ -10,13 +10,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "search/at_once.h"
-#include "search/in_turns.h"
-#include "search/large.h"
-#include "search/long_run.h"
+#include "search/concurrent.h"
+#include "search/generators.h"
+#include "search/interleaved.h"
 #include "search/mutate.h"
 #include "search/small_scope.h"
-#include "search/waiting.h"
 #include "supervise/child.h"
 
 /* What a history is made by. */
@@ -25,8 +23,8 @@ enum way { MADE_UP, MUTATED, LARGE, HUGE, LONG_RUN, AT_ONCE, IN_TURNS, WAITING, 
 struct searcher {
     const struct search_options *options;
     struct behaviour_options may;
-    struct hall *hall;
-    struct desk *desk;
+    struct search_shared *shared;
+    struct search_slot *own;
     unsigned number;
     struct random random;
     struct trial trial;
@@ -55,7 +53,7 @@ unsigned searcher_small_calls(double seconds)
  */
 static void begin_small_scope(struct searcher *s)
 {
-    const struct palette *palette = &s->trial.room->palette;
+    const struct size_dict *size_dict = &s->trial.room->size_dict;
     struct random random = random_for(s->options->seed, "small scope");
     s->small = (struct small_scope){
         .calls = 1,
@@ -63,11 +61,12 @@ static void begin_small_scope(struct searcher *s)
         .part = s->number,
         .parts = (unsigned)s->options->jobs,
     };
-    size_t edge = palette->count > 0 ? palette->edge[random_below(&random, palette->count)] : 64;
+    size_t edge =
+        size_dict->count > 0 ? size_dict->edge[random_below(&random, size_dict->count)] : 64;
     s->small.size[0] = 1 + random_below(&random, 32);
     s->small.size[1] = edge;
     s->small.size[2] = edge + 1;
-    s->small.size[3] = palette_size(palette, &random, 256 << 10);
+    s->small.size[3] = size_dict_size(size_dict, &random, 256 << 10);
 }
 
 /* ---- ways to make one ------------------------------------------------------------------------ */
@@ -90,7 +89,7 @@ static size_t a_length(struct random *random)
 /* With random numbers of its own, and room for so many steps. */
 static struct writer *begin(struct searcher *s, size_t room)
 {
-    writer_begin(s->writer, s->desk->steps, room);
+    writer_begin(s->writer, s->own->steps, room);
     s->writer->random = (struct random){random_next(&s->random)};
     return s->writer;
 }
@@ -103,7 +102,7 @@ static size_t make_up(struct searcher *s)
 
 static size_t mutate(struct searcher *s)
 {
-    return corpus_mutate(s->corpus, &s->trial.room->palette, &s->random, s->desk->steps,
+    return corpus_mutate(s->corpus, &s->trial.room->size_dict, &s->random, s->own->steps,
                          MAX(a_length(&s->random), (size_t)1 << 12));
 }
 
@@ -111,26 +110,26 @@ enum { FEW_STEPS = 1 << 10 };
 
 static size_t make_large(struct searcher *s)
 {
-    large_write(begin(s, FEW_STEPS), &s->may);
+    write_large(begin(s, FEW_STEPS), &s->may);
     return s->writer->count;
 }
 
 static size_t make_huge(struct searcher *s)
 {
     enum { ZEROED_EVERY = 32 };
-    huge_write(begin(s, FEW_STEPS), s->huge_ones++ % ZEROED_EVERY == 0);
+    write_huge_blocks(begin(s, FEW_STEPS), s->huge_ones++ % ZEROED_EVERY == 0);
     return s->writer->count;
 }
 
 static size_t run_long(struct searcher *s)
 {
-    long_run_write(begin(s, (size_t)1 << (12 + random_below(&s->random, 7))));
+    write_long_run(begin(s, (size_t)1 << (12 + random_below(&s->random, 7))));
     return s->writer->count;
 }
 
 static size_t wait_long(struct searcher *s)
 {
-    waiting_write(begin(s, FEW_STEPS));
+    write_idle(begin(s, FEW_STEPS));
     return s->writer->count;
 }
 
@@ -149,16 +148,16 @@ static size_t write_at_once(struct searcher *s)
         return 0;
     size_t times = 1 + random_below(random, MOST_TIMES);
     if (random_below(random, 2) == 0 && s->writer->slots * threads < MOST_SLOTS && each < LONGEST)
-        return at_once_multiply(s->desk->steps, s->writer->count, s->writer->slots, threads,
-                                (unsigned)MIN(LONGEST / each, times));
-    at_once_deal(s->desk->steps, s->writer->count, threads, random);
+        return concurrent_multiply(s->own->steps, s->writer->count, s->writer->slots, threads,
+                                   (unsigned)MIN(LONGEST / each, times));
+    concurrent_assign(s->own->steps, s->writer->count, threads, random);
     return s->writer->count;
 }
 
 static size_t write_in_turns(struct searcher *s)
 {
     enum { SHORTEST_LOG2 = 6, LENGTHS = 5 };
-    in_turns_write(begin(s, (size_t)1 << (SHORTEST_LOG2 + random_below(&s->random, LENGTHS))));
+    interleaved_write(begin(s, (size_t)1 << (SHORTEST_LOG2 + random_below(&s->random, LENGTHS))));
     return s->writer->count;
 }
 
@@ -167,7 +166,7 @@ static size_t write_small(struct searcher *s)
     enum { LEAST_LOG2 = 10, MOST_LOG2 = 16 };
     size_t room = (size_t)1 << MIN(LEAST_LOG2 + s->small_rooms, (unsigned)MOST_LOG2);
     s->small_rooms++;
-    return small_scope_write(&s->small, s->desk->steps, room);
+    return small_scope_write(&s->small, s->own->steps, room);
 }
 
 /* What a call costs is estimated: the same seed has to make the same histories. */
@@ -222,44 +221,44 @@ static void choose_contents(struct searcher *s, enum way way)
 
 static size_t write_in(struct searcher *s, enum way way)
 {
-    s->desk->at_once = way == AT_ONCE || way == IN_TURNS;
-    s->desk->in_turns = way == IN_TURNS;
+    s->own->at_once = way == AT_ONCE || way == IN_TURNS;
+    s->own->in_turns = way == IN_TURNS;
     choose_contents(s, way);
     return ways[way].write(s);
 }
 
 /* ---- trying one ------------------------------------------------------------------------------ */
 
-static struct history history_at(struct desk *desk, size_t count)
+static struct history history_at(struct search_slot *own, size_t count)
 {
-    return (struct history){.steps = desk->steps,
+    return (struct history){.steps = own->steps,
                             .count = count,
-                            .at_once = desk->at_once != 0,
-                            .in_turns = desk->in_turns != 0,
-                            .told = desk->steps};
+                            .at_once = own->at_once != 0,
+                            .in_turns = own->in_turns != 0,
+                            .told = own->steps};
 }
 
-/* Tries what is on the desk; false where it shows a defect. */
+/* Tries the sequence in the own slot; false if it shows a defect. */
 static bool try_history(struct searcher *s, size_t count)
 {
     enum { ONE_IN = 16 }; /* has huge pages */
-    struct desk *desk = s->desk;
-    struct history history = history_at(desk, count);
-    desk->room.huge_pages = count % ONE_IN == 0 && s->way != HUGE;
-    uint64_t met = s->hall->novelty.count;
-    enum trial_outcome outcome = trial_run(&s->trial, &history, &desk->found);
-    desk->trials++;
-    desk->ended += outcome == TRIAL_PASSED;
-    desk->calls += desk->room.executions.side[0].calls;
-    desk->busy += desk->room.seconds;
+    struct search_slot *own = s->own;
+    struct history history = history_at(own, count);
+    own->room.huge_pages = count % ONE_IN == 0 && s->way != HUGE;
+    uint64_t met = s->shared->novelty.count;
+    enum trial_outcome outcome = trial_run(&s->trial, &history, &own->found);
+    own->trials++;
+    own->ended += outcome == TRIAL_PASSED;
+    own->calls += own->room.executions.side[0].calls;
+    own->busy += own->room.seconds;
     if (outcome == TRIAL_WRONG) {
-        desk->count = count;
-        desk->has_found = 1;
+        own->count = count;
+        own->has_found = 1;
         return false;
     }
     bool is_cheap = s->way != HUGE && s->way != WAITING;
-    if (outcome == TRIAL_PASSED && !desk->at_once && is_cheap && s->hall->novelty.count > met)
-        corpus_add(s->corpus, desk->steps, count, &s->random);
+    if (outcome == TRIAL_PASSED && !own->at_once && is_cheap && s->shared->novelty.count > met)
+        corpus_add(s->corpus, own->steps, count, &s->random);
     return true;
 }
 
@@ -268,13 +267,13 @@ static bool try_history(struct searcher *s, size_t count)
 static bool is_over(void *data)
 {
     const struct searcher *s = data;
-    return s->hall->is_over != 0;
+    return s->shared->is_over != 0;
 }
 
 static bool is_late(void *data)
 {
     const struct searcher *s = data;
-    bool is_for_each = s->way == SMALL && s->desk->small_whole < SMALL_IN_EACH;
+    bool is_for_each = s->way == SMALL && s->own->small_whole < SMALL_IN_EACH;
     return clock_now() > (is_for_each ? s->until_small : s->until);
 }
 
@@ -321,33 +320,33 @@ static void search(struct searcher *s)
     begin_small_scope(s);
     s->spent[HUGE] = 20 * MILLISECONDS;     /* for who searches for more than a second */
     s->spent[WAITING] = 150 * MILLISECONDS; /* or a few */
-    s->writer->palette = &s->trial.room->palette;
+    s->writer->size_dict = &s->trial.room->size_dict;
     for (s->way = choose(s); !is_over(s) && !is_late(s); s->way = choose(s)) {
-        uint64_t ended = s->desk->ended;
+        uint64_t ended = s->own->ended;
         size_t count = write_in(s, s->way);
-        s->spent[s->way] += cost(s->desk->steps, count, s->way);
+        s->spent[s->way] += cost(s->own->steps, count, s->way);
         if (count > 0 && !try_history(s, count))
             return;
         s->is_small_lost =
-            s->is_small_lost || (s->way == SMALL && count > 0 && s->desk->ended == ended);
-        s->desk->small = s->small.written;
+            s->is_small_lost || (s->way == SMALL && count > 0 && s->own->ended == ended);
+        s->own->small = s->small.written;
         if (!s->is_small_lost)
-            s->desk->small_whole = s->small.whole;
+            s->own->small_whole = s->small.whole;
     }
 }
 
-_Noreturn void searcher_be(const struct search_options *options, struct hall *hall, unsigned number,
-                           uint64_t until)
+_Noreturn void searcher_be(const struct search_options *options, struct search_shared *shared,
+                           unsigned number, uint64_t until)
 {
     static const char *const names = "searcher";
     struct searcher s = {
         .options = options,
         .may = options->may,
-        .hall = hall,
-        .desk = &hall->desks[number],
+        .shared = shared,
+        .own = &shared->slots[number],
         .number = number,
         .random = random_for(options->seed + number, names),
-        .trial = search_trial(options, &hall->desks[number].room),
+        .trial = search_trial(options, &shared->slots[number].room),
         .writer = writer_new(),
         .corpus = corpus_new(),
         .until = until,
@@ -358,16 +357,16 @@ _Noreturn void searcher_be(const struct search_options *options, struct hall *ha
     s.trial.data = &s;
     s.trial.is_over = is_over;
     s.trial.is_late = is_late;
-    s.trial.options.novelty = &hall->novelty;
+    s.trial.options.novelty = &shared->novelty;
     if (s.writer == NULL || s.corpus == NULL) {
-        s.desk->broken = ENOMEM;
+        s.own->broken = ENOMEM;
         _exit(0);
     }
     s.writer->most_bytes = options->most_bytes / options->jobs;
     s.may.huge =
         options->may.huge && number == 0; /* memory for one who touches them all the same */
     search(&s);
-    if (s.desk->has_found)
-        hall->is_over = 1;
+    if (s.own->has_found)
+        shared->is_over = 1;
     _exit(0);
 }

@@ -9,7 +9,7 @@
 #include "search/search.h"
 
 /* What a searcher tells, in memory that is shared. */
-struct desk {
+struct search_slot {
     uint64_t trials, ended, calls, small;
     unsigned small_whole;
     double busy; /* seconds, in histories */
@@ -23,19 +23,19 @@ struct desk {
     struct step steps[MOST_STEPS];
 };
 
-struct hall {
+struct search_shared {
     struct novelty novelty;
     _Atomic int is_over; /* 1: somebody has found something, or whoever waits wants an end */
-    struct desk desks[];
+    struct search_slot slots[];
 };
 
 /* Calls, whose histories are for every search of so many seconds. */
 unsigned searcher_small_calls(double seconds);
 
-/* Searches at the desk of that number until clock_now() is past `until`, and for what is left of
+/* Searches in the slot of that number until clock_now() is past `until`, and for what is left of
  * the histories of few calls a minute more.  None of these loads the handler: that is for the
  * process of each trial. */
-_Noreturn void searcher_be(const struct search_options *options, struct hall *hall, unsigned number,
-                           uint64_t until);
+_Noreturn void searcher_be(const struct search_options *options, struct search_shared *shared,
+                           unsigned number, uint64_t until);
 
 #endif

@@ -250,7 +250,7 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
     case STEP_FORK:
         split(e, step);
         return true;
-    case STEP_STOP: /* for in_turns.c */
+    case STEP_STOP: /* for interleaved.c */
     case STEP_FILL: /* what no generator makes */
     case STEP_ASK_GETTER:
     case STEP_LOOK_AT_NAME:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One step of a history: what execute.c and at_once.c do one after the other.
+ * One step of a history: what execute.c and concurrent.c do one after the other.
  */
 #ifndef CONFORM_STEPS_H
 #define CONFORM_STEPS_H

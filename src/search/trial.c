@@ -136,8 +136,8 @@ static _Noreturn void be_tried(const struct trial *trial, const struct history *
     if (handler == NULL)
         _exit(0);
     if (history == NULL) {
-        palette_learn(&trial->room->palette, handler, true,
-                      clock_now() + (uint64_t)(learning / 2 * 1e9));
+        size_dict_learn(&trial->room->size_dict, handler, true,
+                        clock_now() + (uint64_t)(learning / 2 * 1e9));
         trial->room->learnt = 1;
         _exit(0);
     }
@@ -301,15 +301,15 @@ void trial_learn(const struct trial *trial)
     struct watching watching = {.trial = &short_one};
     short_one.hangs = MIN(trial->hangs, learning); /* of which no call is counted */
     int status;
-    trial->room->palette.count = 0;
+    trial->room->size_dict.count = 0;
     pid_t pid = child_fork(true);
     watching.pid = pid;
     if (pid == 0)
         be_tried(trial, NULL);
     if (pid > 0)
         child_wait(pid, is_to_end, &watching, &status);
-    if (trial->room->palette.count > MOST_EDGES || !trial->room->learnt)
-        trial->room->palette.count = 0;
+    if (trial->room->size_dict.count > MOST_EDGES || !trial->room->learnt)
+        trial->room->size_dict.count = 0;
 }
 
 struct history history_of(const struct call_list *list)

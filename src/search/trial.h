@@ -10,7 +10,7 @@
 #include "repro/attempt.h"
 #include "repro/call_list.h"
 #include "search/execute.h"
-#include "search/palette.h"
+#include "search/size_dict.h"
 
 /* Has a handler in a process that was forked for it: NULL where there is none, which has been told
  * to whom it concerns. */
@@ -19,7 +19,7 @@ typedef PyDataMem_Handler *get_handler(void *data);
 /* What a process of a trial writes, in memory that is shared with whoever waits for it. */
 struct trial_room {
     struct executions executions;
-    struct palette palette;
+    struct size_dict size_dict;
     _Atomic int learnt; /* 1: it is */
     int huge_pages;     /* 1: the kernel may make them; set before a trial */
     double seconds;     /* that the calls took */

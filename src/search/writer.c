@@ -190,7 +190,7 @@ void write_temporaries(struct writer *writer, size_t size, size_t times, bool by
                                  .second = by_calloc});
 }
 
-uint32_t write_crowd(struct writer *writer, size_t size, size_t times, bool by_calloc)
+uint32_t write_batch(struct writer *writer, size_t size, size_t times, bool by_calloc)
 {
     struct step step = {.kind = by_calloc ? STEP_CALLOC : STEP_MALLOC,
                         .block = writer->slots,
@@ -213,7 +213,7 @@ static bool is_live(const struct writer *writer, uint32_t slot)
     return writer->place[slot] < writer->live_count && writer->live[writer->place[slot]] == slot;
 }
 
-void write_free_crowd(struct writer *writer, uint32_t first, size_t times)
+void write_free_batch(struct writer *writer, uint32_t first, size_t times)
 {
     struct step step = {
         .kind = STEP_FREE, .block = first, .times = (uint32_t)times, .second = STEP_RIGHT_SIZE};
@@ -225,7 +225,7 @@ void write_free_crowd(struct writer *writer, uint32_t first, size_t times)
     }
 }
 
-void write_realloc_crowd(struct writer *writer, uint32_t first, size_t times, size_t size)
+void write_realloc_batch(struct writer *writer, uint32_t first, size_t times, size_t size)
 {
     struct step step = {
         .kind = STEP_REALLOC, .block = first, .times = (uint32_t)times, .first = size};

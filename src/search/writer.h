@@ -12,7 +12,7 @@
 
 #include "base/random.h"
 #include "repro/step.h"
-#include "search/palette.h"
+#include "search/size_dict.h"
 
 enum { MOST_SLOTS = 1 << 18 };
 
@@ -20,7 +20,7 @@ struct writer {
     struct step *steps; /* not owned */
     size_t count, room;
     struct random random;
-    const struct palette *palette;
+    const struct size_dict *size_dict;
     size_t most_bytes; /* live */
     uint16_t thread;
     uint8_t wrong_sizes; /* one in so many frees is told one that NumPy is known to tell; 0: none */
@@ -65,10 +65,10 @@ void write_huge_realloc(struct writer *writer, uint32_t slot, size_t size);
 void write_temporaries(struct writer *writer, size_t size, size_t times, bool by_calloc);
 /* So many blocks of one size in one step; NO_SLOT, or the first of their slots, which follow each
  * other.  And the end of those of them that are live. */
-uint32_t write_crowd(struct writer *writer, size_t size, size_t times, bool by_calloc);
-void write_free_crowd(struct writer *writer, uint32_t first, size_t times);
+uint32_t write_batch(struct writer *writer, size_t size, size_t times, bool by_calloc);
+void write_free_batch(struct writer *writer, uint32_t first, size_t times);
 /* Resizes all of them, where all are live. */
-void write_realloc_crowd(struct writer *writer, uint32_t first, size_t times, size_t size);
+void write_realloc_batch(struct writer *writer, uint32_t first, size_t times, size_t size);
 /* One that is about no block. */
 void write_other(struct writer *writer, enum step_kind kind, uint64_t first, uint64_t second);
 

@@ -3,12 +3,12 @@
  * A small search in this process, one history after the other: for the battery, whose properties
  * have a process each.
  */
-#ifndef CONFORM_HERE_H
-#define CONFORM_HERE_H
+#ifndef CONFORM_INPROC_H
+#define CONFORM_INPROC_H
 
 #include "search/execute.h"
 
-struct here_options {
+struct inproc_options {
     size_t alignment; /* that is claimed, or 0 */
     uint64_t seed;
     double seconds;    /* of processor time, and four times that by the clock */
@@ -16,7 +16,7 @@ struct here_options {
     bool threads;      /* new ones may make calls, too */
 };
 
-struct here_result {
+struct inproc_result {
     enum execution_state state; /* EXECUTION_PASSED where nothing is wrong */
     struct heap_violation violation;
     struct step step; /* where that was seen; its kind may be that of no call */
@@ -24,7 +24,7 @@ struct here_result {
 };
 
 /* Blocks that are live when something does not hold stay so. */
-void here_search(PyDataMem_Handler *handler, const struct here_options *options,
-                 struct here_result *result);
+void inproc_search(PyDataMem_Handler *handler, const struct inproc_options *options,
+                   struct inproc_result *result);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Drawing sizes.
  */
-#include "search/palette.h"
+#include "search/size_dict.h"
 
 #include <sys/param.h>
 
@@ -50,15 +50,15 @@ static size_t edge_between(const PyDataMemAllocator *a, size_t low, size_t high)
 }
 
 /* From `size` on, up to `to`, until so many are known; returns where it ended. */
-static size_t learn(struct palette *palette, const PyDataMemAllocator *a, size_t size, size_t to,
-                    uint32_t most, uint64_t until)
+static size_t learn(struct size_dict *size_dict, const PyDataMemAllocator *a, size_t size,
+                    size_t to, uint32_t most, uint64_t until)
 {
     size_t before = size, room = distance(a, before);
-    while (size < to && palette->count < most && clock_now() < until) {
+    while (size < to && size_dict->count < most && clock_now() < until) {
         size_t here = distance(a, size);
         if (here != room && here != 0 && room != 0) {
-            palette->edge[palette->count] = (uint32_t)edge_between(a, before, size);
-            palette->count++;
+            size_dict->edge[size_dict->count] = (uint32_t)edge_between(a, before, size);
+            size_dict->count++;
         }
         before = size;
         room = here;
@@ -67,14 +67,14 @@ static size_t learn(struct palette *palette, const PyDataMemAllocator *a, size_t
     return size;
 }
 
-void palette_learn(struct palette *palette, PyDataMem_Handler *handler, bool to_large_ones,
-                   uint64_t until)
+void size_dict_learn(struct size_dict *size_dict, PyDataMem_Handler *handler, bool to_large_ones,
+                     uint64_t until)
 {
     enum { LEAST = 16, LARGE = 64 << 10, TO = 2 << 20, MOST_SMALL = MOST_EDGES / 5 * 4 };
     const PyDataMemAllocator *a = &handler->allocator;
-    size_t end = learn(palette, a, LEAST, LARGE, MOST_SMALL, until);
+    size_t end = learn(size_dict, a, LEAST, LARGE, MOST_SMALL, until);
     if (to_large_ones)
-        learn(palette, a, MAX(end, (size_t)LARGE), TO, MOST_EDGES, until);
+        learn(size_dict, a, MAX(end, (size_t)LARGE), TO, MOST_EDGES, until);
 }
 
 /* ---- drawing --------------------------------------------------------------------------------- */
@@ -95,16 +95,16 @@ static size_t logarithmic(struct random *random, unsigned from, unsigned to)
 
 /* One of the edges, but for the first ones; now and then well behind it, where a table of classes
  * may have another one than it should. */
-static size_t at_edge(const struct palette *palette, struct random *random, uint32_t first)
+static size_t at_edge(const struct size_dict *size_dict, struct random *random, uint32_t first)
 {
     enum { ONE_IN = 8, BEHIND = 512 };
-    size_t edge = palette->edge[first + random_below(random, palette->count - first)];
+    size_t edge = size_dict->edge[first + random_below(random, size_dict->count - first)];
     if (random_below(random, ONE_IN) == 0)
         return edge + random_below(random, BEHIND);
     return edge + random_below(random, 3) - (random_below(random, 4) == 0);
 }
 
-static size_t draw(const struct palette *palette, struct random *random)
+static size_t draw(const struct size_dict *size_dict, struct random *random)
 {
     enum { SMALL = 13, MIDDLE = 17, LARGE = 26 };
     switch (random_below(random, 16)) {
@@ -119,8 +119,8 @@ static size_t draw(const struct palette *palette, struct random *random)
     case 6:
     case 7:
     case 8:
-        if (palette->count > 0)
-            return at_edge(palette, random, 0);
+        if (size_dict->count > 0)
+            return at_edge(size_dict, random, 0);
         return 16 * (1 + random_below(random, 64)) + random_below(random, 2);
     case 9:
     case 10:
@@ -138,25 +138,25 @@ static size_t draw(const struct palette *palette, struct random *random)
     }
 }
 
-size_t palette_size(const struct palette *palette, struct random *random, size_t most)
+size_t size_dict_size(const struct size_dict *size_dict, struct random *random, size_t most)
 {
     for (int tries = 0; tries < 8; tries++) {
-        size_t size = draw(palette, random);
+        size_t size = draw(size_dict, random);
         if (size <= most)
             return size;
     }
     return 1 + random_below(random, MIN(most, (size_t)PAGE));
 }
 
-size_t palette_edge_from(const struct palette *palette, struct random *random, size_t least)
+size_t size_dict_edge_from(const struct size_dict *size_dict, struct random *random, size_t least)
 {
     uint32_t first = 0;
-    while (first < palette->count && palette->edge[first] < least)
+    while (first < size_dict->count && size_dict->edge[first] < least)
         first++;
-    return first < palette->count ? at_edge(palette, random, first) : 0;
+    return first < size_dict->count ? at_edge(size_dict, random, first) : 0;
 }
 
-size_t palette_neighbour(const struct palette *palette, struct random *random, size_t size)
+size_t size_dict_neighbour(const struct size_dict *size_dict, struct random *random, size_t size)
 {
     switch (random_below(random, 8)) {
     case 0:
@@ -166,9 +166,9 @@ size_t palette_neighbour(const struct palette *palette, struct random *random, s
     case 2:
         return size + size / 4 + 1;
     case 3:
-        for (uint32_t i = 0; i < palette->count; i++) {
-            if (palette->edge[i] >= size)
-                return palette->edge[i] + random_below(random, 2);
+        for (uint32_t i = 0; i < size_dict->count; i++) {
+            if (size_dict->edge[i] >= size)
+                return size_dict->edge[i] + random_below(random, 2);
         }
         return size + 1;
     default:

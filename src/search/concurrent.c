@@ -2,7 +2,7 @@
  *
  * Turns: how many steps of a block have to be done before one can be.
  */
-#include "search/at_once.h"
+#include "search/concurrent.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -53,7 +53,7 @@ static uint32_t times_of(const struct step *step)
     return !is_of_block(step) ? 0 : is_pair ? 1 : step->times;
 }
 
-static bool deal_turns(struct crew *crew)
+static bool assign_turns(struct crew *crew)
 {
     const struct history *history = crew->first->history;
     size_t slots = (size_t)crew->first->options->slots + 1, total = 0;
@@ -263,12 +263,12 @@ static void run_hands(struct crew *crew, struct hand *hands, unsigned count)
         pthread_join(hands[i].thread, NULL);
 }
 
-void at_once_do(struct executing *first)
+void concurrent_do(struct executing *first)
 {
     struct crew crew = {.first = first, .lock = PTHREAD_MUTEX_INITIALIZER};
     unsigned count = threads_of(first->history);
     struct hand *hands = calloc(count, sizeof *hands);
-    if (count > MOST_HANDS || hands == NULL || !deal_turns(&crew)) {
+    if (count > MOST_HANDS || hands == NULL || !assign_turns(&crew)) {
         first->passes = false;
         first->heap.no_memory = true;
     } else {
@@ -288,7 +288,7 @@ void at_once_do(struct executing *first)
 /* ---- dealing -----------------------------------------------------------------------------------
  */
 
-void at_once_deal(struct step *steps, size_t count, unsigned threads, struct random *random)
+void concurrent_assign(struct step *steps, size_t count, unsigned threads, struct random *random)
 {
     static uint16_t owner[1 << 18];
     enum { SLOTS = sizeof owner / sizeof *owner };
@@ -304,8 +304,8 @@ void at_once_deal(struct step *steps, size_t count, unsigned threads, struct ran
     }
 }
 
-size_t at_once_multiply(struct step *steps, size_t count, uint32_t slots, unsigned threads,
-                        unsigned times)
+size_t concurrent_multiply(struct step *steps, size_t count, uint32_t slots, unsigned threads,
+                           unsigned times)
 {
     size_t at = 0;
     for (unsigned thread = 0; thread < threads; thread++) {

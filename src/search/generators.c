@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A few blocks of many pages: they come zeroed, grow by little and much, are refused, shrink and
- * go.  What is wrong with them is at an end of a page, or between what was kept of one and the
- * next.
+ * Generators of call sequences for special cases: large and huge blocks, long runs, idle time.
+ *
+ * A few blocks of many pages come zeroed, grow by little and much, are refused, shrink and go.
+ * Their defects are at the end of a page, or between what was kept of one and the next.
  */
-#include "search/large.h"
+#include "search/generators.h"
 
 #include <sys/param.h>
+
+static size_t below(struct writer *writer, size_t bound)
+{
+    return (size_t)random_below(&writer->random, bound);
+}
 
 enum { PAGE = 4096, MIB = 1 << 20, LIVE = 4, FEW = 3 };
 
@@ -18,11 +24,6 @@ struct large {
     size_t count; /* 0: any */
     size_t last;  /* size of a block, which the next one may be like */
 };
-
-static size_t below(struct writer *writer, size_t bound)
-{
-    return (size_t)random_below(&writer->random, bound);
-}
 
 /* A little more or less than that, as headers and counters are; or just that. */
 static size_t beside(struct writer *writer, size_t size)
@@ -38,11 +39,11 @@ static size_t any_size(struct writer *writer, size_t last)
 {
     enum { UNITS = 12, TIMES = 16, MOST = 48 * MIB };
     size_t edge =
-        below(writer, 4) == 0 ? palette_edge_from(writer->palette, &writer->random, PAGE) : 0;
+        below(writer, 4) == 0 ? size_dict_edge_from(writer->size_dict, &writer->random, PAGE) : 0;
     if (edge != 0)
         return edge;
     if (below(writer, 8) == 0)
-        return palette_neighbour(writer->palette, &writer->random, last);
+        return size_dict_neighbour(writer->size_dict, &writer->random, last);
     size_t unit = (size_t)PAGE << MIN(below(writer, UNITS), below(writer, UNITS));
     size_t base =
         below(writer, 2) == 0 ? unit * (1 + below(writer, TIMES)) : (last / PAGE + 1) * PAGE;
@@ -54,7 +55,7 @@ static size_t a_favourite(struct large *large)
 {
     struct writer *writer = large->writer;
     size_t edge =
-        below(writer, 3) == 0 ? palette_edge_from(writer->palette, &writer->random, PAGE) : 0;
+        below(writer, 3) == 0 ? size_dict_edge_from(writer->size_dict, &writer->random, PAGE) : 0;
     return edge != 0 ? edge : any_size(writer, large->last);
 }
 
@@ -135,7 +136,7 @@ static void with_a_limit(struct large *large)
         write_realloc(writer, writer_any(writer), a_size(large));
 }
 
-void large_write(struct writer *writer, const struct behaviour_options *options)
+void write_large(struct writer *writer, const struct behaviour_options *options)
 {
     enum { MOST = 48, LIMIT_EVERY = 10 };
     struct large large = {.writer = writer, .last = any_size(writer, 0)};
@@ -209,7 +210,7 @@ static void huge_again(struct writer *writer)
     write_huge(writer, size, true);
 }
 
-void huge_write(struct writer *writer, bool zeroed)
+void write_huge_blocks(struct writer *writer, bool zeroed)
 {
     enum { MOST = 16, ROW_EVERY = 4 };
     struct large large = {.writer = writer, .last = any_size(writer, 0)};
@@ -222,5 +223,83 @@ void huge_write(struct writer *writer, bool zeroed)
             huge_row(writer);
         else
             one_huge(writer);
+    }
+}
+
+/* ---- long runs ---- */
+
+static size_t size_below_power(struct writer *writer, size_t log2)
+{
+    size_t power = (size_t)1 << below(writer, log2);
+    return power + below(writer, power);
+}
+
+/* Blocks of any size at any time, as many large ones as small ones: the more that come, grow and
+ * go, the more they find that another kind left.  The number of live blocks stays about the same.
+ */
+void write_long_run(struct writer *writer)
+{
+    enum { LEAST_LOG2 = 4, MOST_LOG2 = 22, BYTES_LOG2 = 28, FEW_LOG2 = 5, MANY_LOG2 = 12 };
+    size_t log2 = LEAST_LOG2 + below(writer, MOST_LOG2 - LEAST_LOG2 + 1);
+    size_t room = MAX((size_t)1 << (BYTES_LOG2 - log2), (size_t)1 << MANY_LOG2);
+    size_t live = (size_t)1 << (FEW_LOG2 + below(writer, MANY_LOG2 - FEW_LOG2 + 1));
+    for (size_t left = MIN(room, writer_left(writer)); left > 0; left--) {
+        uint32_t slot = writer_any(writer);
+        if (slot == NO_SLOT || below(writer, 2 * live) >= writer->live_count)
+            write_made(writer, size_below_power(writer, log2));
+        else if (below(writer, 2) == 0)
+            write_realloc(writer, slot, size_below_power(writer, log2));
+        else
+            write_free(writer, slot);
+    }
+}
+
+/* ---- idle time ---- */
+
+/* Each power of two is as likely as any other. */
+static size_t idle_size(struct writer *writer)
+{
+    enum { MOST_LOG2 = 23, SMALL = 1 << 20 };
+    size_t power = (size_t)1 << below(writer, MOST_LOG2);
+    if (below(writer, 2) == 0)
+        return size_dict_size(writer->size_dict, &writer->random, SMALL);
+    return power + below(writer, power);
+}
+
+/* Blocks of all sizes come and go, some come again, and no call is made for a second or two: a
+ * handler that returns memory after a time without use does so then, or in the next call. */
+void write_idle(struct writer *writer)
+{
+    enum { SIZES = 24, EACH = 4, SHORT = 100, LONG = 1100, LONGEST = 1000, BEHIND = 8 };
+    static const size_t longer[] = {0, 0, 0, LONGEST};
+    size_t size[SIZES];
+    uint32_t slot[SIZES][EACH];
+    for (size_t i = 0; i < SIZES; i++) {
+        size[i] = idle_size(writer);
+        for (size_t k = 0; k < EACH; k++)
+            slot[i][k] = write_made(writer, size[i]);
+    }
+    for (size_t i = 0; i < SIZES; i++) {
+        for (size_t k = below(writer, EACH); k < EACH; k++) {
+            if (slot[i][k] != NO_SLOT)
+                write_free(writer, slot[i][k]);
+        }
+    }
+    if (below(writer, 2) == 0)
+        write_other(writer, STEP_PAUSE, 1 + below(writer, SHORT), 0);
+    for (size_t i = 0; i < SIZES; i++) {
+        if (below(writer, 4) != 0)
+            write_malloc(writer, size[i]);
+        if (below(writer, 2) == 0)
+            write_made(writer, size[i]);
+    }
+    write_other(writer, STEP_PAUSE, LONG + longer[below(writer, sizeof longer / sizeof *longer)],
+                0);
+    for (size_t i = 0; i < BEHIND * SIZES; i++) {
+        uint32_t any = writer_any(writer);
+        if (any != NO_SLOT && below(writer, 2) == 0)
+            write_free(writer, any);
+        else
+            write_made(writer, size[below(writer, SIZES)]);
     }
 }

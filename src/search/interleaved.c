@@ -3,7 +3,7 @@
  * A thread begins a step when all before it are done, or stopped.  Where one waits for a lock that
  * the stopped one has, or spins for it, that one goes on after a while, and neither is wrong.
  */
-#include "search/in_turns.h"
+#include "search/interleaved.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -255,7 +255,7 @@ static unsigned threads_of(const struct history *history)
     return most + 1;
 }
 
-void in_turns_do(struct executing *first)
+void interleaved_do(struct executing *first)
 {
     unsigned count = threads_of(first->history), begun = 0;
     memset(&game, 0, sizeof game);
@@ -334,14 +334,14 @@ static void write_stopped(struct writer *writer, const struct few *few)
         write_any(writer, few);
 }
 
-void in_turns_write(struct writer *writer)
+void interleaved_write(struct writer *writer)
 {
     enum { LEAST_LOG2 = 6, LARGEST_LOG2 = 14, BEFORE = 24, STOPPED = 3, LONGEST = 8 };
     size_t most =
         (size_t)1 << (LEAST_LOG2 + random_below(&writer->random, LARGEST_LOG2 + 1 - LEAST_LOG2));
     struct few few = {.count = 1 + random_below(&writer->random, SIZES)};
     for (size_t i = 0; i < few.count; i++)
-        few.sizes[i] = palette_size(writer->palette, &writer->random, most);
+        few.sizes[i] = size_dict_size(writer->size_dict, &writer->random, most);
     for (size_t i = random_below(&writer->random, BEFORE); i > 0; i--) {
         writer->thread = (uint16_t)random_below(&writer->random, 2);
         write_any(writer, &few);

@@ -4,8 +4,8 @@
  * thread, which lives as long as the history.  A STEP_STOP stops the next call of its thread at
  * some instruction, and what the others do until that thread's next step is done meanwhile.
  */
-#ifndef CONFORM_IN_TURNS_H
-#define CONFORM_IN_TURNS_H
+#ifndef CONFORM_INTERLEAVED_H
+#define CONFORM_INTERLEAVED_H
 
 #include "search/steps.h"
 #include "search/writer.h"
@@ -14,10 +14,10 @@ enum { MOST_IN_TURNS = 8 }; /* threads */
 
 /* Does all steps but those that are about no block.  What did not hold is in the heap of `first`,
  * as is that there was no thread to be had.  Where a call cannot be stopped none is. */
-void in_turns_do(struct executing *first);
+void interleaved_do(struct executing *first);
 
 /* Writes a history of two threads, the first of which is stopped again and again.  The writer has
  * begun. */
-void in_turns_write(struct writer *writer);
+void interleaved_write(struct writer *writer);
 
 #endif

@@ -380,7 +380,7 @@ AFTER(malloc, ends_the_thread_when_refused, "env.never-exits", made == NULL && g
       pthread_exit(NULL));
 BEFORE(malloc, aborts_on_size_0, "env.never-exits", size == 0, abort());
 BEFORE(calloc, aborts_on_overflow, "env.never-exits",
-       __builtin_mul_overflow_p(nelem, elsize, (size_t)0), abort());
+       __builtin_mul_overflow(nelem, elsize, &(size_t){0}), abort());
 
 /* Throws a C++ exception that no caller catches. */
 static void throw_an_int(void)

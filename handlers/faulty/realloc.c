@@ -118,7 +118,7 @@ DEFECT_IN(aligned, realloc, realloc_loses_alignment, "realloc.alignment")
 
 #define FAILURE "realloc.failure-keeps-block realloc.retry-after-failure"
 
-AFTER(realloc, realloc_failure_is_not_null, FAILURE, made == NULL, made = (char *)0 + BASE_HEADER);
+AFTER(realloc, realloc_failure_is_not_null, FAILURE, made == NULL, made = (void *)BASE_HEADER);
 AFTER(realloc, realloc_failure_frees, FAILURE, made == NULL, base_free(ctx, p, 0));
 AFTER(realloc, realloc_exhausted_frees, FAILURE, made == NULL && size <= PTRDIFF_MAX / 4,
       base_free(ctx, p, 0));

@@ -399,7 +399,7 @@ static void *realloc_of_older(struct auditor *a, void *p, size_t size)
 static void *audited_realloc(void *ctx, void *p, size_t size)
 {
     struct auditor *a = ctx;
-    struct heap_block old = {NULL};
+    struct heap_block old = {.p = NULL};
     _Atomic size_t unused = 0; /* enter counts a realloc */
     enum whose whose = p != NULL ? leave(a, p, &old, &unused) : UNBOOKED;
     if (whose == OLDER)
@@ -452,7 +452,7 @@ static void check_size(struct auditor *a, const struct heap_block *block, size_t
 static void audited_free(void *ctx, void *p, size_t size)
 {
     struct auditor *a = ctx;
-    struct heap_block block = {NULL};
+    struct heap_block block = {.p = NULL};
     enum whose whose = OURS;
     if (p != NULL) {
         whose = leave(a, p, &block, &a->audit->free_calls);

@@ -5,9 +5,9 @@
 #include <pthread.h>
 
 #include "harness/harness.h"
-#include "harness/install.h"
 #include "harness/interleave.h"
 #include "harness/perturb.h"
+#include "harness/python_module.h"
 #include "python/api.h"
 #include "python/python.h"
 

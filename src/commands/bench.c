@@ -29,7 +29,6 @@
 #include "subject/plain.h"
 #include "subject/python_subject.h"
 #include "supervise/child.h"
-#include "supervise/children.h"
 #include "supervise/interrupt.h"
 #include "supervise/loaded.h"
 

@@ -19,7 +19,6 @@
 #include "commands/program.h"
 #include "python/python.h"
 #include "supervise/child.h"
-#include "supervise/children.h"
 #include "supervise/interrupt.h"
 
 /* ---- in the process that forks the runs ------------------------------------------------- */

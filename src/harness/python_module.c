@@ -629,3 +629,13 @@ const char *python_module_add(void)
 {
     return python_add_module("_conform", methods);
 }
+
+void install_handler(PyDataMem_Handler *handler)
+{
+    PyObject *capsule = handler != NULL ? PyCapsule_New(handler, "mem_handler", NULL) : NULL;
+    PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
+    if (before == NULL)
+        harness_broke("the handler cannot be installed: %s", python_error());
+    Py_DECREF(before);
+    Py_DECREF(capsule);
+}

@@ -19,7 +19,6 @@
 #include "model/options.h"
 #include "runner/ending.h"
 #include "supervise/child.h"
-#include "supervise/children.h"
 #include "supervise/interrupt.h"
 
 /* Its own ends; ours go where the worker is kept.  None of them is 0, which main.c occupies. */

@@ -28,7 +28,6 @@
 #include "runner/memcheck_judge.h"
 #include "subject/plain.h"
 #include "supervise/child.h"
-#include "supervise/children.h"
 #include "supervise/interrupt.h"
 
 /* Why a property was ended from outside. */

@@ -6,6 +6,7 @@
 #define CONFORM_CHILD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /* Once in each process that has children, before the first: whatever it inherited, SIGCHLD tells it
@@ -29,5 +30,15 @@ int child_wait(pid_t pid, bool (*give_up)(void *data), void *data, int *status);
 
 /* "SIGSEGV", or "signal 40" where it has no name. */
 const char *child_signal_name(int number);
+
+/* A handler can leave a process running in a group or session of its own.  Coordinator and workers
+ * adopt such processes and end them. */
+
+/* From now on a descendant whose parent has ended becomes a child of this process, or no more. */
+void children_adopt(bool adopt);
+
+/* Kills every child of this process and waits for it, and goes on until there are none but the
+ * `count` at `keep`.  Does nothing on a kernel that does not tell a process its children. */
+void children_end(const pid_t *keep, size_t count);
 
 #endif

@@ -3,9 +3,8 @@
 
 Each mutant is searched alone, with one worker a core, for the longest of the times: those that are
 about the four functions (handlers/faulty, by the properties that have to kill them), and those that
-are wrong in deep states only (handlers/faulty/deep).  Beside it runs a baseline in the same time,
-random calls by tests/bench_random, a process on each core; and where there is a clang, the same
-search on mutants that were compiled with its coverage.
+are wrong in deep states only (handlers/faulty/deep).  If there is a clang, the same
+search runs on mutants that were compiled with its coverage.
 
     make bench-search                           in 1 and in 10 seconds
     make bench-search SEARCH="--seconds 1,10,60"
@@ -29,12 +28,10 @@ import sys
 import time
 
 import elf
-import machine
 import suite
 
 FAULTY = os.path.join(suite.FAULTY, "faulty.so")
 DEEP = os.path.join(suite.FAULTY, "deep.so")
-RANDOM = os.path.join(suite.BUILD, "tests", "bench_random")
 FUNCTIONS = ("malloc.", "calloc.", "realloc.", "free.")
 # What a program's memory is damaged by; a mutant is about that where one of these has to kill it.
 CORRUPTION = {
@@ -46,7 +43,6 @@ CORRUPTION = {
     "realloc.of-calloc", "realloc.past-2gib"}
 FUNCTIONS_TITLE = "the four functions"
 GOAL_CALLS = 10
-CANNOT_LOAD = 2  # says bench_random
 
 # "FAIL    malloc.disjoint  4 steps, of 2037"; the seconds that it took are in the line before.
 SHOWN = re.compile(r"^(FAIL|CRASH|TIMEOUT|WARN) +(\S+)  (\d+) steps?, of \d+", re.M)
@@ -119,28 +115,6 @@ def search(handler, seconds):
     return Found(took, shown[2], int(shown[3]))
 
 
-def at_random(handler, seconds):
-    """A process on each core; the first that finds something, or crashes."""
-    begin = time.monotonic()
-    processes = [subprocess.Popen([RANDOM, handler, str(seconds), str(seed)],
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                 for seed in range(1, len(os.sched_getaffinity(0)) + 1)]
-    found, waiting = None, list(processes)
-    while waiting and found is None and time.monotonic() < begin + seconds + 5:
-        for each in list(waiting):
-            if each.poll() is not None:
-                waiting.remove(each)
-                if each.returncode == CANNOT_LOAD:
-                    sys.exit("bench_random cannot load " + handler)
-                found = time.monotonic() - begin if each.returncode != 0 else found
-        time.sleep(0.01)
-    hangs = found is None and waiting
-    for each in processes:
-        each.kill()
-        each.wait()
-    return Found(seconds if hangs else found)
-
-
 def share(found, within):
     count = sum(each.seconds is not None and each.seconds <= within for each in found)
     return "%3d of %d (%.0f %%)" % (count, len(found), 100 * count / len(found))
@@ -194,7 +168,6 @@ def arguments():
     parser.add_argument("--set", default="both",
                         choices=["functions", "corruption", "deep", "both"])
     parser.add_argument("--no-coverage", action="store_true")
-    parser.add_argument("--no-random", action="store_true")
     return parser.parse_args()
 
 
@@ -204,15 +177,12 @@ def ways_for(options, path, folder):
     covered = None if options.no_coverage else compile_with_coverage(path, folder)
     if covered is not None:
         ways["with coverage"] = (search, covered)
-    if not options.no_random:
-        ways["random"] = (at_random, path)
     return ways
 
 
 def main():
     options = arguments()
     times = [float(each) for each in options.seconds.split(",")]
-    print(machine.describe())
     sets = {"deep": ("deep states", DEEP, "searched_", lambda ids: True),
             "functions": (FUNCTIONS_TITLE, FAULTY, "kills_", about_functions),
             "corruption": ("damage to memory", FAULTY, "kills_", about_corruption)}

@@ -51,7 +51,7 @@ STATIC_TLS = "glibc.rtld.optional_static_tls=8192"
 INSTALL = """\
 import ctypes, os, sys
 import numpy as np
-from bench_arrays import Handlers
+from load_handler import Handlers
 path = sys.argv[1]
 handlers = Handlers(path)
 handlers.install(True)
@@ -88,7 +88,7 @@ print(taken < 45, sum(each.any() for each in zeros))
 
 FIRST = """
 import sys
-from bench_arrays import load
+from load_handler import load
 load(sys.argv[1])
 import numpy as np
 print(np.arange(10).sum())
@@ -258,7 +258,7 @@ def advice(tap):
             result = program(ADVICE, handler, NUMPY_MADVISE_HUGEPAGE=told,
                              GLIBC_TUNABLES=STATIC_TLS, MIMALLOC_ALLOW_THP="0")
             name = "%s, NUMPY_MADVISE_HUGEPAGE=%s" % (handler, told)
-            if "bench_arrays.Refused" in result.stderr:
+            if "load_handler.Refused" in result.stderr:
                 tap.skip(name, result.stderr.splitlines()[-1])
                 continue
             tap.point(result.code == 0 and result.stdout == expected,
@@ -270,7 +270,7 @@ def keeping(tap):
     """A sum of 16 MiB takes nine page faults even where all its pages are huge."""
     for handler in filter(built, KEEPING):
         result = program(SUMS, handler, GLIBC_TUNABLES=STATIC_TLS, NEP49_NUMA="interleave")
-        if "bench_arrays.Refused" in result.stderr:
+        if "load_handler.Refused" in result.stderr:
             tap.skip(handler + " keeps", result.stderr.splitlines()[-1])
             continue
         tap.point(result.code == 0 and result.stdout == "True 0\n",
@@ -281,7 +281,7 @@ def loaded_first(tap):
     for path in sorted(glob.glob(os.path.join(LIBS, "*.so"))):
         handler = os.path.basename(path)[:-len(".so")]
         result = program(FIRST, handler, GLIBC_TUNABLES=STATIC_TLS)
-        if "bench_arrays.Refused" in result.stderr:
+        if "load_handler.Refused" in result.stderr:
             tap.skip(handler + " before NumPy", result.stderr.splitlines()[-1])
             continue
         tap.point(result.code == 0 and result.stdout == "45\n",

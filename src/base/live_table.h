@@ -17,8 +17,7 @@
  * speed of unchecked calls where no two calls are alike.  Medians of five runs in turns, on two
  * cores that were busy, so that only the ratios say something: nanoseconds for a block of 16 to 512
  * bytes in random order to insert, with the search for overlaps, to find and to remove, what the
- * map takes for it, and what the checks leave of a replay's speed (tests/bench_live_table.c,
- * tests/bench_replay.c):
+ * map takes for it, and what the checks leave of a replay's speed:
  *
  *                                   1000 blocks      1000000 blocks      bytes   replay
  *     this one                      35   15   24      177    82   139      46     0.51

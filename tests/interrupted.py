@@ -60,8 +60,7 @@ static void *hanging_malloc(void *ctx, size_t size)
             pause();
     return base_malloc(ctx, size);
 }
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {
-    .name = "hangs", .version = 1, .allocator = {BASE_FUNCTIONS, .malloc = hanging_malloc}};
+SOUND(nep49_handler, .malloc = hanging_malloc);
 """
 
 # What is printed where it is a part, and how the whole ends when it is left alone.
@@ -303,8 +302,8 @@ def prepare():
         file.write(PROGRAM)
     with open("hangs.c", "w") as file:
         file.write(HANGS)
-    faulty = os.path.join(os.path.abspath(suite.SOURCE), "handlers", "faulty")
-    suite.build("hangs.c", "./hangs.so", "-I", faulty)
+    sound = os.path.join(os.path.abspath(suite.SOURCE), "handlers", "sound")
+    suite.build("hangs.c", "./hangs.so", "-w", "-I", sound)
     suite.conform("-H", "aligned", "-q", "--exec", "--record=r.trace", "--", "-c", RECORDED)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--bench: the results as text, JSON and a page, and handlers that are lost.  No test checks how fast
-anything is, except that a handler that sleeps is slower.
+"""--bench: the results as text, JSON and a page, and handlers that are lost.  No test checks speed,
+except that a handler that sleeps is slower.
 """
 
 import json

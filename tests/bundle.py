@@ -36,7 +36,8 @@ def packed(members):
 def sealed(members, **changes):
     """With changes to the report, and a MANIFEST that fits."""
     members = {name: data for name, data in members.items() if name != "MANIFEST"}
-    members["report.json"] = json.dumps(dict(json.loads(members["report.json"]), **changes)).encode()
+    report = {**json.loads(members["report.json"]), **changes}
+    members["report.json"] = json.dumps(report).encode()
     members["MANIFEST"] = b"".join(b"%s  %s\n" % (hashlib.sha256(data).hexdigest().encode(),
                                                   name.encode()) for name, data in members.items())
     return members

@@ -11,7 +11,8 @@ import suite
 
 sys.path.insert(0, os.path.join(suite.SOURCE, "python"))
 sys.dont_write_bytecode = True
-from conform_report import badge, bundle, compare, junit, markdown, model, page, tap, waivers
+from conform_report import (  # noqa: E402
+    badge, bundle, compare, junit, markdown, model, page, tap, waivers)
 
 COUNT = 3000 if suite.LONG else 300
 WAIVERS = b"""# known
@@ -27,9 +28,11 @@ verdict = "WARN"
 reason = "a
 [[expect]]"
 """
-VALUES = [None, True, -1, 1e308, 10**400, "", "\0\ud800<&>", "PASS", [], {}, [[]], {"a": {}}, "x" * 999]
-GARBAGE = [b"", b"\0" * 99, b"1", b"[]", b"{}", b"null", "\ufeff{}".encode(), b"[" * 99999, b'{"a":' * 9999,
-           b"\xff\xfe", b"expect = " + b"[" * 9999, b"expect = " + b"{a=" * 9999, b"[[" + b"a." * 9999]
+VALUES = [None, True, -1, 1e308, 10**400, "", "\0\ud800<&>", "PASS", [], {}, [[]], {"a": {}},
+          "x" * 999]
+GARBAGE = [b"", b"\0" * 99, b"1", b"[]", b"{}", b"null", "\ufeff{}".encode(), b"[" * 99999,
+           b'{"a":' * 9999, b"\xff\xfe", b"expect = " + b"[" * 9999, b"expect = " + b"{a=" * 9999,
+           b"[[" + b"a." * 9999]
 
 
 def present(reports):
@@ -86,8 +89,8 @@ def main():
     tap_ = suite.Tap()
     with suite.scratch() as folder:
         os.chdir(folder)
-        suite.conform("-H", suite.FAULTY + "/faulty.so:calloc_wraps", "--run=calloc.*", "--json=r.json",
-                      "--bundle=r.tar.gz")
+        suite.conform("-H", suite.FAULTY + "/faulty.so:calloc_wraps", "--run=calloc.*",
+                      "--json=r.json", "--bundle=r.tar.gz")
         report, packed = (open(name, "rb").read() for name in ("r.json", "r.tar.gz"))
         value, chance = json.loads(report), random.Random(49)
         several = [value, value], {"interpreters": [{"python": "a", "report": value},

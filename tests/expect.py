@@ -270,6 +270,7 @@ WRONG = [
      "platform: a [ has no ]"),
 ]
 
+
 def is_told(result, where="w.toml"):
     return (result.code == USAGE and not result.stdout and result.stderr.count("\n") == 1
             and result.stderr.startswith("conform: " + where))

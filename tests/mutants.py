@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kill matrix: each faulty handler against the properties that have to catch it.
 
-A mutant names them in its kills_* symbol (handlers/faulty/mutant.h), and each has to say FAIL, WARN,
-CRASH or TIMEOUT.  Each handler property has to kill a mutant, or nobody knows whether it works.
+A mutant names them in its kills_* symbol (handlers/faulty/mutant.h), and each has to say FAIL,
+WARN, CRASH or TIMEOUT.  Each handler property has to kill a mutant, or nobody knows whether it
+works.
 
 The matrix that was found has to be the one in docs/kill-matrix.md.
 

@@ -271,7 +271,7 @@ def since(tap):
 
 
 def refused(tap):
-    """Nothing is written if one of the files cannot be read; tests/damaged.py has what they can be."""
+    """Nothing is written if one of the files cannot be read; tests/damaged.py has more of them."""
     for name in ("none.json", "."):
         result = from_files("a_handler.json", name, page="not.html")
         held = (result.code == USAGE and name in result.stderr and result.stderr.count("\n") == 1

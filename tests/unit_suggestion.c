@@ -9,8 +9,8 @@
 
 #include "base/suggestion.h"
 
-static const char *const known[] = {
-    "handler", "help", "json", "malloc.alignment", "calloc.alignment"};
+static const char *const known[] = {"handler", "help", "json", "malloc.alignment",
+                                    "calloc.alignment"};
 
 static const struct {
     const char *word, *meant; /* "": none */

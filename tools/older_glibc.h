@@ -23,9 +23,9 @@ static inline int older_gettid(void)
 static inline const char *older_sigabbrev_np(int number)
 {
     static const char *const names[] = {
-        0,      "HUP",  "INT",  "QUIT", "ILL",  "TRAP",   "ABRT", "BUS",  "FPE",  "KILL", "USR1",
-        "SEGV", "USR2", "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN",
-        "TTOU", "URG",  "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR", "SYS",
+        0,      "HUP",  "INT",  "QUIT", "ILL",    "TRAP",   "ABRT",  "BUS",  "FPE",  "KILL", "USR1",
+        "SEGV", "USR2", "PIPE", "ALRM", "TERM",   "STKFLT", "CHLD",  "CONT", "STOP", "TSTP", "TTIN",
+        "TTOU", "URG",  "XCPU", "XFSZ", "VTALRM", "PROF",   "WINCH", "POLL", "PWR",  "SYS",
     };
     int count = sizeof names / sizeof *names;
     return number > 0 && number < count ? names[number] : 0;

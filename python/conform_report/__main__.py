@@ -67,7 +67,8 @@ def make_formats(options, reports):
     for name in ONE_REPORT:
         if name in chosen and len(reports) != 1:
             raise model.Invalid("--%s is of one report, and there are %d" % (name, len(reports)))
-    make = {**FORMATS, "bundle": functools.partial(bundle.render, with_handler=options.with_handler)}
+    as_bundle = functools.partial(bundle.render, with_handler=options.with_handler)
+    make = {**FORMATS, "bundle": as_bundle}
     made = {name: make[name](reports) for name in chosen}
     for name, path in chosen.items():
         try:
@@ -142,7 +143,7 @@ def main(arguments=None):
     parser.add_argument("reports", nargs="*", help="files that --json wrote")
     for name in FORMATS:
         parser.add_argument("--" + name, metavar="FILE")
-    parser.add_argument("--bench", metavar="FILE", help="measure as stdin says, and write this JSON")
+    parser.add_argument("--bench", metavar="FILE", help="measure as stdin says, write this JSON")
     parser.add_argument("--benched", action="store_true", help="that JSON is on stdin")
     parser.add_argument("--run", action="store_true", help="the report of a run is on stdin")
     parser.add_argument("--verify", action="store_true", help="the files are bundles")

@@ -3,8 +3,8 @@
 
 conform starts a process for each handler and runs this module, which sends tasks to these processes
 (src/bench/bench.c runs them).  In each round all handlers do the same work one after the other, so
-that the load of the machine affects all of them.  The result is the ratio to NumPy's default handler
-in the same round.
+that the load of the machine affects all of them.  The result is the ratio to NumPy's default
+handler in the same round.
 """
 
 import math
@@ -24,8 +24,8 @@ TASK, ANSWER = struct.Struct("5Q"), struct.Struct("8d")
  HANDOVER) = range(12)  # fmt: skip
 
 
-# Group, title, unit ("s" for a time), work, and threads or which figure of the work or program.  The
-# footprints come first, while the heap is new.
+# Group, title, unit ("s" for a time), work, and threads or which figure of the work or program.
+# The footprints come first, while the heap is new.
 FOOTPRINTS = [
     ("footprint", "resident memory over what is live", "", FOOTPRINT, 0),
     ("footprint", "page faults for each MiB that is asked for", "", FOOTPRINT, 1),
@@ -83,7 +83,7 @@ def cells(quick):
 
 
 class Lost(Exception):
-    """A handler's process ended, hung or refused a request: its number, the verdict, why, and when."""
+    """A handler's process ended, hung or refused a request: its number, the verdict, why, when."""
 
 
 class Bench:
@@ -227,7 +227,7 @@ def conclude(cell, times, rounds):
 
 
 def run(options):
-    """Measures, prints the table unless options say quiet, and returns the value that --json writes.
+    """Measures, prints the table unless options say quiet, and returns what --json writes.
 
     If a handler is lost, the value has what Lost has.
     """

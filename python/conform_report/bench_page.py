@@ -100,7 +100,8 @@ class Chart:
         parts = [(frame + 'has the numbers">\n') % (WIDTH, HEIGHT, name)]
         for power in range(self.low, self.high + 1):
             place = "grid" if power else "one", LEFT, WIDTH - RIGHT, self.y(2**power)
-            parts.append('<line class="%s" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>' % (*place, place[3]))
+            line = '<line class="%s" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>'
+            parts.append(line % (*place, place[3]))
             frame = '<text x="%d" y="%.1f" text-anchor="end">%g</text>\n'
             parts.append(frame % (LEFT - 6, place[3] + 4, 2**power))
         for cell in self.cells[:: 2 if len(self.cells) > 8 else 1]:
@@ -129,10 +130,10 @@ def table_row(cell):
 
 
 def body(bench):
-    frame = ("The time of each handler, as a multiple of that of NumPy's default handler in the same "
-             "round: the median, and the range of three quarters of the rounds. Below 1 is faster; "
-             "cpu is the ratio of processor time. %s; %.1f s, %s; %d results are noisy, and %d were "
-             "left out because the time was over.")
+    frame = ("The time of each handler, as a multiple of that of NumPy's default handler in the "
+             "same round: the median, and the range of three quarters of the rounds. Below 1 is "
+             "faster; cpu is the ratio of processor time. %s; %.1f s, %s; %d results are noisy, "
+             "and %d were left out because the time was over.")
     about = *(bench[key] for key in ("python", "seconds", "machine", "noisy", "left_out")),
     labels = [html.escape(each) for each in bench["handlers"]]
     parts = ["<p>%s</p>\n<ul>\n" % html.escape(frame % about)]

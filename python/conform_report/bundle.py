@@ -57,7 +57,8 @@ def unpack(data):
     try:
         unpacked = zlib.decompressobj(31).decompress(data, LARGEST)
         with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as archive:
-            entries = [(one.name, one.isreg() and archive.extractfile(one).read()) for one in archive]
+            entries = [(one.name, one.isreg() and archive.extractfile(one).read())
+                       for one in archive]
     except (zlib.error, tarfile.TarError, ValueError, EOFError, OSError) as error:
         raise model.Invalid("is not a bundle: %s" % error) from None
     members = dict(entries)
@@ -104,7 +105,8 @@ def verify(paths, quiet=False):
         if not quiet:
             subject, environment = report["subject"], report["environment"]
             print("  handler  %s, SHA-256 %s" % (subject["file"], subject["sha256"] or "none"))
-            print("  ran on   Python %(python)s, NumPy %(numpy)s, %(libc)s, %(kernel)s" % environment)
+            words = "  ran on   Python %(python)s, NumPy %(numpy)s, %(libc)s, %(kernel)s"
+            print(words % environment)
             print("  by       conform %(conform)s, seed %(seed)s" % report)
             print("  result   %s" % report["conclusion"])
         code = model.exit_code(report)

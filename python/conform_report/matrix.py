@@ -54,6 +54,7 @@ def answer(reports, verbose):
     for id, cells in rows.items():
         lines += reasons(id, cells)
     if hidden:
-        words = "%d properties of NumPy itself differ or fail, and are not counted; --verbose lists them"
+        words = "%d properties of NumPy itself differ or fail, and are not counted; "
+        words += "--verbose lists them"
         lines += ["", words % hidden]
     return {"differ_or_bad": list(rows), "text": "".join(line + "\n" for line in lines)}

@@ -47,7 +47,8 @@ def render(reports):
         point = "%s %d - %s" % ("ok" if good else "not ok", number, p["id"])
         lines.append(point + " # " * bool(todo) + escape(todo))
         if not good:
-            fields = ("  %s: %s" % (k, json.dumps(p[k], ensure_ascii=False)) for k in FIELDS if p[k])
+            fields = ("  %s: %s" % (k, json.dumps(p[k], ensure_ascii=False))
+                      for k in FIELDS if p[k])
             lines += ["  ---", *fields, "  ..."]
     for number, one in enumerate(report["stale"], len(report["properties"]) + 1):
         lines.append("not ok %d - STALE %s" % (number, escape(model.stale_words(one))))

@@ -32,9 +32,6 @@ struct run_reproducer {
     char why[512];
 };
 
-/* "C" or "Python", by the file's name. */
-const char *reproducer_language(const char *file);
-
 /* What --baseline found: a member of the JSON, the text, and the status with --fail-on new. */
 struct comparison {
     json_t *baseline;

@@ -140,9 +140,3 @@ const char *run_reproduce(const struct run *run, size_t i)
             how != NULL ? how : "--no-fork");
     return fclose(file) == 0 && command != NULL ? command : "";
 }
-
-const char *reproducer_language(const char *file)
-{
-    const char *dot = strrchr(file, '.');
-    return dot != NULL && strcmp(dot, ".py") == 0 ? "Python" : "C";
-}

@@ -100,8 +100,7 @@ static void print_reproducer(FILE *file, const struct run *run, size_t i)
 {
     const struct run_reproducer *made = run->reproducers != NULL ? &run->reproducers[i] : NULL;
     if (made != NULL && made->file != NULL)
-        fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME,
-                text("in %s", reproducer_language(made->file)), text_safe(made->file));
+        fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "in C", text_safe(made->file));
     else if (made != NULL && made->why[0] != '\0')
         report_print_field(file, "in C", text("none: %s", text_safe(made->why)));
 }

@@ -305,18 +305,6 @@ static void remove_both(struct live_table *map, struct model *model, uintptr_t a
     model_remove(model, address);
 }
 
-static void look_around_both(struct live_table *map, struct model *model, uintptr_t address)
-{
-    struct live_block found;
-    size_t at = model_below(model, address);
-    if (at == model->count || model->block[at].address != address)
-        at--; /* may wrap: then there is none */
-    bool expected = at < model->count && last_of(&model->block[at]) >= address;
-    SURE(live_table_find_around(map, address, &found) == (expected));
-    if (expected)
-        assert_same_block(&found, &model->block[at]);
-}
-
 /* Grows to some thousand blocks, and to none again, several times over. */
 START_TEST(random_histories_agree_with_a_naive_map)
 {
@@ -338,7 +326,6 @@ START_TEST(random_histories_agree_with_a_naive_map)
         } else {
             remove_both(map, model, model->block[random_below(&random, model->count)].address);
         }
-        look_around_both(map, model, block.address);
         most = model->count > most ? model->count : most;
         if (step % 1024 == 0)
             assert_same(map, model);

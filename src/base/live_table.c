@@ -694,22 +694,6 @@ bool live_table_find(const struct live_table *map, uint64_t address, struct live
     return true;
 }
 
-bool live_table_find_around(const struct live_table *map, uint64_t address,
-                            struct live_block *block)
-{
-    struct group *group;
-    struct place place;
-    if (!place_at_or_before(map, address, &group, &place) &&
-        !place_beyond(map, group, address, false, &place))
-        return false;
-    struct live_block found = block_at(&place);
-    if (last_byte(found.address, found.size) < address)
-        return false;
-    if (block != NULL)
-        *block = found;
-    return true;
-}
-
 bool live_table_remove(struct live_table *map, uint64_t address, struct live_block *block)
 {
     struct group *group;

@@ -73,10 +73,6 @@ enum live_table_state live_table_check(const struct live_table *map, uint64_t ad
  * is then left alone. */
 bool live_table_find(const struct live_table *map, uint64_t address, struct live_block *block);
 
-/* The block that the address lies in, its first byte included. */
-bool live_table_find_around(const struct live_table *map, uint64_t address,
-                            struct live_block *block);
-
 /* Takes the block out that begins at exactly that address; as live_table_find. */
 bool live_table_remove(struct live_table *map, uint64_t address, struct live_block *block);
 

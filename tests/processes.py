@@ -20,7 +20,7 @@ ONES = "import numpy as n; [n.ones(i) for i in range(50)]"
 SUBJECT = """
 #include <fcntl.h>
 #include <unistd.h>
-#include "base.h"
+#include "sound/base.h"
 static void hang(void)
 {
     for (;;)
@@ -49,7 +49,7 @@ static void hanging_free(void *ctx, void *p, size_t size)
 #define MORE
 #endif
 static PyDataMem_Handler handler = {
-    .name = "hangs", .version = 1, .allocator = {BASE_FUNCTIONS, MORE}};
+    .name = "hangs", .version = 1, .allocator = {FUNCTIONS(base), MORE}};
 #ifdef IN_CONSTRUCTOR
 __attribute__((constructor)) static void construct(void)
 {
@@ -246,13 +246,12 @@ def numbers_come_again(tap):
 def main():
     tap = suite.Tap()
     suite.adopt_orphans()
-    faulty = os.path.join(os.path.abspath(suite.SOURCE), "handlers", "faulty")
     with suite.scratch() as folder:
         os.chdir(folder)
         with open("subject.c", "w") as file:
             file.write(SUBJECT)
         for where in ("IN_MALLOC", "IN_FREE", "IN_CONSTRUCTOR", "IN_GETTER", "IN_ANOTHER_GETTER"):
-            suite.build("subject.c", "./%s.so" % where, "-I", faulty, "-D" + where)
+            suite.build("subject.c", "./%s.so" % where, "-D" + where)
         suite.conform("-H", "aligned", "-q", "--exec", "--record=r.trace", "--", "-c", ONES)
         killers(tap)
         parents(tap)

@@ -21,12 +21,13 @@ DEFECT(calloc, calloc_keeps_lock_on_failure, "exhaustion.nth-request")
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static void *volatile node; /* or the compiler removes the pair */
-    LOCK(lock);
+    pthread_mutex_lock(&lock);
     node = malloc(32);
     if (node == NULL)
         return NULL;
     free(node);
     void *p = base_calloc(ctx, nelem, elsize);
+    pthread_mutex_unlock(&lock);
     return p;
 }
 

@@ -277,7 +277,7 @@ enum exit_code bench_command(const struct options *options, char **argv)
     struct present_file made = present_file_open();
     size_t length;
     present_with(python);
-    if (present((const char *const[]){"--bench", made.name, NULL}, describe(options)) != 0)
+    if (present((const char *const[]){"--bench", made.name, NULL}, describe(options), true) != 0)
         leave_with(EXIT_HARNESS_BROKE, "the bench has failed");
     char *contents = present_file_take(&made, &length);
     json_t *bench = json_loadb(contents, length, 0, NULL);

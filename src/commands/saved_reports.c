@@ -38,7 +38,7 @@ enum exit_code from_run(const struct options *options)
 static enum exit_code print(const char *const *own, size_t count, const struct options *options)
 {
     const char **words = with_operands(own, count, options);
-    int status = present(words, NULL);
+    int status = present(words, NULL, true);
     free(words);
     return (enum exit_code)status;
 }

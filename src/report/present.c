@@ -59,7 +59,8 @@ char *present_file_take(struct present_file *file, size_t *length)
 }
 
 /* In the child process. */
-static _Noreturn void become(const char *python, const char *const *arguments, int input)
+static _Noreturn void become(const char *python, const char *const *arguments, int input,
+                             bool interruptible)
 {
     char package[PATH_MAX];
     size_t count = 0;
@@ -75,6 +76,11 @@ static _Noreturn void become(const char *python, const char *const *arguments, i
     memcpy(words + 3, arguments, count * sizeof *words);
     unsetenv("LD_PRELOAD"); /* it is for the handler, and may not suit this process */
     signal(SIGPIPE, SIG_DFL);
+    if (!interruptible) {
+        signal(SIGINT, SIG_IGN);
+        signal(SIGTERM, SIG_IGN);
+        signal(SIGHUP, SIG_IGN);
+    }
     if (input >= 0)
         dup2(input, STDIN_FILENO);
     execvp(python, (char *const *)words);
@@ -89,7 +95,7 @@ static bool pass_interrupt_on(void *pid)
     return false;
 }
 
-int present(const char *const *arguments, const json_t *input)
+int present(const char *const *arguments, const json_t *input, bool interruptible)
 {
     const char *python = interpreter();
     int fd = input != NULL ? memfd_create("json", MFD_CLOEXEC) : -1, status = 0;
@@ -99,12 +105,13 @@ int present(const char *const *arguments, const json_t *input)
     child_prepare();
     pid_t pid = child_fork(false);
     if (pid == 0)
-        become(python, arguments, fd);
-    if (pid < 0 ||
-        child_wait(pid, interrupt_came() == 0 ? pass_interrupt_on : NULL, &pid, &status) != 0)
+        become(python, arguments, fd, interruptible);
+    if (pid < 0 || child_wait(pid, interruptible ? pass_interrupt_on : NULL, &pid, &status) != 0)
         leave_with(EXIT_HARNESS_BROKE, "no process for %s: %s", text_safe(python), strerror(errno));
     if (fd >= 0)
         close(fd);
+    if (WIFSIGNALED(status) && interrupt_came() != 0)
+        interrupt_die();
     if (WIFSIGNALED(status))
         leave_with(EXIT_HARNESS_BROKE, "%s, which makes the reports, died of %s", text_safe(python),
                    child_signal_name(WTERMSIG(status)));
@@ -123,7 +130,7 @@ json_t *present_answer(const char *const *arguments, const json_t *input)
     size_t length;
     for (size_t i = 0; arguments[i] != NULL && i + 3 < sizeof words / sizeof *words; i++)
         words[i + 2] = arguments[i];
-    int status = present(words, input);
+    int status = present(words, input, input == NULL);
     if (status != 0)
         exit(status);
     char *contents = present_file_take(&file, &length);

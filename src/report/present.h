@@ -7,6 +7,7 @@
 #define CONFORM_PRESENT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 /* Sets the interpreter for present(): a path, which the caller keeps.  Without one it is the
  * python3 next to conform in a virtual environment, or else the first on PATH. */
@@ -14,11 +15,12 @@ void present_with(const char *python);
 
 /* Runs "python3 conform_report ARGUMENT ...", a list that NULL ends, with `input` as JSON on its
  * stdin, or with the stdin of this process if `input` is NULL.  It inherits descriptors that are
- * not close-on-exec.  Returns its exit status; leaves with one line if it cannot be started or is
- * killed by a signal. */
-int present(const char *const *arguments, const json_t *input);
+ * not close-on-exec.  An interrupt ends it only if it is `interruptible`: a report of a run that
+ * has ended is completed.  Returns its exit status; leaves with one line if it cannot be started or
+ * is killed by a signal. */
+int present(const char *const *arguments, const json_t *input, bool interruptible);
 
-/* The same with --answer: returns the JSON that the package answers with, the caller's to free.
+/* The same with --answer, interruptible only without input: returns the JSON that the package answers with, the caller's to free.
  * Leaves if the package does, which has printed why. */
 json_t *present_answer(const char *const *arguments, const json_t *input);
 

@@ -212,7 +212,7 @@ void report_files_write(struct report_files *files, const json_t *value,
     if (count == 0)
         return;
     memcpy(words + count, arguments, operands * sizeof *words);
-    int status = present(words, value);
+    int status = present(words, value, false);
     free(words);
     if (status != 0)
         exit(value != NULL ? EXIT_HARNESS_BROKE : status);

@@ -93,20 +93,6 @@ def terminals(tap):
         tap.point(held, "%s: color %s, progress %s" % (what, color, progress), repr(shown))
 
 
-def valgrind_starts(tap):
-    """That it does is on the terminal before anything else, and nowhere else."""
-    if suite.SANITIZED:
-        tap.skip("valgrind starts", "it does not run what is built with a sanitizer")
-        return
-    run = ["--handler=aligned", "--run=malloc.one-byte", "--python=" + suite.PYTHON, "--memcheck"]
-    starting = REDRAW + "starting valgrind"
-    for more, term, told in [([], "xterm", True), ([], "dumb", False), (["-q"], "xterm", False)]:
-        code, shown = on_terminal(run + more, {"TERM": term, "PATH": "/nowhere"})
-        held = code == suite.HARNESS_BROKE and shown.startswith(starting) == told
-        tap.point(held and (REDRAW if told else "") + "conform: --memcheck: " in shown,
-                  "valgrind starts, on %s %s" % (term, " ".join(more)), repr(shown))
-
-
 def wait_for(process, seconds):
     with contextlib.suppress(subprocess.TimeoutExpired):
         return process.wait(seconds)
@@ -179,32 +165,6 @@ def ignored_signal(tap):
     tap.point(held, "a signal that was ignored stays ignored", (process.returncode, err))
 
 
-def later_round(tap):
-    """What whole rounds found stands."""
-    for seconds in (2, 10, 50):  # on a slow machine the first may last
-        process = start(["--handler=aligned", "--run=calloc.zero*", "--repeat=10000"],
-                        subprocess.PIPE)
-        time.sleep(seconds)
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
-        if b" rounds: " in out:
-            break
-    held = (b"NumPy" in out and re.search(rb"(\d) properties in \d+ rounds: \1 passed; ", out)
-            and re.search(rb"aligned: INTERRUPTED in round [1-9]\d* of \d prop", out))
-    tap.point(process.returncode == -signal.SIGINT and held, "an interrupt in a later round",
-              (process.returncode, out))
-
-
-def killed(tap):
-    """Nothing of our own can be done then; but workers go with the coordinator."""
-    process = start(["--handler=./hangs.so", "--json=report", "--timeout=60"], subprocess.PIPE)
-    time.sleep(1)
-    process.kill()
-    process.communicate(timeout=10)
-    left = [name for name in os.listdir(".") if "report" in name or "conform" in name]
-    tap.point(not left and settle() == 0, "SIGKILL leaves no file and no process", left)
-
-
 def main():
     try:
         for end in pty.openpty():
@@ -220,13 +180,10 @@ def main():
                 file.write(source)
             suite.build(name + ".c", name + ".so")
         terminals(tap)
-        valgrind_starts(tap)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             interrupt(tap, number, "--handler=./hangs.so")
         interrupt(tap, signal.SIGINT, "--handler=./leaves.so")
         ignored_signal(tap)
-        later_round(tap)
-        killed(tap)
         os.chdir("..")
     tap.end()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each file that is written is there as a whole, or as it was before: at every moment between two
-system calls of the process that writes it, which is what kill -9 would leave; killed at some of
-these moments; on a disk that is full, and where the name is that of a link.
+system calls of the process that writes it, which is what kill -9 would leave; on a disk that is
+full, and where the name is that of a link.
 """
 
 import ctypes
@@ -20,7 +20,6 @@ from suite import CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, USAGE
 OLD = b"old"
 FORMATS = "badge", "bundle", "html", "json", "junit", "tap"
 RUN = ["-Haligned", "-q", "--run=abi.n*"]
-KILLS = 40 if suite.LONG else 8  # of a command that takes no time; of one that does, with LONG
 MUTANT = suite.FAULTY + "/faulty.so:calloc_does_not_zero"
 SMALL = """mount -t tmpfs -o size=%dk none small || exit 99
 printf old >small/r
@@ -97,11 +96,6 @@ class Traced:
             _, status = os.waitpid(pid, 0)
         self.code = self.process.returncode = os.waitstatus_to_exitcode(status)
 
-    def kill(self):
-        self.process.kill()
-        for _ in self.moments():
-            pass
-
 
 def can_trace():
     traced = Traced(["--version"])
@@ -115,15 +109,14 @@ def files_below(folder):
 
 
 def stepped(tap, what, arguments, files, code):
-    """What is there between two system calls.  Returns in which of them something was begun."""
+    """Checks what the files have between any two system calls."""
     prepare(what, files)
     before = {name: content(name) for name in files}
-    seen, writing, marks, others = {name: set() for name in files}, [], {}, files_below("out")
+    seen, writing, marks, others = {name: set() for name in files}, False, {}, files_below("out")
     traced = Traced(arguments)
     for moment, _ in enumerate(traced.moments()):
         there = files_below("out")
-        if there != others:
-            writing.append(moment)
+        writing = writing or there != others
         others = there
         for name in there & set(files):
             status = os.stat("out/" + name)
@@ -140,27 +133,6 @@ def stepped(tap, what, arguments, files, code):
               and files_below("out") == set(files),
               "%s: whole or as before at all %d moments" % (what, moment + 1),
               "status %s; in part %s; unread %s; %s" % (traced.code, wrong, unread, others))
-    return range(writing[0], writing[-1] + 1) if writing else range(0)
-
-
-def killed(tap, what, arguments, files, moments):
-    """By kill -9, which leaves nothing behind but what was begun."""
-    wrong = []
-    for moment in moments[::max(1, len(moments) // KILLS)]:
-        prepare(what, files)
-        traced = Traced(arguments)
-        for at, _ in enumerate(traced.moments()):
-            if at == moment:
-                traced.kill()
-                break
-        for name in files:
-            data = content(name)
-            if data not in (OLD, None) and not is_whole(name, data):
-                wrong.append((moment, name))
-        wrong += [(moment, each) for each in files_below("out") - set(files)
-                  if not re.search(r"(^\.conform-......|\.conform)$", each)]
-    tap.point(not wrong, "%s: whole or as before when killed, of moments %s" % (what, moments),
-              wrong)
 
 
 def links(tap):
@@ -208,9 +180,7 @@ def main():
         os.chdir(folder)
         suite.conform(*RUN, "--json=1.json")
         for what, (arguments, files, code) in commands().items():
-            moments = stepped(tap, what, arguments, files, code)
-            if suite.LONG or what in ("--from", "--init"):
-                killed(tap, what, arguments, files, moments)
+            stepped(tap, what, arguments, files, code)
         links(tap)
         full(tap)
         os.chdir("..")

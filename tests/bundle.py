@@ -107,12 +107,10 @@ def refused(tap):
 
 def main():
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         written(tap)
         verified(tap)
         refused(tap)
-        os.chdir("..")
     tap.end()
 
 

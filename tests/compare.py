@@ -98,12 +98,6 @@ CASES = [
 ]
 
 
-def write(name, value):
-    with open(name, "w") as file:
-        file.write(value if isinstance(value, str) else json.dumps(value))
-    return name
-
-
 def changed(text, changes):
     report = json.loads(text)
     for change in changes:
@@ -117,8 +111,8 @@ def compare(*words):
 
 def cases(tap, text):
     for number, (before, after, lines, counts, code, strict) in enumerate(CASES):
-        write("old.json", changed(text, before))
-        write("new.json", changed(text, after))
+        suite.write("old.json", changed(text, before))
+        suite.write("new.json", changed(text, after))
         results = [compare("old.json", "new.json"),
                    compare("--fail-on=new", "old.json", "new.json"),
                    compare("old.json", "new.json", "--strict", "--fail-on", "new")]
@@ -132,8 +126,8 @@ def surroundings(tap, text):
     """What else was different is told, but with --quiet."""
     other = json.loads(text)
     other["environment"]["numpy"] = "9.0\033[31m"
-    write("old.json", text)
-    write("new.json", other)
+    suite.write("old.json", text)
+    suite.write("new.json", other)
     result, quiet = compare("old.json", "new.json"), compare("-q", "old.json", "new.json")
     held = re.match(r" +NumPy \S+, now 9\.0\S*\nsince old", result.stdout)
     tap.point(held and quiet.stdout.startswith("since"), "another NumPy is told", result)
@@ -152,14 +146,14 @@ def several(tap, text):
                 return [reports[i] for i in order]
             return {"interpreters": [{"python": names[i], "report": reports[i]} for i in order]}
 
-        write("old.json", together([0, 1]))
-        write("new.json", together([1, 0]))
+        suite.write("old.json", together([0, 1]))
+        suite.write("new.json", together([1, 0]))
         same = compare("old.json", "new.json")
         reports[0]["properties"][0]["verdict"] = "CRASH"
-        write("new.json", together([0]))
+        suite.write("new.json", together([0]))
         result = compare("old.json", "new.json")
         reports[0]["subject"]["file"] = names[0] = "/c.so"
-        write("new.json", together([0]))
+        suite.write("new.json", together([0]))
         other = compare("old.json", "new.json", "--fail-on=new")
         tap.point(other.code == NOT_CONFORMANT and "/c.so was not there" in other.stdout,
                   "several %s, and one that was not there fails" % kind, other)
@@ -178,15 +172,15 @@ def one_of_several(tap, text):
     one, other = changed(text, [fails]), changed(text, [crashes])
     one["subject"].update(file="/a.so", symbol="one")
     other["subject"].update(file="/a.so", symbol="other")
-    write("one.json", one)
-    write("list.json", [other, one])
+    suite.write("one.json", one)
+    suite.write("list.json", [other, one])
     one, other = changed(text, [fails]), changed(text, [crashes])
     one["environment"]["executable"] = "/usr/bin/one"
     one["subject"]["sha256"] = other["subject"]["sha256"] = "0" * 64
-    write("two.json", changed(text, [fails, lambda report: report.update(
+    suite.write("two.json", changed(text, [fails, lambda report: report.update(
         environment=one["environment"])]))
-    write("matrix.json", {"interpreters": [{"python": "one", "report": one},
-                                           {"python": "other", "report": other}]})
+    suite.write("matrix.json", {"interpreters": [
+        {"python": "one", "report": one}, {"python": "other", "report": other}]})
     for single, several, name, shared in [
             ("one.json", "list.json", "/a.so:other", ""),
             ("two.json", "matrix.json", "other", " +the handler's SHA-256 .*\n")]:
@@ -205,7 +199,8 @@ def not_run(tap, text):
     """An interpreter that could not be run has judged nothing."""
     good = changed(text, [])
     for name, second in [("old.json", {"report": good}), ("new.json", {"error": "died of SIGILL"})]:
-        write(name, {"interpreters": [{"python": "1", "report": good}, {"python": "2", **second}]})
+        suite.write(name, {"interpreters": [{"python": "1", "report": good},
+                                            {"python": "2", **second}]})
     counts = "since %s: 0 new, 0 fixed, 0 changed, 0 gone%s\n"
     for files, code, line, end in [
             (("old.json", "new.json"), 5, "2 could not be run: ", "; of its properties 6 not run"),
@@ -220,7 +215,7 @@ def not_run(tap, text):
 
 def stdin(tap, text):
     """- is stdin, for one of the two."""
-    write("old.json", text)
+    suite.write("old.json", text)
     result = suite.run(["sh", "-c", '"$0" --compare - old.json <old.json', suite.CONFORM])
     tap.point(result.code == 0 and result.stdout.startswith("since -: 0 new"), "stdin", result)
     result = suite.run(["bash", "-c", '"$0" --compare <(sleep 0.1; cat old.json) old.json',
@@ -239,8 +234,7 @@ def baseline(tap):
             (FAULTY, "bad.json", [], NOT_CONFORMANT, "0 new, 0 fixed, "),
             ("aligned", "bad.json", [], CONFORMANT, "0 new, 1 fixed, ")]:
         result = suite.conform("-H", handler, *PART, "--baseline", old, "--json=now.json", *more)
-        with open("now.json") as file:
-            report = json.load(file)
+        report = suite.load("now.json")
         held = (result.code == code == report["exit_code"]
                 and report["conformant"] == (handler == "aligned")
                 and result.stdout.splitlines()[-1].startswith("since %s: %s" % (old, line))
@@ -251,7 +245,7 @@ def baseline(tap):
 
 def refused(tap, text):
     """One line and status 2; tests/damaged.py has what else a file can be."""
-    write("good.json", text)
+    suite.write("good.json", text)
     os.mkdir("folder.json")
     os.mkfifo("fifo.json")
     for name, content, words in [
@@ -262,7 +256,7 @@ def refused(tap, text):
             ("none.json", None, "No such file"), ("folder.json", None, "Is a directory"),
             ("fifo.json", None, "is no regular file")]:
         if content is not None:
-            write(name, content)
+            suite.write(name, content)
         for command in (["--compare", name, "good.json"], ["-Haligned", "--baseline=" + name]):
             result = suite.conform(*command, timeout=20)
             tap.point(result.code == USAGE and not result.stdout and words in result.stderr
@@ -273,8 +267,7 @@ def refused(tap, text):
 
 def main():
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         text = suite.conform("-H", "aligned", *PART, "--json=-").stdout
         cases(tap, text)
         surroundings(tap, text)
@@ -284,9 +277,7 @@ def main():
         stdin(tap, text)
         refused(tap, text)
         baseline(tap)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

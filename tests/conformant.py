@@ -170,5 +170,4 @@ def main():
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

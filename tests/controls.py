@@ -247,5 +247,4 @@ def main():
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -87,8 +87,7 @@ def other_values(chance, value):
 
 def main():
     tap_ = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         suite.conform("-H", suite.FAULTY + "/faulty.so:calloc_wraps", "--run=calloc.*",
                       "--json=r.json", "--bundle=r.tar.gz")
         report, packed = (open(name, "rb").read() for name in ("r.json", "r.tar.gz"))
@@ -115,7 +114,6 @@ def main():
                     wrong.append((data[:300], repr(error)))
             tap_.point(not wrong and refused >= len(GARBAGE) // 2, "a damaged " + name,
                        "%d refused; %s" % (refused, wrong[:3]))
-        os.chdir("..")
     tap_.end()
 
 

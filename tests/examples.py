@@ -195,5 +195,4 @@ def main():
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -4,11 +4,7 @@ fails, and whatever the file is, it is read or told what is wrong with it, in on
 """
 
 import datetime
-import json
 import os
-import signal
-import subprocess
-import time
 import xml.etree.ElementTree
 
 import suite
@@ -28,13 +24,8 @@ def entry(id="calloc.overflow", verdict="FAIL", reason="known", more=""):
             % (id, verdict, reason, more))
 
 
-def write(content):
-    with open("w.toml", "wb") as file:
-        file.write(content if isinstance(content, bytes) else content.encode())
-
-
 def conform(content, *words, handler=FAULTY, part=PART):
-    write(content)
+    suite.write("w.toml", content)
     return suite.conform("-H", handler, *part, "--expect=w.toml", *words)
 
 
@@ -86,8 +77,7 @@ def cases(tap):
         for handler, outcome in ((FAULTY, faulty), ("aligned", sound)):
             part = PART if not any(word.startswith("--run") for word in words) else []
             result = conform(content, "--json=r.json", *words, handler=handler, part=part)
-            with open("r.json") as file:
-                report = json.load(file)
+            report = suite.load("r.json")
             tap.point(holds(result, report, outcome),
                       "%s: %s" % (name, "a wrong handler" if handler == FAULTY else "a right one"),
                       result)
@@ -95,8 +85,7 @@ def cases(tap):
 
 def told_otherwise(tap):
     result = conform(entry(verdict="CRASH"), "--json=r.json")
-    with open("r.json") as file:
-        report = json.load(file)
+    report = suite.load("r.json")
     expected = [p.get("expected_verdict") for p in report["properties"] if p["verdict"] == "FAIL"]
     tap.point("not used: line 1 expects CRASH" in result.stdout and expected == ["CRASH"],
               "that another verdict was expected is told", result)
@@ -107,8 +96,7 @@ def formats(tap):
     content = entry(reason="see # 12 <&>", more='url = "https://example.org/12"')
     words = ["--json=r.json", "--junit=r.xml", "--tap=r.tap", "--html=r.html"]
     result = conform(content, *words)
-    with open("r.json") as file:
-        report = json.load(file)
+    report = suite.load("r.json")
     waived = {p["id"]: p["waived"] for p in report["properties"] if "waived" in p}
     tap.point(waived == {"calloc.overflow": {"reason": "see # 12 <&>",
                                              "url": "https://example.org/12"}}
@@ -126,12 +114,10 @@ def formats(tap):
         for line in lines) and lines[-1] == "# " + PART_CONFORMS % " with 1 waiver", "TAP", lines)
     with open("r.html", encoding="utf-8") as file:
         tap.point("<dt>Waived</dt><dd>see # 12 &lt;&amp;&gt;</dd>" in file.read(), "the page")
-    verbose, quiet = conform(content, "--verbose"), conform(content, "--quiet")
-    tap.point("        waived    see # 12" in verbose.stdout and verbose.code == CONFORMANT
-              and "        expected  " in verbose.stdout, "--verbose has all of it", verbose)
+    quiet = conform(content, "--quiet")
     tap.point(quiet.stdout.count("\n") == 1 and " with 1 waiver " in quiet.stdout,
               "--quiet does not take it for conformant", quiet)
-    result = conform(content, *words, handler="aligned")
+    conform(content, *words, handler="aligned")
     root = xml.etree.ElementTree.parse("r.xml").getroot()
     failure = root.find("testsuite[@name='waivers']/testcase[@name='calloc.overflow']/failure")
     tap.point(failure is not None and failure.get("type") == "STALE"
@@ -143,28 +129,22 @@ def formats(tap):
     tap.point(lines[1] == "1..%d" % len(points)
               and points[-1].startswith("not ok %d - STALE w.toml:1: calloc.o" % len(points)),
               "TAP: what is stale fails", lines)
-    tap.point(result.stdout.splitlines()[-1] == "aligned: STALE: nothing else failed, but 1 waiver "
-              "is for what passes now", "text: what is stale fails", result)
 
 
 def warnings(tap):
     """A WARN counts with --strict, and so does its waiver; without, it is stale all the same."""
-    handler = os.path.join(suite.FAULTY, "faulty.so:" + WARNED[0])
-    part = ["--run=" + WARNED[1], "--run=abi.version"]
+    handler = os.path.join(suite.FAULTY, "faulty.so:getter_warns")
+    part = ["--run=abi.loads-quietly", "--run=abi.version"]
     for words, waivers in (([], 0), (["--strict"], 1)):
-        result = conform(entry(WARNED[1], "WARN"), "--json=r.json", *words, handler=handler,
-                         part=part)
-        with open("r.json") as file:
-            report = json.load(file)
+        result = conform(entry("abi.loads-quietly", "WARN"), "--json=r.json", *words,
+                         handler=handler, part=part)
+        report = suite.load("r.json")
         tap.point(result.code == CONFORMANT and report["waivers"] == waivers
                   and report["verdicts"]["handler"]["WARN"] == 1
                   and ": waived: known\n" in result.stdout,
                   "a WARN" + " ".join([""] + words), result)
     plain = suite.conform("-H", handler, *part, "--strict")
     tap.point(plain.code == NOT_CONFORMANT, "which --strict counts else", plain)
-
-
-WARNED = ("getter_warns", "abi.loads-quietly")
 
 
 def with_others(tap):
@@ -175,15 +155,14 @@ def with_others(tap):
               "not counted)\n" in result.stdout, "--baseline: it is new, and no failure", result)
     result = conform(entry(), "--baseline=good.json", "--fail-on=new", handler="aligned")
     tap.point(result.code == NOT_CONFORMANT, "--baseline: what is stale fails", result)
-    write(entry("calloc.overflow") + entry("calloc.overflow", "CRASH"))
+    suite.write("w.toml", entry("calloc.overflow") + entry("calloc.overflow", "CRASH"))
     result = suite.conform("-H", FAULTY, "-H", FAULTY, *PART, "--expect=w.toml")
     tap.point(result.code == CONFORMANT
               and result.stdout.endswith("conformant: 2 of 2 handlers, 2 of them with waivers\n"),
               "several handlers", result)
     pythons = ["--python=" + suite.PYTHON, "--python", suite.PYTHON]
     result = conform(entry(), "--json=r.json", *pythons)
-    with open("r.json") as file:
-        report = json.load(file)
+    report = suite.load("r.json")
     tap.point(result.code == CONFORMANT and not report["conformant"]
               and "\ncalloc.overflow" in result.stdout and " waived  waived" in result.stdout
               and result.stdout.endswith(" 2 of 2 interpreters, in 2 of them with waivers\n"),
@@ -191,45 +170,13 @@ def with_others(tap):
     result = conform(entry(), *pythons, handler="aligned")
     tap.point(result.code == NOT_CONFORMANT and result.stdout.count(": STALE: ") == 2,
               "several interpreters, where it is stale", result)
-    result = conform("!", *pythons)
-    tap.point(result.code == USAGE and not result.stdout and result.stderr.count("\n") == 1,
-              "several interpreters, and no such file", result)
     result = conform(entry(), "--until-fail", "--repeat=3", "--json=r.json")
-    with open("r.json") as file:
-        report = json.load(file)
+    report = suite.load("r.json")
     tap.point(result.code == CONFORMANT and report["rounds"] == 3,
               "--until-fail does not end for it", result)
     result = conform(entry("calloc.*", "INCOMPLETE"), "--max-time=0.01", part=ALL_OF_CALLOC)
     tap.point(result.code in (INCOMPLETE, NOT_CONFORMANT), "what was not run cannot be waived",
               result)
-    crash = os.path.join(suite.BUILD, "no-such.so")
-    result = conform(entry(), handler=crash)
-    tap.point(result.code == suite.CANNOT_LOAD, "no handler", result)
-
-
-def interrupted(tap):
-    """What was found so far is waived, what was not run is neither that nor stale."""
-    write(entry() + entry("calloc.zeroed", "CRASH"))
-    for seconds in (3, 20, 60):  # on a busy machine it may not have begun
-        process = subprocess.Popen([suite.CONFORM, "-H", FAULTY, *PART, "--expect=w.toml",
-                                    "--repeat=100000", "--json=i.json"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-        time.sleep(seconds * suite.SLOWDOWN)
-        process.send_signal(signal.SIGINT)
-        out = process.communicate(timeout=120)[0].decode()
-        if os.path.exists("i.json"):
-            break
-    with open("i.json") as file:
-        report = json.load(file)
-    seen = {p["id"]: (p["verdict"], "waived" in p) for p in report["properties"]}
-    held = (process.returncode == -signal.SIGINT and report["interrupted"]
-            and "INTERRUPTED" in report["conclusion"] and not report["conformant"]
-            and seen["calloc.overflow"] in (("FAIL", True), ("INCOMPLETE", False))
-            and len(report["stale"]) == (seen["calloc.zeroed"][0] == "PASS"))
-    tap.point(held, "an interrupt", "%s\n%s" % (out, seen))
-    result = suite.conform("--html=i.html", "--from", "i.json")
-    tap.point(result.code == 0, "an interrupt, read again", result)
 
 
 # what is wrong; the file; where it is said to be, what is said
@@ -237,7 +184,6 @@ WRONG = [
     ("no TOML", "[[expect]", "1:", ""),
     ("another key", "[[expects]]\n", "1:", "expects: no such key"),
     ("no array", "[expect]\n", "1:1", "expect is no array of tables"),
-    ("no tables", "expect = [1]", "1:", "expect is no table"),
     ("another member", entry(more="untill = 2030-01-01"), "5:", "untill: no such key"),
     ("no id", '\n[[expect]]\nverdict = "FAIL"\nreason = "r"\n', "2:", "an entry without id"),
     ("no verdict", '[[expect]]\nid = "calloc.overflow"\nreason = "r"\n', "1:",
@@ -248,7 +194,6 @@ WRONG = [
     ("a number for a reason", entry().replace('"known"', "7"), "4:", "reason is no string"),
     ("a NUL in the reason", entry(reason="a\\u0000b"), "4:", "reason has a NUL in it"),
     ("PASS", entry(verdict="PASS"), "3:", "verdict is PASS; what can be expected is FAIL"),
-    ("BROK", entry(verdict="BROK"), "3:", "verdict is BROK"),
     ("no verdict of ours", entry(verdict="fail"), "3:", "verdict is fail"),
     ("no property", entry("calloc.over"), "2:", "calloc.over: matches no property; see"),
     ("a slip in an id", entry("calloc.overfow"), "2:",
@@ -258,12 +203,8 @@ WRONG = [
     ("expired", entry(more="until = " + LONG_AGO), "5:", "calloc.overflow: expired, it was until "
      + LONG_AGO),
     ("a date in quotes", entry(more='until = "2999-01-01"'), "5:", "until is no date"),
-    ("a time", entry(more="until = 2999-01-01T00:00:00Z"), "5:", "until is no date"),
-    ("no such day", entry(more="until = 2999-02-30"), "5:", ""),
     ("no range", entry(more='numpy = "2.x"'), "5:", "numpy: is no range of versions"),
-    ("a key twice", entry(more='reason = "again"'), "5:", ""),
     ("a control character", "[\x03", "1:2: ", ""),
-    ("another, further down", entry(reason="a\x7f"), "4:12: ", ""),
     ("twice the same", entry() + entry(reason="other"), "6:",
      "the entry of line 1 is about the same"),
     ("a platform without an end", entry(more='platform = "linux-[x"'), "5:",
@@ -287,18 +228,14 @@ def refused(tap):
 
 def main():
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         cases(tap)
         told_otherwise(tap)
         formats(tap)
         warnings(tap)
         with_others(tap)
-        interrupted(tap)
         refused(tap)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

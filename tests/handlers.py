@@ -312,5 +312,4 @@ def main():
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

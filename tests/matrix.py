@@ -37,8 +37,7 @@ def environment(name, *lines):
     subprocess.run([suite.PYTHON, "-m", "venv", "--without-pip", name], check=True)
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = suite.run([os.path.join(name, "bin", "python"), "-c", code]).stdout.strip()
-    with open(os.path.join(site, "numpy.pth"), "w") as file:
-        file.write("\n".join([packages] + list(lines)) + "\n")
+    suite.write(os.path.join(site, "numpy.pth"), "\n".join([packages] + list(lines)) + "\n")
     return os.path.abspath(os.path.join(name, "bin", "python"))
 
 
@@ -60,8 +59,7 @@ def tells_one_column(tap, handler, right, wrong):
             and "FAIL    in 2 only\n" in result.stdout
             and result.stdout.endswith("conformant in 1 of 2 interpreters\n"))
     tap.point(held and not result.stderr, "what is bad in one only", result)
-    with open("m.json") as file:
-        report = json.load(file)
+    report = suite.load("m.json")
     tap.point(verdicts(report, "calloc.overflow") == ["PASS", "FAIL"]
               and report["differ_or_bad"] == ["calloc.overflow"]
               and (report["exit_code"], report["conformant"]) == (NOT_CONFORMANT, False),
@@ -74,8 +72,7 @@ def tells_one_column(tap, handler, right, wrong):
 
 def goes_on(tap, handler, right, wrong):
     """Interpreters that are none, before and behind one that is."""
-    with open("dies", "w") as file:
-        file.write("#!/bin/sh\nkill -SEGV $$\n")
+    suite.write("dies", "#!/bin/sh\nkill -SEGV $$\n")
     os.chmod("dies", 0o755)
     result = matrix(handler, ["/nowhere", right, "./dies"], "--json=-")
     report = json.loads(result.stdout)
@@ -115,8 +112,7 @@ def is_interrupted(tap, handler, right):
     first = conform.stdout.readline()
     conform.send_signal(signal.SIGTERM)  # SIGINT may be ignored, as behind a shell's &
     out, errors = conform.communicate(timeout=60)
-    with open("i.json") as file:
-        report = json.load(file)
+    report = suite.load("i.json")
     last = report["interpreters"][-1]
     tap.point(conform.returncode == -signal.SIGTERM and ", NumPy " in first
               and "conformant in 1 of 3 interpreters" in out and errors == "conform: interrupted\n"
@@ -205,10 +201,8 @@ def handlers_together(tap, wrong):
 
 def main():
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
-        with open("sometimes.c", "w") as file:
-            file.write(SOMETIMES_WRONG)
+    with suite.scratch(enter=True):
+        suite.write("sometimes.c", SOMETIMES_WRONG)
         handler = os.path.abspath(suite.build("sometimes.c", "sometimes.so"))
         right = environment("right")
         wrong = environment("wrong", "import os; os.environ['WRONG_HERE'] = '1'")
@@ -220,15 +214,11 @@ def main():
         goes_on(tap, handler, right, wrong)
         leaves_numpy_out(tap, handler, right)
         is_interrupted(tap, handler, right)
-        with open("neighbours.c", "w") as file:
-            file.write(NEIGHBOURS)
-        with open("wrong.c", "w") as file:
-            file.write(SOMETIMES_WRONG.replace('getenv("WRONG_HERE")', "1"))
+        suite.write("neighbours.c", NEIGHBOURS)
+        suite.write("wrong.c", SOMETIMES_WRONG.replace('getenv("WRONG_HERE")', "1"))
         handlers_together(tap, os.path.abspath(suite.build("wrong.c", "wrong.so")))
         refuses(tap, handler, right)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -213,11 +213,9 @@ OBJECTS = {
 
 def build():
     for name, text in OBJECTS.items():
-        with open(name + ".c", "w") as file:
-            file.write((SOURCE if name != "empty" else "") + text + "\n")
+        suite.write(name + ".c", (SOURCE if name != "empty" else "") + text + "\n")
         suite.build(name + ".c", name + ".so", "-w", "-I", os.path.join(suite.SOURCE, "handlers"))
-    with open("broken.so", "w") as file:
-        file.write("no object at all\n" * 1000)
+    suite.write("broken.so", "no object at all\n" * 1000)
 
 
 def python(*arguments, **more):
@@ -315,8 +313,7 @@ def pytest_plugin(tap):
     if suite.run([suite.PYTHON, "-c", "import pytest"]).code != 0:
         tap.skip("the pytest plugin", "there is no pytest")
         return
-    with open("test_it.py", "w") as file:
-        file.write(TESTS)
+    suite.write("test_it.py", TESTS)
     result = run("--nep49-handler=guard")
     tap.point(result.code == 1 and "3 failed, 1 passed, 1 skipped in" in result.stdout
               and re.search(r'_ test_overruns _+\nSIGSEGV under the handler guard\n'
@@ -334,8 +331,7 @@ def main():
     if suite.SANITIZED:
         suite.skip_all("a handler with a sanitizer wants a Python with one")
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         build()
         for what, program in PROGRAMS.items():
             result = python("-c", BEGIN + program)
@@ -351,9 +347,7 @@ def main():
         script(tap)
         pytest_plugin(tap)
         documented(tap)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -106,5 +106,4 @@ def main():
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

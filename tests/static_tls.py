@@ -4,7 +4,6 @@
 conform starts itself again with room for them and says so, where that helps.
 """
 
-import json
 import os
 import subprocess
 import threading
@@ -29,8 +28,7 @@ PyDataMem_Handler *nep49_get_handler(const char **why) { *why = "%s"; return 0; 
 
 
 def make(name, text):
-    with open(name + ".c", "w") as file:
-        file.write(text)
+    suite.write(name + ".c", text)
     suite.build(name + ".c", name + ".so", "-I" + os.path.join(suite.SOURCE, "handlers", "sound"),
                 "-w")
     return "--handler=./%s.so" % name
@@ -45,8 +43,7 @@ def reports(tap, wide):
     result = suite.conform(wide, *SOME, *files)
     held = result.code == CONFORMANT and says(result, TUNABLE) == 1
     tap.point(held, "one that needs 4 KiB is tested, and the text says how", result)
-    with open("r.json") as file:
-        report = json.load(file)
+    report = suite.load("r.json")
     held = report["environment"].get("tunables") == TUNABLE and report["conformant"]
     tap.point(held, "so does JSON", report["environment"])
     for name in ("r.tap", "r.xml"):
@@ -69,8 +66,7 @@ def pipe(tap, wide):
 
 def main():
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         try:
             wide = make("wide", SOURCE % 4096)
         except subprocess.CalledProcessError:
@@ -101,9 +97,7 @@ def main():
                   "nobody can have it tried for ever", result)
         result = suite.conform("--handler=aligned", *SOME)
         tap.point(says(result, "TUNABLES") == 0, "others know nothing of it", result)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

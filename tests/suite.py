@@ -6,6 +6,7 @@ Needs no NumPy.  Automake's TESTS environment says where everything is.
 
 import contextlib
 import ctypes
+import json
 import os
 import re
 import shlex
@@ -135,13 +136,32 @@ def conform(*arguments, **more):
 
 
 @contextlib.contextmanager
-def scratch():
-    """A folder in the build tree, gone afterwards."""
-    folder = tempfile.mkdtemp(prefix="scratch-", dir=os.getcwd())
+def scratch(enter=False):
+    """A folder in the build tree, removed afterwards; with `enter` it is the working directory."""
+    before = os.getcwd()
+    folder = tempfile.mkdtemp(prefix="scratch-", dir=before)
     try:
+        if enter:
+            os.chdir(folder)
         yield folder
     finally:
+        os.chdir(before)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def write(name, content):
+    """Writes a string, bytes, or any other value as JSON.  Returns the name."""
+    if not isinstance(content, (str, bytes)):
+        content = json.dumps(content)
+    with open(name, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+    return name
+
+
+def load(name):
+    """Returns the value of a JSON file."""
+    with open(name, encoding="utf-8") as file:
+        return json.load(file)
 
 
 def build(source, output, *flags, compiler=COMPILER, shared=True):

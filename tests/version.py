@@ -52,15 +52,13 @@ def make_writes_it_once(tap):
 
 def of_a_checkout(tap):
     git("init", "-q", ".")
-    with open("file", "w") as file:
-        file.write("one\n")
+    suite.write("file", "one\n")
     tap.point(asked() == "0.2.0+unknown\n", "before the first commit", asked())
     git("add", "file")
     git("commit", "-q", "-m", "first")
     commit = "0.2.0+g" + git("rev-parse", "--short=7", "HEAD")
     tap.point(asked() == commit + "\n", "a commit", asked())
-    with open("other", "w") as file:
-        file.write("made by the build\n")
+    suite.write("other", "made by the build\n")
     tap.point(asked() == commit + "\n", "a file that git does not know", asked())
     os.mkdir("copy")
     tap.point(asked("copy") == "0.2.0+unknown\n", "a copy within another checkout", asked("copy"))
@@ -74,8 +72,7 @@ def of_a_checkout(tap):
     git("tag", "-d", "v0.2.0")
     git("tag", "v0.2.1")
     tap.point(asked() == commit + "\n", "another release", asked())
-    with open("copy/.version", "w") as file:
-        file.write("0.2.0+g7654321\n")
+    suite.write("copy/.version", "0.2.0+g7654321\n")
     tap.point(asked("copy") == "0.2.0+g7654321\n", "what make dist has packed", asked("copy"))
 
 
@@ -83,15 +80,12 @@ def main():
     tap = suite.Tap()
     ours(tap)
     make_writes_it_once(tap)
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         if shutil.which("git") is None:
             tap.skip("of a checkout", "there is no git")
         else:
             of_a_checkout(tap)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

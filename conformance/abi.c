@@ -7,7 +7,7 @@
 #include "harness/surroundings.h"
 #include "python/api.h"
 #include "python/python.h"
-#include "subject/python_subject.h"
+#include "subject/subject.h"
 
 GROUP(abi, 1, "What is handed over: the struct, its name and version, and the object around it.",
       .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 1});

@@ -18,7 +18,7 @@
 #include "ordinary_use.h"
 #include "python/api.h"
 #include "python/python.h"
-#include "subject/python_subject.h"
+#include "subject/subject.h"
 
 GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.",
       .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 3});

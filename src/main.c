@@ -138,13 +138,9 @@ int main(int argc, char **argv)
         code = init_run(options.init);
         break;
     case COMMAND_COMPARE:
-        code = compare_run(&options);
-        break;
     case COMMAND_FROM:
-        code = from_run(&options);
-        break;
     case COMMAND_VERIFY:
-        code = verify_run(&options);
+        code = saved_reports_run(&options);
         break;
     case COMMAND_RUN:
     case COMMAND_NO_FORK:

@@ -16,7 +16,7 @@
 
 #include "search/behaviours.h"
 #include "search/execute.h"
-#include "subject/plain.h"
+#include "subject/subject.h"
 
 enum { HISTORIES = 24, STEPS = 1 << 14, TURNS = 7, MOST_BYTES = 64 << 20 };
 

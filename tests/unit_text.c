@@ -182,20 +182,6 @@ START_TEST(clean_says_where_it_cut)
 }
 END_TEST
 
-START_TEST(clean_twice_is_clean_once)
-{
-    struct random random = random_for(2, "text");
-    for (int round = 0; round < 5000; round++) {
-        char from[24], once[256], twice[256];
-        size_t length = random_below(&random, sizeof from + 1);
-        random_bytes(&random, from, length);
-        text_clean(once, sizeof once, from, length, 0);
-        text_clean(twice, sizeof twice, once, strlen(once), 0);
-        assert_in_loop(strcmp(once, twice) == 0);
-    }
-}
-END_TEST
-
 START_TEST(safe_is_clean_within_511_bytes)
 {
     char longest[700];
@@ -208,8 +194,7 @@ START_TEST(safe_is_clean_within_511_bytes)
 }
 END_TEST
 
-/* ---- text_shell --------------------------------------------------------------------------------
- */
+/* ---- text_shell --------------------------------------------------------------------------- */
 
 static const struct {
     const char *word, *quoted;
@@ -252,30 +237,11 @@ START_TEST(shell_words_come_back_from_a_shell)
 }
 END_TEST
 
-START_TEST(shell_words_may_be_long)
-{
-    char word[4096], quoted[4096 + 3];
-    memset(word, ' ', sizeof word - 1);
-    word[sizeof word - 1] = '\0';
-    snprintf(quoted, sizeof quoted, "'%s'", word);
-    ck_assert_str_eq(text_shell(word), quoted);
-}
-END_TEST
-
-START_TEST(count_has_a_plural)
-{
-    ck_assert_str_eq(text_count(0, "block"), "0 blocks");
-    ck_assert_str_eq(text_count(1, "block"), "1 block");
-    ck_assert_str_eq(text_count(2, "block"), "2 blocks");
-}
-END_TEST
-
 Suite *suite_text(void)
 {
     Suite *suite = suite_create("text");
     TCase *formats = tcase_create("text");
     tcase_add_test(formats, text_is_good_for_fifteen_more_calls);
-    tcase_add_test(formats, count_has_a_plural);
     tcase_add_loop_test(formats, text_is_cut_between_letters, 0, ROWS(cuts));
     suite_add_tcase(suite, formats);
     TCase *cleans = tcase_create("clean");
@@ -283,13 +249,11 @@ Suite *suite_text(void)
     tcase_add_test(cleans, clean_makes_any_two_bytes_presentable);
     tcase_add_test(cleans, clean_keeps_to_its_room);
     tcase_add_loop_test(cleans, clean_says_where_it_cut, 0, ROWS(roomy));
-    tcase_add_test(cleans, clean_twice_is_clean_once);
     tcase_add_test(cleans, safe_is_clean_within_511_bytes);
     suite_add_tcase(suite, cleans);
     TCase *shell = tcase_create("shell");
     tcase_add_loop_test(shell, shell_quotes_as_the_table_says, 0, ROWS(shell_words));
     tcase_add_loop_test(shell, shell_words_come_back_from_a_shell, 0, ROWS(shell_words));
-    tcase_add_test(shell, shell_words_may_be_long);
     suite_add_tcase(suite, shell);
     return suite;
 }

@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "python/api.h"
 #include "python/python.h"
-#include "python/python_half.h"
 #include "trace/replay.h"
 
 static struct task task;

@@ -25,7 +25,7 @@
 #include "repro/print.h"
 #include "search/search.h"
 #include "search/show.h"
-#include "subject/plain.h"
+#include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 #include "supervise/standstill.h"

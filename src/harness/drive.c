@@ -21,9 +21,8 @@
 #include "harness/own.h"
 #include "harness/python_module.h"
 #include "python/python.h"
-#include "python/python_half.h"
 #include "repro/call_log.h"
-#include "subject/python_subject.h"
+#include "subject/subject.h"
 
 struct own own;
 

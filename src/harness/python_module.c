@@ -17,7 +17,7 @@
 #include "python/python.h"
 #include "shims/fault_injector.h"
 #include "shims/recorder.h"
-#include "subject/plain.h"
+#include "subject/subject.h"
 
 #define CAPSULE_NAME "mem_handler" /* NumPy's */
 #define BUFFER_NAME "conform.buffer"

@@ -38,7 +38,7 @@ void options_end_output(void)
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written");
 }
 
-_Noreturn void options_leave_behind_output(void)
+static _Noreturn void leave_behind_output(void)
 {
     options_end_output();
     exit(0);
@@ -87,7 +87,7 @@ void take_help(const struct option_row *row, const char *value, struct options *
             print_help_row(&option_rows[i]);
     }
     fputs(closing, stdout);
-    options_leave_behind_output();
+    leave_behind_output();
 }
 
 void take_version(const struct option_row *row, const char *value, struct options *options)
@@ -98,5 +98,5 @@ void take_version(const struct option_row *row, const char *value, struct option
            "License BSD-3-Clause: free software, without any warranty.\n",
            program_version, HAS_MEMCHECK ? "with " : "without ",
            CONFORM_SANITIZED ? " and a sanitizer" : "");
-    options_leave_behind_output();
+    leave_behind_output();
 }

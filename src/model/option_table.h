@@ -42,27 +42,12 @@ struct command_row {
 };
 extern const struct command_row command_rows[COMMANDS];
 
-/* For `take`.  Each leaves with EXIT_USAGE where the value is wrong. */
-void take_flag(const struct option_row *row, const char *value, struct options *options);
-void take_text(const struct option_row *row, const char *value, struct options *options);
-void take_count(const struct option_row *row, const char *value, struct options *options);
-void take_seconds(const struct option_row *row, const char *value, struct options *options);
-void take_seed(const struct option_row *row, const char *value, struct options *options);
-void take_daily_seed(const struct option_row *row, const char *value, struct options *options);
-void take_bench(const struct option_row *row, const char *value, struct options *options);
-void take_color(const struct option_row *row, const char *value, struct options *options);
-void take_handler(const struct option_row *row, const char *value, struct options *options);
-void take_python(const struct option_row *row, const char *value, struct options *options);
-void take_claim(const struct option_row *row, const char *value, struct options *options);
-void take_fail_on(const struct option_row *row, const char *value, struct options *options);
-void take_run(const struct option_row *row, const char *value, struct options *options);
-void take_skip(const struct option_row *row, const char *value, struct options *options);
+/* For `take`.  Each exits with EXIT_USAGE if the value is invalid. */
+typedef void option_take(const struct option_row *row, const char *value, struct options *options);
+option_take take_flag, take_text, take_count, take_seconds, take_seed, take_daily_seed, take_bench,
+    take_color, take_handler, take_python, take_claim, take_fail_on, take_run, take_skip;
 
-/* Each prints, and leaves. */
-void take_help(const struct option_row *row, const char *value, struct options *options);
-void take_version(const struct option_row *row, const char *value, struct options *options);
-
-/* How they leave: options_end_output, and status 0. */
-_Noreturn void options_leave_behind_output(void);
+/* Each prints, and exits with status 0. */
+option_take take_help, take_version;
 
 #endif

@@ -215,48 +215,17 @@ static void check_repeated(const struct options *options)
     }
 }
 
-/* Which of those that look on, and take their time over it, or NULL. */
-static const char *checker_of(const struct options *options)
-{
-    return options->memcheck ? "memcheck" : options->tsan ? "tsan" : NULL;
-}
-
-/* What needs an interpreter, or time. */
-static void check_quick(const struct options *options)
-{
-    const char *checker = checker_of(options);
-    if (options->quick && checker != NULL)
-        leave_with(EXIT_USAGE, "--quick and --%s exclude each other; give one of them", checker);
-    if (options->quick && options->python_count > 1)
-        leave_with(EXIT_USAGE, "--quick runs few properties, without Python; give no --python");
-}
-
-static void check_repro(const struct options *options)
-{
-    const char *checker = checker_of(options);
-    if (options->repro == NULL || options->command != COMMAND_RUN)
-        return;
-    if (checker != NULL)
-        leave_with(EXIT_USAGE, "--repro and --%s exclude each other; give one of them", checker);
-    if (options->handler_count > 1 || options->python_count > 1)
-        leave_with(EXIT_USAGE, "--repro goes with one handler in one interpreter; give it once");
-}
-
-/* The time of the files in a bundle. */
-static void check_bundle(const struct options *options)
-{
-    const char *epoch = getenv("SOURCE_DATE_EPOCH");
-    if (options->reports[REPORT_bundle] != NULL && epoch != NULL &&
-        (*epoch == '\0' || strlen(epoch) > 10 || epoch[strspn(epoch, "0123456789")] != '\0'))
-        leave_with(EXIT_USAGE, "SOURCE_DATE_EPOCH=%s: is no number of seconds since 1970",
-                   text_safe(epoch));
-}
-
 static void check_together(const struct options *options, const bool given[])
 {
+    const char *checker = options->memcheck ? "memcheck" : options->tsan ? "tsan" : NULL;
+    const char *epoch = getenv("SOURCE_DATE_EPOCH"); /* the time of the files in a bundle */
+    bool has_many = options->handler_count > 1 || options->python_count > 1;
     check_reports(options);
     check_repeated(options);
-    check_repro(options);
+    if (options->repro != NULL && options->command == COMMAND_RUN && checker != NULL)
+        leave_with(EXIT_USAGE, "--repro and --%s exclude each other; give one of them", checker);
+    if (options->repro != NULL && options->command == COMMAND_RUN && has_many)
+        leave_with(EXIT_USAGE, "--repro goes with one handler in one interpreter; give it once");
     if (options->quiet && options->verbose)
         leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
     if (options->command == COMMAND_NO_FORK && options->memcheck)
@@ -265,11 +234,17 @@ static void check_together(const struct options *options, const bool given[])
     if (options->tsan && options->memcheck)
         leave_with(EXIT_USAGE, "--tsan and --memcheck exclude each other; give one of them");
     check_taken(given, options->command);
-    check_bundle(options);
-    check_quick(options);
+    if (options->reports[REPORT_bundle] != NULL && epoch != NULL &&
+        (*epoch == '\0' || strlen(epoch) > 10 || epoch[strspn(epoch, "0123456789")] != '\0'))
+        leave_with(EXIT_USAGE, "SOURCE_DATE_EPOCH=%s: is no number of seconds since 1970",
+                   text_safe(epoch));
+    if (options->quick && checker != NULL)
+        leave_with(EXIT_USAGE, "--quick and --%s exclude each other; give one of them", checker);
+    if (options->quick && options->python_count > 1)
+        leave_with(EXIT_USAGE, "--quick runs few properties, without Python; give no --python");
     if (options->baseline != NULL && strcmp(options->baseline, "-") == 0)
         leave_with(EXIT_USAGE, "--baseline=-: is read more than once; name a file");
-    if (options->baseline != NULL && (options->handler_count > 1 || options->python_count > 1))
+    if (options->baseline != NULL && has_many)
         leave_with(EXIT_USAGE,
                    "--baseline goes with one handler in one interpreter; write a report "
                    "of several by --json, and compare by --compare");
@@ -310,21 +285,6 @@ static size_t row_of(int option)
     while (option_rows[i].letter != option)
         i++;
     return i;
-}
-
-/* True where it takes a handler, without which there is nothing to do then. */
-static bool takes_handler(enum command command)
-{
-    return (option_rows[row_of('H')].takers & 1u << command) != 0;
-}
-
-static bool has_operands(const bool given[])
-{
-    for (size_t i = 0; i < option_row_count; i++) {
-        if (given[i] && option_rows[i].operands != NULL)
-            return true;
-    }
-    return false;
 }
 
 static void check_operands(const struct options *options)
@@ -378,7 +338,7 @@ void options_read(int argc, char **argv, struct options *options)
 {
     enum { SECONDS_A_DAY = 24 * 60 * 60 };
     struct getopt_tables tables = {0};
-    bool given[MOST_OPTION_ROWS] = {false};
+    bool given[MOST_OPTION_ROWS] = {false}, has_operands = false;
     *options = (struct options){.program = argv[0]};
     for (size_t i = 0; i < option_row_count; i++) {
         if (option_rows[i].usual != NULL)
@@ -395,29 +355,22 @@ void options_read(int argc, char **argv, struct options *options)
             wrong_option(argv);
         size_t row = row_of(option);
         given[row] = true;
+        has_operands = has_operands || option_rows[row].operands != NULL;
         if (option_rows[row].take != NULL)
             option_rows[row].take(&option_rows[row], optarg, options);
     }
     options->command = choose_command(given);
     take_other_defaults(given, options);
-    if (has_operands(given))
+    if (has_operands)
         options->operands = argv + optind;
     else if (optind < argc)
         leave_with(EXIT_USAGE, "%s: an argument that is not an option; say --handler=%s to test it",
                    text_safe(argv[optind]), text_safe(argv[optind]));
     check_together(options, given);
-    if (takes_handler(options->command) && options->command != COMMAND_VERIFY &&
-        options->handler == NULL)
+    bool takes_handler = (option_rows[row_of('H')].takers & 1u << options->command) != 0;
+    if (takes_handler && options->command != COMMAND_VERIFY && options->handler == NULL)
         leave_with(EXIT_USAGE, "no handler to test; say --handler=PATH, or see conform --help");
     check_operands(options);
-}
-
-/* True if the pattern begins with the name of the group: 'runtime.*' does, and '*.free-size' does
- * not. */
-static bool names_group(const char *glob, const char *id)
-{
-    size_t length = strcspn(id, ".");
-    return strncmp(glob, id, length) == 0;
 }
 
 bool options_take(const struct options *options, const char *id)
@@ -425,6 +378,7 @@ bool options_take(const struct options *options, const char *id)
     const struct property *property = property_find(id);
     bool is_left_out = property != NULL && property->target == TARGET_RUNTIME && !options->numpy;
     bool has_threads = property != NULL && property_has_threads(property);
+    size_t group_length = strcspn(id, ".");
     bool taken = (!options->tsan || has_threads) && !is_left_out;
     for (size_t i = 0; i < options->filter_count; i++) {
         if (options->filters[i].take)
@@ -433,7 +387,7 @@ bool options_take(const struct options *options, const char *id)
     for (size_t i = 0; i < options->filter_count; i++) {
         const struct filter *filter = &options->filters[i];
         if (fnmatch(filter->glob, id, 0) == 0 &&
-            (!filter->take || !is_left_out || names_group(filter->glob, id)))
+            (!filter->take || !is_left_out || strncmp(filter->glob, id, group_length) == 0))
             taken = filter->take;
     }
     return taken && (!options->quick || (property != NULL && property->quick));

@@ -22,7 +22,6 @@
 #include "base/clock.h"
 #include "base/place.h"
 #include "base/text.h"
-#include "python/interpreter_files.h"
 #include "python/python_sources.h"
 
 static const double timeout = 20;                 /* seconds, on a machine that is not busy */

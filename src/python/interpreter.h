@@ -27,4 +27,8 @@ const char *interpreter_find(const char *path, struct interpreter *interpreter);
  * variable is set, else "".  Good until the next calls of text(). */
 const char *interpreter_advice(void);
 
+/* Says of the executable at `path` what it would say if it were asked, without starting it, which
+ * takes ten milliseconds.  False where the files leave a doubt, or something is missing. */
+bool interpreter_by_files(const char *path, struct interpreter *interpreter);
+
 #endif

@@ -4,7 +4,7 @@
  * one.  The executable calls Py_BytesMain of the libpython in lib, and nothing else of Python's: a
  * program that embeds Python calls more.  All else is for probe.py.
  */
-#include "python/interpreter_files.h"
+#include "python/interpreter.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -78,4 +78,23 @@ const char *python_type_name(PyObject *type);
  * calls of text(). */
 const char *python_error(void);
 
+/* The Python half of this program: our own .py files, which are compiled into it as data
+ * (python_sources.h).  NAME.py is the module conform_NAME.  Call these with the GIL held.  They
+ * return NULL, or one line on what is wrong, good until the next calls of text(). */
+
+/* Imports GROUP.py and GROUP_*.py, where there are any, so that processes forked from here on need
+ * not; the group is the first `length` characters. */
+void python_half_prepare(const char *group, size_t length);
+
+/* Whether there is such a function in MODULE.py. */
+const char *python_half_has(const char *module, const char *function);
+
+/* Calls it without arguments; what it raised is what is wrong. */
+const char *python_half_run(const char *module, const char *function);
+
+/* Writes "FILE:LINE" of the innermost line on this thread that is the program's own: the frames of
+ * NumPy's package, and of an import that is on its way, are passed over, unless there are no
+ * others.  "" without the GIL or a frame.  A pending exception stays. */
+void python_line(char *to, size_t room);
+
 #endif

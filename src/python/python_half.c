@@ -2,7 +2,6 @@
  *
  * Importing our own .py files out of this program, and calling what is in them.
  */
-#include "python/python_half.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  *
  * Which line of a Python program is running: the frames of this thread, from the innermost one on.
  */
-#include "python/python_line.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -24,24 +24,17 @@ bool expectation_is_about(const struct expectation *expectation, const struct pr
            fnmatch(expectation->id, property->id, 0) == 0;
 }
 
-const char *platform_name(void)
-{
-    struct utsname name;
-    return uname(&name) == 0 ? text("linux-%s", name.machine) : "unknown";
-}
-
-bool expectation_is_here(const struct expectation *expectation)
-{
-    return expectation->platform == NULL || fnmatch(expectation->platform, platform_name(), 0) == 0;
-}
-
 bool expectation_applies(const struct expectation *expectation,
                          const struct environment *environment)
 {
     const struct expectation *e = expectation;
+    struct utsname name;
+    char platform[16 + sizeof name.machine] = "unknown"; /* as sysconfig.get_platform() has it */
+    if (uname(&name) == 0)
+        snprintf(platform, sizeof platform, "linux-%s", name.machine);
     return (e->numpy == NULL || version_is_in(environment->numpy, e->numpy)) &&
            (e->python == NULL || version_is_in(environment->python, e->python)) &&
-           expectation_is_here(e);
+           (e->platform == NULL || fnmatch(e->platform, platform, 0) == 0);
 }
 
 /* Behind none of these does it stay open what the handler does: it was seen, if only to a limit. */

@@ -17,7 +17,7 @@ struct expectation {
     enum verdict verdict;
     const char *reason, *url, *until;
     const char *numpy, *python; /* ranges of versions */
-    const char *platform;       /* a glob of what platform_name() says */
+    const char *platform;       /* a glob such as linux-x86_64 */
     int line;
 };
 
@@ -36,17 +36,10 @@ bool expectation_is_about(const struct expectation *expectation, const struct pr
 bool expectation_applies(const struct expectation *expectation,
                          const struct environment *environment);
 
-/* Whether it is about this platform. */
-bool expectation_is_here(const struct expectation *expectation);
-
 /* The entry by which that record of the property does not decide, or NULL; `all` may be NULL. */
 const struct expectation *expectations_waive(const struct expectations *all,
                                              const struct property *property,
                                              const struct outcome *outcome,
                                              const struct environment *environment);
-
-/* "linux-x86_64", as Python's sysconfig.get_platform() has it.  Good until the next calls of
- * text(). */
-const char *platform_name(void);
 
 #endif

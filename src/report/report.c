@@ -145,35 +145,17 @@ const char *run_claims(const struct run *run)
                       strnlen(run->load->claims, sizeof run->load->claims), 0);
 }
 
-const char *group_name(const struct property *property)
-{
-    const struct group *group = property_group(property);
-    return group != NULL ? group->name
-                         : text("%.*s", (int)strcspn(property->id, "."), property->id);
-}
-
-static const char *libc_name(void)
-{
-#ifdef __GLIBC__
-    return text("glibc %s", gnu_get_libc_version());
-#else
-    return "unknown";
-#endif
-}
-
-static const char *kernel_name(void)
-{
-    struct utsname name;
-    if (uname(&name) != 0)
-        return "unknown";
-    return text("%s %s %s", name.sysname, name.release, name.machine);
-}
-
 struct machine machine_here(void)
 {
-    static char libc[64], kernel[256];
-    snprintf(libc, sizeof libc, "%s", libc_name());
-    snprintf(kernel, sizeof kernel, "%s", text_safe(kernel_name()));
+    static char libc[64] = "unknown", kernel[256];
+    struct utsname name;
+    bool is_known = uname(&name) == 0;
+    snprintf(kernel, sizeof kernel, "%s",
+             is_known ? text_safe(text("%s %s %s", name.sysname, name.release, name.machine))
+                      : "unknown");
+#ifdef __GLIBC__
+    snprintf(libc, sizeof libc, "glibc %s", gnu_get_libc_version());
+#endif
     return (struct machine){
         .libc = libc,
         .kernel = kernel,

@@ -155,9 +155,6 @@ const char *run_gil(const struct run *run);
  * the next call. */
 const char *run_reproduce(const struct run *run, size_t i);
 
-/* "malloc", or what else stands before the dot of the id. */
-const char *group_name(const struct property *property);
-
 /* What a run has found, as --json writes it.  A new reference. */
 json_t *report_value(const struct run *run);
 
@@ -166,9 +163,6 @@ int report_text(FILE *file, const struct run *run, bool color);
 
 /* A line that begins with the name, and the words beside it in as many lines as they take. */
 void report_print_field(FILE *file, const char *name, const char *words);
-
-/* The command that shows a finding again. */
-void report_print_reproduce(FILE *file, const char *command);
 
 /* --list, --explain and --clauses. */
 void report_list(const struct property *const *properties, size_t count);

@@ -65,7 +65,7 @@ static void print_lines(FILE *file, const char *name, const char *lines)
 }
 
 /* In one line, which can be copied. */
-void report_print_reproduce(FILE *file, const char *command)
+static void report_print_reproduce(FILE *file, const char *command)
 {
     fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "reproduce", command);
 }

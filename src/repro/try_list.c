@@ -4,7 +4,7 @@
  */
 #include "heap/heap.h"
 #include "repro/attempt.h"
-#include "subject/plain.h"
+#include "subject/subject.h"
 
 static const struct call_list *list;
 static size_t *at; /* the step that is under way */

@@ -23,10 +23,9 @@
 #include "harness/limits.h"
 #include "harness/python_module.h"
 #include "python/python.h"
-#include "python/python_half.h"
 #include "runner/ending.h"
 #include "runner/memcheck_judge.h"
-#include "subject/plain.h"
+#include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 

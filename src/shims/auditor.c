@@ -18,7 +18,6 @@
 #include "heap/heap.h"
 #include "python/api.h"
 #include "python/python.h"
-#include "python/python_line.h"
 
 enum { FREED_LOG2 = 12, SAMPLE_EVERY = 64, ORIGINS = 1 << 14 };
 

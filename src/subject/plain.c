@@ -2,7 +2,7 @@
  *
  * libc's allocator as a handler.
  */
-#include "subject/plain.h"
+#include "subject/subject.h"
 
 #include <stdlib.h>
 

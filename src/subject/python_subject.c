@@ -3,7 +3,7 @@
  * Working out how a Python object offers a handler.  The conventions in use differ, and what
  * counts is what they come to: a capsule named "mem_handler", in hand or in force.
  */
-#include "subject/python_subject.h"
+#include "subject/subject.h"
 
 #include <stdio.h>
 #include <string.h>

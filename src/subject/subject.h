@@ -59,4 +59,22 @@ struct claims subject_all_claims(const struct subject_place *place, const struct
 enum load_state subject_load_twin(const struct subject_place *place, struct subject *subject,
                                   char *why, size_t room);
 
+/* Imports place->module, GIL held, and makes a handler of its attribute place->symbol, which may
+ * be dotted: a capsule, an object or a class with one, a context manager, or a function that
+ * returns one or installs it; where none comes of it, or it is "", what the import itself put in
+ * force.  subject->how then says which of these it was.  The handler that was current before is
+ * current afterwards.  As subject_load. */
+enum load_state python_subject_load(const struct subject_place *place, struct subject *subject,
+                                    char *why, size_t room);
+
+/* Imports what of the standard library changes signals as it is imported, where a module may be
+ * about to: that is Python's doing. */
+void python_subject_prepare(const struct subject_place *place);
+
+/* libc's allocator as a handler: one for the whole process. */
+PyDataMem_Handler *plain_handler(void);
+
+/* The same as a subject, for which nothing is loaded and which claims nothing. */
+const struct subject_place *plain_place(void);
+
 #endif

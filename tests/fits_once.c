@@ -11,7 +11,7 @@
 NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why)
 {
     static PyDataMem_Handler handler = {
-        .name = "fits_once", .version = 1, .allocator = {BASE_FUNCTIONS}};
+        .name = "fits_once", .version = 1, .allocator = {FUNCTIONS(base)}};
     int file = open(getenv("FITS_ONCE"), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (file < 0)
         *why = "the device is gone";

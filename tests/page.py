@@ -5,6 +5,7 @@ the JSON has and escapes it; of several it is a table.  check-long: a browser ru
 import base64
 import hashlib
 import html.parser
+import importlib.util
 import json
 import os
 import re
@@ -286,6 +287,46 @@ def refused(tap):
     tap.point(not left, "nothing half written is left", left)
 
 
+AXE = """
+<script>%s</script>
+<script>
+axe.run().then(found => {
+    const lines = found.violations.map(each => "axe: " + each.id + ": " + each.nodes[0].html);
+    document.body.textContent = [...lines, "axe: looked at " + found.passes.length].join("\\n");
+});
+</script>
+"""
+
+
+def axe():
+    """axe-core's source: of the file that is named, or as a package of PyPI brings it; or None."""
+    spec = importlib.util.find_spec("axe_playwright_python")
+    own = os.path.join(spec.submodule_search_locations[0], "axe.min.js") if spec else ""
+    path = os.environ.get("AXE_CORE", own)
+    return read(path) if os.path.exists(path) else None
+
+
+def is_accessible(tap, browser):
+    """As axe-core looks at it, light and dark, wide and as on a phone: in a copy of the page that
+    lets its script run."""
+    script = axe()
+    if script is None:
+        tap.skip("axe-core", "pip install --no-deps axe-playwright-python")
+        return
+    page = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", read("page.html"))
+    write("axe.html", page.replace("</body>", AXE % script.replace("</script", "<\\/script")
+                                   + "</body>"))
+    for width in 1280, 360:
+        for scheme, number in ("light", 1), ("dark", 0):
+            result = suite.run([*browser, "--window-size=%d,900" % width,
+                                "--blink-settings=preferredColorScheme=%d" % number,
+                                "--virtual-time-budget=60000",
+                                "file://" + os.path.abspath("axe.html")], timeout=300)
+            said = re.findall("axe: .*", result.stdout)
+            tap.point(len(said) == 1 and re.match(r"axe: looked at \d\d", said[0]),
+                      "axe-core, %s, %d pixels wide" % (scheme, width), said or str(result)[-2000:])
+
+
 def in_a_browser(tap):
     """The policy lets the script run, and whatever is embedded does not."""
     name = "the page in a browser"
@@ -301,6 +342,7 @@ def in_a_browser(tap):
     tap.point('id="shown">%d of %d properties<' % (count, count) in result.stdout, name,
               str(result)[-2000:])
     from_files("both.json", "two_interpreters.json")
+    is_accessible(tap, browser)
 
 
 def main():

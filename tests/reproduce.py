@@ -17,12 +17,15 @@ import suite
 # Mutant, property, its verdict, and what gdb shows where it stops.
 STOPS = [
     ("calloc_does_not_zero", "calloc.zeroed", "FAIL",
-     r"conform_fail \(expected=.*byte \d+ of \d+ to be 0.*=.*calloc\(\d+, \d+\).*<no_zero_calloc>"),
-    ("free_zeroes_errno", "free.keeps-errno", "WARN", r"conform_fail \(.*<zeroing_free>"),
-    ("free_of_null_crashes", "free.null", "CRASH", r"SIGSEGV(.|\n)*#0 .*rash_free \("),
-    ("exits_when_refused", "env.never-exits", "CRASH", r"exit_group(.|\n)*exiting_malloc \("),
+     r"conform_fail \(expected=.*byte \d+ of \d+ to be 0.*=.*calloc\(\d+, \d+\)"
+     r".*<calloc_does_not_zero_calloc>"),
+    ("free_zeroes_errno", "free.keeps-errno", "WARN", r"conform_fail \(.*<free_zeroes_errno_free>"),
+    ("free_of_null_crashes", "free.null", "CRASH",
+     r"SIGSEGV(.|\n)*#0 .*free_of_null_crashes_free \("),
+    ("exits_when_refused", "env.never-exits", "CRASH",
+     r"exit_group(.|\n)*exits_when_refused_malloc \("),
     ("calloc_keeps_lock_on_failure", "exhaustion.nth-request", "TIMEOUT",
-     r"SIGINT(.|\n)*locked_calloc \("),
+     r"SIGINT(.|\n)*calloc_keeps_lock_on_failure_calloc \("),
 ]
 
 # A handler that is found by a folder alone.

@@ -47,12 +47,14 @@ def check(tap, wheel):
     conform = os.path.join(environment, "bin", "conform")
     shutil.copy(os.path.join(suite.BUILD, "handlers", "aligned.so"), "libmine.so")
     mine = os.path.abspath("libmine.so")
-    for what, command in (("the README's first command", [conform, "--handler", "aligned"]),
+    for what, command in (("the README's first command, with a report", [conform, "--handler", "aligned",
+                                                                  "--junit=" + mine + ".xml"]),
                           ("a handler of one's own", [conform, "--handler", mine]),
                           ("as a module", [python, "-m", "nep49_conform", "-H", mine,
                                            "--run=abi.*"])):
         result = suite.run(command, cwd="/", env={"PATH": "/usr/bin:/bin", "VIRTUAL_ENV": ""})
-        tap.point(result.code == suite.CONFORMANT and "(%s)" % python
+        tap.point(result.code == suite.CONFORMANT and os.path.exists(mine + ".xml")
+                  and "(%s)" % python
                   in " ".join(result.stdout.split()), what, result)
     path = os.path.join(environment, "bin") + ":/usr/bin:/bin"
     if shutil.which("pkg-config") and shutil.which("make"):

@@ -99,12 +99,10 @@ def elf_header(machine, elf_class=2, order=1, kind=3):
 
 def make_files():
     for name, source in OBJECTS.items():
-        with open(name + ".c", "w") as file:
-            file.write(source)
+        suite.write(name + ".c", source)
         flags = ["-w"] + (["-fcommon"] if name == "pointer" else [])
         suite.build(name + ".c", name + ".so", *flags)
-    with open("main.c", "w") as file:
-        file.write("int main(void) { return 0; }")
+    suite.write("main.c", "int main(void) { return 0; }")
     suite.build("sound.c", "linked.so", "-Wl,--no-as-needed", "./getter.so")
     suite.build("sound.c", "sound.o", "-c", "-fPIC", shared=False)
     suite.build("main.c", "program", "-no-pie", shared=False)
@@ -429,8 +427,7 @@ def no_python(tap):
         result.stderr)
     tap.point(held and not os.path.exists("x"), "an interpreter that does not start", result)
     os.makedirs("no_numpy/numpy")
-    with open("no_numpy/numpy/__init__.py", "w") as file:
-        file.write("raise ImportError('half of it is missing')\n")
+    suite.write("no_numpy/numpy/__init__.py", "raise ImportError('half of it is missing')\n")
     result = suite.conform("-Haligned", "--jobs=2", timeout=30, env={"PYTHONPATH": "no_numpy"})
     held = (result.code == USAGE and "half of it is missing" in result.stderr and
             "; try without PYTHONPATH=no_numpy, or name" in result.stderr)
@@ -462,8 +459,7 @@ def main():
     tap = suite.Tap()
     man_page(tap)
     options_of_each_command(tap)
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         make_files()
         before = sorted(os.listdir(b"."))
         option_cases(tap)
@@ -477,9 +473,7 @@ def main():
         no_python(tap)
         left = set(os.listdir(b".")) - set(before) - {b"all.tap", b"all.xml"}
         tap.point(not left, "right use leaves what was asked for alone", left)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -143,12 +143,6 @@ def build(source, output, *flags, sanitize=True):
     return result if result.code else None
 
 
-def write(name, source):
-    with open(name, "w") as file:
-        file.write(source)
-    return name
-
-
 def tsan(handler, *more):
     """How it ended, and what was said of the properties that are not PASS."""
     return tsan_all([handler], *more)[0]
@@ -170,7 +164,7 @@ def tsan_all(handlers, *more):
 
 def works():
     """None, or why ThreadSanitizer cannot be tried here."""
-    source = write("works.c", "int main(void) { return 0; }")
+    source = suite.write("works.c", "int main(void) { return 0; }")
     built = suite.run([*suite.COMPILER, "-fsanitize=thread", "-o", "works", source])
     if built.code:
         return "the compiler has no ThreadSanitizer"
@@ -229,8 +223,8 @@ def sound(tap):
 
 
 def blind_spot(tap):
-    build(write("library.c", LIBRARY), "./libcells.so", sanitize=False)
-    build(write("on_library.c", ON_LIBRARY), "./on_library.so", "-L.", "-lcells",
+    build(suite.write("library.c", LIBRARY), "./libcells.so", sanitize=False)
+    build(suite.write("on_library.c", ON_LIBRARY), "./on_library.so", "-L.", "-lcells",
           "-Wl,-rpath," + os.getcwd())
     _, others = tsan("./on_library.so", "--run=" + ID)
     tap.point(others.get(ID, ("PASS", ""))[0] != "FAIL",
@@ -238,13 +232,13 @@ def blind_spot(tap):
 
 
 def moves(tap):
-    build(write("moves.c", MOVES), "./moves.so")
+    build(suite.write("moves.c", MOVES), "./moves.so")
     result, others = tsan("./moves.so", "--run=" + ID)
     tap.point(result.code == CONFORMANT and not others, "blocks that the kernel moves", result)
 
 
 def many(tap):
-    build(write("many.c", MANY_RACES), "./many.so")
+    build(suite.write("many.c", MANY_RACES), "./many.so")
     result, others = tsan("./many.so:many", "--run=" + ID)
     count = re.match(r"(?:.*; seen )?(\d+) data races, one of them: ", others.get(ID, ("", ""))[1])
     tap.point(count and int(count.group(1)) > 20, "more races than there is room to print", result)
@@ -293,8 +287,7 @@ def tsan_tests(tap):
 def main():
     if suite.SANITIZED:
         suite.skip_all("the program has another sanitizer")
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         tap = suite.Tap()
         why = works()
         if why:
@@ -303,9 +296,7 @@ def main():
             tsan_tests(tap)
         left = glob.glob(".*[0-9]")
         tap.point(not left, "nothing is left in the folder", left)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

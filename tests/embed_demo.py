@@ -187,8 +187,7 @@ def memcheck(tap):
 
 def prepare():
     for name, text in SCRIPTS.items():
-        with open(name, "w") as file:
-            file.write(text)
+        suite.write(name, text)
     os.mkdir("links")
     os.symlink("../show.py", "links/show.py")
     for name, flags in OWNS.items():
@@ -199,10 +198,8 @@ def prepare():
         subprocess.run([suite.PYTHON, "-m", "venv", "--without-pip", venv], check=True)
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = os.path.relpath(suite.run(["venv/bin/python", "-c", ask]).stdout.strip()) + "/"
-    with open(site + "numpy.pth", "w") as file:
-        file.write(os.path.dirname(os.path.dirname(numpy.__file__)))
-    with open(site + "only_here.py", "w") as file:
-        file.write("word = 'from the environment'")
+    suite.write(site + "numpy.pth", os.path.dirname(os.path.dirname(numpy.__file__)))
+    suite.write(site + "only_here.py", "word = 'from the environment'")
 
 
 def main():
@@ -213,8 +210,7 @@ def main():
     tap = suite.Tap()
     if not os.path.exists(DEMO):
         suite.skip_all("embed_demo was not built, for want of a libpython with headers")
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         prepare()
         for part in (everything, refusals, runs, battery):
             part(tap)
@@ -222,9 +218,7 @@ def main():
             tap.point(code.read() in page.read(), "docs/embedding.md shows minimal.c as it is")
         if suite.LONG and os.environ["VALGRIND"]:
             memcheck(tap)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -64,14 +64,12 @@ def makes(tap):
 
 def main():
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         cannot(tap)
         if suite.LONG:
             makes(tap)
         else:
             tap.skip("it makes one", "it fetches packages: make check-long")
-        os.chdir("..")
     tap.end()
 
 

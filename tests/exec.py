@@ -200,8 +200,7 @@ def cases(tap):
 def script_and_stdin(tap):
     with suite.scratch() as folder:
         path = os.path.join(folder, "program.py")
-        with open(path, "w") as file:
-            file.write("import sys, numpy\nprint(__name__, sys.argv[1:], sys.path[0])\n")
+        suite.write(path, "import sys, numpy\nprint(__name__, sys.argv[1:], sys.path[0])\n")
         result = suite.conform("-H", "aligned", "-q", "--exec", "--", path, "--color", "x")
         expected = "__main__ ['--color', 'x'] %s\n" % folder
         tap.point(result.code == 0 and result.stdout == expected, "a script", result)
@@ -303,8 +302,7 @@ def without_books(tap):
         return
     with suite.scratch() as folder:
         source = os.path.join(folder, "fixed.c")
-        with open(source, "w") as file:
-            file.write(FIXED)
+        suite.write(source, FIXED)
         handler = suite.build(source, os.path.join(folder, "fixed.so"), "-w")
         result = suite.conform("-H", handler, "-q", "--exec", "--", "-c", WITHOUT_BOOKS)
     tap.point(result.code == suite.INCOMPLETE
@@ -350,5 +348,4 @@ def main():
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

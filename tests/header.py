@@ -56,8 +56,7 @@ def headers_of_numpy():
 
 def build(compiler, suffix, flags, source, name):
     """What the compiler said; the object has that name."""
-    with open("mine" + suffix, "w") as file:
-        file.write(source)
+    suite.write("mine" + suffix, source)
     command = list(compiler) + flags + ["-I", os.path.join(suite.SOURCE, "handlers"), "-shared",
                                         "-fPIC", "-o", name, "mine" + suffix]
     return suite.run(command)
@@ -97,8 +96,7 @@ def main():
             compilers.append(([name], ".cc", CPP))
         else:
             tap.skip("as C++, by " + name, "install %s" % name.replace("clang++", "clang"))
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         for compiler, suffix, rows in compilers:
             name = " ".join(compiler)
             tried = [("%s %s, %s" % (name, standard,
@@ -113,9 +111,7 @@ def main():
             else:
                 tap.skip(name + ", behind NumPy's headers", "install Python's headers")
             try_all(tap, compiler, suffix, tried)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -91,14 +91,6 @@ REACH_OTHERS = {
     "scribbles_and_exits", "scribbles_over_shared_memory", "stops_its_parent",
 }
 
-# Objects that no handler comes of, whatever else is in them.
-NO_HANDLERS = {
-    "exports nothing": "int none;",
-    "exports a function for the object": "int nep49_handler(void) { return 1; }",
-    "exports an object for the function": "int nep49_get_handler = 1;",
-    "exports too small an object": "char nep49_handler[40];",
-}
-
 
 def limit_memory():
     """Of conform and all of its processes, each: Python and NumPy want 300 MiB of addresses."""
@@ -174,7 +166,7 @@ def run(ids, handler, seconds=10, jobs=1, **more):
     left = suite.end_orphans()
     if left:
         wrong.append("%d processes are left" % left)
-    files = set(os.listdir(".")) - {"subject.so", "subject.c", "r.json", "r.tap", "r.xml"}
+    files = set(os.listdir(".")) - {"r.json", "r.tap", "r.xml"}
     if files:
         wrong.append("files are left: %s" % files)
     return report, wrong
@@ -199,15 +191,6 @@ def play(act, when, allowed, ids):
     return (not wrong, name, "%s\n%s" % ("\n".join(wrong), report.result)), report
 
 
-def refuse(what, ids):
-    with open("subject.c", "w") as file:
-        file.write(NO_HANDLERS[what])
-    report, wrong = run(ids, "./" + suite.build("subject.c", "subject.so"))
-    verdicts = [each["verdict"] for each in report.json["properties"]]
-    held = report.result.code == CANNOT_LOAD and verdicts == ["FAIL"] + ["SKIP"] * (len(ids) - 1)
-    return (held and not wrong, what, "%s\n%s\n%s" % (wrong, verdicts, report.result)), report
-
-
 def one(what, when, ids):
     """In a process of its own, whose orphans are those of this act: a test point, and for prove the
     name of a file and what is to be counted there."""
@@ -216,8 +199,7 @@ def one(what, when, ids):
     with suite.scratch() as folder:
         os.chdir(folder)
         try:
-            point, report = (play(what, when, acts[what][when], ids) if what in acts
-                             else refuse(what, ids))
+            point, report = play(what, when, acts[what][when], ids)
             kept = ("%s, %s.tap" % (when, what)).replace(" ", "_")
             os.rename("r.tap", os.path.join("..", kept))
             return point, {kept: (len(ids), readers.to_fail(report))}
@@ -269,10 +251,9 @@ def interpreters_without_end(tap, running):
 def main():
     tap = suite.Tap()
     asked_for = sys.argv[1:]
-    runs = [(what, "no handler") for what in NO_HANDLERS]
     # those that wait for limits first, so that none is alone at the end
-    runs += [(act, when) for act, _, _ in sorted(ACTS, key=lambda act: act[2] != TIMEOUT)
-             for when in ("early", "late")]
+    runs = [(act, when) for act, _, _ in sorted(ACTS, key=lambda act: act[2] != TIMEOUT)
+            for when in ("early", "late")]
     runs = [(what, when) for what, when in runs if not asked_for or what in asked_for]
     if suite.SANITIZED:  # which want terabytes of addresses
         runs = [(what, when) for what, when in runs if what != "eats_all_memory"]

@@ -298,10 +298,8 @@ def swallowed_in_an_import(tap):
 
 def prepare():
     os.mkdir("tmp")
-    with open("program.py", "w") as file:
-        file.write(PROGRAM)
-    with open("hangs.c", "w") as file:
-        file.write(HANGS)
+    suite.write("program.py", PROGRAM)
+    suite.write("hangs.c", HANGS)
     sound = os.path.join(os.path.abspath(suite.SOURCE), "handlers", "sound")
     suite.build("hangs.c", "./hangs.so", "-w", "-I", sound)
     suite.conform("-H", "aligned", "-q", "--exec", "--record=r.trace", "--", "-c", RECORDED)
@@ -316,8 +314,7 @@ def main():
     print("# seed %d" % arguments.seed)
     tap = suite.Tap()
     suite.adopt_orphans()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         prepare()
         leaves_no_folder(tap)
         swallowed_in_an_import(tap)
@@ -330,9 +327,7 @@ def main():
                 tap.skip(name, "it is slow: for --signals=50 and more")
                 continue
             aim(tap, name, arguments.signals, arguments.seed)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -14,17 +14,12 @@ from suite import CANNOT_LOAD, CANNOT_WORK_HERE, CONFORMANT, NOT_CONFORMANT, USA
 
 # Wrong in the environment whose sitecustomize says so.
 SOMETIMES_WRONG = """
-#include <stdlib.h>
-#include "nep49.h"
-static void *m(void *ctx, size_t size) { return malloc(size ? size : 1); }
-static void *c(void *ctx, size_t n, size_t size)
+#include "sound/base.h"
+static void *wrong_calloc(void *ctx, size_t n, size_t size)
 {
-    return getenv("WRONG_HERE") ? calloc(1, n * size + 1) : calloc(n ? n : 1, size ? size : 1);
+    return getenv("WRONG_HERE") ? base_calloc(ctx, 1, n * size + 1) : base_calloc(ctx, n, size);
 }
-static void *r(void *ctx, void *p, size_t size) { return realloc(p, size ? size : 1); }
-static void f(void *ctx, void *p, size_t size) { free(p); }
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {
-    .name = "sometimes", .version = 1, .allocator = {NULL, m, c, r, f}};
+SOUND(nep49_handler, .calloc = wrong_calloc);
 """
 
 RUN = ["--run=abi.loads", "--run=abi.struct-stays", "--run=calloc.overflow"]
@@ -132,25 +127,17 @@ def refuses(tap, handler, right):
               "several for --exec", result)
 
 
-# Their functions are given by what they do to others, if anything.
 NEIGHBOURS = """
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
-#include "nep49.h"
-static void *m(void *ctx, size_t size)
+#include "sound/base.h"
+static void *killing_malloc(void *ctx, size_t size)
 {
-    if (ctx != NULL)
-        kill(getppid(), SIGKILL);
-    return malloc(size ? size : 1);
+    kill(getppid(), SIGKILL);
+    return base_malloc(ctx, size);
 }
-static void *c(void *ctx, size_t n, size_t size) { return calloc(n ? n : 1, size ? size : 1); }
-static void *r(void *ctx, void *p, size_t size) { return realloc(p, size ? size : 1); }
-static void f(void *ctx, void *p, size_t size) { free(p); }
-NEP49_EXPORT PyDataMem_Handler sound = {
-    .name = "sound", .version = 1, .allocator = {NULL, m, c, r, f}};
-NEP49_EXPORT PyDataMem_Handler kills = {
-    .name = "kills", .version = 1, .allocator = {"its parent", m, c, r, f}};
+SOUND(sound);
+SOUND(kills, .malloc = killing_malloc);
 NEP49_EXPORT PyDataMem_Handler empty;
 NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why)
 {

@@ -180,8 +180,7 @@ def hangs_behind_a_start(tap):
 def python_hangs(tap):
     """An interpreter that does not come up: the run ends none the less."""
     os.mkdir("site")
-    with open("site/sitecustomize.py", "w") as file:
-        file.write("import time\ntime.sleep(600)\n")
+    suite.write("site/sitecustomize.py", "import time\ntime.sleep(600)\n")
     begin = time.monotonic()
     result = suite.conform("-H", "aligned", "--run=numpy.*", "--timeout=1", "--max-time=2",
                            env={"PYTHONPATH": os.path.abspath("site")})
@@ -195,8 +194,7 @@ def python_dies(tap):
     """Before the handler was loaded: the interpreter is at fault, and nothing else is judged."""
     for code, how in (("os.abort()", "SIGABRT"), ("os._exit(0)", "status 0"),
                       ("os._exit(7)", "status 7"), ("os.kill(os.getpid(), 9)", "SIGKILL")):
-        with open("site/sitecustomize.py", "w") as file:
-            file.write("import os\n%s\n" % code)
+        suite.write("site/sitecustomize.py", "import os\n%s\n" % code)
         result = suite.conform("-H", "aligned", env={"PYTHONPATH": os.path.abspath("site")})
         held = (result.code == USAGE and result.stdout == "" and result.stderr.count("\n") == 1
                 and "cannot be embedded: the process ends with " + how in result.stderr)
@@ -246,10 +244,8 @@ def numbers_come_again(tap):
 def main():
     tap = suite.Tap()
     suite.adopt_orphans()
-    with suite.scratch() as folder:
-        os.chdir(folder)
-        with open("subject.c", "w") as file:
-            file.write(SUBJECT)
+    with suite.scratch(enter=True):
+        suite.write("subject.c", SUBJECT)
         for where in ("IN_MALLOC", "IN_FREE", "IN_CONSTRUCTOR", "IN_GETTER", "IN_ANOTHER_GETTER"):
             suite.build("subject.c", "./%s.so" % where, "-D" + where)
         suite.conform("-H", "aligned", "-q", "--exec", "--record=r.trace", "--", "-c", ONES)
@@ -261,9 +257,7 @@ def main():
         python_dies(tap)
         readers(tap)
         numbers_come_again(tap)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -13,16 +13,9 @@ SOUND = os.path.join(suite.BUILD, "handlers", "sound", "sound.so:%s")
 FEW = {"aligned", "arena", "cache", "shift_header", "trace"}
 UNUSUAL = ["always_moves", "null_for_zero", "quota_64_mib", "size_classes", "takes_the_gil"]
 WRONG = ["calloc_does_not_zero", "calloc_wraps", "malloc_is_missing", "free_is_missing"]
-PLAIN = """
-#include <stdlib.h>
-#include "nep49.h"
-static void *m(void *c, size_t n) { (void)c; return malloc(n ? n : 1); }
-static void *z(void *c, size_t n, size_t e) { (void)c; return calloc(n ? n : 1, e ? e : 1); }
-static void *r(void *c, void *p, size_t n) { (void)c; return realloc(p, n ? n : 1); }
-static void f(void *c, void *p, size_t n) { (void)c, (void)n; free(p); }
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {"plain", 1, {NULL, m, z, r, f}};
-"""
-WITH_PYTHON = PLAIN + """
+WITH_PYTHON = """
+#include "sound/base.h"
+SOUND(nep49_handler);
 extern int Py_IsInitialized(void);
 __attribute__((constructor)) static void begin(void) { if (!Py_IsInitialized()) abort(); }
 """
@@ -78,8 +71,7 @@ def reports(tap):
 
 def with_python(tap):
     """It is started where it is wanted: and whatever is wanted of it is there."""
-    with open("with_python.c", "w") as file:
-        file.write(WITH_PYTHON)
+    suite.write("with_python.c", WITH_PYTHON)
     suite.build("with_python.c", "with_python.so")
     for what, words in (("a handler that wants it", ["-H", "./with_python.so"]),
                         ("--python", ["-H", "aligned", "--python=" + suite.PYTHON])):
@@ -99,16 +91,13 @@ def refused(tap):
 
 def main():
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         of_sound_handlers(tap)
         of_wrong_handlers(tap)
         reports(tap)
         with_python(tap)
         refused(tap)
-        os.chdir("..")
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -57,8 +57,7 @@ def same_everywhere(report):
 
 
 def compile_and_run(folder, source, words):
-    with open(os.path.join(folder, "mine.c"), "w") as file:
-        file.write(source)
+    suite.write(os.path.join(folder, "mine.c"), source)
     compiled = run(command_with("-o libmine.so"), cwd=folder)
     quiet = compiled.code == 0 and compiled.stderr == ""
     tap.point(quiet, "its compiler's line has no complaint", compiled)
@@ -107,8 +106,7 @@ def commands_of(page):
 
 def test_pages(folder):
     """In the folder of libmine.so; of the battery a property alone."""
-    with open(os.path.join(folder, "script.py"), "w") as file:
-        file.write(SCRIPT)
+    suite.write(os.path.join(folder, "script.py"), SCRIPT)
     for page in ("auditing.md", "conform.1", "handlers.md", "writing-a-handler.md"):
         commands = commands_of("docs/" + page)
         for command in commands:

@@ -186,8 +186,7 @@ NEP49_EXPORT PyDataMem_Handler nep49_handler = {
 
 def wants_python(tap, path, folder):
     """Python is wanted where the handler has to find its functions, and nowhere else."""
-    with open(os.path.join(folder, "calls.c"), "w") as file:
-        file.write(CALLS_PYTHON)
+    suite.write(os.path.join(folder, "calls.c"), CALLS_PYTHON)
     handler = suite.build(os.path.join(folder, "calls.c"), os.path.join(folder, "calls.so"))
     result = suite.conform("-H", handler, "--replay=" + path)
     tap.point(result.code == suite.CONFORMANT, "a handler that calls Python", result)
@@ -215,5 +214,4 @@ def main():
     tap.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

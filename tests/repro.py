@@ -40,10 +40,9 @@ KINDS = [
 # Wrong where nobody counts the programs; where somebody does, in the third of them alone.
 WRONG_AT_TIMES = """
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "nep49.h"
+#include "sound/base.h"
 
 static int is_wrong = 1;
 
@@ -58,30 +57,12 @@ __attribute__((constructor)) static void count(void)
     close(file);
 }
 
-static void *its_malloc(void *ctx, size_t size)
-{
-    return (void)ctx, malloc(size);
-}
-
 static void *its_calloc(void *ctx, size_t nelem, size_t elsize)
 {
-    (void)ctx;
-    return is_wrong ? malloc(nelem * elsize) : calloc(nelem, elsize);
+    return is_wrong ? base_malloc(ctx, nelem * elsize) : base_calloc(ctx, nelem, elsize);
 }
 
-static void *its_realloc(void *ctx, void *p, size_t size)
-{
-    return (void)ctx, realloc(p, size);
-}
-
-static void its_free(void *ctx, void *p, size_t size)
-{
-    (void)ctx, (void)size;
-    free(p);
-}
-
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {
-    "at times", 1, {NULL, its_malloc, its_calloc, its_realloc, its_free}};
+SOUND(nep49_handler, .calloc = its_calloc);
 """
 # No list of calls shows these: the process, Python, an exception.
 OTHERS = [("prints_each_call", "env.quiet"), ("tracks_its_own", "numpy.tracemalloc"),
@@ -164,8 +145,7 @@ def shows(tap, mutant, identity, said):
 
 def shows_at_times(tap):
     """What is not seen in one program is looked for in the next."""
-    with open("at_times.c", "w") as file:
-        file.write(WRONG_AT_TIMES)
+    suite.write("at_times.c", WRONG_AT_TIMES)
     suite.build("at_times.c", "at_times.so")
     properties, result = reproduce("./at_times.so", "--run=calloc.zeroed")
     source = properties.get("calloc.zeroed", {}).get("repro", "none")
@@ -198,8 +178,7 @@ def folders(tap):
     """One that is there, that is to be made, and that cannot be."""
     handler, run = handler_of("calloc_does_not_zero"), "--run=calloc.zeroed"
     os.makedirs("is-there")
-    with open("is-there/other", "w") as file:
-        file.write("kept")
+    suite.write("is-there/other", "kept")
     properties, result = reproduce(handler, run, folder="is-there")
     tap.point(sorted(os.listdir("is-there")) == ["calloc.zeroed.c", "other"]
               and result.code == NOT_CONFORMANT, "a folder that is there keeps what it has", result)
@@ -249,8 +228,7 @@ def awkward_names(tap):
 
 def module(tap):
     """Nothing of C can load it."""
-    with open("in_python.py", "w") as file:
-        file.write(MODULE % handler_of("calloc_does_not_zero").rsplit(":", 1)[0])
+    suite.write("in_python.py", MODULE % handler_of("calloc_does_not_zero").rsplit(":", 1)[0])
     properties, result = reproduce("python:in_python:handler", "--run=calloc.zeroed")
     each = properties.get("calloc.zeroed", {})
     tap.point("repro" not in each and "Python module" in each.get("no_repro", ""),
@@ -271,8 +249,7 @@ def main():
     if suite.SANITIZED:
         suite.skip_all("a sanitizer ends a process in its own way")
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         short = [case for case in KINDS[::FEW] if case[0] not in ENDLESS]
         for case in KINDS if suite.LONG else short:
             shows(tap, *case)
@@ -285,10 +262,8 @@ def main():
         awkward_names(tap)
         module(tap)
         refused(tap)
-        os.chdir("..")
     tap.end()
 
 
 SOUND = os.path.abspath(os.path.join(suite.BUILD, "handlers", "aligned.so"))
-if __name__ == "__main__":
-    main()
+main()

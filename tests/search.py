@@ -193,8 +193,7 @@ def covered(tap):
     if shutil.which("clang") is None or suite.SANITIZED:
         tap.skip("a handler with coverage is searched", "there is no clang, or a sanitizer")
         return
-    with open("covered.c", "w") as file:
-        file.write(COVERED)
+    suite.write("covered.c", COVERED)
     for kind, words in (("trace-pc-guard", r", \d+ branches, "),
                         ("inline-8bit-counters", r", \d+ branches, "),
                         (None, r" kinds of calls, \d+ edges")):

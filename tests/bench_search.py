@@ -24,7 +24,6 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 
 import elf

@@ -13,7 +13,8 @@ CONFORM, PYTHON = os.environ["CONFORM"], os.environ["PYTHON"]
 ROUNDS = 7
 COMMANDS = {
     "import numpy": [PYTHON, "-c", "import numpy"],
-    "one property": [CONFORM, "-H", "aligned", "-q", "-j1", "--run=abi.loads", "--python=" + PYTHON],
+    "one property": [CONFORM, "-H", "aligned", "-q", "-j1", "--run=abi.loads",
+                     "--python=" + PYTHON],
     "the suite": [CONFORM, "-H", "aligned", "-q", "--python=" + PYTHON],
 }
 HANDLERS = "aligned", "arena", "cache", "shift_header", "trace"

@@ -15,10 +15,13 @@ from suite import CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, USAGE
 
 # Mutant, property, and what its reproducer says.
 KINDS = [
-    ("calloc_does_not_zero", "calloc.zeroed", r"memory from calloc that is not zero: call 1, calloc\(\d+, \d+\): byte \d+"),
+    ("calloc_does_not_zero", "calloc.zeroed",
+     r"memory from calloc that is not zero: call 1, calloc\(\d+, \d+\): byte \d+"),
     ("calloc_wraps", "calloc.overflow", r"memory for a product that overflows: "),
-    ("calloc_believes_an_old_errno", "calloc.zeroed-when-reused", r"memory from calloc that is not zero: "),
-    ("calloc_trusts_what_another_thread_freed", "calloc.zeroed-when-reused", r"memory from calloc that is not zero: "),
+    ("calloc_believes_an_old_errno", "calloc.zeroed-when-reused",
+     r"memory from calloc that is not zero: "),
+    ("calloc_trusts_what_another_thread_freed", "calloc.zeroed-when-reused",
+     r"memory from calloc that is not zero: "),
     ("claimed_alignment_not_of_large_calloc", "malloc.claimed-alignment",
      r"memory that is not aligned as claimed: call 1, calloc"),
     ("exits_when_exhausted", "env.never-exits", r"the process exits: call \d+, .*: with status 1$"),
@@ -27,15 +30,18 @@ KINDS = [
     ("free_of_null_crashes", "free.null", r"SIGSEGV: call 1, free\(NULL, 0\)"),
     ("free_zeroes_errno", "free.keeps-errno", r"errno changed by free: "),
     ("getter_makes_another", "abi.getter-stable", r"another handler from the getter: "),
-    ("malloc_refuses_one_in_1000", "malloc.lasts", r"a small request that is refused: call \d{3,}, malloc\(\d+\)"),
+    ("malloc_refuses_one_in_1000", "malloc.lasts",
+     r"a small request that is refused: call \d{3,}, malloc\(\d+\)"),
     ("malloc_searches_for_ever", "malloc.extent", r"no end: call \d+, malloc\(3217\)"),
     ("name_is_latin_1", "abi.name-utf8", r"a name that is not UTF-8: "),
-    ("realloc_forgets_the_last_byte", "realloc.keeps-contents", r"contents lost by realloc: call \d+, realloc\("),
+    ("realloc_forgets_the_last_byte", "realloc.keeps-contents",
+     r"contents lost by realloc: call \d+, realloc\("),
     ("realloc_is_missing", "abi.functions-present", r"a function that is missing: "),
     ("struct_remembers_a_block", "abi.struct-constant", r"a handler struct that changed: "),
     ("version_is_2", "abi.version", r"a version that is not 1: "),
     ("ends_the_thread_when_refused", "env.never-exits", r"the thread ends: call 1, malloc\("),
-    ("child_writes_to_its_parent", "process.fork-child", r"a block that changed: call \d+, .*: byte \d+ is "),
+    ("child_writes_to_its_parent", "process.fork-child",
+     r"a block that changed: call \d+, .*: byte \d+ is "),
 ]
 # Wrong where nobody counts the programs; where somebody does, in the third of them alone.
 WRONG_AT_TIMES = """

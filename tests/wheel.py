@@ -47,8 +47,8 @@ def check(tap, wheel):
     conform = os.path.join(environment, "bin", "conform")
     shutil.copy(os.path.join(suite.BUILD, "handlers", "aligned.so"), "libmine.so")
     mine = os.path.abspath("libmine.so")
-    for what, command in (("the README's first command, with a report", [conform, "--handler", "aligned",
-                                                                  "--junit=" + mine + ".xml"]),
+    for what, command in (("the README's first command, with a report",
+                           [conform, "--handler", "aligned", "--junit=" + mine + ".xml"]),
                           ("a handler of one's own", [conform, "--handler", mine]),
                           ("as a module", [python, "-m", "nep49_conform", "-H", mine,
                                            "--run=abi.*"])):

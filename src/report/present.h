@@ -20,8 +20,8 @@ void present_with(const char *python);
  * is killed by a signal. */
 int present(const char *const *arguments, const json_t *input, bool interruptible);
 
-/* The same with --answer, interruptible only without input: returns the JSON that the package answers with, the caller's to free.
- * Leaves if the package does, which has printed why. */
+/* The same with --answer, interruptible only without input: returns the JSON that the package
+ * answers with, the caller's to free. Leaves if the package does, which has printed why. */
 json_t *present_answer(const char *const *arguments, const json_t *input);
 
 /* A temporary file in memory that present() hands on, and its name for the arguments. */

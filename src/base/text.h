@@ -6,11 +6,19 @@
 #ifndef CONFORM_TEXT_H
 #define CONFORM_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Formats into one of sixteen buffers of this thread, used in turn: good until fifteen
  * more calls.  Cut at 511 bytes, between two letters. */
 const char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* True if `word` begins with `beginning`. */
+static inline bool text_begins(const char *word, const char *beginning)
+{
+    return strncmp(word, beginning, strlen(beginning)) == 0;
+}
 
 /* "1 block", "2 blocks". */
 const char *text_count(size_t count, const char *thing);

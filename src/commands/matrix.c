@@ -133,13 +133,6 @@ static void run_column(struct column *column, char **command)
     close(errors);
 }
 
-/* After an interrupt. */
-static void leave_out(struct column *column)
-{
-    column->error = strdup("not run: interrupted");
-    column->code = EXIT_INCOMPLETE;
-}
-
 /* ---- what came of it --------------------------------------------------------------------- */
 
 static enum exit_code code_of(const struct matrix *matrix)
@@ -222,7 +215,8 @@ enum exit_code matrix_run(const struct options *options, char **argv)
         if (interrupt_came() == 0)
             run_column(&matrix.columns[k], command_for(options, argv, options->pythons[k]));
         else
-            leave_out(&matrix.columns[k]);
+            matrix.columns[k] = (struct column){options->pythons[k], NULL,
+                                                strdup("not run: interrupted"), EXIT_INCOMPLETE};
         if (told && !options->quiet)
             print_column(&matrix, k);
     }

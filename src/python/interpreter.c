@@ -239,24 +239,16 @@ static bool is_fit(const char *folder, struct interpreter *interpreter, char pas
     return false;
 }
 
-/* The folder of the program with a colon behind it, where that is one of a virtual environment; or
- * "". */
-static const char *own_environment(void)
-{
-    char folder[PATH_MAX];
-    return place_of_program(folder) && access(text("%s/../pyvenv.cfg", folder), F_OK) == 0
-               ? text("%s:", folder)
-               : "";
-}
-
 static const char *search_path(struct interpreter *interpreter)
 {
     static char line[2048];
     char passed_over[1024] = "";
     const char *active = getenv("VIRTUAL_ENV"), *variable = getenv("PATH");
-    char *folders, *rest;
-    if (asprintf(&folders, "%s%s%s%s", active != NULL ? active : "", active != NULL ? "/bin:" : "",
-                 own_environment(), variable != NULL ? variable : USUAL_PATH) < 0)
+    char *folders, *rest, own[PATH_MAX]; /* the folder of this program, in an environment */
+    bool has_own = place_of_program(own) && access(text("%s/../pyvenv.cfg", own), F_OK) == 0;
+    if (asprintf(&folders, "%s%s%s%s%s", active != NULL ? active : "",
+                 active != NULL ? "/bin:" : "", has_own ? own : "", has_own ? ":" : "",
+                 variable != NULL ? variable : USUAL_PATH) < 0)
         return "out of memory";
     rest = folders;
     bool found = false;

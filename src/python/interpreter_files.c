@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/object_file.h"
+#include "base/text.h"
 
 /* What the names in an executable have shown. */
 struct seen {
@@ -21,20 +22,15 @@ struct seen {
     bool is_sought_there, has_main, has_more;
 };
 
-static bool begins(const char *word, const char *with)
-{
-    return strncmp(word, with, strlen(with)) == 0;
-}
-
 /* No variable is set that may make the interpreter another, or let it not start. */
 static bool is_left_alone(void)
 {
     static const char *const harmless[] = {
         "PYTHON=", "PYTHONDONTWRITEBYTECODE=", "PYTHONUNBUFFERED="};
     for (char **each = environ; *each != NULL; each++) {
-        bool matters = begins(*each, "PYTHON") || begins(*each, "LD_LIBRARY_PATH=");
+        bool matters = text_begins(*each, "PYTHON") || text_begins(*each, "LD_LIBRARY_PATH=");
         for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
-            matters = matters && !begins(*each, harmless[i]);
+            matters = matters && !text_begins(*each, harmless[i]);
         if (matters)
             return false;
     }
@@ -61,11 +57,11 @@ static bool exists(const char *folder, const char *below, const char *name)
 static void see(const char *name, void *data)
 {
     struct seen *seen = data;
-    if (begins(name, "libpython"))
+    if (text_begins(name, "libpython"))
         snprintf(seen->library, sizeof seen->library, "%s", name);
     else if (strcmp(name, "Py_BytesMain") == 0)
         seen->has_main = true;
-    else if (begins(name, "Py") || begins(name, "_Py"))
+    else if (text_begins(name, "Py") || text_begins(name, "_Py"))
         seen->has_more = true;
     else if (strcmp(name, seen->folder) == 0 || strcmp(name, "$ORIGIN/../lib") == 0)
         seen->is_sought_there = true;

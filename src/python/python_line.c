@@ -47,20 +47,15 @@ static const char *module_of(PyObject *frame)
     return words;
 }
 
-static bool begins(const char *words, const char *with)
-{
-    return strncmp(words, with, strlen(with)) == 0;
-}
-
 /* Is it a line of the program?  NumPy's tests are.  The frames in which NumPy 1 dispatches its
  * functions are of no module. */
 static bool is_the_programs(PyObject *frame)
 {
     const char *module = module_of(frame), *file = file_of(frame);
-    if (strcmp(module, "numpy") == 0 || begins(module, "numpy."))
+    if (strcmp(module, "numpy") == 0 || text_begins(module, "numpy."))
         return strstr(module, ".tests.") != NULL;
-    return !begins(module, "importlib.") && !begins(file, "<frozen importlib.") &&
-           !begins(file, "<__array_function__ ") && strcmp(module, "conform_takeover") != 0;
+    return !text_begins(module, "importlib.") && !text_begins(file, "<frozen importlib.") &&
+           !text_begins(file, "<__array_function__ ") && strcmp(module, "conform_takeover") != 0;
 }
 
 void python_line(char *to, size_t room)

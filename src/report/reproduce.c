@@ -72,8 +72,9 @@ static void print_python_path(FILE *file)
         fprintf(file, "PYTHONPATH=%s ", text_shell(path));
 }
 
-/* What the user has preloaded, or "".  Valgrind's own objects come before that, and come again. */
-static const char *preloaded(void)
+/* Prints what the user has preloaded; a debugger gets it for the program, not for itself.
+ * Valgrind's own objects come first in LD_PRELOAD, and are left out. */
+static void print_preloaded(FILE *file, bool debugger)
 {
     static const char valgrinds[] = "/vgpreload_";
     const char *objects = getenv("LD_PRELOAD");
@@ -82,14 +83,7 @@ static const char *preloaded(void)
         const char *colon = strchr(objects, ':');
         objects = colon != NULL ? colon + 1 : NULL;
     }
-    return objects != NULL ? objects : "";
-}
-
-/* A sanitizer, for one, is not for the debugger itself. */
-static void print_preloaded(FILE *file, bool debugger)
-{
-    const char *objects = preloaded();
-    if (*objects == '\0')
+    if (objects == NULL || *objects == '\0')
         return;
     if (debugger)
         fprintf(file, "-ex %s ", text_shell(text("set environment LD_PRELOAD %s", objects)));

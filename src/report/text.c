@@ -64,12 +64,6 @@ static void print_lines(FILE *file, const char *name, const char *lines)
     }
 }
 
-/* In one line, which can be copied. */
-static void report_print_reproduce(FILE *file, const char *command)
-{
-    fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "reproduce", command);
-}
-
 /* What is NumPy's own says nothing about the handler, and is told in a line for all. */
 static bool is_numpys(const struct run *run, size_t i)
 {
@@ -135,7 +129,8 @@ static void print_finding(const struct page *page, size_t i)
         report_print_field(page->file, "waiver",
                            text("not used: line %d expects %s", run_expected(page->run, i)->line,
                                 verdict_name(run_expected(page->run, i)->verdict)));
-    report_print_reproduce(page->file, run_reproduce(page->run, i));
+    fprintf(page->file, "%*s%-*s%s\n", MARGIN, "", NAME, "reproduce", /* to be copied: one line */
+            run_reproduce(page->run, i));
     print_reproducer(page->file, page->run, i);
     putc('\n', page->file);
 }
@@ -167,14 +162,6 @@ static void print_in_short(const struct page *page, size_t i)
         fprintf(page->file, "%s: %s\n", page->run->properties[i]->id, run_seen(page->run, i));
 }
 
-/* The reason takes the place of all that is known, which --verbose prints. */
-static void print_waived(const struct page *page, size_t i)
-{
-    print_verdict(page, page->run->outcomes[i].verdict);
-    fprintf(page->file, "%s: waived: %s\n", page->run->properties[i]->id,
-            expectation_words(run_waiver(page->run, i)));
-}
-
 static void print_stale(const struct page *page)
 {
     const struct expectations *all = page->run->expectations;
@@ -183,14 +170,6 @@ static void print_stale(const struct page *page)
             fprintf(page->file, "%sSTALE%s   %s\n", paint(page, FAIL), unpaint(page),
                     run_stale_words(page->run, k));
     }
-}
-
-/* Whether it is one of many that stopped for the same reason. */
-static bool is_one_of_many(const struct run *run, size_t i)
-{
-    size_t same;
-    told_before(run, i, &same);
-    return run->outcomes[i].verdict == INCOMPLETE && same > 3;
 }
 
 static void print_head(const struct page *page)
@@ -266,16 +245,20 @@ int report_text(FILE *file, const struct run *run, bool color)
         print_head(&page);
     if (run_start_with(run) != NULL)
         fprintf(file, "start with %s: the others may come of the same\n\n", run_start_with(run));
-    size_t lines = 0;
+    size_t lines = 0, same;
     for (size_t i = 0; i < run->count; i++) {
         enum verdict verdict = run->outcomes[i].verdict;
+        told_before(run, i, &same);
         if (run->interrupted && verdict == INCOMPLETE) {
             continue; /* told in the last line, for all */
         } else if (run_waiver(run, i) != NULL && !run->options->verbose) {
-            if (!run->options->quiet)
-                print_waived(&page, i);
-            lines += !run->options->quiet;
-        } else if (verdict == SKIP || is_one_of_many(run, i)) {
+            if (run->options->quiet)
+                continue;
+            print_verdict(&page, verdict);
+            fprintf(file, "%s: waived: %s\n", run->properties[i]->id,
+                    expectation_words(run_waiver(run, i)));
+            lines++;
+        } else if (verdict == SKIP || (verdict == INCOMPLETE && same > 3)) {
             if (!run->options->quiet || verdict != SKIP)
                 print_in_short(&page, i);
             lines++;

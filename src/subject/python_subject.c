@@ -39,13 +39,6 @@ static void restore(PyObject *capsule)
     PyErr_Clear();
 }
 
-/* Calls a method that may be missing, without arguments or with three times None. */
-static PyObject *call_method(PyObject *object, const char *name, bool with_nones)
-{
-    return with_nones ? PyObject_CallMethod(object, name, "OOO", Py_None, Py_None, Py_None)
-                      : PyObject_CallMethod(object, name, NULL);
-}
-
 /* with object: what is in force inside? */
 static struct offer try_context_manager(PyObject *object)
 {
@@ -56,13 +49,13 @@ static struct offer try_context_manager(PyObject *object)
     if (!has_both)
         return nothing;
     PyObject *before = current();
-    PyObject *entered = call_method(object, "__enter__", false);
+    PyObject *entered = PyObject_CallMethod(object, "__enter__", NULL);
     if (entered == NULL) {
         Py_XDECREF(before);
         return nothing; /* with its exception */
     }
     PyObject *inside = current();
-    PyObject *left = call_method(object, "__exit__", true);
+    PyObject *left = PyObject_CallMethod(object, "__exit__", "OOO", Py_None, Py_None, Py_None);
     PyErr_Clear();
     Py_XDECREF(left);
     Py_DECREF(entered);
@@ -222,17 +215,6 @@ static struct offer choose(PyObject *object, bool is_module, struct offer import
     return offer;
 }
 
-/* Where the object that is built so is none of those that find_in_module() knows. */
-static bool wants_a_sanitizer(const char *error)
-{
-    const char *const all[] = {"symbol: __asan_", "symbol: __tsan_", "libtsan.so"};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (strstr(error, all[i]) != NULL)
-            return true;
-    }
-    return false;
-}
-
 enum load_state python_subject_load(const struct subject_place *place, struct subject *subject,
                                     char *why, size_t room)
 {
@@ -248,8 +230,12 @@ enum load_state python_subject_load(const struct subject_place *place, struct su
     if (offer.capsule == NULL) {
         if (PyErr_Occurred()) {
             const char *error = python_error();
+            /* the sanitizers whose runtime is not one that find_in_module() knows */
+            bool lacks_sanitizer = strstr(error, "symbol: __asan_") != NULL ||
+                                   strstr(error, "symbol: __tsan_") != NULL ||
+                                   strstr(error, "libtsan.so") != NULL;
             snprintf(why, room, "%s%s", error,
-                     wants_a_sanitizer(error)
+                     lacks_sanitizer
                          ? "; begin the command with LD_PRELOAD= and the runtime of its sanitizer"
                          : "");
         } else {

@@ -217,6 +217,42 @@ static bool is_mine(const void *p)
 FUNCTION_FREES(owner, p != NULL && is_mine(p));
 MUTANT(free_elsewhere_is_ignored, "free.in-another-thread", FUNCTIONS(owner));
 
+/* A block that another thread frees waits in a list for the next malloc of its owner.  If the list
+ * is full, the block is lost. */
+static struct {
+    pthread_mutex_t lock;
+    void *blocks[256];
+    size_t count;
+} handed_back = {.lock = PTHREAD_MUTEX_INITIALIZER};
+FUNCTION(malloc, handing)
+{
+    pthread_mutex_lock(&handed_back.lock);
+    for (size_t i = 0; i < handed_back.count;) {
+        void *p = handed_back.blocks[i];
+        if (is_mine(p)) {
+            handed_back.blocks[i] = handed_back.blocks[--handed_back.count];
+            base_free(ctx, p, 0);
+        } else {
+            i++;
+        }
+    }
+    pthread_mutex_unlock(&handed_back.lock);
+    return owner_malloc(ctx, size);
+}
+FUNCTION(free, handing)
+{
+    if (p == NULL || is_mine(p)) {
+        base_free(ctx, p, size);
+        return;
+    }
+    pthread_mutex_lock(&handed_back.lock);
+    if (handed_back.count < sizeof handed_back.blocks / sizeof *handed_back.blocks)
+        handed_back.blocks[handed_back.count++] = p;
+    pthread_mutex_unlock(&handed_back.lock);
+}
+MUTANT(free_elsewhere_overfills_a_row, "free.in-another-thread", FUNCTIONS(owner, calloc, realloc),
+       FUNCTIONS(handing, malloc, free));
+
 /* Each thread has a short list of freed blocks, which is lost at its end. */
 struct node {
     struct node *next;

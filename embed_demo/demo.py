@@ -9,7 +9,6 @@ import threading
 import tracemalloc
 import zlib
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from types import SimpleNamespace
 
 import host
 import numpy as np
@@ -189,8 +188,9 @@ def main(points="768", picture="wave.png"):
     unusual_calls()
     kept = [neighbours()]
     lend("array", lambda array: np.multiply(array, 2, out=array)[::2])  # a view is enough
-    lend("dlpack", lambda capsule: from_dlpack(SimpleNamespace(  # a read-only array, on the CPU
-        __dlpack__=lambda **options: capsule, __dlpack_device__=lambda: (1, 0))), True)
+    lend("dlpack", lambda capsule: from_dlpack(type("OnCpu", (), {  # a read-only array
+        "__dlpack__": lambda self, **options: capsule,
+        "__dlpack_device__": lambda self: (1, 0)})()), True)
     borrow("array", lambda: np.linspace(0, 1, 5000))
     borrow("dlpack", lambda: np.linspace(0, 1, 5000), True)
     threads("traced", traced, 1)

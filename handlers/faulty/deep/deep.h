@@ -120,7 +120,9 @@ static inline void link_remove(struct link **list, struct link *link)
 #define DEEP_OVERLAP                                                                               \
     "malloc.disjoint malloc.neighbours realloc.keeps-contents calloc.zeroed crash hang"
 
-/* True if `state`, an instance or its struct deep, has that slip. */
-#define slips(state, defect) ((const void *)(state) == &defect##_state)
+/* True if `state`, an instance or its struct deep, has that slip.  tests/fuzzers.py renames a
+ * defect by -D. */
+#define slips(state, defect) is_instance(state, defect) /* expands the name first, as DEEP does */
+#define is_instance(state, symbol) ((const void *)(state) == &symbol##_state)
 
 #endif

@@ -9,8 +9,6 @@ import re
 import resource
 import shutil
 import subprocess
-import sys
-import sysconfig
 
 import suite
 from suite import CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, USAGE
@@ -261,12 +259,8 @@ def main():
         short = [case for case in KINDS[::FEW] if case[0] not in ENDLESS]
         for case in KINDS if suite.LONG else short:
             shows(tap, *case)
-        hosted = not sysconfig.get_config_var("Py_ENABLE_SHARED") and sys.version_info >= (3, 13)
         for case in OTHERS:
-            if hosted and case[0] == "tracks_its_own":
-                tap.skip("tracks_its_own", "it calls the Python that hosts conform")
-            else:
-                shows_not(tap, *case)
+            shows_not(tap, *case)
         shows_at_times(tap)
         wrong_use(tap)
         folders(tap)

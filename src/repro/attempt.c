@@ -55,14 +55,14 @@ static void read_line(struct attempt *attempt, int output, const char *begin)
     attempt->no_end = strcmp(attempt->what, "no end") == 0; /* as runtime.c prints it */
 }
 
-/* A call that came back when it was recorded, and meets NULL where there is no Python. */
+/* True if the handler calls Python and crashes because no interpreter runs: it crashes in a call
+ * that returned when it was recorded. */
 static bool misses_python(const struct tried *tried, const struct call_list *list,
                           const struct attempt *seen)
 {
-    const char *address = strstr(seen->line, "at address ");
-    bool is_null = address != NULL && strcmp(address, text("at address %p", (void *)NULL)) == 0;
-    return tried->names_python && is_null && seen->outcome == REPRODUCED &&
-           seen->at < list->count && list->at[seen->at].returned;
+    return tried->names_python && seen->outcome == REPRODUCED &&
+           strncmp(seen->what, "SIG", 3) == 0 && seen->at < list->count &&
+           list->at[seen->at].returned;
 }
 
 static void conclude(struct attempt *result, int status, int output)
@@ -100,7 +100,7 @@ struct attempt attempt(const void *about, const struct call_list *list)
         result.at = *at;
     if (misses_python(tried, list, &result)) {
         result.outcome = NOT_REPRODUCED;
-        snprintf(result.line, sizeof result.line, "the handler calls Python, which is not there");
+        snprintf(result.line, sizeof result.line, "the handler calls Python, which does not run");
     }
     if (at != MAP_FAILED)
         munmap(at, sizeof *at);

@@ -172,13 +172,19 @@ static void end_all(void)
     children_end(NULL, 0);
 }
 
+static _Noreturn void end_and_die(void)
+{
+    end_all();
+    interrupt_die();
+}
+
 /* A handler that is lost has broken its contract.  Without `why`, its process has ended. */
 static enum exit_code report_loss(size_t lost, const char *loss, const char *why, const char *when)
 {
     struct server *server = &servers[lost];
     int status = 0;
     if (interrupt_came() != 0)
-        interrupt_die();
+        end_and_die();
     if (*why == '\0')
         why = waitpid(server->pid, &status, 0) != server->pid ? "it is gone"
               : WIFSIGNALED(status)                           ? child_signal_name(WTERMSIG(status))
@@ -276,7 +282,11 @@ enum exit_code bench_command(const struct options *options, char **argv)
     struct present_file made = present_file_open();
     size_t length;
     present_with(python);
-    if (present((const char *const[]){"--bench", made.name, NULL}, describe(options), true) != 0)
+    const char *const words[] = {"--bench", made.name, NULL};
+    int status = present(words, describe(options), true);
+    if (interrupt_came() != 0)
+        end_and_die();
+    if (status != 0)
         leave_with(EXIT_HARNESS_BROKE, "the bench has failed");
     char *contents = present_file_take(&made, &length);
     json_t *bench = json_loadb(contents, length, 0, NULL);

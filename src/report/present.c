@@ -111,7 +111,7 @@ int present(const char *const *arguments, const json_t *input, bool interruptibl
     if (fd >= 0)
         close(fd);
     if (WIFSIGNALED(status) && interrupt_came() != 0)
-        interrupt_die();
+        return -1;
     if (WIFSIGNALED(status))
         leave_with(EXIT_HARNESS_BROKE, "%s, which makes the reports, died of %s", text_safe(python),
                    child_signal_name(WTERMSIG(status)));
@@ -131,6 +131,8 @@ json_t *present_answer(const char *const *arguments, const json_t *input)
     for (size_t i = 0; arguments[i] != NULL && i + 3 < sizeof words / sizeof *words; i++)
         words[i + 2] = arguments[i];
     int status = present(words, input, input == NULL);
+    if (status < 0)
+        interrupt_die();
     if (status != 0)
         exit(status);
     char *contents = present_file_take(&file, &length);

@@ -16,8 +16,8 @@ void present_with(const char *python);
 /* Runs "python3 conform_report ARGUMENT ...", a list that NULL ends, with `input` as JSON on its
  * stdin, or with the stdin of this process if `input` is NULL.  It inherits descriptors that are
  * not close-on-exec.  An interrupt ends it only if it is `interruptible`: a report of a run that
- * has ended is completed.  Returns its exit status; leaves with one line if it cannot be started or
- * is killed by a signal. */
+ * has ended is completed.  Returns its exit status, or -1 if an interrupt ended it; leaves with one
+ * line if it cannot be started or dies of another signal. */
 int present(const char *const *arguments, const json_t *input, bool interruptible);
 
 /* The same with --answer, interruptible only without input: returns the JSON that the package

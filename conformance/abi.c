@@ -24,17 +24,14 @@ static void expect_struct_there(const char *when)
 }
 
 PROPERTY(abi_loads,
-    .id     = "abi.loads",
-    .ends_process = true, .first  = true,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
+    .id     = "abi.loads", .level = MUST, .basis = BASIS_NEP, .ends_process = true, .first = true,
+    .quick = true,
     .clause = "loading the object gives a handler that can make one block and take it back",
     .source = "NEP 49, PyDataMem_SetHandler; nep49.h",
     .why    = "nothing else can be tested on a handler that does not get this far",
-    .hint   = "run it under a debugger: what crashes is a constructor, the getter, or the very "
-              "first malloc or free",
-    .looks  = "CRASH: SIGSEGV, while loading libmine.so",
-    .fixture  = FIXTURE_PYTHON)
+    .hint   = "run it under a debugger: a constructor, the getter, the first malloc or free "
+              "crashes",
+    .looks  = "CRASH: SIGSEGV, while loading libmine.so")
 {
     PyDataMem_Handler *handler = subject_handler();
     if (handler->allocator.malloc == NULL || handler->allocator.free == NULL)
@@ -68,13 +65,10 @@ static PyObject *decoded_name(void)
 }
 
 PROPERTY(abi_name_terminated,
-    .id     = "abi.name-terminated",
-    .rule   = HEAP_NAME_TERMINATED,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
+    .id     = "abi.name-terminated", .level = MUST, .basis = BASIS_NEP,
+    .rule = HEAP_NAME_TERMINATED, .quick = true,
     .clause = "the name ends in a NUL within its 127 bytes",
-    .source = "NEP 49, PyDataMem_Handler: name is a char[127] that NumPy takes for a C string; "
-              "alloc.c get_handler_name, 1.22 and later",
+    .source = "NEP 49, PyDataMem_Handler: char name[127]; alloc.c get_handler_name, 1.22 and later",
     .why    = "NumPy reads on behind the name, into the version and the addresses of functions",
     .hint   = "keep the name to 126 bytes; strncpy writes no NUL where it has to cut",
     .looks  = "a NUL among the 127 bytes of the name: none, in xxxxxxxxxxxxxxxxxxxxxxxx")
@@ -84,16 +78,12 @@ PROPERTY(abi_name_terminated,
 }
 
 PROPERTY(abi_name_utf8,
-    .id     = "abi.name-utf8",
-    .rule   = HEAP_NAME_UTF8,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .id     = "abi.name-utf8", .level = MUST, .basis = BASIS_CALLER, .rule = HEAP_NAME_UTF8,
     .clause = "the name is UTF-8",
     .source = "NumPy alloc.c get_handler_name: PyUnicode_FromString, 1.22 and later",
     .why    = "numpy.core.multiarray.get_handler_name raises UnicodeDecodeError",
     .hint   = "write ASCII; where a longer name is cut, cut between two letters",
-    .looks  = "the name to be UTF-8: UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9 in "
-              "position 3: invalid continuation byte",
-    .fixture  = FIXTURE_PYTHON)
+    .looks  = "the name to be UTF-8: UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9")
 {
     PyObject *name = decoded_name();
     if (name == NULL)
@@ -112,14 +102,12 @@ static bool python_says(PyObject *object, const char *method)
 }
 
 PROPERTY(abi_name_says_something,
-    .id     = "abi.name-says-something",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "abi.name-says-something", .level = SHOULD, .basis = BASIS_QOI,
     .clause = "the name is not empty, can be printed, and is not that of NumPy's own handler",
     .source = "good practice; NumPy's own is default_allocator, alloc.c, 1.22 and later",
     .why    = "get_handler_name is how a user finds out who has an array's memory",
     .hint   = "name the library that the handler is from",
-    .looks  = "a name other than that of NumPy's own handler: default_allocator",
-    .fixture  = FIXTURE_PYTHON)
+    .looks  = "a name other than that of NumPy's own handler: default_allocator")
 {
     PyObject *name = decoded_name();
     if (name == NULL) {
@@ -138,14 +126,10 @@ PROPERTY(abi_name_says_something,
 /* ---- the rest of the struct ------------------------------------------------------------------ */
 
 PROPERTY(abi_version,
-    .id     = "abi.version",
-    .rule   = HEAP_VERSION,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
+    .id     = "abi.version", .level = MUST, .basis = BASIS_NEP, .rule = HEAP_VERSION, .quick = true,
     .clause = "the version is 1",
-    .source = "NEP 49, PyDataMem_Handler; ndarraytypes.h and the page on memory management in "
-              "NumPy, 1.22 and later, know 1 alone",
-    .why    = "it tells NumPy which struct it has before it; another number is another layout",
+    .source = "NEP 49, PyDataMem_Handler; ndarraytypes.h, 1.22 and later",
+    .why    = "it tells NumPy which struct it has; another number is another layout",
     .hint   = "set .version = 1; it is not the version of the library",
     .looks  = "version 1: 0")
 {
@@ -153,14 +137,10 @@ PROPERTY(abi_version,
 }
 
 PROPERTY(abi_functions_present,
-    .id     = "abi.functions-present",
-    .rule   = HEAP_FUNCTIONS_PRESENT,
-    .answers_for = ABOUT(MISSING_FUNCTION),
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
+    .id     = "abi.functions-present", .level = MUST, .basis = BASIS_NEP,
+    .rule = HEAP_FUNCTIONS_PRESENT, .answers_for = ABOUT(MISSING_FUNCTION), .quick = true,
     .clause = "none of malloc, calloc, realloc and free is a null pointer",
-    .source = "NEP 49, PyDataMemAllocator; NumPy alloc.c calls them without looking, 1.22 and "
-              "later",
+    .source = "NEP 49, PyDataMemAllocator; alloc.c calls them without a check, 1.22 and later",
     .why    = "NumPy jumps to address 0, perhaps only at the first resize",
     .hint   = "write all four; realloc can be malloc, memcpy and free",
     .looks  = "a function for realloc: NULL")
@@ -288,20 +268,15 @@ static void call_while_there(void *data)
 }
 
 PROPERTY(abi_struct_stays,
-    .id     = "abi.struct-stays",
+    .id     = "abi.struct-stays", .level = MUST, .basis = BASIS_NEP,
     .answers_for = ABOUT(STRUCT_GONE),
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
-    .clause = "the struct stays in memory while the process runs: after calls, when no block is "
-              "live, when a thread that used it has ended, when the getter was asked again",
-    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy 1.22 to 2.5: alloc.c "
-              "reads name, functions and ctx from it before each call",
-    .why    = "the next array of anybody's reads the address of a function where nothing is "
-              "mapped, and the crash is told of the function",
-    .hint   = "make it static, or allocate it and never free it: NumPy says nobody when the last "
-              "array is gone",
-    .looks  = "FAIL: the struct at 0x7f12a0 to be in memory still, after calls; it is gone: nothing "
-              "can be read there",
-    .fixture  = FIXTURE_PYTHON)
+    .clause = "the struct stays in memory: after calls, without live blocks, after a thread "
+              "ended, after a second call of the getter",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; alloc.c, 1.22 to 2.5",
+    .why    = "the next array calls an address that is not mapped, and the crash names that "
+              "function",
+    .hint   = "make it static, or never free it: NumPy does not report that the last array is gone",
+    .looks  = "FAIL: the struct at 0x7f12a0 to be in memory still, after calls; it is gone")
 {
     struct random random = {random_next(rng())};
     call_while_there(&random);
@@ -321,19 +296,15 @@ static void look_in_child(void *was)
 }
 
 PROPERTY(abi_struct_constant,
-    .id     = "abi.struct-constant",
-    .rule   = HEAP_STRUCT_CONSTANT,
-    .answers_for = ABOUT(STRUCT_CHANGED),
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
-    .clause = "the struct does not change while anything runs: not by a call of the four "
-              "functions, one that fails included, not by a thread, not by asking the getter "
-              "again, and a forked child has the same",
-    .source = "NEP 49, PyDataMem_Handler: each array holds the capsule of the struct, and reads "
-              "the functions and ctx from it whenever it needs them",
-    .why    = "an array that was made by one pair of function and ctx would be freed by another",
-    .hint   = "decide everything before handing the struct out, and keep what changes behind ctx",
-    .looks  = "ctx in the struct to stay 0x55d0c8, after a call that failed: 0",
-    .fixture  = FIXTURE_PYTHON)
+    .id     = "abi.struct-constant", .level = MUST, .basis = BASIS_NEP,
+    .rule = HEAP_STRUCT_CONSTANT, .answers_for = ABOUT(STRUCT_CHANGED),
+    .clause = "the struct stays the same: during and after calls, failed ones included, in "
+              "threads, after the getter, in a forked child",
+    .source = "NEP 49, PyDataMem_Handler: each array keeps the capsule and reads the functions "
+              "and ctx",
+    .why    = "an array that one pair of function and ctx made would be freed by another",
+    .hint   = "set everything before you return the struct; keep what changes behind ctx",
+    .looks  = "ctx in the struct to stay 0x55d0c8, after a call that failed: 0")
 {
     PyDataMem_Handler was = *subject_handler();
     const char *why = NULL;
@@ -365,17 +336,13 @@ static void ask_there(void *unused)
 }
 
 PROPERTY(abi_getter_stable,
-    .id     = "abi.getter-stable",
-    .rule   = HEAP_GETTER_STABLE,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
+    .id     = "abi.getter-stable", .level = MUST, .basis = BASIS_NEP, .rule = HEAP_GETTER_STABLE,
+    .quick = true,
     .clause = "nep49_get_handler answers the same handler whenever it is asked",
     .source = "nep49.h, as NEP 49 has one capsule of one struct for a handler",
-    .why    = "a program that installs it in two threads would have two handlers, and arrays that "
-              "outlive one of them",
+    .why    = "two threads that install it would have two handlers, and arrays that outlive one",
     .hint   = "make it once, keep it in a static variable, and return that",
-    .looks  = "the getter to answer 0x55d0c8 again, at once: 0x55d1f0",
-    .fixture  = FIXTURE_PYTHON)
+    .looks  = "the getter to answer 0x55d0c8 again, at once: 0x55d1f0")
 {
     if (subject()->getter == NULL)
         skip("it exports the struct itself, and no getter");
@@ -389,11 +356,9 @@ PROPERTY(abi_getter_stable,
 }
 
 PROPERTY(abi_claims_known,
-    .id     = "abi.claims-known",
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
-    .clause = "every word of nep49_claims is a claim that the suite knows and can read, and that "
-              "can hold beside the others",
+    .id     = "abi.claims-known", .level = MUST, .basis = BASIS_CLAIM, .quick = true,
+    .clause = "every word of nep49_claims is a claim that the suite can read, and no two "
+              "contradict",
     .source = "nep49.h, the table of claims",
     .why    = "a claim that nobody tests is worth nothing, and looks as if it were",
     .hint   = "spell it as nep49.h does; leave out what the suite has no property for",
@@ -500,18 +465,15 @@ static void load_twin(void *data)
 }
 
 PROPERTY(abi_ctx_passed,
-    .id     = "abi.ctx-passed",
-    .rank   = {RANK_AT_LENGTH, RANK_AT_LENGTH, 0}, .ends_process = true,
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
-    .clause = "the functions work from the ctx that they are given: where a second copy of the "
-              "object can be loaded beside the first, the two never mix",
+    .id     = "abi.ctx-passed", .level = MUST, .basis = BASIS_NEP,
+    .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 0}, .ends_process = true,
+    .clause = "the functions work from the ctx that they are given: two copies of the object in "
+              "one process never mix",
     .source = "NEP 49, PyDataMemAllocator: ctx is passed to each of the four",
-    .why    = "two libraries can carry the same handler, and NumPy hands each block back with the "
-              "ctx that it was made with",
-    .hint   = "keep all state behind ctx or in static variables of the object; do not look it up "
-              "by a name or an address that the whole process shares",
-    .looks  = "CRASH: SIGABRT, inside free(0x55d0c8, 100)",
-    .fixture  = FIXTURE_PYTHON)
+    .why    = "two libraries can carry the same handler; NumPy passes each block its own ctx",
+    .hint   = "keep all state behind ctx or in static variables, not under a name the process "
+              "shares",
+    .looks  = "CRASH: SIGABRT, inside free(0x55d0c8, 100)")
 {
     struct subject twin;
     char why[512] = "";
@@ -553,17 +515,14 @@ PROPERTY(abi_ctx_passed,
 static const char loading[] = "after loading";
 
 PROPERTY(abi_loads_quietly,
-    .id     = "abi.loads-quietly",
-    .quick  = true,
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "loading the object and asking for its handler prints nothing and leaves signal "
-              "dispositions and mask, locale, umask, limits and working directory alone",
+    .id     = "abi.loads-quietly", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
+    .fixture = FIXTURE_UNLOADED,
+    .clause = "loading the object prints nothing and leaves signal dispositions and mask, locale, "
+              "umask, limits and working directory alone",
     .source = "good practice; Python's own handling rests on the signals",
-    .why    = "whoever imports a library wants its allocator, and not another process",
-    .hint   = "leave them alone, at load and later: they are the program's",
-    .looks  = "the disposition of SIGSEGV to stay the default action, after loading: a handler at "
-              "0x7f12a0",
-    .fixture  = FIXTURE_UNLOADED)
+    .why    = "a program that imports a library expects its own process settings to stay",
+    .hint   = "leave them alone, at load and later",
+    .looks  = "the disposition of SIGSEGV to stay the default action, after loading: 0x7f12a0")
 {
     static struct signals signals;
     static struct settings settings;
@@ -578,18 +537,15 @@ PROPERTY(abi_loads_quietly,
 }
 
 PROPERTY(abi_loads_same_arithmetic,
-    .id     = "abi.loads-same-arithmetic",
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "loading the object and asking for its handler leaves rounding mode, precision, "
-              "traps and the treatment of subnormal numbers as they were",
-    .source = "NumPy 1.22 to 2.5: the loops of umath compute in the mode that they find, "
-              "numpy.finfo among them; C17 7.6",
-    .why    = "NumPy's results change in the whole process: tiny numbers are 0, sums round another "
-              "way",
-    .hint   = "an object that is linked with -ffast-math or -Ofast flushes subnormal numbers when "
-              "it is loaded (GCC before 13): compile with them, if need be, and link without",
-    .looks  = "FAIL: results to be as subnormal as before, after loading; they are flushed to 0",
-    .fixture  = FIXTURE_UNLOADED)
+    .id     = "abi.loads-same-arithmetic", .level = MUST, .basis = BASIS_CALLER,
+    .fixture = FIXTURE_UNLOADED,
+    .clause = "loading the object keeps the rounding mode, precision, traps and subnormal numbers",
+    .source = "NumPy 1.22 to 2.5: the loops of umath compute in the mode that they find; C17 7.6",
+    .why    = "NumPy's results change in the whole process: tiny numbers are 0, sums round "
+              "differently",
+    .hint   = "link without -ffast-math and -Ofast: before GCC 13 they flush subnormal numbers at "
+              "load",
+    .looks  = "FAIL: results to be as subnormal as before, after loading; they are flushed to 0")
 {
     struct arithmetic before = note_arithmetic();
     subject_load_now();
@@ -597,16 +553,13 @@ PROPERTY(abi_loads_same_arithmetic,
 }
 
 PROPERTY(abi_loads_alone,
-    .id     = "abi.loads-alone",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "loading the object and asking for its handler starts no thread and leaves no process",
+    .id     = "abi.loads-alone", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
+    .clause = "loading the object and its handler starts no thread and leaves no process",
     .source = "good practice",
-    .why    = "a program that loads first and forks later loses the thread in its children, and "
-              "one that waits for any child gets one that it never made",
-    .hint   = "start a thread with the first block, and anew in a forked child (pthread_atfork); "
-              "ask nothing of another program",
-    .looks  = "WARN: as many threads as before, after loading; 2 more",
-    .fixture  = FIXTURE_UNLOADED)
+    .why    = "a later fork loses the thread; wait() returns a child that the program never "
+              "started",
+    .hint   = "start a thread with the first block, and again in a forked child (pthread_atfork)",
+    .looks  = "WARN: as many threads as before, after loading; 2 more")
 {
     adopt_orphans();
     size_t threads = count_threads();

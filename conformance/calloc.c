@@ -65,16 +65,12 @@ static void small_and_fresh(void)
 }
 
 PROPERTY(calloc_zeroed,
-    .id     = "calloc.zeroed",
-    .rule   = HEAP_ZEROED,
-    .rank   = {RANK_FRESH, RANK_RESIZED, 20}, .answers_for = ABOUT(CALLOC_NOT_ZERO),
-    .answers_next_for = ABOUT(LITTLE_CALLOC),
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .id     = "calloc.zeroed", .level = MUST, .basis = BASIS_C, .rule = HEAP_ZEROED,
+    .rank = {RANK_FRESH, RANK_RESIZED, 20}, .answers_for = ABOUT(CALLOC_NOT_ZERO),
+    .answers_next_for = ABOUT(LITTLE_CALLOC), .quick = true,
     .clause = "every byte that calloc hands out is zero, from 1 byte to 64 MiB",
     .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
-    .why    = "np.zeros does not write zeros by itself; and np.empty of objects takes its elements "
-              "to be NULL pointers, and follows them where they are not",
+    .why    = "np.zeros writes no zeros itself; np.empty of objects reads the elements as pointers",
     .hint   = "zero all of nelem * elsize bytes, or take the memory from libc's calloc",
     .looks  = "byte 8 of 13 to be 0, after calloc(13, 1): 0xa5")
 {
@@ -285,20 +281,14 @@ static void reuse_of_another_thread(void)
 }
 
 PROPERTY(calloc_zeroed_when_reused,
-    .id     = "calloc.zeroed-when-reused",
+    .id     = "calloc.zeroed-when-reused", .level = MUST, .basis = BASIS_C,
     .answers_next_for = ABOUT(CALLOC_NOT_ZERO), .slow_ms = 49,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "memory that was full of other bytes when it was freed, or when realloc cut it off, "
-              "is zero when calloc hands it out again, whatever errno was before the call, "
-              "after hundreds of thousands of calls, where the memory is locked, and where no thread "
-              "can be started",
+    .clause = "calloc returns zeros where freed or cut-off memory held other bytes, for any "
+              "errno, after many calls, in locked memory, and without new threads",
     .source = "C17 7.22.3.2 paragraph 2; 7.5 paragraph 3: no library function sets errno to zero",
     .why    = "np.zeros would show what a deleted array held",
-    .hint   = "zero what comes from a cache or a free list or is the rest of a block that shrank, "
-              "all that is asked for now; look at what madvise returns, which cannot drop locked "
-              "pages; and do not read errno unless a call has just failed",
-    .looks  = "byte 0 of 64 to be 0, in what calloc(8, 8) gave, errno being 12, after 12 such "
-              "blocks were freed: 0xff")
+    .hint   = "zero what a cache or free list returns; check madvise: it cannot drop locked pages",
+    .looks  = "byte 0 of 64 to be 0, in what calloc(8, 8) gave, errno being 12: 0xff")
 {
     static const int errors[] = {0, ENOMEM, EINVAL, ERANGE};
     static const size_t large[] = {70000, 131072, 300000, 1 << 20};
@@ -353,13 +343,11 @@ static void expect_product(size_t nelem, size_t elsize)
 }
 
 PROPERTY(calloc_product,
-    .id     = "calloc.product",
-    .rank   = {RANK_PLACE, RANK_BESIDE, 11},
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .id     = "calloc.product", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_PLACE, RANK_BESIDE, 11}, .quick = true,
     .clause = "calloc gives nelem times elsize bytes, however the size is shared between the two",
     .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
-    .why    = "NumPy passes an element size of 1 so far, and the contract lets it pass others",
+    .why    = "NumPy passes an element size of 1 so far; the contract allows others",
     .hint   = "multiply the two, and mind their order",
     .looks  = "8 live blocks not to overlap: 80 bytes at 0x55d0c8 and 80 bytes at 0x55d0f8")
 {
@@ -436,20 +424,15 @@ static void refuse_what_padding_wraps(void)
 }
 
 PROPERTY(calloc_overflow,
-    .id     = "calloc.overflow",
-    .rule   = HEAP_OVERFLOW,
-    .rank   = {RANK_FRESH, RANK_AT_LENGTH, 18}, .answers_for = ABOUT(CALLOC_TOO_LARGE),
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "calloc returns NULL where the product does not fit into a size_t, those that wrap "
-              "to a small number included, and where no block can be that large, and changes "
-              "nothing",
+    .id     = "calloc.overflow", .level = MUST, .basis = BASIS_C, .rule = HEAP_OVERFLOW,
+    .rank = {RANK_FRESH, RANK_AT_LENGTH, 18}, .answers_for = ABOUT(CALLOC_TOO_LARGE), .quick = true,
+    .clause = "calloc returns NULL and changes nothing if the product overflows size_t or exceeds "
+              "any possible block",
     .source = "C17 7.22.3.2, 7.22.3 paragraph 1: space for nelem objects or a null pointer",
     .why    = "a product that wraps becomes a small block, and its user writes past it",
-    .hint   = "use __builtin_mul_overflow, or compare nelem with SIZE_MAX / elsize where elsize is "
-              "not 0; then see that header, padding and room to grow do not wrap either",
-    .looks  = "calloc(9223372036854775809, 2) to return NULL: the product does not fit, and wraps "
-              "to 2: 0x55d0c8")
+    .hint   = "use __builtin_mul_overflow; then check that header, padding and rounding do not "
+              "wrap",
+    .looks  = "calloc(9223372036854775809, 2) to return NULL: the product wraps to 2: 0x55d0c8")
 {
     static const size_t half = POWER_OF_2(SIZE_BITS / 2), top = POWER_OF_2(SIZE_BITS - 1),
                         root = POWER_OF_2(SIZE_BITS / 4);
@@ -544,17 +527,13 @@ static void make_and_free_none(void *data)
 }
 
 PROPERTY(calloc_zero_arguments,
-    .id     = "calloc.zero-arguments",
-    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 7}, .answers_for = ABOUT(CALLOC_ZERO),
-    .ends_process = true,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "calloc(0, n) and calloc(n, 0) give NULL or a pointer that free takes, and harm no "
-              "other block",
+    .id     = "calloc.zero-arguments", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 7}, .answers_for = ABOUT(CALLOC_ZERO),
+    .ends_process = true, .quick = true,
+    .clause = "calloc(0, n) and calloc(n, 0) return NULL or a pointer that free accepts",
     .source = "C17 7.22.3 paragraph 1",
     .why    = "the contract lets NumPy ask for no elements, or for elements of no size",
-    .hint   = "add the header to the product, not to a factor; and do not divide by an argument "
-              "before looking at it",
+    .hint   = "add the header to the product, not to a factor; check an argument before you divide",
     .looks  = "CRASH: SIGFPE, inside calloc(1, 0)")
 {
     struct blocks company = {0};
@@ -583,17 +562,14 @@ static void align_few_elements(size_t nelem)
 }
 
 PROPERTY(calloc_alignment,
-    .id     = "calloc.alignment",
-    .rule   = HEAP_CALLOC_ALIGNMENT,
-    .rank   = {RANK_FRESH, RANK_AT_LENGTH, 19},
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "a block of calloc's is aligned for max_align_t or, where that is larger than the "
-              "block, for the largest power of two in its size, whatever elsize is",
+    .id     = "calloc.alignment", .level = MUST, .basis = BASIS_C, .rule = HEAP_CALLOC_ALIGNMENT,
+    .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .quick = true,
+    .clause = "a block of calloc's is aligned for max_align_t or, if that is larger than the "
+              "block, for the largest power of two in its size",
     .source = "C17 7.22.3 paragraph 1, 6.2.8",
-    .why    = "NumPy takes the data of np.zeros to be aligned for its dtype, and tells the element "
-              "size of no dtype to calloc",
-    .hint   = "make the header a multiple of max_align_t's alignment; elsize says nothing about it",
+    .why    = "NumPy takes np.zeros to be aligned for its dtype, and passes no dtype's size to "
+              "calloc",
+    .hint   = "make the header a multiple of max_align_t's alignment; ignore elsize",
     .looks  = "calloc(3, 8) to be aligned to 16 bytes: 0x55d0c8, which is aligned to 8")
 {
     check_alignment(&by_calloc);
@@ -602,16 +578,14 @@ PROPERTY(calloc_alignment,
 }
 
 PROPERTY(calloc_disjoint,
-    .id     = "calloc.disjoint",
-    .rank   = {RANK_PLACE, RANK_FRESH, 12}, .slow_ms = 62,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "no two live blocks of calloc's share a byte, also where there are more than 65536, "
-              "where blocks are recycled on two threads, where they are of mebibytes, and where "
-              "one alone is left and others come",
+    .id     = "calloc.disjoint", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_PLACE, RANK_FRESH, 12}, .slow_ms = 62,
+    .clause = "no two live blocks of calloc's share a byte: small or large, more than 65536, "
+              "recycled on two threads, or one left alone",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
     .why    = "two arrays would share memory, and writing one would change the other",
-    .hint   = "look at the width of indices and counters, at what a free list says of a block's "
-              "size, and at blocks that enter it twice",
+    .hint   = "check the width of indices, the sizes in a free list, and blocks that enter it "
+              "twice",
     .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
 {
     enum { LARGE = 6 };
@@ -620,16 +594,12 @@ PROPERTY(calloc_disjoint,
 }
 
 PROPERTY(calloc_neighbours,
-    .id     = "calloc.neighbours",
-    .rank   = {RANK_BESIDE, RANK_FRESH, 17},
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "calloc, and freeing what it made, leave the bytes of every other block alone, at "
-              "once and a few milliseconds later",
-    .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value "
-              "throughout its lifetime",
+    .id     = "calloc.neighbours", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_BESIDE, RANK_FRESH, 17},
+    .clause = "calloc, and free of its blocks, keep the bytes of all other blocks, then and later",
+    .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value",
     .why    = "arrays would lose their ends when another one is made by np.zeros",
-    .hint   = "zero what was asked for, not what a rounding made of it, and before the block is "
-              "handed out, not after",
+    .hint   = "zero what was asked for, not a rounded size, and before the block is returned",
     .looks  = "byte 0 of 100 to be 0x3c as it was written, after calloc(100, 1): 0x00")
 {
     check_neighbours(&by_calloc);

@@ -84,17 +84,13 @@ static void expect_huge(const void *p, size_t size, size_t missing, const char *
 }
 
 PROPERTY(claim_hugepage,
-    .id     = "claim.hugepage",
-    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
-    .clause = "from the size claimed on, a block that was written to lies in huge pages, whichever "
-              "function made it, as far as whole ones fit into it",
+    .id     = "claim.hugepage", .level = MUST, .basis = BASIS_CLAIM,
+    .clause = "a written block of at least the claimed size lies in huge pages, as far as whole "
+              "ones fit, whichever function made it",
     .source = "nep49.h, hugepage=N; the kernel's admin-guide, transhuge",
-    .why    = "a block in small pages costs hundreds of faults at first touch, and misses in the "
-              "TLB ever after, which is what the handler was chosen to avoid",
-    .hint   = "align the mapping to 2 MiB and call madvise(MADV_HUGEPAGE) before the first write; "
-              "a realloc that moves has to keep the alignment",
-    .looks  = "FAIL: expected 6144 KiB or more of the block to lie in huge pages, after "
-              "malloc(8388608); seen 0 KiB")
+    .why    = "small pages cost hundreds of faults at first touch and TLB misses later",
+    .hint   = "align the mapping to 2 MiB and call madvise(MADV_HUGEPAGE) before the first write",
+    .looks  = "FAIL: expected 6144 KiB or more of the block to lie in huge pages; seen 0 KiB")
 {
     size_t from = subject_claims().hugepage;
     if (from == 0)
@@ -198,16 +194,13 @@ static void expect_placed(unsigned char *p, size_t size, const struct claims *cl
 }
 
 PROPERTY(claim_numa,
-    .id     = "claim.numa",
-    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
-    .clause = "from the size claimed on, the pages of a block lie on the memory nodes claimed, "
-              "whichever function made it, and the kernel knows the policy",
+    .id     = "claim.numa", .level = MUST, .basis = BASIS_CLAIM,
+    .clause = "the pages of a block of at least the claimed size lie on the claimed memory nodes, "
+              "by a policy that the kernel knows",
     .source = "nep49.h, numa=POLICY:NODES@N; set_mempolicy(2), mbind(2), move_pages(2)",
-    .why    = "memory of another node takes longer to reach, at each use, and nothing says so",
-    .hint   = "call mbind before the first write, the header's included, and check what it returns; "
-              "a realloc that moves has to place the new pages as well",
-    .looks  = "FAIL: expected the kernel's policy for the block to be numa=bind:0, after "
-              "malloc(131072); seen mode 0 of linux/mempolicy.h")
+    .why    = "memory of another node takes longer to reach, and no call reports it",
+    .hint   = "call mbind before the first write, in realloc too, and check what it returns",
+    .looks  = "FAIL: expected the policy numa=bind:0, after malloc(131072); seen mode 0")
 {
     struct claims claims = subject_claims();
     if (claims.numa_from == 0)
@@ -308,17 +301,15 @@ static void expect_guarded_or_refused(size_t size, enum guard guard)
 }
 
 PROPERTY(claim_guard,
-    .id     = "claim.guard",
-    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
-    .clause = "the byte next to a block, on the side claimed, and a block that was just freed or "
-              "moved cannot be touched; where there is no guard to be had, there is no block",
+    .id     = "claim.guard", .level = MUST, .basis = BASIS_CLAIM,
+    .clause = "the byte next to a block on the claimed side, and a freed or moved block, cannot "
+              "be touched; otherwise there is no block",
     .source = "nep49.h, guard=after and guard=before",
-    .why    = "an overrun that is not stopped where it happens shows as a crash somewhere else, "
-              "in code that did nothing wrong",
-    .hint   = "let a block of a multiple of 16 bytes end exactly at the protected page, also where "
-              "it fills whole pages, and keep freed addresses back for a while",
-    .looks  = "FAIL: expected a write to the byte after the block to be stopped by SIGSEGV, after "
-              "malloc(4096); seen it was not, at 0x7f3a5c001000, of the block of 4096 bytes")
+    .why    = "an overrun that is not stopped crashes later, in code that did nothing wrong",
+    .hint   = "end a block of a multiple of 16 bytes at the protected page; keep freed addresses "
+              "back",
+    .looks  = "FAIL: expected a write to the byte after the block to raise SIGSEGV; seen it did "
+              "not")
 {
     static const size_t sizes[] = {16, 32, 80, 1008, 4064, 4080, 4096, 4112, 8192, 65536, 1000000};
     enum guard guard = subject_claims().guard;
@@ -368,17 +359,13 @@ static void expect_pinned(pointer_attribute_fn *attribute, unsigned char *p, siz
 }
 
 PROPERTY(claim_pinned,
-    .id     = "claim.pinned",
-    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
-    .clause = "from the size claimed on, CUDA knows every byte of a block as page-locked memory of "
-              "the host, whichever function made it",
+    .id     = "claim.pinned", .level = MUST, .basis = BASIS_CLAIM,
+    .clause = "CUDA knows every byte of a block of at least the claimed size as page-locked host "
+              "memory",
     .source = "nep49.h, pinned=N; CUDA driver API, cuPointerGetAttribute",
-    .why    = "from memory that is not page-locked a copy to the device waits for another copy, "
-              "and one that should run beside a computation does not",
-    .hint   = "take the memory from cudaHostAlloc, in realloc as well; without a device say that "
-              "the handler cannot work, and do not claim",
-    .looks  = "FAIL: expected CUDA to know byte 0 of the block as page-locked, after malloc(4096); "
-              "seen cuPointerGetAttribute says error 1, type 0")
+    .why    = "a copy from other memory waits, and does not run beside a computation",
+    .hint   = "use cudaHostAlloc, in realloc too; without a device refuse to load",
+    .looks  = "FAIL: expected CUDA to know byte 0 of the block as page-locked, after malloc(4096)")
 {
     size_t from = subject_claims().pinned;
     if (from == 0)
@@ -545,17 +532,14 @@ static void expect_owner_can_crash(struct talk *talk)
 }
 
 PROPERTY(claim_shm,
-    .id     = "claim.shm",
-    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
-    .clause = "from the size claimed on, another process maps a block by its name and sees the "
-              "same bytes, keeps them when the owner frees it or dies, and nothing stays behind",
+    .id     = "claim.shm", .level = MUST, .basis = BASIS_CLAIM,
+    .clause = "another process maps a block by its name, sees the same bytes, keeps them after "
+              "the owner frees it or dies, and nothing stays",
     .source = "nep49.h, shm=N; nep49_shm.h",
-    .why    = "a process that works on another's array without a copy reads rubbish or dies when "
-              "the memory goes under it, and a name that stays keeps its memory until a reboot",
-    .hint   = "count the mappings of each block in shared memory, let the last one punch the hole, "
-              "and give the segment no name that outlives its process",
-    .looks  = "FAIL: expected byte 0 of 65536 to be 0x5b, in another process, when its owner had "
-              "freed it; seen 0x00")
+    .why    = "a process that shares an array reads wrong data or dies; a leftover name keeps "
+              "memory",
+    .hint   = "count each block's mappings in shared memory; let the last one punch the hole",
+    .looks  = "FAIL: expected byte 0 of 65536 to be 0x5b, in another process; seen 0x00")
 {
     size_t from = subject_claims().shm;
     if (from == 0)
@@ -634,17 +618,13 @@ static void count_past_4gib(void)
 }
 
 PROPERTY(claim_statistics,
-    .id     = "claim.statistics",
-    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
-    .clause = "nep49_get_statistics counts what was made, resized and freed, by whichever function "
-              "and thread, as it was asked for, and nothing that was refused",
+    .id     = "claim.statistics", .level = MUST, .basis = BASIS_CLAIM,
+    .clause = "nep49_get_statistics counts what was made, resized and freed, by every function "
+              "and thread, as requested, and nothing refused",
     .source = "nep49.h, nep49_statistics",
-    .why    = "figures that are a little wrong are believed: somebody looks for a leak that is not "
-              "there, or does not look",
-    .hint   = "count when the block is there, and take the old size off only then; say SIZE_MAX of "
-              "what you do not keep",
-    .looks  = "FAIL: expected after free(1000), blocks and bytes live, bytes at the peak, blocks "
-              "made: 3, 103001, 104001, 4 (-1: not kept); seen 4, 104001, 104001, 4")
+    .why    = "a count that is slightly wrong sends users after a leak that is not there",
+    .hint   = "count when the block exists, then take the old size off; SIZE_MAX is \"not kept\"",
+    .looks  = "FAIL: expected after free(1000), blocks live: 3 (-1: not kept); seen 4")
 {
     static const size_t sizes[] = {1, 1000, 100000, 3 << 20};
     enum { SIZES = sizeof sizes / sizeof *sizes };

@@ -49,13 +49,10 @@ static void use_large(void)
 }
 
 PROPERTY(env_quiet,
-    .id     = "env.quiet",
-    .quick  = true,
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "env.quiet", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
     .clause = "ordinary use, NumPy's wrong sizes included, prints nothing on stdout or stderr",
     .source = "good practice",
-    .why    = "a program's output is its own: a line too many breaks whoever reads it, a test "
-              "suite above all",
+    .why    = "an extra line of output breaks programs that read it, test suites above all",
     .hint   = "count, or write to a file that a variable of the environment names",
     .looks  = "WARN: nothing to be printed in ordinary use; 61 bytes were")
 {
@@ -137,12 +134,10 @@ static void expect_untouched(int fd, const struct open_file *before)
 }
 
 PROPERTY(env_descriptors,
-    .id     = "env.descriptors",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "env.descriptors", .level = SHOULD, .basis = BASIS_QOI,
     .clause = "no descriptor that was open is closed, exchanged, read or written",
     .source = "good practice",
-    .why    = "a stray close(0), or one too many, takes a file from the program; whatever opens "
-              "the next one gets its number",
+    .why    = "a stray close(0) takes a file from the program; the next open gets its number",
     .hint   = "a descriptor that is not open is -1 and not 0; forget its number when it is closed",
     .looks  = "WARN: descriptor 0, which the handler did not open, to stay open; it is closed")
 {
@@ -194,19 +189,14 @@ static void take_descriptors_over(void *data)
 }
 
 PROPERTY(env_forgets_descriptors,
-    .id     = "env.forgets-descriptors",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "nothing is written to the number of a file that the handler opened, when the program "
-              "has closed it and opened another that got its number",
-    .source = "good practice; Python's os.closerange, and the daemons of PEP 3143, close whatever is "
-              "open",
-    .why    = "lines of a log in the program's data, or in what it sends: the number is all that they "
-              "have in common",
-    .hint   = "open the file for each writing; or compare st_dev and st_ino of fstat with those that "
-              "it had when it was opened",
-    .looks  = "WARN: nothing to be written to what has the number of a file of the handler's now; "
-              "malloc 8388608",
-    .fixture  = FIXTURE_UNLOADED)
+    .id     = "env.forgets-descriptors", .level = SHOULD, .basis = BASIS_QOI,
+    .fixture = FIXTURE_UNLOADED,
+    .clause = "nothing is written to a descriptor of the handler's that the program closed and "
+              "opened again as another file",
+    .source = "good practice; os.closerange and daemons of PEP 3143 close whatever is open",
+    .why    = "lines of a log end up in the program's data",
+    .hint   = "open the file for each write, or compare st_dev and st_ino of fstat",
+    .looks  = "WARN: nothing to be written to what has the number of a file of the handler's now")
 {
     char written[80];
     if (sanitizer_is_running())
@@ -252,15 +242,13 @@ static const struct asked_variable *asked_again(void)
 }
 
 PROPERTY(env_reads_variables_once,
-    .id     = "env.reads-variables-once",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "env.reads-variables-once", .level = SHOULD, .basis = BASIS_QOI,
     .clause = "no call asks getenv or secure_getenv for a variable again",
-    .source = "POSIX.1-2024, getenv(): it need not be thread-safe; NumPy 1.22 to 2.5 calls handlers "
-              "without the GIL as well, under which os.environ calls setenv",
-    .why    = "getenv in one thread while another is in setenv can crash, and each array pays for a "
-              "walk through all of the environment",
-    .hint   = "read the environment when the handler is loaded, and keep what it said",
-    .looks  = "WARN: no call to ask for MINE_DISABLE again; 544 times in the same calls as before")
+    .source = "POSIX.1-2024, getenv(): not thread-safe; NumPy 1.22 to 2.5 calls without the GIL "
+              "too",
+    .why    = "getenv in one thread can crash while another is in setenv, and it costs time",
+    .hint   = "read the environment when the handler is loaded, and keep the values",
+    .looks  = "WARN: no call to ask for MINE_DISABLE again; 544 times in the same calls")
 {
     const struct asked_variable *asked = asked_again();
     if (asked != NULL)
@@ -309,20 +297,14 @@ static void resize_and_free_blocks(struct blocks *blocks)
 }
 
 PROPERTY(env_variables_change,
-    .id     = "env.variables-change",
-    .ends_process = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "blocks live on when a variable changes that the handler asks for again, to 1, to 64 "
-              "(an alignment, say) or to nothing: they keep their contents, and realloc and free "
-              "take them",
-    .source = "C17 7.22.3.3 and 7.22.3.5: free and realloc take what was returned earlier, whatever "
-              "has happened since; NEP 49: the handler that made a block frees it",
-    .why    = "os.environ[...] = '1' between two arrays, and the next del ends the process: free took "
-              "the way of another allocator than malloc had",
-    .hint   = "read the environment when the handler is loaded; what may change since then is "
-              "written into each block",
-    .looks  = "CRASH: SIGABRT, inside free(0x7f12a0, 40), in a program that changes what the handler asks "
-              "the environment for")
+    .id     = "env.variables-change", .level = MUST, .basis = BASIS_C, .ends_process = true,
+    .clause = "blocks keep their contents, and realloc and free take them, when a variable that "
+              "the handler reads changes",
+    .source = "C17 7.22.3.3, 7.22.3.5; NEP 49: the handler that made a block frees it",
+    .why    = "os.environ[...] = '1' between two arrays sends free to another allocator than "
+              "malloc",
+    .hint   = "read the environment at load; write into each block what may change later",
+    .looks  = "CRASH: SIGABRT, inside free(0x7f12a0, 40)")
 {
     static const char *const values[] = {"1", "64"};
     struct blocks blocks = {0};
@@ -358,17 +340,13 @@ static void keep_signals(void *data)
 }
 
 PROPERTY(env_signals,
-    .id     = "env.signals",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "signal dispositions, the signal mask and the alternate stack are after each call "
-              "what they were before",
+    .id     = "env.signals", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "signal dispositions, the signal mask and the alternate stack are the same after "
+              "each call",
     .source = "good practice",
-    .why    = "Python has SIGINT, faulthandler SIGSEGV, and a program whatever it needs: what is "
-              "taken from them fails far away",
-    .hint   = "no handler for SIGSEGV, however tempting for guard pages; a mask that is changed "
-              "is put back on every path",
-    .looks  = "WARN: the disposition of SIGSEGV to stay the default action, after calls of all four; "
-              "a handler at 0x7f12a0")
+    .why    = "Python has SIGINT, faulthandler SIGSEGV: a change fails far away",
+    .hint   = "set no handler for SIGSEGV; restore the mask on every path",
+    .looks  = "WARN: the disposition of SIGSEGV to stay the default action, after calls; 0x7f12a0")
 {
     char nothing;
     struct signals before;
@@ -420,20 +398,13 @@ static void live_unusually(void)
 }
 
 PROPERTY(env_settings,
-    .id     = "env.settings",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "no call, the first one neither, changes locale, umask, limits, working directory, "
-              "niceness, scheduling, processors, timers, user, group, session, memory policy, "
-              "what of its memory is locked, the flags of descriptors 0 to 2 or the environment; nor "
-              "does loading those of them that abi.loads-quietly does not name",
+    .id     = "env.settings", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
+    .clause = "no call changes settings of the process or thread, such as locale, umask, limits, "
+              "scheduling, locked memory, descriptor flags or the environment",
     .source = "good practice",
-    .why    = "they are the program's, and those of the children that it starts: an umask makes "
-              "files that others cannot read, LD_PRELOAD follows into every child, O_NONBLOCK on "
-              "stdout loses output",
-    .hint   = "take what has to differ back before the call returns, or have a thread of your own "
-              "for it; a limit, an umask and the environment belong to all threads at every moment",
-    .looks  = "WARN: the umask to stay 022, after the first calls of a thread; 077",
-    .fixture  = FIXTURE_UNLOADED)
+    .why    = "they belong to the program and its children: LD_PRELOAD follows into every child",
+    .hint   = "restore them before the call returns, or use a thread of your own",
+    .looks  = "WARN: the umask to stay 022, after the first calls of a thread; 077")
 {
     static struct settings unloaded, loaded;
     let_output_block();
@@ -487,13 +458,11 @@ static void use_between_numbers(void *data)
 }
 
 PROPERTY(env_random_numbers,
-    .id     = "env.random-numbers",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "env.random-numbers", .level = SHOULD, .basis = BASIS_QOI,
     .clause = "no call draws from libc's sequences of random numbers or seeds them",
     .source = "C17 7.22.2.1 paragraph 2, of libc's own functions: as if none called rand",
-    .why    = "a program that seeds rand or drand48 computes the same again only as long as nobody "
-              "else takes a number",
-    .hint   = "keep a state of your own: rand_r, erand48, or three lines of xorshift",
+    .why    = "a program that seeds rand or drand48 no longer computes the same again",
+    .hint   = "keep a state of your own: rand_r, erand48, or xorshift",
     .looks  = "WARN: rand, random and lrand48 to go on with 1, 2 and 3 after calls; 2, 5 and 3")
 {
     seed_all();
@@ -525,19 +494,14 @@ static bool use_with_signal_waiting(void)
 }
 
 PROPERTY(env_no_exception_set,
-    .id     = "env.no-exception-set",
+    .id     = "env.no-exception-set", .level = MUST, .basis = BASIS_CALLER,
     .answers_for = ABOUT(EXCEPTION_SET),
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "no call sets a Python exception, be it refused or not, with the GIL or without it, "
-              "while a signal waits for its Python handler and where warnings are errors",
-    .source = "NumPy 1.22 to 2.5: ctors.c, shape.c and item_selection.c raise MemoryError by "
-              "themselves on NULL, and look at nothing after a block; after free, none is expected",
-    .why    = "\"returned a result with an exception set\", in a line that has nothing to do with "
-              "it",
-    .hint   = "return NULL; no PyErr_CheckSignals and no PyErr_WarnEx; and PyErr_Clear, or better "
-              "PyErr_Fetch and PyErr_Restore, round calls of Python's that can fail",
-    .looks  = "FAIL: no Python exception to be set, after calls that were refused; MemoryError",
-    .fixture  = FIXTURE_PYTHON)
+    .clause = "no call sets a Python exception: refused or not, with or without the GIL, with a "
+              "signal pending, with warnings as errors",
+    .source = "NumPy 1.22 to 2.5: ctors.c, shape.c, item_selection.c raise MemoryError on NULL",
+    .why    = "\"returned a result with an exception set\", in an unrelated line",
+    .hint   = "return NULL; no PyErr_CheckSignals or PyErr_WarnEx; clear what Python's calls raise",
+    .looks  = "FAIL: no Python exception to be set, after calls that were refused; MemoryError")
 {
     use_ordinarily();
     expect_no_exception("after ordinary calls");
@@ -559,17 +523,12 @@ PROPERTY(env_no_exception_set,
 }
 
 PROPERTY(env_runs_no_signal_handler,
-    .id     = "env.runs-no-signal-handler",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "a signal that waits for its Python handler goes on waiting: no call runs it",
-    .source = "CPython, signal: handlers are run between two instructions of Python code; NumPy 1.22 "
-              "to 2.5 asks for memory in the midst of C functions, for objects that are half made",
-    .why    = "Ctrl-C and timeouts are exceptions: whoever runs their handlers inside a call and "
-              "clears what they raise has lost them",
-    .hint   = "no PyErr_CheckSignals, and nothing that runs Python code, in any of the four",
-    .looks  = "WARN: the Python handler of a signal to wait until the calls have returned; it was "
-              "run inside one of them",
-    .fixture  = FIXTURE_PYTHON)
+    .id     = "env.runs-no-signal-handler", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "no call runs the Python handler of a pending signal",
+    .source = "CPython, signal: handlers run between bytecode instructions, not inside C functions",
+    .why    = "Ctrl-C and timeouts are exceptions, which a call that clears them loses",
+    .hint   = "call no PyErr_CheckSignals, and nothing that runs Python code, in any of the four",
+    .looks  = "WARN: the Python handler of a signal to wait; it was run inside one of the calls")
 {
     expect(use_with_signal_waiting(),
            "the Python handler of a signal to wait until the calls have returned",
@@ -676,14 +635,11 @@ static void ask_without_room(void)
 }
 
 PROPERTY(env_never_exits,
-    .id     = "env.never-exits",
-    .rank   = {RANK_IN_USE, RANK_AT_LENGTH, 2}, .ends_process = true,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .id     = "env.never-exits", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_IN_USE, RANK_AT_LENGTH, 2}, .ends_process = true, .quick = true,
     .clause = "every call returns, whatever the size: none ends the process or the thread, or "
-              "leaves by an exception",
-    .source = "C17 7.22.3: a null pointer where space cannot be allocated; NumPy 1.22 to 2.5 "
-              "calls from C, through which no C++ exception may pass",
+              "throws",
+    .source = "C17 7.22.3: a null pointer; NumPy 1.22 to 2.5 calls from C, so no C++ exception",
     .why    = "MemoryError can be caught, and work be saved; an exit cannot",
     .hint   = "return NULL where libc does; in C++ noexcept functions and std::nothrow",
     .looks  = "CRASH: the process exited with status 1, inside malloc(18446744073709551615)")

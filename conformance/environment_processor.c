@@ -55,20 +55,13 @@ static void keep_float_flags(bool raised, const char *when)
 }
 
 PROPERTY(env_float_state,
-    .id     = "env.float-state",
-    .rule   = HEAP_FLOAT_STATE,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "rounding mode, traps, the treatment of denormals, the flags of exceptions (but for "
-              "inexact) and the x87 registers that are empty are after each call what they were "
-              "before",
-    .source = "NumPy 1.22 to 2.5: the loops of umath compute between calls of the handler, and "
-              "npy_get_floatstatus reads the flags after them; C17 7.6: a function changes the "
-              "floating-point control modes only where it says so, and clears no flag",
-    .why    = "NumPy's results would depend on how often memory was asked for; a flag that was set "
-              "is a RuntimeWarning about a division that nobody made, and with np.errstate an error",
-    .hint   = "link without -ffast-math, whose start-up code changes the mode; put back what has "
-              "to be changed; compute sizes in integers, or between feholdexcept and fesetenv; "
-              "after MMX comes EMMS",
+    .id     = "env.float-state", .level = MUST, .basis = BASIS_CALLER, .rule = HEAP_FLOAT_STATE,
+    .clause = "rounding mode, traps, denormals, exception flags (except inexact) and empty x87 "
+              "registers are the same after each call",
+    .source = "NumPy 1.22 to 2.5: umath, npy_get_floatstatus; C17 7.6: a function changes no mode",
+    .why    = "a flag that was set is a RuntimeWarning about a division that no code made",
+    .hint   = "link without -ffast-math; compute sizes in integers, or in feholdexcept and "
+              "fesetenv",
     .looks  = "FAIL: the rounding mode to be 0x800 still, rounding upward; 0")
 {
     static const struct {
@@ -120,17 +113,13 @@ static void resize_up_and_down(size_t size)
 }
 
 PROPERTY(env_direction_flag,
-    .id     = "env.direction-flag",
+    .id     = "env.direction-flag", .level = MUST, .basis = BASIS_CALLER,
     .answers_for = ABOUT(DIRECTION_FLAG_SET),
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
     .clause = "the direction flag of an x86 is clear after each call",
-    .source = "System V ABI for AMD64, 3.2.1: the direction flag has to be clear on entry to a "
-              "function and upon return; compilers rely on it",
-    .why    = "the next memcpy or memset of anybody's goes down instead of up, and writes over "
-              "what is before its block",
-    .hint   = "let a cld follow each std, on every way out; or let the compiler's memmove copy",
-    .looks  = "FAIL: the direction flag to be clear after realloc of 8388608; it is set: memcpy and "
-              "memset go down from there")
+    .source = "System V ABI for AMD64, 3.2.1: clear on entry to a function and upon return",
+    .why    = "the next memcpy or memset runs downward and overwrites what is before its block",
+    .hint   = "add a cld after each std, on every path; or use memmove",
+    .looks  = "FAIL: the direction flag to be clear after realloc of 8388608; it is set")
 {
     static const size_t sizes[] = {100, 5000, 70000, 300000, 1 << 20, 3 << 20, 9 << 20};
     if (!HAS_DIRECTION_FLAG)

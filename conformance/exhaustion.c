@@ -266,19 +266,13 @@ static void refuse_break(void)
 }
 
 PROPERTY(exhaustion_nth_request,
-    .id     = "exhaustion.nth-request",
+    .id     = "exhaustion.nth-request", .level = MUST, .basis = BASIS_C,
     .answers_for = ABOUT(REFUSED_MEMORY), .slow_ms = 69, .ends_process = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "whichever request that the handler makes of libc or the kernel is refused, once or "
-              "from then on, each call returns NULL or a good block, and live blocks stay as they "
-              "are",
-    .source = "C17 7.22.3.2, 7.22.3.4, 7.22.3.5: a null pointer, and the old object unchanged, "
-              "where space cannot be allocated",
-    .why    = "NumPy turns NULL into MemoryError and goes on; a handler that crashes there takes "
-              "the whole program down.  Only what CUDA's driver asks for itself goes through, "
-              "which dies of a refusal whoever calls it",
-    .hint   = "check what malloc, mmap and their kin return before using it, and not errno, which "
-              "libc sets on its way to a block as well; undo what was done so far, and unlock",
+    .clause = "if any request to libc or the kernel is refused, once or from then on, calls "
+              "return NULL or a good block; live blocks stay",
+    .source = "C17 7.22.3.2, 7.22.3.4, 7.22.3.5: a null pointer, and the old object unchanged",
+    .why    = "NumPy turns NULL into MemoryError; a crash there ends the program",
+    .hint   = "check what malloc, mmap and others return, not errno; undo what was done; unlock",
     .looks  = "CRASH: SIGSEGV at address 0, inside malloc(1), at libmine.so+0x1139")
 {
     begin();
@@ -321,12 +315,10 @@ static struct held hold_after(size_t nth)
 }
 
 PROPERTY(exhaustion_no_leak,
-    .id     = "exhaustion.no-leak",
-    .quick  = true,
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "exhaustion.no-leak", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
     .clause = "a call that fails leaves nothing behind of what it took from libc or the kernel",
     .source = "good practice",
-    .why    = "a program that survives one MemoryError meets the next one sooner, and sooner again",
+    .why    = "a program that survives one MemoryError meets the next one sooner",
     .hint   = "give back what was taken before the request that was refused",
     .looks  = "WARN: 64 blocks more than before are held after 64 refused calls")
 {
@@ -431,16 +423,14 @@ static bool growth_ends(struct interpose_counts *held, size_t rounds)
 }
 
 PROPERTY(exhaustion_balance,
-    .id     = "exhaustion.balance",
-    .quick  = true,
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "when all blocks are freed, what the handler took from below for them is given back, "
-              "or kept within a bound",
+    .id     = "exhaustion.balance", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
+    .clause = "when all blocks are freed, the handler gives back what it took for them, or keeps "
+              "a bounded part",
     .source = "good practice",
     .why    = "a table or a cache that only grows ends a program that runs for days",
     .hint   = "give back the nodes of side tables with their blocks, and bound every cache",
-    .looks  = "WARN: an end of growth while 300 blocks at a time are made and freed; 760 blocks of "
-              "libc's held after 5 rounds, 66000 at the end")
+    .looks  = "WARN: an end of growth while 300 blocks at a time are made and freed; 66000 at the "
+              "end")
 {
     enum { FIRST = 5, MORE = 7 }; /* what is made once is made by the first */
     begin();

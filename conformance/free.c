@@ -51,15 +51,13 @@ static void free_no_nulls(void *unused)
 }
 
 PROPERTY(free_null,
-    .id     = "free.null",
-    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 5}, .answers_for = ABOUT(FREE_NULL_ZERO),
-    .ends_process = true,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .id     = "free.null", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 5}, .answers_for = ABOUT(FREE_NULL_ZERO),
+    .ends_process = true, .quick = true,
     .clause = "free of NULL with size 0 does nothing, at any time",
     .source = "C17 7.22.3.3 paragraph 2",
     .why    = "cleanup paths free what they may not have allocated",
-    .hint   = "return where the pointer is NULL, before a header is read or a counter lowered",
+    .hint   = "return if the pointer is NULL, before a header is read or a counter lowered",
     .looks  = "CRASH: SIGSEGV at address 0xfffffffffffffff0, inside free((nil), 0)")
 {
     control_run(free_no_nulls, NULL, "where NULL is never freed");
@@ -105,17 +103,13 @@ static void free_no_sized_nulls(void *unused)
 }
 
 PROPERTY(free_null_with_size,
-    .id     = "free.null-with-size",
-    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 5}, .answers_for = ABOUT(FREE_NULL),
-    .ends_process = true,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .id     = "free.null-with-size", .level = MUST, .basis = BASIS_CALLER,
+    .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 5}, .answers_for = ABOUT(FREE_NULL),
+    .ends_process = true, .quick = true,
     .clause = "free of NULL does nothing, whatever the size",
-    .source = "C17 7.22.3.3 paragraph 2; NumPy 1.22 to 2.5: item_selection.c _new_argsortlike "
-              "frees an index buffer that it did not need; up to 1.24 _new_sortlike does so too",
-    .why    = "every argsort of a contiguous array calls free(NULL, 8 * n), and a sort whose "
-              "buffer was refused free(NULL, n * itemsize)",
-    .hint   = "return where the pointer is NULL, before the size picks a list or a counter",
+    .source = "C17 7.22.3.3; item_selection.c _new_argsortlike, 1.22 to 2.5; _new_sortlike to 1.24",
+    .why    = "every argsort of a contiguous array calls free(NULL, 8 * n)",
+    .hint   = "return if the pointer is NULL, before the size picks a list or a counter",
     .looks  = "CRASH: SIGSEGV, inside free((nil), 40)")
 {
     control_run(free_no_sized_nulls, NULL, "where NULL is never freed");
@@ -280,20 +274,16 @@ static void use_and_free_rightly(void *data)
 }
 
 PROPERTY(free_best_guess_size,
-    .id     = "free.best-guess-size",
+    .id     = "free.best-guess-size", .level = MUST, .basis = BASIS_NEP,
     .answers_for = ABOUT(FREE_WRONG_SIZE), .slow_ms = 44,
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "the wrong sizes that NumPy is known to pass harm nothing: the block is freed, and "
-              "blocks allocated later are whole",
+              "later blocks are whole",
     .source = "NEP 49, NumPy C-API functions: the size is a best guess; NumPy 1.22 to 2.5: "
               "arrayobject.c array_dealloc, ctors.c array_from_text, PyArray_FromIter and "
               "PyArray_FromFile, alloc.c PyDataMem_UserNEW_ZEROED; 1.22: methods.c array_setstate",
-    .why    = "a.resize(0), fromstring('x', sep=' '), fromiter of an empty iterator and others "
-              "free a block with the size of another",
-    .hint   = "find the block's size by itself (a header, a table, the size class of its page): "
-              "the size given can pick no list, length to unmap, or number to book",
-    .looks  = "FAIL: byte 32 of 1000 to be 0x1f as it was written, after blocks of 1 bytes were "
-              "freed as 1000, and new ones made; seen 0x5a")
+    .why    = "a.resize(0), fromstring('x', sep=' ') and others free a block with another's size",
+    .hint   = "find the size by the block (header, table, size class); do not use the one given",
+    .looks  = "FAIL: byte 32 of 1000 to be 0x1f as it was written, after wrong sizes; seen 0x5a")
 {
     /* with the version and the route that passes them; the last ones are not filled */
     static const struct guess known[] = {
@@ -329,13 +319,11 @@ PROPERTY(free_best_guess_size,
 }
 
 PROPERTY(free_any_size,
-    .id     = "free.any-size",
+    .id     = "free.any-size", .level = SHOULD, .basis = BASIS_NEP,
     .answers_next_for = ABOUT(FREE_WRONG_SIZE),
-    .level  = SHOULD, .basis = BASIS_NEP, .target = TARGET_HANDLER,
     .clause = "no size given to free, be it 0, one off, or SIZE_MAX, does any harm",
     .source = "NEP 49, NumPy C-API functions: the size is a best guess, without a bound",
-    .why    = "extension modules call the handler as well, and the next version of NumPy may "
-              "guess in another way",
+    .why    = "extension modules call the handler too, and the next NumPy may guess differently",
     .hint   = "do not read the size at all, or only to report it",
     .looks  = "WARN: memory to stop growing while blocks are freed with sizes that are wrong")
 {

@@ -120,18 +120,14 @@ static void use_what_stands_before(size_t size)
 }
 
 PROPERTY(free_any_contents,
-    .id     = "free.any-contents",
-    .ends_process = true,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "whatever is in a block, and in the block before it, realloc and free take it for "
-              "what it is",
-    .source = "C17 7.22.3.3 paragraph 2, 7.22.3.5 paragraph 3: the pointer alone says which block; "
-              "6.2.6.1: an object can have any bytes",
-    .why    = "an array can hold what it likes: a file, or memory that was somebody's before",
-    .hint   = "do not tell a block that is free, or of another kind, by a word in it or before it: "
-              "where a block has no header, the data of its neighbour stand there; go by its "
-              "address",
+    .id     = "free.any-contents", .level = MUST, .basis = BASIS_C, .ends_process = true,
+    .quick = true,
+    .clause = "realloc and free recognize a block whatever bytes are in it and in the one before "
+              "it",
+    .source = "C17 7.22.3.3, 7.22.3.5: the pointer alone says which block; 6.2.6.1: any bytes",
+    .why    = "an array can hold anything: a file, or memory that was freed before",
+    .hint   = "identify a block by its address, not by a word in it or before it, where data may "
+              "be",
     .looks  = "CRASH: SIGABRT, inside free(0x7f1240, 64)")
 {
     static const size_t sizes[] = {40, 200, 3000, 40000, 3 << 20};

@@ -93,19 +93,13 @@ static void free_none(void *data)
 }
 
 PROPERTY(free_any_order,
-    .id     = "free.any-order",
-    .rank   = {RANK_FRESH, RANK_RESIZED, 16},
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "blocks can be freed in any order, whatever the one they were made in, and many of "
-              "one size in a row",
-    .source = "C17 7.22.3 paragraph 1: the order of successive allocations is unspecified, and "
-              "the lifetime of each ends with its own deallocation",
-    .why    = "Python drops arrays as their references go, the garbage collector in an order of "
-              "its own",
-    .hint   = "a freed block merges only with neighbours that are free now; a stack of blocks is "
-              "not enough; look at how many of a class a cache takes",
-    .looks  = "FAIL: byte 0 of 51 to be 0xb0 as it was written, while blocks are freed the first "
-              "one first")
+    .id     = "free.any-order", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_FRESH, RANK_RESIZED, 16},
+    .clause = "blocks can be freed in any order, and many of one size in a row",
+    .source = "C17 7.22.3 paragraph 1: allocations are unordered, each ends by its deallocation",
+    .why    = "Python drops arrays as references go, the garbage collector in its own order",
+    .hint   = "merge only with neighbors that are free now; check how many blocks a cache takes",
+    .looks  = "FAIL: byte 0 of 51 to be 0xb0 as it was written, while the first is freed first")
 {
     struct set set = {.last_number = 0};
     control_run(free_none, &set, "where nothing is freed");
@@ -169,17 +163,13 @@ static unsigned char *free_between(size_t size)
 }
 
 PROPERTY(free_poison_stays_inside,
-    .id     = "free.poison-stays-inside",
-    .rank   = {RANK_BESIDE, RANK_BESIDE, 14}, .slow_ms = 48,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "whatever free does to the bytes of a block, it does to no other block's, at once "
-              "or later",
+    .id     = "free.poison-stays-inside", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_BESIDE, RANK_BESIDE, 14}, .slow_ms = 48,
+    .clause = "free changes the bytes of no other block, at once or later",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
-    .why    = "debugging handlers overwrite what is freed, and others keep their lists there",
-    .hint   = "poison as many bytes as were asked for, not the size given to free or a rounded "
-              "one, and none once the block has gone back, by this free or a later one",
-    .looks  = "FAIL: byte 0 of 1000 to be 0x7c as it was written, after free of a block of 1000 "
-              "bytes; seen 0xdd")
+    .why    = "debugging handlers overwrite what is freed; others keep their lists there",
+    .hint   = "poison the size that was requested, and nothing once the block has gone back",
+    .looks  = "FAIL: byte 0 of 1000 to be 0x7c as it was written, after free; seen 0xdd")
 {
     enum { COMPANY = 7 };
     struct blocks blocks = {0};
@@ -245,19 +235,16 @@ static void call_each(void)
 }
 
 PROPERTY(free_leaves_recycled_alone,
-    .id     = "free.leaves-recycled-alone",
-    .rank   = {RANK_BESIDE, RANK_IN_USE, 15}, .slow_ms = 56,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "what is left to do with a freed block is over when its memory is handed out again, "
-              "or is not done: nobody writes there in the tens of milliseconds that follow, and no "
-              "call does when the clock has gone on by seconds",
+    .id     = "free.leaves-recycled-alone", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_BESIDE, RANK_IN_USE, 15}, .slow_ms = 56,
+    .clause = "deferred work on a freed block stops when its memory is handed out again: nothing "
+              "writes there, then or seconds later",
     .source = "C17 6.2.4 paragraph 2: an object keeps its last-stored value throughout its "
               "lifetime",
-    .why    = "an array would change by itself, long after the one that was deleted",
-    .hint   = "look at the thread or timer that poisons, wipes or gives pages back: it has to see "
-              "whether the block is still free, under the lock that malloc takes",
-    .looks  = "FAIL: byte 0 of 36 to be 0xe4 as it was written, 24 ms after it was made of what "
-              "had been freed, and no call since; seen 0xdd")
+    .why    = "an array would change long after another one was deleted",
+    .hint   = "in the thread that poisons or wipes, check under malloc's lock that the block is "
+              "free",
+    .looks  = "FAIL: byte 0 of 36 to be 0xe4 as it was written, 24 ms after it was made; seen 0xdd")
 {
     enum { ROUNDS = 3, WAITS = 3, MILLISECONDS = 12 };
     struct recycled recycled = {.small = {0}};
@@ -326,20 +313,15 @@ static void make_and_free(void *data)
 }
 
 PROPERTY(free_reclaims,
-    .id     = "free.reclaims",
-    .rule   = HEAP_RECLAIMS,
-    .answers_for = ABOUT(MEMORY_GROWS),
-    .quick  = true,
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "what is freed is given back or used again, whatever is in it: memory does not grow over "
-              "cycles of the same work",
-    .source = "C17 7.22.3.3: free makes the space available for further allocation; how soon that "
-              "shows is good practice",
+    .id     = "free.reclaims", .level = SHOULD, .basis = BASIS_QOI, .rule = HEAP_RECLAIMS,
+    .answers_for = ABOUT(MEMORY_GROWS), .quick = true,
+    .clause = "freed memory is given back or used again, whatever is in it: cycles of the same "
+              "work do not grow",
+    .source = "C17 7.22.3.3: free makes the space available for further allocation",
     .why    = "a loop over temporaries would otherwise end in MemoryError",
-    .hint   = "bound what is kept back, in caches and in quarantine, free on every path, and do not take "
-              "the bytes of a block for a sign that it is free already",
-    .looks  = "WARN: memory to stop growing while blocks of up to 262144 bytes are made and "
-              "freed; 75000 KiB more mapped and 1300 KiB more resident")
+    .hint   = "bound caches and quarantine; free on every path; take no bytes as a mark of "
+              "\"free\"",
+    .looks  = "WARN: memory to stop growing while blocks are made and freed; 75000 KiB more mapped")
 {
     size_t turn = 0;
     control_run(make_and_free, &turn, "where it is done once");
@@ -374,18 +356,13 @@ static void make_and_free_falling(void *unused)
 }
 
 PROPERTY(free_reclaims_bursts,
-    .id     = "free.reclaims-bursts",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "of many blocks that are freed in a row, and of one that is larger than the next, all "
-              "is used again",
-    .source = "C17 7.22.3.3: free makes the space available for further allocation; how soon that "
-              "shows is good practice",
-    .why    = "a list of arrays is dropped at once, again and again, and what is lost of each adds "
-              "up to MemoryError",
-    .hint   = "count what goes when a cache is full and a part of it is given back; where a mapping "
-              "is used again for less, remember all of its length",
-    .looks  = "WARN: memory to stop growing while 900 blocks of up to 4000 bytes are made, and then "
-              "freed; 7392 KiB more mapped and 7360 KiB more resident after the last 160 times")
+    .id     = "free.reclaims-bursts", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "memory of many blocks freed in a row, and of blocks each larger than the next, is "
+              "used again",
+    .source = "C17 7.22.3.3: free makes the space available for further allocation",
+    .why    = "a list of arrays is dropped at once, again and again",
+    .hint   = "count what a full cache gives back; remember the whole length of a reused mapping",
+    .looks  = "WARN: memory to stop growing while 900 blocks are made, then freed; 7392 KiB more")
 {
     expect_no_growth(20, make_and_free_burst, NULL, NULL,
                      "900 blocks of up to 4000 bytes are made, and then freed");

@@ -102,19 +102,13 @@ static void attribute_where_one_size_is_lost(void)
 }
 
 PROPERTY(free_reclaims_other_sizes,
-    .id     = "free.reclaims-other-sizes",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "what is freed is given back or serves blocks of other sizes: where one block is live at "
-              "a time and no size comes again, memory stops growing before it is a gibibyte more",
-    .source = "C17 7.22.3.3: free makes the space available for further allocation; how soon that "
-              "shows is good practice",
-    .why    = "arrays that are read from files or selected by a mask are of ever other sizes: a list "
-              "for each size kept 960 MiB of 1500 temporaries of up to 1.6 MB, and a quarantine of "
-              "256 blocks 1.9 GiB of 60 of 32 MiB",
-    .hint   = "bound caches and quarantines by the bytes in them, and not by how many blocks they are, "
-              "all sizes together; give back the oldest when there are more",
-    .looks  = "WARN: freed memory to be given back, or to serve blocks of other sizes; 290 MiB more "
-              "in memory after the last 80 of 550 sizes, one block at a time")
+    .id     = "free.reclaims-other-sizes", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "freed memory is given back or serves other sizes: with one block live and no size "
+              "repeated, growth stops below a gibibyte",
+    .source = "C17 7.22.3.3: free makes the space available for further allocation",
+    .why    = "arrays read from files have ever other sizes: one list per size kept 960 MiB",
+    .hint   = "bound caches and quarantines by their total bytes; give back the oldest",
+    .looks  = "WARN: freed memory to serve blocks of other sizes; 290 MiB more in memory")
 {
     enum { FEW = 30, MANY = 100 };
     struct turns turns = {0}, before;

@@ -34,11 +34,8 @@ static void free_large_with_errno(void)
 }
 
 PROPERTY(free_keeps_errno,
-    .id     = "free.keeps-errno",
-    .rule   = HEAP_KEEPS_ERRNO,
-    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 4},
-    .quick  = true,
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "free.keeps-errno", .level = SHOULD, .basis = BASIS_QOI, .rule = HEAP_KEEPS_ERRNO,
+    .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 4}, .quick = true,
     .clause = "free leaves errno as it was",
     .source = "POSIX.1-2024, free(): errno is preserved; glibc does so since 2.33",
     .why    = "cleanup code runs between a call that failed and the look at errno",
@@ -126,19 +123,15 @@ static void free_large_with_exception(const struct raised *raised, size_t size)
 }
 
 PROPERTY(free_keeps_pending_exception,
-    .id     = "free.keeps-pending-exception",
-    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 4},
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "a Python exception that is pending when free is called is pending afterwards, "
-              "unchanged, with the traceback that it had",
-    .source = "NumPy 1.22 to 2.5: ctors.c PyArray_FromIter, textreading/rows.c and the ufunc "
-              "loops drop the array they were filling while the error is set",
-    .why    = "the error would be lost, or replaced by one that has nothing to do with it",
-    .hint   = "do not call Python from free; where it cannot be helped, PyErr_Fetch before and "
-              "PyErr_Restore after",
-    .looks  = "FAIL: the ValueError that was pending to be pending still, after free of a block "
-              "of 24 bytes by malloc; no exception is",
-    .fixture  = FIXTURE_PYTHON)
+    .id     = "free.keeps-pending-exception", .level = MUST, .basis = BASIS_CALLER,
+    .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 4},
+    .clause = "a Python exception that is pending when free is called stays pending, unchanged, "
+              "with its traceback",
+    .source = "NumPy 1.22 to 2.5: PyArray_FromIter, textreading/rows.c, ufunc loops drop arrays so",
+    .why    = "the error would be lost, or replaced by an unrelated one",
+    .hint   = "do not call Python from free, or call PyErr_Fetch before and PyErr_Restore after",
+    .looks  = "FAIL: the ValueError that was pending to be pending still, after free; no "
+              "exception is")
 {
     static const size_t sizes[] = {1, 24, 80, 4096, 70000, 300000, 1 << 20};
     static const size_t large[] = {(4 << 20) + 8, 33 << 20, 64 << 20};

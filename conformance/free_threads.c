@@ -100,18 +100,14 @@ static void free_every_other_here(void *unused)
 }
 
 PROPERTY(free_in_another_thread,
-    .id     = "free.in-another-thread",
-    .rank   = {RANK_ONE_FUNCTION, RANK_IN_USE, 29}, .slow_ms = 43, .threads = true,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "a block can be freed in another thread than the one that made it, also when that one "
-              "has ended, and is not lost",
-    .source = "NEP 49, High level design: an array keeps the handler it was made with; NumPy 1.22 "
-              "to 2.5: arrayobject.c array_dealloc, in whichever thread drops the last reference",
-    .why    = "arrays travel through queues and futures, and threads that never installed the "
-              "handler free them",
-    .hint   = "keep with the block what free has to know; hand it back to its owner's list under "
-              "a lock, and empty a thread's cache when the thread ends",
+    .id     = "free.in-another-thread", .level = MUST, .basis = BASIS_CALLER,
+    .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 29}, .slow_ms = 43, .threads = true, .quick = true,
+    .clause = "a block can be freed in another thread than the one that made it, even after that "
+              "one ended, and is not lost",
+    .source = "NEP 49, High level design; NumPy 1.22 to 2.5: arrayobject.c array_dealloc in any "
+              "thread",
+    .why    = "arrays travel through queues to threads that never installed the handler",
+    .hint   = "keep with the block what free needs; give it to its owner's list under a lock",
     .looks  = "FAIL: memory to stop growing while blocks are made in one thread and freed in "
               "others")
 {

@@ -117,18 +117,15 @@ static void use_all_sizes(bool garbage)
 }
 
 PROPERTY(numpy_freed_inside_a_call,
-    .id     = "numpy.freed-inside-a-call",
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "where a call lets Python collect garbage, arrays of the handler's are freed inside "
-              "it, on the same thread: that does no harm",
-    .source = "NumPy 1.22 to 2.5: arrayobject.c array_dealloc; CPython collects cycles wherever "
-              "an object is made or bytecode runs",
-    .why    = "a handler that counts in Python objects, or calls a Python function, under its lock "
-              "waits for itself, the first time a collection falls there",
-    .hint   = "call Python before the lock is taken or after it was let go, and with no list half "
-              "changed",
-    .looks  = "FAIL: malloc to return, though Python collects garbage in it that holds arrays; no "
-              "end after 3.33 s")
+    .id     = "numpy.freed-inside-a-call", .level = MUST, .basis = BASIS_CALLER,
+    .clause = "arrays that Python's garbage collector frees inside a call, on the same thread, do "
+              "no harm",
+    .source = "NumPy 1.22 to 2.5: array_dealloc; CPython collects where objects are made or code "
+              "runs",
+    .why    = "a handler that calls Python under its lock deadlocks when a collection frees an "
+              "array",
+    .hint   = "call Python before you lock or after you unlock, with no list half changed",
+    .looks  = "FAIL: malloc to return, though Python collects garbage in it; no end after 3.33 s")
 {
     collect_at_once();
     install_handler(subject_traced());

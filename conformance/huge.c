@@ -131,15 +131,13 @@ static void let_go(struct blocks *blocks, size_t place, bool shrinks)
 }
 
 PROPERTY(malloc_live_past_4gib,
-    .id     = "malloc.live-past-4gib",
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "live blocks that are more than 4 GiB in all do not overlap, and none is taken for "
-              "another when it is resized or freed",
+    .id     = "malloc.live-past-4gib", .level = MUST, .basis = BASIS_C,
+    .clause = "live blocks of more than 4 GiB in all do not overlap, and resize and free confuse "
+              "none",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
     .why    = "five arrays of a gigabyte are nothing unusual",
     .hint   = "keep offsets, and addresses that are keys of a table, in all of their 64 bits",
-    .looks  = "FAIL: two live blocks not to overlap; 268435456 bytes at 0x7f0c00000010 and 536870912 "
-              "bytes at 0x7f0c00000010")
+    .looks  = "FAIL: two live blocks not to overlap; 268435456 bytes at 0x7f0c00000010 and others")
 {
     /* The second, and the one before the last, are 4 GiB apart where nothing is between them. */
     static const unsigned mebibytes[] = {256, 256, 512, 512, 512, 512, 512, 512, 512, 512, 256};
@@ -332,19 +330,12 @@ static void make_and_free_huge(void *granted)
 }
 
 PROPERTY(free_reclaims_huge,
-    .id     = "free.reclaims-huge",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "the address space of a block of more than 2 GiB is given back or used again when the "
-              "block is freed",
-    .source = "C17 7.22.3.3: free makes the space available for further allocation; how soon that "
-              "shows is good practice",
-    .why    = "a program that makes and frees such an array each minute has lost a terabyte of "
-              "address space in a day, and each page of it that was written",
-    .hint   = "keep a length in a size_t on its way to munmap, which an int cuts: below zero it is "
-              "EINVAL, and what is beyond 4 GiB stays",
-    .looks  = "WARN: memory to stop growing while blocks of more than 2 GiB are made and freed; "
-              "169870608 KiB more mapped and 144 KiB more resident after the last 16 times, "
-              "528486336 KiB and 492 KiB since the first 2")
+    .id     = "free.reclaims-huge", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "the address space of a freed block of more than 2 GiB is given back or used again",
+    .source = "C17 7.22.3.3: free makes the space available for further allocation",
+    .why    = "a program that frees such an array each minute loses a terabyte of addresses a day",
+    .hint   = "pass munmap a size_t length: an int is cut, and what is beyond 4 GiB stays",
+    .looks  = "WARN: memory to stop growing while blocks of more than 2 GiB are made and freed")
 {
     bool granted = false;
     const char *why = sizeof(size_t) == 4 ? "a size_t has 32 bits here" : why_not();
@@ -382,17 +373,14 @@ static void without_shrinking(void *unused)
 }
 
 PROPERTY(realloc_shrunk_part_available,
-    .id     = "realloc.shrunk-part-available",
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "what a block lost when it shrank is available again: however many were shrunk and "
-              "freed, the next one is not refused",
-    .source = "C17 7.22.3.5 paragraph 2: realloc deallocates the old object, and 7.22.3.3: that "
-              "makes its space available for further allocation",
+    .id     = "realloc.shrunk-part-available", .level = MUST, .basis = BASIS_C,
+    .clause = "what a block lost when it shrank is available again: after many were shrunk and "
+              "freed, the next is not refused",
+    .source = "C17 7.22.3.5 paragraph 2: realloc deallocates the old object; 7.22.3.3",
     .why    = "fromstring and loadtxt shrink a block each time, and a server calls them for years",
-    .hint   = "where live bytes are counted against a limit, take the old size off and add the new "
-              "one, whichever is larger",
-    .looks  = "FAIL: malloc(1073741824), and realloc from there to 5000 bytes and back, to return "
-              "blocks: next to nothing is live; NULL, when 32 such blocks had been shrunk and "
+    .hint   = "for a limit on live bytes, subtract the old size and add the new, whichever is "
+              "larger",
+    .looks  = "FAIL: malloc(1073741824) to return a block; NULL, when 32 such had been shrunk and "
               "freed")
 {
     const char *why = why_not();

@@ -74,16 +74,12 @@ static void large_holds(size_t size, size_t stride)
 }
 
 PROPERTY(malloc_extent,
-    .id     = "malloc.extent",
-    .rank   = {RANK_PLACE, RANK_BESIDE, 10}, .ends_process = true,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "every byte that was asked for can be written and read back, also where the memory "
-              "was another block's before",
+    .id     = "malloc.extent", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_PLACE, RANK_BESIDE, 10}, .ends_process = true, .quick = true,
+    .clause = "every requested byte can be written and read back, also in reused memory",
     .source = "C17 7.22.3.4; NEP 49, the malloc function",
     .why    = "NumPy writes all of an array's data into the block",
-    .hint   = "pass on the size that was asked for, plus what the handler itself needs; and compare "
-              "all of a freed block's size with all of the request's before it is given out again",
+    .hint   = "request the full size plus the header; compare all of a freed block's size on reuse",
     .looks  = "CRASH: SIGSEGV, or a byte that is not what was written")
 {
     enum { WHOLE = 65536 + 64 };
@@ -109,18 +105,13 @@ PROPERTY(malloc_extent,
 /* ---- where it is ----------------------------------------------------------------------------- */
 
 PROPERTY(malloc_alignment,
-    .id     = "malloc.alignment",
-    .rule   = HEAP_MALLOC_ALIGNMENT,
-    .rank   = {RANK_FRESH, RANK_AT_LENGTH, 19},
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "a block is aligned for max_align_t or, where that is larger than the block, for the "
-              "largest power of two in its size",
+    .id     = "malloc.alignment", .level = MUST, .basis = BASIS_C, .rule = HEAP_MALLOC_ALIGNMENT,
+    .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .quick = true,
+    .clause = "a block is aligned for max_align_t or, where that is larger than the block, for "
+              "the largest power of two in its size",
     .source = "C17 7.22.3 paragraph 1, 6.2.8",
-    .why    = "NumPy takes a new array's data to be aligned for its dtype and lets the compiler "
-              "vectorise accordingly; complex long double wants 16 bytes",
-    .hint   = "make the header a multiple of max_align_t's alignment, and round the start of what "
-              "is carved out of a larger piece",
+    .why    = "NumPy takes data to be aligned for its dtype, and the compiler vectorizes its loops",
+    .hint   = "make the header a multiple of max_align_t's alignment; round what you carve out",
     .looks  = "malloc(24) to be aligned to 16 bytes: 0x55d0c8, which is aligned to 8")
 {
     check_alignment(&by_malloc);
@@ -221,20 +212,15 @@ static void claimed_huge(void)
 }
 
 PROPERTY(malloc_claimed_alignment,
-    .id     = "malloc.claimed-alignment",
-    .rule   = HEAP_CLAIMED_ALIGNMENT,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_CLAIM, .target = TARGET_HANDLER,
-    .clause = "every block is aligned as nep49_claims or --claim says, whatever its size and "
-              "whichever of malloc, calloc and realloc made or moved it, on every thread and in "
-              "forked children",
+    .id     = "malloc.claimed-alignment", .level = MUST, .basis = BASIS_CLAIM,
+    .rule = HEAP_CLAIMED_ALIGNMENT, .quick = true,
+    .clause = "every block is aligned as claimed, whatever its size, whichever function made it, "
+              "on every thread and in forked children",
     .source = "nep49.h, alignment=N",
-    .why    = "whoever installs such a handler reads arrays with aligned vector loads, or hands "
-              "them to a device, and crashes at the first block that is not",
-    .hint   = "libc's realloc does not keep an alignment beyond max_align_t: look where the block "
-              "went and move its bytes",
-    .looks  = "realloc of 64 bytes to 4000 to be aligned to 64 bytes, as claimed: 0x55d0d0, which "
-              "is aligned to 16")
+    .why    = "callers use aligned vector loads or pass blocks to a device, and crash otherwise",
+    .hint   = "libc's realloc keeps no alignment beyond max_align_t: check the address and move "
+              "bytes",
+    .looks  = "realloc of 64 bytes to 4000 to be aligned to 64 bytes, as claimed: 0x55d0d0")
 {
     claimed = subject_claims().alignment;
     if (claimed == 0)
@@ -247,18 +233,14 @@ PROPERTY(malloc_claimed_alignment,
 }
 
 PROPERTY(malloc_disjoint,
-    .id     = "malloc.disjoint",
-    .rule   = HEAP_DISJOINT,
-    .rank   = {RANK_PLACE, RANK_FRESH, 8}, .answers_for = ABOUT(BLOCKS_OVERLAP), .slow_ms = 89,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "no two live blocks share a byte, also where there are more than 65536, where they "
-              "fill more than a slab or a run of pages, where mebibytes of one class are live and "
-              "some recycled, where that is so on two threads, where they are of many mebibytes, "
-              "and where one alone is left and others come",
+    .id     = "malloc.disjoint", .level = MUST, .basis = BASIS_C, .rule = HEAP_DISJOINT,
+    .rank = {RANK_PLACE, RANK_FRESH, 8}, .answers_for = ABOUT(BLOCKS_OVERLAP), .slow_ms = 89,
+    .clause = "no two live blocks share a byte: small or large, more than 65536, more than a "
+              "slab, recycled on two threads, or one left alone",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
     .why    = "two arrays would share memory, and writing one would change the other",
-    .hint   = "look at the width of indices and counters, at what a free list says of a block's "
-              "size, at blocks that enter it twice, and at what is mapped twice from one file",
+    .hint   = "check the width of indices, sizes in free lists, double entries, and double "
+              "mappings",
     .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
 {
     enum { LARGE = 36 };
@@ -269,20 +251,15 @@ PROPERTY(malloc_disjoint,
 }
 
 PROPERTY(malloc_neighbours,
-    .id     = "malloc.neighbours",
-    .rule   = HEAP_NEIGHBORS,
-    .rank   = {RANK_BESIDE, RANK_FRESH, 13},
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "making or freeing one block leaves the bytes of every other alone, at once and a "
-              "few milliseconds later",
-    .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value "
-              "throughout its lifetime",
+    .id     = "malloc.neighbours", .level = MUST, .basis = BASIS_C, .rule = HEAP_NEIGHBORS,
+    .rank = {RANK_BESIDE, RANK_FRESH, 13}, .quick = true,
+    .clause = "making or freeing one block keeps the bytes of all others, at once and "
+              "milliseconds later",
+    .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value",
     .why    = "arrays would change by themselves when another one comes or goes",
-    .hint   = "look at fills, wipes and trailers that reach past a block, and at a thread that "
-              "still works on a block after it was handed out again",
-    .looks  = "byte 112 of 120 to be 0x3c as it was written, after another block of 120 bytes was "
-              "freed: 0x00")
+    .hint   = "check fills and trailers that reach past a block, and threads that work on freed "
+              "ones",
+    .looks  = "byte 112 of 120 to be 0x3c as it was written, after another block was freed: 0x00")
 {
     check_neighbours(&by_malloc);
 }
@@ -302,15 +279,11 @@ static void hold_single_bytes(void *unused)
 }
 
 PROPERTY(malloc_one_byte,
-    .id     = "malloc.one-byte",
-    .rank   = {RANK_PLACE, RANK_FRESH, 9}, .answers_for = ABOUT(MALLOC_ONE),
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "malloc(1) gives a byte that nobody else has",
-    .source = "NumPy ctors.c PyArray_NewFromDescr_int: an array of size 0 asks for 1 byte (1.22: "
-              "for one element)",
-    .why    = "np.empty(0) raises MemoryError where it fails; and NumPy resizes such an array as "
-              "any other",
+    .id     = "malloc.one-byte", .level = MUST, .basis = BASIS_CALLER,
+    .rank = {RANK_PLACE, RANK_FRESH, 9}, .answers_for = ABOUT(MALLOC_ONE), .quick = true,
+    .clause = "malloc(1) gives a byte that no other block has",
+    .source = "NumPy ctors.c PyArray_NewFromDescr_int: an empty array asks for 1 byte",
+    .why    = "np.empty(0) raises MemoryError if it fails",
     .hint   = "treat 1 as any other size",
     .looks  = "malloc(1) to return a block: little else is live: NULL")
 {
@@ -337,14 +310,11 @@ static void make_and_free_nothing(void *data)
 }
 
 PROPERTY(malloc_zero,
-    .id     = "malloc.zero",
-    .rank   = {RANK_BY_ITSELF, RANK_AT_LENGTH, 6}, .answers_for = ABOUT(MALLOC_ZERO),
-    .ends_process = true,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "malloc(0) gives NULL or a pointer that free takes, and harms no other block",
-    .source = "C17 7.22.3 paragraph 1; NumPy arraytypes.c.src VOID_compare, 1.22 and later: copies "
-              "of the fields of a structured array, one of which can be empty",
+    .id     = "malloc.zero", .level = MUST, .basis = BASIS_CALLER,
+    .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 6}, .answers_for = ABOUT(MALLOC_ZERO),
+    .ends_process = true, .quick = true,
+    .clause = "malloc(0) returns NULL or a pointer that free accepts, and harms no other block",
+    .source = "C17 7.22.3 paragraph 1; NumPy arraytypes.c.src VOID_compare, 1.22 and later",
     .why    = "sorting np.zeros(3, dtype=[('x', 'i1'), ('y', 'U0')]) does it with NumPy 1.24",
     .hint   = "add the header first and round afterwards, or ask for 1 byte instead",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c8, 0)")

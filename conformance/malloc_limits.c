@@ -17,17 +17,13 @@ static void expect_refused(size_t size, const char *size_in_words)
 }
 
 PROPERTY(malloc_too_large,
-    .id     = "malloc.too-large",
-    .rule   = HEAP_TOO_LARGE,
-    .answers_for = ABOUT(MALLOC_TOO_LARGE),
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "a size that no block can have (SIZE_MAX and 8192 below it, and from PTRDIFF_MAX + 1 "
-              "on) gives NULL and changes nothing, also right after a small block was freed",
+    .id     = "malloc.too-large", .level = MUST, .basis = BASIS_C, .rule = HEAP_TOO_LARGE,
+    .answers_for = ABOUT(MALLOC_TOO_LARGE), .quick = true,
+    .clause = "malloc returns NULL and changes nothing for a size above PTRDIFF_MAX, even right "
+              "after a small block was freed",
     .source = "C17 7.22.3.4 paragraph 3; 6.5.6 paragraph 9, as PTRDIFF_MAX bounds an object",
     .why    = "a size that wraps becomes a small block, and NumPy writes past it",
-    .hint   = "check that size plus header, rounding and room to grow does not wrap before anything "
-              "else",
+    .hint   = "check that size plus header, rounding and room to grow does not wrap",
     .looks  = "malloc(SIZE_MAX - 15) to return NULL: 0x55d0c8")
 {
     static const size_t beyond[] = {
@@ -77,11 +73,9 @@ static void free_untouched(struct blocks *blocks)
 }
 
 PROPERTY(malloc_past_4gib,
-    .id     = "malloc.past-4gib",
-    .ends_process = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "a size from 2 GiB on is not cut to 31 or 32 bits: malloc gives NULL, or a block "
-              "whose last byte can be written",
+    .id     = "malloc.past-4gib", .level = MUST, .basis = BASIS_C, .ends_process = true,
+    .clause = "a size from 2 GiB on is not cut to 32 bits: malloc returns NULL or a block with a "
+              "writable last byte",
     .source = "C17 7.22.3.4; NEP 49: the size is a size_t",
     .why    = "np.empty((1 << 32) + 16, 'u1') would be an array over 16 bytes",
     .hint   = "keep sizes in size_t all the way, in headers and in tables too",
@@ -213,11 +207,9 @@ static void expect_hoard_intact(const struct blocks *blocks)
 }
 
 PROPERTY(malloc_failure_is_null,
-    .id     = "malloc.failure-is-null",
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "where the address space is used up malloc returns NULL, not another value, and does "
-              "not end the process; the blocks there are stay good",
+    .id     = "malloc.failure-is-null", .level = MUST, .basis = BASIS_C, .quick = true,
+    .clause = "without address space malloc returns NULL, nothing else, and does not end the "
+              "process; live blocks stay good",
     .source = "C17 7.22.3.4 paragraph 3",
     .why    = "NumPy turns NULL, and nothing else, into MemoryError, which programs survive",
     .hint   = "check what malloc or mmap beneath returned before adding a header to it",
@@ -375,15 +367,12 @@ static void expect_refusals_cost_nothing(void)
 }
 
 PROPERTY(malloc_recovers,
-    .id     = "malloc.recovers",
-    .rank   = {RANK_ONE_FUNCTION, RANK_IN_USE, 23},
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "after a call that failed, and once blocks are freed, all four functions work again, "
-              "on this thread and on others; where what is freed waits in quarantine, as soon as "
-              "256 MiB can be had besides",
+    .id     = "malloc.recovers", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 23},
+    .clause = "after a failed call, once blocks are freed, all functions work on every thread; "
+              "with a quarantine, given 256 MiB more",
     .source = "C17 7.22.3: a call that fails has no other effect; 7.1.4 paragraph 5, on threads",
-    .why    = "a program that catches MemoryError, frees and tries with less would hang, or fail "
-              "from then on",
+    .why    = "a program that catches MemoryError and tries with less would hang or fail again",
     .hint   = "unlock on the way out of every failure, and remember none of them",
     .looks  = "TIMEOUT: no end after 10 s, inside malloc(24)")
 {
@@ -410,14 +399,11 @@ PROPERTY(malloc_recovers,
 }
 
 PROPERTY(malloc_lasts,
-    .id     = "malloc.lasts",
-    .rule   = HEAP_LASTS,
-    .rank   = {RANK_AT_LENGTH, RANK_AT_LENGTH, 22},
+    .id     = "malloc.lasts", .level = MUST, .basis = BASIS_C, .rule = HEAP_LASTS,
+    .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 22},
     .answers_for = ABOUT(LITTLE_MALLOC) | ABOUT(LITTLE_CALLOC) | ABOUT(LITTLE_REALLOC),
     .slow_ms = 63,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "hundreds of thousands of blocks can be made and freed one after the other, and none "
-              "is refused while next to nothing is live",
+    .clause = "hundreds of thousands of blocks can be made and freed in turn without a refusal",
     .source = "C17 7.22.3.3 paragraph 2: free makes the space available for further allocation",
     .why    = "a program that runs for hours makes and drops that many temporaries",
     .hint   = "look for tables, serial numbers and free lists that lose an entry now and then",

@@ -13,99 +13,62 @@
 GROUP(numpy, 10, "Real arrays on the handler, through NumPy.",
       .rank = {RANK_IN_USE, RANK_AT_LENGTH, 40});
 
-PROPERTY(numpy_installs,
-    .id     = "numpy.installs",
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
-    .clause = "SetHandler puts the handler in force and returns the one before it, NULL brings "
-              "back NumPy's own, and nothing else changes what is in force",
+PYTHON_PROPERTY(numpy, installs,
+    .id     = "numpy.installs", .level = MUST, .basis = BASIS_NEP,
+    .clause = "SetHandler installs the handler and returns the previous one, NULL restores "
+              "NumPy's own, and nothing else changes it",
     .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler, PyDataMem_GetHandler",
-    .why    = "whoever installs a handler for a while puts the old one back, and takes for granted "
-              "that it stays",
-    .hint   = "leave PyDataMem_SetHandler to the program: do not install or remove the handler "
-              "from inside its own functions",
-    .looks  = "default_allocator to be in force after an array of the old handler was freed: "
-              "mine is",
-    .fixture  = FIXTURE_PYTHON)
-{
-    python_call("numpy", "installs");
-}
+    .why    = "code that installs a handler for a while restores the old one later",
+    .hint   = "do not call PyDataMem_SetHandler from the handler's own functions",
+    .looks  = "default_allocator to be in force after an array of the old handler was freed: mine "
+              "is");
 
-PROPERTY(numpy_name,
-    .id     = "numpy.name",
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
-    .clause = "get_handler_name gives the handler's name, at any time: of what is in force, of "
-              "an array and of a view's base; of a view it gives None",
+PYTHON_PROPERTY(numpy, name,
+    .id     = "numpy.name", .level = MUST, .basis = BASIS_NEP,
+    .clause = "get_handler_name gives the handler's name, at any time, for the active handler, an "
+              "array and a view's base; for a view None",
     .source = "NEP 49, High level design; alloc.c get_handler_name, 1.22 to 2.5",
     .why    = "the name is how a program finds out who made an array",
     .hint   = "fill the name in once, in UTF-8 and with its NUL, and leave it",
-    .looks  = "the name in force after 120 arrays to be 'mine': 'mine (busy)'",
-    .fixture  = FIXTURE_PYTHON)
-{
-    python_call("numpy", "name");
-}
+    .looks  = "the name in force after 120 arrays to be 'mine': 'mine (busy)'");
 
-PROPERTY(numpy_version,
-    .id     = "numpy.version",
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
-    .clause = "get_handler_version gives 1, at any time: of what is in force, of an array and of "
-              "a view's base; of a view it gives None",
+PYTHON_PROPERTY(numpy, version,
+    .id     = "numpy.version", .level = MUST, .basis = BASIS_NEP,
+    .clause = "get_handler_version gives 1, at any time, for the active handler, an array and a "
+              "view's base; for a view None",
     .source = "NEP 49, High level design; alloc.c get_handler_version, 1.22 to 2.5",
     .why    = "a later NumPy will go by it to know which functions the struct has",
     .hint   = "set the version to 1, and leave it",
-    .looks  = "the version in force after 120 arrays to be 1: 2",
-    .fixture  = FIXTURE_PYTHON)
-{
-    python_call("numpy", "version");
-}
+    .looks  = "the version in force after 120 arrays to be 1: 2");
 
-PROPERTY(numpy_array_keeps_its_handler,
-    .id     = "numpy.array-keeps-its-handler",
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
+PYTHON_PROPERTY(numpy, array_keeps_its_handler,
+    .id     = "numpy.array-keeps-its-handler", .level = MUST, .basis = BASIS_NEP,
     .clause = "an array is resized and freed by the handler that made it, and keeps its contents, "
-              "whatever is in force by then",
-    .source = "NEP 49, High level design; shape.c PyArray_Resize, methods.c array_setstate, "
-              "arrayobject.c array_dealloc, 1.22 to 2.5",
+              "whatever is active by then",
+    .source = "NEP 49, High level design; shape.c PyArray_Resize, arrayobject.c array_dealloc, "
+              "1.22 to 2.5",
     .why    = "arrays outlive the block of code that their handler was installed for",
     .hint   = "free and resize by what the block itself tells, or the ctx; never by what is in "
               "force",
-    .looks  = "first to be given its own blocks alone: free(0x55d0c0a8, 80) of a block of second's",
-    .fixture  = FIXTURE_PYTHON)
-{
-    python_call("numpy", "array_keeps_its_handler");
-}
+    .looks  = "first to be given its own blocks alone: free(0x55d0c0a8, 80) of a block of second's");
 
-PROPERTY(numpy_dtypes,
-    .id     = "numpy.dtypes",
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "arrays of every built-in dtype are aligned for it and hold what is written, and "
-              "those of objects begin as NULL pointers and keep their objects through a garbage "
-              "collection",
-    .source = "ctors.c PyArray_NewFromDescr_int, which sets NPY_ARRAY_ALIGNED by the dtype's "
-              "alignment; NPY_NEEDS_INIT, 1.22 to 2.5",
-    .why    = "code for long double and complex loads 16 bytes at a time; a pointer that is not "
-              "NULL is taken for an object and released",
+PYTHON_PROPERTY(numpy, dtypes,
+    .id     = "numpy.dtypes", .level = MUST, .basis = BASIS_CALLER,
+    .clause = "arrays of every dtype are aligned and hold what is written; object arrays begin as "
+              "NULL and survive garbage collection",
+    .source = "ctors.c PyArray_NewFromDescr_int: NPY_ARRAY_ALIGNED, NPY_NEEDS_INIT, 1.22 to 2.5",
+    .why    = "long double loads 16 bytes at a time; a pointer that is not NULL is released",
     .hint   = "align every block of 16 bytes or more to 16, and zero all that calloc gives",
-    .looks  = "the array of 3 complex256 to be aligned to 16: 0x55d0c0a8b2a8",
-    .fixture  = FIXTURE_PYTHON)
-{
-    python_call("numpy", "dtypes");
-}
+    .looks  = "the array of 3 complex256 to be aligned to 16: 0x55d0c0a8b2a8");
 
-PROPERTY(numpy_tracemalloc,
-    .id     = "numpy.tracemalloc",
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
-    .clause = "in NumPy's domain tracemalloc shows each block with the size that was asked for, "
-              "and no more after the free",
-    .source = "NumPy's page on tracemalloc; alloc.c PyDataMem_UserNEW and its kin, "
-              "NPY_TRACE_DOMAIN, 1.22 to 2.5",
+PYTHON_PROPERTY(numpy, tracing,
+    .id     = "numpy.tracemalloc", .level = MUST, .basis = BASIS_NEP,
+    .clause = "in NumPy's domain tracemalloc shows each block with its requested size, and "
+              "nothing after the free",
+    .source = "NumPy's page on tracemalloc; alloc.c, NPY_TRACE_DOMAIN, 1.22 to 2.5",
     .why    = "it is how users look for the memory that their arrays hold",
-    .hint   = "leave the domain 389047 to NumPy: a handler that tracks what it takes does so in "
-              "another",
-    .looks  = "the traces of np.empty(1000) to be [1000]: [1000, 1064]",
-    .fixture  = FIXTURE_PYTHON)
-{
-    python_call("numpy", "tracing");
-}
+    .hint   = "track what the handler takes in another domain than 389047",
+    .looks  = "the traces of np.empty(1000) to be [1000]: [1000, 1064]");
 
 /* ---- the end of a program ----------------------------------------------------------------- */
 
@@ -174,20 +137,16 @@ static void run_program(void *unused)
 /* What process.late-free does not see: a program of its own whose handler is there before Python,
  * what the interpreter leaves behind, and the subject's own end by exit(). */
 PROPERTY(numpy_finalises,
-    .id     = "numpy.finalises",
-    .slow_ms = 245, .ends_process = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "a program that ends with arrays alive ends well: some are freed as the interpreter "
-              "ends, those that are not keep their contents, and exit() runs to its end with the "
-              "program's own status",
-    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; arrayobject.c array_dealloc "
-              "under Py_FinalizeEx; C17 7.22.4.4 exit, 1.22 to 2.5",
-    .why    = "NumPy's own modules and C extensions keep arrays that nobody frees; a destructor "
-              "that minds turns a program's success into failure",
-    .hint   = "a destructor or atexit function may report what is live, and must not free it, "
-              "stop, or change the status",
-    .looks  = "CRASH: SIGABRT, while the program ends with 3 arrays alive",
-    .fixture  = FIXTURE_FRESH)
+    .id     = "numpy.finalises", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 245,
+    .ends_process = true, .fixture = FIXTURE_FRESH,
+    .clause = "a program with live arrays ends well: arrays are freed or unchanged, and exit() "
+              "keeps the program's status",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; C17 7.22.4.4 exit, 1.22 to "
+              "2.5",
+    .why    = "NumPy's modules keep arrays that no code frees; a failing destructor fails the "
+              "program",
+    .hint   = "let a destructor or atexit function report what is live, not free it or stop",
+    .looks  = "CRASH: SIGABRT, while the program ends with 3 arrays alive")
 {
     in_program(run_program, NULL);
 }

@@ -118,17 +118,14 @@ static void keep_beside_others(void *data)
 }
 
 PROPERTY(numpy_without_gil,
-    .id     = "numpy.without-gil",
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .id     = "numpy.without-gil", .level = MUST, .basis = BASIS_CALLER,
     .clause = "where Python has no GIL, several threads can make, resize and free arrays at once",
     .source = "PEP 703; alloc.c PyDataMem_UserNEW and its kin, which take no lock, 2.1 to 2.5",
-    .why    = "what was one thread at a time by the GIL is so no more: PyGILState_Check says yes to "
-              "every thread, and PyGILState_Ensure keeps nobody out",
-    .hint   = "lock what threads share by a mutex, also where the GIL is held; see also "
-              "threads.concurrent",
-    .looks  = "FAIL: byte 0 of 40 to be 0x6e as it was written, after calls of another thread in "
-              "the midst of a malloc, at libmine.so+0x1139; seen 0x22",
-    .fixture  = FIXTURE_PYTHON)
+    .why    = "without a GIL, PyGILState_Check is always true and PyGILState_Ensure excludes no "
+              "thread",
+    .hint   = "lock shared data with a mutex, also if the GIL is held; see threads.concurrent",
+    .looks  = "FAIL: byte 0 of 40 to be 0x6e as it was written, after calls of another thread; "
+              "seen 0x22")
 {
     struct keeper keepers[KEEPERS] = {0};
     pthread_barrier_t ready;

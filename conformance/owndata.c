@@ -35,18 +35,14 @@ static void set_variable(const char *value)
 
 /* NumPy reads the variable when it is imported, which is most of the time that this takes. */
 PROPERTY(owndata_warns,
-    .id     = "owndata.warns",
-    .slow_ms = 165,
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
-    .clause = "when an array ends that owns memory without a handler, NumPy warns if "
-              "NUMPY_WARN_IF_NO_MEM_POLICY was 1 when it was imported or the switch inside NumPy "
-              "is on, whichever handler is in force",
+    .id     = "owndata.warns", .level = MUST, .basis = BASIS_NEP, .slow_ms = 165,
+    .fixture = FIXTURE_FRESH,
+    .clause = "NumPy warns when an array without a handler ends that owns memory, if "
+              "NUMPY_WARN_IF_NO_MEM_POLICY=1 or its switch is on",
     .source = WARNS,
     .why    = "the warning is how such arrays are found in old code",
     .hint   = LEAVE_ALONE,
-    .looks  = "the warnings when an array with memory of malloc's ends with "
-              "NUMPY_WARN_IF_NO_MEM_POLICY=1 to be 1: 0",
-    .fixture  = FIXTURE_FRESH)
+    .looks  = "the warnings with NUMPY_WARN_IF_NO_MEM_POLICY=1 to be 1: 0")
 {
     start_python_bare_now();
     set_variable("1");
@@ -57,18 +53,11 @@ PROPERTY(owndata_warns,
 
 /* The worker has imported NumPy with the variable as whoever started us has it, which is not set
  * but for those that look for such arrays. */
-PROPERTY(owndata_silent_unless_asked,
-    .id     = "owndata.silent-unless-asked",
-    .level  = MUST, .basis = BASIS_NEP, .target = TARGET_HANDLER,
-    .clause = "where NUMPY_WARN_IF_NO_MEM_POLICY was not set when NumPy was imported, it does not "
-              "warn when an array ends that owns memory without a handler, but while the switch "
-              "inside NumPy is on, whichever handler is in force",
+PYTHON_PROPERTY(owndata, expect_warnings,
+    .id     = "owndata.silent-unless-asked", .level = MUST, .basis = BASIS_NEP,
+    .clause = "without NUMPY_WARN_IF_NO_MEM_POLICY or its switch NumPy does not warn when an "
+              "array without a handler ends",
     .source = WARNS,
     .why    = "a program that did not ask for the warning cannot do anything about it",
     .hint   = LEAVE_ALONE,
-    .looks  = "the warnings when an array with memory of malloc's ends with "
-              "NUMPY_WARN_IF_NO_MEM_POLICY unset to be 0: 1",
-    .fixture  = FIXTURE_PYTHON)
-{
-    python_call("owndata", "expect_warnings");
-}
+    .looks  = "the warnings with NUMPY_WARN_IF_NO_MEM_POLICY unset to be 0: 1");

@@ -103,22 +103,15 @@ static void expect_advice(const void *p, const char *call)
 }
 
 PROPERTY(performance_large_blocks_advised,
-    .id     = "performance.large-blocks-advised",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "from 4 MiB on, malloc and calloc advise the kernel to put a block of ordinary "
-              "memory into huge pages, as NumPy's default handler does",
-    .source = "good practice; madvise(2), MADV_HUGEPAGE; NumPy: alloc.c indicate_hugepages, "
-              "malloc in all versions, calloc since 2.2",
-    .why    = "most kernels give huge pages to those who ask (transparent_hugepage/enabled says "
-              "madvise), and whoever installs a handler that does not ask loses them without a "
-              "word: under one over malloc the first touch of 256 MiB took 4.8 times the "
-              "processor time of NumPy's default, and a + a of 16 MiB 2.7 times",
-    .hint   = "after malloc and calloc call nep49_advise(p, size) of nep49_advise.h; or, where p is "
-              "not NULL and size is 4 << 20 or more: size_t before = (uintptr_t)p % "
-              "(uintptr_t)sysconf(_SC_PAGESIZE); "
-              "madvise((char *)p - before, before + size, MADV_HUGEPAGE)",
-    .looks  = "WARN: expected huge pages to be advised for the block, after malloc(8388608); "
-              "seen for 0 of 8192 KiB")
+    .id     = "performance.large-blocks-advised", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "from 4 MiB on, malloc and calloc advise the kernel to use huge pages, as NumPy's "
+              "default handler does",
+    .source = "good practice; madvise(2), MADV_HUGEPAGE; NumPy: alloc.c indicate_hugepages",
+    .why    = "most kernels give huge pages only on request: without, a + a of 16 MiB took 2.7 "
+              "times as long, and the first touch of 256 MiB 4.8 times the processor time",
+    .hint   = "call nep49_advise(p, size) of nep49_advise.h after malloc and calloc; or "
+              "madvise(MADV_HUGEPAGE), from the start of p's page, for size >= 4 << 20",
+    .looks  = "WARN: expected huge pages to be advised for the block; seen for 0 of 8192 KiB")
 {
     need_huge_pages();
     if (subject_claims().guard != GUARD_NONE || subject_claims().pinned != 0)
@@ -259,18 +252,15 @@ static void look_at_way(void *data)
 }
 
 PROPERTY(performance_calls_stay_fast,
-    .id     = "performance.calls-stay-fast",
-    .slow_ms = 46,
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "what calls cost does not go on rising with how many blocks were made and freed, from "
-              "9000 on, while no more are live than before",
+    .id     = "performance.calls-stay-fast", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 46,
+    .clause = "the cost of calls stops rising with the number of blocks made and freed, while no "
+              "more are live",
     .source = "good practice",
-    .why    = "a loop over temporaries takes longer with each of them: with a table whose tombstones "
-              "stay, a call took 12 microseconds after 10000 others, and 60 after 30000",
-    .hint   = "reuse the places of what has gone in tables and lists, tombstones too, or make the table "
-              "anew; look nothing up in what only grows",
-    .looks  = "WARN: malloc(100) and free to cost about what they did at first; 9.4 microseconds of "
-              "processor time after 30000 times, 0.3 at first")
+    .why    = "with tombstones that stay, a call took 12 microseconds after 10000 others, 60 "
+              "after 30000",
+    .hint   = "reuse free entries of tables and lists, tombstones too; search nothing that only "
+              "grows",
+    .looks  = "WARN: malloc(100) and free to cost what they did; 9.4 microseconds, 0.3 at first")
 {
     static struct way ways[] = {
         {100, "malloc(100) and free", subject_malloc_and_free},

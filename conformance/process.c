@@ -217,19 +217,14 @@ static void expect_exit_of_child(bool fills)
 }
 
 PROPERTY(process_fork_child,
-    .id     = "process.fork-child",
-    .slow_ms = 147,
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "a forked child, and a child of it, can use, resize and free the blocks that it "
-              "inherited and make and free others, its writes stay its own, and exit() ends it",
-    .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included, with one "
-              "thread",
+    .id     = "process.fork-child", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 147,
+    .clause = "a forked child, and its child, can use, resize, free and make blocks; its writes "
+              "stay its own, and exit() ends it",
+    .source = "POSIX.1-2024, fork(): the child is a copy of its parent, with one thread",
     .why    = "multiprocessing and web servers fork with arrays alive",
-    .hint   = "map memory private and without MADV_DONTFORK; shared or registered memory has to "
-              "be copied in a pthread_atfork handler; a thread of the handler's is not there in "
-              "the child, and nobody may wait for it",
-    .looks  = "WARN: byte 0 of 5000 to be 0x77 as it was written, after a forked child wrote over "
-              "its copy; seen 0x3d")
+    .hint   = "map memory private, without MADV_DONTFORK; copy other memory in a pthread_atfork "
+              "handler; do not wait for a thread that the child lacks",
+    .looks  = "WARN: byte 0 of 5000 to be 0x77 as it was written, after a child wrote; seen 0x3d")
 {
     bool ends = program_survives(use_and_free_all, NULL);
     control_begin("without a fork");
@@ -385,18 +380,14 @@ static void turns_of_parent(struct fork_in_turns *f)
 }
 
 PROPERTY(process_fork_both_sides,
-    .id     = "process.fork-both-sides",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "after a fork parent and child make, resize and free blocks side by side, and neither "
-              "touches the other's",
+    .id     = "process.fork-both-sides", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "after a fork parent and child use blocks at the same time, and neither changes the "
+              "other's",
     .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included",
-    .why    = "a server forks a worker and goes on: what the worker computes appears in the "
-              "server's arrays",
-    .hint   = "neither blocks nor what says which are free may lie in memory that both see "
-              "(MAP_SHARED); where it has to, let the child begin with an arena of its own "
-              "(pthread_atfork)",
-    .looks  = "WARN: byte 0 of 3000 to be 0x77 as it was written, after a forked child made and "
-              "freed blocks of its own; seen 0x3d")
+    .why    = "a worker's results would appear in the arrays of its server",
+    .hint   = "share (MAP_SHARED) neither blocks nor free lists; else begin a new arena in the "
+              "child",
+    .looks  = "WARN: byte 0 of 3000 to be 0x77 as it was written, after a fork; seen 0x3d")
 {
     struct side side, other;
     struct fork_in_turns f = {.side = &side};
@@ -492,19 +483,13 @@ static void work(void *data)
 }
 
 PROPERTY(process_fork_while_busy,
-    .id     = "process.fork-while-busy",
-    .slow_ms = 66,
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "process.fork-while-busy", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 66,
+    .fixture = FIXTURE_BARE,
     .clause = "a fork while another thread is inside the handler leaves it usable in the child",
-    .source = "POSIX.1-2024, pthread_atfork(): what it is for; glibc's own malloc works in the "
-              "child",
-    .why    = "multiprocessing forks while a pool of threads computes; the child's first array "
-              "would wait for a lock whose owner does not exist there",
-    .hint   = "take every lock in pthread_atfork's prepare handler and give it back in the other "
-              "two",
-    .looks  = "WARN: calls of a forked child to return, when another thread was inside the "
-              "subject at the fork; no end after 3.33 s",
-    .fixture  = FIXTURE_BARE)
+    .source = "POSIX.1-2024, pthread_atfork(): its purpose; glibc's own malloc works in the child",
+    .why    = "the child's first array would wait for a lock whose owner does not exist there",
+    .hint   = "take every lock in pthread_atfork's prepare handler, release it in the other two",
+    .looks  = "WARN: calls of a forked child to return; no end after 3.33 s")
 {
     if (CONFORM_SANITIZED)
         skip("the sanitizer's own allocator is not made for a fork while it is busy");

@@ -14,18 +14,13 @@
 /* ---- the interpreter's end --------------------------------------------------------------- */
 
 PROPERTY(process_late_free,
-    .id     = "process.late-free",
-    .slow_ms = 46, .ends_process = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .id     = "process.late-free", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 46,
+    .ends_process = true,
     .clause = "blocks can be freed, resized and made while the interpreter shuts down",
-    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime: the handler stays usable as "
-              "long as arrays are alive; NumPy 1.22 to 2.5: arrayobject.c array_dealloc under "
-              "Py_FinalizeEx",
-    .why    = "arrays in module globals, in sys and in reference cycles are freed after atexit "
-              "has run and modules are gone: a crash there turns a program's success into failure",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; array_dealloc, 1.22 to 2.5",
+    .why    = "arrays in modules and cycles are freed after atexit ran: a crash fails the program",
     .hint   = "tear nothing down in an atexit function, and import or call nothing from free",
-    .looks  = "CRASH: SIGSEGV at address 0, inside free(0x55d0c8a0b2a0, 8000)",
-    .fixture  = FIXTURE_PYTHON)
+    .looks  = "CRASH: SIGSEGV at address 0, inside free(0x55d0c8a0b2a0, 8000)")
 {
     struct recorder *recorder = recorder_create(subject_traced(), NULL);
     install_handler(recorder != NULL ? recorder_handler(recorder) : NULL);
@@ -113,21 +108,14 @@ static void load_use_and_free_all(void *unused)
 }
 
 PROPERTY(process_use_at_exit,
-    .id     = "process.use-at-exit",
-    .ends_process = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "blocks can be used, resized, made and freed by an exit function that was registered "
-              "before the handler was loaded, and so runs behind what the handler registers",
-    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime: the handler stays usable as "
-              "long as arrays are alive; C17 7.22.4.4: exit functions are called in the reverse "
-              "order of their registration",
-    .why    = "a program that embeds Python and has registered Py_FinalizeEx by atexit before it "
-              "imports NumPy frees arrays there, and so does the destructor of a static object of "
-              "C++ that owns one: a pool that is gone by then turns success into a crash",
-    .hint   = "tear nothing down in an atexit function or a destructor of a static object: the "
-              "kernel takes the memory",
-    .looks  = "CRASH: SIGSEGV at address 0x80, inside free(0x557b3a256080, 1858)",
-    .fixture  = FIXTURE_UNLOADED)
+    .id     = "process.use-at-exit", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
+    .fixture = FIXTURE_UNLOADED,
+    .clause = "an exit function registered before the handler was loaded can still use, resize, "
+              "make and free blocks",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; C17 7.22.4.4: reverse order",
+    .why    = "Py_FinalizeEx in atexit, and destructors of static C++ objects, free arrays there",
+    .hint   = "tear nothing down in an atexit function or static destructor: the kernel frees it",
+    .looks  = "CRASH: SIGSEGV at address 0x80, inside free(0x557b3a256080, 1858)")
 {
     control_begin("before a program ends");
     in_child(load_use_and_free_all, NULL); /* here it would be the first call */
@@ -167,13 +155,10 @@ static void expect_quiet_end(void)
 }
 
 PROPERTY(process_ends_quietly,
-    .id     = "process.ends-quietly",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "a program in which all blocks were freed ends without a line of the handler's on "
-              "stdout or stderr",
+    .id     = "process.ends-quietly", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "a program that freed all blocks ends without output of the handler",
     .source = "good practice",
-    .why    = "a line too many at the end of each program, and of each child that it starts, breaks "
-              "whoever reads the output",
+    .why    = "an extra line at the end of each program, and of each child, breaks who reads it",
     .hint   = "print statistics where a variable of the environment asks for them",
     .looks  = "WARN: nothing to be printed at the end of the program; 31 bytes were")
 {

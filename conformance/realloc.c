@@ -44,17 +44,13 @@ static void *realloc_of_null(size_t size)
 }
 
 PROPERTY(realloc_null_allocates,
-    .id     = "realloc.null-allocates",
-    .answers_for = ABOUT(REALLOC_NULL), .ends_process = true,
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "realloc of NULL is malloc: it returns a new block, aligned and whole, which lives until "
-              "it is freed",
+    .id     = "realloc.null-allocates", .level = MUST, .basis = BASIS_C,
+    .answers_for = ABOUT(REALLOC_NULL), .ends_process = true, .quick = true,
+    .clause = "realloc of NULL is malloc: it returns a new block, aligned and whole, until it is "
+              "freed",
     .source = "C17 7.22.3.5 paragraph 3",
-    .why    = "code that grows a buffer from nothing relies on it, and so does a shim that passes "
-              "calls on",
-    .hint   = "look at the pointer before its header is read: where it is NULL, call malloc; and count "
-              "the block where malloc counts its own",
+    .why    = "code that grows a buffer from nothing relies on it, and shims that forward calls",
+    .hint   = "check the pointer before you read its header: if it is NULL, call malloc",
     .looks  = "CRASH: SIGSEGV, inside realloc((nil), 1)")
 {
     struct blocks company = {0};
@@ -100,18 +96,15 @@ static void resize_one_by_one(void)
 }
 
 PROPERTY(realloc_keeps_contents,
-    .id     = "realloc.keeps-contents",
-    .rule   = HEAP_KEEPS_CONTENTS,
-    .rank   = {RANK_RESIZED, RANK_RESIZED, 24}, .answers_next_for = ABOUT(LITTLE_REALLOC),
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .id     = "realloc.keeps-contents", .level = MUST, .basis = BASIS_C,
+    .rule = HEAP_KEEPS_CONTENTS, .rank = {RANK_RESIZED, RANK_RESIZED, 24},
+    .answers_next_for = ABOUT(LITTLE_REALLOC), .quick = true,
     .clause = "realloc keeps the first min(old, new) bytes of the block",
-    .source = "C17 7.22.3.5 paragraph 2; NumPy 1.22 to 2.5: shape.c PyArray_Resize, ctors.c "
-              "array_from_text, PyArray_FromFile and PyArray_FromIter, textreading/rows.c",
+    .source = "C17 7.22.3.5; NumPy 1.22 to 2.5: shape.c PyArray_Resize, ctors.c, "
+              "textreading/rows.c",
     .why    = "every ndarray.resize, fromiter, fromfile, fromstring and loadtxt rests on it",
     .hint   = "copy min(old, new) bytes; keep the old size where realloc can find it",
-    .looks  = "FAIL: byte 4095 of 4096 to be 0x8d as it was written, after realloc from 4096 to "
-              "8193; seen 0x00")
+    .looks  = "FAIL: byte 4095 of 4096 to be 0x8d, after realloc from 4096 to 8193; seen 0x00")
 {
     size_t turn = 0;
     resize_one_by_one();
@@ -231,17 +224,12 @@ static void resize_often(size_t times)
 }
 
 PROPERTY(realloc_keeps_contents_again,
-    .id     = "realloc.keeps-contents-again",
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "a block that is resized again and again keeps at each step what was written into "
-              "it before",
-    .source = "C17 7.22.3.5; NumPy 1.22 to 2.5: ctors.c PyArray_FromIter (half as much again at a "
-              "time) and array_from_text (32768 bytes more at a time), textreading/rows.c and "
-              "growth.c (a quarter more), each cut to what was read at the end",
+    .id     = "realloc.keeps-contents-again", .level = MUST, .basis = BASIS_C,
+    .clause = "a block that is resized again and again keeps what was written at each step",
+    .source = "C17 7.22.3.5; NumPy 1.22 to 2.5: ctors.c, textreading/rows.c and growth.c",
     .why    = "fromiter over a long iterator resizes one block dozens of times",
     .hint   = "write the new size into the header or table after each success, in place or moved",
-    .looks  = "FAIL: byte 32 of 64 to be 0x1c as it was written, after realloc from 64 to 112; "
-              "seen 0x00")
+    .looks  = "FAIL: byte 32 of 64 to be 0x1c, after realloc from 64 to 112; seen 0x00")
 {
     grow_as_numpy_does(is_instrumented() ? 100000 : 400000);
     wander(is_instrumented() ? 100 : 1000);
@@ -267,18 +255,14 @@ static void resize_batch(struct blocks *batch, size_t turn)
 }
 
 PROPERTY(realloc_grown_part_usable,
-    .id     = "realloc.grown-part-usable",
-    .rank   = {RANK_FRESH, RANK_RESIZED, 28}, .slow_ms = 103,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "every byte of a block that has grown can be written and read back, and is no other "
-              "block's",
+    .id     = "realloc.grown-part-usable", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_FRESH, RANK_RESIZED, 28}, .slow_ms = 103,
+    .clause = "every byte of a grown block can be written and read back, and is in no other block",
     .source = "C17 7.22.3 paragraph 1, 7.22.3.5",
-    .why    = "NumPy fills the new part at once: with zeros after ndarray.resize, with what it "
-              "reads after fromiter and loadtxt",
-    .hint   = "a block stays in place only where its own room is known to be large enough; else "
-              "take a new one",
+    .why    = "NumPy fills the new part at once, with zeros or with what it reads",
+    .hint   = "keep a block in place only if its own room is large enough; else take a new one",
     .looks  = "FAIL: byte 0 of 90 to be 0x6e as it was written, after all of 32 blocks were "
-              "resized and filled")
+              "resized")
 {
     enum { BATCH = 32 };
     for (size_t n = 1; n <= 4096; n += stride(20) * BATCH) {
@@ -296,15 +280,12 @@ PROPERTY(realloc_grown_part_usable,
 }
 
 PROPERTY(realloc_same_size,
-    .id     = "realloc.same-size",
-    .rank   = {RANK_RESIZED, RANK_RESIZED, 25},
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "realloc to the size that the block already has returns the block, or one like it",
-    .source = "C17 7.22.3.5; NumPy 1.22 to 2.5: ctors.c array_from_text, where the number of "
-              "items fills the last buffer or a growth has failed",
+    .id     = "realloc.same-size", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_RESIZED, RANK_RESIZED, 25}, .quick = true,
+    .clause = "realloc to the size that the block already has returns the block or an equal one",
+    .source = "C17 7.22.3.5; NumPy 1.22 to 2.5: ctors.c array_from_text, after a failed growth too",
     .why    = "NumPy cuts blocks to what was read without asking whether that changes anything",
-    .hint   = "where there is nothing to do, return the pointer",
+    .hint   = "return the pointer if there is nothing to do",
     .looks  = "FAIL: realloc(0x55d0c8a0b2a0, 24) to return a block; NULL")
 {
     for_each_size (size, 1 << 17) {
@@ -324,15 +305,12 @@ PROPERTY(realloc_same_size,
 }
 
 PROPERTY(realloc_to_one,
-    .id     = "realloc.to-one",
-    .answers_for = ABOUT(REALLOC_ONE),
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
+    .id     = "realloc.to-one", .level = MUST, .basis = BASIS_C, .answers_for = ABOUT(REALLOC_ONE),
+    .quick = true,
     .clause = "a block of any size can be shrunk to 1 byte, which is kept, and grown again",
-    .source = "C17 7.22.3.5; NumPy 2.4 and later: shape.c PyArray_Resize asks for 1 where the "
-              "array becomes empty; before, for an element; textreading/rows.c for 1 throughout",
+    .source = "C17 7.22.3.5; shape.c PyArray_Resize, 2.4 and later; textreading/rows.c",
     .why    = "a.resize(0) and an empty loadtxt do it",
-    .hint   = "1 is a size like any other: do not take it for 0 after rounding or halving",
+    .hint   = "treat 1 as any size: do not take it for 0 after rounding or halving",
     .looks  = "FAIL: realloc(0x55d0c8a0b2a0, 1) to return a block; NULL")
 {
     struct blocks company = {0};
@@ -362,20 +340,14 @@ static void *aligned_resize(void *p, size_t size, const char *origin)
 }
 
 PROPERTY(realloc_alignment,
-    .id     = "realloc.alignment",
-    .rule   = HEAP_REALLOC_ALIGNMENT,
-    .rank   = {RANK_FRESH, RANK_AT_LENGTH, 19},
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "what realloc returns is aligned as malloc's blocks are, moved or not, grown or "
-              "shrunk",
+    .id     = "realloc.alignment", .level = MUST, .basis = BASIS_C, .rule = HEAP_REALLOC_ALIGNMENT,
+    .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .quick = true,
+    .clause = "what realloc returns is aligned as malloc's blocks, moved or not, grown or shrunk",
     .source = "C17 7.22.3 paragraph 1",
-    .why    = "NumPy's loops load vectors from the start of the block, and an array that was "
-              "aligned when it was made is still marked so after resize",
-    .hint   = "align the place in the new memory anew, and move the bytes where it differs from "
-              "the old one",
+    .why    = "NumPy's loops load vectors, and an array stays marked as aligned after resize",
+    .hint   = "align the place in the new memory, and move the bytes if it differs from the old",
     .looks  = "FAIL: realloc to 5000 of a block by malloc to be aligned to 16 bytes; "
-              "0x55d0c8a0b2a8, which is aligned to 8")
+              "0x55d0c8a0b2a8")
 {
     static const char *const origins[] = {"malloc", "calloc", "realloc"};
     void *blockers[64] = {0}; /* so that what grows has to move */
@@ -454,16 +426,12 @@ static void resize_calloc(size_t nelem, size_t elsize)
 }
 
 PROPERTY(realloc_of_calloc,
-    .id     = "realloc.of-calloc",
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "a block of calloc's is resized as one of malloc's of nelem * elsize bytes is",
-    .source = "C17 7.22.3.5: a pointer that calloc returned; NumPy 1.22 to 2.5: shape.c "
-              "PyArray_Resize on an array of zeros",
+    .id     = "realloc.of-calloc", .level = MUST, .basis = BASIS_C, .quick = true,
+    .clause = "a block of calloc's is resized as one of malloc's with nelem * elsize bytes",
+    .source = "C17 7.22.3.5: a pointer that calloc returned; NumPy 1.22 to 2.5: PyArray_Resize",
     .why    = "np.zeros(n).resize(m) is the usual way to a buffer that grows",
-    .hint   = "calloc has to leave the product in the header, not one of its arguments",
-    .looks  = "FAIL: byte 10 of 80 to be 0x3f as it was written, after calloc(10, 8) and realloc "
-              "to 121; seen 0x00")
+    .hint   = "write the product into the header in calloc, not one of its arguments",
+    .looks  = "FAIL: byte 10 of 80 to be 0x3f, after calloc(10, 8) and realloc to 121; seen 0x00")
 {
     control_run(resize_mallocs, NULL, "with blocks of malloc's, or calloc's that stay as they are");
     for (size_t n = 1; n <= 4096; n += n < 600 ? stride(151) : 13 * stride(11)) {

@@ -157,20 +157,16 @@ static void large_after_refusal(size_t size, size_t more)
 }
 
 PROPERTY(realloc_failure_keeps_block,
-    .id     = "realloc.failure-keeps-block",
-    .rule   = HEAP_FAILURE_KEEPS_BLOCK,
-    .rank   = {RANK_RESIZED, RANK_RESIZED, 27}, .answers_for = ABOUT(REALLOC_TOO_LARGE),
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "a realloc that cannot be done returns NULL, and the old block is as it was: its "
-              "bytes, its size, and the right to resize and free it",
+    .id     = "realloc.failure-keeps-block", .level = MUST, .basis = BASIS_C,
+    .rule = HEAP_FAILURE_KEEPS_BLOCK, .rank = {RANK_RESIZED, RANK_RESIZED, 27},
+    .answers_for = ABOUT(REALLOC_TOO_LARGE), .quick = true,
+    .clause = "a refused realloc returns NULL, and the old block keeps its bytes and size and can "
+              "be resized and freed",
     .source = "C17 7.22.3.5 paragraphs 3 and 4; NumPy 1.22 to 2.5: alloc.c PyDataMem_UserRENEW",
-    .why    = "after NULL NumPy raises MemoryError and goes on with the old block: a.resize that "
-              "failed leaves the array usable, and its deallocation frees the block",
-    .hint   = "change nothing before the new memory is there; add a header's size only after "
-              "looking for overflow, and only to a pointer that is not NULL",
-    .looks  = "FAIL: realloc of 100 bytes to 18446744073709551615 to return NULL; 0x40, where "
-              "there can be no such block")
+    .why    = "after NULL NumPy raises MemoryError, goes on with the old block, and frees it later",
+    .hint   = "change nothing before the new memory is there; check for NULL before you add a "
+              "header",
+    .looks  = "FAIL: realloc of 100 bytes to 18446744073709551615 to return NULL; 0x40")
 {
     static const size_t sizes[] = {1, 24, 100, 1000, 5000, 70000, 300000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -208,16 +204,12 @@ static void retry_as_numpy(unsigned char *p, size_t size, bool is_short)
 }
 
 PROPERTY(realloc_retry_after_failure,
-    .id     = "realloc.retry-after-failure",
-    .rank   = {RANK_ONE_FUNCTION, RANK_ONE_FUNCTION, 32},
-    .quick  = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .id     = "realloc.retry-after-failure", .level = MUST, .basis = BASIS_CALLER,
+    .rank = {RANK_ONE_FUNCTION, RANK_ONE_FUNCTION, 32}, .quick = true,
     .clause = "after a refused realloc the same block can be given to realloc again at once",
-    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text, for fromstring and text fromfile: the "
-              "growth fails, and the block is still cut to what was read",
-    .why    = "a text that is too large for memory would otherwise crash instead of raising "
-              "MemoryError",
-    .hint   = "keep no note of the failure that the next call could trip over, and no lock",
+    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text cuts the block after a refused growth",
+    .why    = "a text that is too large would crash instead of raising MemoryError",
+    .hint   = "keep no note of the failure and no lock",
     .looks  = "FAIL: realloc of 65536 bytes to 65536, after more was refused, to return a block; "
               "NULL")
 {
@@ -278,16 +270,13 @@ static void shrink_from(size_t size)
 }
 
 PROPERTY(realloc_past_2gib,
-    .id     = "realloc.past-2gib",
-    .ends_process = true,
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "realloc to more than 2 or 4 GiB, or from there, returns NULL, or a block with a "
-              "last byte and the old ones",
+    .id     = "realloc.past-2gib", .level = MUST, .basis = BASIS_C, .ends_process = true,
+    .clause = "realloc to or from more than 2 GiB returns NULL, or a block with a last byte and "
+              "the old ones",
     .source = "C17 7.22.3.5; NEP 49: new_size is a size_t",
     .why    = "an array of a few gigabytes is nothing unusual, and resize reaches every size",
     .hint   = "keep sizes in size_t from end to end: parameters, headers, tables",
-    .looks  = "CRASH: SIGSEGV at address 0x7f0c0ab12fff, while writing to byte 4294967300 of the "
-              "4294967301 that realloc returned")
+    .looks  = "CRASH: SIGSEGV at address 0x7f0c0ab12fff, while writing to byte 4294967300")
 {
     size_t sizes[] = {POWER_OF_2(31) + 5, POWER_OF_2(32) + 5};
     bool has_room = lacking_memory(sizes[1]) == NULL && !subject_fills_blocks();

@@ -181,18 +181,14 @@ static void take_part(void *data)
 }
 
 PROPERTY(realloc_without_gil,
-    .id     = "realloc.without-gil",
-    .rank   = {RANK_IN_USE, RANK_IN_USE, 31}, .threads = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .id     = "realloc.without-gil", .level = MUST, .basis = BASIS_CALLER,
+    .rank = {RANK_IN_USE, RANK_IN_USE, 31}, .threads = true,
     .clause = "realloc works without the GIL, while other threads are inside the handler",
-    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls PyDataMem_UserRENEW between "
-              "NPY_BEGIN_ALLOW_THREADS and NPY_END_ALLOW_THREADS",
-    .why    = "np.fromstring and np.fromfile of text grow their block so, in a program in which "
-              "other threads use arrays",
-    .hint   = "touch nothing of Python's in realloc (PyMem_Raw* is allowed), and lock what it "
-              "shares with the other functions; never wait for the GIL with that lock held",
-    .looks  = "FAIL: realloc not to call PyMem_Malloc without the GIL",
-    .fixture  = FIXTURE_PYTHON)
+    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text, within NPY_BEGIN_ALLOW_THREADS",
+    .why    = "np.fromstring and np.fromfile of text do it while other threads use arrays",
+    .hint   = "call nothing of Python's but PyMem_Raw*; lock shared data; hold no lock while you "
+              "wait for the GIL",
+    .looks  = "FAIL: realloc not to call PyMem_Malloc without the GIL")
 {
     static struct worker workers[WORKERS];
     for (size_t i = 0; i < WORKERS; i++) {
@@ -316,17 +312,14 @@ static void relay_to_nobody(void *unused)
 }
 
 PROPERTY(realloc_in_another_thread,
-    .id     = "realloc.in-another-thread",
-    .rank   = {RANK_IN_USE, RANK_IN_USE, 30}, .slow_ms = 50, .threads = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .id     = "realloc.in-another-thread", .level = MUST, .basis = BASIS_CALLER,
+    .rank = {RANK_IN_USE, RANK_IN_USE, 30}, .slow_ms = 50, .threads = true,
     .clause = "a block can be resized in another thread than the one that made it",
-    .source = "NumPy 1.22 to 2.5: shape.c PyArray_Resize, in whichever thread calls it; the array "
-              "takes its handler with it (NEP 49, High level design)",
+    .source = "NumPy 1.22 to 2.5: shape.c PyArray_Resize, in any thread; NEP 49, High level design",
     .why    = "arrays are handed from thread to thread, and keep their handler",
-    .hint   = "keep what realloc has to know with the block, not with the thread: what a thread "
-              "remembers of an address is of yesterday where another one frees and makes blocks",
-    .looks  = "FAIL: byte 0 of 17 to be 0xc3 as it was written, after realloc from 17 to 65 in "
-              "another thread; seen 0x00")
+    .hint   = "keep what realloc needs with the block: a thread's own notes become outdated",
+    .looks  = "FAIL: byte 0 of 17 to be 0xc3, after realloc from 17 to 65 in another thread; seen "
+              "0x00")
 {
     struct relay relay = {0};
     control_run(relay_to_nobody, NULL, "in one thread alone");

@@ -206,15 +206,13 @@ static void expect_few(const struct resource *r)
 }
 
 PROPERTY(resources_descriptors,
-    .id     = "resources.descriptors",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "resources.descriptors", .level = SHOULD, .basis = BASIS_QOI,
     .clause = "live blocks have no descriptor each, and freed ones leave none behind",
     .source = "good practice; getrlimit(): RLIMIT_NOFILE is 1024 unless somebody raised it",
     .why    = "the thousandth array, or the program's next file or connection, fails with EMFILE",
-    .hint   = "close the descriptor when its file is mapped, which keeps the mapping; or keep many "
-              "blocks in one file",
-    .looks  = "WARN: fewer than 16 descriptors more while 32 blocks of 70000 bytes are live; 5 "
-              "before, 37 then")
+    .hint   = "close the descriptor after mmap, which keeps the mapping; or keep many blocks in a "
+              "file",
+    .looks  = "WARN: fewer than 16 descriptors more while 32 blocks are live; 5 before, 37 then")
 {
     static const struct resource descriptors = {
         "descriptors", count_descriptors, 0, sizes, SIZES, 8, 400, make_and_free_crowds};
@@ -222,16 +220,12 @@ PROPERTY(resources_descriptors,
 }
 
 PROPERTY(resources_threads,
-    .id     = "resources.threads",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "resources.threads", .level = SHOULD, .basis = BASIS_QOI,
     .clause = "live blocks have no thread each, and freed ones leave none behind",
     .source = "good practice",
-    .why    = "threads are limited by the control group and by memory, and a program with ten "
-              "thousand arrays would have ten thousand",
-    .hint   = "one thread for all of it, or a few; let it end, or wait for it, when its work is "
-              "done",
-    .looks  = "WARN: fewer than 16 threads more while 32 blocks of 70000 bytes are live; 1 before, "
-              "33 then")
+    .why    = "threads are limited: ten thousand arrays would need ten thousand",
+    .hint   = "use one thread or a few, and join it when its work is done",
+    .looks  = "WARN: fewer than 16 threads more while 32 blocks are live; 1 before, 33 then")
 {
     static const struct resource threads = {"threads", count_threads,       0, sizes, SIZES, 8,
                                             100,       make_and_free_crowds};
@@ -239,17 +233,13 @@ PROPERTY(resources_threads,
 }
 
 PROPERTY(resources_mappings,
-    .id     = "resources.mappings",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "resources.mappings", .level = SHOULD, .basis = BASIS_QOI,
     .clause = "a small live block takes fewer than four mappings, and freed ones leave none behind",
-    .source = "good practice; proc_sys_vm(5): a process has at most 65530 mappings unless somebody "
-              "raised max_map_count, and each piece of one that is protected on its own counts",
-    .why    = "from the 65530th on mmap fails with ENOMEM, for the handler, for libc's malloc and "
-              "for every library that is to be loaded, with most of the memory free",
-    .hint   = "put guard pages of neighbours side by side, where they count as one; give pages of "
-              "freed blocks back by munmap and not by mprotect",
-    .looks  = "WARN: fewer than 128 mappings more while 32 blocks of 40 bytes are live; 80 before, "
-              "240 then")
+    .source = "good practice; proc_sys_vm(5), max_map_count: 65530 mappings per process by default",
+    .why    = "from the 65530th on mmap fails with ENOMEM in the whole process",
+    .hint   = "put guard pages side by side, where they count as one; free pages by munmap",
+    .looks  = "WARN: fewer than 128 mappings more while 32 blocks of 40 bytes are live; 80, then "
+              "240")
 {
     static const struct resource mappings = {
         "mappings", count_mappings, 4, small_sizes, SMALL_SIZES, 64, 8192, make_and_free_large_too};
@@ -259,13 +249,11 @@ PROPERTY(resources_mappings,
 }
 
 PROPERTY(resources_children,
-    .id     = "resources.children",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
+    .id     = "resources.children", .level = SHOULD, .basis = BASIS_QOI,
     .clause = "no call leaves a child process, running or ended",
     .source = "good practice; POSIX.1-2024, wait()",
-    .why    = "a program that waits for any child gets one that it never made, and SIGCHLD for it; "
-              "one that has ended stays a zombie",
-    .hint   = "use a thread; where it has to be a program, wait for it before the call returns",
+    .why    = "a program that waits for any child gets a foreign one, and SIGCHLD",
+    .hint   = "use a thread, or wait for the program before the call returns",
     .looks  = "WARN: no child process, while blocks are live; there is one")
 {
     adopt_orphans();
@@ -318,16 +306,13 @@ static void expect_not_for_descriptors(size_t size, size_t live)
 }
 
 PROPERTY(resources_thousand_blocks,
-    .id     = "resources.thousand-blocks",
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "eleven hundred small blocks can be live in a process that may have 1024 descriptors, as "
-              "most may",
-    .source = "C17 7.22.3.4: a null pointer where the space cannot be allocated, which it can; "
-              "getrlimit(): RLIMIT_NOFILE",
+    .id     = "resources.thousand-blocks", .level = MUST, .basis = BASIS_C,
+    .clause = "eleven hundred small blocks can be live in a process limited to 1024 descriptors",
+    .source = "C17 7.22.3.4: NULL only if space cannot be allocated; getrlimit(): RLIMIT_NOFILE",
     .why    = "a list of a thousand small arrays is MemoryError with gigabytes free",
     .hint   = "close the descriptor when its file is mapped, or keep many blocks in one file",
-    .looks  = "FAIL: malloc(5000) to return a block with 1015 live, where a process may have 1024 "
-              "descriptors; NULL; with 2048 it does")
+    .looks  = "FAIL: malloc(5000) to return a block with 1015 live; NULL; with 2048 descriptors "
+              "it does")
 {
     static const size_t of_each[] = {40, 5000};
     set_descriptor_limit(USUAL_DESCRIPTORS);
@@ -547,19 +532,13 @@ static const char *shared_again(struct files *files)
 }
 
 PROPERTY(resources_files,
-    .id     = "resources.files",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "live blocks have no file with a name each, and when the process has ended nothing is "
-              "left of it in /dev/shm, in the working directory or as a segment of System V's shared "
-              "memory",
-    .source = "good practice; shm_overview(7): a shared memory object is there until it is "
-              "unlinked or the system is shut down; shmget(2)",
-    .why    = "what is left in /dev/shm is memory that no process has and none gives back; after a "
-              "crash every file that had a name is left",
-    .hint   = "memfd_create; or shm_unlink, or shmctl with IPC_RMID, as soon as it is mapped: the "
-              "mapping stays",
-    .looks  = "WARN: nothing to be left in /dev/shm when the process has ended; /dev/shm/mine.4711",
-    .fixture  = FIXTURE_UNLOADED)
+    .id     = "resources.files", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
+    .clause = "live blocks have no named file each, and an ended process leaves nothing in "
+              "/dev/shm, its folder or System V shared memory",
+    .source = "good practice; shm_overview(7): a shared memory object stays until it is unlinked",
+    .why    = "what is left in /dev/shm is memory that no process has and nothing gives back",
+    .hint   = "use memfd_create; or shm_unlink, or shmctl with IPC_RMID, right after mapping",
+    .looks  = "WARN: nothing to be left in /dev/shm when the process has ended; mine.4711")
 {
     struct files *files =
         mmap(NULL, sizeof *files, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

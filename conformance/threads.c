@@ -90,17 +90,13 @@ static void use_all_here(void *unused)
 }
 
 PROPERTY(threads_first_call,
-    .id     = "threads.first-call",
-    .ends_process = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .id     = "threads.first-call", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
+    .fixture = FIXTURE_BARE,
     .clause = "each of the four functions can be the first that a new thread calls",
-    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy 1.22 to 2.5: "
-              "arrayobject.c array_dealloc and shape.c PyArray_Resize in any thread",
-    .why    = "a thread that only receives arrays frees or resizes before it has allocated "
-              "anything",
-    .hint   = "make a thread's own state on demand in all four, and for any number of threads",
-    .looks  = "CRASH: SIGSEGV at address 0, inside free(0x7f1b2c000b70, 100)",
-    .fixture  = FIXTURE_BARE)
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; array_dealloc, 1.22 to 2.5",
+    .why    = "a thread that only receives arrays frees or resizes before it allocates",
+    .hint   = "create a thread's state on demand in all four, for any number of threads",
+    .looks  = "CRASH: SIGSEGV at address 0, inside free(0x7f1b2c000b70, 100)")
 {
     struct newcomer newcomers[FIRSTS];
     pthread_barrier_t ready;
@@ -232,18 +228,13 @@ static void crowd_of_few(void *unused)
 }
 
 PROPERTY(threads_any_number,
-    .id     = "threads.any-number",
-    .slow_ms = 150,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "threads are served alike however many there have been, and however many there are",
-    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy 1.22 to 2.5: "
-              "arrays are made and freed in whatever thread",
-    .why    = "a server starts a thread for each request: the thousand and twenty-fifth would find "
-              "no room in a table",
-    .hint   = "a table of threads grows, or gives the place of a thread that has ended to the "
-              "next; whoever finds none goes without a cache",
-    .looks  = "FAIL: calloc(64, 1) to return a block: little else is live; NULL",
-    .fixture  = FIXTURE_BARE)
+    .id     = "threads.any-number", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 150,
+    .fixture = FIXTURE_BARE,
+    .clause = "threads are served the same, however many are or have been",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy uses any thread",
+    .why    = "a server starts a thread per request: the 1025th would find the table full",
+    .hint   = "reuse the entry of an ended thread, or serve a thread without a cache",
+    .looks  = "FAIL: calloc(64, 1) to return a block: little else is live; NULL")
 {
     control_run(crowd_of_few, NULL, "with few threads");
     const int in_turn = is_instrumented() ? IF_INSTRUMENTED : IN_TURN;
@@ -289,16 +280,14 @@ static void leave_blocks_here(void *unused)
 }
 
 PROPERTY(threads_outlives_its_thread,
-    .id     = "threads.outlives-its-thread",
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
+    .id     = "threads.outlives-its-thread", .level = MUST, .basis = BASIS_CALLER,
+    .fixture = FIXTURE_BARE,
     .clause = "a block stays as it is after the thread that made it has ended, until it is freed",
     .source = "C17 7.22.3 paragraph 1: the lifetime of an allocated object extends until its "
               "deallocation",
     .why    = "what a worker thread computed is used when the worker is gone",
-    .hint   = "an arena of a thread's own lives on, or is handed on with its live blocks",
-    .looks  = "FAIL: byte 0 of 9 to be 0x2c as it was written, after the thread that made it "
-              "ended and others came; seen 0x00",
-    .fixture  = FIXTURE_BARE)
+    .hint   = "keep a thread's arena, or hand it on with its live blocks",
+    .looks  = "FAIL: byte 0 of 9 to be 0x2c as it was written, after its thread ended; seen 0x00")
 {
     struct blocks blocks = {0};
     control_run(leave_blocks_here, NULL, "in one thread alone");
@@ -348,19 +337,12 @@ static void call_all(void *data)
 }
 
 PROPERTY(threads_no_gil_needed,
-    .id     = "threads.no-gil-needed",
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "none of the four functions needs its caller to hold the GIL, or to be a thread "
-              "that Python knows",
-    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL; NEP 49 "
-              "and the page on memory management promise the handler no GIL in any function",
-    .why    = "PyMem_Malloc without the GIL damages Python's own heap, sooner or later; "
-              "PyErr_SetString without it crashes",
-    .hint   = "use malloc or PyMem_Raw*, never PyMem_* or PyObject_*; to call Python, take the "
-              "GIL by PyGILState_Ensure first",
-    .looks  = "FAIL: the handler not to call Python's allocators without the GIL; it called "
-              "PyMem_Malloc",
-    .fixture  = FIXTURE_PYTHON)
+    .id     = "threads.no-gil-needed", .level = MUST, .basis = BASIS_CALLER,
+    .clause = "no function needs its caller to hold the GIL or to be a thread that Python knows",
+    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL; NEP 49",
+    .why    = "PyMem_Malloc without the GIL damages Python's own heap; PyErr_SetString crashes",
+    .hint   = "use malloc or PyMem_Raw*; to call Python, take the GIL by PyGILState_Ensure first",
+    .looks  = "FAIL: the handler not to call Python without the GIL; it called PyMem_Malloc")
 {
     char nothing;
     gil_watch();

@@ -185,20 +185,16 @@ static void mix_at_once(void)
 }
 
 PROPERTY(threads_concurrent,
-    .id     = "threads.concurrent",
-    .slow_ms = 101,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "the four functions can be called from several threads at once, without the GIL, and "
-              "while signals arrive",
-    .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL while "
-              "others hold it; with a free-threaded CPython (NumPy 2.1 and later) all four so",
-    .why    = "two threads would be given one block, and each overwrite the other's array",
-    .hint   = "a lock round every list, table and counter that threads share, in all four "
-              "functions, or lists of each thread's own; sem_wait and futex are called again where "
-              "they say EINTR; addr2line -e names the line of an address",
-    .looks  = "FAIL: byte 0 of 40 to be 0x6e as it was written, after calls of another thread in "
-              "the midst of a malloc, at libmine.so+0x1139; seen 0x22",
-    .fixture  = FIXTURE_BARE)
+    .id     = "threads.concurrent", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 101,
+    .fixture = FIXTURE_BARE,
+    .clause = "threads can call the four functions at once, without the GIL, and while signals "
+              "arrive",
+    .source = "NumPy 1.22 to 2.5: array_from_text without the GIL; free-threaded CPython, all four",
+    .why    = "two threads would get one block, and each overwrite the other's array",
+    .hint   = "lock every list, table and counter that threads share, in all four functions; "
+              "retry sem_wait and futex on EINTR; addr2line -e names the line",
+    .looks  = "FAIL: byte 0 of 40 to be 0x6e as it was written, after calls of another thread; "
+              "seen 0x22")
 {
     control_run(mix_alone, NULL, "in one thread alone");
     interleave(false, false);
@@ -328,19 +324,14 @@ static void hand_round(void)
 }
 
 PROPERTY(threads_hand_over,
-    .id     = "threads.hand-over",
-    .slow_ms = 137,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "a block can be made in one thread, resized in another and freed in a third, while "
-              "all of them go on",
-    .source = "NEP 49, High level design: an array keeps its handler; NumPy 1.22 to 2.5: "
-              "arrayobject.c array_dealloc, shape.c PyArray_Resize",
+    .id     = "threads.hand-over", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 137,
+    .fixture = FIXTURE_BARE,
+    .clause = "a block can be made in one thread, resized in another and freed in a third, all "
+              "running",
+    .source = "NEP 49, High level design; NumPy 1.22 to 2.5: array_dealloc, PyArray_Resize",
     .why    = "a pipeline of threads passes arrays through queues",
-    .hint   = "what comes back from another thread goes to its owner under a lock or by an atomic "
-              "exchange",
-    .looks  = "FAIL: byte 16 of 120 to be 0xe1 as it was written, when another thread has been "
-              "given the block; seen 0x33",
-    .fixture  = FIXTURE_BARE)
+    .hint   = "return a block to its owner under a lock or by an atomic exchange",
+    .looks  = "FAIL: byte 16 of 120 to be 0xe1, when another thread has been given it; seen 0x33")
 {
     control_run(mix_alone, NULL, "in one thread alone");
     interleave(true, false);
@@ -391,22 +382,18 @@ static void use_first(void)
 }
 
 PROPERTY(threads_no_data_race,
-    .id     = "threads.no-data-race",
-    .answers_for = ABOUT(DATA_RACE),
-    .level  = MUST, .basis = BASIS_C, .target = TARGET_HANDLER,
-    .clause = "no two threads use the same memory of the handler's, one of them to write, with "
-              "nothing that puts them in order",
-    .source = "C17 5.1.2.4 paragraph 35: such a data race has undefined behavior; 7.22.3 paragraph "
-              "2; NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL while "
-              "others hold it",
-    .why    = "what seems to do no harm, a counter or a pointer that is set once, is lost or seen "
-              "half made once in a million calls, and more often with the next compiler",
-    .hint   = "hold one lock for both accesses that are named, or make both atomic: what publishes "
-              "something that was made stores with release, and whoever uses it loads with acquire",
-    .looks  = "FAIL: no two threads to use the same memory with nothing that puts them in order; "
-              "2 data races, one of them: a write of 8 bytes at mine_malloc (mine.c:18), and a read "
-              "of 8 bytes at mine_free (mine.c:25)",
-    .fixture  = FIXTURE_BARE)
+    .id     = "threads.no-data-race", .level = MUST, .basis = BASIS_C,
+    .answers_for = ABOUT(DATA_RACE), .fixture = FIXTURE_BARE,
+    .clause = "no two threads access the same memory of the handler's unordered, one of them to "
+              "write",
+    .source = "C17 5.1.2.4 paragraph 35: a data race has undefined behavior; 7.22.3 paragraph 2",
+    .why    = "a lost update or half-made pointer shows once in a million calls, or with a new "
+              "compiler",
+    .hint   = "hold one lock for both accesses, or make both atomic: store with release, load "
+              "with acquire",
+    .looks  = "FAIL: no two threads to use the same memory unordered; 2 data races, one of them: "
+              "a write of 8 bytes at mine_malloc (mine.c:18), and a read of 8 bytes at mine_free "
+              "(mine.c:25)")
 {
     if (!data_races_are_watched())
         skip("only ThreadSanitizer sees data races: compile it with -fsanitize=thread, and say "

@@ -92,17 +92,13 @@ static void use_with_little_stack(void *unused)
 }
 
 PROPERTY(threads_small_stack,
-    .id     = "threads.small-stack",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "the four functions get on with 64 KiB of stack, whatever the size of the block",
-    .source = "Python's threading.stack_size: 32 KiB is allowed; 128 KiB is what musl gives each "
-              "thread; glibc's malloc takes less than 4",
-    .why    = "no standard says how much stack there is, and so this is no MUST; but what takes "
-              "more kills a program whose threads have small stacks, and only that",
-    .hint   = "buffers of more than a page or two belong into static or mapped memory, and no "
-              "alloca of a size that the caller chose",
-    .looks  = "WARN: calls to get on with 64 KiB of stack; one goes on to 192 KiB at least",
-    .fixture  = FIXTURE_BARE)
+    .id     = "threads.small-stack", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_BARE,
+    .clause = "the four functions need at most 64 KiB of stack, whatever the size of the block",
+    .source = "threading.stack_size allows 32 KiB; musl gives a thread 128 KiB; no standard says "
+              "more",
+    .why    = "what needs more ends programs whose threads have small stacks",
+    .hint   = "put buffers of more than two pages into static memory; no alloca of a caller's size",
+    .looks  = "WARN: calls to get on with 64 KiB of stack; one goes on to 192 KiB at least")
 {
     char nothing;
     if (is_instrumented())
@@ -208,22 +204,19 @@ static void stay_in_threads(void *unused)
 }
 
 PROPERTY(threads_in_destructors,
-    .id     = "threads.in-destructors",
-    .ends_process = true,
-    .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_HANDLER,
-    .clause = "a thread can make, resize and free blocks to its very end, in destructors of its own "
-              "variables that run after the handler's",
-    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime: the handler stays usable as "
-              "long as arrays are alive; POSIX.1-2024, pthread_key_create(): destructors run in no "
-              "order, and in several rounds; NumPy 1.22 to 2.5: arrayobject.c array_dealloc in "
-              "whatever thread",
-    .why    = "a thread_local object of C++ that owns an array frees it there: a cache that is gone "
-              "by then is written into, and that memory is somebody else's",
-    .hint   = "the destructor of a thread's cache sets the pointer to it to NULL, so that the next "
-              "call makes another or goes without",
-    .looks  = "CRASH: SIGSEGV, inside free(0x7f1b2c000b70, 100); step: round 2 of the destructors of "
-              "a thread",
-    .fixture  = FIXTURE_BARE)
+    .id     = "threads.in-destructors", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
+    .fixture = FIXTURE_BARE,
+    .clause = "a thread can make, resize and free blocks in destructors of its variables that run "
+              "after the handler's",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; POSIX.1-2024, "
+              "pthread_key_create(): destructors run in no order and in several rounds; "
+              "arrayobject.c array_dealloc, 1.22 to 2.5",
+    .why    = "a thread_local C++ object that owns an array frees it there, into a cache that is "
+              "gone",
+    .hint   = "set the cache's pointer to NULL in its destructor, so that the next call makes "
+              "another",
+    .looks  = "CRASH: SIGSEGV, inside free(0x7f1b2c000b70, 100); step: round 2 of the destructors "
+              "of a thread")
 {
     struct leaving leaving[THREADS] = {0};
     pthread_key_t key;
@@ -299,18 +292,16 @@ static void use_beside_new_thread(void *unused)
 }
 
 PROPERTY(threads_leave_no_memory,
-    .id     = "threads.leave-no-memory",
-    .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_HANDLER,
-    .clause = "what the handler keeps for a thread is given back or used again when the thread has "
-              "ended: memory does not grow with the threads that have been",
+    .id     = "threads.leave-no-memory", .level = SHOULD, .basis = BASIS_QOI,
+    .fixture = FIXTURE_BARE,
+    .clause = "what the handler keeps for a thread is given back or reused when the thread has "
+              "ended",
     .source = "good practice",
-    .why    = "a server that starts a thread for each request, 16 KiB of cache for each, has lost a "
-              "gigabyte after 65536 requests",
-    .hint   = "free a thread's cache in the destructor of a key (pthread_key_create), or hand it on "
-              "to the next thread",
-    .looks  = "WARN: memory to stop growing while threads make some blocks, free them and end; 3200 "
-              "KiB more mapped and 3200 KiB more resident",
-    .fixture  = FIXTURE_BARE)
+    .why    = "a server that starts a thread per request loses 16 KiB of cache for each",
+    .hint   = "free the cache in a key's destructor (pthread_key_create), or give it to the next "
+              "thread",
+    .looks  = "WARN: memory to stop growing while threads make blocks, free them and end; 3200 "
+              "KiB more")
 {
     if (pthread_key_create(&owner_key, give_up_owned) != 0)
         harness_broke("a key for threads cannot be made");

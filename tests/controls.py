@@ -71,7 +71,8 @@ def properties_of(source):
     for line in source.splitlines():
         own.append(line)
         text = "\n".join(own)
-        if line == "}" and "\nPROPERTY(" in text:
+        if (line == "}" and "\nPROPERTY(" in text or
+                line.endswith(");") and "\nPYTHON_PROPERTY(" in text):
             yield re.search(r'\.id *= "([^"]*)"', text)[1], text
             own = []
 
@@ -80,7 +81,8 @@ def count_controls(text):
     """Those of a property, in C and in Python."""
     count = len(re.findall(r"\bcontrol_(?:run|begin)\(", text))
     grown = re.findall(r"\bexpect_no_growth\([^,]*,[^,]*,\s*(\w+)", text)
-    functions = re.findall(r'\bpython_call\("(\w+)", "(\w+)"\)', text)
+    functions = (re.findall(r'\bpython_call\("(\w+)", "(\w+)"\)', text) +
+                 re.findall(r"^PYTHON_PROPERTY\((\w+), (\w+),", text, re.M))
     return (count + sum(each != "NULL" for each in grown) +
             sum(has_control(*each) for each in functions))
 

@@ -31,14 +31,14 @@ enum basis {
 
 /* Whom a property speaks about. */
 enum target {
-    TARGET_HANDLER,
+    TARGET_HANDLER, /* the default */
     TARGET_RUNTIME, /* NumPy itself: reported, but it decides nothing about the handler */
 };
 
 /* In what state of its process a property begins. */
 enum fixture {
     FIXTURE_PYTHON, /* interpreter up, NumPy imported, subject loaded, GIL held: as NumPy calls
-                     * malloc, calloc and free.  Where nothing is said, it is this one. */
+                     * malloc, calloc and free.  The default. */
     FIXTURE_BARE,   /* the same with the GIL released: as NumPy calls realloc, and as threads run */
     FIXTURE_UNLOADED, /* interpreter up, NumPy imported, GIL held; the property loads the subject */
     FIXTURE_FRESH,    /* no interpreter yet and no subject: the property starts and loads them */
@@ -151,6 +151,14 @@ struct group {
         property_register(&symbol);                                                                \
     }                                                                                              \
     static void symbol##_run(void)
+
+/* A property whose code is a function of conformance/MODULE.py; include python/python.h. */
+#define PYTHON_PROPERTY(module, function, ...)                                                     \
+    PROPERTY(module##_##function, __VA_ARGS__)                                                     \
+    {                                                                                              \
+        python_call(#module, #function);                                                           \
+    }                                                                                              \
+    _Static_assert(sizeof #module > 1, "a module has a name")
 
 /* Further arguments are fields of struct group. */
 #define GROUP(symbol, place, ...)                                                                  \

@@ -2,9 +2,9 @@
  *
  * abi: what is handed over when a handler is loaded.
  */
-#include "harness/census.h"
 #include "harness/harness.h"
-#include "harness/surroundings.h"
+#include "harness/proc_count.h"
+#include "harness/process_state.h"
 #include "python/api.h"
 #include "python/python.h"
 #include "subject/subject.h"

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "allocating.h"
-#include "base/instrumented.h"
+#include "base/sanitizer_detect.h"
 #include "edges.h"
 #include "harness/harness.h"
 #include "huge.h"

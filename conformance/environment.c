@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/instrumented.h"
-#include "harness/getenv_watch.h"
+#include "base/sanitizer_detect.h"
 #include "harness/harness.h"
-#include "harness/surroundings.h"
+#include "harness/interpose.h"
+#include "harness/process_state.h"
 #include "ordinary_use.h"
 #include "python/api.h"
 #include "python/python.h"
@@ -515,11 +515,11 @@ PROPERTY(env_no_exception_set,
     ask_too_much();
     python_acquire();
     expect_no_exception("after calls without the GIL that were refused");
-    for_each_size (size, 1 << 14) /* drive.c looks after each call */
+    for_each_size (size, 1 << 14) /* calls.c checks after each call */
         resize_and_free(subject_calloc(1, size), size, size, size);
     for_each_size (size, is_instrumented() ? 1 << 14 : 1 << 20)
         give_back(subject_malloc(size), size);
-    use_with_signal_waiting(); /* which drive.c sees as well */
+    use_with_signal_waiting(); /* which calls.c detects as well */
 }
 
 PROPERTY(env_runs_no_signal_handler,

@@ -6,7 +6,7 @@
 
 #include "base/direction_flag.h"
 #include "harness/harness.h"
-#include "harness/surroundings.h"
+#include "harness/process_state.h"
 #include "ordinary_use.h"
 
 /* ---- floating point ---------------------------------------------------------------------- */

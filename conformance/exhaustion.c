@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "harness/census.h"
 #include "harness/harness.h"
 #include "harness/interpose.h"
+#include "harness/proc_count.h"
 
 GROUP(exhaustion, 9,
       "Running out beneath the handler: requests that it makes of libc or the kernel are refused.",

@@ -2,9 +2,9 @@
  *
  * free: the pointer and the size it is given, NULL and wrong ones among them.
  */
-#include "harness/footprint.h"
-#include "harness/growth.h"
 #include "harness/harness.h"
+#include "harness/leak_check.h"
+#include "harness/proc_count.h"
 #include "huge.h"
 
 GROUP(free, 5, "What free takes: NULL, wrong sizes, any order.",

@@ -4,9 +4,9 @@
  */
 #include <time.h>
 
-#include "harness/clock_jump.h"
-#include "harness/growth.h"
 #include "harness/harness.h"
+#include "harness/interpose.h"
+#include "harness/leak_check.h"
 #include "slabs.h"
 
 /* ---- order ------------------------------------------------------------------------------- */

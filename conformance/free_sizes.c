@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "harness/footprint.h"
 #include "harness/harness.h"
+#include "harness/proc_count.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20, PAGE = 4096 /* or more */ };
 

@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "harness/harness.h"
-#include "harness/python_module.h"
+#include "harness/property_child.h"
 #include "python/api.h"
 #include "python/python.h"
 

@@ -6,8 +6,8 @@
 
 #include "harness/harness.h"
 #include "harness/interleave.h"
-#include "harness/perturb.h"
-#include "harness/python_module.h"
+#include "harness/property_child.h"
+#include "harness/threads.h"
 #include "python/api.h"
 #include "python/python.h"
 

@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/instrumented.h"
+#include "base/sanitizer_detect.h"
 #include "harness/harness.h"
-#include "harness/perturb.h"
+#include "harness/threads.h"
 #include "ordinary_use.h"
 
 GROUP(process, 7, "Forked children, and the end of the interpreter.",

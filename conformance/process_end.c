@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "harness/harness.h"
-#include "harness/python_module.h"
+#include "harness/property_child.h"
 #include "ordinary_use.h"
 #include "python/api.h"
 #include "shims/recorder.h"

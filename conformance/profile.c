@@ -5,7 +5,7 @@
  */
 #include <limits.h>
 
-#include "base/place.h"
+#include "base/install_path.h"
 #include "harness/harness.h"
 #include "python/python.h"
 #include "trace/replay.h"

@@ -3,8 +3,8 @@
  * realloc: what becomes of the other blocks, and of the old place.
  */
 #include "allocating.h"
-#include "harness/growth.h"
 #include "harness/harness.h"
+#include "harness/leak_check.h"
 
 /* Resizes one in three of the blocks, to anything; of those that are resized as much as was kept
  * is checked later, and no byte of them is written. */

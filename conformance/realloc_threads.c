@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "harness/gil_watch.h"
 #include "harness/harness.h"
-#include "harness/perturb.h"
-#include "harness/python_module.h"
+#include "harness/property_child.h"
+#include "harness/python_allocators.h"
+#include "harness/threads.h"
 #include "ordinary_use.h"
 #include "python/api.h"
 #include "python/python.h"

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "harness/census.h"
-#include "harness/drive.h"
 #include "harness/harness.h"
-#include "harness/scratch.h"
+#include "harness/limits.h"
+#include "harness/proc_count.h"
+#include "harness/property_child.h"
 #include "ordinary_use.h"
 
 GROUP(resources, 10, "What blocks take from the system besides memory, and what is left of it.",

@@ -125,7 +125,7 @@ class Filled:
 
 @contextlib.contextmanager
 def control(when):
-    """What fails in here, or raises, is a defect of another kind: control_run in drive.h."""
+    """What fails in here, or raises, is a defect of another kind: control_run in process.h."""
     _conform.control(when)
     yield
     _conform.control(None)

@@ -4,8 +4,8 @@
  */
 #include <pthread.h>
 
-#include "harness/gil_watch.h"
 #include "harness/harness.h"
+#include "harness/python_allocators.h"
 #include "python/python.h"
 
 GROUP(threads, 6, "Calls from several threads, most of them without the GIL.",

@@ -10,7 +10,7 @@
 #include "harness/data_races.h"
 #include "harness/harness.h"
 #include "harness/interleave.h"
-#include "harness/perturb.h"
+#include "harness/threads.h"
 #include "ordinary_use.h"
 
 /* ---- at once ----------------------------------------------------------------------------- */

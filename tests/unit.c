@@ -6,34 +6,18 @@
 
 #include <stdlib.h>
 
+static suite_function *const suites[] = {
+    suite_attribution,    suite_breakpoint, suite_call_list, suite_claims,      suite_fill,
+    suite_install_path,   suite_live_table, suite_memcheck,  suite_object_file, suite_options,
+    suite_property,       suite_random,     suite_record,    suite_replay,      suite_report,
+    suite_requested_size, suite_search,     suite_shrink,    suite_sizes,       suite_small_scope,
+    suite_stall,          suite_text,       suite_trace,     suite_version};
+
 int main(void)
 {
     SRunner *runner = srunner_create(NULL);
-    srunner_add_suite(runner, suite_asked());
-    srunner_add_suite(runner, suite_attribution());
-    srunner_add_suite(runner, suite_live_table());
-    srunner_add_suite(runner, suite_breakpoint());
-    srunner_add_suite(runner, suite_call_list());
-    srunner_add_suite(runner, suite_claims());
-    srunner_add_suite(runner, suite_fill());
-    srunner_add_suite(runner, suite_memcheck());
-    srunner_add_suite(runner, suite_object_file());
-    srunner_add_suite(runner, suite_options());
-    srunner_add_suite(runner, suite_place());
-    srunner_add_suite(runner, suite_property());
-    srunner_add_suite(runner, suite_random());
-    srunner_add_suite(runner, suite_record());
-    srunner_add_suite(runner, suite_replay());
-    srunner_add_suite(runner, suite_report());
-    srunner_add_suite(runner, suite_search());
-    srunner_add_suite(runner, suite_shrink());
-    srunner_add_suite(runner, suite_sizes());
-    srunner_add_suite(runner, suite_small_scope());
-    srunner_add_suite(runner, suite_standstill());
-    srunner_add_suite(runner, suite_suggestion());
-    srunner_add_suite(runner, suite_text());
-    srunner_add_suite(runner, suite_trace());
-    srunner_add_suite(runner, suite_version());
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++)
+        srunner_add_suite(runner, suites[i]());
     srunner_set_tap(runner, "-");
     srunner_run_all(runner, CK_SILENT);
     int failed = srunner_ntests_failed(runner);

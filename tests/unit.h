@@ -17,30 +17,12 @@
 /* How many rows a table has, for tcase_add_loop_test. */
 #define ROWS(table) ((int)(sizeof(table) / sizeof *(table)))
 
-Suite *suite_asked(void);
-Suite *suite_attribution(void);
-Suite *suite_live_table(void);
-Suite *suite_breakpoint(void);
-Suite *suite_call_list(void);
-Suite *suite_claims(void);
-Suite *suite_fill(void);
-Suite *suite_memcheck(void);
-Suite *suite_object_file(void);
-Suite *suite_options(void);
-Suite *suite_place(void);
-Suite *suite_property(void);
-Suite *suite_random(void);
-Suite *suite_record(void);
-Suite *suite_replay(void);
-Suite *suite_report(void);
-Suite *suite_search(void);
-Suite *suite_shrink(void);
-Suite *suite_sizes(void);
-Suite *suite_small_scope(void);
-Suite *suite_standstill(void);
-Suite *suite_suggestion(void);
-Suite *suite_text(void);
-Suite *suite_trace(void);
-Suite *suite_version(void);
+/* Each is in the file unit_NAME.c. */
+typedef Suite *suite_function(void);
+suite_function suite_attribution, suite_breakpoint, suite_call_list, suite_claims, suite_fill,
+    suite_install_path, suite_live_table, suite_memcheck, suite_object_file, suite_options,
+    suite_property, suite_random, suite_record, suite_replay, suite_report, suite_requested_size,
+    suite_search, suite_shrink, suite_sizes, suite_small_scope, suite_stall, suite_text,
+    suite_trace, suite_version;
 
 #endif

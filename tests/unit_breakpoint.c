@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/instrumented.h"
+#include "base/sanitizer_detect.h"
 #include "harness/breakpoint.h"
 
 static const unsigned char data[] = "what is summed up";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/runner/memcheck_report.c: which errors of a log are the same.
+ * src/runner/memcheck.c: which errors of a log are the same.
  */
 #include "unit.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/memcheck_report.h"
+#include "runner/memcheck.h"
 
 static char folder[] = "unit-memcheck-XXXXXX", log_path[sizeof folder + 8];
 

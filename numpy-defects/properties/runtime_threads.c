@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "harness/harness.h"
-#include "harness/python_module.h"
+#include "harness/property_child.h"
 #include "python/api.h"
 #include "python/python.h"
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/random_mix.h"
+#include "base/random.h"
 
 /* The word at offset o, a multiple of 8, is the block's base plus o / 8 steps.  The step is odd: no
  * two words of a block are equal. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Random numbers from a seed, the same on every machine: splitmix64 (Steele, Lea and
- * Flood, "Fast splittable pseudorandom number generators", 2014).
+ * The finalizer of splitmix64: a number whose bits all depend on all bits of z.
  */
 #ifndef CONFORM_RANDOM_H
 #define CONFORM_RANDOM_H
@@ -9,7 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/random_mix.h"
+#include "base/random.h"
+
+static inline uint64_t random_mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
 
 struct random {
     uint64_t state;

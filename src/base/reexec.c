@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/place.h"
+#include "base/install_path.h"
 #include "base/text.h"
 
 #define PRELOADED "LD_PRELOAD"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/place.h"
+#include "base/install_path.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "python/api.h"

@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/instrumented.h"
 #include "base/random.h"
 #include "base/reexec.h"
+#include "base/sanitizer_detect.h"
 #include "base/text.h"
 #include "commands/conclude.h"
 #include "commands/launch.h"
 #include "commands/reproducers.h"
 #include "harness/interpose.h"
-#include "harness/scratch.h"
+#include "harness/limits.h"
 #include "python/interpreter.h"
 #include "report/present.h"
 #include "report/report.h"
@@ -31,7 +31,6 @@
 #include "runner/worker.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
-#include "supervise/loaded.h"
 
 struct coordinator {
     const struct options *options;

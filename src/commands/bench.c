@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/program_version.h"
+#include "base/install_path.h"
 #include "base/text.h"
 #include "bench/bench.h"
 #include "commands/launch.h"
@@ -29,7 +29,6 @@
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
-#include "supervise/loaded.h"
 
 /* NumPy's default handler, libc, and the handlers that were given. */
 enum { BENCH_DEFAULT, BENCH_LIBC, BENCH_GIVEN, MOST_BENCHED = BENCH_GIVEN + 6 };

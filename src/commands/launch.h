@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "model/options.h"
-#include "supervise/loaded.h"
+#include "supervise/child.h"
 
 enum launch_python { WITHOUT_PYTHON, WITH_PYTHON, WITH_NUMPY };
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/program_version.h"
+#include "base/install_path.h"
 #include "base/text.h"
 #include "report/present.h"
 #include "report/report.h"

@@ -24,7 +24,6 @@
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
-#include "supervise/loaded.h"
 #include "trace/trace_shim.h"
 
 /* The process has one program. */

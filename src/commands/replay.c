@@ -19,7 +19,7 @@
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
-#include "supervise/standstill.h"
+#include "supervise/stall.h"
 #include "trace/replay.h"
 
 /* Shared with the child. */
@@ -95,7 +95,7 @@ struct watching {
     pid_t pid;
     double limit;           /* seconds for one call */
     uint64_t number, freed; /* which one is under way: freed at the end they have no numbers */
-    struct standstill standstill; /* since that one was first seen */
+    struct stall stall;     /* since that one was first seen */
     bool hangs;
 };
 
@@ -106,10 +106,10 @@ static bool is_to_end(void *data)
     uint64_t number = watching->shared->result.under_way.number;
     uint64_t freed = watching->shared->result.live;
     if (number != watching->number || freed != watching->freed)
-        standstill_begin(&watching->standstill, watching->pid);
+        stall_begin(&watching->stall, watching->pid);
     watching->number = number;
     watching->freed = freed;
-    watching->hangs = standstill_lasts(&watching->standstill, watching->pid, watching->limit);
+    watching->hangs = stall_lasts(&watching->stall, watching->pid, watching->limit);
     return watching->hangs || interrupt_came() != 0;
 }
 

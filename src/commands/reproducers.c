@@ -18,7 +18,6 @@
 #include "base/text.h"
 #include "commands/draft.h"
 #include "harness/limits.h"
-#include "harness/scratch.h"
 #include "repro/attempt.h"
 #include "repro/print.h"
 #include "repro/shrink.h"

@@ -13,10 +13,10 @@
 #include <sys/personality.h>
 #include <sys/utsname.h>
 
-#include "base/instrumented.h"
+#include "base/install_path.h"
 #include "base/object_file.h"
-#include "base/place.h"
 #include "base/reexec.h"
+#include "base/sanitizer_detect.h"
 #include "base/text.h"
 #include "python/python_sources.h"
 

@@ -28,7 +28,7 @@
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
-#include "supervise/standstill.h"
+#include "supervise/stall.h"
 
 struct searching {
     const struct options *options;
@@ -64,14 +64,13 @@ struct first {
 struct loading {
     pid_t pid;
     double limit;
-    struct standstill standstill;
+    struct stall stall;
 };
 
 static bool is_to_end(void *data)
 {
     struct loading *loading = data;
-    return interrupt_came() != 0 ||
-           standstill_lasts(&loading->standstill, loading->pid, loading->limit);
+    return interrupt_came() != 0 || stall_lasts(&loading->stall, loading->pid, loading->limit);
 }
 
 static void load_for_claims(const struct searching *searching, struct first *first)

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/drive.h"
-#include "harness/own.h"
+#include "harness/property_child.h"
 #include "harness/sizes.h"
+#include "harness/test_process.h"
 #include "heap/heap.h"
 
 size_t required_alignment(size_t size)

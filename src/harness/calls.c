@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "base/direction_flag.h"
-#include "harness/asked.h"
-#include "harness/footprint.h"
 #include "harness/interpose.h"
-#include "harness/own.h"
+#include "harness/proc_count.h"
+#include "harness/requested_size.h"
+#include "harness/test_process.h"
 #include "harness/verdict.h"
 #include "heap/heap.h"
 #include "model/attribution.h"
@@ -27,8 +27,8 @@
  * by threads that live, those that Python and the subject start included. */
 enum { NO_SLOT = -1 };
 static _Thread_local int slot;
-static _Thread_local struct call nobodys_call, nobodys_making; /* without a slot */
-static _Thread_local struct latest latest;                     /* call of this thread */
+static _Thread_local struct call spare_call, spare_making; /* if all slots are taken */
+static _Thread_local struct latest latest;                 /* call of this thread */
 static _Atomic bool slot_is_taken[CALL_SLOTS];
 static pthread_key_t slot_key; /* by which it is given back when the thread ends */
 
@@ -57,13 +57,13 @@ void calls_prepare(void)
 
 struct call *own_call(void)
 {
-    return slot > 0 ? &own.setup.record->calls[slot - 1] : &nobodys_call;
+    return slot > 0 ? &own.setup.record->calls[slot - 1] : &spare_call;
 }
 
 /* Of the block that the latest call is about, where it is one of no bytes. */
 struct call *own_making(void)
 {
-    return slot > 0 ? &own.setup.record->makings[slot - 1] : &nobodys_making;
+    return slot > 0 ? &own.setup.record->makings[slot - 1] : &spare_making;
 }
 
 const struct latest *own_latest(void)
@@ -73,12 +73,13 @@ const struct latest *own_latest(void)
 
 /* ---- calls ------------------------------------------------------------------------------ */
 
-/* A call of this thread, and what it came upon. */
+/* A call of this thread. */
 struct frame {
     void (*code)(void);
     struct call *call;
-    struct call outer; /* the call that this one is inside of: Python has freed something in it */
-    const void *exception;
+    struct call outer;     /* the call in which Python frees something by this one */
+    struct logged *logged; /* by enter(); or NULL */
+    const void *exception; /* pending before the call */
 };
 
 /* `code` is the subject's function, or NULL. */
@@ -97,10 +98,10 @@ static void call_begin(struct frame *frame, struct call made, void (*code)(void)
     frame->exception = python_pending();
     if (code == NULL)
         made.trouble = FUNCTION_IS_MISSING;
-    else if (made.function == IN_FREE && asked_size(made.pointer, &size) && size != made.first)
+    else if (made.function == IN_FREE && requested_size(made.pointer, &size) && size != made.first)
         made.trouble = WRONG_SIZE;
     if (making->function != OUTSIDE || made.pointer != NULL)
-        *making = asked_maker_of_empty(made.pointer);
+        *making = requested_maker(made.pointer);
     *call = made;
     if (slot > 0)
         own.setup.record->made[slot - 1]++;
@@ -178,95 +179,94 @@ static struct call call_end(struct frame *frame)
     return made;
 }
 
-static bool is_empty(const struct call *call)
+/* Notes the size of the block, and what later failures may be due to: NULL, a zero-size block, or a
+ * block that cannot be as large as requested. */
+static void note_return(const struct call *call, const void *p, size_t size)
 {
-    return (call->function == IN_MALLOC && call->first == 0) ||
-           (call->function == IN_CALLOC && (call->first == 0 || call->second == 0));
-}
-
-/* A call that has returned NULL, a block of no bytes, or one that cannot be as long as it was asked
- * for: whatever breaks later may come of it. */
-static void note_return(const struct call *call, const void *p)
-{
-    if (p != NULL && is_empty(call))
-        asked_note_empty(p, call);
-    else if (p != NULL && call_is_absurd(call))
+    bool is_empty = (call->function == IN_MALLOC && call->first == 0) ||
+                    (call->function == IN_CALLOC && (call->first == 0 || call->second == 0));
+    if (p != NULL && !is_empty && call_is_absurd(call))
         suspect(call);
     else if (p == NULL && call->trouble == NO_TROUBLE && call_may_not_return_null(call))
         suspect(call);
     else if (p == NULL && call_is_of_little(call))
         suspect_refusal(call);
+    requested_note(p, size, is_empty ? call : NULL);
 }
 
 #define CODE(function) ((void (*)(void))(function))
 
-/* A call of the subject's, and of no twin of it. */
-static struct logged *log_call(const PyDataMem_Handler *handler, enum step_kind kind,
-                               const void *given, size_t first, size_t second)
+/* Begins one call, and logs it if it is to the handler under test. */
+static void enter(struct frame *frame, const PyDataMem_Handler *handler, struct call call,
+                  void (*code)(void))
 {
-    size_t size = 0;
-    if (handler != own.subject.handler || (given != NULL && !asked_size(given, &size)))
-        size = 0;
-    return handler == own.subject.handler ? call_log_begin(kind, given, size, first, second) : NULL;
+    static const enum step_kind kinds[] = {[IN_MALLOC] = STEP_MALLOC,
+                                           [IN_CALLOC] = STEP_CALLOC,
+                                           [IN_REALLOC] = STEP_REALLOC,
+                                           [IN_FREE] = STEP_FREE};
+    size_t size;
+    frame->logged = NULL;
+    if (handler == own.subject.handler)
+        frame->logged =
+            call_log_begin(kinds[call.function], call.pointer,
+                           requested_size(call.pointer, &size) ? size : 0, call.first, call.second);
+    call_begin(frame, call, code);
+}
+
+static struct call returned(struct frame *frame, const void *p)
+{
+    struct call call = call_end(frame);
+    call_log_end(frame->logged, p, 1);
+    return call;
 }
 
 void *handler_malloc(PyDataMem_Handler *handler, size_t size)
 {
     struct frame frame;
-    struct logged *logged = log_call(handler, STEP_MALLOC, NULL, size, 0);
-    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, CODE(handler->allocator.malloc));
+    enter(&frame, handler, (struct call){IN_MALLOC, .first = size},
+          CODE(handler->allocator.malloc));
     void *p = handler->allocator.malloc(handler->allocator.ctx, size);
-    struct call call = call_end(&frame);
-    call_log_end(logged, p, 1);
-    note_return(&call, p);
-    asked_note(p, size);
+    struct call call = returned(&frame, p);
+    note_return(&call, p, size);
     return p;
 }
 
 void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
 {
     struct frame frame;
-    struct logged *logged = log_call(handler, STEP_CALLOC, NULL, nelem, elsize);
-    call_begin(&frame, (struct call){IN_CALLOC, .first = nelem, .second = elsize},
-               CODE(handler->allocator.calloc));
+    enter(&frame, handler, (struct call){IN_CALLOC, .first = nelem, .second = elsize},
+          CODE(handler->allocator.calloc));
     void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
-    struct call call = call_end(&frame);
-    call_log_end(logged, p, 1);
-    note_return(&call, p);
-    asked_note(p, nelem * elsize);
+    struct call call = returned(&frame, p);
+    note_return(&call, p, nelem * elsize);
     return p;
 }
 
-/* What is forgotten is so before another thread can be given that address. */
+/* The block is forgotten before another thread can be given its address. */
 void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
 {
     struct frame frame;
     size_t old;
-    bool was_known = asked_size(p, &old);
-    struct logged *logged = log_call(handler, STEP_REALLOC, p, size, 0);
-    call_begin(&frame, (struct call){IN_REALLOC, p, .first = size},
-               CODE(handler->allocator.realloc));
-    asked_forget(p);
+    bool was_known = requested_size(p, &old);
+    struct call maker = requested_maker(p);
+    enter(&frame, handler, (struct call){IN_REALLOC, p, .first = size},
+          CODE(handler->allocator.realloc));
+    requested_forget(p);
     void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
-    struct call call = call_end(&frame);
-    call_log_end(logged, moved, 1);
-    note_return(&call, moved);
-    if (moved != NULL)
-        asked_note(moved, size);
-    else if (was_known)
-        asked_note(p, old);
+    struct call call = returned(&frame, moved);
+    note_return(&call, moved, size);
+    if (moved == NULL && was_known)
+        requested_note(p, old, &maker);
     return moved;
 }
 
 void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
 {
     struct frame frame;
-    struct logged *logged = log_call(handler, STEP_FREE, p, size, 0);
-    call_begin(&frame, (struct call){IN_FREE, p, .first = size}, CODE(handler->allocator.free));
-    asked_forget(p);
+    enter(&frame, handler, (struct call){IN_FREE, p, .first = size}, CODE(handler->allocator.free));
+    requested_forget(p);
     handler->allocator.free(handler->allocator.ctx, p, size);
-    call_end(&frame);
-    call_log_end(logged, NULL, 1);
+    returned(&frame, NULL);
 }
 
 void *subject_malloc(size_t size)
@@ -291,7 +291,7 @@ void subject_free(void *p, size_t size)
 
 /* ---- calls by the hundred thousand ----------------------------------------------------------- */
 
-/* Whether, before the i-th of many calls, it is time to come to an end. */
+/* True if many calls have to end before the i-th. */
 struct bounds {
     uint64_t begun;
     size_t resident;
@@ -308,71 +308,56 @@ static bool is_past(const struct bounds *bounds, size_t i)
            (clock_since(bounds->begun) > a_moment || resident_bytes() > bounds->resident + MUCH);
 }
 
-/* It is about to free p. */
-static void tell_free(struct call *call, const void *p)
+/* Records which function is called next. */
+static void note_next(struct call *call, enum function function, const void *p)
 {
-    call->function = IN_FREE;
+    call->function = function;
     call->pointer = p;
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* It is about to ask for another. */
-static void tell_ask(struct call *call, enum function function)
+static size_t make_and_free(enum function maker, size_t size, size_t pairs, void **dirty)
 {
-    call->function = function;
-    call->pointer = NULL;
-    atomic_signal_fence(memory_order_seq_cst);
+    const PyDataMemAllocator *a = &own.subject.handler->allocator;
+    bool zeroed = maker == IN_CALLOC;
+    struct bounds bounds = bounds_now();
+    struct frame frame;
+    size_t done = 0;
+    struct logged *logged =
+        call_log_begin(zeroed ? STEP_CALLOC_FREE : STEP_MALLOC_FREE, NULL, 0, size, zeroed);
+    call_log_expect(logged, pairs);
+    call_begin(&frame, (struct call){maker, .first = size, .second = zeroed},
+               a->free == NULL ? NULL
+               : zeroed        ? CODE(a->calloc)
+                               : CODE(a->malloc));
+    for (; done < pairs && !is_past(&bounds, done); done++) {
+        note_next(frame.call, maker, NULL);
+        unsigned char *p = zeroed ? a->calloc(a->ctx, size, 1) : a->malloc(a->ctx, size);
+        if (p == NULL)
+            break;
+        if (zeroed && (p[0] != 0 || memcmp(p, p + 1, size - 1) != 0)) {
+            *dirty = p;
+            break;
+        }
+        if (zeroed)
+            memset(p, 0xff, size);
+        note_next(frame.call, IN_FREE, p);
+        a->free(a->ctx, p, size);
+    }
+    call_end(&frame);
+    call_log_end(logged, NULL, done + 1);
+    return done;
 }
 
 size_t subject_malloc_and_free(size_t size, size_t pairs)
 {
-    const PyDataMemAllocator *a = &own.subject.handler->allocator;
-    struct bounds bounds = bounds_now();
-    struct frame frame;
-    size_t done = 0;
-    struct logged *logged = call_log_begin(STEP_MALLOC_FREE, NULL, 0, size, 0);
-    call_log_expect(logged, pairs);
-    call_begin(&frame, (struct call){IN_MALLOC, .first = size},
-               a->free != NULL ? CODE(a->malloc) : NULL);
-    for (; done < pairs && !is_past(&bounds, done); done++) {
-        tell_ask(frame.call, IN_MALLOC);
-        void *p = a->malloc(a->ctx, size);
-        if (p == NULL)
-            break;
-        tell_free(frame.call, p);
-        a->free(a->ctx, p, size);
-    }
-    call_end(&frame);
-    call_log_end(logged, NULL, done + 1);
-    return done;
+    return make_and_free(IN_MALLOC, size, pairs, NULL);
 }
 
 size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty)
 {
-    const PyDataMemAllocator *a = &own.subject.handler->allocator;
-    struct bounds bounds = bounds_now();
-    struct frame frame;
-    size_t done = 0;
-    struct logged *logged = call_log_begin(STEP_CALLOC_FREE, NULL, 0, size, 1);
-    call_log_expect(logged, pairs);
-    call_begin(&frame, (struct call){IN_CALLOC, .first = size, .second = 1},
-               a->free != NULL ? CODE(a->calloc) : NULL);
-    for (*dirty = NULL; done < pairs && !is_past(&bounds, done); done++) {
-        tell_ask(frame.call, IN_CALLOC);
-        unsigned char *p = a->calloc(a->ctx, size, 1);
-        if (p == NULL)
-            break;
-        if (p[0] != 0 || memcmp(p, p + 1, size - 1) != 0) {
-            *dirty = p;
-            break;
-        }
-        memset(p, 0xff, size);
-        tell_free(frame.call, p);
-        a->free(a->ctx, p, size);
-    }
-    call_end(&frame);
-    call_log_end(logged, NULL, done + 1);
-    return done;
+    *dirty = NULL;
+    return make_and_free(IN_CALLOC, size, pairs, dirty);
 }
 
 size_t subject_malloc_many(void **blocks, size_t count, size_t size)
@@ -402,7 +387,7 @@ void subject_free_many(void **blocks, size_t count, size_t size)
     for (size_t i = 0; i < count; i++) {
         if (blocks[i] == NULL)
             continue;
-        tell_free(frame.call, blocks[i]);
+        note_next(frame.call, IN_FREE, blocks[i]);
         struct logged *logged = call_log_begin(STEP_FREE, blocks[i], 0, size, 0);
         a->free(a->ctx, blocks[i], size);
         call_log_end(logged, NULL, 1);
@@ -492,9 +477,9 @@ static size_t own_page_faults(void)
     return getrusage(RUSAGE_THREAD, &usage) == 0 ? (size_t)usage.ru_minflt : 0;
 }
 
-/* Whether it leaves a large block alone, which is freed or cut: a block that is new to the process
- * has a page fault for each page that is filled, whose size may be 2 MiB; one that it had kept
- * takes time alone. */
+/* True if it does not fill a large block that is freed or shrunk: a block that is new to the
+ * process has a page fault for each page that is filled, of up to 2 MiB; one that the handler had
+ * kept takes time alone. */
 static bool leaves_large_alone(bool cut)
 {
     enum { LARGE = 64 << 20, SMALL = 1000, MANY_FAULTS = LARGE / (2 << 20) * 3 / 4 };

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "harness/blocks.h"
-#include "harness/drive.h"
-#include "harness/footprint.h"
+#include "harness/proc_count.h"
+#include "harness/property_child.h"
 #include "harness/sizes.h"
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -26,7 +26,7 @@
 #include "base/clock.h"
 #include "harness/blocks.h"
 #include "harness/breakpoint.h"
-#include "harness/drive.h"
+#include "harness/property_child.h"
 #include "python/python.h"
 
 enum op { MALLOC, CALLOC, REALLOC, FREE, OPS };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The functions that stand before libc's own: they are exported from this program, and then every
- * shared object binds to these.
+ * Functions that this program exports and that therefore replace libc's in every shared object.
  */
-#undef _FILE_OFFSET_BITS /* the functions of both kinds are here, each by its own name */
+#undef _FILE_OFFSET_BITS /* both kinds of functions are defined here, each by its own name */
 #include "harness/interpose.h"
 
 #include <dlfcn.h>
@@ -24,9 +23,11 @@
 #include <sys/mman.h>
 #include <sys/param.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/instrumented.h"
+#include "base/sanitizer_detect.h"
 #include "base/text.h"
 #include "harness/data_races.h"
 #include "model/record.h"
@@ -34,8 +35,7 @@
 _Thread_local int interpose_depth;
 _Thread_local int *interpose_trouble;
 
-/* What is kept, under one lock.  The table of what was taken is open addressing in memory that is
- * mapped for it, as malloc is what is being watched. */
+/* A block or mapping that was taken since interpose_watch. */
 struct taken {
     uintptr_t address;
     size_t size;
@@ -43,19 +43,21 @@ struct taken {
 };
 enum { SLOTS = 1 << 18, UNUSED_SLOT = 0 };
 
+/* Under one lock.  The table uses open addressing in memory that is mapped for it, because malloc
+ * is what is watched. */
 static struct {
     pthread_mutex_t lock;
-    atomic_bool watching;
+    atomic_bool watching, no_advice, no_protection;
     size_t nth;
-    bool keep_failing, no_advice;
+    bool keep_failing;
     struct interpose_counts counts;
     struct taken *table;
-    size_t used, mappings; /* of its slots */
+    size_t used, mappings; /* slots */
 } live = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Whose own requests go through, as they end the process where one is refused and no handler can do
- * anything about it: the dynamic linker's, for thread-local variables at their first use, and those
- * of CUDA's driver, which writes to what its malloc returned (580.159, cuMemHostRegister). */
+/* Objects whose own requests are never refused, because a refusal ends the process and no handler
+ * can prevent it: the dynamic linker (thread-local variables at their first use) and CUDA's driver,
+ * which writes to what its malloc returned (580.159, cuMemHostRegister). */
 enum { LINKER, CUDA_DRIVER, SPARED };
 static struct {
     uintptr_t begin, end;
@@ -71,23 +73,21 @@ static bool is_spared(const void *caller)
 
 static int find_spared(struct dl_phdr_info *object, size_t size, void *unused)
 {
-    static const char driver[] = "libcuda.so";
     const char *slash = strrchr(object->dlpi_name, '/');
-    const char *name = slash != NULL ? slash + 1 : object->dlpi_name;
     unsigned long linker = getauxval(AT_BASE);
-    (void)size;
-    (void)unused;
-    int which = linker != 0 && object->dlpi_addr == linker      ? LINKER
-                : strncmp(name, driver, sizeof driver - 1) == 0 ? CUDA_DRIVER
-                                                                : SPARED;
-    if (which == SPARED)
-        return 0;
+    int which = LINKER;
+    (void)size, (void)unused;
+    if (linker == 0 || object->dlpi_addr != linker) {
+        if (!text_begins(slash != NULL ? slash + 1 : object->dlpi_name, "libcuda.so"))
+            return 0;
+        which = CUDA_DRIVER;
+    }
     spared[which].begin = object->dlpi_addr;
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        uintptr_t end = object->dlpi_addr + part->p_vaddr + part->p_memsz;
         if (part->p_type == PT_LOAD)
-            spared[which].end =
-                MAX(spared[which].end, spared[which].begin + part->p_vaddr + part->p_memsz);
+            spared[which].end = MAX(spared[which].end, end);
     }
     return 0;
 }
@@ -102,7 +102,7 @@ struct interpose_counts interpose_counts(void)
 
 void interpose_refuse(size_t nth, bool keep_failing)
 {
-    if (nth != 0 && spared[CUDA_DRIVER].end == 0) /* it may come with the first block */
+    if (nth != 0 && spared[CUDA_DRIVER].end == 0) /* it may be loaded with the first block */
         dl_iterate_phdr(find_spared, NULL);
     pthread_mutex_lock(&live.lock);
     live.nth = nth;
@@ -114,22 +114,18 @@ void interpose_refuse(size_t nth, bool keep_failing)
 
 void interpose_refuse_advice(bool refuse)
 {
-    pthread_mutex_lock(&live.lock);
     live.no_advice = refuse;
-    pthread_mutex_unlock(&live.lock);
 }
-
-static atomic_bool refuses_protection;
 
 void interpose_refuse_protection(bool refuse)
 {
-    atomic_store(&refuses_protection, refuse);
+    live.no_protection = refuse;
 }
 
 static void *kernel_map(void *address, size_t length, int protection, int flags, int fd,
                         off64_t offset)
 {
-#ifdef SYS_mmap2 /* takes units of 4096 bytes, where SYS_mmap takes a table of arguments */
+#ifdef SYS_mmap2 /* takes units of 4096 bytes; SYS_mmap there takes a table of arguments */
     return (void *)syscall(SYS_mmap2, address, length, protection, flags, fd, (long)(offset >> 12));
 #else
     return (void *)syscall(SYS_mmap, address, length, protection, flags, fd, offset);
@@ -158,15 +154,14 @@ static size_t first_slot(uintptr_t address)
     return (address >> 4) * 0x9e3779b97f4a7c15u >> 46;
 }
 
-/* Its place in the table, or NULL. */
-static struct taken *find_taken(uintptr_t address)
+static struct taken *find_taken(const void *p)
 {
     if (live.table == NULL)
         return NULL;
-    for (size_t at = first_slot(address);; at++) {
+    for (size_t at = first_slot((uintptr_t)p);; at++) {
         struct taken *slot = &live.table[at % SLOTS];
-        if (slot->address == address || slot->address == UNUSED_SLOT)
-            return slot->address == address ? slot : NULL;
+        if (slot->address == (uintptr_t)p || slot->address == UNUSED_SLOT)
+            return slot->address != UNUSED_SLOT ? slot : NULL;
     }
 }
 
@@ -175,7 +170,7 @@ static void enter_taken(void *p, size_t size, bool mapped)
     if (live.table == NULL)
         return;
     if (live.used > SLOTS / 2) {
-        live.counts.left_out++; /* and is not missed: the table then has less than there is */
+        live.counts.left_out++;
         return;
     }
     size_t at = first_slot((uintptr_t)p);
@@ -188,8 +183,7 @@ static void enter_taken(void *p, size_t size, bool mapped)
     live.counts.bytes += size;
 }
 
-/* What stands behind it moves up to where it would be found, so that no gap is left and none has
- * to be kept in mind. */
+/* Moves later entries up to where they are found, so that no gap is left. */
 static void untrack(struct taken *slot)
 {
     live.counts.blocks -= !slot->mapped;
@@ -200,59 +194,57 @@ static void untrack(struct taken *slot)
     for (size_t at = gap + 1; live.table[at % SLOTS].address != UNUSED_SLOT; at++) {
         size_t way = (at - first_slot(live.table[at % SLOTS].address)) % SLOTS;
         if (way < (at - gap) % SLOTS)
-            continue; /* it would not be found there */
+            continue;
         live.table[gap % SLOTS] = live.table[at % SLOTS];
         gap = at;
     }
     live.table[gap % SLOTS] = (struct taken){.address = UNUSED_SLOT};
 }
 
-static void untrack_taken(void *p)
+/* Under the lock. */
+static void untrack_block(void *p)
 {
-    struct taken *slot = find_taken((uintptr_t)p);
+    struct taken *slot = find_taken(p);
     if (slot != NULL)
         untrack(slot);
-}
-
-/* What is left of a mapping when a range of it is given back: up to two pieces. */
-static void untrack_part(struct taken *slot, uintptr_t from, uintptr_t to)
-{
-    uintptr_t begin = slot->address, end = begin + slot->size;
-    untrack(slot);
-    if (begin < from)
-        enter_taken((void *)begin, from - begin, true);
-    if (to < end)
-        enter_taken((void *)to, end - to, true);
 }
 
 bool interpose_holds(const void *p)
 {
     pthread_mutex_lock(&live.lock);
-    bool held = find_taken((uintptr_t)p) != NULL;
+    bool held = find_taken(p) != NULL;
     pthread_mutex_unlock(&live.lock);
     return held;
 }
 
-static void untrack_range(uintptr_t from, size_t length)
+/* Untracks a range of mappings; up to two pieces of each are left. */
+static void untrack_range(void *address, size_t length)
 {
-    struct taken *whole = find_taken(from);
+    uintptr_t from = (uintptr_t)address, to = from + length;
+    struct taken *whole = find_taken(address);
     if (whole != NULL && whole->mapped && whole->size == length) {
         untrack(whole);
         return;
     }
     for (size_t i = 0; live.mappings != 0 && i < SLOTS;) {
         struct taken *slot = &live.table[i];
-        if (slot->mapped && slot->address < from + length && slot->address + slot->size > from)
-            untrack_part(slot, from, from + length); /* and another moves up to here */
-        else
+        uintptr_t begin = slot->address, end = begin + slot->size;
+        if (!slot->mapped || begin >= to || end <= from) {
             i++;
+            continue;
+        }
+        untrack(slot); /* another entry may move up to here */
+        if (begin < from)
+            enter_taken((void *)begin, from - begin, true);
+        if (to < end)
+            enter_taken((void *)to, end - to, true);
     }
 }
 
 /* ---- before each request ---------------------------------------------------------------- */
 
-/* Calls of this thread that are inside the allocator behind this one: what it asks the kernel for
- * is its own matter, and the lock may be held already. */
+/* Nesting of this thread in the next allocator, whose own requests to the kernel are not counted;
+ * the lock may be held already. */
 static _Thread_local int below;
 
 static bool is_watched(void)
@@ -260,19 +252,27 @@ static bool is_watched(void)
     return interpose_depth > 0 && live.watching && below == 0;
 }
 
-/* Whether the table has to be kept while addresses change hands: the lock is then held. */
-static bool keep_books(void)
+/* Takes the lock if the table has to be updated, on any thread: a handler may have one that frees.
+ * The lock is held while an address is given back and reused, or another thread could be given it
+ * in between. */
+static bool lock_table(void)
 {
-    bool kept = live.watching && below == 0;
-    if (kept)
+    bool locked = live.watching && below == 0;
+    if (locked)
         pthread_mutex_lock(&live.lock);
-    return kept;
+    return locked;
 }
 
-/* In a function that stands before libc's: where it was called. */
+static void unlock_table(bool locked)
+{
+    if (locked)
+        pthread_mutex_unlock(&live.lock);
+}
+
+/* In an exported function: where it was called. */
 #define CALLER __builtin_return_address(0)
 
-/* True where this request, made at `caller`, is to be refused; errno is then set. */
+/* True if this request is to be refused; errno is then set. */
 static bool refuses(const void *caller)
 {
     if (!is_watched() || is_spared(caller))
@@ -300,16 +300,6 @@ static void *took(void *p, size_t size, bool mapped)
     return p;
 }
 
-static void gives_back(void *p)
-{
-    if (p != NULL && live.watching &&
-        below == 0) { /* on any thread: a handler may have one that frees */
-        pthread_mutex_lock(&live.lock);
-        untrack_taken(p);
-        pthread_mutex_unlock(&live.lock);
-    }
-}
-
 #pragma GCC visibility push(default)
 
 /* ---- malloc and its kin ----------------------------------------------------------------- */
@@ -320,8 +310,8 @@ void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 void __libc_free(void *);
 
-/* Who would be asked if this program had none of these: what was preloaded, a sanitizer for
- * instance, which hands out memory by other names as well, or libc. */
+/* The functions that would be called without this program's: those of a preloaded allocator, or
+ * libc's. */
 static struct {
     bool known;
     void *(*malloc)(size_t);
@@ -342,22 +332,20 @@ static struct {
 static const char *const family[] = {"malloc", "calloc", "realloc", "memalign", "free"};
 enum { FAMILY = sizeof family / sizeof *family };
 
-/* The file of the object that is at the address. */
 static const char *object_of(const void *address)
 {
     Dl_info info;
     return address != NULL && dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 
-/* A whole family of one object, or none: one that lacks a member cannot take back what another
- * gave. */
+/* Takes all functions from one object, or libc's: one object cannot free another's blocks. */
 static void know_next(void)
 {
     void *found[FAMILY];
     if (next.known)
         return;
-    next.known = true;                               /* first: to look may ask for memory */
-    *(void **)&next.mmap = dlsym(RTLD_NEXT, "mmap"); /* a sanitizer forgets what was there */
+    next.known = true;                               /* first: dlsym may call malloc */
+    *(void **)&next.mmap = dlsym(RTLD_NEXT, "mmap"); /* the sanitizer's, if any */
     *(void **)&next.munmap = dlsym(RTLD_NEXT, "munmap");
     for (size_t i = 0; i < FAMILY; i++) {
         found[i] = dlsym(RTLD_NEXT, family[i]);
@@ -393,31 +381,30 @@ void *calloc(size_t count, size_t size)
     return took(made, count * size, false);
 }
 
-/* What ends one block or mapping and makes another does so under the lock: as soon as the old one
- * is gone, another thread can be given its address, and enter that. */
 void *realloc(void *p, size_t size)
 {
     know_next();
     if (refuses(CALLER))
         return NULL;
-    bool kept = keep_books();
+    bool locked = lock_table();
     below++;
     void *moved = next.realloc(p, size);
     below--;
-    if (!kept)
-        return moved;
-    if (p != NULL && (moved != NULL || size == 0))
-        untrack_taken(p);
-    if (moved != NULL && is_watched())
+    if (locked && p != NULL && (moved != NULL || size == 0))
+        untrack_block(p);
+    if (locked && moved != NULL && is_watched())
         enter_taken(moved, size, false);
-    pthread_mutex_unlock(&live.lock);
+    unlock_table(locked);
     return moved;
 }
 
 void free(void *p)
 {
     know_next();
-    gives_back(p);
+    bool locked = p != NULL && lock_table();
+    if (locked)
+        untrack_block(p);
+    unlock_table(locked);
     below++;
     next.free(p);
     below--;
@@ -457,17 +444,6 @@ int posix_memalign(void **p, size_t alignment, size_t size)
     return 0;
 }
 
-void *valloc(size_t size)
-{
-    return align((size_t)sysconf(_SC_PAGESIZE), size, CALLER);
-}
-
-void *pvalloc(size_t size)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return align(page, (size + page - 1) / page * page, CALLER);
-}
-
 /* ---- mmap and its kin ------------------------------------------------------------------- */
 
 static void *map(void *address, size_t length, int protection, int flags, int fd, off64_t offset,
@@ -475,16 +451,15 @@ static void *map(void *address, size_t length, int protection, int flags, int fd
 {
     if (refuses(caller))
         return MAP_FAILED;
-    bool kept = keep_books();
+    bool locked = lock_table();
     void *made = data_races_are_watched()
                      ? next.mmap(address, length, protection, flags, fd, offset)
                      : kernel_map(address, length, protection, flags, fd, offset);
-    if (kept && made != MAP_FAILED && (flags & MAP_FIXED) != 0)
-        untrack_range((uintptr_t)made, length); /* what it replaces */
-    if (kept && made != MAP_FAILED && is_watched())
+    if (locked && made != MAP_FAILED && (flags & MAP_FIXED) != 0)
+        untrack_range(made, length);
+    if (locked && made != MAP_FAILED && is_watched())
         enter_taken(made, length, true);
-    if (kept)
-        pthread_mutex_unlock(&live.lock);
+    unlock_table(locked);
     return made;
 }
 
@@ -500,13 +475,12 @@ void *mmap(void *address, size_t length, int protection, int flags, int fd, off_
 
 int munmap(void *address, size_t length)
 {
-    bool kept = keep_books();
+    bool locked = lock_table();
     int result = data_races_are_watched() ? next.munmap(address, length)
                                           : (int)syscall(SYS_munmap, address, length);
-    if (kept && result == 0)
-        untrack_range((uintptr_t)address, length);
-    if (kept)
-        pthread_mutex_unlock(&live.lock);
+    if (locked && result == 0)
+        untrack_range(address, length);
+    unlock_table(locked);
     return result;
 }
 
@@ -516,28 +490,27 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     va_start(arguments, flags);
     void *wanted = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
     va_end(arguments);
-    if (refuses(CALLER)) /* to shrink splits a mapping that was merged with another */
+    if (refuses(CALLER)) /* shrinking can split a merged mapping */
         return MAP_FAILED;
-    bool kept = keep_books();
+    bool locked = lock_table();
     data_races_hand_over(address, old_length);
     void *moved = (void *)syscall(SYS_mremap, address, old_length, new_length, flags, wanted);
     if (moved != MAP_FAILED)
         data_races_take_over(moved, new_length);
-    if (kept && moved != MAP_FAILED && (flags & MREMAP_FIXED) != 0)
-        untrack_range((uintptr_t)moved, new_length);
-    if (kept && moved != MAP_FAILED && is_watched()) {
-        untrack_range((uintptr_t)address, old_length);
+    if (locked && moved != MAP_FAILED && (flags & MREMAP_FIXED) != 0)
+        untrack_range(moved, new_length);
+    if (locked && moved != MAP_FAILED && is_watched()) {
+        untrack_range(address, old_length);
         enter_taken(moved, new_length, true);
     }
-    if (kept)
-        pthread_mutex_unlock(&live.lock);
+    unlock_table(locked);
     return moved;
 }
 
-/* What was set aside is now to be written to. */
+/* Making reserved memory writable is a request for memory. */
 int mprotect(void *address, size_t length, int protection)
 {
-    if (atomic_load(&refuses_protection) && interpose_depth > 0) {
+    if (live.no_protection && interpose_depth > 0) {
         errno = ENOMEM;
         return -1;
     }
@@ -546,19 +519,18 @@ int mprotect(void *address, size_t length, int protection)
     return (int)syscall(SYS_mprotect, address, length, protection);
 }
 
-/* A refusal of advice is no refusal of memory: a handler may ignore it, and it is not counted. */
+/* Not counted as a request: a handler may ignore that advice is refused. */
 int madvise(void *address, size_t length, int advice)
 {
-    bool refused = false, unknown = false;
+    bool refused = false;
     if (is_watched()) {
         pthread_mutex_lock(&live.lock);
-        unknown = live.no_advice;
         refused = live.nth != 0 && live.keep_failing && live.counts.refused > 0;
         pthread_mutex_unlock(&live.lock);
-    }
-    if (unknown || refused) {
-        errno = unknown ? EINVAL : ENOMEM;
-        return -1;
+        if (live.no_advice || refused) {
+            errno = live.no_advice ? EINVAL : ENOMEM;
+            return -1;
+        }
     }
     return (int)syscall(SYS_madvise, address, length, advice);
 }
@@ -598,7 +570,7 @@ void *sbrk(intptr_t increment)
 
 const char *interpose_preloaded(void)
 {
-    const char *libc = object_of((const void *)gnu_get_libc_version); /* which nobody replaces */
+    const char *libc = object_of((const void *)gnu_get_libc_version); /* never replaced */
     const char *preloaded = NULL, *missing = NULL;
     for (size_t i = 0; i < FAMILY && !sanitizer_is_running(); i++) {
         const char *object = object_of(dlsym(RTLD_NEXT, family[i]));
@@ -620,7 +592,7 @@ const char *interpose_preloaded(void)
 bool interpose_holds(const void *p)
 {
     (void)p;
-    return false; /* nothing is kept: interpose_works says so */
+    return false;
 }
 
 const char *interpose_preloaded(void)
@@ -632,7 +604,7 @@ const char *interpose_preloaded(void)
 
 bool interpose_works(void)
 {
-    /* through pointers that the compiler has to believe in: a pair it sees through it leaves out */
+    /* the compiler would remove the pair without volatile pointers */
     void *(*volatile take)(size_t) = malloc;
     void (*volatile give)(void *) = free;
     bool was_watching = live.watching;
@@ -645,4 +617,117 @@ bool interpose_works(void)
     bool seen = live.counts.requests != before;
     live.counts.requests = before;
     return seen;
+}
+
+/* ---- clocks ----------------------------------------------------------------------------- */
+
+static atomic_uint ahead; /* seconds */
+static int (*libc_clock_gettime)(clockid_t, struct timespec *);
+
+__attribute__((constructor)) static void find_clock(void)
+{
+    *(void **)&libc_clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
+}
+
+void clock_jump(unsigned seconds)
+{
+    atomic_fetch_add(&ahead, seconds);
+}
+
+#pragma GCC visibility push(default)
+
+/* Clocks of processor time do not jump. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int result = libc_clock_gettime != NULL ? libc_clock_gettime(clock, t)
+                                            : (int)syscall(SYS_clock_gettime, clock, t);
+    if (result == 0 && clock >= 0 && clock != CLOCK_PROCESS_CPUTIME_ID &&
+        clock != CLOCK_THREAD_CPUTIME_ID)
+        t->tv_sec += atomic_load_explicit(&ahead, memory_order_relaxed);
+    return result;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+    struct timespec t;
+    (void)zone;
+    int result = clock_gettime(CLOCK_REALTIME, &t);
+    *now = (struct timeval){t.tv_sec, t.tv_nsec / 1000};
+    return result;
+}
+
+time_t time(time_t *seconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME_COARSE, &t);
+    if (seconds != NULL)
+        *seconds = t.tv_sec;
+    return t.tv_sec;
+}
+
+#pragma GCC visibility pop
+
+/* ---- the environment -------------------------------------------------------------------- */
+
+static atomic_bool watches_getenv;
+static struct asked_variable asked[ASKED_VARIABLES + 1];
+
+const struct asked_variable *getenv_asked(void)
+{
+    return asked;
+}
+
+#if !CONFORM_SANITIZED /* sanitizers call getenv before this program is ready */
+
+static void note_asked(const char *name, const void *by)
+{
+    if (interpose_depth == 0 || !atomic_load(&watches_getenv) || strlen(name) >= sizeof asked->name)
+        return;
+    for (size_t i = 0; i < ASKED_VARIABLES; i++) {
+        struct asked_variable *variable = &asked[i];
+        if (variable->times == 0) {
+            variable->by = by;
+            strcpy(variable->name, name);
+        }
+        if (strcmp(variable->name, name) == 0) {
+            variable->times++;
+            return;
+        }
+    }
+}
+
+#pragma GCC visibility push(default)
+
+char *getenv(const char *name)
+{
+    static char *(*libc)(const char *);
+    note_asked(name, __builtin_return_address(0));
+    if (libc == NULL)
+        *(void **)&libc = dlsym(RTLD_NEXT, "getenv");
+    return libc(name);
+}
+
+char *secure_getenv(const char *name)
+{
+    static char *(*libc)(const char *);
+    note_asked(name, __builtin_return_address(0));
+    if (libc == NULL)
+        *(void **)&libc = dlsym(RTLD_NEXT, "secure_getenv");
+    return libc(name);
+}
+
+#pragma GCC visibility pop
+
+#endif
+
+bool getenv_watch(void)
+{
+    char *(*volatile ask)(const char *) = getenv;
+    atomic_store(&watches_getenv, true);
+    interpose_enter();
+    ask("PATH");
+    interpose_leave();
+    bool works = asked[0].times != 0;
+    memset(asked, 0, sizeof asked);
+    return works;
 }

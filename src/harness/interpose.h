@@ -68,4 +68,21 @@ struct interpose_counts interpose_counts(void);
  * interpose_works says no. */
 bool interpose_holds(const void *p);
 
+/* From now on it is so many seconds later, for all that is in this process and asks libc. */
+void clock_jump(unsigned seconds);
+
+/* From now on what is asked for is noted.  False where it does not come through here. */
+bool getenv_watch(void);
+
+/* What was asked for since, in calls of one thread at a time. */
+struct asked_variable {
+    char name[64];
+    const void *by; /* the code that asked first */
+    size_t times;
+};
+enum { ASKED_VARIABLES = 16 };
+
+/* The first of them, up to one without a name. */
+const struct asked_variable *getenv_asked(void);
+
 #endif

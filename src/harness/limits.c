@@ -4,19 +4,23 @@
  */
 #include "harness/limits.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/instrumented.h"
+#include "base/sanitizer_detect.h"
 #include "base/size_bits.h"
-#include "harness/own.h"
+#include "base/text.h"
+#include "harness/test_process.h"
 #include "harness/verdict.h"
 
 struct random *rng(void)
@@ -117,4 +121,28 @@ size_t stride(size_t longer)
                       "--timeout",
                       own.setup.limit);
     return longer;
+}
+
+void scratch_name(char name[SCRATCH_NAME])
+{
+    const char *where = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(name, SCRATCH_NAME, "%s/conform-XXXXXX", where);
+    if (mkdtemp(name) != NULL)
+        rmdir(name);
+}
+
+const char *scratch_remove(const char *name)
+{
+    const char *found = NULL;
+    DIR *entries = opendir(name);
+    for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        found = text_safe(entry->d_name);
+        unlink(text("%s/%s", name, entry->d_name));
+    }
+    if (entries != NULL)
+        closedir(entries);
+    rmdir(name);
+    return found;
 }

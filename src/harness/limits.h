@@ -49,4 +49,13 @@ bool time_is_up(void);
  * time_is_up, with which the property has stopped_short. */
 size_t stride(size_t longer);
 
+enum { SCRATCH_NAME = 32 };
+
+/* A name that no file has, in /dev/shm or else in /tmp. */
+void scratch_name(char name[SCRATCH_NAME]);
+
+/* Removes the folder, if it is there, and what is in it: the name of something that was, or NULL.
+ */
+const char *scratch_remove(const char *name);
+
 #endif

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/instrumented.h"
-#include "harness/footprint.h"
+#include "base/sanitizer_detect.h"
 #include "harness/limits.h"
-#include "harness/own.h"
+#include "harness/proc_count.h"
+#include "harness/test_process.h"
 #include "harness/verdict.h"
 
 static _Thread_local bool forks_trial; /* what this thread is about to fork is_trial */

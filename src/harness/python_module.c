@@ -4,14 +4,13 @@
  * reach what Python cannot: NumPy's handler API, the recorders' tables, and arrays whose memory was
  * made outside NumPy.
  */
-#include "harness/python_module.h"
+#include "harness/property_child.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fill.h"
-#include "harness/drive.h"
 #include "harness/interpose.h"
 #include "python/api.h"
 #include "python/python.h"

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/instrumented.h"
+#include "base/sanitizer_detect.h"
 #include "harness/data_races.h"
-#include "harness/own.h"
+#include "harness/test_process.h"
 #include "shims/recorder.h"
 
 /* The first thread that gets here ends the process; any other stops where it is.  What exit()

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/instrumented.h"
-#include "base/program_version.h"
+#include "base/install_path.h"
+#include "base/sanitizer_detect.h"
 #include "base/text.h"
 #include "model/option_table.h"
 

@@ -14,8 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/instrumented.h"
-#include "base/suggestion.h"
+#include "base/sanitizer_detect.h"
 #include "base/text.h"
 #include "model/option_table.h"
 #include "model/property.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/suggestion.h"
+#include "base/text.h"
 
 /* Filled before main by the constructors that PROPERTY and GROUP leave behind. */
 static const struct property *properties;

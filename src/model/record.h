@@ -114,7 +114,7 @@ struct record {
     struct call signal_call; /* of the thread that the signal hit */
     uintptr_t signal_address;
     int signal_has_address; /* no bool, of which few values can be read */
-    char signal_place[96];  /* the object that the instruction is in, see instruction.h, or "" */
+    char signal_place[96];  /* the object that the instruction is in, or "" */
     int signal_elsewhere;   /* likewise: in another thread than the first */
     struct call suspects[SUSPECTS];
     char attribute_to[64];    /* id of the property that is about what was found, or "" */

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/place.h"
+#include "base/install_path.h"
 #include "base/text.h"
 #include "python/python_sources.h"
 

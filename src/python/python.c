@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/instrumented.h"
+#include "base/sanitizer_detect.h"
 #include "base/text.h"
 #include "python/api.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/program_version.h"
+#include "base/install_path.h"
 #include "base/text.h"
 #include "report/report.h"
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/place.h"
+#include "base/install_path.h"
 #include "base/text.h"
 #include "model/options.h"
 #include "supervise/child.h"

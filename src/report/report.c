@@ -13,7 +13,7 @@
 #include <gnu/libc-version.h>
 #endif
 
-#include "base/instrumented.h"
+#include "base/sanitizer_detect.h"
 #include "base/text.h"
 
 /* Four bytes for each one hold what has to be escaped. */

@@ -4,9 +4,8 @@
  */
 #include <string.h>
 
-#include "base/instrumented.h"
-#include "base/place.h"
-#include "base/program_version.h"
+#include "base/install_path.h"
+#include "base/sanitizer_detect.h"
 #include "base/text.h"
 #include "report/report.h"
 

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/program_version.h"
+#include "base/install_path.h"
 #include "python/python_sources.h"
 
 enum { USUAL_SECONDS = 10, SECONDS_TO_GROW = 60, RIGHT = 96 };

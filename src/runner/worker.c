@@ -17,14 +17,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/instrumented.h"
+#include "base/sanitizer_detect.h"
 #include "base/text.h"
-#include "harness/drive.h"
 #include "harness/limits.h"
-#include "harness/python_module.h"
+#include "harness/property_child.h"
 #include "python/python.h"
-#include "runner/ending.h"
-#include "runner/memcheck_judge.h"
+#include "runner/exit_status.h"
+#include "runner/memcheck.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
@@ -164,7 +163,7 @@ static void begin_in_child(const struct attempt *attempt)
     board_fence(plan->board, attempt->index, first);
     if (worker.python_up)
         python_after_fork_child();
-    memcheck_listen_again();
+    memcheck_enable();
     drive_begin(&setup);
 }
 
@@ -455,7 +454,7 @@ static void prepare(const struct plan *plan)
 /* valgrind takes it for a mistake where a process ends deaf. */
 static _Noreturn void end_worker(int status)
 {
-    memcheck_listen_again();
+    memcheck_enable();
     _exit(status);
 }
 
@@ -529,7 +528,7 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
                           struct worker_pipes pipes, const struct worker_pipes *twins)
 {
     prepare(plan);
-    memcheck_turn_deaf(); /* the worker is neither the handler's nor the property's */
+    memcheck_disable(); /* the worker is neither the handler's nor the property's */
     worker.number = number;
     child_prepare();
     children_adopt(true);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "harness/scratch.h"
+#include "harness/limits.h"
 #include "model/property.h"
 #include "model/record.h"
 #include "subject/subject.h"
@@ -32,7 +32,7 @@ struct plan {
     bool timeout_is_given;  /* by --timeout: not to be stretched on a busy machine */
     uint64_t seed, daily_seed;   /* the latter of the properties that are `daily` */
     const char *memcheck_folder; /* or NULL */
-    char scratch[SCRATCH_NAME];  /* see scratch.h */
+    char scratch[SCRATCH_NAME];  /* see scratch_name() */
     bool data_races;             /* ThreadSanitizer looks for them */
     bool without_python;         /* of --quick: no interpreter is started */
     bool shows_progress;         /* somebody looks on */

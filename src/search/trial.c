@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "supervise/child.h"
-#include "supervise/standstill.h"
+#include "supervise/stall.h"
 
 /* ---- in the process -------------------------------------------------------------------------- */
 
@@ -158,7 +158,7 @@ struct watching {
     const struct trial *trial;
     pid_t pid;
     uint64_t calls;
-    struct standstill standstill;
+    struct stall stall;
     bool hangs;
 };
 
@@ -190,7 +190,7 @@ static bool is_over(struct watching *watching)
     const struct trial *trial = watching->trial;
     bool is_late = trial->is_late != NULL && trial->is_late(trial->data);
     return (trial->is_over != NULL && trial->is_over(trial->data)) ||
-           (is_late && clock_since(watching->standstill.since) < long_call);
+           (is_late && clock_since(watching->stall.since) < long_call);
 }
 
 /* It hangs where it makes no call for so long, and others do not have the machine meanwhile. */
@@ -199,10 +199,9 @@ static bool is_to_end(void *data)
     struct watching *watching = data;
     uint64_t calls = calls_of(&watching->trial->room->executions);
     if (calls != watching->calls)
-        standstill_begin(&watching->standstill, watching->pid);
+        stall_begin(&watching->stall, watching->pid);
     watching->calls = calls;
-    watching->hangs =
-        standstill_lasts(&watching->standstill, watching->pid, limit_of(watching->trial));
+    watching->hangs = stall_lasts(&watching->stall, watching->pid, limit_of(watching->trial));
     return watching->hangs || is_over(watching);
 }
 

@@ -19,10 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/install_path.h"
 #include "base/object_file.h"
-#include "base/place.h"
 #include "base/reexec.h"
-#include "base/suggestion.h"
 #include "base/text.h"
 
 #ifndef PKGLIBDIR

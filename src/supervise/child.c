@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "model/options.h"
+#include "model/record.h"
 #include "supervise/interrupt.h"
 
 static sigset_t of_child(void)
@@ -137,4 +139,15 @@ void children_end(const pid_t *keep, size_t count)
     int rounds = 1000; /* for those that fork faster than they are killed */
     while (end_once(keep, count) > 0 && --rounds > 0)
         continue;
+}
+
+void loaded_or_leave(const char *argument, int state, const char *why)
+{
+    if (state == LOAD_FAILED)
+        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(argument), text_safe(why));
+    if (state == LOAD_CONTRADICTED)
+        leave_with(EXIT_USAGE, "%s: %s", text_safe(argument), text_safe(why));
+    if (state == LOAD_UNFIT)
+        leave_with(EXIT_CANNOT_WORK_HERE, "%s: it says that it cannot work here: %s",
+                   text_safe(argument), text_safe(why));
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "model/record.h"
+
 /* Once in each process that has children, before the first: whatever it inherited, SIGCHLD tells it
  * of their ends. */
 void child_prepare(void);
@@ -40,5 +42,15 @@ void children_adopt(bool adopt);
 /* Kills every child of this process and waits for it, and goes on until there are none but the
  * `count` at `keep`.  Does nothing on a kernel that does not tell a process its children. */
 void children_end(const pid_t *keep, size_t count);
+
+/* What a child that loads a handler shares with its parent. */
+struct loaded {
+    enum load_state state; /* LOAD_UNKNOWN until loading is over */
+    char why[512];         /* a text that the handler can overwrite */
+};
+
+/* Prints one line and exits with the code for it if there is no handler to check.  `argument` is
+ * what --handler was given. */
+void loaded_or_leave(const char *argument, int state, const char *why);
 
 #endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The process of one property: its beginning, and loading the subject.
+ */
+#include "harness/property_child.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/sanitizer_detect.h"
+#include "harness/data_races.h"
+#include "harness/proc_count.h"
+#include "harness/test_process.h"
+#include "python/python.h"
+#include "repro/call_log.h"
+#include "subject/subject.h"
+
+struct own own;
+
+const char *drive_scratch(void)
+{
+    return own.setup.scratch;
+}
+
+const struct property *drive_property(void)
+{
+    return own.setup.property;
+}
+
+/* ---- begin ------------------------------------------------------------------------------ */
+
+void drive_begin(const struct drive_setup *setup)
+{
+    own.setup = *setup;
+    own.random = random_for(setup->seed, setup->property->id);
+    own.memcheck_errors_before = memcheck_error_count();
+    own.begun = clock_now();
+    setup->record->pid = getpid();
+    calls_prepare();
+    call_log_to(setup->log);
+    if (setup->data_races)
+        data_races_watch();
+    atomic_store(&setup->record->state, RECORD_RUNNING);
+    if (!sanitizer_is_running() && setup->at_end == NULL)
+        catch_fatal_signals();
+    if (memcheck_is_running())
+        pthread_atfork(NULL, NULL, note_child);
+}
+
+static void tell_load(enum load_state state, const char *why)
+{
+    struct load *load = own.setup.load;
+    if (load == NULL)
+        return;
+    snprintf(load->why, sizeof load->why, "%s", why);
+    if (state == LOAD_DONE) {
+        memcpy(load->name, own.subject.handler->name, sizeof load->name);
+        load->version = own.subject.handler->version;
+        load->has_name = 1;
+        load->has_gil = python_is_up() && python_uses_gil();
+        snprintf(load->claims, sizeof load->claims, "%s", own.subject.claims);
+        snprintf(load->how, sizeof load->how, "%s", own.subject.how);
+    }
+    atomic_store(&load->state, state);
+}
+
+void drive_load_subject(void)
+{
+    char why[512] = "";
+    step("loading %s", own.setup.place->label);
+    if (own.setup.place->module != NULL && !python_is_up())
+        skip("a handler from a Python module needs the interpreter");
+    enum load_state state =
+        own.setup.place->module != NULL
+            ? python_subject_load(own.setup.place, &own.subject, why, sizeof why)
+            : subject_load(own.setup.place, &own.subject, why, sizeof why);
+    if (state == LOAD_DONE && !is_readable(own.subject.handler, sizeof *own.subject.handler)) {
+        snprintf(why, sizeof why,
+                 "the struct that it hands out, at %p, is not in memory that can "
+                 "be read",
+                 (void *)own.subject.handler);
+        state = LOAD_FAILED;
+    }
+    tell_load(state, why);
+    /* the first property, which tells how it went, came before */
+    bool was_fit = own.setup.load == NULL && python_is_up();
+    if (state == LOAD_UNFIT && was_fit) {
+        stopped_short("it could be loaded before, and now says that it cannot work here: %s", why);
+        pass();
+    }
+    if (state == LOAD_UNFIT)
+        skip("it says that it cannot work here: %s", why);
+    if (state == LOAD_CONTRADICTED)
+        skip("%s", why);
+    if (state != LOAD_DONE)
+        fail("a handler to come of loading it", "%s", why);
+    own.as_loaded = *own.subject.handler;
+    own.loaded = true;
+    own.setup.record->step[0] = '\0';
+}
+
+/* In words, what of the struct is not what it was. */
+static const char *change_of(const PyDataMem_Handler *was, const PyDataMem_Handler *is)
+{
+    const PyDataMemAllocator *a = &was->allocator, *b = &is->allocator;
+    if (a->ctx != b->ctx)
+        return text("ctx %p, which was %p", b->ctx, a->ctx);
+    if (is->version != was->version)
+        return text("version %d, which was %d", is->version, was->version);
+    return memcmp(a, b, sizeof *a) != 0 ? "other functions" : "another name";
+}
+
+void expect_struct_as_loaded(void)
+{
+    const PyDataMem_Handler *is = own.subject.handler;
+    if (own.setup.load != NULL) /* the first property: without it nothing else is run */
+        return;
+    if (!own.loaded || !is_readable(is, sizeof *is) || memcmp(is, &own.as_loaded, sizeof *is) == 0)
+        return;
+    attribute_to(property_about(TOPIC_STRUCT_CHANGED), &(struct call){.function = OUTSIDE});
+    fail("the struct to be at the end what it was when it was loaded", "%s",
+         change_of(&own.as_loaded, is));
+}
+
+void subject_load_now(void)
+{
+    if (!own.loaded)
+        drive_load_subject();
+}
+
+/* `environment` is NULL where NumPy is to come later. */
+static void start_python(struct environment *environment)
+{
+    const char *path = own.setup.python_path;
+    memcheck_disable(); /* the errors of CPython's start are not the subject's */
+    atomic_store(&own.setup.record->python_starts, 1);
+    const char *wrong =
+        environment != NULL ? python_start(path, environment) : python_start_bare(path);
+    if (wrong == NULL)
+        wrong = python_module_add();
+    atomic_store(&own.setup.record->python_starts, 0);
+    memcheck_enable();
+    if (wrong != NULL)
+        harness_broke("Python cannot be started: %s", wrong);
+}
+
+void start_python_now(void)
+{
+    struct environment environment;
+    start_python(&environment);
+}
+
+void start_python_bare_now(void)
+{
+    start_python(NULL);
+}
+
+void python_call(const char *module, const char *function)
+{
+    const char *wrong = python_half_has(module, function);
+    if (wrong != NULL)
+        harness_broke("conformance/%s", wrong);
+    wrong = python_half_run(module, function);
+    if (wrong != NULL)
+        fail("Python and NumPy to work as they do with NumPy's own handler", "%s", wrong);
+}
+
+PyDataMem_Handler *subject_handler(void)
+{
+    return own.subject.handler;
+}
+
+const struct subject *subject(void)
+{
+    return &own.subject;
+}
+
+const struct subject_place *subject_place(void)
+{
+    return own.setup.place;
+}
+
+struct claims subject_claims(void)
+{
+    return subject_all_claims(own.setup.place, &own.subject);
+}
+
+bool subject_statistics(nep49_statistics *figures)
+{
+    if (own.subject.get_statistics != NULL)
+        own.subject.get_statistics(figures);
+    return own.subject.get_statistics != NULL;
+}

@@ -10,17 +10,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import _conform
-from conform_support import (
-    DEFAULT_NAME,
-    Filled,
-    Handler,
-    default_in_force,
-    expect_ordinary,
-    handler_name,
-    in_threads,
-    same,
-    threads_inherit,
-)
+from conform_support import (DEFAULT_NAME, Filled, Handler, default_in_force, expect_ordinary,
+                             handler_name, in_threads, same, threads_inherit)
 
 SIZES = 1, 100, 5000
 

@@ -10,17 +10,8 @@ import sys
 
 import _conform
 import numpy as np
-from conform_support import (
-    NUMPY,
-    Filled,
-    Handler,
-    control,
-    expect,
-    expect_ordinary,
-    handler_name,
-    in_threads,
-    same,
-)
+from conform_support import (NUMPY, Filled, Handler, control, expect, expect_ordinary, handler_name,
+                             in_threads, same)
 
 SIZES = (1, 5000) if _conform.is_instrumented() else (1, 100, 5000, 200000)
 
@@ -95,22 +86,16 @@ def expect_bytes(seen, expected, what):
         return
     pairs = enumerate(zip(seen, expected))
     at = next((i for i, (a, b) in pairs if a != b), min(len(seen), len(expected)))
-    _conform.fail(
-        "byte %d of %s to be %r" % (at, what, expected[at:][:1]), "%r" % seen[at:][:1]
-    )
+    _conform.fail("byte %d of %s to be %r" % (at, what, expected[at:][:1]), "%r" % seen[at:][:1])
 
 
 def buffer():
     expect_ordinary()
     lend("a memoryview", memoryview, bytes)
     lend("a memoryview of a view", lambda array: memoryview(array[::-1])[::-1], bytes)
-    lend("a PickleBuffer", as_pickle_buffer, lambda held: bytes(memoryview(held)))
+    lend("a PickleBuffer", pickle.PickleBuffer, lambda held: bytes(memoryview(held)))
     lend("np.frombuffer", lambda array: np.frombuffer(memoryview(array), "u1"), np.ndarray.tobytes)
     lend("np.ndarray(buffer=)", lambda a: np.ndarray(a.shape, "u1", buffer=a), np.ndarray.tobytes)
-
-
-def as_pickle_buffer(array):
-    return pickle.PickleBuffer(array)
 
 
 class Producer:
@@ -150,11 +135,8 @@ class Holder:
 def array_interface():
     expect_ordinary()
     for interface in "__array_interface__", "__array_struct__":
-        lend(
-            interface,
-            lambda array: np.asarray(Holder(array, interface)),  # noqa: B023, it is called at once
-            np.ndarray.tobytes,
-        )
+        lend(interface, lambda array: np.asarray(Holder(array, interface)),  # noqa: B023
+             np.ndarray.tobytes)
         owner, other = Handler("owner"), Handler("other")
         with owner.installed():
             filled = Filled(5000, 1)
@@ -171,18 +153,12 @@ def array_interface():
 
 def by_ctypes():
     expect_ordinary()
-    lend(
-        "ctypes.data_as",
-        lambda array: (array.ctypes.data_as(ctypes.POINTER(ctypes.c_ubyte)), array.size),
-        lambda pair: ctypes.string_at(*pair),
-    )
-    lend("np.ctypeslib.as_ctypes", np.ctypeslib.as_ctypes, bytes)
+    lib, pointer = np.ctypeslib, ctypes.POINTER(ctypes.c_ubyte)
+    lend("ctypes.data_as", lambda array: (array.ctypes.data_as(pointer), array.size),
+         lambda pair: ctypes.string_at(*pair))
+    lend("np.ctypeslib.as_ctypes", lib.as_ctypes, bytes)
     lend("from_buffer", lambda a: (ctypes.c_ubyte * a.size).from_buffer(a), bytes)
-    lend(
-        "np.ctypeslib.as_array",
-        lambda array: np.ctypeslib.as_array(np.ctypeslib.as_ctypes(array)),
-        np.ndarray.tobytes,
-    )
+    lend("np.ctypeslib.as_array", lambda a: lib.as_array(lib.as_ctypes(a)), np.ndarray.tobytes)
 
 
 def torch():
@@ -194,11 +170,8 @@ def torch():
     lend("torch.from_numpy", torch.from_numpy, lambda tensor: tensor.numpy().tobytes())
     lend("tensor.numpy()", lambda a: torch.from_numpy(a).numpy(), np.ndarray.tobytes)
     lend("torch.from_dlpack", torch.from_dlpack, lambda tensor: tensor.numpy().tobytes())
-    lend(
-        "np.from_dlpack of a tensor",
-        lambda array: np.from_dlpack(torch.from_numpy(array)),
-        np.ndarray.tobytes,
-    )
+    lend("np.from_dlpack of a tensor", lambda array: np.from_dlpack(torch.from_numpy(array)),
+         np.ndarray.tobytes)
 
 
 # ---- copies
@@ -253,10 +226,8 @@ def expect_own_copies(what, make):
 def by_pickle():
     expect_ordinary()
     for protocol in 2, pickle.HIGHEST_PROTOCOL:
-        expect_own_copies(
-            "a copy by pickle protocol %d" % protocol,
-            lambda array: pickle.loads(pickle.dumps(array, protocol)),  # noqa: B023
-        )
+        expect_own_copies("a copy by pickle protocol %d" % protocol,
+                          lambda array: pickle.loads(pickle.dumps(array, protocol)))  # noqa: B023
     lend("a pickle out of band", out_of_band, np.ndarray.tobytes)
 
 
@@ -273,10 +244,6 @@ def by_copy():
     expect_own_copies("copy.deepcopy", copy.deepcopy)
     expect_own_copies("np.array", np.array)
     expect_own_copies("astype", lambda array: array.astype("u1"))
-    deep_copies_of_objects()
-
-
-def deep_copies_of_objects():
     owner, other = Handler("owner"), Handler("other")
     with owner.installed():
         inner = Filled(3000, 7)
@@ -297,51 +264,52 @@ def deep_copies_of_objects():
 # ---- processes
 
 
-def first_difference(seen, expected):
-    if seen == expected:
-        return None
-    return next((i for i, (a, b) in enumerate(zip(seen, expected)) if a != b), None)
-
-
-def child(kept, pipe):
-    """In a forked child: uses what it inherited, in every way, and sends what it found."""
-    for filled in kept:
-        at = first_difference(filled.array.tobytes(), filled.contents)
+def expect_filled(arrays, what):
+    """In a child, where nothing but an exception can tell of it."""
+    for filled in arrays:
+        pairs = enumerate(zip(filled.array.tobytes(), filled.contents))
+        at = next((i for i, (a, b) in pairs if a != b), None)
         if at is not None:
-            pipe.send("byte %d of an inherited array of %d is not right" % (at, filled.array.size))
-            return
+            raise ValueError("byte %d of %s of %d bytes is not right"
+                             % (at, what, filled.array.size))
+
+
+def use_inherited(kept):
+    """Uses what a forked child inherited, in every way."""
+    expect_filled(kept, "an inherited array")
     made = [Filled(filled.array.size, 1) for filled in kept for _ in range(3)]
     crowd = [Filled(1000, number) for number in range(100)]
-    for filled in kept + crowd:
-        at = first_difference(filled.array.tobytes(), filled.contents)
-        if at is not None:
-            pipe.send("byte %d of an array of %d is not right, once a child has made others"
-                      % (at, filled.array.size))
-            return
+    expect_filled(kept + crowd, "an array, once a child has made others,")
     for filled in kept:
         filled.array[:] = 0x99
         filled.array.resize(filled.array.size * 2, refcheck=False)
-    for filled in made:
-        at = first_difference(filled.array.tobytes(), filled.contents)
-        if at is not None:
-            pipe.send("byte %d of a child's array of %d is not right" % (at, filled.array.size))
-            return
+    expect_filled(made, "a child's array")
     kept.clear()
-    pipe.send(made)
+    return made
 
 
-def expect_child_ends(process, what):
-    process.join()
-    code = process.exitcode
-    expect(code == 0, "%s to end with status 0" % what, "%d" % code)
-
-
-def receive(pipe, process, what):
+def child(pipe, kept):
     try:
-        return pipe.recv()
+        pipe.send(use_inherited(kept))
+    except ValueError as error:
+        pipe.send(str(error))
+
+
+def sent_by(context, function, what, *arguments):
+    """What a child that calls function(pipe, *arguments) sends; it ends with status 0."""
+    mine, its = context.Pipe(False)
+    process = context.Process(target=function, args=(its, *arguments))
+    process.start()
+    its.close()
+    try:
+        found = mine.recv()
     except EOFError:
-        expect_child_ends(process, what)
-        _conform.fail("%s to send what it found" % what, "nothing")
+        found = None
+    process.join()
+    mine.close()
+    expect(process.exitcode == 0, "%s to end with status 0" % what, "%d" % process.exitcode)
+    expect(found is not None, "%s to send what it found" % what, "nothing")
+    return found
 
 
 def forked():
@@ -351,13 +319,7 @@ def forked():
     handler = Handler()
     with handler.installed():
         kept = [Filled(size, number) for number, size in enumerate(SIZES)]
-        mine, its = context.Pipe(False)
-        process = context.Process(target=child, args=(kept, its))
-        process.start()
-        its.close()
-        found = receive(mine, process, "a forked child")
-        expect_child_ends(process, "a forked child")
-        mine.close()
+        found = sent_by(context, child, "a forked child", kept)
         expect(not isinstance(found, str), "a forked child to work on its arrays", found)
         for filled in found:
             filled.check("in an array that a forked child sent")
@@ -375,6 +337,7 @@ def spawned():
     takes the time of one start of Python and no more."""
     import multiprocessing
     from multiprocessing import resource_tracker, util
+    from multiprocessing.connection import Connection
 
     if not sys.executable or not os.access(sys.executable, os.X_OK):
         _conform.skip("forked processes work; sys.executable, to spawn one, cannot be run")
@@ -387,13 +350,7 @@ def spawned():
     handler = Handler()
     with handler.installed():
         filled = Filled(5000, 3)
-        mine, its = context.Pipe(False)
-        process = context.Process(target=its.send, args=(pickle.dumps(filled.array, 2),))
-        process.start()
-        its.close()
-        data = receive(mine, process, "a spawned child")
-        expect_child_ends(process, "a spawned child")
-        mine.close()
+        data = sent_by(context, Connection.send, "a spawned child", pickle.dumps(filled.array, 2))
         made = pickle.loads(data)
         expect_bytes(made.tobytes(), filled.contents, "an array that a spawned child sent back")
         filled.check("after a child was spawned")

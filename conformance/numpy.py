@@ -9,19 +9,8 @@ import tracemalloc
 
 import _conform
 import numpy as np
-from conform_support import (
-    DEFAULT_NAME,
-    NUMPY,
-    Filled,
-    Handler,
-    address_of,
-    default_in_force,
-    expect,
-    expect_in_force,
-    handler_name,
-    handler_version,
-    same,
-)
+from conform_support import (DEFAULT_NAME, NUMPY, Filled, Handler, address_of, default_in_force,
+                             expect, expect_in_force, handler_name, handler_version, same)
 
 
 def use(rounds=1):
@@ -42,17 +31,11 @@ def installs():
     use()
     kept = np.arange(100)
     handler.in_force("after arrays were made, resized and freed")
-    expect(
-        handler.install() is handler.capsule,
-        "SetHandler of what is in force to return just that",
-        "another handler",
-    )
+    expect(handler.install() is handler.capsule,
+           "SetHandler of what is in force to return just that", "another handler")
     previous = _conform.set_handler(None)
-    expect(
-        previous is handler.capsule,
-        "SetHandler(NULL) to return the handler that it replaces",
-        "another handler",
-    )
+    expect(previous is handler.capsule,
+           "SetHandler(NULL) to return the handler that it replaces", "another handler")
     expect_in_force(default, DEFAULT_NAME, "after SetHandler(NULL)")
     same(handler_name(np.empty(10)), DEFAULT_NAME, "the handler of an array made after that")
     kept.resize(2000, refcheck=False)
@@ -199,11 +182,8 @@ def dtypes():
     with handler.installed():
         made = [pair for dtype in own_types() for pair in make_each(dtype)]
         for array, contents in made:
-            expect(
-                array.tobytes() == contents,
-                "the array of %d %s to hold what was written" % (array.size, array.dtype),
-                "something else",
-            )
+            expect(array.tobytes() == contents, "the array of %d %s to hold what was written"
+                   % (array.size, array.dtype), "something else")
         del made, array, contents
         object_arrays()
         if NUMPY >= (2, 0):
@@ -235,11 +215,9 @@ def object_arrays():
             del dirty
             array = _conform.new_array(count, dtype)
             expect_aligned(array)
-            expect(
-                not any(_conform.bytes_of(array)),
-                "the new array of %d %s to be NULL pointers" % (count, dtype),
-                "0x%s" % _conform.bytes_of(array)[:16].hex(),
-            )
+            expect(not any(_conform.bytes_of(array)),
+                   "the new array of %d %s to be NULL pointers" % (count, dtype),
+                   "0x%s" % _conform.bytes_of(array)[:16].hex())
             column = array["b"] if dtype.names else array
             column[:] = [Thing() for _ in range(count)]
             kept.append(array)
@@ -250,11 +228,8 @@ def object_arrays():
     gc.collect(0)
     for array in kept[:-1]:
         column = array["b"] if array.dtype.names else array
-        expect(
-            all(type(thing) is Thing and thing.itself is thing for thing in column),
-            "an array of %d objects to refer to them after a collection" % len(array),
-            "others",
-        )
+        expect(all(type(thing) is Thing and thing.itself is thing for thing in column),
+               "an array of %d objects to refer to them after a collection" % len(array), "others")
     same(type(kept[-1][9]), Thing, "an object of a resized array after a collection")
     same(kept[-1][99], 0, "what an array of objects is filled up with")
 
@@ -298,9 +273,6 @@ def tracing():
         same(traced(), [], "the traces after all were freed")
         tracemalloc.stop()
     handler.expect_settled()
-
-
-# ---- several threads
 
 
 # ---- the end

@@ -10,13 +10,7 @@ import warnings
 import _conform
 import numpy as np
 from conform_numpy_routes import file_with, numbers
-from conform_numpy_runs import (
-    ASK,
-    by_numpy,
-    expect_out_of_memory,
-    expect_route,
-    those_numpy_can,
-)
+from conform_numpy_runs import ASK, by_numpy, expect_out_of_memory, expect_route, those_numpy_can
 
 
 def into(array, change):

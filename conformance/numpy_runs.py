@@ -121,23 +121,13 @@ class Shortage:
 
     def describe(self, nth):
         return "with request %d %s%s refused" % (
-            nth,
-            "of the handler's to libc " if self.beneath else "",
-            "and all after it" if self.keep_failing else "",
-        )
+            nth, "of the handler's to libc " if self.beneath else "",
+            "and all after it" if self.keep_failing else "")
 
 
 # These change their arrays in more than one step, each of which may be the one that fails.
-CHANGE_STEP_BY_STEP = {
-    "along_axes",
-    "found_in_records",
-    "from_c",
-    "grown_and_shrunk",
-    "partitioned",
-    "strided",
-    "strided_records",
-    "to_nothing_and_back",
-}
+CHANGE_STEP_BY_STEP = {"along_axes", "found_in_records", "from_c", "grown_and_shrunk",
+                       "partitioned", "strided", "strided_records", "to_nothing_and_back"}
 MOST_REFUSALS = 5000
 
 

@@ -20,9 +20,8 @@ def warnings_of_release(handler, when):
             del array, other
     for warning in caught:
         if not issubclass(warning.category, RuntimeWarning) or "policy" not in str(warning.message):
-            _conform.fail(
-                "no warning but the one about the memory policy %s" % when, str(warning.message)
-            )
+            _conform.fail("no warning but the one about the memory policy %s" % when,
+                          str(warning.message))
     return len(caught)
 
 

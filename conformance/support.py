@@ -93,10 +93,9 @@ class Handler:
 def expect_in_force(capsule, name, when):
     now = _conform.get_handler()
     if now is not capsule:
-        _conform.fail(
-            "%s to be in force %s" % (name, when),
-            "%s is" % handler_name() if handler_name() != name else "another one of that name",
-        )
+        other = handler_name()
+        _conform.fail("%s to be in force %s" % (name, when),
+                      "%s is" % other if other != name else "another one of that name")
 
 
 def default_in_force(when):
@@ -117,10 +116,8 @@ class Filled:
         seen = self.array[:size].tobytes()
         if seen != expected:
             at = [a == b for a, b in zip(seen, expected)].index(False)
-            _conform.fail(
-                "byte %d of %d to be 0x%02x %s" % (at, len(expected), expected[at], when),
-                "0x%02x" % seen[at],
-            )
+            _conform.fail("byte %d of %d to be 0x%02x %s"
+                          % (at, len(expected), expected[at], when), "0x%02x" % seen[at])
 
 
 @contextlib.contextmanager

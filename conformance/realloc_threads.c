@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "harness/harness.h"
+#include "harness/interpose.h"
 #include "harness/property_child.h"
-#include "harness/python_allocators.h"
 #include "harness/threads.h"
 #include "ordinary_use.h"
 #include "python/api.h"

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "harness/harness.h"
-#include "harness/python_allocators.h"
+#include "harness/interpose.h"
 #include "python/python.h"
 
 GROUP(threads, 6, "Calls from several threads, most of them without the GIL.",

@@ -85,4 +85,16 @@ enum { ASKED_VARIABLES = 16 };
 /* The first of them, up to one without a name. */
 const struct asked_variable *getenv_asked(void);
 
+/* ---- Python's allocators ----------------------------------------------------------------- */
+
+/* From now on the property fails if the handler, in a call of calls.h, calls a PyMem_* or
+ * PyObject_* memory function in a thread that does not hold the GIL.  Called with the GIL held,
+ * once. */
+void gil_watch(void);
+
+/* The nth request from now on is refused.  python_allocators_restore() ends that, and returns
+ * whether there were so many. */
+void python_allocators_refuse(size_t nth);
+bool python_allocators_restore(void);
+
 #endif

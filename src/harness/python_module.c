@@ -21,22 +21,27 @@
 #define CAPSULE_NAME "mem_handler" /* NumPy's */
 #define BUFFER_NAME "conform.buffer"
 
+/* The head of a function of the module; the comment before each describes it as Python sees it. */
+#define METHOD(name, argument)                                                                     \
+    static PyObject *module_##name(PyObject *self __attribute__((unused)),                         \
+                                   PyObject *argument __attribute__((unused)))
+
 /* ---- how a property ends ------------------------------------------------------------------- */
 
-static PyObject *module_fail(PyObject *self, PyObject *arguments)
+/* fail(expected, seen): the clause does not hold. */
+METHOD(fail, arguments)
 {
     const char *expected, *seen;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "ss", &expected, &seen))
         return NULL;
     fail(expected, "%s", seen);
 }
 
-static PyObject *module_skip(PyObject *self, PyObject *arguments)
+/* skip(reason): it cannot be tested here. */
+METHOD(skip, string)
 {
-    const char *reason;
-    (void)self;
-    if (!PyArg_ParseTuple(arguments, "s", &reason))
+    const char *reason = PyUnicode_AsUTF8(string);
+    if (reason == NULL)
         return NULL;
     skip("%s", reason);
 }
@@ -47,15 +52,15 @@ static void call_in_child(void *function)
         fail("the function to return", "%s", python_error());
 }
 
-static PyObject *module_survives(PyObject *self, PyObject *function)
+/* survives(function): true if it returns, and nothing fails, in a child process. */
+METHOD(survives, function)
 {
-    (void)self;
     return PyBool_FromLong(child_survives(call_in_child, function));
 }
 
-static PyObject *module_control(PyObject *self, PyObject *when)
+/* control(when): from now on what fails is a SKIP, or with None no longer. */
+METHOD(control, when)
 {
-    (void)self;
     const char *words = when != Py_None ? PyUnicode_AsUTF8(when) : NULL;
     if (when != Py_None && words == NULL)
         return NULL;
@@ -66,52 +71,52 @@ static PyObject *module_control(PyObject *self, PyObject *when)
     Py_RETURN_NONE;
 }
 
-static PyObject *module_step(PyObject *self, PyObject *arguments)
+/* step(words): what comes next, for a crash report. */
+METHOD(step, string)
 {
-    const char *words;
-    (void)self;
-    if (!PyArg_ParseTuple(arguments, "s", &words))
+    const char *words = PyUnicode_AsUTF8(string);
+    if (words == NULL)
         return NULL;
     step("%s", words);
     Py_RETURN_NONE;
 }
 
-static PyObject *module_stopped_short(PyObject *self, PyObject *arguments)
+/* stopped_short(reason): INCOMPLETE, where nothing fails. */
+METHOD(stopped_short, string)
 {
-    const char *reason;
-    (void)self;
-    if (!PyArg_ParseTuple(arguments, "s", &reason))
+    const char *reason = PyUnicode_AsUTF8(string);
+    if (reason == NULL)
         return NULL;
     stopped_short("%s", reason);
     Py_RETURN_NONE;
 }
 
-static PyObject *module_time_is_up(PyObject *self, PyObject *none)
+/* Whether half of the property's time is over. */
+METHOD(time_is_up, none)
 {
-    (void)self, (void)none;
     return PyBool_FromLong(time_is_up());
 }
 
-static PyObject *module_is_instrumented(PyObject *self, PyObject *none)
+/* True under memcheck or a sanitizer. */
+METHOD(is_instrumented, none)
 {
-    (void)self, (void)none;
     return PyBool_FromLong(is_instrumented());
 }
 
-static PyObject *module_below(PyObject *self, PyObject *bound)
+/* below(n): a number from 0 to n - 1, from the run's seed. */
+METHOD(below, bound)
 {
-    (void)self;
     size_t most = PyLong_AsSize_t(bound);
     if (most == 0 || PyErr_Occurred() != NULL)
         return PyErr_Occurred() != NULL ? NULL : PyErr_Format(PyExc_ValueError, "below(0)");
     return PyLong_FromSize_t((size_t)random_below(rng(), most));
 }
 
-static PyObject *module_pattern(PyObject *self, PyObject *arguments)
+/* pattern(size, number): what block `number` is filled with, as bytes. */
+METHOD(pattern, arguments)
 {
     Py_ssize_t size;
     unsigned long long number;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "nK", &size, &number))
         return NULL;
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, size);
@@ -132,7 +137,7 @@ static struct recorder *recorder_in(PyObject *capsule)
     return recorder;
 }
 
-/* Where blocks are live still, recorder and injector stay for them. */
+/* Recorder and injector stay as long as blocks are live. */
 static void end_recorder(PyObject *capsule)
 {
     struct fault_injector *injector = PyCapsule_GetContext(capsule);
@@ -143,11 +148,12 @@ static void end_recorder(PyObject *capsule)
         free(injector);
 }
 
-static PyObject *module_new_handler(PyObject *self, PyObject *arguments)
+/* new_handler(name=None, plain=False): a capsule around a new recorder before a fault injector
+ * before the subject, or before nothing but libc. */
+METHOD(new_handler, arguments)
 {
     const char *name = NULL;
     int without_subject = 0;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "|zp", &name, &without_subject))
         return NULL;
     struct fault_injector *injector = malloc(sizeof *injector);
@@ -167,33 +173,29 @@ static PyObject *module_new_handler(PyObject *self, PyObject *arguments)
     return capsule;
 }
 
-/* The injector behind that recorder, or NULL with an exception set. */
-static struct fault_injector *fault_injector_in(PyObject *capsule)
-{
-    return recorder_in(capsule) != NULL ? PyCapsule_GetContext(capsule) : NULL;
-}
-
-static PyObject *module_refuse(PyObject *self, PyObject *arguments)
+/* refuse(handler, n, keep_failing=False): its n-th request from now on gets NULL, without the
+ * subject being asked; 0: none.  Returns how many that has hit since the last time. */
+METHOD(refuse, arguments)
 {
     PyObject *capsule;
     Py_ssize_t nth;
     int keep_failing = 0;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "On|p", &capsule, &nth, &keep_failing))
         return NULL;
-    struct fault_injector *injector = fault_injector_in(capsule);
-    if (injector == NULL)
+    if (recorder_in(capsule) == NULL)
         return NULL;
+    struct fault_injector *injector = PyCapsule_GetContext(capsule);
     size_t refused = injector->refused;
     fault_injector_inject(injector, (size_t)nth, keep_failing, INJECT_ANY);
     return PyLong_FromSize_t(refused);
 }
 
-static PyObject *module_refuse_beneath(PyObject *self, PyObject *arguments)
+/* refuse_beneath(n, keep_failing=False): the same of what the subject asks of libc or the kernel;
+ * None where that cannot be seen. */
+METHOD(refuse_beneath, arguments)
 {
     Py_ssize_t nth;
     int keep_failing = 0;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "n|p", &nth, &keep_failing))
         return NULL;
     if (!interpose_works())
@@ -204,11 +206,12 @@ static PyObject *module_refuse_beneath(PyObject *self, PyObject *arguments)
     return PyLong_FromSize_t(refused);
 }
 
-static PyObject *module_without_libc(PyObject *self, PyObject *arguments)
+/* without_libc(n, function): calls it, and the n-th request that this thread makes of libc
+ * meanwhile is refused.  Whether one was, or None where that cannot be seen. */
+METHOD(without_libc, arguments)
 {
     PyObject *function;
     Py_ssize_t nth;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "nO", &nth, &function))
         return NULL;
     if (!interpose_works())
@@ -220,79 +223,29 @@ static PyObject *module_without_libc(PyObject *self, PyObject *arguments)
     interpose_leave();
     bool is_refused = interpose_counts().refused > 0;
     interpose_refuse(0, false);
-    if (result == NULL)
-        return NULL;
-    Py_DECREF(result);
-    return PyBool_FromLong(is_refused);
+    Py_XDECREF(result);
+    return result != NULL ? PyBool_FromLong(is_refused) : NULL;
 }
 
-/* Python's own allocators, of which one request is refused. */
-enum { DOMAINS = PYMEM_DOMAIN_OBJ + 1 };
-static struct {
-    PyMemAllocatorEx below[DOMAINS];
-    size_t nth, requests;
-} pythons;
-
-static bool is_refused_python(void)
-{
-    return ++pythons.requests == pythons.nth;
-}
-
-static void *pythons_malloc(void *ctx, size_t size)
-{
-    PyMemAllocatorEx *below = ctx;
-    return is_refused_python() ? NULL : below->malloc(below->ctx, size);
-}
-
-static void *pythons_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    PyMemAllocatorEx *below = ctx;
-    return is_refused_python() ? NULL : below->calloc(below->ctx, nelem, elsize);
-}
-
-static void *pythons_realloc(void *ctx, void *p, size_t size)
-{
-    PyMemAllocatorEx *below = ctx;
-    return is_refused_python() ? NULL : below->realloc(below->ctx, p, size);
-}
-
-static void pythons_free(void *ctx, void *p)
-{
-    PyMemAllocatorEx *below = ctx;
-    below->free(below->ctx, p);
-}
-
-static PyObject *module_without_python(PyObject *self, PyObject *arguments)
+/* without_python(n, function): the same of Python's allocators. */
+METHOD(without_python, arguments)
 {
     PyObject *function;
     Py_ssize_t nth;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "nO", &nth, &function))
         return NULL;
-    pythons.nth = (size_t)nth;
-    pythons.requests = 0;
-    for (int i = 0; i < DOMAINS; i++) {
-        PyMemAllocatorEx *below = &pythons.below[i];
-        PyMemAllocatorEx above = {below, pythons_malloc, pythons_calloc, pythons_realloc,
-                                  pythons_free};
-        PyMem_GetAllocator((PyMemAllocatorDomain)i, below);
-        PyMem_SetAllocator((PyMemAllocatorDomain)i, &above);
-    }
+    python_allocators_refuse((size_t)nth);
     PyObject *result = PyObject_CallObject(function, NULL);
-    for (int i = 0; i < DOMAINS; i++)
-        PyMem_SetAllocator((PyMemAllocatorDomain)i, &pythons.below[i]);
-    if (result == NULL)
-        return NULL;
-    Py_DECREF(result);
-    return PyBool_FromLong(pythons.requests >= pythons.nth);
+    bool is_refused = python_allocators_restore();
+    Py_XDECREF(result);
+    return result != NULL ? PyBool_FromLong(is_refused) : NULL;
 }
 
-/* Its defect is its name: "no malloc", "no calloc", "no realloc", "no free", "version 0",
- * "version 2"; or any other words, which then go on to the end of the name. */
-static PyObject *module_spoiled_handler(PyObject *self, PyObject *defect)
+/* spoiled_handler(defect): a capsule around a struct with that defect, to be put in force and out
+ * again with no array made between. */
+METHOD(spoiled_handler, defect)
 {
     static PyDataMem_Handler spoiled;
-    (void)self;
     const char *words = PyUnicode_AsUTF8(defect);
     if (words == NULL)
         return NULL;
@@ -309,18 +262,17 @@ static PyObject *module_spoiled_handler(PyObject *self, PyObject *defect)
     return PyCapsule_New(&spoiled, CAPSULE_NAME, NULL);
 }
 
-static PyObject *module_set_handler(PyObject *self, PyObject *capsule)
+/* set_handler(capsule or None): PyDataMem_SetHandler; returns the previous capsule. */
+METHOD(set_handler, capsule)
 {
-    (void)self;
     return PyDataMem_SetHandler(capsule != Py_None ? capsule : NULL);
 }
 
-/* The name is not copied, and has to outlive the capsule. */
-static PyObject *module_rename(PyObject *self, PyObject *arguments)
+/* rename(capsule, name): "mem_handler", or "lost". */
+METHOD(rename, arguments)
 {
     PyObject *capsule;
     const char *name;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "Os", &capsule, &name))
         return NULL;
     if (PyCapsule_SetName(capsule, strcmp(name, CAPSULE_NAME) == 0 ? CAPSULE_NAME : "lost") != 0)
@@ -328,31 +280,31 @@ static PyObject *module_rename(PyObject *self, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-static PyObject *module_get_handler(PyObject *self, PyObject *none)
+/* The capsule in force. */
+METHOD(get_handler, none)
 {
-    (void)self, (void)none;
     return PyDataMem_GetHandler();
 }
 
-static PyObject *module_handlers_alive(PyObject *self, PyObject *none)
+/* How many handlers of new_handler there are whose capsule lives or that have live blocks. */
+METHOD(handlers_alive, none)
 {
-    (void)self, (void)none;
     return PyLong_FromSize_t(recorder_count());
 }
 
-static PyObject *module_subject_name(PyObject *self, PyObject *none)
+/* The name in the subject's struct. */
+METHOD(subject_name, none)
 {
     const char *name = subject_handler()->name;
-    (void)self, (void)none;
     return PyUnicode_DecodeUTF8(name, (Py_ssize_t)strnlen(name, sizeof subject_handler()->name),
                                 NULL);
 }
 
 /* ---- live blocks --------------------------------------------------------------------------- */
 
-static PyObject *module_owner(PyObject *self, PyObject *array)
+/* owner(array): the name of the handler whose live block its data is, or None. */
+METHOD(owner, array)
 {
-    (void)self;
     if (!PyArray_Check(array))
         return PyErr_Format(PyExc_TypeError, "owner() takes an array");
     const struct recorder *recorder = recorder_of_block(PyArray_DATA(array));
@@ -361,9 +313,9 @@ static PyObject *module_owner(PyObject *self, PyObject *array)
     return PyUnicode_FromString(recorder_name(recorder));
 }
 
-static PyObject *module_counts(PyObject *self, PyObject *capsule)
+/* counts(handler): what it has counted, as a dict. */
+METHOD(counts, capsule)
 {
-    (void)self;
     struct recorder *recorder = recorder_in(capsule);
     if (recorder == NULL)
         return NULL;
@@ -376,7 +328,7 @@ static PyObject *module_counts(PyObject *self, PyObject *capsule)
                          c.live_bytes, "peak_bytes", c.peak_bytes);
 }
 
-/* The list with what takes its place there; NULL, and no list any more, where there is nothing. */
+/* Puts the entry into the list; if it is NULL, frees the list and returns NULL. */
 static PyObject *add_entry(PyObject *list, Py_ssize_t place, PyObject *entry)
 {
     if (entry != NULL && PyList_SetItem(list, place, entry) == 0)
@@ -385,10 +337,11 @@ static PyObject *add_entry(PyObject *list, Py_ssize_t place, PyObject *entry)
     return NULL;
 }
 
-static PyObject *module_notes(PyObject *self, PyObject *capsule)
+/* notes(handler): (kind, line, size said, size asked for) of each thing that should not have come
+ * to it. */
+METHOD(notes, capsule)
 {
     struct note notes[MOST_NOTES];
-    (void)self;
     struct recorder *recorder = recorder_in(capsule);
     if (recorder == NULL)
         return NULL;
@@ -403,10 +356,10 @@ static PyObject *module_notes(PyObject *self, PyObject *capsule)
     return list;
 }
 
-static PyObject *module_live(PyObject *self, PyObject *capsule)
+/* live(handler): (address, size) of each live block of its. */
+METHOD(live, capsule)
 {
     size_t count;
-    (void)self;
     struct recorder *recorder = recorder_in(capsule);
     if (recorder == NULL)
         return NULL;
@@ -423,9 +376,9 @@ static PyObject *module_live(PyObject *self, PyObject *capsule)
     return list;
 }
 
-static PyObject *module_bytes_of(PyObject *self, PyObject *array)
+/* bytes_of(array): its memory as it is, the pointers of objects included. */
+METHOD(bytes_of, array)
 {
-    (void)self;
     if (!PyArray_Check(array))
         return PyErr_Format(PyExc_TypeError, "bytes_of() takes an array");
     PyObject *size = PyObject_GetAttrString(array, "nbytes");
@@ -436,38 +389,38 @@ static PyObject *module_bytes_of(PyObject *self, PyObject *array)
     return bytes;
 }
 
-static PyObject *module_new_array(PyObject *self, PyObject *arguments)
+/* new_array(n, dtype): as C code makes one, objects being NULL pointers. */
+METHOD(new_array, arguments)
 {
     npy_intp count;
     PyArray_Descr *dtype;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "nO&", &count, PyArray_DescrConverter, &dtype))
         return NULL;
     return PyArray_NewFromDescr(PyArray_Type, dtype, 1, &count, NULL, NULL, 0, NULL);
 }
 
-static PyObject *module_resize(PyObject *self, PyObject *arguments)
+/* resize(array, n): PyArray_Resize without a look at who else refers to it. */
+METHOD(resize, arguments)
 {
     PyObject *array;
     npy_intp count;
-    (void)self;
     if (!PyArg_ParseTuple(arguments, "O!n", PyArray_Type, &array, &count))
         return NULL;
     PyArray_Dims shape = {&count, 1};
     return PyArray_Resize(array, &shape, 0, NPY_CORDER);
 }
 
-static PyObject *module_make_immortal(PyObject *self, PyObject *object)
+/* make_immortal(object): one reference more, which nobody gives back. */
+METHOD(make_immortal, object)
 {
-    (void)self;
     Py_INCREF(object);
     Py_RETURN_NONE;
 }
 
 /* ---- arrays of other memory ---------------------------------------------------------------- */
 
-/* An array of `count` bytes 0, 1, 2 ... in a buffer of libc's malloc, which libc's free is watched
- * for from now on where that is possible.  Where NULL is returned the buffer is gone. */
+/* Returns an array of `count` bytes 0, 1, 2 ... in a buffer from libc's malloc, whose free is
+ * watched if possible; or NULL, without a buffer. */
 static PyObject *array_of_buffer(PyObject *number, void **buffer)
 {
     npy_intp count = PyLong_AsSsize_t(number);
@@ -488,10 +441,10 @@ static PyObject *array_of_buffer(PyObject *number, void **buffer)
     return array;
 }
 
-static PyObject *module_owndata_array(PyObject *self, PyObject *count)
+/* owndata_array(n): n bytes of malloc's, OWNDATA set by hand, and no handler. */
+METHOD(owndata_array, count)
 {
     void *buffer;
-    (void)self;
     PyObject *array = array_of_buffer(count, &buffer);
     if (array != NULL)
         array_fields(array)->flags |= NPY_ARRAY_OWNDATA;
@@ -506,10 +459,10 @@ static void free_buffer(PyObject *capsule)
     free(PyCapsule_GetPointer(capsule, BUFFER_NAME));
 }
 
-static PyObject *module_capsule_array(PyObject *self, PyObject *count)
+/* capsule_array(n): n bytes of malloc's, owned by a capsule that is the array's base. */
+METHOD(capsule_array, count)
 {
     void *buffer;
-    (void)self;
     PyObject *array = array_of_buffer(count, &buffer);
     if (array == NULL)
         return NULL;
@@ -522,15 +475,15 @@ static PyObject *module_capsule_array(PyObject *self, PyObject *count)
     return NULL;
 }
 
-static PyObject *module_capsules_released(PyObject *self, PyObject *none)
+/* How often the destructor of such a capsule has run. */
+METHOD(capsules_released, none)
 {
-    (void)self, (void)none;
     return PyLong_FromSize_t(capsules_released);
 }
 
-static PyObject *module_drop(PyObject *self, PyObject *list)
+/* drop(list): empties the list, and watches meanwhile what goes to libc's free. */
+METHOD(drop, list)
 {
-    (void)self;
     Py_ssize_t length = PyList_Size(list);
     if (length < 0)
         return NULL;
@@ -542,9 +495,10 @@ static PyObject *module_drop(PyObject *self, PyObject *list)
     Py_RETURN_NONE;
 }
 
-static PyObject *module_is_freed(PyObject *self, PyObject *address)
+/* is_freed(address): drop() saw a buffer of owndata_array or capsule_array go to libc's free; None
+ * where that cannot be seen. */
+METHOD(is_freed, address)
 {
-    (void)self;
     void *p = PyLong_AsVoidPtr(address);
     if (p == NULL && PyErr_Occurred() != NULL)
         return NULL;
@@ -555,72 +509,46 @@ static PyObject *module_is_freed(PyObject *self, PyObject *address)
 
 /* ---- the module ---------------------------------------------------------------------------- */
 
+#define ROW(name, flags) ((PyMethodDef){#name, module_##name, flags, NULL})
+#define NONE(name) ROW(name, METH_NOARGS)
+#define ONE(name) ROW(name, METH_O)
+#define MORE(name) ROW(name, METH_VARARGS)
+
 static PyMethodDef methods[] = {
-    {"below", module_below, METH_O, "below(n): a number from 0 to n - 1, from the run's seed."},
-    {"fail", module_fail, METH_VARARGS, "fail(expected, seen): the clause does not hold."},
-    {"bytes_of", module_bytes_of, METH_O,
-     "bytes_of(array): its memory as it is, the pointers of objects included."},
-    {"capsule_array", module_capsule_array, METH_O,
-     "capsule_array(n): n bytes of malloc's, owned by a capsule that is the array's base."},
-    {"capsules_released", module_capsules_released, METH_NOARGS,
-     "How often the destructor of such a capsule has run."},
-    {"counts", module_counts, METH_O, "counts(handler): what it has counted, as a dict."},
-    {"drop", module_drop, METH_O,
-     "drop(list): empties the list, and watches meanwhile what goes to libc's free."},
-    {"get_handler", module_get_handler, METH_NOARGS, "The capsule in force."},
-    {"handlers_alive", module_handlers_alive, METH_NOARGS,
-     "How many handlers of new_handler there are whose capsule lives or that have live blocks."},
-    {"is_freed", module_is_freed, METH_O,
-     "is_freed(address): drop() saw a buffer of owndata_array or capsule_array go to libc's free; "
-     "None where that cannot be seen."},
-    {"is_instrumented", module_is_instrumented, METH_NOARGS, "True under memcheck or a sanitizer."},
-    {"live", module_live, METH_O, "live(handler): (address, size) of each live block of its."},
-    {"make_immortal", module_make_immortal, METH_O,
-     "make_immortal(object): one reference more, which nobody gives back."},
-    {"new_array", module_new_array, METH_VARARGS,
-     "new_array(n, dtype): as C code makes one, objects being NULL pointers."},
-    {"new_handler", module_new_handler, METH_VARARGS,
-     "new_handler(name=None, plain=False): a capsule around a new recorder before a fault "
-     "injector before the subject, or before nothing but libc."},
-    {"notes", module_notes, METH_O,
-     "notes(handler): (kind, line, size said, size asked for) of each thing that should not have "
-     "come to it."},
-    {"owndata_array", module_owndata_array, METH_O,
-     "owndata_array(n): n bytes of malloc's, OWNDATA set by hand, and no handler."},
-    {"owner", module_owner, METH_O,
-     "owner(array): the name of the handler whose live block its data is, or None."},
-    {"pattern", module_pattern, METH_VARARGS,
-     "pattern(size, number): what block `number` is filled with, as bytes."},
-    {"refuse", module_refuse, METH_VARARGS,
-     "refuse(handler, n, keep_failing=False): its n-th request from now on gets NULL, without the "
-     "subject being asked; 0: none.  Returns how many that has hit since the last time."},
-    {"refuse_beneath", module_refuse_beneath, METH_VARARGS,
-     "refuse_beneath(n, keep_failing=False): the same of what the subject asks of libc or the "
-     "kernel; "
-     "None where that cannot be seen."},
-    {"rename", module_rename, METH_VARARGS, "rename(capsule, name): \"mem_handler\", or \"lost\"."},
-    {"resize", module_resize, METH_VARARGS,
-     "resize(array, n): PyArray_Resize without a look at who else refers to it."},
-    {"set_handler", module_set_handler, METH_O,
-     "set_handler(capsule or None): PyDataMem_SetHandler; returns the previous capsule."},
-    {"control", module_control, METH_O,
-     "control(when): from now on what fails is a SKIP, or with None no longer."},
-    {"skip", module_skip, METH_VARARGS, "skip(reason): it cannot be tested here."},
-    {"spoiled_handler", module_spoiled_handler, METH_O,
-     "spoiled_handler(defect): a capsule around a struct with that defect, to be put in force and "
-     "out again with no array made between."},
-    {"stopped_short", module_stopped_short, METH_VARARGS,
-     "stopped_short(reason): INCOMPLETE, where nothing fails."},
-    {"time_is_up", module_time_is_up, METH_NOARGS, "Whether half of the property's time is over."},
-    {"step", module_step, METH_VARARGS, "step(words): what comes next, for a crash report."},
-    {"survives", module_survives, METH_O,
-     "survives(function): whether it returns, and nothing fails, in a child process."},
-    {"without_libc", module_without_libc, METH_VARARGS,
-     "without_libc(n, function): calls it, and the n-th request that this thread makes of libc "
-     "meanwhile is refused.  Whether one was, or None where that cannot be seen."},
-    {"without_python", module_without_python, METH_VARARGS,
-     "without_python(n, function): the same of Python's allocators."},
-    {"subject_name", module_subject_name, METH_NOARGS, "The name in the subject's struct."},
+    NONE(capsules_released),
+    NONE(get_handler),
+    NONE(handlers_alive),
+    NONE(is_instrumented),
+    NONE(subject_name),
+    NONE(time_is_up),
+    ONE(below),
+    ONE(bytes_of),
+    ONE(capsule_array),
+    ONE(control),
+    ONE(counts),
+    ONE(drop),
+    ONE(is_freed),
+    ONE(live),
+    ONE(make_immortal),
+    ONE(notes),
+    ONE(owndata_array),
+    ONE(owner),
+    ONE(set_handler),
+    ONE(skip),
+    ONE(spoiled_handler),
+    ONE(step),
+    ONE(stopped_short),
+    ONE(survives),
+    MORE(fail),
+    MORE(new_array),
+    MORE(new_handler),
+    MORE(pattern),
+    MORE(refuse),
+    MORE(refuse_beneath),
+    MORE(rename),
+    MORE(resize),
+    MORE(without_libc),
+    MORE(without_python),
     {NULL, NULL, 0, NULL},
 };
 
@@ -631,7 +559,7 @@ const char *python_module_add(void)
 
 void install_handler(PyDataMem_Handler *handler)
 {
-    PyObject *capsule = handler != NULL ? PyCapsule_New(handler, "mem_handler", NULL) : NULL;
+    PyObject *capsule = handler != NULL ? PyCapsule_New(handler, CAPSULE_NAME, NULL) : NULL;
     PyObject *before = capsule != NULL ? PyDataMem_SetHandler(capsule) : NULL;
     if (before == NULL)
         harness_broke("the handler cannot be installed: %s", python_error());

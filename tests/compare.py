@@ -183,7 +183,7 @@ def one_of_several(tap, text):
         {"python": "one", "report": one}, {"python": "other", "report": other}]})
     for single, several, name, shared in [
             ("one.json", "list.json", "/a.so:other", ""),
-            ("two.json", "matrix.json", "other", " +the handler's SHA-256 .*\n")]:
+            ("two.json", "matrix.json", "other", " +SHA-256 .*\n")]:
         less, more = (compare("--fail-on=new", *files)
                       for files in [(several, single), (single, several)])
         held = (less.code == CONFORMANT and more.code == NOT_CONFORMANT
@@ -216,11 +216,8 @@ def not_run(tap, text):
 def stdin(tap, text):
     """- is stdin, for one of the two."""
     suite.write("old.json", text)
-    result = suite.run(["sh", "-c", '"$0" --compare - old.json <old.json', suite.CONFORM])
+    result = suite.run(["bash", "-c", '"$0" --compare - <(cat old.json) <old.json', suite.CONFORM])
     tap.point(result.code == 0 and result.stdout.startswith("since -: 0 new"), "stdin", result)
-    result = suite.run(["bash", "-c", '"$0" --compare <(sleep 0.1; cat old.json) old.json',
-                        suite.CONFORM])
-    tap.point(result.code == 0 and ": 0 new" in result.stdout, "a pipe of the shell's", result)
 
 
 def baseline(tap):
@@ -246,23 +243,22 @@ def baseline(tap):
 def refused(tap, text):
     """One line and status 2; tests/damaged.py has what else a file can be."""
     suite.write("good.json", text)
-    os.mkdir("folder.json")
-    os.mkfifo("fifo.json")
-    for name, content, words in [
-            ("bad.json", "", ":1:1: not JSON"), ("bad.json", "{}", "is not a report"),
-            ("bad.json", text.replace("conform-report-2", "conform-report-1"), "is not a report"),
-            ("bad.json", text.replace('t": "PASS"', 't": "FOO\\n"'), "the unknown verdict"),
-            ("bad.json", text.replace('"format"', '"format": "", "format"'), "there twice"),
-            ("none.json", None, "No such file"), ("folder.json", None, "Is a directory"),
-            ("fifo.json", None, "is no regular file")]:
+    for content, words in [
+            ("", ":1:1: not JSON"), ("{}", ": is not a report"),
+            (text.replace("conform-report-2", "conform-report-1"), ": is not a report"),
+            (text.replace('t": "PASS"', 't": "FOO\\n"'), "the unknown verdict"),
+            (None, ": No such file")]:
         if content is not None:
-            suite.write(name, content)
-        for command in (["--compare", name, "good.json"], ["-Haligned", "--baseline=" + name]):
-            result = suite.conform(*command, timeout=20)
+            suite.write("bad.json", content)
+        else:
+            os.unlink("bad.json")
+        for command in (["--compare", "bad.json", "good.json"],
+                        ["-Haligned", "--baseline=bad.json"]):
+            result = suite.conform(*command)
             tap.point(result.code == USAGE and not result.stdout and words in result.stderr
                       and result.stderr.count("\n") == 1
-                      and result.stderr.startswith("conform: %s:" % name),
-                      "%s of %s: %s" % (command[0], name, words), result)
+                      and result.stderr.startswith("conform: bad.json:"),
+                      "%s of a bad report: %s" % (command[0], words), result)
 
 
 def main():

@@ -2,77 +2,41 @@
 """python3 -m conform_report --html=page.html --junit=tests.xml report.json"""
 
 import argparse
-import functools
 import json
 import os
 import signal
 import sys
-import tempfile
 import traceback
 
 if not __package__:  # conform runs this folder, which must not hide modules of Python
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from conform_report import (
-    badge,
-    bench,
-    bench_page,
-    bundle,
-    compare,
-    junit,
-    markdown,
-    matrix,
-    model,
-    page,
-    tap,
-    waivers,
-)
+from conform_report import badge, bench, bench_page, bundle, compare, junit  # noqa: E402
+from conform_report import markdown, matrix, model, page, tap, waivers  # noqa: E402
 
-FORMATS = {
-    "badge": badge.render,
-    "bundle": bundle.render,
-    "html": page.render,
-    "junit": junit.render,
-    "markdown": markdown.render,
-    "tap": tap.render,
-}
+FORMATS = {"badge": badge, "bundle": bundle, "html": page, "junit": junit, "markdown": markdown,
+           "tap": tap}
 ONE_REPORT = "bundle", "junit", "tap"
 
 
-def write(path, data):
-    """Writes the file as a whole or not at all; descriptors and devices directly."""
-    if path == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    elif path.startswith("/dev/fd/") or (os.path.exists(path) and not os.path.isfile(path)):
-        with open(path, "wb") as file:
-            file.write(data)
-    else:
-        path = os.path.realpath(path)
-        fd, draft = tempfile.mkstemp(prefix=".conform-", dir=os.path.dirname(path))
-        try:
-            with open(fd, "wb") as file:
-                file.write(data)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(draft, os.stat(path).st_mode if os.path.exists(path) else 0o666 & ~mask)
-            os.replace(draft, path)
-        except BaseException:
-            os.unlink(draft)
-            raise
+def write(path, made):
+    data = made if isinstance(made, bytes) else made.encode()
+    with open(path if path != "-" else sys.stdout.fileno(), "wb", closefd=path != "-") as file:
+        file.write(data)
 
 
 def make_formats(options, reports):
-    chosen = {name: getattr(options, name) for name in FORMATS if getattr(options, name)}
-    for name in ONE_REPORT:
-        if name in chosen and len(reports) != 1:
+    """Makes all formats before it writes the first of them."""
+    made = {name: b"" for name in FORMATS if getattr(options, name)}
+    for name in made:
+        if name in ONE_REPORT and len(reports) != 1:
             raise model.Invalid("--%s is of one report, and there are %d" % (name, len(reports)))
-    as_bundle = functools.partial(bundle.render, with_handler=options.with_handler)
-    make = {**FORMATS, "bundle": as_bundle}
-    made = {name: make[name](reports) for name in chosen}
-    for name, path in chosen.items():
+        more = [options.with_handler] if name == "bundle" else []
+        made[name] = FORMATS[name].render(reports, *more)
+    for name in made:
+        path = getattr(options, name)
         try:
-            write(path, made[name] if isinstance(made[name], bytes) else made[name].encode())
+            write(path, made[name])
         except OSError as error:
             words = "--%s=%s: cannot be written: %s; name another file"
             raise model.Invalid(words % (name, path, error.strerror)) from None
@@ -115,27 +79,24 @@ def answer(options):
 
 def run(options):
     if options.bench:
-        write(options.bench, json.dumps(bench.run(json.load(sys.stdin))).encode())
-        return model.CONFORMANT
-    if options.benched:
-        write(options.html, bench_page.render(json.load(sys.stdin)).encode())
-        return model.CONFORMANT
-    if options.verify:
+        write(options.bench, json.dumps(bench.run(json.load(sys.stdin))))
+    elif options.benched:
+        write(options.html, bench_page.render(json.load(sys.stdin)))
+    elif options.answer:
+        write(options.answer, json.dumps(answer(options)))
+    elif options.verify:
         return bundle.verify(options.reports, options.quiet)
-    if options.compare:
+    elif options.compare:
         old, new = options.reports
         found = compare.Comparison(model.load(old), model.load(new), options.strict)
         print(found.text(old, options.quiet), end="")
         return found.status if options.fail_on_new else model.CONFORMANT
-    if options.answer:
-        write(options.answer, json.dumps(answer(options)).encode())
-        return model.CONFORMANT
-    reports = model.load("-") if options.run else read_reports(options.reports)
-    make_formats(options, reports)
+    else:
+        make_formats(options, model.load("-") if options.run else read_reports(options.reports))
     return model.CONFORMANT
 
 
-def main(arguments=None):
+def main():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -143,18 +104,17 @@ def main(arguments=None):
     parser.add_argument("reports", nargs="*", help="files that --json wrote")
     for name in FORMATS:
         parser.add_argument("--" + name, metavar="FILE")
-    parser.add_argument("--bench", metavar="FILE", help="measure as stdin says, write this JSON")
-    parser.add_argument("--benched", action="store_true", help="that JSON is on stdin")
-    parser.add_argument("--run", action="store_true", help="the report of a run is on stdin")
-    parser.add_argument("--verify", action="store_true", help="the files are bundles")
     parser.add_argument("--compare", action="store_true", help="OLD with NEW")
-    parser.add_argument("--with-handler", action="store_true", help="put it into the bundle")
-    for name in ("quiet", "verbose", "strict", "fail-on-new", "matrix"):
+    parser.add_argument("--verify", action="store_true", help="the files are bundles")
+    for name in ("quiet", "strict", "fail-on-new"):
         parser.add_argument("--" + name, action="store_true")
-    for name in ("baseline", "waivers", "answer"):
+    # What conform itself gives, with the report of a run on stdin.
+    for name in ("run", "with-handler", "verbose", "matrix", "benched"):
+        parser.add_argument("--" + name, action="store_true", help=argparse.SUPPRESS)
+    for name in ("baseline", "waivers", "answer", "bench"):
         parser.add_argument("--" + name, metavar="FILE", help=argparse.SUPPRESS)
     try:
-        status = run(parser.parse_args(arguments))
+        status = run(parser.parse_args())
         sys.stdout.flush()
         return status
     except model.Invalid as error:

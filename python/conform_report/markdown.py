@@ -14,15 +14,15 @@ def code(text):
     """A code span; the fence is longer than any run of backticks in the text."""
     fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
     pad = " " if "`" in text else ""
-    return "%s%s%s%s%s" % (fence, pad, text, pad, fence)
+    return fence + pad + text + pad + fence
 
 
 def finding(p):
-    lines = ["### %s: %s" % (escape(p["verdict"]), escape(p["id"])), ""]
+    lines = ["### %s: %s" % (p["verdict"], escape(p["id"])), ""]
     for name in "level clause source expected seen hint".split():
         if p[name]:
             lines.append("* %s: %s" % (name, escape(p[name])))
-    if "waived" in p:
+    if model.is_waived(p):
         lines.append("* waived: " + escape(model.waiver(p)))
     if p["reproduce"]:
         lines.append("* reproduce: " + code(p["reproduce"]))
@@ -30,24 +30,12 @@ def finding(p):
 
 
 def section(report):
-    name, environment = model.handler_name(report), report["environment"]
-    lines = ["## %s: %s" % (escape(name), model.standing(report)[0]), ""]
-    lines += [escape(report["error"] or report["conclusion"]), ""]
-    facts = [
-        ("handler", report["subject"]["file"]),
-        ("SHA-256", report["subject"]["sha256"]),
-        ("Python", environment["python"]),
-        ("NumPy", environment["numpy"]),
-        ("libc", environment["libc"]),
-        ("kernel", environment["kernel"]),
-        ("seed", report["seed"]),
-        ("conform", report["conform"]),
-        ("start with", report["start_with"]),
-    ]
-    lines += ["| | |", "| --- | --- |"]
+    lines = ["## %s: %s" % (escape(model.handler_name(report)), model.standing(report)[0]), ""]
+    lines += [escape(report["error"] or report["conclusion"]), "", "| | |", "| --- | --- |"]
+    facts = model.facts(report).items()
     lines += ["| %s | %s |" % (key, escape(value)) for key, value in facts if value]
     lines.append("")
-    bad = [p for p in report["properties"] if p["verdict"] not in ("PASS", "SKIP")]
+    bad = [p for p in report["properties"] if p["verdict"] not in model.GOOD]
     for p in bad:
         if not model.about_numpy(p):
             lines += finding(p)

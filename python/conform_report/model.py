@@ -4,40 +4,61 @@
 import collections
 import json
 import os
-import stat
 import sys
 import unicodedata
 
-VERDICTS = "PASS FAIL WARN SKIP CRASH TIMEOUT BROK INCOMPLETE".split()
-AGAINST = {"FAIL", "CRASH", "TIMEOUT"}  # verdicts that count against the handler at any level
 FORMAT = "conform-report-2"
 CONFORMANT, NOT_CONFORMANT, USAGE, CANNOT_LOAD, BROKE, INCOMPLETE, UNFIT = 0, 1, 2, 3, 4, 5, 77
 SEVERITY = NOT_CONFORMANT, CANNOT_LOAD, BROKE, USAGE, UNFIT, INCOMPLETE, CONFORMANT
 
+# against: 2 if the verdict is evidence against the handler at any level, 1 if only with --strict.
+# css: its class on the page.  junit: the element of its case, if it counts.
+Verdict = collections.namedtuple("Verdict", "against css junit")
+VERDICTS = {
+    "PASS": Verdict(0, "good", None),
+    "FAIL": Verdict(2, "bad", "failure"),
+    "WARN": Verdict(1, "warn", "failure"),
+    "SKIP": Verdict(0, "none", "skipped"),
+    "CRASH": Verdict(2, "bad", "error"),
+    "TIMEOUT": Verdict(2, "bad", "error"),
+    "BROK": Verdict(0, "warn", "error"),
+    "INCOMPLETE": Verdict(0, "warn", "error"),
+}
+GOOD = "PASS", "SKIP"
+
 # The members that this package uses, each with a value of its type, which a report that lacks the
 # member gets.  A list holds one example of its elements.
+CHANGE = {"id": "", "before": "", "after": ""}
 PROPERTY = {
     "id": "", "level": "", "basis": "", "target": "handler", "verdict": "", "message": "",
     "seconds": 0.0, "expected": "", "seen": "", "clause": "", "source": "", "hint": "",
     "reproduce": "", "repro": "", "output": "", "bad_rounds": 0,
-}  # fmt: skip
+    "waived": {"reason": "", "url": "", "until": ""},
+}
 REPORT = {
     "conform": "",
     "subject": {"argument": "", "file": "", "symbol": "", "sha256": "", "name": "", "version": 0},
-    "environment": dict.fromkeys(
-        "python executable numpy libc kernel tunables checker allocator".split(), ""
-    ),
+    "environment": {"python": "", "executable": "", "numpy": "", "libc": "", "kernel": "",
+                    "tunables": "", "checker": "", "allocator": ""},
     "seed": "", "rounds": 1, "expected": 0, "whole": False, "quick": False, "interrupted": False,
     "verdicts": {target: dict.fromkeys(VERDICTS, 0) for target in ("handler", "runtime")},
     "start_with": "", "conformant": False, "strict": False, "exit_code": 0, "conclusion": "",
     "seconds": 0.0, "properties": [PROPERTY], "waivers": 0,
     "stale": [{"id": "", "file": "", "line": 0, "verdict": "", "reason": ""}],
-    "error": "", "where": "", "python": "", "from": "",
-}  # fmt: skip
-WAIVED = {"reason": "", "url": "", "until": ""}
-CHANGE = {"id": "", "before": "", "after": ""}
-BASELINE = {"file": "", "surroundings": [""]}
-BASELINE.update({kind: [CHANGE] for kind in ("new", "fixed", "changed", "gone")})
+    "baseline": {"file": "", "surroundings": [""], "new": [CHANGE], "fixed": [CHANGE],
+                 "changed": [CHANGE], "gone": [CHANGE]},
+    "error": "", "python": "", "from": "",
+}
+KINDS = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
+
+# What a report was made of, and where it is in a report.
+FACTS = {
+    "File": "subject.file", "SHA-256": "subject.sha256", "Python": "environment.python",
+    "Interpreter": "environment.executable", "NumPy": "environment.numpy",
+    "C library": "environment.libc", "Kernel": "environment.kernel",
+    "Beside it": "environment.checker", "Allocator": "environment.allocator", "Seed": "seed",
+    "conform": "conform", "Begin with": "start_with", "Report": "from",
+}
 
 
 class Invalid(Exception):
@@ -56,107 +77,70 @@ def clean(text, keep_lines=False):
     return text if text.isascii() and text.isprintable() else "".join(map(escaped, text))
 
 
-def fill(value, like, name):
-    """Returns a copy of value with each member of like; raises Invalid if a type differs."""
-    if isinstance(like, dict) and isinstance(value, dict):
-        known = {key: value[key] for key in like if key in value}
-        filled = {key: fill(one, like[key], "%s.%s" % (name, key)) for key, one in known.items()}
-        return {**value, **default(like), **filled}
-    if isinstance(like, list) and isinstance(value, list):
+def fill(value, like, name=""):
+    """Returns value with all members of like; raises Invalid if one has another type."""
+    kind = type(like)
+    if kind is dict and isinstance(value, dict):
+        missing = {key: one if type(one) not in (dict, list) else type(one)()
+                   for key, one in like.items()}
+        members = {**missing, **value}
+        return {**members, **{key: fill(members[key], like[key], name + "." + key) for key in like}}
+    if kind is list and isinstance(value, list):
         return [fill(one, like[0], "%s[%d]" % (name, i)) for i, one in enumerate(value)]
-    if like == "" and value is None:
-        return ""
-    if isinstance(like, str) and isinstance(value, str):
-        return clean(value, name.endswith(".output"))
-    numbers = (int, float) if isinstance(like, float) else type(like)
-    is_number = isinstance(value, numbers) and abs(value) < 2**63
-    if is_number and isinstance(value, bool) == isinstance(like, bool):
+    if kind is str and (value is None or isinstance(value, str)):
+        return clean(value or "", name.endswith(".output"))
+    if kind is bool and isinstance(value, bool):
         return value
-    kinds = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
-    raise Invalid("%s is not %s" % (name.lstrip("."), kinds.get(type(like), "a number")))
-
-
-def default(like):
-    if isinstance(like, dict):
-        return {key: default(one) for key, one in like.items()}
-    return [] if isinstance(like, list) else like
+    if kind in (int, float) and type(value) in (int, kind) and abs(value) < 2**63:
+        return value
+    raise Invalid("%s is not %s" % (name.lstrip("."), KINDS.get(kind, "a number")))
 
 
 def valid_report(value):
     """Returns the report with all members that this package uses, or raises Invalid."""
     if not isinstance(value, dict) or value.get("format") != FORMAT or "properties" not in value:
         raise Invalid("is not a report that --json of this program writes")
-    report = fill(value, REPORT, "")
+    report = {**fill(value, REPORT), "raw": value}
     for i, p in enumerate(report["properties"], 1):
         if not p["id"]:
             raise Invalid("property %d has no id" % i)
         if p["verdict"] not in VERDICTS:
             raise Invalid("%.128s has the unknown verdict %.128r" % (p["id"], p["verdict"]))
-        if "waived" in p:
-            p["waived"] = fill(p["waived"], WAIVED, p["id"] + ".waived")
-    if "baseline" in report:
-        report["baseline"] = fill(report["baseline"], BASELINE, "baseline")
     return report
 
 
 def reports_in(value):
     """Returns the reports of one run, of several handlers, or of several interpreters."""
     if isinstance(value, dict) and "interpreters" in value:
+        columns = fill(value, {"interpreters": [{"python": "", "error": "", "exit_code": 0}]})
         reports = []
-        columns = fill(value, {"interpreters": [{"python": "", "error": "", "exit_code": 0}]}, "")
         for column in columns["interpreters"]:
-            if "report" in column:
-                report = valid_report(column["report"])
-            elif column["error"]:
-                report = {**default(REPORT), **column}
-            else:
+            if "report" not in column and not column["error"]:
                 raise Invalid("%s has neither a report nor an error" % column["python"])
-            reports.append({**report, "where": column["python"], "python": column["python"]})
-    elif isinstance(value, list):
-        reports = [valid_report(one) for one in value]
-        for report in reports:
-            report["where"] = report["subject"]["file"]
+            report = valid_report(column["report"]) if "report" in column else fill(column, REPORT)
+            reports.append({**report, "python": column["python"]})
     else:
-        reports = [valid_report(value)]
+        reports = [valid_report(one) for one in (value if isinstance(value, list) else [value])]
     if not reports:
         raise Invalid("has no report")
     return reports
 
 
-def unique(pairs):
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a member is there twice")
-    return members
-
-
-def no_constant(name):
-    raise ValueError("%s is not JSON" % name)
-
-
 def read_file(path, most=1 << 28):
     """Returns the bytes of a file or of stdin; raises Invalid if it cannot be read."""
     try:
-        if path == "-":
-            return sys.stdin.buffer.read()
-        # A FIFO may have no writer; a pipe from the shell has one.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with open(fd, "rb") as file:
-            named = not os.readlink("/proc/self/fd/%d" % fd).startswith("pipe:")
-            if named and stat.S_ISFIFO(os.fstat(fd).st_mode):
-                raise Invalid("%s: is no regular file" % path)
-            os.set_blocking(fd, True)
+        with open(path if path != "-" else sys.stdin.fileno(), "rb") as file:
             data = file.read(most + 1)
-        if len(data) > most:
-            raise Invalid("%s: has more than %d bytes" % (path, most))
-        return data
     except (OSError, ValueError) as error:
         raise Invalid("%s: %s" % (path, getattr(error, "strerror", None) or error)) from None
+    if len(data) > most:
+        raise Invalid("%s: has more than %d bytes" % (path, most))
+    return data
 
 
 def load_json(data, path):
     try:
-        return json.loads(data.decode(), object_pairs_hook=unique, parse_constant=no_constant)
+        return json.loads(data.decode())
     except json.JSONDecodeError as error:
         where = "%s:%d:%d: " % (path, error.lineno, error.colno)
         raise Invalid(where + "not JSON: %s; name a file that --json wrote" % error.msg) from None
@@ -176,6 +160,12 @@ def load(path):
 # ---- questions about a report ------------------------------------------------------------------
 
 
+def facts(report):
+    """Returns the value of each of FACTS, or "" if it is not known."""
+    pairs = ((name, path.rpartition(".")) for name, path in FACTS.items())
+    return {name: (report[group] if group else report)[key] for name, (group, _, key) in pairs}
+
+
 def about_numpy(p):
     return p["target"] == "runtime"
 
@@ -189,19 +179,20 @@ def ran(report, p):
     return not (report["interrupted"] and p["verdict"] == "INCOMPLETE")
 
 
+def is_waived(p):
+    return p["waived"]["reason"] != ""
+
+
 def would_decide(report, p):
     """True if the verdict decides about the handler unless it is waived."""
-    if about_numpy(p):
-        return False
-    return (
-        p["verdict"] in AGAINST
-        or (p["verdict"] == "WARN" and report["strict"])
-        or (p["verdict"] == "INCOMPLETE" and (p["level"] == "MUST" or report["strict"]))
-    )
+    against = VERDICTS[p["verdict"]].against
+    must = report["strict"] or (p["verdict"] == "INCOMPLETE" and p["level"] == "MUST")
+    open_or_warned = against == 1 or p["verdict"] == "INCOMPLETE"
+    return not about_numpy(p) and (against == 2 or (open_or_warned and must))
 
 
 def decides(report, p):
-    return would_decide(report, p) and "waived" not in p
+    return would_decide(report, p) and not is_waived(p)
 
 
 def against(report):
@@ -226,40 +217,35 @@ def worse(one, other):
 
 
 def exit_code(report):
-    """The exit status that the verdicts mean, without --fail-on."""
-    if report["exit_code"] in (CANNOT_LOAD, UNFIT) and not any(
-        p["verdict"] == "PASS" and not about_numpy(p) for p in report["properties"]
-    ):
+    """The exit status that the verdicts of a saved report mean, without --fail-on."""
+    properties = report["properties"]
+    passed = any(p["verdict"] == "PASS" and not about_numpy(p) for p in properties)
+    if report["exit_code"] in (CANNOT_LOAD, UNFIT) and not passed:
         return report["exit_code"]
     if against(report) or report["stale"]:
         return NOT_CONFORMANT
-    if any(p["verdict"] == "BROK" for p in report["properties"]):
+    if any(p["verdict"] == "BROK" for p in properties):
         return BROKE
-    if report["quick"] and not report["interrupted"]:
-        return CONFORMANT
-    incomplete = any(decides(report, p) for p in report["properties"])
-    return INCOMPLETE if incomplete or report["interrupted"] else CONFORMANT
+    if report["interrupted"]:
+        return INCOMPLETE
+    is_open = any(decides(report, p) for p in properties)
+    return INCOMPLETE if is_open and not report["quick"] else CONFORMANT
 
 
 def check_summary(report):
     """Raises Invalid if the summary of a report is not that of its verdicts."""
-    counts = {target: collections.Counter() for target in ("handler", "runtime")}
-    for p in report["properties"]:
+    code, properties = exit_code(report), report["properties"]
+    counts = {target: dict.fromkeys(VERDICTS, 0) for target in ("handler", "runtime")}
+    for p in properties:
         counts["runtime" if about_numpy(p) else "handler"][p["verdict"]] += 1
-        rounds = p["bad_rounds"] if report["rounds"] > 1 else 0
-        if not 0 <= rounds <= report["rounds"]:
-            raise Invalid("its rounds are not those of its properties")
-    code = exit_code(report)
-    waivers = sum(would_decide(report, p) and "waived" in p for p in report["properties"])
-    told = {t: {v: report["verdicts"][t][v] for v in VERDICTS} for t in counts}
-    if (
-        told != {t: {v: counts[t][v] for v in VERDICTS} for t in counts}
-        or report["expected"] != len(report["properties"])
-        or report["waivers"] != waivers
-        or report["conformant"] != (code == CONFORMANT and not waivers and not report["quick"])
+    waivers = sum(would_decide(report, p) and is_waived(p) for p in properties)
+    conformant = code == CONFORMANT and not waivers and not report["quick"]
+    summary = {"expected": len(properties), "waivers": waivers, "conformant": conformant}
+    if {key: report[key] for key in summary} != summary or any(
+        report["verdicts"][t][v] != counts[t][v] for t in counts for v in VERDICTS
     ):
         raise Invalid("its summary is not that of its verdicts")
-    by_baseline = "baseline" in report and code in (CONFORMANT, NOT_CONFORMANT)
+    by_baseline = report["baseline"]["file"] and code in (CONFORMANT, NOT_CONFORMANT)
     if report["exit_code"] != code and not (
         by_baseline and report["exit_code"] in (CONFORMANT, NOT_CONFORMANT, BROKE, INCOMPLETE)
     ):
@@ -289,13 +275,6 @@ def standing(report):
     return STANDINGS[4 if failed else 3]
 
 
-def argument(report):
-    """What --handler named, without the symbol."""
-    name, symbol = report["subject"]["argument"], report["subject"]["symbol"]
-    name = name[: -len(symbol) - 1] if symbol and name.endswith(":" + symbol) else name
-    return os.path.basename(name)
-
-
 def handler_name(report):
     subject = report["subject"]
-    return subject["name"] or os.path.basename(subject["file"]) or report["where"]
+    return subject["name"] or os.path.basename(subject["file"]) or report["python"]

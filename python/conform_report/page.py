@@ -9,185 +9,153 @@ import re
 
 from . import model
 
-CLASS = {"PASS": "good", **dict.fromkeys(model.AGAINST, "bad")}
-CLASS.update(dict.fromkeys(("WARN", "BROK", "INCOMPLETE"), "warn"))
-GOOD = "PASS", "SKIP", "not run"
-FACTS = [
-    ("File", "subject.file"),
-    ("SHA-256", "subject.sha256"),
-    ("Python", "environment.python"),
-    ("Interpreter", "environment.executable"),
-    ("NumPy", "environment.numpy"),
-    ("C library", "environment.libc"),
-    ("Kernel", "environment.kernel"),
-    ("Beside it", "environment.checker"),
-    ("Allocator", "environment.allocator"),
-    ("Seed", "seed"),
-    ("conform", "conform"),
-    ("Begin with", "start_with"),
-    ("Report", "from"),
-]
 
-
-def fact(report, path):
-    for key in path.split("."):
-        report = report[key]
-    return report
-
-
-def put(frame, *words):
-    """Fills each % of the frame with an escaped word."""
-    return re.sub("%", "%s", frame) % tuple(html.escape(str(word)) for word in words)
+def escaped(value):
+    """Returns a copy with each string escaped, so that the functions below can insert it."""
+    if isinstance(value, dict):
+        return {key: escaped(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [escaped(one) for one in value]
+    return html.escape(value) if isinstance(value, str) else value
 
 
 def css(verdict):
-    return CLASS.get(verdict, "none")
+    return model.VERDICTS[verdict].css
 
 
 def badge(verdict):
-    return put('<span class="v %">%</span>', css(verdict), verdict)
+    return f'<span class="v {css(verdict)}">{verdict}</span>'
 
 
-def definition(name, words):
-    return put("<dt>%</dt><dd>%</dd>\n", name, words) if words else ""
+def definitions(pairs, head=""):
+    rows = "".join(f"<dt>{name}</dt><dd>{words}</dd>\n" for name, words in pairs if words)
+    return f"<dl{head}>\n{rows}</dl>\n"
 
 
-def preformatted(name, words):
-    return put("<dt>%</dt><dd><pre>%</pre></dd>\n", name, words) if words else ""
+def preformatted(words):
+    return f"<pre>{words}</pre>" if words else ""
 
 
 def command(words):
     """Lines break between the words of a command, and not after the hyphens of an option."""
-    spans = (put("<span>%</span>", w) if w.strip() else w for w in re.split("( +)", words) if w)
-    return "<dt>Reproduce</dt><dd><pre>%s</pre></dd>\n" % "".join(spans) if words else ""
+    return preformatted(re.sub("([^ ]+)", r"<span>\1</span>", words))
 
 
 def docs(id):
     """CONFORM_DOCS is the address of the documentation's site, which has a page per property."""
-    site = os.environ.get("CONFORM_DOCS")
-    frame = '<dt>Docs</dt><dd><a href="%/properties/%.html#%">%</a></dd>\n'
-    return put(frame, site, id, id, id) if site else ""
+    site = html.escape(os.environ.get("CONFORM_DOCS", ""))
+    return site and f'<a href="{site}/properties/{id}.html#{id}">{id}</a>'
 
 
 def finding(p, anchor):
-    verdict, waived = p["verdict"], p.get("waived", model.WAIVED)
-    head = '<article class="%" id="%" data-verdicts="%">\n<h3><span class="v %">%</span> %</h3>\n'
-    return "".join(
-        [
-            put(head, css(verdict), anchor, verdict, css(verdict), verdict, p["id"]),
-            "<dl>\n",
-            definition("Level", p["level"]),
-            definition("Clause", p["clause"]),
-            definition("Source", p["source"]),
-            definition("Expected", p["expected"]),
-            definition("Seen", p["seen"] or p["message"]),
-            definition("Hint", p["hint"] if verdict not in ("BROK", "INCOMPLETE") else ""),
-            definition("Waived", waived["reason"]),
-            definition("See", waived["url"]),
-            docs(p["id"]),
-            command(p["reproduce"]),
-            preformatted("In Python" if p["repro"].endswith(".py") else "In C", p["repro"]),
-            preformatted("Printed", p["output"]),
-            "</dl>\n</article>\n",
-        ]
+    verdict = p["verdict"]
+    fields = [
+        ("Level", p["level"]),
+        ("Clause", p["clause"]),
+        ("Source", p["source"]),
+        ("Expected", p["expected"]),
+        ("Seen", p["seen"] or p["message"]),
+        ("Hint", p["hint"] if verdict not in ("BROK", "INCOMPLETE") else ""),
+        ("Waived", p["waived"]["reason"]),
+        ("See", p["waived"]["url"]),
+        ("Docs", docs(p["id"])),
+        ("Reproduce", command(p["reproduce"])),
+        ("In C", preformatted(p["repro"])),
+        ("Printed", preformatted(p["output"])),
+    ]
+    return (
+        f'<article class="{css(verdict)}" id="{anchor}" data-verdicts="{verdict}">\n'
+        f"<h3>{badge(verdict)} {p['id']}</h3>\n{definitions(fields)}</article>\n"
     )
 
 
 def surroundings(report, with_numpy):
-    environment, words = report["environment"], ""
-    if with_numpy and environment["numpy"]:
-        frame = " <small>Python %, NumPy %</small>"
-        words = put(frame, environment["python"], environment["numpy"])
-    return words + (put(" <small>%</small>", report["from"]) if report["from"] else "")
+    """What tells the report from others: versions, and the name of its file."""
+    python, numpy = report["environment"]["python"], report["environment"]["numpy"]
+    versions = f"Python {python}, NumPy {numpy}" if with_numpy and numpy else ""
+    return "".join(f" <small>{words}</small>" for words in (versions, report["from"]) if words)
 
 
 def standing(report):
     words, its_class, _ = model.standing(report)
     why = report["error"] or report["conclusion"]
-    frame = '<strong class="v % standing">%</strong> %'
-    return put(frame, its_class, words, why if why.lower() != words else "")
+    why = why if why.lower() != words else ""
+    return f'<strong class="v {its_class} standing">{words}</strong> {why}'
 
 
 def differences(baseline):
-    rows = [
-        put("<li><strong>%</strong> % ", kind.upper(), one["id"])
-        + " to ".join(map(badge, filter(None, (one["before"], one["after"]))))
-        + "</li>\n"
-        for kind in ("new", "fixed", "changed", "gone")
-        for one in baseline[kind]
-    ]
-    rows += [put("<li>%</li>\n", line) for line in baseline["surroundings"]]
-    head = put('<h3>Since %</h3>\n<ul class="differences">\n', baseline["file"])
-    return head + ("".join(rows) or "<li>no verdict is different</li>\n") + "</ul>\n"
+    if not baseline["file"]:
+        return ""
+    rows = ""
+    for kind in ("new", "fixed", "changed", "gone"):
+        for one in baseline[kind]:
+            verdicts = " to ".join(
+                badge(one[key]) for key in ("before", "after") if one[key] in model.VERDICTS
+            )
+            rows += f"<li><strong>{kind.upper()}</strong> {one['id']} {verdicts}</li>\n"
+    rows += "".join(f"<li>{line}</li>\n" for line in baseline["surroundings"])
+    rows = rows or "<li>no verdict is different</li>\n"
+    return f'<h3>Since {baseline["file"]}</h3>\n<ul class="differences">\n{rows}</ul>\n'
 
 
-def folded(title, items):
-    frame = "<details>\n<summary><h3>%s</h3></summary>\n%s</details>\n"
-    return frame % (title, "".join(items)) if items else ""
+def folded(title, body, is_open=False):
+    is_open = " open" if is_open else ""
+    head = f"<details{is_open}>\n<summary>{title}</summary>\n"
+    return f"{head}{body}</details>\n" if body else ""
 
 
 def section(report, number, several):
-    own, numpy, skipped = [], [], []
+    own, numpy, skipped = "", "", ""
     for i, p in enumerate(report["properties"]):
         if p["verdict"] == "SKIP":
-            frame = '<p data-verdicts="SKIP">% <span class="dim">%</span></p>\n'
-            skipped.append(put(frame, p["id"], p["message"]))
+            words = f'{p["id"]} <span class="dim">{p["message"]}</span>'
+            skipped += f'<p data-verdicts="SKIP">{words}</p>\n'
+        elif p["verdict"] != "PASS" and model.about_numpy(p):
+            numpy += finding(p, f"r{number}p{i}")
         elif p["verdict"] != "PASS":
-            (numpy if model.about_numpy(p) else own).append(finding(p, "r%dp%d" % (number, i)))
-    tally = (
-        "<li>%d %s</li>\n" % (report["verdicts"]["handler"][v], badge(v))
-        for v in model.VERDICTS
-        if report["verdicts"]["handler"][v] > 0
-    )
-    frame = '<section aria-labelledby="r%">\n<h2 id="r%">%'
-    return "".join(
-        [
-            put(frame, number, number, model.handler_name(report)),
-            surroundings(report, True) if several else "",
-            "</h2>\n<p>%s</p>\n" % standing(report),
-            '<dl class="facts">\n',
-            *(definition(name, fact(report, path)) for name, path in FACTS),
-            definition("Time", "%.1f s" % report["seconds"]),
-            '</dl>\n<ul class="tally">\n%s</ul>\n' % "".join(tally),
-            differences(report["baseline"]) if "baseline" in report else "",
-            *own,
-            folded("About NumPy itself, and not counted", numpy),
-            folded("Skipped", skipped),
-            "</section>\n",
-        ]
+            own += finding(p, f"r{number}p{i}")
+    tally = report["verdicts"]["handler"]
+    tally = "".join(f"<li>{tally[v]} {badge(v)}</li>\n" for v in model.VERDICTS if tally[v] > 0)
+    facts = {**model.facts(report), "Time": "%.1f s" % report["seconds"]}
+    name = model.handler_name(report) + (surroundings(report, True) if several else "")
+    return (
+        f'<section aria-labelledby="r{number}">\n<h2 id="r{number}">{name}</h2>\n'
+        f"<p>{standing(report)}</p>\n"
+        + definitions(facts.items(), ' class="facts"')
+        + f'<ul class="tally">\n{tally}</ul>\n'
+        + differences(report["baseline"])
+        + own
+        + folded("<h3>About NumPy itself, and not counted</h3>", numpy)
+        + folded("<h3>Skipped</h3>", skipped)
+        + "</section>\n"
     )
 
 
 def table_head(reports):
-    several = len(reports) > 1
-    versions = {(r["environment"]["python"], r["environment"]["numpy"]) for r in reports}
-    cells = "".join(
-        put('<th scope="col">%', model.handler_name(report) if several else "Verdict")
-        + (surroundings(report, len(versions) > 1) if several else "")
-        + "</th>"
-        for report in reports
-    )
-    frame = (
-        '<thead><tr><th scope="col">Property</th>%s<th scope="col">%s</th></tr></thead>\n<tbody>\n'
-    )
-    return frame % (cells, "Longest time" if several else "Time")
+    names = ["Property", "Verdict", "Time"]
+    if len(reports) > 1:
+        versions = {(r["environment"]["python"], r["environment"]["numpy"]) for r in reports}
+        names[1:] = (model.handler_name(r) + surroundings(r, len(versions) > 1) for r in reports)
+        names.append("Longest time")
+    cells = "".join(f'<th scope="col">{name}</th>' for name in names)
+    return f"<thead><tr>{cells}</tr></thead>\n"
 
 
 def table_row(id, found, longest):
     """found has (position, property) per report, with (0, None) if the report lacks it."""
-    seconds = max(p["seconds"] for _, p in found if p)
     cells = ""
     for number, (i, p) in enumerate(found, 1):
-        verdict = p["verdict"] if p else "not run"
-        link = "%" if verdict in GOOD else '<a href="#r%dp%d">%%</a>' % (number, i)
-        cells += put('<td class="v %">' + link + "</td>", css(verdict), verdict)
+        verdict, its_class = (p["verdict"], css(p["verdict"])) if p else ("not run", "none")
+        if p and verdict not in model.GOOD:
+            verdict = f'<a href="#r{number}p{i}">{verdict}</a>'
+        cells += f'<td class="v {its_class}">{verdict}</td>'
     verdicts = " ".join(p["verdict"] for _, p in found if p)
+    seconds = max(p["seconds"] for _, p in found if p)
     bar = 100 * seconds / longest if longest > 0 else 0
     return (
-        put('<tr data-verdicts="%"><th scope="row">%</th>', verdicts, id)
-        + cells
-        + '<td class="time">%.3f s<svg viewBox="0 0 100 1" preserveAspectRatio="none" '
-        'aria-hidden="true"><rect width="%.1f" height="1"/></svg></td></tr>\n' % (seconds, bar)
+        f'<tr data-verdicts="{verdicts}"><th scope="row">{id}</th>{cells}'
+        f'<td class="time">{seconds:.3f} s<svg viewBox="0 0 100 1" preserveAspectRatio="none" '
+        f'aria-hidden="true"><rect width="{bar:.1f}" height="1"/></svg></td></tr>\n'
     )
 
 
@@ -195,55 +163,50 @@ def tables(reports):
     """A table for each group; one with a property that did not pass is open."""
     found = [{p["id"]: (i, p) for i, p in enumerate(report["properties"])} for report in reports]
     longest = max((p["seconds"] for one in found for _, p in one.values()), default=0)
-    groups, head = {}, table_head(reports)
+    groups, made = {}, ""
     for id, (_, p) in ((id, pair) for one in found for id, pair in one.items()):
         groups.setdefault(model.group(p), {})[id] = [one.get(id, (0, None)) for one in found]
     for name, rows in groups.items():
-        bad = sum(any(p and p["verdict"] not in GOOD for _, p in row) for row in rows.values())
+        bad = sum(any(p and p["verdict"] not in model.GOOD for _, p in row)
+                  for row in rows.values())
         body = "".join(table_row(id, row, longest) for id, row in rows.items())
-        table = "<table>\n%s%s</tbody></table>" % (head, body)
+        table = f"<table>\n{table_head(reports)}<tbody>\n{body}</tbody></table>"
         if len(reports) > 1:
-            frame = '<div class="wide" role="region" tabindex="0" aria-label="%">'
-            table = put(frame, name) + table + "</div>"
-        yield (
-            "<details%s>\n<summary><h3>%s</h3><small>%d %s%s</small></summary>\n%s\n</details>\n"
-            % (
-                " open" * (bad > 0),
-                html.escape(name),
-                len(rows),
-                "property" if len(rows) == 1 else "properties",
-                ", %d did not pass" % bad if bad else "",
-                table,
-            )
-        )
+            region = f'<div class="wide" role="region" tabindex="0" aria-label="{name}">'
+            table = f"{region}{table}</div>"
+        noun = "property" if len(rows) == 1 else "properties"
+        count = f"{len(rows)} {noun}" + (f", {bad} did not pass" if bad else "")
+        made += folded(f"<h3>{name}</h3><small>{count}</small>", table + "\n", bad > 0)
+    return made
 
 
 def all_properties(reports):
-    frame = '<label><input type="checkbox" value="%" checked> %</label>\n'
+    boxes = "".join(
+        f'<label><input type="checkbox" value="{v}" checked> {v}</label>\n' for v in model.VERDICTS
+    )
     return (
         '<section aria-labelledby="all">\n<h2 id="all">All properties</h2>\n'
         '<form id="filter" role="search" hidden>\n'
         '<label>Search <input type="search" id="query"></label>\n'
-        "<fieldset><legend>Verdicts</legend>\n%s</fieldset>\n"
-        '<p role="status" id="shown"></p>\n</form>\n%s</section>\n'
-        % ("".join(put(frame, v, v) for v in model.VERDICTS), "".join(tables(reports)))
+        f"<fieldset><legend>Verdicts</legend>\n{boxes}</fieldset>\n"
+        f'<p role="status" id="shown"></p>\n</form>\n{tables(reports)}</section>\n'
     )
 
 
 def body(reports):
     several = len(reports) > 1
-    overview = "".join(
-        put('<li><a href="#r%">%</a> ', number, model.handler_name(report))
-        + surroundings(report, True)
-        + "<br>%s</li>\n" % standing(report)
-        for number, report in enumerate(reports, 1)
-    )
     sections = [section(report, n, several) for n, report in enumerate(reports, 1)]
     sections.insert(0 if several else 1, all_properties(reports))
-    return "<header>\n<h1>Conformance to NEP 49</h1>\n%s</header>\n<main>\n%s</main>\n%s" % (
-        "<ol>\n%s</ol>\n" % overview if several else "",
-        "".join(sections),
-        put("<footer><small>Written by conform %</small></footer>\n", reports[0]["conform"]),
+    overview = "".join(
+        f'<li><a href="#r{number}">{model.handler_name(report)}</a> '
+        f"{surroundings(report, True)}<br>{standing(report)}</li>\n"
+        for number, report in enumerate(reports, 1)
+    )
+    overview = f"<ol>\n{overview}</ol>\n" if several else ""
+    return (
+        f"<header>\n<h1>Conformance to NEP 49</h1>\n{overview}</header>\n"
+        f"<main>\n{''.join(sections)}</main>\n"
+        f"<footer><small>Written by conform {reports[0]['conform']}</small></footer>\n"
     )
 
 
@@ -262,8 +225,9 @@ def policy(frame):
 def render(reports):
     with open(os.path.join(os.path.dirname(__file__), "page.html"), encoding="utf-8") as file:
         frame = file.read()
-    title = "NEP 49: %d reports" % len(reports)
+    reports = escaped(reports)
+    title = f"NEP 49: {len(reports)} reports"
     if len(reports) == 1:
-        title = "%s: %s" % (model.handler_name(reports[0]), model.standing(reports[0])[0])
-    places = {"policy": policy(frame), "title": html.escape(title), "body": body(reports)}
+        title = f"{model.handler_name(reports[0])}: {model.standing(reports[0])[0]}"
+    places = {"policy": policy(frame), "title": title, "body": body(reports)}
     return re.sub("{{(.*?)}}", lambda place: places[place[1]], frame)

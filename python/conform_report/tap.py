@@ -6,6 +6,7 @@ import json
 from . import model
 
 FIELDS = "verdict level target clause source expected seen reproduce".split()
+NOT_STRICT = {"WARN": "a SHOULD failed", "INCOMPLETE": "a SHOULD was not tried to its end"}
 
 
 def directive(report, p):
@@ -16,12 +17,10 @@ def directive(report, p):
         return ""
     if model.about_numpy(p) and verdict != "BROK":
         return "TODO it is NumPy's, not the handler's"
-    if "waived" in p:
+    if model.is_waived(p):
         return "TODO waived: " + model.waiver(p)
-    if verdict == "WARN" and not report["strict"]:
-        return "TODO a SHOULD failed"
-    if verdict == "INCOMPLETE" and not model.decides(report, p):
-        return "TODO a SHOULD was not tried to its end"
+    if verdict in NOT_STRICT and not model.decides(report, p):
+        return "TODO " + NOT_STRICT[verdict]
     return ""
 
 
@@ -42,14 +41,12 @@ def render(reports):
     if environment["allocator"]:
         lines.append("# " + environment["allocator"])
     for number, p in enumerate(report["properties"], 1):
-        good = p["verdict"] in ("PASS", "SKIP")
-        todo = directive(report, p)
+        good, todo = p["verdict"] in model.GOOD, directive(report, p)
         point = "%s %d - %s" % ("ok" if good else "not ok", number, p["id"])
         lines.append(point + " # " * bool(todo) + escape(todo))
         if not good:
-            fields = ("  %s: %s" % (k, json.dumps(p[k], ensure_ascii=False))
-                      for k in FIELDS if p[k])
-            lines += ["  ---", *fields, "  ..."]
+            fields = [(key, json.dumps(p[key], ensure_ascii=False)) for key in FIELDS if p[key]]
+            lines += ["  ---", *("  %s: %s" % field for field in fields), "  ..."]
     for number, one in enumerate(report["stale"], len(report["properties"]) + 1):
         lines.append("not ok %d - STALE %s" % (number, escape(model.stale_words(one))))
     return "\n".join([*lines, "# " + report["conclusion"], ""])

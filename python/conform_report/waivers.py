@@ -26,53 +26,48 @@ def toml():
     raise model.Invalid(words % (*sys.version_info[:2], sys.executable))
 
 
-def lines_of(text, parse):
-    """The line of each [[expect]]: one that has only valid TOML before it is not in a string."""
-    numbers, lines = [], text.splitlines(keepends=True)
-    for number, line in enumerate(lines, 1):
-        if HEADER.match(line):
-            try:
-                before = parse("".join(lines[: number - 1])).get("expect", [])
-            except ValueError:
-                continue
-            if len(before) == len(numbers):
-                numbers.append(number)
-    return numbers
+def listed(words):
+    return "%s and %s" % (", ".join(words[:-1]), words[-1])
+
+
+def check_value(entry, key):
+    """Returns what is wrong with the value, or None."""
+    value = entry[key]
+    if key not in KEYS:
+        return "%s: no such key; an entry has %s" % (key, listed(KEYS))
+    if key == "until":
+        if type(value) is not datetime.date:
+            return "until is no date; write it without quotes, as 2027-01-31"
+        if value < datetime.date.today():
+            return "%s: expired, it was until %s" % (entry["id"], value)
+        return None
+    if not isinstance(value, str):
+        return key + " is no string"
+    if not value.strip():
+        return key + " is empty"
+    if "\0" in value:
+        return key + " has a NUL in it"
+    if key == "verdict" and value not in VERDICTS:
+        return "verdict is %s; what can be expected is %s" % (value, listed(VERDICTS))
+    if key in ("id", "platform") and re.search(r"\[(?![!^]?.[^]]*\])", value):
+        return '%s: a [ has no ] in "%s"' % (key, value)
+    return None
 
 
 def check_entry(entry):
-    """Raises Invalid, with the key that it is about."""
-    for key in WANTED:
-        if key not in entry:
-            raise model.Invalid("an entry without " + key, None)
-    for key, value in entry.items():
-        if key not in KEYS:
-            words = "%s: no such key; an entry has %s and %s"
-            raise model.Invalid(words % (key, ", ".join(KEYS[:-1]), KEYS[-1]), key)
-        if key == "until":
-            if type(value) is not datetime.date:
-                raise model.Invalid("until is no date; write it without quotes, as 2027-01-31", key)
-            if value < datetime.date.today():
-                raise model.Invalid("%s: expired, it was until %s" % (entry["id"], value), key)
-        elif not isinstance(value, str):
-            raise model.Invalid(key + " is no string", key)
-        elif not value.strip():
-            raise model.Invalid(key + " is empty", key)
-        elif "\0" in value:
-            raise model.Invalid(key + " has a NUL in it", key)
-    if entry["verdict"] not in VERDICTS:
-        words = "verdict is %s; what can be expected is %s and %s"
-        words %= entry["verdict"], ", ".join(VERDICTS[:-1]), VERDICTS[-1]
-        raise model.Invalid(words, "verdict")
-    for key in ("id", "platform"):
-        if re.search(r"\[(?![!^]?.[^]]*\])", entry.get(key, "")):
-            raise model.Invalid('%s: a [ has no ] in "%s"' % (key, entry[key]), key)
+    """Returns what is wrong with an entry and the key that this is about, or None."""
+    if not isinstance(entry, dict):
+        return "expect is no table; begin each entry with [[expect]]", None
+    missing = [key for key in WANTED if key not in entry]
+    if missing:
+        return "an entry without " + missing[0], None
+    found = ((check_value(entry, key), key) for key in entry)
+    return next((pair for pair in found if pair[0]), None)
 
 
 def parse(path):
-    """The text of the file, its entries, and the line of each."""
-    data = model.read_file(path, LARGEST)
-    reader = toml()
+    """Returns the lines of the file, and its entries."""
+    data, reader = model.read_file(path, LARGEST), toml()
     try:
         text = data.decode()
         root = reader.loads(text)
@@ -85,36 +80,36 @@ def parse(path):
         if key != "expect" or not isinstance(value, list):
             what = "%s: no such key" % key if key != "expect" else "expect is no array of tables"
             raise model.Invalid("%s:1:1: %s; begin each entry with [[expect]]" % (path, what))
-    entries = root.get("expect", [])
-    numbers = lines_of(text, reader.loads)
-    return text.splitlines(), entries, numbers + [1] * (len(entries) - len(numbers))
+    return text.splitlines(), root.get("expect", [])
+
+
+def line_of(key, lines, begin):
+    """Returns the line of a key in the entry that begins at a line, or else that line."""
+    for number, line in enumerate(lines[begin:], begin + 1):
+        if HEADER.match(line):
+            break
+        if key and re.match(r"""\s*["']?%s["']?\s*=""" % re.escape(key), line):
+            return number
+    return begin
 
 
 def read(path):
     """The entries, each with its line and those of its keys."""
-    lines, entries, numbers = parse(path)
+    lines, entries = parse(path)
+    begins = [number for number, line in enumerate(lines, 1) if HEADER.match(line)]
+    begins += [1] * len(entries)  # of an array in one line
     seen = {}
-
-    def line_of(key, i):
-        end = numbers[i + 1] - 1 if i + 1 < len(numbers) else len(lines)
-        for number in range(numbers[i], end + 1):
-            if key and re.match(r"""\s*["']?%s["']?\s*=""" % re.escape(key), lines[number - 1]):
-                return number
-        return numbers[i]
-
-    for i, entry in enumerate(entries):
-        try:
-            if not isinstance(entry, dict):
-                raise model.Invalid("expect is no table; begin each entry with [[expect]]", None)
-            check_entry(entry)
+    for entry, begin in zip(entries, begins):
+        wrong = check_entry(entry)
+        if not wrong:
             same = tuple(entry.get(key) for key in ("id", "verdict", "numpy", "python", "platform"))
-            if seen.setdefault(same, i) != i:
+            if seen.setdefault(same, begin) != begin:
                 words = "%s: the entry of line %d is about the same"
-                raise model.Invalid(words % (entry["id"], numbers[seen[same]]), None)
-        except model.Invalid as error:
-            words, key = error.args
-            raise model.Invalid("%s:%d: %s" % (path, line_of(key, i), words)) from None
-        entry.update(line=numbers[i], lines={key: line_of(key, i) for key in entry})
+                wrong = words % (entry["id"], seen[same]), None
+        if wrong:
+            words, key = wrong
+            raise model.Invalid("%s:%d: %s" % (path, line_of(key, lines, begin), words))
+        entry.update(line=begin, lines={key: line_of(key, lines, begin) for key in entry})
         if "until" in entry:
             entry["until"] = str(entry["until"])
     return entries

@@ -102,11 +102,11 @@ START_TEST(which_are_the_same)
 }
 END_TEST
 
-/* Logs, how many errors they have, and how the first is told. */
+/* Logs, how many errors they have, and the first message. */
 static const struct {
     const char *log;
     size_t count;
-    const char *told;
+    const char *message;
 } logs[] = {
     {"", 0, NULL},
     {"Warning: set address range perms: large range [0x1, 0x2) (undefined)\n", 0, NULL},
@@ -127,8 +127,8 @@ START_TEST(what_is_an_error)
 {
     struct memcheck_errors errors = errors_in(logs[_i].log);
     ck_assert_uint_eq(errors.count, logs[_i].count);
-    if (logs[_i].told != NULL)
-        ck_assert_str_eq(errors.all[0].told, logs[_i].told);
+    if (logs[_i].message != NULL)
+        ck_assert_str_eq(errors.all[0].message, logs[_i].message);
     memcheck_errors_free(&errors);
 }
 END_TEST

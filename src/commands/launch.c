@@ -15,6 +15,7 @@
 #include "base/reexec.h"
 #include "base/text.h"
 #include "commands/sanitizer_runtime.h"
+#include "harness/limits.h"
 #include "python/api.h"
 #include "python/interpreter.h"
 #include "runner/memcheck.h"
@@ -85,7 +86,7 @@ static _Noreturn void wait_for_valgrind(const struct launch *l, const char *word
     const char *refusal = memcheck_refusal(folder, pid);
     if (refusal != NULL)
         clear_line(l);
-    memcheck_remove_folder(folder);
+    scratch_remove(folder);
     if (pid < 0)
         leave_with(EXIT_HARNESS_BROKE, "--memcheck: no process for it: %s", strerror(error));
     if (WIFEXITED(status) && WEXITSTATUS(status) == 1 && refusal != NULL)

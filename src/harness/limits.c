@@ -139,7 +139,7 @@ const char *scratch_remove(const char *name)
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         found = text_safe(entry->d_name);
-        unlink(text("%s/%s", name, entry->d_name));
+        unlinkat(dirfd(entries), entry->d_name, 0);
     }
     if (entries != NULL)
         closedir(entries);

@@ -413,6 +413,7 @@ static void put_ends(struct board *board, size_t count)
             record->attribute_to[0] = '\0'; /* no id */
         record_check_control(record);
         record->seen[sizeof record->seen - 1] = '\0';
+        record->memcheck[sizeof record->memcheck - 1] = '\0';
     }
 }
 

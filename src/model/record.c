@@ -33,10 +33,15 @@ const char *verdict_name(enum verdict verdict)
 struct outcome outcome_of(const struct record *record)
 {
     enum verdict verdict = record->verdict;
-    return (struct outcome){.verdict = verdict,
-                            .in_control =
-                                verdict_facts[verdict].against && record->control[0] != '\0',
-                            .not_run = verdict == INCOMPLETE && record->not_run != 0};
+    struct outcome outcome = {.verdict = verdict,
+                              .in_control =
+                                  verdict_facts[verdict].against && record->control[0] != '\0',
+                              .not_run = verdict == INCOMPLETE && record->not_run != 0};
+    if (verdict == FAIL && record->memcheck[0] != '\0')
+        outcome.expected = "no error under memcheck";
+    if (verdict == FAIL || verdict == SKIP)
+        snprintf(outcome.note, sizeof outcome.note, "%.511s", record->memcheck);
+    return outcome;
 }
 
 const char *call_in_words(const struct call *call)

@@ -94,6 +94,7 @@ struct record {
     size_t output_length; /* how much it printed in all, as far as that was kept */
     int not_run;          /* 1 where the end of the run left it over; no bool */
     int by_checker;       /* enum checker */
+    char memcheck[512];   /* its errors, or why a failure is excused under valgrind; or "" */
 
     /* Written by the property's process. */
     _Atomic int state; /* enum record_state */
@@ -134,7 +135,8 @@ struct record {
 struct outcome {
     enum verdict verdict;
     const struct property *cause; /* the property that answers for it, which is a SKIP; or NULL */
-    char note[160];        /* why `cause` answers for it, or else what is reported in place of what
+    const char *expected;         /* in place of what the record has; or NULL */
+    char note[512];        /* why `cause` answers for it, or else what is reported in place of what
                             * the record has; or "" */
     bool in_control;       /* it failed in its control, and no other property answers for it */
     bool not_run;          /* INCOMPLETE because the run ended first */

@@ -82,7 +82,7 @@ static json_t *property_object(const struct run *run, size_t i)
                   "message", run_message(run, i), "seconds", record->seconds);
     if (outcome->verdict != PASS && outcome->verdict != SKIP) {
         if (run_has_expected(run, i))
-            json_object_set_new(object, "expected", json_string(record_expected(record)));
+            json_object_set_new(object, "expected", json_string(run_expected_text(run, i)));
         json_object_set_new(object, "seen", json_string(run_seen(run, i)));
         json_object_set_new(object, "clause", json_string(property->clause));
         json_object_set_new(object, "source", json_string(property->source));

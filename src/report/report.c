@@ -19,27 +19,33 @@
 /* Four bytes for each one hold what has to be escaped. */
 enum { ESCAPED = 4 };
 
-const char *record_expected(const struct record *record)
+const char *run_expected_text(const struct run *run, size_t i)
 {
+    const struct record *record = run->records[i];
     static char clean[ESCAPED * sizeof record->expected + 1];
+    if (run->outcomes[i].expected != NULL)
+        return run->outcomes[i].expected;
     return text_clean(clean, sizeof clean, record->expected,
                       strnlen(record->expected, sizeof record->expected), 0);
 }
 
 const char *run_seen(const struct run *run, size_t i)
 {
-    enum { ROOM = 512 };
+    enum { ROOM = 1024 };
     static char clean[ESCAPED * sizeof((struct record *)0)->seen + ROOM];
     const struct record *record = run->records[i];
     const struct outcome *outcome = &run->outcomes[i];
     if (outcome->cause != NULL)
         snprintf(clean, sizeof clean, "caused by %s: %s", outcome->cause->id, outcome->note);
     else if (outcome->note[0] != '\0')
-        snprintf(clean, sizeof clean, "%s", outcome->note);
+        text_clean(clean, sizeof clean - ROOM, outcome->note, strlen(outcome->note), 0);
     else
         text_clean(clean, sizeof clean - ROOM + 1, record->seen,
                    strnlen(record->seen, sizeof record->seen), 0);
     size_t used = strlen(clean);
+    if (outcome->note[0] == '\0' && record->memcheck[0] != '\0')
+        used += (size_t)snprintf(clean + used, sizeof clean - used, "; memcheck: %s",
+                                 text_safe(record->memcheck));
     if (outcome->in_control)
         used += (size_t)snprintf(clean + used, sizeof clean - used, "; it is so already %s",
                                  text_safe(record->control));
@@ -70,7 +76,9 @@ const char *record_output(const struct record *record, int keep_lines)
 
 bool run_has_expected(const struct run *run, size_t i)
 {
-    return run->outcomes[i].note[0] == '\0' && run->records[i]->expected[0] != '\0';
+    const struct outcome *outcome = &run->outcomes[i];
+    return outcome->expected != NULL ||
+           (outcome->note[0] == '\0' && run->records[i]->expected[0] != '\0');
 }
 
 const char *run_message(const struct run *run, size_t i)
@@ -82,7 +90,7 @@ const char *run_message(const struct run *run, size_t i)
         return "";
     if (!run_has_expected(run, i))
         return run_seen(run, i);
-    snprintf(message, sizeof message, "expected %s; seen %s", record_expected(run->records[i]),
+    snprintf(message, sizeof message, "expected %s; seen %s", run_expected_text(run, i),
              run_seen(run, i));
     return message;
 }

@@ -129,11 +129,11 @@ bool incompleteness_counts(const struct run *run, size_t i);
 
 /* What came from the subject or from the command line, cleaned and in one line, at its full
  * length.  Each is good until the next call of the same function. */
-const char *record_expected(const struct record *record);
 /* What was seen, or why the property is a SKIP, with the coordinator's conclusion; and this with
  * what was expected, if that is known. */
 const char *run_seen(const struct run *run, size_t i);
 bool run_has_expected(const struct run *run, size_t i);
+const char *run_expected_text(const struct run *run, size_t i);
 const char *run_message(const struct run *run, size_t i);
 /* True if properties i and k have the same verdict for the same reason. */
 bool run_has_same_reason(const struct run *run, size_t i, size_t k);

@@ -108,7 +108,7 @@ static void print_finding(const struct page *page, size_t i)
             property->source);
     report_print_field(page->file, "clause", property->clause);
     if (run_has_expected(page->run, i))
-        report_print_field(page->file, "expected", record_expected(record));
+        report_print_field(page->file, "expected", run_expected_text(page->run, i));
     report_print_field(page->file,
                        verdict == BROK         ? "broke"
                        : verdict == INCOMPLETE ? "stopped"

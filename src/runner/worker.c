@@ -333,8 +333,10 @@ static void run_property_once(struct attempt *attempt)
     record->seconds = clock_since(begin);
     if (verdict == PASS)
         learn_limit(worker.plan->board, property->fixture, clock_now() - begin);
-    struct memcheck_case memcheck = {.folder = folder, .run_control = run_control, .data = attempt};
-    record->verdict = folder != NULL ? memcheck_judge(&memcheck, record, verdict) : verdict;
+    record->memcheck[0] = '\0';
+    if (folder != NULL)
+        verdict = memcheck_judge(record, verdict, folder, run_control, attempt);
+    record->verdict = verdict;
 }
 
 /* What there is no time left for is not begun. */

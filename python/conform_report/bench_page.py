@@ -8,8 +8,6 @@ import os
 import re
 
 KIB, MIB = 1 << 10, 1 << 20
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 300, 54, 26, 10, 34
-COLORS = 8  # classes of page.html
 
 
 def size_words(size):
@@ -71,56 +69,48 @@ def print_table(bench):
 
 # ---- HTML ----------------------------------------------------------------------------------------
 
+STYLE = """<style>
+svg { height: auto; background: none }
+svg text { font-size: .75rem; fill: var(--dim) }
+line { stroke: var(--line) }
+polyline { fill: none; stroke: currentColor; stroke-width: 2 }
+polygon { fill: currentColor; opacity: .2 }
+</style>"""
+COLORS = "var(--bar)", "var(--bad)", "var(--good)", "var(--warn)", "var(--text)", "var(--dim)"
+STEP, POWER, MOST = 50, 36, 4  # pixels of a size and of a factor of two; the largest ratio is 2**4
 
-class Chart:
-    """The ratios of one group by size.  Both axes are logarithmic; the default handler is at 1."""
 
-    def __init__(self, cells):
-        ratios = [f["ratio"] for cell in cells for f in cell["handlers"][1:] if f["ratio"] > 0]
-        powers = [math.log2(ratio) for ratio in ratios]
-        self.cells = cells
-        self.low = max(math.floor(min([-1, *powers])), -4)
-        self.high = min(math.ceil(max([1, *powers])), 4)
-        self.least, self.most = (math.log2(cells[i]["size"]) for i in (0, -1))
+def chart(name, cells):
+    """Returns the ratios by size, and their spread.  The default handler is the line at 1."""
 
-    def x(self, size):
-        part = (math.log2(size) - self.least) / max(self.most - self.least, 1)
-        return LEFT + part * (WIDTH - LEFT - RIGHT)
+    def height(ratio):
+        return (MOST - min(max(math.log2(max(ratio, 1e-9)), -MOST), MOST)) * POWER + 10
 
-    def y(self, ratio):
-        power = min(max(math.log2(ratio) if ratio > 0 else self.low, self.low), self.high)
-        return TOP + (self.high - power) / (self.high - self.low) * (HEIGHT - TOP - BOTTOM)
+    def points(i, key):
+        return ["%d,%.1f" % (x * STEP + 60, height(cell["handlers"][i][key]))
+                for x, cell in enumerate(cells)]
 
-    def points(self, cells, handler, key):
-        places = ((self.x(c["size"]), self.y(c["handlers"][handler][key])) for c in cells)
-        return " ".join("%.1f,%.1f" % place for place in places)
-
-    def svg(self, name):
-        frame = '<svg viewBox="0 0 %d %d" role="img" aria-label="%s, the ratio by size; the table '
-        parts = [(frame + 'has the numbers">\n') % (WIDTH, HEIGHT, name)]
-        for power in range(self.low, self.high + 1):
-            place = "grid" if power else "one", LEFT, WIDTH - RIGHT, self.y(2**power)
-            line = '<line class="%s" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>'
-            parts.append(line % (*place, place[3]))
-            frame = '<text x="%d" y="%.1f" text-anchor="end">%g</text>\n'
-            parts.append(frame % (LEFT - 6, place[3] + 4, 2**power))
-        for cell in self.cells[:: 2 if len(self.cells) > 8 else 1]:
-            frame = '<text x="%.1f" y="%d" text-anchor="middle">%s</text>\n'
-            place = self.x(cell["size"]), HEIGHT - BOTTOM + 18, size_words(cell["size"])
-            parts.append(frame % place)
-        frame = '<g class="c%d"><polygon class="spread" points="%s %s"/><polyline class="drawn" '
-        for i in range(1, len(self.cells[0]["handlers"])):
-            upper = self.points(self.cells, i, "high")
-            lower = self.points(self.cells[::-1], i, "low")
-            line = self.points(self.cells, i, "ratio")
-            parts.append((frame + 'points="%s"/></g>\n') % (i % COLORS, upper, lower, line))
-        return "".join(parts) + "</svg>"
+    size = len(cells) * STEP + 40, 2 * MOST * POWER + 40
+    parts = ['<svg viewBox="0 0 %d %d" style="max-width: %dpx" role="img" aria-label="%s, the '
+             'ratio by size; the table has the numbers">' % (*size, size[0] * 2, name)]
+    for power in range(-MOST, MOST + 1):
+        y = height(2**power)
+        parts.append('<line x1="50" x2="%d" y1="%d" y2="%d"/><text x="0" y="%d">%g</text>'
+                     % (size[0], y, y, y + 4, 2**power))
+    for x, cell in enumerate(cells):
+        place = x * STEP + 60, size[1] - 5, size_words(cell["size"])
+        parts.append('<text x="%d" y="%d" text-anchor="middle">%s</text>' % place)
+    for i in range(1, len(cells[0]["handlers"])):
+        spread = " ".join(points(i, "high") + points(i, "low")[::-1])
+        parts.append('<g color="%s"><polygon points="%s"/><polyline points="%s"/></g>' % (
+            COLORS[i % len(COLORS)], spread, " ".join(points(i, "ratio"))))
+    return "\n".join(parts) + "</svg>\n"
 
 
 def table_row(cell):
     name = size_words(cell["size"]) if cell["size"] else html.escape(cell["title"])
-    noisy = " (noisy)" * cell["noisy"]
-    row = '<tr><th scope="row">%s%s</th><td>%s</td>' % (name, noisy, value_words(cell, "&#181;s"))
+    row = '<tr><th scope="row">%s%s</th><td>%s</td>' % (
+        name, " (noisy)" * cell["noisy"], value_words(cell, "&#181;s"))
     for figure in cell["handlers"][1:]:
         words = spread_words(figure)
         if cell["unit"] == "s":
@@ -129,55 +119,47 @@ def table_row(cell):
     return row + "</tr>\n"
 
 
-def body(bench):
-    frame = ("The time of each handler, as a multiple of that of NumPy's default handler in the "
-             "same round: the median, and the range of three quarters of the rounds. Below 1 is "
-             "faster; cpu is the ratio of processor time. %s; %.1f s, %s; %d results are noisy, "
-             "and %d were left out because the time was over.")
-    about = *(bench[key] for key in ("python", "seconds", "machine", "noisy", "left_out")),
-    labels = [html.escape(each) for each in bench["handlers"]]
-    parts = ["<p>%s</p>\n<ul>\n" % html.escape(frame % about)]
-    for i, label in enumerate(labels):
-        mark = "&#9632;" if i else "&#9473; 1 is"
-        parts.append('<li class="c%d"><b>%s</b> %s</li>\n' % (i % COLORS, mark, label))
-    parts.append('</ul>\n<div class="all">\n')
-    rows = []
-    for title, cells in itertools.groupby(bench["cells"], key=lambda cell: cell["title"]):
-        cells, name = list(cells), html.escape(title)
-        sized = [cell for cell in cells if cell["size"] > 0]
-        if len(sized) > 2:
-            chart = Chart(sized).svg(name)
-            parts.append("<section><h2>%s</h2>\n%s</section>\n" % (name, chart))
-        if sized:
-            frame = '<tr><th scope="rowgroup" colspan="%d">%s</th></tr>\n'
-            rows.append(frame % (len(labels) + 1, name))
-        rows += map(table_row, cells)
-    heads = "".join('<th scope="col">%s</th>' % label for label in labels)
-    frame = '<div class="wide" tabindex="0"><table><thead><tr><th></th>%s</tr></thead>'
-    parts += ["</div>\n", frame % heads, "<tbody>\n", *rows, "</tbody></table></div>\n"]
-    return "".join(parts)
-
-
 def render(bench):
     """Returns a page of its own, with the style of page.html."""
     with open(os.path.join(os.path.dirname(__file__), "page.html"), encoding="utf-8") as file:
-        style = re.search("<style>.*?</style>", file.read(), re.S)[0]
-    frame = """<!doctype html>
+        style = re.search("<style>.*?</style>", file.read(), re.S)[0] + STYLE
+    title = "Handlers compared with NumPy's default handler"
+    labels = [html.escape(each) for each in bench["handlers"]]
+    about = ("The time of each handler, as a multiple of that of NumPy's default handler in the "
+             "same round: the median, and the range of three quarters of the rounds. Below 1 is "
+             "faster; cpu is the ratio of processor time. {python}; {seconds:.1f} s, {machine}; "
+             "{noisy} results are noisy, and {left_out} were left out because the time was over.")
+    keys = "".join('<li><b style="color: %s">%s</b> %s</li>\n' % (
+        COLORS[i % len(COLORS)], "&#9632;" if i else "&#9473; 1 is", label)
+        for i, label in enumerate(labels))
+    charts, rows = "", ""
+    for name, cells in itertools.groupby(bench["cells"], key=lambda cell: cell["title"]):
+        name, cells = html.escape(name), list(cells)
+        if cells[0]["size"] and len(cells) > 2:
+            charts += "<section><h2>%s</h2>\n%s</section>\n" % (name, chart(name, cells))
+        if cells[0]["size"]:
+            rows += '<tr><th scope="rowgroup" colspan="%d">%s</th></tr>\n' % (len(labels) + 1, name)
+        rows += "".join(map(table_row, cells))
+    heads = "".join('<th scope="col">%s</th>' % label for label in labels)
+    return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>%s</title>
-%s
+<title>{title}</title>
+{style}
 </head>
 <body>
-<main class="bench">
-<h1>%s</h1>
-%s</main>
+<main>
+<h1>{title}</h1>
+<p>{html.escape(about.format(**bench))}</p>
+<ul>{keys}</ul>
+{charts}<div class="wide" tabindex="0"><table><thead><tr><th></th>{heads}</tr></thead>
+<tbody>
+{rows}</tbody></table></div>
+</main>
 </body>
 </html>
 """
-    title = "Handlers compared with NumPy's default handler"
-    return frame % (title, style, title, body(bench))

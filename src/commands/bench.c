@@ -7,10 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 #include <sys/prctl.h>
@@ -32,44 +30,26 @@
 
 /* NumPy's default handler, libc, and the handlers that were given. */
 enum { BENCH_DEFAULT, BENCH_LIBC, BENCH_GIVEN, MOST_BENCHED = BENCH_GIVEN + 6 };
-
-/* The first message of a handler's process. */
-struct hello {
-    enum load_state state;
-    char wrong[256];  /* why the handler is not installed, or "" */
-    char python[160]; /* "Python 3.13.5, NumPy 2.4.6" */
-};
-
-static struct server {
-    struct subject_place place;
-    const char *label;
-    pid_t pid;
-    int to, from;
-    struct hello hello;
-} servers[MOST_BENCHED];
+static struct subject_place places[MOST_BENCHED];
+static pid_t pids[MOST_BENCHED];
 static size_t count;
 
-/* ---- in the process of a handler --------------------------------------------------------------
- */
+/* ---- in the process of a handler --------------------------------------------------------- */
 
-/* Returns NULL, or what is wrong. */
+/* Loads the handler and installs it.  Returns NULL, or what is wrong. */
 static const char *load(const struct subject_place *place, const char *python,
-                        struct subject *subject, struct hello *hello)
+                        struct environment *environment, struct subject *subject,
+                        enum load_state *state)
 {
     static char why[256];
-    struct environment environment = {0};
-    const char *wrong = python_start(python, &environment);
-    if (wrong == NULL)
-        wrong = bench_prepare();
+    const char *wrong = python_start(python, environment);
     if (wrong == NULL)
         wrong = python_import_array();
     if (wrong != NULL)
         return wrong;
-    snprintf(hello->python, sizeof hello->python, "Python %s, NumPy %s", environment.python,
-             environment.numpy);
-    hello->state = place->module != NULL ? python_subject_load(place, subject, why, sizeof why)
-                                         : subject_load(place, subject, why, sizeof why);
-    if (hello->state != LOAD_DONE)
+    *state = place->module != NULL ? python_subject_load(place, subject, why, sizeof why)
+                                   : subject_load(place, subject, why, sizeof why);
+    if (*state != LOAD_DONE)
         return why;
     if (place->is_default)
         return NULL;
@@ -77,223 +57,133 @@ static const char *load(const struct subject_place *place, const char *python,
     return capsule == NULL || PyDataMem_SetHandler(capsule) == NULL ? python_error() : NULL;
 }
 
-/* Footprints are measured in a fork, because the blocks of one round would be free in the next;
- * this process ends as the fork does. */
-static void do_apart(const struct task *task, PyDataMem_Handler *handler, int to)
-{
-    int status = 0;
-    pid_t pid = child_fork(false);
-    if (pid == 0) {
-        struct answer answer;
-        bench_do(task, handler, &answer);
-        _exit(write(to, &answer, sizeof answer) == sizeof answer ? EXIT_SUCCESS : EXIT_FAILURE);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid)
-        _exit(EXIT_FAILURE);
-    if (WIFSIGNALED(status)) {
-        signal(WTERMSIG(status), SIG_DFL);
-        raise(WTERMSIG(status));
-    }
-    if (status != 0)
-        _exit(WEXITSTATUS(status));
-}
-
 static _Noreturn void serve(const struct subject_place *place, const char *python, int from, int to)
 {
+    struct environment environment = {0};
     struct subject subject = {0};
-    struct hello hello = {.state = LOAD_UNKNOWN};
-    struct task task;
+    enum load_state state = LOAD_UNKNOWN;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const char *wrong = load(place, python, &subject, &hello);
-    snprintf(hello.wrong, sizeof hello.wrong, "%s", wrong != NULL ? wrong : "");
-    if (write(to, &hello, sizeof hello) != sizeof hello || wrong != NULL)
-        _exit(EXIT_FAILURE);
-    while (read(from, &task, sizeof task) == sizeof task) {
-        struct answer answer;
-        if (task.work == WORK_FOOTPRINT || task.work == WORK_LONG_REPLAY) {
-            do_apart(&task, subject.handler, to);
-            continue;
-        }
-        bench_do(&task, subject.handler, &answer);
-        if (write(to, &answer, sizeof answer) != sizeof answer)
-            break;
-    }
-    _exit(EXIT_SUCCESS);
+    const char *wrong = load(place, python, &environment, &subject, &state);
+    json_t *hello = json_pack("{s:i, s:s, s:s}", "state", (int)state, "wrong",
+                              wrong != NULL ? text_safe(wrong) : "", "python",
+                              text("Python %s, NumPy %s", environment.python, environment.numpy));
+    if (dprintf(to, "%s\n", json_dumps(hello, 0)) > 0 && wrong == NULL)
+        wrong = bench_serve(subject.handler, from, to);
+    _exit(wrong == NULL ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-/* ---- in the process of conform ----------------------------------------------------------------
- */
+/* ---- in the process of conform ----------------------------------------------------------- */
 
 static void find_all(const struct options *options)
 {
-    const char *wrong = subject_find("default", &servers[BENCH_DEFAULT].place);
-    servers[BENCH_LIBC].place = *plain_place();
-    servers[BENCH_DEFAULT].label = "NumPy's default";
-    servers[BENCH_LIBC].label = "libc";
+    const char *wrong = subject_find("default", &places[BENCH_DEFAULT]);
+    places[BENCH_LIBC] = *plain_place();
     count = BENCH_GIVEN;
     if (options->handler_count > MOST_BENCHED - BENCH_GIVEN)
         leave_with(EXIT_USAGE, "--bench takes up to %d handlers", MOST_BENCHED - BENCH_GIVEN);
-    for (size_t i = 0; i < options->handler_count && wrong == NULL; i++, count++) {
-        wrong = subject_find(options->handlers[i], &servers[count].place);
-        servers[count].label = servers[count].place.label;
-    }
+    for (size_t i = 0; i < options->handler_count && wrong == NULL; i++)
+        wrong = subject_find(options->handlers[i], &places[count++]);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
 }
 
-static void start(struct server *server, const char *python)
+/* Starts the process of a handler.  Returns what bench.py needs to know of it. */
+static json_t *start(size_t which, const char *python, const struct options *options)
 {
     int there[2], back[2];
+    double limit = options->timeout;
+    const char *label = which == BENCH_DEFAULT ? "NumPy's default"
+                        : which == BENCH_LIBC  ? "libc"
+                                               : text_safe(places[which].label);
     if (pipe2(there, O_CLOEXEC) != 0 || pipe2(back, O_CLOEXEC) != 0)
         leave_with(EXIT_HARNESS_BROKE, "no pipe: %s", strerror(errno));
-    server->pid = child_fork(true);
-    if (server->pid < 0)
+    pids[which] = child_fork(true);
+    if (pids[which] < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process: %s", strerror(errno));
-    if (server->pid == 0) {
+    if (pids[which] == 0) {
         close(there[1]);
         close(back[0]);
-        serve(&server->place, python, there[0], back[1]);
+        serve(&places[which], python, there[0], back[1]);
     }
     close(there[0]);
     close(back[1]);
-    server->to = dup(there[1]); /* without close-on-exec */
-    server->from = dup(back[0]);
-    close(there[1]);
+    if (which < BENCH_GIVEN) /* which may take longer on a slow machine */
+        limit = MAX(limit, 10 * clock_slowness());
+    json_t *process = json_pack("{s:s, s:i, s:i, s:i, s:f}", "label", label, "pid", pids[which],
+                                "to", dup(there[1]), "from", dup(back[0]), "limit", limit);
+    close(there[1]); /* its copy is without close-on-exec */
     close(back[0]);
+    return process;
 }
 
 static void end_all(void)
 {
     for (size_t i = 0; i < count; i++) {
-        if (servers[i].pid > 0)
-            kill(-servers[i].pid, SIGKILL);
+        if (pids[i] > 0)
+            kill(-pids[i], SIGKILL);
     }
     children_end(NULL, 0);
-}
-
-static _Noreturn void end_and_die(void)
-{
-    end_all();
-    interrupt_die();
+    if (interrupt_came() != 0)
+        interrupt_die();
 }
 
 /* A handler that is lost has broken its contract.  Without `why`, its process has ended. */
 static enum exit_code report_loss(size_t lost, const char *loss, const char *why, const char *when)
 {
-    struct server *server = &servers[lost];
     int status = 0;
-    if (interrupt_came() != 0)
-        end_and_die();
     if (*why == '\0')
-        why = waitpid(server->pid, &status, 0) != server->pid ? "it is gone"
-              : WIFSIGNALED(status)                           ? child_signal_name(WTERMSIG(status))
+        why = waitpid(pids[lost], &status, 0) != pids[lost] ? "it is gone"
+              : WIFSIGNALED(status)                         ? child_signal_name(WTERMSIG(status))
                                     : text("the process exits with %d", WEXITSTATUS(status));
     end_all();
-    printf("%-7s %s: %s%s%s; there are no figures\n", loss, text_safe(server->place.label),
+    printf("%-7s %s: %s%s%s; there are no figures\n", loss, text_safe(places[lost].label),
            text_safe(why), *when != '\0' ? ", " : "", when);
     return lost < BENCH_GIVEN ? EXIT_HARNESS_BROKE : EXIT_NOT_CONFORMANT;
 }
 
-/* Seconds: NumPy's default handler and libc may take longer on a slow machine. */
-static double limit_of(const struct options *options, size_t subject)
-{
-    static const double least = 10;
-    return subject < BENCH_GIVEN ? MAX(options->timeout, least * clock_slowness())
-                                 : options->timeout;
-}
-
-/* Waits until all are loaded.  Returns true, or false with the exit code in *code. */
-static bool greet_all(const struct options *options, const struct launch *launch,
-                      enum exit_code *code)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct server *server = &servers[i];
-        struct pollfd answers = {server->from, POLLIN, 0};
-        double limit = limit_of(options, BENCH_DEFAULT);
-        uint64_t begun = clock_now();
-        while (poll(&answers, 1, 50) <= 0 && interrupt_came() == 0 && clock_since(begun) <= limit)
-            continue;
-        if (interrupt_came() != 0 || answers.revents == 0) {
-            *code = report_loss(i, "TIMEOUT", text("no end after %.3g s", limit), "loading it");
-            return false;
-        }
-        if (read(server->from, &server->hello, sizeof server->hello) != sizeof server->hello) {
-            *code = report_loss(i, "CRASH", "", "loading it");
-            return false;
-        }
-        if (*server->hello.wrong == '\0')
-            continue;
-        if (i >= BENCH_GIVEN && server->hello.state != LOAD_DONE) {
-            end_all();
-            launch_again(launch, (int)server->hello.state, server->hello.wrong);
-            loaded_or_leave(server->place.argument, (int)server->hello.state, server->hello.wrong);
-        }
-        *code = report_loss(i, "CRASH", server->hello.wrong, "");
-        return false;
-    }
-    return true;
-}
-
-/* What bench.py needs to know. */
-static json_t *describe(const struct options *options)
-{
-    bool quick = options->bench != NULL, given = options->max_time_is_given;
-    json_t *processes = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(processes, json_pack("{s:s, s:i, s:i, s:i, s:f}", "label",
-                                                   text_safe(servers[i].label), "pid",
-                                                   (int)servers[i].pid, "to", servers[i].to, "from",
-                                                   servers[i].from, "limit", limit_of(options, i)));
-    json_t *value =
-        json_pack("{s:o, s:s, s:s, s:b, s:b, s:f, s:f}", "processes", processes, "conform",
-                  program_version, "python", text_safe(servers[BENCH_DEFAULT].hello.python),
-                  "quick", quick, "quiet", options->quiet || report_files_take_stdout(options),
-                  "seconds", quick && !given ? 9.0 : options->max_time, "limit",
-                  given   ? 0.0
-                  : quick ? 9.8
-                          : 59.0);
-    if (value == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    return value;
-}
-
 enum exit_code bench_command(const struct options *options, char **argv)
 {
-    enum exit_code code;
+    char profiles[PATH_MAX];
     child_prepare();
     interrupt_catch();
     find_all(options);
-    struct subject_place places[MOST_BENCHED];
-    for (size_t i = BENCH_GIVEN; i < count; i++)
-        places[i - BENCH_GIVEN] = servers[i].place;
     struct launch how = {.options = options,
                          .argv = argv,
-                         .places = places,
+                         .places = places + BENCH_GIVEN,
                          .count = count - BENCH_GIVEN,
                          .python = WITH_NUMPY};
     const char *python = launch(&how);
     struct report_files *files = report_files_open(options);
     children_adopt(true);
+    json_t *processes = json_array();
     for (size_t i = 0; i < count; i++)
-        start(&servers[i], python);
-    if (!greet_all(options, &how, &code))
-        return code;
+        json_array_append_new(processes, start(i, python, options));
+    place_find(SOURCE_PROFILES, INSTALLED_PROFILES, profiles);
+    bool quiet = options->quiet || report_files_take_stdout(options);
+    json_t *task = json_pack("{s:o, s:s, s:s, s:b, s:b, s:b, s:f}", "processes", processes,
+                             "conform", program_version, "profiles", text_safe(profiles), "quiet",
+                             quiet, "quick", options->bench != NULL, "time_is_given",
+                             options->max_time_is_given, "seconds", options->max_time);
     struct present_file made = present_file_open();
-    size_t length;
     present_with(python);
-    const char *const words[] = {"--bench", made.name, NULL};
-    int status = present(words, describe(options), true);
+    int status = present((const char *[]){"--bench", made.name, NULL}, task, true);
+    int lost, state = LOAD_DONE;
     if (interrupt_came() != 0)
-        end_and_die();
+        end_all();
     if (status != 0)
         leave_with(EXIT_HARNESS_BROKE, "the bench has failed");
+    size_t length;
     char *contents = present_file_take(&made, &length);
     json_t *bench = json_loadb(contents, length, 0, NULL);
-    int lost = -1;
     const char *verdict, *why, *when;
-    if (json_unpack(bench, "{s:i, s:s, s:s, s:s}", "lost", &lost, "verdict", &verdict, "why", &why,
-                    "when", &when) == 0)
-        return report_loss((size_t)lost, verdict, why, when);
+    if (json_unpack(bench, "{s:i, s:s, s:s, s:s, s?i}", "lost", &lost, "verdict", &verdict, "why",
+                    &why, "when", &when, "state", &state) == 0) {
+        if (lost < BENCH_GIVEN || state == LOAD_DONE)
+            return report_loss((size_t)lost, verdict, why, when);
+        end_all();
+        launch_again(&how, state, why);
+        loaded_or_leave(places[lost].argument, state, why);
+    }
     end_all();
     report_files_write(files, bench, (const char *const[]){"--benched", NULL});
     json_decref(bench);

@@ -78,13 +78,13 @@ static uint64_t do_history(enum way way, size_t count, uint32_t slots)
     if (way == BARE)
         return do_bare(count, slots);
     PyDataMem_Handler *handler = plain_handler();
-    struct history history = {.steps = steps, .count = count};
+    struct call_list list = {.at = steps, .count = count};
     struct execute_options options = {.rules = {.watched = handler, .unjudged = way == UNJUDGED},
                                       .slots = slots,
                                       .most_bytes = MOST_BYTES,
                                       .until = UINT64_MAX};
     executions = (struct executions){0};
-    execute(&history, handler, &options, &executions);
+    execute(&list, handler, &options, &executions);
     return executions.side[0].calls;
 }
 

@@ -64,30 +64,11 @@ START_TEST(each_is_written_once)
 }
 END_TEST
 
-START_TEST(the_short_ones_come_first)
-{
-    enum { MOST = 4, ROOM = 1000 };
-    static struct step steps[ROOM];
-    struct small_scope scope = {.calls = 1, .most = MOST, .size = {1, 2, 3, 4}, .parts = 1};
-    uint64_t wanted = 0;
-    while (!scope.is_done) {
-        unsigned whole = scope.whole;
-        small_scope_write(&scope, steps, ROOM);
-        for (; whole < scope.whole; whole++)
-            wanted += count_of(whole + 1, 0);
-        assert_in_loop(scope.written >= wanted);
-    }
-    ck_assert_uint_eq(scope.whole, MOST);
-    ck_assert_uint_eq(scope.written, wanted);
-}
-END_TEST
-
 Suite *suite_small_scope(void)
 {
     Suite *suite = suite_create("small scope");
     TCase *tcase = tcase_create("small scope");
     tcase_add_loop_test(tcase, each_is_written_once, 0, 4);
-    tcase_add_test(tcase, the_short_ones_come_first);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -24,6 +24,7 @@ static inline double clock_since(uint64_t then)
     return (double)(clock_now() - then) / 1e9;
 }
 
+#ifndef REPRODUCER
 /* How much slower everything is on a machine that has more to run than it has cores: 1 and more. */
 static inline double clock_slowness(void)
 {
@@ -35,5 +36,6 @@ static inline double clock_slowness(void)
         return 1;
     return load / (double)cores;
 }
+#endif
 
 #endif

@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/random.h"
-
 static inline uint64_t random_mix(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -17,6 +15,7 @@ static inline uint64_t random_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
+#ifndef REPRODUCER /* which needs the finalizer alone */
 struct random {
     uint64_t state;
 };
@@ -44,5 +43,6 @@ static inline struct random random_for(uint64_t seed, const char *name)
         hash = random_mix(hash ^ (unsigned char)*name);
     return (struct random){hash};
 }
+#endif
 
 #endif

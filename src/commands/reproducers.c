@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/param.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,9 +19,10 @@
 #include "base/text.h"
 #include "commands/draft.h"
 #include "harness/limits.h"
-#include "repro/attempt.h"
-#include "repro/print.h"
-#include "repro/shrink.h"
+#include "repro/call_list.h"
+#include "repro/reproducer.h"
+#include "search/show.h"
+#include "search/shrink.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 
@@ -30,11 +32,20 @@ enum { MOST_LINES = 4000 }; /* of calls, in a file that is to be read */
 
 enum { USUAL_SECONDS = 10 }; /* until a call hangs, as in the file */
 
+/* In memory that the processes of trials share. */
+struct loaded_handler {
+    struct trial_room room;
+    int state; /* enum load_state */
+    char why[256];
+    bool is_getter;
+    size_t alignment; /* that it claims, or 0 */
+};
+
 struct maker {
     struct run *run;
     const struct plan *plan;
-    struct tried tried;
-    struct entry entry;
+    struct trial trial;
+    struct loaded_handler *loaded;
     struct call_log *log;
     struct board *board; /* for the records of what is run once more */
     uint64_t begin;
@@ -114,57 +125,58 @@ static void run_logged(const struct maker *m, size_t index)
 
 /* ---- one failure --------------------------------------------------------------------------- */
 
-/* What the calls of a property do not show, and a look before the first of them does. */
-static void add_look(struct call_list *list, enum step_kind kind, uint16_t thread)
+static void put_first(struct call_list *list, struct step step)
 {
     memmove(list->at + 1, list->at, list->count * sizeof *list->at);
-    list->at[0] = (struct step){.kind = (uint8_t)kind, .thread = thread, .times = 1};
+    list->at[0] = step;
     list->count++;
 }
 
-static void add_looks(struct call_list *list, enum heap_rule rule)
-{
-    if (rule == HEAP_FUNCTIONS_PRESENT)
-        add_look(list, STEP_LOOK_AT_FUNCTIONS, 0);
-    if (rule == HEAP_NAME_TERMINATED || rule == HEAP_NAME_UTF8)
-        add_look(list, STEP_LOOK_AT_NAME, 0);
-    if (rule == HEAP_VERSION)
-        add_look(list, STEP_LOOK_AT_VERSION, 0);
-    if (rule == HEAP_GETTER_STABLE)
-        add_look(list, STEP_ASK_GETTER, 1);
-    if (rule == HEAP_GETTER_STABLE || rule == HEAP_STRUCT_CONSTANT)
-        add_look(list, STEP_ASK_GETTER, 0);
-}
-
-/* What the property looks at beside what any call has to hold. */
+/* Adds what no call of a property shows, and a look before the first call does, and what the
+ * property checks besides what any call has to keep. */
 static void add_checks(struct maker *m, struct call_list *list, enum heap_rule rule,
                        const struct record *record)
 {
-    add_looks(list, rule);
-    list->checks.of_errno = rule == HEAP_KEEPS_ERRNO;
-    list->checks.alignment = rule == HEAP_CLAIMED_ALIGNMENT ? m->entry.alignment : 0;
-    list->checks.of_growth = record->growing != 0;
+    struct step look = {.kind = STEP_LOOK_AT_STRUCT, .times = 1};
+    struct step ask = {.kind = STEP_ASK_GETTER, .times = 1, .thread = 1};
+    if (rule == HEAP_FUNCTIONS_PRESENT || rule == HEAP_NAME_TERMINATED || rule == HEAP_NAME_UTF8 ||
+        rule == HEAP_VERSION)
+        put_first(list, look);
+    if (rule == HEAP_GETTER_STABLE)
+        put_first(list, ask);
+    ask.thread = 0;
+    if (rule == HEAP_GETTER_STABLE || rule == HEAP_STRUCT_CONSTANT)
+        put_first(list, ask);
+    list->of_growth = record->growing != 0;
+    m->trial.options.rules.strict = rule == HEAP_KEEPS_ERRNO;
+    m->trial.options.rules.alignment = rule == HEAP_CLAIMED_ALIGNMENT ? m->loaded->alignment : 0;
 }
 
 /* The calls of what is run over and over come last, and a part of them is enough. */
 static void keep_last(struct call_list *list)
 {
     enum { ENOUGH = 2000 };
-    size_t gone = list->checks.of_growth && list->count > ENOUGH ? list->count - ENOUGH : 0;
+    size_t gone = list->of_growth && list->count > ENOUGH ? list->count - ENOUGH : 0;
     list->count -= gone;
     memmove(list->at, list->at + gone, list->count * sizeof *list->at);
-    if (list->checks.of_growth)
+    if (list->of_growth)
         call_list_close(list);
 }
 
-/* Whether libc's allocator shows it as well: then it says nothing of the handler. */
+static PyDataMem_Handler *get_plain(void *data)
+{
+    (void)data;
+    return plain_handler();
+}
+
+/* True if libc's allocator shows something as well: then it says nothing of the handler. */
 static bool plain_shows_it(const struct maker *m, const struct call_list *list)
 {
-    struct tried plain = m->tried;
-    struct call_list without_claim = *list;
-    plain.path = "";
-    without_claim.checks.alignment = 0;
-    return attempt(&plain, &without_claim).outcome != NOT_REPRODUCED;
+    struct trial plain = m->trial;
+    struct found found;
+    plain.get = get_plain;
+    plain.options.rules.alignment = 0;
+    return trial_run(&plain, list, &found) != TRIAL_PASSED;
 }
 
 /* What is tried one after the other: the calls of the process that made the last one; those of a
@@ -180,7 +192,9 @@ static bool has_forked(const struct call_log *log)
     return i < count;
 }
 
-static struct attempt try_way(struct maker *m, size_t i, enum way way, struct call_list *list)
+/* False if that list does not show it, with the reason in `why`. */
+static bool try_way(struct maker *m, size_t i, enum way way, struct call_list *list,
+                    struct found *found, const char **why)
 {
     enum { MILLISECONDS = 50 };
     bool forked = way == FORKED_BY_TURNS || way == FORKED_AFTER;
@@ -191,99 +205,94 @@ static struct attempt try_way(struct maker *m, size_t i, enum way way, struct ca
         if (list->at[k].kind == STEP_FORK)
             list->at[k].first = way == FORKED_AFTER ? MOST_STEPS : 1;
     }
-    struct attempt none = {.outcome = NOT_TRIED, .line = "out of memory"};
-    if (forked && !has_forked(m->log))
-        return (struct attempt){.outcome = NOT_REPRODUCED};
-    if (list->at == NULL)
-        return none;
+    if (list->at == NULL || (forked && !has_forked(m->log)))
+        return false;
     add_checks(m, list, m->run->properties[i]->rule, m->run->records[i]);
     keep_last(list);
-    list->checks.milliseconds = way == WITH_PAUSE ? MILLISECONDS : 0;
-    m->tried.seconds = USUAL_SECONDS;
-    struct attempt seen = attempt(&m->tried, list);
-    if (seen.outcome == REPRODUCED && plain_shows_it(m, list)) {
-        seen.outcome = NOT_REPRODUCED;
-        snprintf(seen.line, sizeof seen.line, "libc's allocator shows it as well");
-    }
-    return seen;
+    if (way == WITH_PAUSE)
+        list->at[list->count++] =
+            (struct step){.kind = STEP_PAUSE, .times = 1, .first = MILLISECONDS};
+    m->trial.hangs = USUAL_SECONDS;
+    m->trial.longest = USUAL_SECONDS + 2;
+    m->trial.options.growth_seconds = USUAL_SECONDS / 2.0;
+    enum trial_outcome outcome = trial_run(&m->trial, list, found);
+    *why = outcome == TRIAL_BROKEN ? "it could not be tried"
+           : outcome == TRIAL_OVER ? "the calls take too long"
+                                   : *why;
+    if (outcome != TRIAL_WRONG)
+        return false;
+    *why = "libc's allocator shows it as well";
+    return !plain_shows_it(m, list);
 }
 
-/* As it is printed: it shows the same whenever it is tried, and libc's allocator does not. */
-static struct attempt try_last(struct maker *m, const struct call_list *list,
-                               const struct attempt *before)
+/* True if the list, as it is printed, shows the same whenever it is tried. */
+static bool shows_each_time(struct maker *m, const struct call_list *list, struct found *found,
+                            const char **why)
 {
-    enum { TIMES = 3 };
-    struct attempt seen = {.outcome = NOT_REPRODUCED};
-    m->tried.seconds = USUAL_SECONDS;
-    int times = before->no_end ? 1 : TIMES;
-    for (int i = 0; i < times; i++) {
-        seen = attempt(&m->tried, list);
-        if (seen.outcome != REPRODUCED || strcmp(seen.what, before->what) != 0) {
-            snprintf(seen.line, sizeof seen.line, "\"%s\" does not show each time", before->what);
-            seen.outcome = NOT_REPRODUCED;
-            return seen;
-        }
-    }
-    if (list->count > MOST_LINES)
-        snprintf(seen.line, sizeof seen.line, "no fewer than %zu show it", list->count);
-    if (list->count > MOST_LINES || plain_shows_it(m, list))
-        seen.outcome = NOT_REPRODUCED;
-    return seen;
+    int times = found->kind == FOUND_HANGS ? 1 : 3;
+    m->trial.hangs = USUAL_SECONDS;
+    m->trial.longest = USUAL_SECONDS + 2;
+    *why = text("\"%s\" does not show each time", show_found(list, found));
+    while (times > 0 && trial_shows(&m->trial, list, found))
+        times--;
+    if (times == 0 && list->count > MOST_LINES)
+        *why = text("no fewer than %zu show it", list->count);
+    return times == 0 && list->count <= MOST_LINES && !plain_shows_it(m, list);
 }
 
-/* The list that is to be printed, and what it shows; or the reason why there is none. */
-static struct attempt find_list(struct maker *m, size_t i, enum way way, struct call_list *list)
+/* Finds the list that is to be printed.  False, with the reason, if there is none. */
+static bool find_list(struct maker *m, size_t i, enum way way, struct call_list *list,
+                      struct found *found, const char **why)
 {
-    struct attempt seen = try_way(m, i, way, list);
-    if (seen.outcome != REPRODUCED)
-        return seen;
-    m->tried.seconds = list->checks.of_growth ? 4 : 1 + (int)(2 * seen.seconds);
-    if (seen.no_end)
-        m->tried.seconds = 1;
-    double factor = list->checks.of_growth ? 2.5 : 1;
-    seen = shrink(attempt, &m->tried, list, seen, factor * seconds_to_shrink * clock_slowness());
+    uint64_t begun = clock_now();
+    if (!try_way(m, i, way, list, found, why))
+        return false;
+    double factor = list->of_growth ? 2.5 : 1;
+    m->trial.hangs = found->kind == FOUND_HANGS ? 1 : 1 + 2 * clock_since(begun);
+    m->trial.longest = list->of_growth ? USUAL_SECONDS : m->trial.hangs + 1;
+    m->trial.options.growth_seconds = 2;
+    shrink(&m->trial, list, found, factor * seconds_to_shrink * clock_slowness());
     call_list_tidy(list);
-    return try_last(m, list, &seen);
+    return shows_each_time(m, list, found, why);
 }
 
-/* The name of the file (owned), or NULL with what was seen. */
-static char *reproduce_in_c(struct maker *m, size_t i, struct attempt *seen)
+char *reproducer_write(const struct options *options, const struct subject_place *place,
+                       bool is_getter, size_t alignment, const struct property *property,
+                       const struct call_list *list, const struct found *found)
 {
-    const struct property *property = m->run->properties[i];
-    struct call_list list = {.at = NULL};
-    char *file = NULL;
-    for (enum way way = LAST_PROCESS; way < WAYS && seen->outcome == NOT_REPRODUCED; way++) {
-        call_list_free(&list);
-        struct attempt next = find_list(m, i, way, &list);
-        *seen = next.line[0] != '\0' || seen->line[0] == '\0' ? next : *seen;
-    }
-    if (seen->outcome == REPRODUCED) {
-        struct reproducer reproducer = {
-            .id = property->id,
-            .clause = text("The clause: %s.", property->clause),
-            .seen = text("Seen here: %s.", text_safe(seen->line)),
-            .path = m->tried.path,
-            .entry = m->tried.entry,
-            .is_getter = m->tried.is_getter,
-            .list = &list,
-        };
-        struct draft draft = draft_begin(m->run->options->repro);
-        print_reproducer(draft.file, &reproducer);
-        file = draft_keep(&draft, text("%s.c", property->id));
-    }
-    call_list_free(&list);
-    return file;
+    struct reproducer reproducer = {
+        .id = property->id,
+        .clause = text("The clause: %s.", property->clause),
+        .seen = text("Seen here: %s.", text_safe(show_found(list, found))),
+        .path = place->path,
+        .entry = place->symbol != NULL ? place->symbol
+                 : is_getter           ? "nep49_get_handler"
+                                       : "nep49_handler",
+        .is_getter = is_getter,
+        .list = list,
+        .alignment = alignment,
+        .checks_errno = property->rule == HEAP_KEEPS_ERRNO,
+    };
+    struct draft draft = draft_begin(options->repro);
+    reproducer_print(draft.file, &reproducer);
+    return draft_keep(&draft, text("%s.c", property->id));
 }
 
 static void reproduce(struct maker *m, size_t i, struct run_reproducer *made)
 {
-    struct attempt seen = {.outcome = NOT_REPRODUCED};
+    const char *why = "each call meets the requirements, and the property also checks what is in "
+                      "no call";
+    struct call_list list = {.at = NULL};
+    struct found found;
     run_logged(m, (size_t)(m->plan->count - m->run->count) + i);
-    made->file = reproduce_in_c(m, i, &seen);
-    snprintf(made->why, sizeof made->why, "not reproduced by calls alone: %s",
-             seen.line[0] != '\0' ? text_safe(seen.line)
-                                  : "each call meets the requirements, and the property also "
-                                    "checks what is in no call");
+    for (enum way way = LAST_PROCESS; way < WAYS && made->file == NULL; way++) {
+        if (find_list(m, i, way, &list, &found, &why))
+            made->file = reproducer_write(m->run->options, m->run->place, m->loaded->is_getter,
+                                          m->trial.options.rules.alignment, m->run->properties[i],
+                                          &list, &found);
+        call_list_free(&list);
+    }
+    snprintf(made->why, sizeof made->why, "not reproduced by calls alone: %s", text_safe(why));
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
@@ -295,33 +304,58 @@ static bool is_wanted(const struct run *run, size_t i)
            (verdict == FAIL || verdict == WARN || verdict == CRASH || verdict == TIMEOUT);
 }
 
-const char *reproducer_tried(const struct subject_place *place, struct tried *tried,
-                             struct entry *entry)
+static PyDataMem_Handler *load(void *data)
 {
-    if (place->module != NULL)
-        return "the handler comes from a Python module";
-    const char *wrong = entry_find(place, entry);
-    if (wrong != NULL)
-        return wrong;
-    tried->path = place->path;
-    tried->is_getter = entry->is_getter;
-    tried->names_python = object_file_wants_python(place->path);
-    tried->entry = place->symbol != NULL ? place->symbol
-                   : entry->is_getter    ? "nep49_get_handler"
-                                         : "nep49_handler";
-    tried->seconds = USUAL_SECONDS;
-    return NULL;
+    struct maker *m = data;
+    struct subject subject;
+    struct loaded_handler *loaded = m->loaded;
+    loaded->state = (int)subject_load(m->run->place, &subject, loaded->why, sizeof loaded->why);
+    if (loaded->state != LOAD_DONE)
+        return NULL;
+    loaded->is_getter = subject.getter != NULL;
+    loaded->alignment = subject_all_claims(m->run->place, &subject).alignment;
+    m->trial.options.getter = subject.getter;
+    return subject.handler;
 }
 
-/* Whatever hinders all of them; or NULL. */
+static bool is_interrupted(void *data)
+{
+    (void)data;
+    return interrupt_came() != 0;
+}
+
+/* Loads the handler for the first time.  Returns what hinders all reproducers; or NULL. */
 static const char *prepare(struct maker *m)
 {
-    const char *hindered = reproducer_tried(m->run->place, &m->tried, &m->entry);
+    static struct call_list nothing;
+    const struct subject_place *place = m->run->place;
+    struct found found;
+    if (place->module != NULL)
+        return "the handler comes from a Python module";
     m->log = call_log_create();
     m->board = board_create(1);
-    return hindered != NULL                     ? hindered
-           : m->log == NULL || m->board == NULL ? strerror(errno)
-                                                : NULL;
+    m->loaded =
+        mmap(NULL, sizeof *m->loaded, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (m->log == NULL || m->board == NULL || m->loaded == MAP_FAILED)
+        return strerror(errno);
+    m->trial = (struct trial){
+        .get = load,
+        .get_data = m,
+        .options = {.rules = {.fill = {.whole = 128 << 10, .marks = true}, .in_each_call = true},
+                    .most_bytes = SIZE_MAX},
+        .room = &m->loaded->room,
+        .hangs = USUAL_SECONDS,
+        .is_over = is_interrupted,
+        .is_exact = true,
+        .lacks_python = object_file_wants_python(place->path),
+        .tries = 1,
+    };
+    trial_prepare();
+    trial_run(&m->trial, &nothing, &found);
+    m->loaded->why[sizeof m->loaded->why - 1] = '\0';
+    return m->loaded->state == LOAD_DONE ? NULL
+           : m->loaded->why[0] != '\0'   ? text_safe(m->loaded->why)
+                                         : "it cannot be loaded in a process of its own";
 }
 
 /* All of them have as long as the battery had. */

@@ -22,7 +22,6 @@
 #include "commands/reproducers.h"
 #include "harness/limits.h"
 #include "model/property.h"
-#include "repro/print.h"
 #include "search/search.h"
 #include "search/show.h"
 #include "subject/subject.h"
@@ -35,6 +34,7 @@ struct searching {
     struct subject_place place;
     struct loaded *loaded; /* shared */
     struct claims claims;
+    bool is_getter;
 };
 
 /* ---- loading it --------------------------------------------------------------------------------
@@ -59,6 +59,7 @@ static PyDataMem_Handler *load_plain(void *data)
 struct first {
     struct loaded loaded;
     struct claims claims;
+    bool is_getter;
 };
 
 struct loading {
@@ -78,8 +79,10 @@ static void load_for_claims(const struct searching *searching, struct first *fir
     struct subject subject;
     struct loaded *loaded = &first->loaded;
     loaded->state = subject_load(&searching->place, &subject, loaded->why, sizeof loaded->why);
-    if (loaded->state == LOAD_DONE)
-        first->claims = subject_all_claims(&searching->place, &subject);
+    if (loaded->state != LOAD_DONE)
+        return;
+    first->claims = subject_all_claims(&searching->place, &subject);
+    first->is_getter = subject.getter != NULL;
 }
 
 /* A verdict where loading does not come back; leaves where it fails. */
@@ -106,6 +109,7 @@ static enum exit_code load_first(struct searching *searching, double limit,
     loaded_or_leave(searching->options->handler, (int)first->loaded.state, first->loaded.why);
     searching->loaded = &first->loaded;
     searching->claims = first->claims;
+    searching->is_getter = first->is_getter;
     if (first->loaded.state == LOAD_DONE)
         return EXIT_CONFORMANT;
     printf("%-7s %s, loading the handler\n", given_up > 0 ? "TIMEOUT" : "CRASH",
@@ -176,7 +180,7 @@ static void print_found(const struct search_result *result)
                : "",
            found->in_fork ? ", in the forked process" : "");
     show_calls(stdout, 8, &result->list);
-    if (result->list.checks.at_once && found->at >= result->list.count)
+    if (result->list.at_once && found->at >= result->list.count)
         printf("        in one of the threads: %s\n", text_safe(found->seen));
     else if (found->at >= result->list.count)
         printf("        when all that is live was looked at: %s\n", text_safe(found->seen));
@@ -229,7 +233,7 @@ static bool has_late_steps(const struct call_list *list)
 /* What a trace has not, in words that each begin with a comma; "" where it has all. */
 static const char *beyond_trace(const struct call_list *list)
 {
-    return text("%s%s%s%s%s", list->checks.at_once ? ", no threads at once" : "",
+    return text("%s%s%s%s%s", list->at_once ? ", no threads at once" : "",
                 has_step(list, STEP_FORK) ? ", no fork" : "",
                 has_step(list, STEP_LIMIT) ? ", no limit of memory" : "",
                 has_step(list, STEP_PAUSE) ? ", no pause" : "",
@@ -252,60 +256,40 @@ static void write_trace(const struct options *options, const struct search_resul
 /* What a file of calls, one after the other, cannot show; or NULL. */
 static const char *beyond_calls(const struct call_list *list)
 {
-    if (list->checks.in_turns)
+    if (list->in_turns)
         return "it stops a thread in the midst of a call, and a file makes plain calls";
-    if (list->checks.at_once)
+    if (list->at_once)
         return "its threads run at once, and a file makes one call after the other";
     if (has_late_steps(list))
         return "it takes the end of a thread or of the process, and a file makes plain calls";
     return NULL;
 }
 
-/* The list as it is, where it shows the same in a process that is as small as the file's. */
-static void write_repro(const struct searching *searching, struct search_result *result)
+static void write_repro(const struct searching *searching, const struct search_result *result)
 {
-    struct tried tried;
-    struct entry entry;
-    const char *folder = searching->options->repro;
-    const struct property *property = property_of_rule(result->found.rule);
-    if (folder == NULL)
+    if (searching->options->repro == NULL)
         return;
-    const char *wrong = interrupt_came() != 0 ? "it was interrupted" : beyond_calls(&result->list);
+    const char *wrong = interrupt_came() != 0             ? "it was interrupted"
+                        : searching->place.module != NULL ? "the handler comes from a Python module"
+                        : result->shown < result->tried || result->plain_shows
+                            ? "not reproduced by calls alone"
+                            : beyond_calls(&result->list);
     if (wrong != NULL) {
         printf("        no file of C: %s\n", wrong);
         return;
     }
-    wrong = reproducer_tried(&searching->place, &tried, &entry);
-    struct attempt seen = {.outcome = NOT_TRIED};
-    result->list.checks.alignment = searching->claims.alignment;
-    result->list.checks.of_errno = property->rule == HEAP_KEEPS_ERRNO;
-    if (wrong == NULL)
-        seen = attempt(&tried, &result->list);
-    if (seen.outcome != REPRODUCED) {
-        printf("        no file of C: not reproduced by calls alone%s%s\n",
-               wrong != NULL ? ": " : "", wrong != NULL ? text_safe(wrong) : "");
-        return;
-    }
-    struct reproducer reproducer = {
-        .id = property->id,
-        .clause = text("The clause: %s.", property->clause),
-        .seen = text("Seen here: %s.", text_safe(seen.line)),
-        .path = tried.path,
-        .entry = tried.entry,
-        .is_getter = tried.is_getter,
-        .list = &result->list,
-    };
-    struct draft draft = draft_begin(folder);
-    print_reproducer(draft.file, &reproducer);
-    char *file = draft_keep(&draft, text("%s.c", reproducer.id));
+    char *file = reproducer_write(searching->options, &searching->place, searching->is_getter,
+                                  searching->claims.alignment, property_of_rule(result->found.rule),
+                                  &result->list, &result->found);
     printf("        reproducer: %s\n", text_safe(file));
     free(file);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static bool is_over(void)
+static bool is_over(void *data)
 {
+    (void)data;
     return interrupt_came() != 0;
 }
 

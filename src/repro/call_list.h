@@ -7,12 +7,6 @@
 
 #include "repro/call_log.h"
 
-struct call_list {
-    struct step *at;
-    size_t count;
-    struct step_checks checks;
-};
-
 /* The calls of one process, as far as they are of blocks that are known, each of which has a number
  * of its own: of the first process alone; of the one that made the last call, behind those that the
  * first made until then; or likewise of the last one that was forked, with a fork in between.  An

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list of calls, as conform tries it and prints it in C.
+ * A step: one call of a handler, or what happens between calls; and lists of steps.  The log of a
+ * property's calls, the search, fuzzers and reproducers have their calls in this form.
  */
 #ifndef CONFORM_STEP_H
 #define CONFORM_STEP_H
@@ -14,7 +15,7 @@ enum step_kind {
     STEP_CALLOC,      /* block, first times second */
     STEP_REALLOC,     /* block, or of NULL where there is none yet; first */
     STEP_FREE,        /* block; first is the size that is given, see STEP_RIGHT_SIZE */
-    STEP_MALLOC_FREE, /* likewise, of a block of first bytes */
+    STEP_MALLOC_FREE, /* the same block is made and freed, `times` times */
     STEP_CALLOC_FREE,
     STEP_FREE_NULL,  /* first: the size that is given */
     STEP_FILL,       /* block with the word that is first */
@@ -22,10 +23,8 @@ enum step_kind {
     STEP_PAUSE,      /* of first milliseconds */
     STEP_STOP,       /* the thread, in its next call: see interleaved.h and STOP_AT */
     STEP_FORK,       /* two processes do what is left: first calls in turn; 0: at once */
-    STEP_ASK_GETTER, /* again */
-    STEP_LOOK_AT_NAME,
-    STEP_LOOK_AT_VERSION,
-    STEP_LOOK_AT_FUNCTIONS,
+    STEP_ASK_GETTER, /* again: it returns the same handler */
+    STEP_LOOK_AT_STRUCT,
 };
 
 /* As `second` of a STEP_FREE, in a list that the search makes: the block's own size is given. */
@@ -41,7 +40,7 @@ enum { STEP_IN_DESTRUCTOR = 1 << 15, STEP_AT_EXIT = STEP_IN_DESTRUCTOR };
 
 struct step {
     uint8_t kind;      /* enum step_kind */
-    uint8_t error;     /* errno before it, or 0 */
+    uint8_t error;     /* errno before it; 0: as it is */
     uint16_t thread;   /* that makes it; 0: the first */
     uint32_t block;    /* its number, and those behind it, one for each time */
     uint32_t times;    /* 1 and more */
@@ -51,14 +50,13 @@ struct step {
 
 enum { MOST_STEPS = 1 << 19, MOST_BLOCKS = 1 << 19 };
 
-/* What is looked at beside what any call has to hold. */
-struct step_checks {
-    size_t alignment; /* that is claimed, or 0 */
-    bool of_errno;    /* that free keeps it */
-    int milliseconds; /* until what is live in the end is looked at */
-    bool at_once;     /* threads run at once, which no reproducer does */
-    bool in_turns;    /* that, but one at a time: see interleaved.h */
-    bool of_growth;   /* that memory does not grow where the list is done again and again */
+struct call_list {
+    struct step *at;
+    size_t count;
+    bool at_once;   /* its threads run at once, see concurrent.h, and not one after the other */
+    bool in_turns;  /* that, but one at a time: see interleaved.h */
+    bool notes;     /* `at` is shared: each STEP_STOP is told where it stopped */
+    bool of_growth; /* it is executed again and again, and memory must not grow */
 };
 
 #endif

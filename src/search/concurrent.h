@@ -7,9 +7,33 @@
 #ifndef CONFORM_CONCURRENT_H
 #define CONFORM_CONCURRENT_H
 
-#include "search/steps.h"
+#include <pthread.h>
 
-enum { MOST_HANDS = 256 };
+#include "base/random.h"
+#include "search/execute.h"
+
+enum { MOST_AT_ONCE = 256 };
+
+/* A thread that does steps of a list, here and in interleaved.c. */
+struct list_thread {
+    struct executing *first; /* of the process */
+    struct executing e;
+    struct execution execution; /* of its own, for its calls */
+    uint64_t told;              /* of these, the first one */
+    pthread_t id;
+    unsigned number;
+};
+
+unsigned thread_count(const struct call_list *list);
+/* Starts the thread of that number, which does `run`, whose argument is `thread`.  False: there is
+ * no thread to be had. */
+bool thread_begin(struct list_thread *thread, struct executing *first, unsigned number,
+                  void *(*run)(void *));
+/* Adds its calls since the last time to those of `first`: also that somebody gets on, however slow
+ * the handler is, and however many threads wait. */
+void thread_tell(struct list_thread *thread);
+/* Reports what did not hold in that step, or that there is no memory: the first report counts. */
+void thread_report(struct list_thread *thread, size_t at);
 
 /* Does all steps but those that are about no block.  What did not hold is in the heap of `first`,
  * as is that there was no thread to be had. */

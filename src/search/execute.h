@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Doing the steps of a history with a handler, in this process, and judging each call.
+ * Executes a list of calls with a handler, in this process, and checks each call by the heap model.
+ * execute.c has the order of the steps, steps.c each step.  All three files are a part of every
+ * reproducer (src/repro/print.c), where REPRODUCER is defined.
  */
 #ifndef CONFORM_EXECUTE_H
 #define CONFORM_EXECUTE_H
@@ -9,10 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
 
 #include "heap/heap.h"
 #include "repro/step.h"
+#ifndef REPRODUCER
 #include "search/novelty.h"
+#endif
 
 enum execution_state {
     EXECUTION_NONE,
@@ -22,14 +28,13 @@ enum execution_state {
     EXECUTION_NO_MEMORY, /* for our own tables: nothing is said */
 };
 
-/* What one process says of its steps, in memory that outlasts it.  It holds no pointer. */
+/* What one process reports of its steps, in memory that outlasts it.  It has no pointer. */
 struct execution {
     _Atomic int state; /* enum execution_state */
     _Atomic uint64_t calls;
     _Atomic uint64_t huge;  /* bytes that the call under way may touch, of a huge block; or 0 */
     _Atomic uint64_t pause; /* milliseconds for which it makes no call now; or 0 */
     _Atomic size_t at;      /* the step */
-    uint32_t turn;          /* of a step that is done several times */
     int status;             /* of a process that was forked half-way: how it ended */
     struct heap_violation violation, warning;
 };
@@ -38,34 +43,75 @@ struct execution {
 enum { MOST_FORKS = 4 };
 struct executions {
     struct execution side[1 + MOST_FORKS];
-};
-
-struct history {
-    const struct step *steps;
-    size_t count;
-    bool at_once;      /* its threads run at once, see concurrent.h, and not one after the other */
-    bool in_turns;     /* that, but one at a time: see interleaved.h */
-    struct step *told; /* the steps once more, where each STEP_STOP is told where; or NULL */
+    _Atomic unsigned turn; /* the side that makes calls, if they do so in turn */
 };
 
 struct execute_options {
     struct heap_rules rules;
-    uint32_t slots;          /* that the steps name, at the most */
-    size_t most_bytes;       /* live; what is more is not asked for */
+    PyDataMem_Handler *(*getter)(const char **why); /* for STEP_ASK_GETTER; or NULL */
+    uint32_t slots;                                 /* that the steps name, at the most */
+    size_t most_bytes;       /* live; what is more is not asked for; SIZE_MAX: all is asked for */
     bool huge;               /* but for blocks of which little is touched: STEPS_HUGE */
     bool may_refuse;         /* nothing is said of that, whatever is live */
     uint64_t until;          /* on the clock: then what is left is not done */
+    double growth_seconds;   /* for a list of_growth */
     struct novelty *novelty; /* what was met so far, or NULL */
 };
 
 /* Does the steps.  A step that makes a block where one is live, or frees where none is, does
  * nothing.  Contents are looked at before a block goes, and of all blocks at the end. */
-void execute(const struct history *history, PyDataMem_Handler *handler,
+void execute(const struct call_list *list, PyDataMem_Handler *handler,
              const struct execute_options *options, struct executions *executions);
 
 /* To be registered by atexit() before the handler is loaded: its own such functions then come
- * first. A history with a STEP_AT_EXIT is done by execute() up to there, which then calls exit(0).
+ * first. A list with a STEP_AT_EXIT is done by execute() up to there, which then calls exit(0).
  */
 void execute_at_exit(void);
+
+/* Leaves bytes in libc's heap, up to `each` blocks of each size, as any program has done before its
+ * first array: what comes from there is not zero by chance. */
+void execute_use_memory(size_t largest, size_t each);
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+/* From this size on a block is huge: little of it is touched.  So many bytes are live in huge
+ * blocks, and less than another such block. */
+enum { STEPS_HUGE = 1 << 27 };
+#define STEPS_MOST_HUGE ((uint64_t)STEPS_HUGE << 5)
+
+/* The state of whoever does steps: a process, or a thread of it. */
+struct executing {
+    const struct call_list *list;
+    const PyDataMemAllocator *allocator;
+    const struct execute_options *options;
+    struct execution *execution;
+    struct executions *all;
+    struct novelty *novelty;
+    struct heap heap;
+    uint64_t numbers;    /* of blocks, so far */
+    uint64_t huge_bytes; /* live, in huge blocks */
+    uint64_t spent;      /* bytes of large blocks that were asked for, so far */
+    uint64_t zeroed;     /* the same of huge ones that were to be zero */
+    uintptr_t last;      /* what the last call returned */
+    size_t from, to;     /* the steps that a thread has to do */
+    struct rlimit room;  /* of the address space, before it was limited */
+    pid_t children[MOST_FORKS];
+    unsigned forks;
+    size_t in_turn, left; /* calls until it is another process's turn; 0: they run at once */
+    bool is_child;
+    bool passes; /* so far */
+};
+
+/* False where something did not hold, or nothing more can be said: see e->heap. */
+bool steps_do(struct executing *e, const struct step *step);
+
+/* From now on no more than so many bytes can be mapped; 0: as many as before. */
+void steps_limit(struct executing *e, size_t room);
+
+/* Bytes of this process: all that are mapped, or those that are resident; 0 if unknown. */
+size_t steps_bytes(bool resident);
+
+/* Lets the other process make its calls, if they do so in turn. */
+void steps_end_turn(struct executing *e);
 
 #endif

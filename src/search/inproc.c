@@ -41,7 +41,7 @@ static size_t write_history(struct inproc *inproc, uint64_t number)
 static enum execution_state try_history(struct inproc *inproc, size_t count,
                                         struct inproc_result *result)
 {
-    struct history history = {.steps = inproc->steps, .count = count};
+    struct call_list list = {.at = inproc->steps, .count = count};
     struct execute_options options = {
         .rules = {.alignment = inproc->options->alignment, .watched = inproc->handler},
         .may_refuse = true, /* what other histories left counts */
@@ -50,7 +50,7 @@ static enum execution_state try_history(struct inproc *inproc, size_t count,
         .most_bytes = MOST_BYTES};
     struct execution *execution = &inproc->executions->side[0];
     memset(execution, 0, sizeof *execution);
-    execute(&history, inproc->handler, &options, inproc->executions);
+    execute(&list, inproc->handler, &options, inproc->executions);
     result->histories++;
     result->calls += execution->calls;
     result->violation = execution->violation;

@@ -18,13 +18,10 @@
 #include <unistd.h>
 
 #include "harness/breakpoint.h"
+#include "search/concurrent.h"
 
-struct hand {
-    struct executing e;
-    struct execution execution; /* of its own, for its calls */
-    uint64_t told;              /* of these, the first one */
-    pthread_t thread;
-    unsigned number;
+struct worker {
+    struct list_thread thread; /* first */
     bool can_stop;
     size_t stop;      /* the STEP_STOP of its next call, + 1; 0: that is not stopped */
     size_t at;        /* the step */
@@ -42,27 +39,26 @@ static struct {
     _Atomic size_t end;       /* the one that waits until the stopped thread has gone on, or all */
     _Atomic uint32_t changes; /* of these */
     _Atomic int stop;         /* 1: all are to end */
-    struct hand *stopped;
+    struct worker *stopped;
     size_t stops;
     uintptr_t object;        /* that has malloc: where it begins, or 0 */
     struct points points[4]; /* of each function */
-    struct hand hands[MOST_IN_TURNS];
-} game;
+    struct worker workers[MOST_IN_TURNS];
+} turns;
 
-/* ---- turns -------------------------------------------------------------------------------------
- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 static void wait_for_change(uint32_t since, long nanoseconds)
 {
     struct timespec most = {0, nanoseconds};
-    syscall(SYS_futex, &game.changes, FUTEX_WAIT_PRIVATE, since, &most, NULL, 0);
+    syscall(SYS_futex, &turns.changes, FUTEX_WAIT_PRIVATE, since, &most, NULL, 0);
 }
 
 static void change(_Atomic size_t *what, size_t to)
 {
     atomic_store(what, to);
-    atomic_fetch_add(&game.changes, 1);
-    syscall(SYS_futex, &game.changes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&turns.changes, 1);
+    syscall(SYS_futex, &turns.changes, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 /* False where all is to end. */
@@ -70,23 +66,23 @@ static bool wait_for_turn(size_t i)
 {
     enum { A_WHILE_NS = 20000000 };
     for (;;) {
-        uint32_t changes = atomic_load(&game.changes);
-        if (game.stop)
+        uint32_t changes = atomic_load(&turns.changes);
+        if (turns.stop)
             return false;
-        if (i <= game.now && i < game.end)
+        if (i <= turns.now && i < turns.end)
             return true;
         wait_for_change(changes, A_WHILE_NS);
     }
 }
 
 /* Where the stopped one has to go on: at its own next step, or at one that is about its block. */
-static size_t end_of_stop(const struct hand *hand)
+static size_t end_of_stop(const struct worker *worker)
 {
-    const struct history *history = hand->e.history;
-    const struct step *stopped = &history->steps[hand->at];
-    size_t i = hand->at + 1;
-    for (; i < history->count && history->steps[i].thread != hand->number; i++) {
-        const struct step *step = &history->steps[i];
+    const struct call_list *list = worker->thread.e.list;
+    const struct step *stopped = &list->at[worker->at];
+    size_t i = worker->at + 1;
+    for (; i < list->count && list->at[i].thread != worker->thread.number; i++) {
+        const struct step *step = &list->at[i];
         if (step->block < stopped->block + stopped->times &&
             stopped->block < step->block + step->times)
             break;
@@ -98,23 +94,22 @@ static size_t end_of_stop(const struct hand *hand)
 static void let_others(void)
 {
     enum { LONGEST_NS = 1000000 };
-    struct hand *hand = game.stopped;
+    struct worker *worker = turns.stopped;
     int saved = errno;
-    hand->was_stopped = true;
-    game.end = end_of_stop(hand);
-    change(&game.now, hand->at + 1);
-    while (game.now < game.end && !game.stop) {
-        uint32_t changes = atomic_load(&game.changes);
-        if (game.now < game.end)
+    worker->was_stopped = true;
+    turns.end = end_of_stop(worker);
+    change(&turns.now, worker->at + 1);
+    while (turns.now < turns.end && !turns.stop) {
+        uint32_t changes = atomic_load(&turns.changes);
+        if (turns.now < turns.end)
             wait_for_change(changes, LONGEST_NS);
-        if (atomic_load(&game.changes) == changes)
+        if (atomic_load(&turns.changes) == changes)
             break;
     }
     errno = saved;
 }
 
-/* ---- hands -------------------------------------------------------------------------------------
- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 /* False where it is about no block. */
 static bool find_function(const PyDataMemAllocator *a, const struct step *step,
@@ -123,18 +118,18 @@ static bool find_function(const PyDataMemAllocator *a, const struct step *step,
     switch ((enum step_kind)step->kind) {
     case STEP_MALLOC:
     case STEP_MALLOC_FREE:
-        *function = (struct function){(uintptr_t)a->malloc, &game.points[0]};
+        *function = (struct function){(uintptr_t)a->malloc, &turns.points[0]};
         return true;
     case STEP_CALLOC:
     case STEP_CALLOC_FREE:
-        *function = (struct function){(uintptr_t)a->calloc, &game.points[1]};
+        *function = (struct function){(uintptr_t)a->calloc, &turns.points[1]};
         return true;
     case STEP_REALLOC:
-        *function = (struct function){(uintptr_t)a->realloc, &game.points[2]};
+        *function = (struct function){(uintptr_t)a->realloc, &turns.points[2]};
         return true;
     case STEP_FREE:
     case STEP_FREE_NULL:
-        *function = (struct function){(uintptr_t)a->free, &game.points[3]};
+        *function = (struct function){(uintptr_t)a->free, &turns.points[3]};
         return true;
     default:
         return false;
@@ -143,14 +138,15 @@ static bool find_function(const PyDataMemAllocator *a, const struct step *step,
 
 /* By single steps, which say where its instructions are, the first time and now and then again, as
  * there are other ways through it; else by a breakpoint, at a tenth of the cost. */
-static void set_stop(struct hand *hand, const struct function *function, const struct step *stop)
+static void set_stop(struct worker *worker, const struct function *function,
+                     const struct step *stop)
 {
     enum { STEPS_EVERY = 8 };
     const struct points *points = function->points;
-    game.stopped = hand;
+    turns.stopped = worker;
     if (stop->second == STOP_AT)
-        breakpoint_set(game.object + (uintptr_t)stop->first, let_others);
-    else if (game.stops++ % STEPS_EVERY == 0 || points->count == 0)
+        breakpoint_set(turns.object + (uintptr_t)stop->first, let_others);
+    else if (turns.stops++ % STEPS_EVERY == 0 || points->count == 0)
         breakpoint_stop_behind(function->at, (size_t)stop->first, function->points, let_others);
     else
         breakpoint_set(points->at[stop->first % points->count], let_others);
@@ -163,114 +159,83 @@ static uintptr_t object_of(uintptr_t address)
 }
 
 /* Without the stops before it, it would not be known which instruction that is. */
-static void tell_where(const struct hand *hand, size_t stop)
+static void tell_where(const struct worker *worker, size_t stop)
 {
-    struct step *told = game.first->history->told;
+    const struct call_list *list = turns.first->list;
     uintptr_t where = breakpoint_where();
-    if (told == NULL || game.object == 0)
+    if (!list->notes || turns.object == 0)
         return;
-    if (hand->was_stopped && object_of(where) == game.object) {
-        told[stop].first = where - game.object;
-        told[stop].second = STOP_AT;
-    } else if (!hand->was_stopped) {
-        told[stop].second = STOP_NOWHERE;
+    if (worker->was_stopped && object_of(where) == turns.object) {
+        list->at[stop].first = where - turns.object;
+        list->at[stop].second = STOP_AT;
+    } else if (!worker->was_stopped) {
+        list->at[stop].second = STOP_NOWHERE;
     }
 }
 
-static bool do_step(struct hand *hand, const struct step *step)
+static bool do_step(struct worker *worker, const struct step *step)
 {
     struct function function;
-    const struct step *steps = game.first->history->steps;
-    size_t stop = hand->stop;
+    const struct step *steps = turns.first->list->at;
+    size_t stop = worker->stop;
     if (step->kind == STEP_STOP) {
-        hand->stop = hand->can_stop ? hand->at + 1 : 0;
+        worker->stop = worker->can_stop ? worker->at + 1 : 0;
         return true;
     }
-    if (!find_function(hand->e.allocator, step, &function))
+    if (!find_function(worker->thread.e.allocator, step, &function))
         return true;
-    hand->stop = 0;
+    worker->stop = 0;
     if (stop == 0 || steps[stop - 1].second == STOP_NOWHERE)
-        return steps_do(&hand->e, step);
-    set_stop(hand, &function, &steps[stop - 1]);
-    bool passes = steps_do(&hand->e, step);
+        return steps_do(&worker->thread.e, step);
+    set_stop(worker, &function, &steps[stop - 1]);
+    bool passes = steps_do(&worker->thread.e, step);
     breakpoint_clear();
-    tell_where(hand, stop - 1);
+    tell_where(worker, stop - 1);
     return passes;
 }
 
-/* Those of two threads can be wrong: the first of them is told. */
-static void report(struct hand *hand)
+static void *run_worker(void *data)
 {
-    struct executing *first = game.first;
-    if (atomic_exchange(&game.stop, 1) != 0)
-        return;
-    first->passes = false;
-    first->heap.violation = hand->e.heap.violation;
-    first->heap.no_memory = hand->e.heap.no_memory;
-    first->execution->at = hand->at;
-}
-
-static void *do_hand(void *data)
-{
-    struct hand *hand = data;
-    const struct history *history = game.first->history;
-    hand->e.heap.error = &errno;
-    hand->can_stop = hand->number == 0 && breakpoint_begin();
-    for (hand->at = 0; hand->at < history->count; hand->at++) {
-        size_t i = hand->at;
-        if (history->steps[i].thread != hand->number)
+    struct worker *worker = data;
+    const struct call_list *list = turns.first->list;
+    worker->thread.e.heap.error = &errno;
+    worker->can_stop = worker->thread.number == 0 && breakpoint_begin();
+    for (worker->at = 0; worker->at < list->count; worker->at++) {
+        size_t i = worker->at;
+        if (list->at[i].thread != worker->thread.number)
             continue;
         if (!wait_for_turn(i))
             break;
-        hand->was_stopped = false;
-        if (!do_step(hand, &history->steps[i]))
-            report(hand);
-        atomic_fetch_add(&game.first->execution->calls, hand->execution.calls - hand->told);
-        hand->told = hand->execution.calls;
-        if (hand->was_stopped)
-            change(&game.end, SIZE_MAX);
+        worker->was_stopped = false;
+        if (!do_step(worker, &list->at[i])) {
+            thread_report(&worker->thread, i);
+            turns.stop = 1;
+        }
+        thread_tell(&worker->thread);
+        if (worker->was_stopped)
+            change(&turns.end, SIZE_MAX);
         else
-            change(&game.now, i + 1);
+            change(&turns.now, i + 1);
     }
     return NULL;
 }
 
-static bool begin_hand(unsigned number)
-{
-    struct hand *hand = &game.hands[number];
-    hand->number = number;
-    hand->e = *game.first;
-    hand->e.execution = &hand->execution;
-    hand->e.novelty = NULL;
-    hand->e.numbers = (uint64_t)(number + 1) << 32;
-    hand->e.heap.is_limited = true; /* what the others have live is not known */
-    return pthread_create(&hand->thread, NULL, do_hand, hand) == 0;
-}
-
-static unsigned threads_of(const struct history *history)
-{
-    unsigned most = 0;
-    for (size_t i = 0; i < history->count; i++)
-        most = MAX(most, (unsigned)history->steps[i].thread);
-    return most + 1;
-}
-
 void interleaved_do(struct executing *first)
 {
-    unsigned count = threads_of(first->history), begun = 0;
-    memset(&game, 0, sizeof game);
-    game.first = first;
-    game.object = object_of((uintptr_t)first->allocator->malloc);
-    game.end = SIZE_MAX;
-    game.stop = count > MOST_IN_TURNS;
-    while (!game.stop && begun < count) {
-        if (begin_hand(begun))
+    unsigned count = thread_count(first->list), begun = 0;
+    memset(&turns, 0, sizeof turns);
+    turns.first = first;
+    turns.object = object_of((uintptr_t)first->allocator->malloc);
+    turns.end = SIZE_MAX;
+    turns.stop = count > MOST_IN_TURNS;
+    while (!turns.stop && begun < count) {
+        if (thread_begin(&turns.workers[begun].thread, first, begun, run_worker))
             begun++;
         else
-            game.stop = 1;
+            turns.stop = 1;
     }
     for (unsigned i = 0; i < begun; i++)
-        pthread_join(game.hands[i].thread, NULL);
+        pthread_join(turns.workers[i].thread.id, NULL);
     if (begun < count) {
         first->passes = false;
         first->heap.no_memory = true;
@@ -279,8 +244,7 @@ void interleaved_do(struct executing *first)
         first->passes = heap_disjoint(&first->heap);
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 enum { SIZES = 3 };
 struct few {

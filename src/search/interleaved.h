@@ -7,7 +7,7 @@
 #ifndef CONFORM_INTERLEAVED_H
 #define CONFORM_INTERLEAVED_H
 
-#include "search/steps.h"
+#include "search/execute.h"
 #include "search/writer.h"
 
 enum { MOST_IN_TURNS = 8 }; /* threads */

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whoever waits for the processes that search.
+ * The search: processes that choose what to try next and try it, and the one that waits for them.
  */
 #include "search/search.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "search/cut_short.h"
-#include "search/searcher.h"
+#include "repro/call_list.h"
+#include "search/concurrent.h"
+#include "search/generators.h"
+#include "search/interleaved.h"
+#include "search/mutate.h"
+#include "search/shrink.h"
+#include "search/small_scope.h"
 #include "supervise/child.h"
 
 struct trial search_trial(const struct search_options *options, struct trial_room *room)
@@ -21,11 +28,377 @@ struct trial search_trial(const struct search_options *options, struct trial_roo
         .options = {.rules = {.alignment = options->alignment, .unjudged = options->unjudged},
                     .most_bytes = options->most_bytes,
                     .huge = options->may.huge},
+        .get = options->get,
+        .get_data = options->data,
         .room = room,
         .hangs = options->hangs,
         .tries = 1,
     };
 }
+
+/* ---- a process that searches ----------------------------------------------------------------- */
+
+/* What a searcher tells, in memory that is shared. */
+struct search_slot {
+    uint64_t trials, ended, calls, small;
+    unsigned small_whole;
+    double busy; /* seconds, in histories */
+    int broken;  /* errno, or 0 */
+    int has_found;
+    struct found found;
+    struct call_list list; /* that is tried, and shows it; of `steps` */
+    struct trial_room room;
+    struct step steps[MOST_STEPS];
+};
+
+struct search_shared {
+    struct novelty novelty;
+    _Atomic int is_over; /* 1: somebody has found something, or whoever waits wants an end */
+    struct search_slot slots[];
+};
+
+/* What a history is made by. */
+enum way { MADE_UP, MUTATED, LARGE, HUGE, LONG_RUN, AT_ONCE, IN_TURNS, WAITING, SMALL, WAYS };
+
+struct searcher {
+    const struct search_options *options;
+    struct behaviour_options may;
+    struct search_shared *shared;
+    struct search_slot *own;
+    unsigned number;
+    struct random random;
+    struct trial trial;
+    struct writer *writer;
+    struct corpus *corpus;
+    struct small_scope small;
+    unsigned small_rooms; /* that were filled with its histories */
+    unsigned huge_ones;   /* histories, so far */
+    bool is_small_lost;   /* some of them did not come to their end */
+    uint64_t spent[WAYS]; /* nanoseconds, as estimated */
+    enum way way;         /* of the history that is tried */
+    uint64_t until, until_small;
+};
+
+/* ---- histories ------------------------------------------------------------------------------- */
+
+/* Calls, whose histories are for every search, and seconds that they may take behind its end. */
+enum { SMALL_IN_EACH = 5, SMALL_SECONDS = 60 };
+
+static unsigned small_calls(double seconds)
+{
+    return seconds < 60 ? SMALL_IN_EACH : MOST_SMALL_CALLS;
+}
+
+/* The four sizes are the same for all who search: of the first of them, on whom the seed decides.
+ */
+static void begin_small_scope(struct searcher *s)
+{
+    const struct size_dict *size_dict = &s->trial.room->size_dict;
+    struct random random = random_for(s->options->seed, "small scope");
+    s->small = (struct small_scope){
+        .calls = 1,
+        .most = small_calls(s->options->seconds),
+        .part = s->number,
+        .parts = (unsigned)s->options->jobs,
+    };
+    size_t edge =
+        size_dict->count > 0 ? size_dict->edge[random_below(&random, size_dict->count)] : 64;
+    s->small.size[0] = 1 + random_below(&random, 32);
+    s->small.size[1] = edge;
+    s->small.size[2] = edge + 1;
+    s->small.size[3] = size_dict_size(size_dict, &random, 256 << 10);
+}
+
+/* ---- ways to make one ------------------------------------------------------------------------ */
+
+/* So that short histories and long ones have about as much time. */
+static size_t a_length(struct random *random)
+{
+    switch (random_below(random, 64)) {
+    case 0:
+        return MOST_STEPS / 2;
+    case 1:
+    case 2:
+    case 3:
+        return 1 << 17;
+    default:
+        return (size_t)1 << (6 + random_below(random, 10));
+    }
+}
+
+/* With random numbers of its own, and room for so many steps. */
+static struct writer *begin(struct searcher *s, size_t room)
+{
+    writer_begin(s->writer, s->own->steps, room);
+    s->writer->random = (struct random){random_next(&s->random)};
+    return s->writer;
+}
+
+static size_t make_up(struct searcher *s)
+{
+    behaviours_write(begin(s, a_length(&s->random)), &s->may);
+    return s->writer->count;
+}
+
+static size_t mutate(struct searcher *s)
+{
+    return corpus_mutate(s->corpus, &s->trial.room->size_dict, &s->random, s->own->steps,
+                         MAX(a_length(&s->random), (size_t)1 << 12));
+}
+
+enum { FEW_STEPS = 1 << 10 };
+
+static size_t make_large(struct searcher *s)
+{
+    write_large(begin(s, FEW_STEPS), &s->may);
+    return s->writer->count;
+}
+
+static size_t make_huge(struct searcher *s)
+{
+    enum { ZEROED_EVERY = 32 };
+    write_huge_blocks(begin(s, FEW_STEPS), s->huge_ones++ % ZEROED_EVERY == 0);
+    return s->writer->count;
+}
+
+static size_t run_long(struct searcher *s)
+{
+    write_long_run(begin(s, (size_t)1 << (12 + random_below(&s->random, 7))));
+    return s->writer->count;
+}
+
+static size_t wait_long(struct searcher *s)
+{
+    write_idle(begin(s, FEW_STEPS));
+    return s->writer->count;
+}
+
+/* For threads at once: what is about no block is left out.  Many wait for each other for long. */
+static size_t write_at_once(struct searcher *s)
+{
+    enum { MANY = 16, MOST_TIMES = 256, LONGEST = MOST_STEPS / 4 };
+    static const unsigned numbers[] = {2, 2, 2, 3, 4, 4, 8, 32, MOST_AT_ONCE};
+    struct random *random = &s->random;
+    const struct behaviour_options may = {.is_brief = true};
+    unsigned threads = numbers[random_below(random, sizeof numbers / sizeof *numbers)];
+    size_t room = (size_t)1 << ((threads > MANY ? 8 : 10) + random_below(random, 5));
+    behaviours_write(begin(s, room), &may);
+    size_t each = s->writer->count * threads;
+    if (each == 0)
+        return 0;
+    size_t times = 1 + random_below(random, MOST_TIMES);
+    if (random_below(random, 2) == 0 && s->writer->slots * threads < MOST_SLOTS && each < LONGEST)
+        return concurrent_multiply(s->own->steps, s->writer->count, s->writer->slots, threads,
+                                   (unsigned)MIN(LONGEST / each, times));
+    concurrent_assign(s->own->steps, s->writer->count, threads, random);
+    return s->writer->count;
+}
+
+static size_t write_in_turns(struct searcher *s)
+{
+    enum { SHORTEST_LOG2 = 6, LENGTHS = 5 };
+    interleaved_write(begin(s, (size_t)1 << (SHORTEST_LOG2 + random_below(&s->random, LENGTHS))));
+    return s->writer->count;
+}
+
+static size_t write_small(struct searcher *s)
+{
+    enum { LEAST_LOG2 = 10, MOST_LOG2 = 16 };
+    size_t room = (size_t)1 << MIN(LEAST_LOG2 + s->small_rooms, (unsigned)MOST_LOG2);
+    s->small_rooms++;
+    return small_scope_write(&s->small, s->own->steps, room);
+}
+
+/* What a call costs is estimated: the same seed has to make the same histories. */
+static const struct {
+    unsigned share; /* of the time */
+    uint64_t call;  /* nanoseconds */
+    size_t (*write)(struct searcher *s);
+} ways[WAYS] = {
+    [MADE_UP] = {6, 150, make_up},           [MUTATED] = {4, 110, mutate},
+    [LARGE] = {4, 70000, make_large},        [HUGE] = {1, 100000, make_huge},
+    [LONG_RUN] = {3, 150, run_long},         [AT_ONCE] = {2, 2000, write_at_once},
+    [IN_TURNS] = {3, 10000, write_in_turns}, [WAITING] = {2, 1000, wait_long},
+    [SMALL] = {3, 150, write_small},
+};
+
+/* Blocks of all sizes, by one thread after the other. */
+static bool is_plain(enum way way)
+{
+    return way == MADE_UP || way == MUTATED || way == LONG_RUN;
+}
+
+/* Nanoseconds.  That a thread waits for another costs more than any call. */
+static uint64_t cost(const struct step *steps, size_t count, enum way way)
+{
+    enum { PROCESS = 3000000, THREAD = 50000, STOP = 40000, MILLISECOND = 1000000, BYTES = 4 };
+    enum { HUGE_BYTES = 128, LARGE_SIZE = 1 << 17, LARGE_CALL = 10000 };
+    uint64_t cost = PROCESS;
+    unsigned threads = 0;
+    for (size_t i = 0; i < count; i++) {
+        cost += steps[i].times * ways[way].call;
+        cost += steps[i].first >= LARGE_SIZE && is_plain(way) ? steps[i].times * LARGE_CALL : 0;
+        cost += way == LONG_RUN ? steps[i].first / BYTES : 0;
+        cost += way == HUGE && steps[i].kind == STEP_CALLOC ? steps[i].first / HUGE_BYTES : 0;
+        cost += steps[i].kind == STEP_STOP ? STOP : 0;
+        cost += steps[i].kind == STEP_PAUSE ? steps[i].first * MILLISECOND : 0;
+        if (steps[i].thread != STEP_AT_EXIT)
+            threads = MAX(threads, steps[i].thread & ~(unsigned)STEP_IN_DESTRUCTOR);
+    }
+    return cost + (uint64_t)threads * THREAD;
+}
+
+/* How much of the blocks is written and looked at. */
+static void choose_contents(struct searcher *s, enum way way)
+{
+    struct fill_rules *rules = &s->trial.options.rules.fill;
+    rules->marks = is_plain(way) ? random_below(&s->random, 4) == 0
+                                 : way == LARGE || way == HUGE || way == WAITING;
+    rules->whole = is_plain(way) && random_below(&s->random, way == LONG_RUN ? 2 : 3) == 0
+                       ? (size_t)1 << (7 + random_below(&s->random, 10))
+                       : 0;
+}
+
+static size_t write_in(struct searcher *s, enum way way)
+{
+    s->own->list = (struct call_list){.at = s->own->steps,
+                                      .at_once = way == AT_ONCE || way == IN_TURNS,
+                                      .in_turns = way == IN_TURNS,
+                                      .notes = true};
+    choose_contents(s, way);
+    return ways[way].write(s);
+}
+
+/* ---- trying one ------------------------------------------------------------------------------ */
+
+/* Tries the sequence in the own slot; false if it shows a defect. */
+static bool try_history(struct searcher *s, size_t count)
+{
+    enum { ONE_IN = 16 }; /* has huge pages */
+    struct search_slot *own = s->own;
+    own->list.count = count;
+    own->room.huge_pages = count % ONE_IN == 0 && s->way != HUGE;
+    uint64_t met = s->shared->novelty.count;
+    enum trial_outcome outcome = trial_run(&s->trial, &own->list, &own->found);
+    own->trials++;
+    own->ended += outcome == TRIAL_PASSED;
+    own->calls += own->room.executions.side[0].calls;
+    own->busy += own->room.seconds;
+    if (outcome == TRIAL_WRONG) {
+        own->has_found = 1;
+        return false;
+    }
+    bool is_cheap = s->way != HUGE && s->way != WAITING;
+    if (outcome == TRIAL_PASSED && !own->list.at_once && is_cheap && s->shared->novelty.count > met)
+        corpus_add(s->corpus, own->steps, count, &s->random);
+    return true;
+}
+
+/* ---- a process that searches ----------------------------------------------------------------- */
+
+static bool is_over(void *data)
+{
+    const struct searcher *s = data;
+    return s->shared->is_over != 0;
+}
+
+static bool is_late(void *data)
+{
+    const struct searcher *s = data;
+    bool is_for_each = s->way == SMALL && s->own->small_whole < SMALL_IN_EACH;
+    return clock_now() > (is_for_each ? s->until_small : s->until);
+}
+
+/* Towards the end all of the small scope that is left is to be tried. */
+static bool is_turn_of_small_scope(const struct searcher *s)
+{
+    uint64_t left = (uint64_t)(s->options->seconds / 5 * 1e9);
+    return !s->small.is_done && clock_now() + left > s->until;
+}
+
+static bool can_be(const struct searcher *s, enum way way)
+{
+    return way == MUTATED    ? corpus_count(s->corpus) > 0
+           : way == AT_ONCE  ? s->may.threads
+           : way == IN_TURNS ? s->options->stops
+           : way == HUGE     ? s->may.huge
+           : way == WAITING  ? s->number + 1 == s->options->jobs
+           : way == SMALL    ? !s->small.is_done
+                             : true;
+}
+
+/* The one that has had least of its share; the first are short ones, which soon come to their end.
+ */
+static enum way choose(const struct searcher *s)
+{
+    enum way best = MADE_UP;
+    for (enum way way = MADE_UP + 1; way < WAYS; way++) {
+        if (can_be(s, way) && s->spent[way] * ways[best].share < s->spent[best] * ways[way].share)
+            best = way;
+    }
+    return is_turn_of_small_scope(s) || s->small.written == 0 ? SMALL : best;
+}
+
+static void search(struct searcher *s)
+{
+    enum { MILLISECONDS = 1000000 };
+    trial_learn(&s->trial);
+    begin_small_scope(s);
+    s->spent[HUGE] = 20 * MILLISECONDS;     /* for who searches for more than a second */
+    s->spent[WAITING] = 150 * MILLISECONDS; /* or a few */
+    s->writer->size_dict = &s->trial.room->size_dict;
+    for (s->way = choose(s); !is_over(s) && !is_late(s); s->way = choose(s)) {
+        uint64_t ended = s->own->ended;
+        size_t count = write_in(s, s->way);
+        s->spent[s->way] += cost(s->own->steps, count, s->way);
+        if (count > 0 && !try_history(s, count))
+            return;
+        s->is_small_lost =
+            s->is_small_lost || (s->way == SMALL && count > 0 && s->own->ended == ended);
+        s->own->small = s->small.written;
+        if (!s->is_small_lost)
+            s->own->small_whole = s->small.whole;
+    }
+}
+
+/* Searches in the slot of that number until clock_now() is past `until`, and for what is left of
+ * the histories of few calls a minute more.  None of these processes loads the handler: the process
+ * of each trial does. */
+_Noreturn static void be_searcher(const struct search_options *options,
+                                  struct search_shared *shared, unsigned number, uint64_t until)
+{
+    struct searcher s = {
+        .options = options,
+        .may = options->may,
+        .shared = shared,
+        .own = &shared->slots[number],
+        .number = number,
+        .random = random_for(options->seed + number, "searcher"),
+        .trial = search_trial(options, &shared->slots[number].room),
+        .writer = writer_new(),
+        .corpus = corpus_new(),
+        .until = until,
+        .until_small = until + (uint64_t)SMALL_SECONDS * 1000000000,
+    };
+    child_prepare();
+    s.trial.data = &s;
+    s.trial.is_over = is_over;
+    s.trial.is_late = is_late;
+    s.trial.options.novelty = &shared->novelty;
+    if (s.writer == NULL || s.corpus == NULL) {
+        s.own->broken = ENOMEM;
+        _exit(0);
+    }
+    s.writer->most_bytes = options->most_bytes / options->jobs;
+    s.may.huge =
+        options->may.huge && number == 0; /* memory for one who touches them all the same */
+    search(&s);
+    if (s.own->has_found)
+        shared->is_over = 1;
+    _exit(0);
+}
+
+/* ---- the process that waits for them --------------------------------------------------------- */
 
 struct waiting {
     const struct search_options *options;
@@ -35,7 +408,7 @@ struct waiting {
 static bool pass_on(void *data)
 {
     const struct waiting *waiting = data;
-    if (waiting->options->is_over != NULL && waiting->options->is_over())
+    if (waiting->options->is_over != NULL && waiting->options->is_over(NULL))
         waiting->shared->is_over = 1;
     return false;
 }
@@ -43,7 +416,7 @@ static bool pass_on(void *data)
 static void gather(const struct search_options *options, struct search_shared *shared,
                    struct search_result *result)
 {
-    result->small_calls = searcher_small_calls(options->seconds);
+    result->small_calls = small_calls(options->seconds);
     result->small_whole = result->small_calls;
     result->branches = shared->novelty.branches;
     result->tuples = shared->novelty.count - result->branches;
@@ -73,7 +446,7 @@ static void search_by_processes(const struct search_options *options, struct sea
     for (size_t i = 0; i < options->jobs; i++) {
         pids[i] = child_fork(true);
         if (pids[i] == 0)
-            searcher_be(options, shared, (unsigned)i, until);
+            be_searcher(options, shared, (unsigned)i, until);
     }
     for (size_t i = 0; i < options->jobs; i++) {
         if (pids[i] < 0 || child_wait(pids[i], pass_on, &waiting, &status) < 0)
@@ -98,10 +471,8 @@ static bool run_once(const struct search_options *options, struct search_result 
             continue;
         result->has_found = true;
         result->found = own->found;
-        cut_short(options,
-                  &(struct uncut){&own->room, own->steps, own->count, own->at_once != 0,
-                                  own->in_turns != 0},
-                  result);
+        own->list.at = own->steps; /* whatever the handler has written over it */
+        shrink_result(options, &own->room, &own->list, result);
     }
     munmap(shared, size);
     return true;
@@ -130,7 +501,7 @@ void search_run(const struct search_options *options, struct search_result *resu
                              result->shown == 0 && options->seconds - result->seconds > least;
          round++) {
         struct search_result before = *result;
-        if (options->is_over != NULL && options->is_over())
+        if (options->is_over != NULL && options->is_over(NULL))
             return;
         memset(result, 0, sizeof *result);
         again.seconds = options->seconds - before.seconds;

@@ -22,8 +22,8 @@ struct search_options {
     size_t jobs;       /* processes that search at once, to MOST_SEARCHERS */
     size_t most_bytes; /* live */
     struct behaviour_options may;
-    bool stops;            /* threads in the midst of a call: interleaved.h */
-    bool (*is_over)(void); /* asked twenty times a second, or NULL */
+    bool stops;                  /* threads in the midst of a call: interleaved.h */
+    bool (*is_over)(void *data); /* asked twenty times a second with NULL; or NULL */
 };
 
 enum { MOST_SEARCHERS = 64 };

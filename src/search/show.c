@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "repro/call_list.h"
 #include "trace/trace.h"
 
 /* ---- to be read ---------------------------------------------------------------------------- */
@@ -65,9 +66,24 @@ const char *show_step(const struct step *step)
         return "its next call is stopped";
     case STEP_FORK:
         return "fork(), and both go on";
-    default:
-        return "?";
+    case STEP_FILL:
+        return text("a block is filled with %#" PRIx64, step->first);
+    case STEP_ASK_GETTER:
+        return "the getter is asked again";
+    case STEP_LOOK_AT_STRUCT:
+        return "the struct";
     }
+    return "?";
+}
+
+const char *show_found(const struct call_list *list, const struct found *found)
+{
+    bool is_end = found->at >= list->count;
+    const char *call = is_end ? "the end" : show_step(&list->at[found->at]);
+    return found->kind == FOUND_WRONG && found->rule != HEAP_RETURNS
+               ? text("%s: call %" PRIu64 ", %s: %s", heap_rule_name(found->rule), found->calls,
+                      call, found->seen)
+               : text("%s: call %" PRIu64 ", %s", found->seen, found->calls, call);
 }
 
 /* Which blocks are live behind the step. */
@@ -122,8 +138,7 @@ static const char *name_of_thread(unsigned thread, unsigned before)
 /* How a step begins whose thread is one of several that live as long as the list. */
 static void show_thread(FILE *file, const struct call_list *list, size_t i)
 {
-    fprintf(file, "thread %d%s: ", list->at[i].thread + 1,
-            list->checks.in_turns ? "" : ", at once");
+    fprintf(file, "thread %d%s: ", list->at[i].thread + 1, list->in_turns ? "" : ", at once");
 }
 
 /* Where its thread was to be stopped. */
@@ -163,7 +178,7 @@ static size_t repeated(const struct call_list *list, size_t i, size_t period)
 static size_t repetition(FILE *file, int indent, const struct call_list *list, size_t i)
 {
     enum { LEAST = 4 };
-    for (size_t period = 1; period <= 2 && !list->checks.at_once; period++) {
+    for (size_t period = 1; period <= 2 && !list->at_once; period++) {
         size_t count = repeated(list, i, period);
         if (count < LEAST * period)
             continue;
@@ -179,15 +194,15 @@ static void show_at(FILE *file, int indent, const struct call_list *list, size_t
 {
     const struct step *step = &list->at[i];
     unsigned before = i > 0 ? list->at[i - 1].thread : 0;
-    if (step->thread != before && !list->checks.at_once)
+    if (step->thread != before && !list->at_once)
         fprintf(file, "%*s%s\n", indent, "", name_of_thread(step->thread, before));
     if (step->kind == STEP_STOP)
         return;
     fprintf(file, "%*s", indent, "");
-    if (list->checks.at_once)
+    if (list->at_once)
         show_thread(file, list, i);
     show_one(file, step, live, letters);
-    if (list->checks.in_turns)
+    if (list->in_turns)
         show_stop(file, list, i);
     putc('\n', file);
 }
@@ -209,6 +224,19 @@ void show_calls(FILE *file, int indent, const struct call_list *list)
         if (shown < SHOWN / 2 || left <= SHOWN / 2)
             show_at(file, indent, list, i, live, letters);
         shown++;
+        follow(live, &list->at[i]);
+    }
+    free(live);
+}
+
+void show_steps(FILE *file, const struct call_list *list,
+                void (*before)(FILE *file, const struct step *step), const char *end)
+{
+    bool *live = calloc(call_list_blocks(list) + 1, sizeof *live), letters = have_letters(list);
+    for (size_t i = 0; live != NULL && i < list->count; i++) {
+        before(file, &list->at[i]);
+        show_one(file, &list->at[i], live, letters);
+        fputs(end, file);
         follow(live, &list->at[i]);
     }
     free(live);

@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Calls of the handler with what the model says of each, and what is no call.
+ * One step of a list: calls of the handler with what the model says of each, and what is no call.
  */
-#include "search/steps.h"
-
+#include <errno.h>
+#include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "search/execute.h"
+
+/* For the search, which goes on from a list in which something is new. */
 static void note(struct executing *e, unsigned kind, size_t size, uintptr_t before, const void *p)
 {
+#ifndef REPRODUCER
     if (e->novelty != NULL)
         novelty_of_call(e->novelty, kind, size, before, (uintptr_t)p);
+#else
+    (void)kind, (void)size, (void)before;
+#endif
     if (p != NULL)
         e->last = (uintptr_t)p;
 }
 
 static inline void begin_call(struct executing *e)
 {
+    if (__builtin_expect(e->in_turn != 0, 0) && e->left-- == 0)
+        steps_end_turn(e);
     uint64_t calls = atomic_load_explicit(&e->execution->calls, memory_order_relaxed) + 1;
     atomic_store_explicit(&e->execution->calls, calls, memory_order_relaxed);
     e->heap.call = calls;
@@ -38,7 +48,7 @@ static bool is_huge(const struct executing *e, size_t size)
 static bool may_ask(struct executing *e, size_t size)
 {
     enum { LARGE = 1 << 14 };
-    if (heap_is_impossible(size))
+    if (heap_is_impossible(size) || e->options->most_bytes == SIZE_MAX)
         return true;
     if (is_huge(e, size) || size + e->heap.live_bytes - e->huge_bytes > e->options->most_bytes ||
         (size > LARGE && e->spent > MOST_SPENT))
@@ -162,21 +172,21 @@ static bool do_free_null(struct executing *e, size_t size)
 
 /* ---- what is no call ------------------------------------------------------------------------- */
 
-static size_t mapped_bytes(void)
+size_t steps_bytes(bool resident)
 {
-    size_t pages = 0;
+    size_t pages[2] = {0, 0};
     FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL || fscanf(file, "%zu", &pages) != 1)
-        pages = 0;
+    if (file == NULL || fscanf(file, "%zu %zu", &pages[0], &pages[1]) != 2)
+        pages[0] = pages[1] = 0;
     if (file != NULL)
         fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
+    return pages[resident] * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 void steps_limit(struct executing *e, size_t room)
 {
     struct rlimit limit = e->room;
-    size_t mapped = room != 0 ? mapped_bytes() : 0;
+    size_t mapped = room != 0 ? steps_bytes(false) : 0;
     if (room != 0 && mapped == 0)
         return;
     if (room != 0)
@@ -193,6 +203,51 @@ static void pause_for(struct executing *e, size_t milliseconds)
     e->execution->pause = 0;
 }
 
+static unsigned side_of(const struct executing *e)
+{
+    return (unsigned)(e->execution - e->all->side);
+}
+
+/* Until the other process is gone, or takes more than a second. */
+static void wait_for_turn(struct executing *e)
+{
+    enum { YIELDS = 100, TRIES = 10000 };
+    static const struct timespec a_while = {0, 100000};
+    const struct execution *other = &e->all->side[e->is_child ? 0 : e->forks];
+    for (int i = 0; e->all->turn != side_of(e) && e->in_turn != 0; i++) {
+        if (other->state != EXECUTION_UNDER_WAY || i == TRIES)
+            e->in_turn = 0;
+        else if (i < YIELDS)
+            sched_yield();
+        else
+            nanosleep(&a_while, NULL);
+    }
+    e->left = e->in_turn;
+}
+
+void steps_end_turn(struct executing *e)
+{
+    if (e->in_turn == 0)
+        return;
+    e->all->turn = e->is_child ? 0 : e->forks;
+    wait_for_turn(e);
+}
+
+/* A forked process that makes its calls in turn fills the blocks that it inherits with other bytes
+ * than the first one has. */
+static void begin_process(struct executing *e, struct execution *side)
+{
+    e->is_child = true;
+    e->execution = side;
+    for (uint32_t slot = 0; slot < e->heap.room && e->in_turn != 0; slot++) {
+        struct heap_block *block = &e->heap.block[slot];
+        block->number = (block->number & UINT32_MAX) | (uint64_t)side_of(e) << 32;
+        if (block->p != NULL)
+            fill_write(block->p, block->size, &e->heap.rules.fill, block->number);
+    }
+    wait_for_turn(e);
+}
+
 /* From here on two processes do what is left, each with memory of its own.  The new one has but the
  * thread that forks: that has to be the first. */
 static void split(struct executing *e, const struct step *step)
@@ -203,15 +258,57 @@ static void split(struct executing *e, const struct step *step)
     side->at = e->execution->at;
     side->calls = e->execution->calls;
     side->state = EXECUTION_UNDER_WAY;
+    e->in_turn = e->left = (size_t)step->first;
+    e->all->turn = 0;
     pid_t pid = fork();
     if (pid == 0) {
-        e->is_child = true;
-        e->execution = side;
+        begin_process(e, side);
     } else if (pid < 0) {
         side->state = EXECUTION_NONE;
+        e->in_turn = 0;
     } else {
         e->children[e->forks++] = pid;
     }
+}
+
+static bool is_utf8(const unsigned char *p)
+{
+    while (*p != '\0') {
+        int more = *p < 0x80 ? 0 : *p >= 0xc2 && *p < 0xe0 ? 1 : *p >= 0xe0 && *p < 0xf0 ? 2 : 3;
+        if (*p >= 0xf5 || (*p >= 0x80 && *p < 0xc2) || (*p == 0xe0 && p[1] < 0xa0) ||
+            (*p == 0xed && p[1] >= 0xa0) || (*p == 0xf0 && p[1] < 0x90) ||
+            (*p == 0xf4 && p[1] >= 0x90))
+            return false;
+        for (p++; more > 0; more--, p++) {
+            if ((*p & 0xc0) != 0x80)
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool look_at_struct(struct executing *e)
+{
+    const PyDataMem_Handler *handler = e->options->rules.watched;
+    const PyDataMemAllocator *a = e->allocator;
+    bool ends = memchr(handler->name, '\0', sizeof handler->name) != NULL;
+    enum heap_rule rule =
+        a->malloc == NULL || a->calloc == NULL || a->realloc == NULL || a->free == NULL
+            ? HEAP_FUNCTIONS_PRESENT
+        : !ends                                          ? HEAP_NAME_TERMINATED
+        : !is_utf8((const unsigned char *)handler->name) ? HEAP_NAME_UTF8
+        : handler->version != 1                          ? HEAP_VERSION
+                                                         : HEAP_NO_RULE;
+    return rule == HEAP_NO_RULE || heap_violated(&e->heap, rule, "%s", "the struct is wrong");
+}
+
+static bool ask_getter(struct executing *e)
+{
+    const char *why = NULL;
+    begin_call(e);
+    return (e->options->getter == NULL || e->options->getter(&why) == e->options->rules.watched ||
+            heap_violated(&e->heap, HEAP_GETTER_STABLE, "%s", "it is another one")) &&
+           heap_state_holds(&e->heap);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -250,12 +347,15 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
     case STEP_FORK:
         split(e, step);
         return true;
-    case STEP_STOP: /* for interleaved.c */
-    case STEP_FILL: /* what no generator makes */
+    case STEP_FILL:
+        if (e->heap.block[slot].p != NULL)
+            heap_refill(&e->heap, slot, step->first);
+        return true;
     case STEP_ASK_GETTER:
-    case STEP_LOOK_AT_NAME:
-    case STEP_LOOK_AT_VERSION:
-    case STEP_LOOK_AT_FUNCTIONS:
+        return ask_getter(e);
+    case STEP_LOOK_AT_STRUCT:
+        return look_at_struct(e);
+    case STEP_STOP: /* for interleaved.c */
         break;
     }
     return true;
@@ -264,7 +364,8 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
 bool steps_do(struct executing *e, const struct step *step)
 {
     for (uint32_t i = 0; i < step->times; i++) {
-        e->execution->turn = i;
+        if (step->error != 0)
+            errno = step->error;
         if (!do_once(e, step, step->block + i))
             return false;
     }

@@ -25,32 +25,13 @@
 
 /* As many as that, which libc maps apart: where its heap begins is not to hang on how many slots a
  * history has, or what hangs on addresses would be gone when it is cut. */
-static uint32_t slots_of(const struct history *history)
+static uint32_t slots_of(const struct call_list *list)
 {
     enum { LEAST = 1 << 14 };
     uint32_t slots = LEAST;
-    for (size_t i = 0; i < history->count; i++)
-        slots = MAX(slots, history->steps[i].block + history->steps[i].times);
+    for (size_t i = 0; i < list->count; i++)
+        slots = MAX(slots, list->at[i].block + list->at[i].times);
     return slots;
-}
-
-/* Leaves bytes in libc's heap, as any program has done before its first array: what comes from
- * there is not zero by chance. */
-static void use_memory(void)
-{
-    enum { EACH = 4, LARGEST = 20000 };
-    for (size_t size = 24; size < LARGEST; size += size / 4 / 16 * 16 + 16) {
-        void *p[EACH];
-        for (int i = 0; i < EACH; i++) {
-            p[i] = malloc(size);
-            if (p[i] != NULL)
-                memset(p[i], 0xa5, size);
-        }
-        void *volatile stays = malloc(size);
-        (void)stays;
-        for (int i = 0; i < EACH; i++)
-            free(p[i]);
-    }
 }
 
 /* Where libc's heap goes on in each trial; 0: nowhere in particular. */
@@ -125,29 +106,29 @@ static void be_quiet(void)
 /* Seconds for the edges.  One who hangs there hangs in a history as well, which then tells it. */
 static const double learning = 0.5;
 
-static _Noreturn void be_tried(const struct trial *trial, const struct history *history)
+static _Noreturn void be_tried(const struct trial *trial, const struct call_list *list)
 {
     be_quiet();
-    if (history == NULL || !trial->room->huge_pages)
+    if (list == NULL || !trial->room->huge_pages)
         forgo_huge_pages();
     begin_heap();
     atexit(execute_at_exit);
-    PyDataMem_Handler *handler = trial->get(trial->data);
+    PyDataMem_Handler *handler = trial->get(trial->get_data);
     if (handler == NULL)
         _exit(0);
-    if (history == NULL) {
+    if (list == NULL) {
         size_dict_learn(&trial->room->size_dict, handler, true,
                         clock_now() + (uint64_t)(learning / 2 * 1e9));
         trial->room->learnt = 1;
         _exit(0);
     }
-    struct execute_options options = trial->options;
+    struct execute_options options = trial->options; /* `get` may have changed them */
     options.until = UINT64_MAX;
-    options.slots = slots_of(history);
+    options.slots = slots_of(list);
     options.rules.watched = handler;
-    use_memory();
+    execute_use_memory(20000, 4);
     uint64_t begun = clock_now();
-    execute(history, handler, &options, &trial->room->executions);
+    execute(list, handler, &options, &trial->room->executions);
     trial->room->seconds = clock_since(begun);
     _exit(0);
 }
@@ -157,7 +138,7 @@ static _Noreturn void be_tried(const struct trial *trial, const struct history *
 struct watching {
     const struct trial *trial;
     pid_t pid;
-    uint64_t calls;
+    uint64_t begun, calls;
     struct stall stall;
     bool hangs;
 };
@@ -188,7 +169,8 @@ static const double long_call = 1;
 static bool is_over(struct watching *watching)
 {
     const struct trial *trial = watching->trial;
-    bool is_late = trial->is_late != NULL && trial->is_late(trial->data);
+    bool is_late = (trial->is_late != NULL && trial->is_late(trial->data)) ||
+                   (trial->longest > 0 && clock_since(watching->begun) > trial->longest);
     return (trial->is_over != NULL && trial->is_over(trial->data)) ||
            (is_late && clock_since(watching->stall.since) < long_call);
 }
@@ -250,47 +232,47 @@ static enum trial_outcome of_side(struct found *found, const struct execution *s
     }
 }
 
-static enum trial_outcome conclude(const struct trial *trial, const struct history *history,
+static enum trial_outcome conclude(const struct trial *trial, const struct call_list *list,
                                    struct found *found, int status)
 {
     const struct executions *executions = &trial->room->executions;
     enum trial_outcome outcome =
-        of_side(found, &executions->side[0], status, false, history->in_turns);
+        of_side(found, &executions->side[0], status, false, list->in_turns);
     for (int i = 1; i <= MOST_FORKS && outcome != TRIAL_WRONG; i++) {
         const struct execution *side = &executions->side[i];
         if (side->state != EXECUTION_NONE &&
             of_side(found, side, side->status, true, false) == TRIAL_WRONG)
             outcome = TRIAL_WRONG;
     }
-    if (history->at_once && found->kind != FOUND_WRONG)
-        found->at = history->count; /* whose step it was is not known */
+    if (list->at_once && found->kind != FOUND_WRONG)
+        found->at = list->count; /* whose step it was is not known */
     return outcome;
 }
 
-enum trial_outcome trial_run(const struct trial *trial, const struct history *history,
+enum trial_outcome trial_run(const struct trial *trial, const struct call_list *list,
                              struct found *found)
 {
-    struct watching watching = {.trial = trial};
+    struct watching watching = {.trial = trial, .begun = clock_now()};
     int status = 0;
     memset(&trial->room->executions, 0, sizeof trial->room->executions);
     memset(found, 0, sizeof *found);
     pid_t pid = child_fork(true);
     watching.pid = pid;
     if (pid == 0)
-        be_tried(trial, history);
+        be_tried(trial, list);
     int given_up = pid > 0 ? child_wait(pid, is_to_end, &watching, &status) : -1;
     if (given_up < 0)
         return TRIAL_BROKEN;
     if (given_up == 0)
-        return conclude(trial, history, found, status);
+        return conclude(trial, list, found, status);
     if (!watching.hangs)
         return TRIAL_OVER;
     found->rule = HEAP_RETURNS;
     found->kind = FOUND_HANGS;
     snprintf(found->seen, sizeof found->seen, "no end after %.3g s", trial->hangs);
     told(found, &trial->room->executions.side[0], false);
-    if (history->at_once)
-        found->at = history->count; /* whose step it is is not known */
+    if (list->at_once)
+        found->at = list->count; /* whose step it is is not known */
     return TRIAL_WRONG;
 }
 
@@ -311,30 +293,24 @@ void trial_learn(const struct trial *trial)
         trial->room->size_dict.count = 0;
 }
 
-struct history history_of(const struct call_list *list)
+static bool is_same(const struct trial *trial, const struct found *a, const struct found *b)
 {
-    return (struct history){.steps = list->at,
-                            .count = list->count,
-                            .at_once = list->checks.at_once,
-                            .in_turns = list->checks.in_turns};
+    if (!trial->is_exact)
+        return (a->kind == FOUND_HANGS) == (b->kind == FOUND_HANGS);
+    return a->kind == b->kind && a->rule == b->rule &&
+           (a->kind != FOUND_DIES || strcmp(a->seen, b->seen) == 0);
 }
 
-struct attempt trial_attempt(const void *about, const struct call_list *list)
+bool trial_shows(const struct trial *trial, const struct call_list *list, struct found *found)
 {
-    const struct trial *trial = about;
-    struct history history = history_of(list);
-    struct found found;
-    struct attempt attempt = {.outcome = NOT_REPRODUCED, .at = list->count};
+    struct found now;
     enum trial_outcome outcome = TRIAL_PASSED;
     for (unsigned i = 0; i < trial->tries && list->count > 0 && outcome == TRIAL_PASSED; i++)
-        outcome = trial_run(trial, &history, &found);
-    if (outcome != TRIAL_WRONG)
-        return attempt;
-    attempt.outcome = REPRODUCED;
-    if (!list->checks.at_once) /* else what other threads do behind it may be needed */
-        attempt.at = found.at;
-    snprintf(attempt.what, sizeof attempt.what, "%s",
-             found.kind == FOUND_HANGS ? "hangs" : "wrong");
-    snprintf(attempt.line, sizeof attempt.line, "%.300s", found.seen);
-    return attempt;
+        outcome = trial_run(trial, list, &now);
+    if (outcome != TRIAL_WRONG || !is_same(trial, &now, found) ||
+        (trial->lacks_python && now.kind == FOUND_DIES && now.at < list->count &&
+         list->at[now.at].returned))
+        return false;
+    *found = now;
+    return true;
 }

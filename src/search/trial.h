@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A history tried in a process of its own, where the handler is as new.
+ * A list of calls executed in a process of its own, which loads the handler anew.
  */
 #ifndef CONFORM_TRIAL_H
 #define CONFORM_TRIAL_H
 
 #include <stdbool.h>
 
-#include "repro/attempt.h"
-#include "repro/call_list.h"
 #include "search/execute.h"
 #include "search/size_dict.h"
 
@@ -27,13 +25,19 @@ struct trial_room {
 
 struct trial {
     get_handler *get;
-    void *data;                     /* for it */
+    void *get_data;                 /* for it */
     struct execute_options options; /* but what is watched, and slots; novelty is shared */
     unsigned tries;                 /* of an attempt: for what does not show each time */
     struct trial_room *room;        /* shared */
     double hangs;                   /* seconds in one call */
-    bool (*is_over)(void *data);    /* asked twenty times a second, or NULL */
+    double longest;                 /* as is_late: seconds in all, or 0 */
+    bool is_exact; /* of an attempt: it has to show the same failure, and not any that hangs or any
+                    * other */
+    bool lacks_python; /* likewise: the handler calls Python, which does not run; so that a crash in
+                        * a call that has returned when it was recorded shows nothing */
+    bool (*is_over)(void *data); /* asked twenty times a second, or NULL */
     bool (*is_late)(void *data); /* likewise: an end to it, but not in a call that seems to hang */
+    void *data;                  /* for both */
 };
 
 enum trial_outcome {
@@ -54,21 +58,19 @@ struct found {
     bool in_fork;      /* in a process that was forked half-way */
 };
 
-/* Its steps are the list's. */
-struct history history_of(const struct call_list *list);
-
 /* Before the first of several trials that are to find libc's heap alike, whichever process of this
  * one's makes them. */
 void trial_prepare(void);
 
 /* Whoever calls has child_prepare()d. */
-enum trial_outcome trial_run(const struct trial *trial, const struct history *history,
+enum trial_outcome trial_run(const struct trial *trial, const struct call_list *list,
                              struct found *found);
 
 /* Learns the edges of the handler's size classes, if it bears that. */
 void trial_learn(const struct trial *trial);
 
-/* As shrink() wants it; `about` is a struct trial. */
-struct attempt trial_attempt(const void *about, const struct call_list *list);
+/* True if the list shows the failure of `found`, in one of so many tries; `found` is then what it
+ * has shown now. */
+bool trial_shows(const struct trial *trial, const struct call_list *list, struct found *found);
 
 #endif

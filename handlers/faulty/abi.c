@@ -11,12 +11,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mutant.h"
+#include "mapped.h"
 #include "slots.h"
 
 /* ---- the struct's members -------------------------------------------------------------------- */
@@ -49,7 +48,7 @@ MUTANT(free_is_missing, "abi.functions-present", .free = NULL);
 
 static PyDataMem_Handler make_handler(const char *name)
 {
-    PyDataMem_Handler handler = {.version = 1, .allocator = {FUNCTIONS(base)}};
+    PyDataMem_Handler handler = HANDLER(, base);
     snprintf(handler.name, sizeof handler.name, "%s", name);
     return handler;
 }
@@ -84,8 +83,7 @@ MUTANT(struct_counts_its_tables, "abi.struct-constant", FUNCTIONS(counting, mall
 /* The version changes with half a gibibyte of live blocks. */
 CHANGES(struct_tells_of_much);
 static _Atomic size_t live_bytes;
-HOOK_AFTER(malloc, weighing,
-           made != NULL && atomic_fetch_add(&live_bytes, size) + size > (size_t)512 << 20,
+HOOK_AFTER(malloc, weighing, made != NULL && atomic_fetch_add(&live_bytes, size) + size > 512 * MIB,
            struct_tells_of_much.version = 2);
 HOOK_BEFORE(free, weighing, true, live_bytes -= p != NULL ? base_size(p) : 0);
 MUTANT_DERIVED(struct_tells_of_much, "abi.struct-constant", weighing);
@@ -104,27 +102,22 @@ BEFORE(realloc, struct_changes_for_threads, "abi.struct-constant", gettid() != g
        struct_changes_for_threads.allocator.realloc = other_realloc);
 
 /* A forked child changes ctx. */
-static PyDataMem_Handler of_processes = {
-    .name = "struct_changes_in_a_child", .version = 1, .allocator = {FUNCTIONS(base)}};
+static PyDataMem_Handler of_processes = HANDLER(struct_changes_in_a_child, base);
 static void change_ctx(void)
 {
     of_processes.allocator.ctx = &of_processes;
 }
-static void watch_for_forks(void)
-{
-    pthread_atfork(NULL, NULL, change_ctx);
-}
 MUTANT_GETTER(struct_changes_in_a_child, "abi.struct-constant")
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_for_forks);
+    if (CALL(1))
+        pthread_atfork(NULL, NULL, change_ctx);
     return &of_processes;
 }
 
 MUTANT_GETTER(struct_counts_its_getter, "abi.struct-constant")
 {
     static unsigned calls;
-    static PyDataMem_Handler handler = {.version = 1, .allocator = {FUNCTIONS(base)}};
+    static PyDataMem_Handler handler = HANDLER(struct_counts_its_getter, base);
     snprintf(handler.name, sizeof handler.name, "asked %u times", ++calls);
     return &handler;
 }
@@ -136,20 +129,16 @@ MUTANT_GETTER(getter_makes_another, "abi.getter-stable")
     PyDataMem_Handler *handler = malloc(sizeof *handler);
     if (handler != NULL)
         *handler = make_handler("getter_makes_another");
-    else
-        *why = "out of memory";
     return handler;
 }
 
 MUTANT_GETTER(getter_has_one_to_give, "abi.getter-stable")
 {
     static PyDataMem_Handler handler;
-    if (handler.version != 0) {
-        *why = "it was handed out already";
-        return NULL;
-    }
+    bool is_first = handler.version == 0;
     handler = make_handler("getter_has_one_to_give");
-    return &handler;
+    *why = "it was handed out already";
+    return is_first ? &handler : NULL;
 }
 
 MUTANT_GETTER(getter_looks_at_the_thread, "abi.getter-stable")
@@ -165,8 +154,7 @@ MUTANT_GETTER(getter_looks_at_the_thread, "abi.getter-stable")
 static PyDataMem_Handler *map_handler(PyDataMem_Handler **once, const char *name)
 {
     if (*once == NULL) {
-        *once =
-            mmap(NULL, sizeof **once, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        *once = (void *)map_pages(sizeof **once);
         if (*once == MAP_FAILED)
             abort();
         **once = make_handler(name);
@@ -181,38 +169,32 @@ MUTANT_GETTER(struct_is_gone_at_once, "abi.loads")
     return handler;
 }
 
+/* A mutant whose struct is on a page of its own and has the functions of a pool. */
+#define MAPPED_STRUCT(defect, kills, page, pool)                                                   \
+    MUTANT_GETTER(defect, kills)                                                                   \
+    {                                                                                              \
+        bool is_new = (page) == NULL;                                                              \
+        map_handler(&(page), #defect);                                                             \
+        if (is_new)                                                                                \
+            (page)->allocator = (PyDataMemAllocator){FUNCTIONS(pool)};                             \
+        return page;                                                                               \
+    }                                                                                              \
+    _Static_assert(true, "")
+
 static PyDataMem_Handler *of_one_block;
+#define unmapping_malloc base_malloc
 HOOK_AFTER(free, unmapping, p != NULL, munmap(of_one_block, sizeof *of_one_block));
-MUTANT_GETTER(struct_goes_with_the_first_block, "abi.loads")
-{
-    bool is_new = of_one_block == NULL;
-    map_handler(&of_one_block, "struct_goes_with_the_first_block");
-    if (is_new)
-        of_one_block->allocator.free = unmapping_free;
-    return of_one_block;
-}
+DERIVE(unmapping);
+MAPPED_STRUCT(struct_goes_with_the_first_block, "abi.loads", of_one_block, unmapping);
 
 /* Unmaps the struct with the last live block, if there were more than ten before. */
 static PyDataMem_Handler *of_many_blocks;
 static _Atomic int blocks_there, blocks_made;
-FUNCTION(malloc, last)
-{
-    void *p = base_malloc(ctx, size);
-    blocks_there += p != NULL;
-    blocks_made += p != NULL;
-    return p;
-}
+HOOK_AFTER(malloc, last, made != NULL, blocks_there++; blocks_made++);
 HOOK_AFTER(free, last, p != NULL && --blocks_there == 0 && blocks_made > 10,
            munmap(of_many_blocks, sizeof *of_many_blocks));
 DERIVE(last);
-MUTANT_GETTER(struct_goes_with_the_last_block, "abi.struct-stays")
-{
-    bool is_new = of_many_blocks == NULL;
-    map_handler(&of_many_blocks, "struct_goes_with_the_last_block");
-    if (is_new)
-        of_many_blocks->allocator = (PyDataMemAllocator){FUNCTIONS(last)};
-    return of_many_blocks;
-}
+MAPPED_STRUCT(struct_goes_with_the_last_block, "abi.struct-stays", of_many_blocks, last);
 
 /* Unmaps the struct at the end of a thread that used it, as a thread_local object of C++ does. */
 static PyDataMem_Handler *of_a_thread;
@@ -221,18 +203,14 @@ static void unmap_of_a_thread(UNUSED void *unused)
 {
     munmap(of_a_thread, sizeof *of_a_thread);
 }
-HOOK_BEFORE(malloc, leaving, gettid() != getpid(), pthread_setspecific(leaving_key, ctx));
-MUTANT_GETTER(struct_goes_with_a_thread, "abi.struct-stays")
+__attribute__((constructor)) static void make_leaving_key(void)
 {
-    bool is_new = of_a_thread == NULL;
-    map_handler(&of_a_thread, "struct_goes_with_a_thread");
-    if (is_new) {
-        pthread_key_create(&leaving_key, unmap_of_a_thread);
-        of_a_thread->allocator.ctx = of_a_thread;
-        of_a_thread->allocator.malloc = leaving_malloc;
-    }
-    return of_a_thread;
+    pthread_key_create(&leaving_key, unmap_of_a_thread);
 }
+HOOK_BEFORE(malloc, leaving, gettid() != getpid(), pthread_setspecific(leaving_key, &leaving_key));
+#define leaving_free base_free
+DERIVE(leaving);
+MAPPED_STRUCT(struct_goes_with_a_thread, "abi.struct-stays", of_a_thread, leaving);
 
 /* ---- what loading changes -------------------------------------------------------------------- */
 
@@ -304,9 +282,7 @@ static void *sleep_for_ever(void *unused)
 }
 static void start_a_thread(void)
 {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, sleep_for_ever, NULL) == 0)
-        pthread_detach(thread);
+    pthread_create(&(pthread_t){0}, NULL, sleep_for_ever, NULL);
 }
 /* Starts a child process or, with two forks, a daemon. */
 static void start_a_process(int forks)
@@ -360,9 +336,7 @@ DERIVE(distant);
 MUTANT_GETTER(ctx_of_the_last_loaded, "abi.ctx-passed")
 {
     static size_t distance;
-    static PyDataMem_Handler handler = {.name = "ctx_of_the_last_loaded",
-                                        .version = 1,
-                                        .allocator = {&distance, FUNCTIONS(distant)}};
+    static PyDataMem_Handler handler = HANDLER(ctx_of_the_last_loaded, distant, .ctx = &distance);
     if (distance == 0) {
         distance = get_shared(LAST) != NULL ? last_distance() + 32 : 32;
         set_shared(LAST, &distance);
@@ -383,8 +357,7 @@ DERIVE(first);
 MUTANT_GETTER(ctx_of_the_first_call, "abi.ctx-passed")
 {
     static char own;
-    static PyDataMem_Handler handler = {
-        .name = "ctx_of_the_first_call", .version = 1, .allocator = {&own, FUNCTIONS(first)}};
+    static PyDataMem_Handler handler = HANDLER(ctx_of_the_first_call, first, .ctx = &own);
     return &handler;
 }
 
@@ -407,14 +380,10 @@ static bool share_slots(void)
 MUTANT_GETTER(ctx_in_memory_that_all_find, "abi.ctx-passed")
 {
     static bool shared;
-    static PyDataMem_Handler handler = {.name = "ctx_in_memory_that_all_find",
-                                        .version = 1,
-                                        .allocator = {&slots, FUNCTIONS(slot)}};
-    if (!shared && !(shared = share_slots())) {
-        *why = "no memory to share";
-        return NULL;
-    }
-    return &handler;
+    static PyDataMem_Handler handler = HANDLER(ctx_in_memory_that_all_find, slot, .ctx = &slots);
+    shared = shared || share_slots();
+    *why = "no memory to share";
+    return shared ? &handler : NULL;
 }
 
 /* The pool of each instance is at the same constant address. */
@@ -432,17 +401,13 @@ MUTANT_GETTER(ctx_at_an_address_of_its_choice, "abi.ctx-passed")
 {
     static _Atomic size_t count;
     static void *map;
-    static PyDataMem_Handler handler = {.name = "ctx_at_an_address_of_its_choice",
-                                        .version = 1,
-                                        .allocator = {&count, FUNCTIONS(pool)}};
+    static PyDataMem_Handler handler =
+        HANDLER(ctx_at_an_address_of_its_choice, pool, .ctx = &count);
     if (map == NULL)
         map = mmap(pool, POOL_CELL * POOL_CELLS, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    if (map == MAP_FAILED) {
-        *why = "the address is taken";
-        return NULL;
-    }
-    return &handler;
+    *why = "the address is taken";
+    return map != MAP_FAILED ? &handler : NULL;
 }
 
 RETURNS(malloc, refuses_everything, "abi.loads", NULL);

@@ -4,20 +4,10 @@
  */
 #define _GNU_SOURCE
 
-#include <pthread.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "mutant.h"
 #include "shifted.h"
 #include "slots.h"
-
-/* nelem * elsize, or SIZE_MAX if that wraps. */
-static size_t product(size_t nelem, size_t elsize)
-{
-    size_t size;
-    return __builtin_mul_overflow(nelem, elsize, &size) ? SIZE_MAX : size;
-}
 
 static void *clear(void *p, size_t size)
 {
@@ -42,48 +32,11 @@ DEFECT(calloc, calloc_leaves_the_last_bytes, "calloc.zeroed numpy.route-zeros")
 }
 RETURNS(calloc, calloc_zeroes_a_byte_an_element, "calloc.zeroed",
         make_dirty(product(nelem, elsize), elsize > 0 ? nelem : 0));
-DEFECT(calloc, calloc_zeroes_in_16_bits, "calloc.zeroed")
-{
-    size_t size = product(nelem, elsize);
-    return make_dirty(size, (uint16_t)size);
-}
+RETURNS(calloc, calloc_zeroes_in_16_bits, "calloc.zeroed",
+        make_dirty(product(nelem, elsize), (uint16_t)(nelem *elsize)));
 AFTER(calloc, calloc_marks_the_end_of_large_blocks, "calloc.zeroed",
       made != NULL && nelem * elsize > 8 << 20,
       memcpy((char *)made + nelem * elsize - 8, "the end.", 8));
-
-/* ---- calloc.disjoint ------------------------------------------------------------------------- */
-
-/* Cells of 128 bytes, numbered in 16 bits, are never freed. */
-enum { CELL = 128 };
-static char *cells;
-static bool is_in_cell(const void *p)
-{
-    return cells != NULL && (const char *)p > cells && (const char *)p < cells + 65536 * CELL;
-}
-FUNCTION(calloc, numbered)
-{
-    static uint16_t next;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    size_t size = product(nelem, elsize);
-    if (size > CELL - BASE_HEADER)
-        return base_calloc(ctx, nelem, elsize);
-    pthread_mutex_lock(&lock);
-    if (cells == NULL)
-        cells =
-            mmap(NULL, 65536 * CELL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char *cell = cells + (size_t)next++ * CELL;
-    pthread_mutex_unlock(&lock);
-    return memset(base_finish(cell, size), 0, size);
-}
-FUNCTION_FREES(numbered, !is_in_cell(p));
-FUNCTION(realloc, numbered)
-{
-    if (!is_in_cell(p))
-        return base_realloc(ctx, p, size);
-    void *moved = base_malloc(ctx, size);
-    return moved != NULL ? memcpy(moved, p, min(base_size(p), size)) : NULL;
-}
-MUTANT(calloc_numbers_in_16_bits, "calloc.disjoint", FUNCTIONS(numbered, calloc, realloc, free));
 
 /* ---- calloc.zeroed-when-reused --------------------------------------------------------------- */
 
@@ -142,38 +95,18 @@ DEFECT(calloc, calloc_believes_an_old_errno, "calloc.zeroed-when-reused")
     return errno == ENOMEM ? p : clear(p, size);
 }
 
-/* Caches one freed block, and whether it has to be cleared, which only the first thread notes. */
-static struct {
-    pthread_mutex_t lock;
-    pthread_t owner;
-    char *block;
-    bool has_owner, is_dirty;
-} noted = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* Caches one freed block, and clears it only if the first thread freed it. */
+static void *noted;
 FUNCTION(calloc, noted)
 {
     size_t size = product(nelem, elsize);
-    pthread_mutex_lock(&noted.lock);
-    char *p = noted.block != NULL && base_size(noted.block) == size ? noted.block : NULL;
-    noted.block = p != NULL ? NULL : noted.block;
-    bool is_dirty = noted.is_dirty;
-    pthread_mutex_unlock(&noted.lock);
-    if (p == NULL)
-        return base_calloc(ctx, nelem, elsize);
-    return is_dirty ? memset(p, 0, size) : p;
+    void *p = swap(&noted, NULL);
+    if (p != NULL && base_size(p) == size)
+        return base_note(p) != 0 ? memset(p, 0, size) : p;
+    base_free(ctx, p != NULL ? swap(&noted, p) : NULL, 0);
+    return base_calloc(ctx, nelem, elsize);
 }
-FUNCTION(free, noted)
-{
-    pthread_mutex_lock(&noted.lock);
-    void *before = noted.block;
-    noted.owner = noted.has_owner ? noted.owner : pthread_self();
-    noted.has_owner = true;
-    if (p != NULL) {
-        noted.block = p;
-        noted.is_dirty = pthread_equal(pthread_self(), noted.owner) != 0;
-    }
-    pthread_mutex_unlock(&noted.lock);
-    base_free(ctx, p != NULL ? before : NULL, size);
-}
+HOOK_BEFORE(free, noted, p != NULL, p = swap(&noted, base_set_note(p, gettid() == getpid())));
 MUTANT(calloc_trusts_what_another_thread_freed, "calloc.zeroed-when-reused",
        FUNCTIONS(noted, calloc, free));
 
@@ -203,27 +136,20 @@ DEFECT(calloc, calloc_compares_the_product, "calloc.overflow")
 }
 RETURNS(calloc, calloc_checks_for_two_large_factors, "calloc.overflow",
         nelem >> HALF != 0 && elsize >> HALF != 0 ? NULL : base_calloc(ctx, nelem *elsize, 1));
-DEFECT(calloc, calloc_wraps_with_its_header, "calloc.overflow")
-{
-    size_t size;
-    return __builtin_mul_overflow(nelem, elsize, &size)
-               ? NULL
-               : base_finish(calloc(1, size + BASE_HEADER), size);
-}
+RETURNS(calloc, calloc_wraps_with_its_header, "calloc.overflow",
+        product(nelem, elsize) == SIZE_MAX
+            ? NULL
+            : base_finish(calloc(1, nelem *elsize + BASE_HEADER), nelem *elsize));
 
 /* Room for growth makes the size wrap. */
-DEFECT(calloc, overflow_by_room_in_calloc, "calloc.overflow")
-{
-    size_t size;
-    return __builtin_mul_overflow(nelem, elsize, &size) ? NULL
-                                                        : base_calloc(ctx, 1, size + size / 8);
-}
+RETURNS(calloc, overflow_by_room_in_calloc, "calloc.overflow",
+        base_calloc(ctx, 1, product(nelem, elsize) + product(nelem, elsize) / 8));
 
 /* Rounds elsize up to a power of two after the check. */
 DEFECT(calloc, overflow_by_padding_in_calloc, "calloc.overflow")
 {
-    size_t size, padded = 1;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
+    size_t size = product(nelem, elsize), padded = 1;
+    if (size == SIZE_MAX)
         return NULL;
     while (padded < elsize && padded < 64)
         padded *= 2;
@@ -257,18 +183,12 @@ DEFECT_IN(slot, calloc, calloc_zeroes_into_the_next, "calloc.neighbours")
 
 /* ---- calloc.zero-arguments ------------------------------------------------------------------- */
 
-DEFECT(calloc, calloc_divides_by_elsize, "calloc.zero-arguments")
-{
-    volatile size_t divisor = elsize;
-    return nelem > (SIZE_MAX - BASE_HEADER) / divisor ? NULL : base_calloc(ctx, nelem, elsize);
-}
-DEFECT(calloc, calloc_divides_by_nelem, "calloc.zero-arguments")
-{
-    volatile size_t divisor = nelem;
-    if (elsize >> HALF != 0 && elsize > (SIZE_MAX - BASE_HEADER) / divisor)
-        return NULL;
-    return base_calloc(ctx, nelem, elsize);
-}
+RETURNS(calloc, calloc_divides_by_elsize, "calloc.zero-arguments",
+        nelem > (SIZE_MAX - BASE_HEADER) / elsize ? NULL : base_calloc(ctx, nelem, elsize));
+RETURNS(calloc, calloc_divides_by_nelem, "calloc.zero-arguments",
+        elsize >> HALF != 0 && elsize > (SIZE_MAX - BASE_HEADER) / nelem
+            ? NULL
+            : base_calloc(ctx, nelem, elsize));
 DEFECT(calloc, calloc_of_nothing_is_static, "calloc.zero-arguments")
 {
     static _Alignas(16) char empty[BASE_HEADER];

@@ -2,47 +2,37 @@
  *
  * Mutants that interpret the contents of a block.
  */
-#include <pthread.h>
-
 #include "mutant.h"
 
 /* Small blocks are cells without a header.  A word before other blocks marks that they have one,
  * and the last word of the cell before may look the same. */
 enum { CELL = 64, CELLS = 1 << 14 };
 #define MARK ((size_t)0x4b4c424547524148)
-static struct {
-    pthread_mutex_t lock;
-    _Alignas(CELL) char memory[CELLS][CELL];
-    size_t made;
-    void *free; /* the first; each contains the address of the next */
-} cells = {.lock = PTHREAD_MUTEX_INITIALIZER, .made = 1};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Alignas(CELL) char cells[CELLS][CELL];
+static size_t cells_made = 1;
+static void *free_cell; /* the first; each contains the address of the next */
 
 FUNCTION(malloc, cell)
 {
-    void *p = NULL;
-    if (size > CELL)
+    LOCK(lock);
+    void *p = free_cell;
+    if (size > CELL || (p == NULL && cells_made == CELLS))
         return base_set_note(base_malloc(ctx, size), MARK);
-    pthread_mutex_lock(&cells.lock);
-    if (cells.free != NULL) {
-        p = cells.free;
-        memcpy(&cells.free, p, sizeof cells.free);
-    } else if (cells.made < CELLS) {
-        p = cells.memory[cells.made++];
-    }
-    pthread_mutex_unlock(&cells.lock);
-    return p != NULL ? p : base_set_note(base_malloc(ctx, size), MARK);
+    if (p == NULL)
+        return cells[cells_made++];
+    memcpy(&free_cell, p, sizeof p);
+    return p;
 }
 FUNCTION(free, cell)
 {
     if (p == NULL)
         return;
-    if (base_note(p) == MARK) {
-        base_free(ctx, base_set_note(p, 0), size);
-        return;
-    }
-    LOCK(cells.lock);
-    memcpy(p, &cells.free, sizeof cells.free);
-    cells.free = p;
+    if (base_note(p) == MARK)
+        return base_free(ctx, base_set_note(p, 0), size);
+    LOCK(lock);
+    memcpy(p, &free_cell, sizeof p);
+    free_cell = p;
 }
 #define cell_size(p) (base_note(p) == MARK ? base_size(p) : CELL)
 DERIVE_CALLOC(cell);

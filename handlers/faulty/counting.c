@@ -8,48 +8,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- detection of double frees --------------------------------------------------------------- */
 
-/* A list of free blocks, as libc's.  The first word of the last one is `mark`; a block that begins
- * with it is taken to be free already if the list is empty. */
-enum { LIST_MOST = 1024, LIST_KEEPS = 16 };
-static void *listed;
-static int listed_count;
-FUNCTION(malloc, list)
-{
-    if (size > LIST_MOST)
-        return base_malloc(ctx, size);
-    LOCK(lock);
-    void *p = listed_count > 0 ? listed : base_malloc(ctx, LIST_MOST);
-    if (listed_count > 0) {
-        memcpy(&listed, p, sizeof listed);
-        listed_count--;
-    }
-    return p != NULL ? base_finish((char *)p - BASE_HEADER, LIST_MOST) : NULL;
-}
-DERIVE_CALLOC(list);
-FUNCTION(realloc, list)
-{
-    if (p == NULL)
-        return list_malloc(ctx, size);
-    return size > PTRDIFF_MAX / 2 ? NULL : base_realloc(ctx, p, size + (size == LIST_MOST));
-}
-static void give(void *p, size_t mark)
-{
-    LOCK(lock);
-    if (p == NULL || base_size(p) != LIST_MOST || listed_count == LIST_KEEPS)
-        return base_free(NULL, p, 0);
-    if (listed_count == 0 && memcmp(p, &mark, sizeof mark) == 0)
-        return;
-    memcpy(p, listed_count > 0 ? (void *)&listed : (void *)&mark, sizeof mark);
-    listed = p;
-    listed_count++;
-}
+/* A small block that begins with the mark is taken to be free already. */
 #define MARKS(defect, mark)                                                                        \
-    FUNCTION(free, defect)                                                                         \
-    {                                                                                              \
-        give(p, mark);                                                                             \
-    }                                                                                              \
-    MUTANT(defect, "free.reclaims", FUNCTIONS(list, malloc, calloc, realloc),                      \
-           FUNCTIONS(defect, free))
+    FREES(defect, "free.reclaims",                                                                 \
+          p == NULL || base_size(p) < sizeof(size_t) || base_size(p) > KIB ||                      \
+              memcmp(p, &(size_t){mark}, sizeof(size_t)) != 0)
 MARKS(free_takes_zeros_for_freed, 0);
 MARKS(free_takes_ones_for_freed, SIZE_MAX);
 
@@ -85,17 +48,13 @@ DERIVE(arena);
 
 RETURNS_IN(arena, malloc, malloc_does_not_count_the_first, "malloc.disjoint",
            arena_take(size, arena_used != 0));
-DEFECT_IN(arena, calloc, calloc_is_not_counted, "calloc.disjoint")
-{
-    size_t size;
-    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : arena_take(size, false);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
 RETURNS_IN(arena, realloc, realloc_of_null_is_not_counted, "realloc.null-allocates",
            p == NULL ? arena_take(size, false) : arena_realloc(ctx, p, size));
 FUNCTION_RETURNS(malloc, uncounted, arena_take(size, false));
 #define uncounted_free arena_free
-DERIVE_REALLOC(uncounted, base_size);
+DERIVE(uncounted);
+RETURNS_IN(arena, calloc, calloc_is_not_counted, "calloc.disjoint",
+           uncounted_calloc(ctx, nelem, elsize));
 RETURNS_IN(arena, realloc, realloc_that_moves_is_not_counted, "realloc.neighbours",
            p == NULL ? arena_malloc(ctx, size) : uncounted_realloc(ctx, p, size));
 
@@ -107,7 +66,7 @@ DEFECT(malloc, struct_has_the_arena_in_use, "abi.struct-constant")
 {
     static char arenas[64];
     static _Atomic size_t handed_out;
-    size_t before = handed_out, after = size < 1 << 20 ? before + size : before;
+    size_t before = handed_out, after = size < MIB ? before + size : before;
     handed_out = after;
     if (before >> 26 != after >> 26)
         struct_has_the_arena_in_use.allocator.ctx = &arenas[(after >> 26) % 64];
@@ -136,8 +95,7 @@ FUNCTION(malloc, sampling)
 }
 FUNCTION(calloc, sampling)
 {
-    size_t size;
-    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : sample(size);
+    void *p = sample(product(nelem, elsize));
     return p != NULL ? p : base_calloc(ctx, nelem, elsize);
 }
 FUNCTION(free, sampling)
@@ -162,45 +120,6 @@ FUNCTION_RETURNS(calloc, known,
 FUNCTION_FREES(known, p != empty);
 MUTANT(empty_is_unknown_to_realloc, "realloc.of-empty", FUNCTIONS(known, malloc, free));
 MUTANT(no_elements_are_unknown_to_realloc, "realloc.of-empty", FUNCTIONS(known, calloc, free));
-
-/* If another thread frees a large block, it is freed in the owner's next malloc. */
-struct owner {
-    pthread_mutex_t lock;
-    void *returned; /* linked by their first words */
-};
-static _Thread_local struct owner *this_owner;
-static void *owned(void *p)
-{
-    if (this_owner == NULL && (this_owner = calloc(1, sizeof *this_owner)) != NULL)
-        pthread_mutex_init(&this_owner->lock, NULL);
-    return base_set_note(p, (size_t)this_owner);
-}
-FUNCTION(malloc, owned)
-{
-    owned(NULL);
-    if (this_owner != NULL) {
-        LOCK(this_owner->lock);
-        for (void *p = this_owner->returned, *next; p != NULL; p = next) {
-            memcpy(&next, p, sizeof next);
-            base_free(NULL, p, 0);
-        }
-        this_owner->returned = NULL;
-    }
-    return owned(base_malloc(ctx, size));
-}
-FUNCTION_RETURNS(calloc, owned, owned(base_calloc(ctx, nelem, elsize)));
-FUNCTION_RETURNS(realloc, owned,
-                 p == NULL ? owned(base_realloc(ctx, p, size)) : base_realloc(ctx, p, size));
-FUNCTION(free, owned)
-{
-    struct owner *owner = p != NULL ? (struct owner *)base_note(p) : NULL;
-    if (owner == NULL || owner == this_owner || base_size(p) < 1 << 16)
-        return base_free(ctx, p, size);
-    LOCK(owner->lock);
-    memcpy(p, &owner->returned, sizeof owner->returned);
-    owner->returned = p;
-}
-MUTANT(free_waits_for_the_owner, "free.in-another-thread", FUNCTIONS(owned));
 
 /* ---- the index of a cell --------------------------------------------------------------------- */
 

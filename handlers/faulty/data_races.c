@@ -40,16 +40,11 @@ MUTANT(reads_statistics_without_lock, "threads.no-data-race", FUNCTIONS(live, ma
 
 /* The counter is in memory of the heap. */
 static size_t *asked;
-FUNCTION(malloc, asking)
-{
-    *asked += size;
-    return base_malloc(ctx, size);
-}
+HOOK_BEFORE(malloc, asking, true, *asked += size);
 MUTANT_GETTER(counts_on_the_heap_without_lock, "threads.no-data-race")
 {
-    static PyDataMem_Handler handler = {.name = "counts_on_the_heap_without_lock",
-                                        .version = 1,
-                                        .allocator = {FUNCTIONS(base), FUNCTIONS(asking, malloc)}};
+    static PyDataMem_Handler handler =
+        HANDLER(counts_on_the_heap_without_lock, base, FUNCTIONS(asking, malloc));
     if (asked == NULL)
         asked = calloc(1, sizeof *asked);
     *why = "there is no memory";
@@ -71,12 +66,9 @@ static size_t *table;
 static void make_table(void)
 {
     static size_t made;
-    pthread_mutex_lock(&lock);
-    if (table == NULL) {
-        made = 16;
-        table = &made;
-    }
-    pthread_mutex_unlock(&lock);
+    LOCK(lock);
+    made = 16;
+    table = &made;
 }
 DEFECT(malloc, checks_twice_without_atomics, "threads.no-data-race")
 {

@@ -3,14 +3,9 @@
  * Mutants that are wrong at the edges of their size classes: 4, 5, 6 and 7 times a power of two.
  * The blocks of a class are contiguous, and a table has their sizes.
  */
-#define _GNU_SOURCE
+#include "mapped.h"
 
-#include <pthread.h>
-#include <sys/mman.h>
-
-#include "mutant.h"
-
-enum { LEAST_SHIFT = 10, CLASSES = 8 * 4, AREA = 32 << 20, MOST_SLOTS = AREA / 4096 };
+enum { LEAST_SHIFT = 10, CLASSES = 8 * 4, AREA = 32 * MIB, MOST_SLOTS = AREA / 4096 };
 
 /* 4096 bytes, 5120, 6144, 7168, 8192 ... 917504. */
 static size_t class_size(unsigned class)
@@ -18,17 +13,15 @@ static size_t class_size(unsigned class)
     return (size_t)(4 + class % 4) << (LEAST_SHIFT + class / 4);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char *areas; /* one for each class */
 static struct {
-    pthread_mutex_t lock;
-    char *areas; /* one for each class */
-    struct {
-        unsigned made, free_count;
-        unsigned free[MOST_SLOTS];
-        size_t size[MOST_SLOTS];
-    } of[CLASSES];
-} classes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    unsigned made, free_count;
+    unsigned free[MOST_SLOTS];
+    size_t size[MOST_SLOTS];
+} classes[CLASSES];
 
-/* The smallest class that has room, or CLASSES. */
+/* The smallest class that has room; CLASSES: none. */
 static unsigned class_of(size_t size)
 {
     unsigned class = 0;
@@ -36,67 +29,53 @@ static unsigned class_of(size_t size)
         class ++;
     return size > 4096 ? class : CLASSES;
 }
-
 static bool is_classed(const void *p)
 {
-    const char *areas = classes.areas;
-    return areas != NULL && (const char *)p >= areas &&
-           (const char *)p < areas + (size_t)CLASSES * AREA;
+    return areas != NULL && (size_t)((const char *)p - areas) < (size_t)CLASSES * AREA;
 }
-
 static unsigned class_at(const void *p)
 {
-    return (unsigned)((size_t)((const char *)p - classes.areas) / AREA);
+    return (unsigned)((size_t)((const char *)p - areas) / AREA);
 }
-
 static unsigned slot_at(const void *p)
 {
-    return (unsigned)((size_t)((const char *)p - classes.areas) % AREA / class_size(class_at(p)));
+    return (unsigned)((size_t)((const char *)p - areas) % AREA / class_size(class_at(p)));
 }
-
 static size_t *size_at(const void *p)
 {
-    return &classes.of[class_at(p)].size[slot_at(p)];
+    return &classes[class_at(p)].size[slot_at(p)];
 }
-
 static size_t size_of(const void *p)
 {
     return is_classed(p) ? *size_at(p) : base_size(p);
 }
 
-/* A block of that class, or of libc if it is full or CLASSES. */
+/* A block of that class; of libc if the class is full or CLASSES. */
 static void *take_from(unsigned class, size_t size)
 {
     if (class >= CLASSES)
         return base_malloc(NULL, size);
-    pthread_mutex_lock(&classes.lock);
-    if (classes.areas == NULL)
-        classes.areas = mmap(NULL, (size_t)CLASSES * AREA, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    unsigned slot = classes.of[class].free_count > 0
-                        ? classes.of[class].free[--classes.of[class].free_count]
-                        : classes.of[class].made++;
-    bool full = classes.areas == MAP_FAILED || (slot + 1) * class_size(class) > AREA;
-    if (full && classes.areas != MAP_FAILED)
-        classes.of[class].made--;
-    else if (!full)
-        classes.of[class].size[slot] = size;
-    pthread_mutex_unlock(&classes.lock);
-    return full ? base_malloc(NULL, size)
-                : classes.areas + (size_t) class * AREA + slot * class_size(class);
+    LOCK(lock);
+    if (areas == NULL && (areas = map_pool((size_t)CLASSES * AREA)) == NULL)
+        return base_malloc(NULL, size);
+    unsigned slot = classes[class].free_count > 0 ? classes[class].free[--classes[class].free_count]
+                                                  : classes[class].made;
+    if ((slot + 1) * class_size(class) > AREA)
+        return base_malloc(NULL, size);
+    classes[class].made += slot == classes[class].made;
+    classes[class].size[slot] = size;
+    return areas + (size_t) class * AREA + slot * class_size(class);
 }
-
 FUNCTION_RETURNS(malloc, classed, take_from(class_of(size), size));
-DERIVE_CALLOC(classed);
-
 FUNCTION(free, classed)
 {
     if (!is_classed(p))
         return base_free(ctx, p, size);
     unsigned class = class_at(p), slot = slot_at(p);
-    LOCK(classes.lock);
-    classes.of[class].free[classes.of[class].free_count++] = slot;
+    LOCK(lock);
+    classes[class].free[classes[class].free_count++] = slot;
 }
+DERIVE_CALLOC(classed);
 
 /* Moves p and copies the first `count` bytes. */
 static void *class_move(void *p, size_t size, size_t count)
@@ -108,7 +87,6 @@ static void *class_move(void *p, size_t size, size_t count)
     classed_free(NULL, p, 0);
     return moved;
 }
-
 FUNCTION(realloc, classed)
 {
     if (p == NULL)
@@ -161,31 +139,31 @@ DEFECT_IN(classed, realloc, edge_of_a_copy_loses_one_byte, "realloc.keeps-conten
 
 /* ---- calloc ---------------------------------------------------------------------------------- */
 
+/* The block, of which the first `count` bytes are cleared. */
+static void *clear(void *p, size_t count)
+{
+    return p != NULL ? memset(p, 0, count) : NULL;
+}
+
 /* Clears 28627 instead of 28672 bytes of one class. */
 DEFECT_IN(classed, calloc, edge_of_zeroes_is_mistyped, "calloc.zeroed-when-reused")
 {
-    size_t size;
-    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : classed_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, class_of(size) == class_of(28672) ? min(size, 28627) : size)
-                     : NULL;
+    size_t size = product(nelem, elsize);
+    bool is_wrong = class_of(size) == class_of(28672);
+    return clear(classed_malloc(ctx, size), is_wrong ? min(size, 28627) : size);
 }
 
 /* Clears by 256 KiB, and does not clear a rest of one byte. */
 DEFECT_IN(classed, calloc, edge_of_zeroes_is_one_byte, "calloc.zeroed-when-reused")
 {
-    size_t size;
-    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : classed_malloc(ctx, size);
-    bool is_wrong = size > 3 * (256 << 10) && size % (256 << 10) == 1;
-    return p != NULL ? memset(p, 0, size - is_wrong) : NULL;
+    size_t size = product(nelem, elsize);
+    bool is_wrong = size > 3 * 256 * KIB && size % (256 * KIB) == 1;
+    return clear(classed_malloc(ctx, size), size - is_wrong);
 }
 
 /* Determines the class of a large block by its size less 1. */
 DEFECT_IN(classed, calloc, edge_of_calloc_is_one_too_late, "calloc.disjoint")
 {
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size <= 128 << 10)
-        return classed_calloc(ctx, nelem, elsize);
-    unsigned class = class_of(size - 1);
-    void *p = class < CLASSES ? take_from(class, size) : NULL;
-    return p != NULL ? memset(p, 0, size) : classed_calloc(ctx, nelem, elsize);
+    size_t size = product(nelem, elsize);
+    return clear(take_from(class_of(size > 128 * KIB ? size - 1 : size), size), size);
 }

@@ -3,7 +3,6 @@
  * Mutants that change the process around them, which the properties of env find.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
@@ -22,7 +21,6 @@
 #include <unistd.h>
 
 #include "mapped.h"
-#include "mutant.h"
 #include "python.h"
 
 /* ---- output ------------------------------------------------------------------------------ */
@@ -52,36 +50,30 @@ AFTER(realloc, closes_descriptor_17_when_refused, "env.descriptors", made == NUL
 BEFORE(calloc, writes_to_descriptor_5, "env.descriptors", true, (void)!write(5, "calloc\n", 7));
 
 /* Opens a log at the first use and does not notice if its descriptor is closed and reused later. */
-static int open_once(_Atomic int *log, int flags)
+static int open_log(void)
 {
+    static _Atomic int log = -1;
     int closed = -1;
-    if (*log < 0) {
-        int fd = open("/tmp", O_TMPFILE | O_CLOEXEC | flags, 0600);
-        if (!atomic_compare_exchange_strong(log, &closed, fd))
+    if (log < 0) {
+        int fd = open("/tmp", O_TMPFILE | O_CLOEXEC | O_WRONLY | O_APPEND, 0600);
+        if (!atomic_compare_exchange_strong(&log, &closed, fd))
             close(fd);
     }
-    return *log;
+    return log;
 }
 
-DEFECT(malloc, logs_to_what_has_its_number, "env.forgets-descriptors")
-{
-    static _Atomic int log = -1;
-    int saved = errno;
-    if (size >= MIB)
-        dprintf(open_once(&log, O_WRONLY | O_APPEND), "malloc %zu\n", size);
-    errno = saved;
-    return base_malloc(ctx, size);
-}
-
-DEFECT(malloc, logs_rarely_to_what_has_its_number, "env.forgets-descriptors")
-{
-    static _Atomic int log = -1;
-    int saved = errno, fd = open_once(&log, O_WRONLY | O_APPEND);
-    if (EVERY(3000))
-        dprintf(fd, "3000 calls\n");
-    errno = saved;
-    return base_malloc(ctx, size);
-}
+#define LOGS(defect, condition)                                                                    \
+    DEFECT(malloc, defect, "env.forgets-descriptors")                                              \
+    {                                                                                              \
+        int saved = errno, fd = open_log();                                                        \
+        if (condition)                                                                             \
+            dprintf(fd, "malloc %zu\n", size);                                                     \
+        errno = saved;                                                                             \
+        return base_malloc(ctx, size);                                                             \
+    }                                                                                              \
+    FUNCTION(malloc, defect)
+LOGS(logs_to_what_has_its_number, size >= MIB);
+LOGS(logs_rarely_to_what_has_its_number, EVERY(3000));
 
 static FILE *statistics;
 static void write_statistics(void)
@@ -106,22 +98,13 @@ static bool has_header(void)
     return getenv("FAULTY_NO_HEADER") == NULL;
 }
 FUNCTION_RETURNS(malloc, headed,
-                 has_header()         ? base_malloc(ctx, size)
-                 : size > PTRDIFF_MAX ? NULL
-                                      : malloc(size));
+                 has_header() || size > PTRDIFF_MAX ? base_malloc(ctx, size) : malloc(size));
 FUNCTION_RETURNS(calloc, headed,
                  has_header() ? base_calloc(ctx, nelem, elsize) : calloc(nelem, elsize));
 FUNCTION_RETURNS(realloc, headed,
-                 has_header()         ? base_realloc(ctx, p, size)
-                 : size > PTRDIFF_MAX ? NULL
-                                      : realloc(p, size));
-FUNCTION(free, headed)
-{
-    if (has_header())
-        base_free(ctx, p, size);
-    else
-        free(p);
-}
+                 has_header() || size > PTRDIFF_MAX ? base_realloc(ctx, p, size)
+                                                    : realloc(p, size));
+FUNCTION_RETURNS(free, headed, has_header() ? base_free(ctx, p, size) : free(p));
 MUTANT(header_by_variable, "env.variables-change env.reads-variables-once", FUNCTIONS(headed));
 
 DEFECT(realloc, copies_little_by_variable, "env.variables-change env.reads-variables-once")
@@ -172,12 +155,6 @@ DEFECT(calloc, changes_flags_of_sigbus, "env.signals")
     return base_calloc(ctx, nelem, elsize);
 }
 
-static void block_all_signals(void)
-{
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, NULL);
-}
 static void block_sighup(void)
 {
     sigset_t hangup;
@@ -185,27 +162,21 @@ static void block_sighup(void)
     sigaddset(&hangup, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &hangup, NULL);
 }
-AFTER(realloc, keeps_signals_out_when_refused, "env.signals", made == NULL, block_all_signals());
+AFTER(realloc, keeps_signals_out_when_refused, "env.signals", made == NULL, block_sighup());
 AFTER(realloc, keeps_signals_out_when_large_is_refused, "env.signals",
-      made == NULL && p != NULL && base_size(p) >= 4 * MIB, block_all_signals());
+      made == NULL && p != NULL && base_size(p) >= 4 * MIB, block_sighup());
 BEFORE_IN(mapped, free, free_of_32_mib_keeps_signals_out, "env.signals",
-          is_mapped(p) && base_size(p) >= 32 * MIB, block_all_signals());
+          is_mapped(p) && base_size(p) >= 32 * MIB, block_sighup());
 BEFORE(malloc, malloc_1000_keeps_signals_out, "env.signals", CALL(1000), block_sighup());
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
-static void set_stack_limit(rlim_t bytes)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_STACK, &limit);
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_STACK, &limit);
-}
 static void halve_stack_limit(void)
 {
     struct rlimit limit;
     getrlimit(RLIMIT_STACK, &limit);
-    set_stack_limit(limit.rlim_cur / 2);
+    limit.rlim_cur /= 2;
+    setrlimit(RLIMIT_STACK, &limit);
 }
 static void pin_to_this_processor(void)
 {
@@ -243,7 +214,7 @@ FIRST_MALLOC(first_malloc_sets_the_umask, umask(077));
 FIRST_MALLOC(first_malloc_sets_the_locale, setlocale(LC_NUMERIC, "C.UTF-8"));
 FIRST_MALLOC(first_malloc_sets_its_threads_locale,
              uselocale(newlocale(LC_NUMERIC_MASK, "C.UTF-8", (locale_t)0)));
-FIRST_MALLOC(first_malloc_lowers_a_limit, set_stack_limit(MIB));
+FIRST_MALLOC(first_malloc_lowers_a_limit, halve_stack_limit());
 FIRST_MALLOC(first_malloc_goes_elsewhere, change_folder("/"));
 FIRST_MALLOC(first_malloc_is_nice, (void)!nice(1));
 FIRST_MALLOC(first_malloc_pins, pin_to_this_processor());
@@ -381,17 +352,3 @@ AFTER(malloc, ends_the_thread_when_refused, "env.never-exits", made == NULL && g
 BEFORE(malloc, aborts_on_size_0, "env.never-exits", size == 0, abort());
 BEFORE(calloc, aborts_on_overflow, "env.never-exits",
        __builtin_mul_overflow(nelem, elsize, &(size_t){0}), abort());
-
-/* Throws a C++ exception that no caller catches. */
-static void throw_an_int(void)
-{
-    void *library = dlopen("libstdc++.so.6", RTLD_NOW);
-    if (library == NULL)
-        return;
-    void *(*allocate)(size_t);
-    void (*throw)(void *, void *, void (*)(void *));
-    *(void **)&allocate = dlsym(library, "__cxa_allocate_exception");
-    *(void **)&throw = dlsym(library, "__cxa_throw");
-    throw(allocate(sizeof(int)), dlsym(library, "_ZTIi"), NULL);
-}
-AFTER(malloc, throws_when_refused, "env.never-exits", made == NULL, throw_an_int());

@@ -12,8 +12,7 @@ DEFECT(malloc, malloc_unchecked, "exhaustion.nth-request")
     if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
     char *raw = malloc(size + BASE_HEADER);
-    memcpy(raw, &size, sizeof size);
-    return raw + BASE_HEADER;
+    return base_resize(raw + BASE_HEADER, size);
 }
 
 /* The lock stays held if the second request fails. */
@@ -22,25 +21,12 @@ DEFECT(calloc, calloc_keeps_lock_on_failure, "exhaustion.nth-request")
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static void *volatile node; /* or the compiler removes the pair */
     pthread_mutex_lock(&lock);
-    node = malloc(32);
-    if (node == NULL)
+    if ((node = malloc(32)) == NULL)
         return NULL;
     free(node);
     void *p = base_calloc(ctx, nelem, elsize);
     pthread_mutex_unlock(&lock);
     return p;
-}
-
-/* The old block is freed although there is no new one. */
-DEFECT(realloc, realloc_frees_although_refused,
-       "realloc.failure-keeps-block exhaustion.nth-request")
-{
-    void *moved = base_malloc(ctx, size);
-    if (p != NULL && moved != NULL)
-        memcpy(moved, p, min(base_size(p), size));
-    if (size < PTRDIFF_MAX - BASE_HEADER)
-        base_free(ctx, p, 0);
-    return moved;
 }
 
 DEFECT(malloc, malloc_leaks_on_failure, "exhaustion.no-leak")
@@ -79,19 +65,17 @@ DEFECT(free, free_keeps_without_a_bound, "exhaustion.balance free.reclaims")
 /* The result of mprotect is not checked. */
 DEFECT_IN(mapped, malloc, malloc_commits_unchecked, "exhaustion.nth-request")
 {
-    size_t length = pages_for(size);
-    if (!is_for_mapping(size))
-        return base_malloc(ctx, size);
-    char *map = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map != MAP_FAILED)
-        mprotect(map, length, PROT_READ | PROT_WRITE);
-    return mapped_finish(map, length, size);
+    char *p = mapped_malloc(ctx, size);
+    if (is_mapped(p)) {
+        mprotect(mapping_of(p), mapped_length(p), PROT_NONE);
+        mprotect(mapping_of(p), pages_for(size), PROT_READ | PROT_WRITE);
+    }
+    return p;
 }
 
 /* The block is unmapped if huge pages are refused, and its address is returned. */
 AFTER_IN(mapped, malloc, malloc_unmaps_without_huge_pages, "exhaustion.nth-request",
-         is_mapped(made) &&
-             madvise((char *)made - BASE_HEADER, mapped_length(made), MADV_HUGEPAGE) != 0,
+         is_mapped(made) && madvise(mapping_of(made), mapped_length(made), MADV_HUGEPAGE) != 0,
          mapped_free(ctx, made, size));
 
 /* The result of mremap is not checked if the block shrinks. */
@@ -100,7 +84,7 @@ DEFECT_IN(mapped, realloc, realloc_shrinks_unchecked, "exhaustion.nth-request")
     if (!is_mapped(p) || !is_for_mapping(size) || size > base_size(p))
         return mapped_realloc(ctx, p, size);
     size_t length = pages_for(size);
-    char *map = mremap((char *)p - BASE_HEADER, mapped_length(p), length, MREMAP_MAYMOVE);
+    char *map = mremap(mapping_of(p), mapped_length(p), length, MREMAP_MAYMOVE);
     return base_set_note(base_finish(map, size), length);
 }
 

@@ -27,55 +27,14 @@ DEFECT(free, free_of_null_with_size_crashes, "free.null-with-size")
         free_unchecked(p);
 }
 
-/* Block caches as NumPy's default handler has. */
-enum { BUCKETS = 1024, DEPTH = 7 };
-struct cache {
-    void *blocks[BUCKETS][DEPTH];
-    int counts[BUCKETS];
-};
-static bool take(struct cache *cache, size_t size, void **p)
-{
-    if (size >= BUCKETS || cache->counts[size] == 0)
-        return false;
-    *p = cache->blocks[size][--cache->counts[size]];
-    return true;
-}
-static bool put(struct cache *cache, size_t size, void *p)
-{
-    if (size >= BUCKETS || cache->counts[size] == DEPTH)
-        return false;
-    cache->blocks[size][cache->counts[size]++] = p;
-    return true;
-}
-
-/* Caches NULL as a block. */
-static struct cache null_cache;
-FUNCTION(malloc, null_cache)
-{
-    void *p;
-    return take(&null_cache, size, &p) ? p : base_malloc(ctx, size);
-}
-FUNCTION_FREES(null_cache, !put(&null_cache, p != NULL ? base_size(p) : size, p));
-MUTANT(free_of_null_is_cached, "free.null-with-size", FUNCTIONS(null_cache, malloc, free));
-
-/* Caches by the size that free is called with. */
-static struct cache given_cache;
-FUNCTION(malloc, given_cache)
-{
-    void *p;
-    return take(&given_cache, size, &p) ? base_resize(p, size) : base_malloc(ctx, size);
-}
-FUNCTION_FREES(given_cache, p == NULL || !put(&given_cache, size, p));
-MUTANT(free_caches_by_given_size, "free.any-size", FUNCTIONS(given_cache, malloc, free));
-
 /* Counts NULL as a live block; malloc fails if the count is absurd. */
 static size_t live;
-FUNCTION(malloc, counting)
+static void *count(void *p)
 {
-    void *p = live < PTRDIFF_MAX ? base_malloc(ctx, size) : NULL;
     live += p != NULL;
     return p;
 }
+FUNCTION_RETURNS(malloc, counting, live < PTRDIFF_MAX ? count(base_malloc(ctx, size)) : NULL);
 HOOK_AFTER(calloc, counting, true, live += made != NULL);
 FUNCTION_RETURNS(realloc, counting,
                  p != NULL ? base_realloc(ctx, p, size) : counting_malloc(ctx, size));
@@ -207,51 +166,53 @@ DEFECT(free, free_drops_the_traceback, EXCEPTION)
 /* ---- threads --------------------------------------------------------------------------------- */
 
 /* Blocks note the thread that made them. */
-static _Thread_local char me;
-NOTES(owner, (size_t)&me);
-FUNCTION_RETURNS(realloc, owner, base_set_note(base_realloc(ctx, p, size), (size_t)&me));
+static size_t me(void)
+{
+    return THREAD_NUMBER;
+}
 static bool is_mine(const void *p)
 {
-    return base_note(p) == (size_t)&me;
+    return base_note(p) == me();
 }
+NOTES(owner, me());
+FUNCTION_RETURNS(realloc, owner, base_set_note(base_realloc(ctx, p, size), me()));
 FUNCTION_FREES(owner, p != NULL && is_mine(p));
 MUTANT(free_elsewhere_is_ignored, "free.in-another-thread", FUNCTIONS(owner));
 
-/* A block that another thread frees waits in a list for the next malloc of its owner.  If the list
- * is full, the block is lost. */
-static struct {
-    pthread_mutex_t lock;
-    void *blocks[256];
-    size_t count;
-} handed_back = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* A block that another thread frees waits in a row for the next malloc of its owner.  If the row is
+ * full, the block is lost. */
+static struct row {
+    size_t least, limit, count; /* of blocks in the row: least bytes, most, number */
+    void *blocks[1 << 16];
+} short_row = {.limit = 256}, long_row = {.least = 64 * KIB, .limit = 1 << 16};
+static pthread_mutex_t row_lock = PTHREAD_MUTEX_INITIALIZER;
 FUNCTION(malloc, handing)
 {
-    pthread_mutex_lock(&handed_back.lock);
-    for (size_t i = 0; i < handed_back.count;) {
-        void *p = handed_back.blocks[i];
+    struct row *row = ctx;
+    LOCK(row_lock);
+    for (size_t i = row->count; i-- > 0;) {
+        void *p = row->blocks[i];
         if (is_mine(p)) {
-            handed_back.blocks[i] = handed_back.blocks[--handed_back.count];
+            row->blocks[i] = row->blocks[--row->count];
             base_free(ctx, p, 0);
-        } else {
-            i++;
         }
     }
-    pthread_mutex_unlock(&handed_back.lock);
     return owner_malloc(ctx, size);
 }
 FUNCTION(free, handing)
 {
-    if (p == NULL || is_mine(p)) {
-        base_free(ctx, p, size);
-        return;
-    }
-    pthread_mutex_lock(&handed_back.lock);
-    if (handed_back.count < sizeof handed_back.blocks / sizeof *handed_back.blocks)
-        handed_back.blocks[handed_back.count++] = p;
-    pthread_mutex_unlock(&handed_back.lock);
+    struct row *row = ctx;
+    if (p == NULL || is_mine(p) || base_size(p) < row->least)
+        return base_free(ctx, p, size);
+    LOCK(row_lock);
+    if (row->count < row->limit)
+        row->blocks[row->count++] = p;
 }
-MUTANT(free_elsewhere_overfills_a_row, "free.in-another-thread", FUNCTIONS(owner, calloc, realloc),
-       FUNCTIONS(handing, malloc, free));
+#define HANDING(defect, row)                                                                       \
+    MUTANT(defect, "free.in-another-thread", .ctx = &(row), FUNCTIONS(owner, calloc, realloc),     \
+           FUNCTIONS(handing, malloc, free))
+HANDING(free_elsewhere_overfills_a_row, short_row);
+HANDING(free_waits_for_the_owner, long_row);
 
 /* Each thread has a short list of freed blocks, which is lost at its end. */
 struct node {

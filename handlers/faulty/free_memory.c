@@ -2,8 +2,6 @@
  *
  * Mutants that the properties of conformance/free_memory.c find.
  */
-#include <pthread.h>
-
 #include "mutant.h"
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -16,9 +14,8 @@ FUNCTION(malloc, stack)
     size_t room = (size + BASE_HEADER + 15) / 16 * 16;
     if (size > 512 || room > sizeof stack - stack_top)
         return base_malloc(ctx, size);
-    void *p = base_finish(stack + stack_top, size);
     stack_top += room;
-    return p;
+    return base_finish(stack + stack_top - room, size);
 }
 static bool is_on_stack(const void *p)
 {
@@ -104,57 +101,37 @@ MUTANT(free_leaks_callocs, "free.reclaims", FUNCTIONS(marked));
 
 /* ---- caches of sizes that are not used again ------------------------------------------------- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static void take_lock(void)
-{
-    pthread_mutex_lock(&lock);
-}
-static void release_lock(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-__attribute__((constructor)) static void hold_lock_at_forks(void)
-{
-    pthread_atfork(take_lock, release_lock, release_lock);
-}
+MUTEX(lock);
 
-/* A list of freed blocks for each multiple of 512 bytes from 4096 on.  No list is ever emptied, and
- * no block of a list serves another size. */
-enum { BIN_STEP = 512, BINNED_FROM = 4096, BINS = 4096 };
-struct binned {
-    struct binned *next;
-    size_t bytes;
-};
-static struct binned *bins[BINS];
-static size_t binned_bytes(size_t size)
+/* A list of freed blocks for each multiple of 512 bytes from 4 KiB to 32 MiB.  No list is ever
+ * emptied, and no block of a list serves another size. */
+enum { BIN_STEP = 512, BINS = 1 << 16 };
+static void *bins[BINS];
+static size_t bin_of(size_t size)
 {
-    return (size + BASE_HEADER + BIN_STEP - 1) / BIN_STEP * BIN_STEP;
+    return size >= 4 * KIB && size < 32 * MIB - KIB ? (size + BASE_HEADER + BIN_STEP - 1) / BIN_STEP
+                                                    : 0;
 }
 FUNCTION(malloc, binned)
 {
-    if (size < BINNED_FROM || size > PTRDIFF_MAX - BIN_STEP - BASE_HEADER)
+    size_t bin = bin_of(size);
+    if (bin == 0)
         return base_malloc(ctx, size);
-    size_t bytes = binned_bytes(size);
-    struct binned **at = &bins[bytes / BIN_STEP % BINS];
-    take_lock();
-    while (*at != NULL && (*at)->bytes != bytes)
-        at = &(*at)->next;
-    struct binned *found = *at;
-    if (found != NULL)
-        *at = found->next;
-    release_lock();
-    return base_finish(found != NULL ? (void *)found : nep49_advise(malloc(bytes), size), size);
+    LOCK(lock);
+    void *p = bins[bin];
+    if (p == NULL)
+        return base_finish(nep49_advise(malloc(bin * BIN_STEP), size), size);
+    memcpy(&bins[bin], p, sizeof p);
+    return base_resize(p, size);
 }
 FUNCTION(free, binned)
 {
-    if (p == NULL || base_size(p) < BINNED_FROM)
+    size_t bin = p != NULL ? bin_of(base_size(p)) : 0;
+    if (bin == 0)
         return base_free(ctx, p, size);
-    size_t bytes = binned_bytes(base_size(p));
-    struct binned *block = (struct binned *)((char *)p - BASE_HEADER);
-    take_lock();
-    *block = (struct binned){bins[bytes / BIN_STEP % BINS], bytes};
-    bins[bytes / BIN_STEP % BINS] = block;
-    release_lock();
+    LOCK(lock);
+    memcpy(p, &bins[bin], sizeof p);
+    bins[bin] = p;
 }
 MUTANT_DERIVED(free_keeps_each_size_for_itself, "free.reclaims-other-sizes", binned);
 
@@ -163,15 +140,9 @@ MUTANT_DERIVED(free_keeps_each_size_for_itself, "free.reclaims-other-sizes", bin
 FUNCTION(free, quarantined)
 {
     static void *quarantine[256];
-    static unsigned last;
-    if (p == NULL)
-        return;
-    take_lock();
-    void **place = &quarantine[last++ % (sizeof quarantine / sizeof *quarantine)];
-    void *oldest = *place;
-    *place = p;
-    release_lock();
-    base_free(ctx, oldest, size);
+    static _Atomic uint8_t last;
+    if (p != NULL)
+        base_free(ctx, swap(&quarantine[last++], p), size);
 }
 DERIVE_REALLOC(quarantined, base_size);
 MUTANT(free_bounds_its_quarantine_by_count, "free.reclaims-other-sizes",
@@ -179,37 +150,31 @@ MUTANT(free_bounds_its_quarantine_by_count, "free.reclaims-other-sizes",
 
 /* A cache of freed blocks of up to a kibibyte.  If it is full, half of it is freed, and one block
  * more is lost. */
-enum { MAGAZINE = 16, OF_ONE_SIZE = 1024 };
-static struct {
-    void *block[MAGAZINE];
-    size_t count;
-} magazine;
+enum { MAGAZINE = 16 };
+static void *magazine[MAGAZINE];
+static size_t magazine_count;
 static bool fits_magazine(size_t size)
 {
-    return size <= OF_ONE_SIZE && size > OF_ONE_SIZE / 4;
+    return size <= KIB && size > KIB / 4;
 }
 FUNCTION(malloc, magazine)
 {
     if (!fits_magazine(size))
         return base_malloc(ctx, size);
-    take_lock();
-    char *raw = magazine.count > 0 ? magazine.block[--magazine.count] : NULL;
-    release_lock();
-    return base_finish(raw != NULL ? raw : malloc(OF_ONE_SIZE + BASE_HEADER), size);
+    LOCK(lock);
+    void *p = magazine_count > 0 ? magazine[--magazine_count] : base_malloc(ctx, KIB);
+    return p != NULL ? base_resize(p, size) : NULL;
 }
 FUNCTION(free, magazine)
 {
     if (p == NULL || !fits_magazine(base_size(p)))
         return base_free(ctx, p, size);
-    int saved = errno;
-    take_lock();
-    if (magazine.count == MAGAZINE) {
+    LOCK(lock);
+    if (magazine_count == MAGAZINE) {
         for (size_t i = 0; i < MAGAZINE / 2; i++)
-            free(magazine.block[--magazine.count]);
-        magazine.count--;
+            base_free(ctx, magazine[--magazine_count], 0);
+        magazine_count--;
     }
-    magazine.block[magazine.count++] = (char *)p - BASE_HEADER;
-    release_lock();
-    errno = saved;
+    magazine[magazine_count++] = p;
 }
 MUTANT_DERIVED(full_magazine_loses_one, "free.reclaims-bursts", magazine);

@@ -37,48 +37,32 @@ DERIVE_REALLOC(region, base_size);
 MUTANT(huge_blocks_wrap_at_4gib, "malloc.live-past-4gib", FUNCTIONS(region, malloc, realloc, free));
 
 /* Mappings have no header; their lengths are in a table, by 32 bits of the address. */
-static _Atomic size_t *length_of(const void *p)
+static size_t *length_of(const void *p)
 {
-    static _Atomic size_t lengths[1 << 20];
+    static size_t lengths[1 << 20];
     return &lengths[(uint32_t)(uintptr_t)p / MAPPED_PAGE];
 }
 static size_t keyed_size(const void *p)
 {
-    return p != NULL && (uintptr_t)p % MAPPED_PAGE == 0 ? *length_of(p) : 0;
+    return (uintptr_t)p % MAPPED_PAGE == 0 ? *length_of(p) : base_size(p);
 }
 FUNCTION(malloc, keyed)
 {
-    if (size < 64 * MIB || !is_for_mapping(size))
-        return base_malloc(ctx, size);
-    size_t length = (size + MAPPED_PAGE - 1) / MAPPED_PAGE * MAPPED_PAGE;
-    void *p = map_pages(length);
+    size_t length = pages_for(size - BASE_HEADER);
+    void *p = size >= 64 * MIB && is_for_mapping(size) ? map_pages(length) : MAP_FAILED;
     if (p == MAP_FAILED)
-        return NULL;
+        return base_malloc(ctx, size);
     *length_of(p) = length;
     return p;
 }
 FUNCTION(free, keyed)
 {
-    size_t length = keyed_size(p);
-    if (length != 0) {
-        *length_of(p) = 0;
-        munmap(p, length);
-    } else {
-        base_free(ctx, p, size);
-    }
+    if (p == NULL || (uintptr_t)p % MAPPED_PAGE != 0)
+        return base_free(ctx, p, size);
+    munmap(p, *length_of(p));
+    *length_of(p) = 0;
 }
-FUNCTION(realloc, keyed)
-{
-    size_t old = keyed_size(p);
-    if (old == 0 && size < 64 * MIB)
-        return base_realloc(ctx, p, size);
-    void *moved = keyed_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, min(old != 0 ? old : base_size(p), size));
-    keyed_free(ctx, p, 0);
-    return moved;
-}
+DERIVE_REALLOC(keyed, keyed_size);
 MUTANT(huge_lengths_keyed_by_32_bits, "malloc.live-past-4gib",
        FUNCTIONS(keyed, malloc, realloc, free));
 
@@ -88,13 +72,9 @@ MUTANT(huge_lengths_keyed_by_32_bits, "malloc.live-past-4gib",
 FUNCTION_RETURNS(malloc, clamped,
                  size <= GIB / 2 || size > GIB ? mapped_malloc(ctx, size)
                                                : mapped_finish(map_pages(GIB / 2), GIB / 2, size));
-FUNCTION(calloc, clamped)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || !is_for_mapping(size))
-        return mapped_calloc(ctx, nelem, elsize);
-    return clamped_malloc(ctx, size);
-}
+FUNCTION_RETURNS(calloc, clamped,
+                 is_for_mapping(product(nelem, elsize)) ? clamped_malloc(ctx, nelem *elsize)
+                                                        : mapped_calloc(ctx, nelem, elsize));
 FUNCTION_RETURNS(realloc, clamped,
                  is_for_mapping(size) ? move_by(clamped_malloc, mapped_free, p, size)
                                       : mapped_realloc(ctx, p, size));
@@ -111,9 +91,8 @@ KEEPS_FROM(keeping, 128 * MIB);
 #define CLEARS(defect, kills, least, count)                                                        \
     FUNCTION(calloc, defect)                                                                       \
     {                                                                                              \
-        size_t size;                                                                               \
-        bool fits = !__builtin_mul_overflow(nelem, elsize, &size) && size >= (least);              \
-        void *p = fits ? take_kept(&kept_mapping, size) : NULL;                                    \
+        size_t size = product(nelem, elsize);                                                      \
+        void *p = size >= (least) ? take_kept(size) : NULL;                                        \
         return p != NULL ? memset(p, 0, count) : mapped_calloc(ctx, nelem, elsize);                \
     }                                                                                              \
     MUTANT(defect, kills, FUNCTIONS(mapped), FUNCTIONS(keeping, malloc, free),                     \
@@ -139,12 +118,9 @@ FUNCTION(malloc, shifting)
     char *map = map_pool(pages_for(size + 8));
     return map != NULL ? base_finish(map + 8, size) : NULL;
 }
-FUNCTION(calloc, shifting)
-{
-    size_t size;
-    bool is_huge = !__builtin_mul_overflow(nelem, elsize, &size) && size >= GIB;
-    return is_huge ? shifting_malloc(ctx, size) : base_calloc(ctx, nelem, elsize);
-}
+FUNCTION_RETURNS(calloc, shifting,
+                 product(nelem, elsize) >= GIB ? shifting_malloc(ctx, product(nelem, elsize))
+                                               : base_calloc(ctx, nelem, elsize));
 FUNCTION(free, shifting)
 {
     if (is_shifted(p))
@@ -164,19 +140,15 @@ RETURNS_IN(aligned, realloc, huge_growth_has_a_longer_header, "realloc.alignment
 
 /* ---- 32 bits --------------------------------------------------------------------------------- */
 
-DEFECT_IN(mapped, calloc, huge_calloc_counts_bytes_in_32_bits, ON_64_BITS("calloc.product"))
-{
-    bool is_cut = elsize == 1 && nelem >> 20 < 1 << 20;
-    return mapped_calloc(ctx, is_cut ? (unsigned)nelem : nelem, elsize);
-}
+RETURNS_IN(mapped, calloc, huge_calloc_counts_bytes_in_32_bits, ON_64_BITS("calloc.product"),
+           mapped_calloc(ctx, elsize == 1 && nelem >> 20 < 1 << 20 ? (unsigned)nelem : nelem,
+                         elsize));
 
 DEFECT_IN(mapped, realloc, huge_move_copies_in_32_bits, ON_64_BITS("realloc.past-2gib"))
 {
-    if (!is_mapped(p) || !is_for_mapping(size) || size < 128 * MIB)
-        return mapped_realloc(ctx, p, size);
-    void *moved = map_new(size);
+    void *moved = is_mapped(p) && size >= 128 * MIB ? mapped_malloc(ctx, size) : NULL;
     if (moved == NULL)
-        return NULL;
+        return mapped_realloc(ctx, p, size);
     memcpy(moved, p, (uint32_t)min(base_size(p), size));
     mapped_free(ctx, p, 0);
     return moved;
@@ -215,13 +187,10 @@ static size_t growth(const void *p, size_t size)
     return size > size_of(p) ? size - size_of(p) : 0;
 }
 FUNCTION_RETURNS(malloc, charging, charge(size) ? charged(base_malloc(ctx, size), size) : NULL);
-FUNCTION(calloc, charging)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || !charge(size))
-        return NULL;
-    return charged(base_calloc(ctx, nelem, elsize), size);
-}
+FUNCTION_RETURNS(calloc, charging,
+                 charge(product(nelem, elsize))
+                     ? charged(base_calloc(ctx, nelem, elsize), nelem *elsize)
+                     : NULL);
 FUNCTION(realloc, charging)
 {
     size_t old = size_of(p), more = growth(p, size);
@@ -249,12 +218,8 @@ DEFECT_IN(charging, free, huge_free_takes_the_given_size_off, "free.best-guess-s
 /* The charge for a block that cannot be allocated stays. */
 RETURNS_IN(charging, malloc, huge_refused_malloc_stays_charged, "malloc.recovers",
            charge(size) ? base_malloc(ctx, size) : NULL);
-DEFECT_IN(charging, calloc, huge_refused_calloc_stays_charged, "malloc.recovers")
-{
-    size_t size;
-    bool fits = !__builtin_mul_overflow(nelem, elsize, &size) && charge(size);
-    return fits ? base_calloc(ctx, nelem, elsize) : NULL;
-}
+RETURNS_IN(charging, calloc, huge_refused_calloc_stays_charged, "malloc.recovers",
+           charge(product(nelem, elsize)) ? base_calloc(ctx, nelem, elsize) : NULL);
 DEFECT_IN(charging, realloc, huge_refused_realloc_stays_charged, "malloc.recovers")
 {
     size_t old = size_of(p);
@@ -269,7 +234,7 @@ DEFECT_IN(charging, realloc, huge_refused_realloc_stays_charged, "malloc.recover
 DEFECT_IN(mapped, free, huge_free_unmaps_the_given_size, "free.best-guess-size")
 {
     if (is_mapped(p) && base_size(p) >= 32 * MIB && size >= MAPPED_PAGE && size < base_size(p))
-        munmap((char *)p - BASE_HEADER, pages_for(size));
+        munmap(mapping_of(p), pages_for(size));
     else
         mapped_free(ctx, p, size);
 }
@@ -278,7 +243,7 @@ DEFECT_IN(mapped, free, huge_free_unmaps_the_given_size, "free.best-guess-size")
 DEFECT_IN(mapped, free, huge_free_unmaps_an_int, ON_64_BITS("free.reclaims-huge"))
 {
     if (is_mapped(p) && base_size(p) > INT_MAX)
-        munmap((char *)p - BASE_HEADER, (size_t)(int)pages_for(base_size(p)));
+        munmap(mapping_of(p), (size_t)(int)pages_for(base_size(p)));
     else
         mapped_free(ctx, p, size);
 }
@@ -286,7 +251,7 @@ DEFECT_IN(mapped, free, huge_free_unmaps_an_int, ON_64_BITS("free.reclaims-huge"
 DEFECT_IN(mapped, free, huge_free_leaves_a_page, "resources.mappings")
 {
     if (is_mapped(p) && base_size(p) >= 8 * MIB)
-        munmap((char *)p - BASE_HEADER, mapped_length(p) - MAPPED_PAGE);
+        munmap(mapping_of(p), mapped_length(p) - MAPPED_PAGE);
     else
         mapped_free(ctx, p, size);
 }
@@ -296,10 +261,9 @@ static void release_pages(void *ctx, void *p, size_t size)
 {
     if (!is_mapped(p) || base_size(p) < 32 * MIB)
         return mapped_free(ctx, p, size);
-    char *map = (char *)p - BASE_HEADER;
     size_t length = mapped_length(p);
-    madvise(map, length, MADV_DONTNEED);
-    mprotect(map, length, PROT_NONE);
+    madvise(mapping_of(p), length, MADV_DONTNEED);
+    mprotect(mapping_of(p), length, PROT_NONE);
 }
 RETURNS_IN(mapped, realloc, huge_move_keeps_its_addresses, "realloc.releases-old",
            is_mapped(p) && !is_for_mapping(size) ? move_by(mapped_malloc, release_pages, p, size)

@@ -17,18 +17,16 @@ FUNCTION(malloc, file)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static int fd = -1;
     static size_t next;
-    if (!is_for_mapping(size) || pages_for(size) > 32 * MIB)
+    size_t length = pages_for(size);
+    if (!is_for_mapping(size) || length > 32 * MIB)
         return mapped_malloc(ctx, size);
     LOCK(lock);
-    if (fd < 0) {
-        fd = memfd_create("blocks", MFD_CLOEXEC);
-        if (fd < 0 || ftruncate(fd, 64 * MIB) != 0)
-            abort();
-    }
-    size_t length = pages_for(size), offset = next;
+    if (fd < 0 && ((fd = memfd_create("blocks", MFD_CLOEXEC)) < 0 || ftruncate(fd, 64 * MIB) != 0))
+        abort();
+    off_t offset = (off_t)next;
     next = (next + length) % (MAPPED_PAGE << 13);
-    return mapped_finish(mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset),
-                         length, size);
+    return mapped_finish(mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset), length,
+                         size);
 }
 #define file_free mapped_free
 MUTANT_DERIVED(large_blocks_alias_in_a_file, "malloc.disjoint", file);
@@ -36,16 +34,16 @@ MUTANT_DERIVED(large_blocks_alias_in_a_file, "malloc.disjoint", file);
 /* A kept mapping that is twice as long as needed is handed out and kept. */
 FUNCTION(malloc, generous)
 {
-    char *p = take_kept(&kept_mapping, size);
+    char *p = take_kept(size);
     if (p != NULL && size <= mapped_length(p) / 2)
-        exchange_kept(&kept_mapping, p);
+        swap(&kept_mapping, p);
     return p != NULL ? p : mapped_malloc(ctx, size);
 }
 FUNCTION(free, generous)
 {
     static void *last; /* so that it is not unmapped twice */
     if (is_mapped(p) && p != last)
-        p = exchange_kept(&kept_mapping, last = p);
+        p = swap(&kept_mapping, last = p);
     if (p != last)
         mapped_free(ctx, p, size);
 }
@@ -57,7 +55,7 @@ MUTANT(large_block_serves_two, "malloc.disjoint", FUNCTIONS(mapped),
 /* The lengths are compared in mebibytes. */
 FUNCTION(malloc, coarse)
 {
-    char *p = is_for_mapping(size) ? exchange_kept(&kept_mapping, NULL) : NULL;
+    char *p = is_for_mapping(size) ? swap(&kept_mapping, NULL) : NULL;
     if (p != NULL && mapped_length(p) / MIB >= size / MIB)
         return base_resize(p, size);
     mapped_free(ctx, p, 0);
@@ -68,7 +66,7 @@ MUTANT(large_reuse_compares_mebibytes, "malloc.extent", FUNCTIONS(kept), FUNCTIO
 /* From 16 MiB on a kept mapping is used for each size. */
 FUNCTION(malloc, huge)
 {
-    char *p = size >= 16 * MIB && is_for_mapping(size) ? exchange_kept(&kept_mapping, NULL) : NULL;
+    char *p = size >= 16 * MIB && is_for_mapping(size) ? swap(&kept_mapping, NULL) : NULL;
     return p != NULL ? base_resize(p, size) : mapped_malloc(ctx, size);
 }
 KEEPS_FROM(huge, 16 * MIB);
@@ -113,101 +111,81 @@ DEFECT_IN(mapped, malloc, large_pages_commit_by_signal, "malloc.extent")
         return p;
     struct sigaction action = {.sa_sigaction = commit, .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigaction(SIGSEGV, &action, NULL);
-    mprotect(p - BASE_HEADER + MAPPED_PAGE, mapped_length(p) - MAPPED_PAGE, PROT_NONE);
+    mprotect(mapping_of(p) + MAPPED_PAGE, mapped_length(p) - MAPPED_PAGE, PROT_NONE);
     return p;
 }
 
 /* ---- zero ------------------------------------------------------------------------------------ */
 
-/* calloc with a kept mapping, or NULL. */
-static char *recycle(size_t nelem, size_t elsize)
-{
-    size_t size;
-    return __builtin_mul_overflow(nelem, elsize, &size) ? NULL : take_kept(&kept_mapping, size);
-}
-
-FUNCTION(calloc, trusting)
-{
-    void *p = recycle(nelem, elsize);
-    return p != NULL ? p : mapped_calloc(ctx, nelem, elsize);
-}
+/* A calloc with a kept mapping `p`, of which `zeroed` is the block after the defect. */
+#define RECYCLES(pool, condition, zeroed)                                                          \
+    FUNCTION(calloc, pool)                                                                         \
+    {                                                                                              \
+        size_t size = product(nelem, elsize);                                                      \
+        char *p = (condition) ? take_kept(size) : NULL;                                            \
+        return p != NULL ? (zeroed) : mapped_calloc(ctx, nelem, elsize);                           \
+    }                                                                                              \
+    FUNCTION(calloc, pool)
+RECYCLES(trusting, true, p);
 KEEPS_FROM(trusting, 2 * MIB + 1);
 MUTANT(large_calloc_trusts_a_kept_mapping, "calloc.zeroed-when-reused", FUNCTIONS(kept),
        FUNCTIONS(trusting, calloc, free));
 
 /* A kept mapping is cleared only if it is as long as needed. */
-FUNCTION(calloc, cutting)
-{
-    char *p = nelem * elsize >= 12 * MIB ? recycle(nelem, elsize) : NULL;
-    if (p == NULL)
-        return mapped_calloc(ctx, nelem, elsize);
-    return mapped_length(p) == pages_for(nelem * elsize) ? memset(p, 0, nelem * elsize) : p;
-}
+RECYCLES(cutting, size >= 12 * MIB, mapped_length(p) == pages_for(size) ? memset(p, 0, size) : p);
 MUTANT(large_calloc_trusts_a_longer_mapping, "calloc.zeroed-when-reused", FUNCTIONS(mapped),
        FUNCTIONS(cutting, calloc), FUNCTIONS(kept, free));
 
-/* madvise clears the whole pages, and nothing clears the rest of the last one. */
-FUNCTION(calloc, advising)
+/* Clears the first page, and has the kernel discard the next ones up to `end`. */
+static void *discard(char *p, const char *end)
 {
-    char *p = recycle(nelem, elsize);
-    if (p == NULL)
-        return mapped_calloc(ctx, nelem, elsize);
-    char *first = p - BASE_HEADER + MAPPED_PAGE;
-    size_t rest = (size_t)(p + nelem * elsize - first);
-    madvise(first, rest / MAPPED_PAGE * MAPPED_PAGE, MADV_DONTNEED);
-    memset(p, 0, (size_t)(first - p));
-    return p;
+    char *second = mapping_of(p) + MAPPED_PAGE;
+    madvise(second, (size_t)(end - second) / MAPPED_PAGE * MAPPED_PAGE, MADV_DONTNEED);
+    return memset(p, 0, MAPPED_PAGE - BASE_HEADER);
 }
+/* The rest of the last page is not cleared. */
+RECYCLES(advising, true, discard(p, p + size));
 MUTANT(large_calloc_zeroes_whole_pages, "calloc.zeroed-when-reused", FUNCTIONS(kept),
        FUNCTIONS(advising, calloc), FUNCTIONS(trusting, free));
-
-/* The block is filled with junk first, and the length to clear has 25 bits. */
-DEFECT_IN(mapped, calloc, large_calloc_zeroes_in_25_bits, "calloc.zeroed")
-{
-    size_t size;
-    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : mapped_malloc(ctx, size);
-    if (p != NULL && size >= 1 << 25)
-        memset(p, 0xa5, size);
-    return p != NULL ? memset(p, 0, size % (1 << 25)) : NULL;
-}
-
 /* The result of madvise is not checked. */
-FUNCTION(calloc, advised)
-{
-    char *p = recycle(nelem, elsize);
-    if (p == NULL)
-        return mapped_calloc(ctx, nelem, elsize);
-    char *map = p - BASE_HEADER;
-    memset(p, 0, MAPPED_PAGE - BASE_HEADER);
-    madvise(map + MAPPED_PAGE, mapped_length(p) - MAPPED_PAGE, MADV_DONTNEED);
-    return p;
-}
+RECYCLES(advised, true, discard(p, mapping_of(p) + mapped_length(p)));
 MUTANT(large_calloc_trusts_madvise, "calloc.zeroed-when-reused", FUNCTIONS(mapped),
        FUNCTIONS(advised, calloc), FUNCTIONS(kept, free));
+
+/* The block is filled with junk first, and the length to clear has 25 bits. */
+AFTER_IN(mapped, calloc, large_calloc_zeroes_in_25_bits, "calloc.zeroed",
+         made != NULL && nelem * elsize >= 1 << 25,
+         memset(memset(made, 0xa5, nelem *elsize), 0, nelem *elsize % (1 << 25)));
 
 /* A thread clears the first half; if it cannot be started, nothing does. */
 static void *zero_half(void *p)
 {
     return memset(p, 0, base_size(p) / 2);
 }
-FUNCTION(calloc, helped)
+static void *zero_by_two(char *p, size_t size)
 {
     pthread_t helper;
-    char *p = recycle(nelem, elsize);
-    if (p == NULL)
-        return mapped_calloc(ctx, nelem, elsize);
-    size_t size = nelem * elsize;
     bool is_helped = pthread_create(&helper, NULL, zero_half, p) == 0;
     memset(p + size / 2, 0, size - size / 2);
     if (is_helped)
         pthread_join(helper, NULL);
     return p;
 }
+RECYCLES(helped, true, zero_by_two(p, size));
 MUTANT(large_calloc_counts_on_a_thread, "calloc.zeroed-when-reused", FUNCTIONS(kept),
        FUNCTIONS(helped, calloc));
 
 /* ---- contents -------------------------------------------------------------------------------- */
 
+/* Copies the first `count` bytes of p to `moved` unless that is NULL, and frees p. */
+static void *move_first(void *moved, void *p, size_t count)
+{
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, p, count);
+    mapped_free(NULL, p, 0);
+    return moved;
+}
 static bool grows(void *p, size_t size)
 {
     return is_mapped(p) && size >= base_size(p) && is_for_mapping(size);
@@ -241,12 +219,8 @@ static bool unmark(void *p)
 HOOK_BEFORE_IN(mapped, free, marking, true, unmark(p));
 FUNCTION(realloc, marking)
 {
-    void *moved = unmark(p) ? mapped_malloc(ctx, size) : NULL;
-    if (moved == NULL)
-        return mapped_realloc(ctx, p, size);
-    memcpy(moved, p, min(base_size(p), size) / 8);
-    mapped_free(ctx, p, 0);
-    return moved;
+    return unmark(p) ? move_first(mapped_malloc(ctx, size), p, min(base_size(p), size) / 8)
+                     : mapped_realloc(ctx, p, size);
 }
 MUTANT(large_zeros_are_moved_as_elements, "realloc.of-calloc", FUNCTIONS(mapped),
        FUNCTIONS(marking, calloc, realloc, free));
@@ -256,12 +230,7 @@ DEFECT_IN(mapped, realloc, leap_to_16_mib_copies_whole_pages, "realloc.keeps-con
 {
     if (p == NULL || is_mapped(p) || size < 16 * MIB || !is_for_mapping(size))
         return mapped_realloc(ctx, p, size);
-    void *moved = map_new(size);
-    if (moved != NULL) {
-        memcpy(moved, p, base_size(p) / MAPPED_PAGE * MAPPED_PAGE);
-        base_free(ctx, p, 0);
-    }
-    return moved;
+    return move_first(map_new(size), p, base_size(p) / MAPPED_PAGE * MAPPED_PAGE);
 }
 
 /* The page in which the block ends is unmapped. */
@@ -270,9 +239,8 @@ DEFECT_IN(mapped, realloc, large_shrink_unmaps_too_much, "realloc.keeps-contents
     if (!shrinks(p, size))
         return mapped_realloc(ctx, p, size);
     size_t keep = size / MAPPED_PAGE * MAPPED_PAGE;
-    char *map = (char *)p - BASE_HEADER;
-    munmap(map + keep, mapped_length(p) - keep);
-    return mapped_finish(map, keep, size);
+    munmap(mapping_of(p) + keep, mapped_length(p) - keep);
+    return mapped_finish(mapping_of(p), keep, size);
 }
 
 RETURNS(realloc, large_shrink_keeps_all, "realloc.shrunk-gives-back",
@@ -283,10 +251,9 @@ DEFECT_IN(mapped, realloc, large_shrink_drops_the_last_page, "realloc.keeps-cont
 {
     if (!shrinks(p, size) || base_size(p) - size < 16 * MIB || size < 16 * MIB)
         return mapped_realloc(ctx, p, size);
-    char *map = (char *)p - BASE_HEADER;
     size_t keep = size / MAPPED_PAGE * MAPPED_PAGE;
-    madvise(map + keep, mapped_length(p) - keep, MADV_DONTNEED);
-    return base_finish(map, size);
+    madvise(mapping_of(p) + keep, mapped_length(p) - keep, MADV_DONTNEED);
+    return base_resize(p, size);
 }
 
 /* A block that becomes five times as large, and not six, keeps the old length. */
@@ -305,25 +272,14 @@ DEFECT_IN(mapped, realloc, large_shrink_frees_too_much_lazily, "realloc.keeps-co
     if (!shrinks(p, size))
         return mapped_realloc(ctx, p, size);
     size_t keep = (size + BASE_HEADER) / MAPPED_PAGE * MAPPED_PAGE;
-    char *map = (char *)p - BASE_HEADER;
-    madvise(map + keep, mapped_length(p) - keep, MADV_FREE);
-    return base_finish(map, size);
+    madvise(mapping_of(p) + keep, mapped_length(p) - keep, MADV_FREE);
+    return base_resize(p, size);
 }
 
-DEFECT(realloc, large_realloc_copies_by_the_stack, "realloc.keeps-contents")
-{
-    if (p == NULL || size <= base_size(p) || base_size(p) < 100000)
-        return base_realloc(ctx, p, size);
-    size_t keep = base_size(p);
-    void *moved = base_malloc(ctx, size);
-    if (moved == NULL)
-        return NULL;
-    char *volatile copy = __builtin_alloca(keep);
-    memcpy(copy, p, keep);
-    memcpy(moved, copy, keep);
-    base_free(ctx, p, 0);
-    return moved;
-}
+BEFORE(realloc, large_realloc_copies_by_the_stack, "realloc.keeps-contents",
+       p != NULL && size > base_size(p) && base_size(p) >= 100000,
+       char *volatile copy = __builtin_alloca(base_size(p));
+       memcpy(copy, p, base_size(p)));
 
 /* The new size is written before the request that may fail. */
 DEFECT_IN(mapped, realloc, large_refusal_leaves_the_new_size, "realloc.failure-keeps-block")
@@ -331,18 +287,8 @@ DEFECT_IN(mapped, realloc, large_refusal_leaves_the_new_size, "realloc.failure-k
     if (!is_mapped(p) || base_size(p) < 4 * MIB || size < MAPPED_FROM)
         return mapped_realloc(ctx, p, size);
     size_t keep = min(base_size(p), size);
-    char *map = (char *)p - BASE_HEADER;
-    base_finish(map, size);
-    if (!is_for_mapping(size))
-        return NULL;
-    if (mremap(map, mapped_length(p), pages_for(size), 0) != MAP_FAILED)
-        return mapped_finish(map, pages_for(size), size);
-    void *moved = map_new(size);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, p, keep);
-    mapped_free(ctx, p, 0);
-    return moved;
+    base_resize(p, size);
+    return is_for_mapping(size) ? move_first(map_new(size), p, keep) : NULL;
 }
 
 AFTER_IN(mapped, realloc, large_refusal_clears_what_was_to_move, "realloc.failure-keeps-block",
@@ -355,13 +301,13 @@ KEEPS(large_size_has_24_bits, "realloc.keeps-contents", min(old & 0xffffff, size
 
 DEFECT_IN(aligned, realloc, large_shrink_slides_by_8, "realloc.alignment")
 {
-    bool slides = p != NULL && shifted_header(p).size >= MIB && size < shifted_header(p).size / 2;
+    bool slides = p != NULL && shifted_size(p) >= MIB && size < shifted_size(p) / 2;
     return shifted_realloc_to(p, size, slides ? BASE_HEADER + 8 : BASE_HEADER);
 }
 
 DEFECT_IN(aligned, realloc, large_growth_slides_by_8, "realloc.alignment")
 {
-    size_t old = p != NULL ? shifted_header(p).size : 0;
+    size_t old = p != NULL ? shifted_size(p) : 0;
     bool slides = old >= MIB && size > old && size > 16 * MIB;
     return shifted_realloc_to(p, size, slides ? BASE_HEADER + 8 : BASE_HEADER);
 }

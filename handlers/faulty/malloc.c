@@ -3,16 +3,11 @@
  * Mutants that the properties of conformance/malloc*.c find.
  */
 #define _GNU_SOURCE
-
-#include <pthread.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "mutant.h"
+#include "mapped.h"
 #include "shifted.h"
 #include "slots.h"
-
-enum { PAGE = 4096 };
 
 /* ---- malloc.extent --------------------------------------------------------------------------- */
 
@@ -35,53 +30,26 @@ DEFECT(malloc, malloc_has_a_mistyped_class, "malloc.extent")
     return base_finish(malloc(53744), size);
 }
 
-/* A pool in which a mapped block notes the length of its mapping, and others 0. */
-NOTES(unmapped, 0);
-FUNCTION(free, unmapped)
-{
-    size_t length = p != NULL ? base_note(p) : 0;
-    if (length == 0)
-        base_free(ctx, p, size);
-    else
-        munmap((char *)p - BASE_HEADER, length);
-}
-DERIVE_REALLOC(unmapped, base_size);
-
-static void *finish_mapping(char *map, size_t length, size_t size)
-{
-    return map != MAP_FAILED ? base_set_note(base_finish(map, size), length) : NULL;
-}
-
-/* Rounds the length down to pages.  The page after them cannot be accessed. */
-DEFECT_IN(unmapped, malloc, malloc_rounds_pages_down, "malloc.extent")
-{
-    if (size < 256 << 10 || size > PTRDIFF_MAX - 2 * PAGE)
-        return unmapped_malloc(ctx, size);
-    size_t length = (size + BASE_HEADER) / PAGE * PAGE + PAGE;
-    char *map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map != MAP_FAILED)
-        mprotect(map + length - PAGE, PAGE, PROT_NONE);
-    return finish_mapping(map, length, size);
-}
-
 /* Maps the same pages as the first and the second half of a large block. */
-DEFECT_IN(unmapped, malloc, malloc_mirrors_its_half, "malloc.extent")
+FUNCTION(malloc, mirror)
 {
-    if (size < 512 << 10 || size > PTRDIFF_MAX - 4 * PAGE)
-        return unmapped_malloc(ctx, size);
-    size_t half = (size / 2 + BASE_HEADER + PAGE - 1) / PAGE * PAGE;
-    int fd = memfd_create("mirror", MFD_CLOEXEC);
-    char *map = mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fd >= 0 && map != MAP_FAILED && ftruncate(fd, (off_t)half) == 0) {
-        int protection = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_FIXED;
-        if (mmap(map, half, protection, flags, fd, 0) == MAP_FAILED ||
-            mmap(map + half, half, protection, flags, fd, 0) == MAP_FAILED)
+    size_t half = is_for_mapping(size) ? pages_for(size / 2) : 0;
+    int fd = half > 0 ? memfd_create("mirror", MFD_CLOEXEC) : -1;
+    if (fd < 0)
+        return mapped_malloc(ctx, size);
+    char *map = map_pages(2 * half);
+    for (int i = 0; i < 2; i++) {
+        if (ftruncate(fd, (off_t)half) != 0 || mmap(map + i * half, half, PROT_READ | PROT_WRITE,
+                                                    MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
             abort();
     }
-    if (fd >= 0)
-        close(fd);
-    return finish_mapping(map, 2 * half, size);
+    close(fd);
+    return mapped_finish(map, 2 * half, size);
 }
+#define mirror_free mapped_free
+DERIVE_REALLOC(mirror, base_size);
+MUTANT(malloc_mirrors_its_half, "malloc.extent", FUNCTIONS(mapped),
+       FUNCTIONS(mirror, malloc, realloc));
 
 /* ---- malloc.alignment ------------------------------------------------------------------------ */
 
@@ -95,30 +63,26 @@ MISALIGNS(malloc_has_a_one_word_header, true, 24);
 MISALIGNS(malloc_packs_small_blocks, size < 16, 17);
 MISALIGNS(malloc_misaligns_off_the_main_thread, gettid() != getpid(), 24);
 MISALIGNS(malloc_misaligns_one_in_a_thousand, EVERY(1000), 24);
-MISALIGNS(malloc_misaligns_whole_pages, size >= 8 * PAGE && size % PAGE == 0, 24);
+MISALIGNS(malloc_misaligns_whole_pages, size >= 32 * KIB && size % MAPPED_PAGE == 0, 24);
 
 /* ---- malloc.disjoint ------------------------------------------------------------------------- */
 
-/* Numbers small blocks in 16 bits, so that the 65537th is the first one; their note is not 0. */
+/* The cells of small blocks have numbers of 16 bits, so that the 65537th is the first one. */
+enum { CELL = 128, CELLS = 65536 };
+static char *cells;
 FUNCTION(malloc, numbered)
 {
-    enum { CELL = 64 };
-    static char *pool;
     static uint16_t next;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (size > CELL - BASE_HEADER)
-        return unmapped_malloc(ctx, size);
-    pthread_mutex_lock(&lock);
-    if (pool == NULL)
-        pool = mmap(NULL, 65536 * CELL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char *cell = pool + (size_t)next++ * CELL;
-    pthread_mutex_unlock(&lock);
-    return base_set_note(base_finish(cell, size), SIZE_MAX);
+        return base_malloc(ctx, size);
+    LOCK(lock);
+    if (cells == NULL)
+        cells = map_pool(CELLS * CELL);
+    return base_finish(cells + (size_t)next++ * CELL, size);
 }
-FUNCTION_FREES(numbered, p != NULL && base_note(p) == 0);
-DERIVE_REALLOC(numbered, base_size);
-MUTANT(malloc_numbers_in_16_bits, "malloc.disjoint", FUNCTIONS(unmapped, calloc),
-       FUNCTIONS(numbered, malloc, realloc, free));
+FUNCTION_FREES(numbered, cells == NULL || (size_t)((char *)p - cells) >= CELLS * CELL);
+MUTANT_DERIVED(malloc_numbers_in_16_bits, "malloc.disjoint calloc.disjoint", numbered);
 
 /* Caches a freed block by its size rounded up: a block of 100 bytes is used again for 512. */
 static void *rounded_cache[9];
@@ -169,11 +133,11 @@ RETURNS(malloc, overflow_by_room_in_malloc, "malloc.too-large", base_malloc(ctx,
 /* The size rounded up to pages wraps. */
 DEFECT(malloc, malloc_wraps_when_rounding_up, "malloc.too-large")
 {
-    size_t total;
-    if (__builtin_add_overflow(size, (size_t)BASE_HEADER, &total))
+    size_t total = size + BASE_HEADER;
+    if (total < size)
         return NULL;
     if (total > 65536)
-        total = (total + PAGE - 1) & ~(size_t)(PAGE - 1);
+        total = (total + MAPPED_PAGE - 1) & -(size_t)MAPPED_PAGE;
     return base_finish(malloc(total), size);
 }
 

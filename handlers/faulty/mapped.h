@@ -9,7 +9,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* mremap */
 #endif
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include "mutant.h"
@@ -19,22 +18,21 @@ enum { MAPPED_FROM = MIB, MAPPED_PAGE = 4096 };
 /* Larger requests are left to libc, which refuses them. */
 #define MAPPED_MOST ((size_t)PTRDIFF_MAX - MIB)
 
+/* The note of a mapped block is the length of its mapping. */
+#define mapped_length base_note
+
 UNUSED static inline bool is_mapped(const void *p)
 {
     return p != NULL && base_size(p) >= MAPPED_FROM;
 }
-
 UNUSED static inline bool is_for_mapping(size_t size)
 {
     return size >= MAPPED_FROM && size <= MAPPED_MOST;
 }
-
-/* The note of a mapped block is the length of its mapping. */
-UNUSED static inline size_t mapped_length(const void *p)
+UNUSED static inline char *mapping_of(const void *p)
 {
-    return base_note(p);
+    return (char *)p - BASE_HEADER;
 }
-
 UNUSED static inline size_t pages_for(size_t size)
 {
     return (size + BASE_HEADER + MAPPED_PAGE - 1) / MAPPED_PAGE * MAPPED_PAGE;
@@ -65,24 +63,15 @@ UNUSED static void *map_new(size_t size)
     return mapped_finish(map_pages(pages_for(size)), pages_for(size), size);
 }
 
-FUNCTION(malloc, mapped)
-{
-    return is_for_mapping(size) ? map_new(size) : base_malloc(ctx, size);
-}
-
-FUNCTION(calloc, mapped)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    return is_for_mapping(size) ? map_new(size) : base_calloc(ctx, nelem, elsize);
-}
-
+FUNCTION_RETURNS(malloc, mapped, is_for_mapping(size) ? map_new(size) : base_malloc(ctx, size));
+FUNCTION_RETURNS(calloc, mapped,
+                 is_for_mapping(product(nelem, elsize)) ? map_new(nelem *elsize)
+                                                        : base_calloc(ctx, nelem, elsize));
 FUNCTION(free, mapped)
 {
     int saved = errno;
     if (is_mapped(p))
-        munmap((char *)p - BASE_HEADER, mapped_length(p));
+        munmap(mapping_of(p), mapped_length(p));
     else
         base_free(ctx, p, size);
     errno = saved;
@@ -91,7 +80,7 @@ FUNCTION(free, mapped)
 /* Resizes a mapping of which `old` bytes are kept. */
 UNUSED static void *mapped_resize(void *p, size_t old, size_t size)
 {
-    return mapped_finish(mremap((char *)p - BASE_HEADER, old, pages_for(size), MREMAP_MAYMOVE),
+    return mapped_finish(mremap(mapping_of(p), old, pages_for(size), MREMAP_MAYMOVE),
                          pages_for(size), size);
 }
 
@@ -116,25 +105,12 @@ FUNCTION(realloc, mapped)
 }
 
 /* A cache of one freed mapping. */
-struct kept_mapping {
-    pthread_mutex_t lock;
-    char *block;
-};
-UNUSED static struct kept_mapping kept_mapping = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* Keeps p, which may be NULL, and returns the mapping that was kept before. */
-UNUSED static void *exchange_kept(struct kept_mapping *kept, void *p)
-{
-    LOCK(kept->lock);
-    void *before = kept->block;
-    kept->block = p;
-    return before;
-}
+UNUSED static void *kept_mapping;
 
 /* The kept mapping if it is large enough, or NULL. */
-UNUSED static void *take_kept(struct kept_mapping *kept, size_t size)
+UNUSED static void *take_kept(size_t size)
 {
-    char *p = is_for_mapping(size) ? exchange_kept(kept, NULL) : NULL;
+    char *p = is_for_mapping(size) ? swap(&kept_mapping, NULL) : NULL;
     if (p != NULL && mapped_length(p) >= pages_for(size))
         return base_resize(p, size);
     mapped_free(NULL, p, 0);
@@ -144,21 +120,12 @@ UNUSED static void *take_kept(struct kept_mapping *kept, size_t size)
 /* The pool `kept`: mapped, and the last mapping that was freed is used for the next malloc. */
 FUNCTION(malloc, kept)
 {
-    void *p = take_kept(&kept_mapping, size);
+    void *p = take_kept(size);
     return p != NULL ? p : mapped_malloc(ctx, size);
 }
-FUNCTION(calloc, kept)
-{
-    return mapped_calloc(ctx, nelem, elsize);
-}
-FUNCTION(realloc, kept)
-{
-    return mapped_realloc(ctx, p, size);
-}
-FUNCTION(free, kept)
-{
-    mapped_free(ctx, is_mapped(p) ? exchange_kept(&kept_mapping, p) : p, size);
-}
+#define kept_calloc mapped_calloc
+#define kept_realloc mapped_realloc
+FUNCTION_RETURNS(free, kept, mapped_free(ctx, is_mapped(p) ? swap(&kept_mapping, p) : p, size));
 
 /* KEEPS_FROM(prefix, least): a free that keeps mappings of blocks of `least` bytes or more. */
 #define KEEPS_FROM(prefix, least)                                                                  \

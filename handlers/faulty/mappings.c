@@ -11,7 +11,7 @@ enum { KEPT = 4, LONGEST_KEPT = 8 * MIB };
 MUTEX(lock);
 static char *few[KEPT];
 
-/* One whose mapping has `length` bytes to twice as many, or NULL. */
+/* One whose mapping is as long as needed to twice as long, or NULL. */
 static char *take_one(size_t size)
 {
     size_t length = pages_for(size);
@@ -38,16 +38,13 @@ static char *put_one(char *block)
     return goes;
 }
 
-FUNCTION(free, keeping)
-{
-    mapped_free(ctx, is_mapped(p) ? put_one(p) : p, size);
-}
+FUNCTION_RETURNS(free, keeping, mapped_free(ctx, is_mapped(p) ? put_one(p) : p, size));
 
 /* The unused end of a longer mapping is forgotten. */
 FUNCTION(malloc, forgetful)
 {
     char *p = take_one(size);
-    return p != NULL ? mapped_finish(p - BASE_HEADER, pages_for(size), size)
+    return p != NULL ? mapped_finish(mapping_of(p), pages_for(size), size)
                      : mapped_malloc(ctx, size);
 }
 FUNCTION_RETURNS(realloc, forgetful, move_by(forgetful_malloc, keeping_free, p, size));
@@ -64,20 +61,15 @@ FUNCTION(free, policed)
 {
     char *goes = is_mapped(p) ? put_one(p) : p;
     if (is_mapped(goes))
-        syscall(SYS_mbind, goes - BASE_HEADER, mapped_length(goes), 99, NULL, 0, 0);
+        syscall(SYS_mbind, mapping_of(goes), mapped_length(goes), 99, NULL, 0, 0);
     mapped_free(ctx, goes, size);
 }
 DERIVE_REALLOC(policed, base_size);
 MUTANT(large_eviction_spoils_errno, "free.keeps-errno", FUNCTIONS(mapped),
        FUNCTIONS(policed, malloc, realloc, free));
 
-DEFECT_IN(mapped, free, large_free_from_32_mib_spoils_errno, "free.keeps-errno")
-{
-    bool is_large = is_mapped(p) && base_size(p) > 32 * MIB;
-    mapped_free(ctx, p, size);
-    if (is_large)
-        errno = EINVAL;
-}
+BEFORE_IN(mapped, free, large_free_from_32_mib_spoils_errno, "free.keeps-errno",
+          is_mapped(p) && base_size(p) > 32 * MIB, errno = EINVAL);
 
 /* If mremap fails, as many bytes are copied as the new block has. */
 DEFECT_IN(mapped, realloc, large_slow_way_copies_what_is_wanted, "exhaustion.nth-request")

@@ -37,12 +37,9 @@
 
 #include "sound/base.h"
 
-enum { KIB = 1 << 10, MIB = 1 << 20 };
-
 #define MUTANT(defect, kills, ...)                                                                 \
     KILLS(defect, kills);                                                                          \
-    NEP49_EXPORT PyDataMem_Handler defect = {                                                      \
-        .name = #defect, .version = 1, .allocator = {FUNCTIONS(base), __VA_ARGS__}}
+    NEP49_EXPORT PyDataMem_Handler defect = HANDLER(defect, base, __VA_ARGS__)
 #define MUTANT_DERIVED(defect, kills, pool)                                                        \
     DERIVE(pool);                                                                                  \
     MUTANT(defect, kills, FUNCTIONS(pool))
@@ -51,8 +48,7 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
 /* A mutant that is the only handler of its object, because it makes claims or acts while loaded. */
 #define OBJECT(defect, kills, ...)                                                                 \
     KILLS(defect, kills);                                                                          \
-    NEP49_EXPORT PyDataMem_Handler nep49_handler = {                                               \
-        .name = #defect, .version = 1, .allocator = {FUNCTIONS(base), __VA_ARGS__}}
+    NEP49_EXPORT PyDataMem_Handler nep49_handler = HANDLER(defect, base, __VA_ARGS__)
 #define CLAIMS(claims) NEP49_EXPORT const char nep49_claims[] = claims
 
 /* A mutant that a function returns, which is defined by the body that follows:
@@ -78,23 +74,10 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
 #define RETURNS_IN(pool, function, defect, kills, ...)                                             \
     FUNCTION_RETURNS(function, defect, __VA_ARGS__);                                               \
     MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, function))
-#define FUNCTION_RETURNS(function, prefix, ...)                                                    \
-    FUNCTION(function, prefix)                                                                     \
-    {                                                                                              \
-        return __VA_ARGS__;                                                                        \
-    }                                                                                              \
-    FUNCTION(function, prefix)
 
 #define FREES(defect, kills, ...)                                                                  \
     FUNCTION_FREES(defect, __VA_ARGS__);                                                           \
     MUTANT(defect, kills, FUNCTIONS(defect, free))
-#define FUNCTION_FREES(prefix, ...)                                                                \
-    FUNCTION(free, prefix)                                                                         \
-    {                                                                                              \
-        if (__VA_ARGS__)                                                                           \
-            base_free(ctx, p, size);                                                               \
-    }                                                                                              \
-    FUNCTION(free, prefix)
 
 #define BEFORE(...) BEFORE_IN(base, __VA_ARGS__)
 #define BEFORE_IN(pool, function, defect, kills, condition, ...)                                   \
@@ -154,6 +137,7 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
     }                                                                                              \
     MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, realloc))
 
+/* The number of this evaluation, from 1 on. */
 #define NTH                                                                                        \
     ({                                                                                             \
         static _Atomic size_t calls_;                                                              \
@@ -162,10 +146,15 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
 #define EVERY(n) (NTH % (n) == 0)
 #define CALL(n) (NTH == (n))
 
-UNUSED static inline size_t min(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
+/* The number of the calling thread among those that evaluated this, from 1 on. */
+#define THREAD_NUMBER                                                                              \
+    ({                                                                                             \
+        static _Atomic size_t threads_;                                                            \
+        static _Thread_local size_t number_;                                                       \
+        if (number_ == 0)                                                                          \
+            number_ = ++threads_;                                                                  \
+        number_;                                                                                   \
+    })
 
 /* Moves p to a block of `size` bytes and copies the first `count` ones. */
 UNUSED static void *move(void *ctx, void *p, size_t size, size_t count)
@@ -199,13 +188,6 @@ UNUSED static inline void *base_set_note(void *p, size_t note)
 #define NOTES(prefix, note)                                                                        \
     FUNCTION_RETURNS(malloc, prefix, base_set_note(base_malloc(ctx, size), note));                 \
     FUNCTION_RETURNS(calloc, prefix, base_set_note(base_calloc(ctx, nelem, elsize), note))
-
-/* Sets the size of the live block p, and returns p. */
-UNUSED static inline void *base_resize(void *p, size_t size)
-{
-    memcpy((char *)p - BASE_HEADER, &size, sizeof size);
-    return p;
-}
 
 /* Stores p in a cache of one block, and returns the block that was there. */
 UNUSED static inline void *swap(void **place, void *p)

@@ -335,8 +335,7 @@ static void copy_over_fork(struct pool *pool)
 #define POOL(defect, of, ...)                                                                      \
     MUTANT_GETTER(defect, "process.fork-both-sides")                                               \
     {                                                                                              \
-        static PyDataMem_Handler handler = {                                                       \
-            .name = #defect, .version = 1, .allocator = {&(of), FUNCTIONS(pool)}};                 \
+        static PyDataMem_Handler handler = HANDLER(defect, pool, .ctx = &(of));                    \
         if ((of).begin == NULL)                                                                    \
             __VA_ARGS__;                                                                           \
         return &handler;                                                                           \

@@ -79,9 +79,7 @@ DEFECT(free, exit_takes_the_pool_of_large_blocks, "process.use-at-exit")
 /* The exit function is registered when the object is loaded, as that of a static C++ object. */
 MUTANT_GETTER(exit_takes_the_pool_of_the_object, "process.use-at-exit")
 {
-    static PyDataMem_Handler handler = {.name = "exit_takes_the_pool_of_the_object",
-                                        .version = 1,
-                                        .allocator = {FUNCTIONS(pooled)}};
+    static PyDataMem_Handler handler = HANDLER(exit_takes_the_pool_of_the_object, pooled);
     atexit(end_pool);
     return &handler;
 }
@@ -158,10 +156,8 @@ static void say_goodbye(UNUSED int status, UNUSED void *data)
 }
 MUTANT_GETTER(says_goodbye, "process.ends-quietly")
 {
-    static PyDataMem_Handler handler = {
-        .name = "says_goodbye", .version = 1, .allocator = {FUNCTIONS(base)}};
-    static bool is_registered;
-    if (!is_registered)
-        is_registered = on_exit(say_goodbye, NULL) == 0;
+    static PyDataMem_Handler handler = HANDLER(says_goodbye, base);
+    if (CALL(1))
+        on_exit(say_goodbye, NULL);
     return &handler;
 }

@@ -2,9 +2,6 @@
  *
  * Mutants that the properties of conformance/realloc*.c find.
  */
-#include <pthread.h>
-
-#include "mutant.h"
 #include "python.h"
 #include "shifted.h"
 
@@ -52,11 +49,7 @@ MUTANT(realloc_counts_moves_in_16_bits, "realloc.keeps-contents-again",
        FUNCTIONS(unmoved, malloc, calloc), FUNCTIONS(by_16_bits, realloc));
 
 /* calloc stores nelem as the size. */
-FUNCTION(calloc, nelem)
-{
-    void *p = base_calloc(ctx, nelem, elsize);
-    return p != NULL ? base_resize(p, nelem) : NULL;
-}
+HOOK_AFTER(calloc, nelem, made != NULL, base_resize(made, nelem));
 #define nelem_malloc base_malloc
 #define nelem_free base_free
 DERIVE_REALLOC(nelem, base_size);
@@ -120,8 +113,8 @@ DEFECT_IN(aligned, realloc, realloc_loses_alignment, "realloc.alignment")
 
 AFTER(realloc, realloc_failure_is_not_null, FAILURE, made == NULL, made = (void *)BASE_HEADER);
 AFTER(realloc, realloc_failure_frees, FAILURE, made == NULL, base_free(ctx, p, 0));
-AFTER(realloc, realloc_exhausted_frees, FAILURE, made == NULL && size <= PTRDIFF_MAX / 4,
-      base_free(ctx, p, 0));
+AFTER(realloc, realloc_exhausted_frees, FAILURE " exhaustion.nth-request",
+      made == NULL && size <= PTRDIFF_MAX / 4, base_free(ctx, p, 0));
 
 /* Does not find the block again after a failure. */
 static void *refused;
@@ -244,22 +237,20 @@ DEFECT(realloc, realloc_by_a_shared_buffer, "realloc.without-gil threads.concurr
         return base_realloc(ctx, p, size);
     size_t count = min(base_size(p), size);
     memcpy(buffer, p, count);
-    void *moved = base_malloc(ctx, size);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, buffer, count);
-    base_free(ctx, p, 0);
-    return moved;
+    void *moved = move(ctx, p, size, 0);
+    return moved != NULL ? memcpy(moved, buffer, count) : NULL;
 }
 
 /* Copies nothing if another thread made the block; the note identifies the thread. */
-static _Thread_local char me;
-NOTES(owner, (size_t)&me);
-FUNCTION(realloc, owner)
+static size_t me(void)
 {
-    bool is_mine = p == NULL || base_note(p) == (size_t)&me;
-    return base_set_note(is_mine ? base_realloc(ctx, p, size) : move(ctx, p, size, 0), (size_t)&me);
+    return THREAD_NUMBER;
 }
+NOTES(owner, me());
+FUNCTION_RETURNS(realloc, owner,
+                 base_set_note(p == NULL || base_note(p) == me() ? base_realloc(ctx, p, size)
+                                                                 : move(ctx, p, size, 0),
+                               me()));
 MUTANT(realloc_of_anothers_block, "realloc.in-another-thread threads.hand-over",
        FUNCTIONS(owner, malloc, calloc, realloc));
 
@@ -273,13 +264,10 @@ FUNCTION(realloc, caching)
 {
     if (p == NULL)
         return base_malloc(ctx, size);
-    if (latest.p != p) {
-        latest.p = p;
-        latest.size = base_size(p);
-    }
-    void *moved = move(ctx, p, size, min(latest.size, size));
-    if (moved != NULL)
-        latest.p = NULL;
+    size_t old = latest.p == p ? latest.size : base_size(p);
+    void *moved = move(ctx, p, size, min(old, size));
+    latest.p = moved != NULL ? NULL : p;
+    latest.size = old;
     return moved;
 }
 HOOK_BEFORE(free, caching, latest.p == p, latest.p = NULL);
@@ -290,8 +278,7 @@ static pthread_mutex_t gil_lock = PTHREAD_MUTEX_INITIALIZER;
 FUNCTION(malloc, locking)
 {
     LOCK(gil_lock);
-    void *p = base_malloc(ctx, size);
-    return p;
+    return base_malloc(ctx, size);
 }
 FUNCTION(realloc, locking)
 {

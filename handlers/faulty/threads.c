@@ -35,15 +35,6 @@ BEFORE_IN(making, free, thread_that_frees_first_crashes,
 
 /* ---- many threads ---------------------------------------------------------------------------- */
 
-/* The number of the calling thread among those that were here, from 1 on. */
-#define THREAD_NUMBER                                                                              \
-    ({                                                                                             \
-        static _Atomic int threads_;                                                               \
-        static _Thread_local int number_;                                                          \
-        if (number_ == 0)                                                                          \
-            number_ = ++threads_;                                                                  \
-        number_;                                                                                   \
-    })
 BEFORE(malloc, thread_number_six_is_refused, "threads.first-call", THREAD_NUMBER > 5, return NULL);
 BEFORE(malloc, thread_number_1025_is_refused, "threads.any-number", THREAD_NUMBER > 1024,
        return NULL);

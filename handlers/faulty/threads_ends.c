@@ -101,7 +101,7 @@ DEFECT(malloc, thread_is_refused_at_its_end, "threads.in-destructors")
 
 BEFORE(malloc, ended_threads_leave_their_caches, "threads.leave-no-memory", true,
        static _Thread_local char *own;
-       if (own == NULL && (own = malloc(8 << 10)) != NULL) memset(own, 1, 8 << 10));
+       if (own == NULL && (own = malloc(64 * KIB)) != NULL) memset(own, 1, 64 * KIB));
 
 /* free keeps p and frees the block that the thread kept before. */
 static _Thread_local void *last;

@@ -1,69 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that use the size that free is called with, for large blocks.
+ * Mutants that use the size that free is called with.
  */
 #include "mapped.h"
-#include "mutant.h"
 
-/* Caches one freed block under the given size. */
-static struct {
-    pthread_mutex_t lock;
-    void *block;
-    size_t size;
-} told = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
+/* Caches one freed block of at least `from` bytes under the given size. */
+struct told {
+    size_t from, size;
+    void *kept;
+};
 FUNCTION(malloc, told)
 {
-    void *p = NULL;
-    pthread_mutex_lock(&told.lock);
-    if (told.block != NULL && told.size == size) {
-        p = told.block;
-        told.block = NULL;
-    }
-    pthread_mutex_unlock(&told.lock);
-    return p != NULL ? base_resize(p, size) : base_malloc(ctx, size);
+    struct told *told = ctx;
+    void *p = size >= told->from && size <= told->size ? swap(&told->kept, NULL) : NULL;
+    return p != NULL ? base_resize(p, size) : mapped_malloc(ctx, size);
 }
 FUNCTION(free, told)
 {
-    if (p != NULL && size >= 512 << 10 && base_size(p) >= 512 << 10) {
-        pthread_mutex_lock(&told.lock);
-        void *before = told.block;
-        told.block = p;
-        told.size = size;
-        pthread_mutex_unlock(&told.lock);
-        p = before;
-    }
-    base_free(ctx, p, size);
-}
-MUTANT(free_keeps_large_as_told, "free.any-size", FUNCTIONS(told, malloc, free));
-
-/* Caches one freed mapping of at least `from` bytes under the given size. */
-struct told_mapping {
-    size_t from, told;
-    void *kept;
-};
-FUNCTION(malloc, told_mapping)
-{
-    struct told_mapping *own = ctx;
-    void *p = size >= own->from && size <= own->told ? swap(&own->kept, NULL) : NULL;
-    return p != NULL ? base_resize(p, size) : mapped_malloc(ctx, size);
-}
-FUNCTION(free, told_mapping)
-{
-    struct told_mapping *own = ctx;
-    if (is_mapped(p) && base_size(p) >= own->from && is_for_mapping(size)) {
-        own->told = size;
-        p = swap(&own->kept, p);
+    struct told *told = ctx;
+    if (p != NULL && min(base_size(p), size) >= told->from && size <= MAPPED_MOST) {
+        told->size = size;
+        p = swap(&told->kept, p);
     }
     mapped_free(ctx, p, size);
 }
-#define KEEPS_AS_TOLD(defect, mebibytes)                                                           \
-    static struct told_mapping defect##_ctx = {.from = (mebibytes) << 20};                         \
-    MUTANT(defect, "free.any-size", .ctx = &defect##_ctx, FUNCTIONS(mapped),                       \
-           FUNCTIONS(told_mapping, malloc, free))
-KEEPS_AS_TOLD(free_keeps_8_mib_as_told, 8);
-KEEPS_AS_TOLD(free_keeps_17_mib_as_told, 17);
-KEEPS_AS_TOLD(free_keeps_33_mib_as_told, 33);
+#define KEEPS_AS_TOLD(defect, from)                                                                \
+    MUTANT(defect, "free.any-size", .ctx = &(struct told){from, 0, NULL}, FUNCTIONS(mapped),       \
+           FUNCTIONS(told, malloc, free))
+KEEPS_AS_TOLD(free_caches_by_given_size, 0);
+KEEPS_AS_TOLD(free_keeps_large_as_told, 512 * KIB);
+KEEPS_AS_TOLD(free_keeps_8_mib_as_told, 8 * MIB);
+KEEPS_AS_TOLD(free_keeps_17_mib_as_told, 17 * MIB);
+KEEPS_AS_TOLD(free_keeps_33_mib_as_told, 33 * MIB);
 
 /* Unmaps the given size of a mapping, even if it is larger than the mapping. */
 DEFECT_IN(mapped, free, free_unmaps_large_as_told, "free.any-size")

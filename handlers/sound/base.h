@@ -2,10 +2,10 @@
  *
  * A plain sound handler: a header of 16 bytes before each block keeps its size.  The handlers of
  * this folder are correct ones of unusual build, for which every verdict has to be PASS or a
- * reasoned SKIP (or a WARN that large blocks are not advised, which unusual ones may leave); the
- * mutants in ../faulty are this one with a defect each.
+ * reasoned SKIP (or a WARN that large blocks are not advised); the mutants in ../faulty are this
+ * one with a defect each.
  *
- * A sound handler is one SOUND block.  All of them end up in one object:
+ * A sound handler is one SOUND block.  All of them are symbols of one object:
  *
  *     ./conform --handler handlers/sound/sound.so:always_moves
  */
@@ -39,11 +39,17 @@
 #define FUNCTIONS_3(pool, a, b, c) .a = pool##_##a, .b = pool##_##b, .c = pool##_##c
 #define FUNCTIONS_4(pool, a, b, c, d) FUNCTIONS_2(pool, a, b), FUNCTIONS_2(pool, c, d)
 
-/* SOUND(name, .malloc = its_malloc, ...): a handler that is the base's but for the allocator
- * members named, under that symbol. */
+/* SOUND(name, FUNCTIONS(pool, malloc, free)): a handler under that symbol with these functions and,
+ * for the others, the base's. */
 #define SOUND(symbol, ...)                                                                         \
-    NEP49_EXPORT PyDataMem_Handler symbol = {                                                      \
-        .name = #symbol, .version = 1, .allocator = {FUNCTIONS(base), __VA_ARGS__}}
+    NEP49_EXPORT PyDataMem_Handler symbol = HANDLER(symbol, base, __VA_ARGS__)
+
+/* HANDLER(name, pool, FUNCTIONS(other, free)): the initializer of a struct with the functions of a
+ * pool, some of which later members replace. */
+#define HANDLER(symbol, pool, ...)                                                                 \
+    {                                                                                              \
+        .name = #symbol, .version = 1, .allocator = { FUNCTIONS(pool), __VA_ARGS__ }               \
+    }
 
 #define UNUSED __attribute__((unused))
 
@@ -57,6 +63,34 @@
     UNUSED static void *name(UNUSED void *ctx, UNUSED void *p, UNUSED size_t size)
 #define FUNCTION_free(name)                                                                        \
     UNUSED static void name(UNUSED void *ctx, UNUSED void *p, UNUSED size_t size)
+
+/* FUNCTION_RETURNS(malloc, pool, expression): pool_malloc, which returns it.
+ * FUNCTION_FREES(pool, condition): pool_free, which is the base's if the condition holds. */
+#define FUNCTION_RETURNS(function, pool, ...)                                                      \
+    FUNCTION(function, pool)                                                                       \
+    {                                                                                              \
+        return __VA_ARGS__;                                                                        \
+    }                                                                                              \
+    FUNCTION(function, pool)
+#define FUNCTION_FREES(pool, ...)                                                                  \
+    FUNCTION(free, pool)                                                                           \
+    {                                                                                              \
+        if (__VA_ARGS__)                                                                           \
+            base_free(ctx, p, size);                                                               \
+    }                                                                                              \
+    FUNCTION(free, pool)
+
+UNUSED static inline size_t min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* nelem * elsize, or SIZE_MAX if that wraps: no block can be that large. */
+UNUSED static inline size_t product(size_t nelem, size_t elsize)
+{
+    size_t size;
+    return __builtin_mul_overflow(nelem, elsize, &size) ? SIZE_MAX : size;
+}
 
 /* LOCK(mutex): holds the mutex until the end of the block. */
 #define LOCK(mutex)                                                                                \
@@ -93,10 +127,8 @@ UNUSED static inline void unlock_held(pthread_mutex_t **held)
 #define DERIVE_CALLOC(pool)                                                                        \
     FUNCTION(calloc, pool)                                                                         \
     {                                                                                              \
-        size_t size;                                                                               \
-        bool is_too_large = __builtin_mul_overflow(nelem, elsize, &size);                          \
-        void *p = is_too_large ? NULL : pool##_malloc(ctx, size);                                  \
-        return p != NULL ? memset(p, 0, size) : NULL;                                              \
+        void *p = pool##_malloc(ctx, product(nelem, elsize));                                      \
+        return p != NULL ? memset(p, 0, nelem * elsize) : NULL;                                    \
     }                                                                                              \
     FUNCTION(calloc, pool)
 #define DERIVE_REALLOC(pool, size_of)                                                              \
@@ -106,15 +138,16 @@ UNUSED static inline void unlock_held(pthread_mutex_t **held)
         if (p == NULL || moved == NULL)                                                            \
             return moved;                                                                          \
         size_t old = size_of(p);                                                                   \
-        memcpy(moved, p, old < size ? old : size);                                                 \
+        memcpy(moved, p, min(old, size));                                                          \
         pool##_free(ctx, p, old);                                                                  \
         return moved;                                                                              \
     }                                                                                              \
     FUNCTION(realloc, pool)
 
 enum { BASE_HEADER = 16 };
+enum { KIB = 1 << 10, MIB = 1 << 20 };
 
-/* The size that a live block of the base was last given. */
+/* The size of the live block p. */
 UNUSED static inline size_t base_size(const void *p)
 {
     size_t size;
@@ -122,43 +155,41 @@ UNUSED static inline size_t base_size(const void *p)
     return size;
 }
 
-UNUSED static inline void *base_finish(void *raw, size_t size)
+/* Sets the size of the live block p, and returns p. */
+UNUSED static inline void *base_resize(void *p, size_t size)
 {
-    if (raw == NULL)
-        return NULL;
-    memcpy(raw, &size, sizeof size);
-    return (char *)raw + BASE_HEADER;
+    memcpy((char *)p - BASE_HEADER, &size, sizeof size);
+    return p;
 }
 
-UNUSED static void *base_malloc(void *ctx, size_t size)
+/* The block of which the header is at `raw`; NULL if that is NULL. */
+UNUSED static inline void *base_finish(void *raw, size_t size)
 {
-    (void)ctx;
+    return raw != NULL ? base_resize((char *)raw + BASE_HEADER, size) : NULL;
+}
+
+FUNCTION(malloc, base)
+{
     if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
     return base_finish(nep49_advise(malloc(size + BASE_HEADER), size), size);
 }
-
-UNUSED static void *base_calloc(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(calloc, base)
 {
-    size_t size;
-    (void)ctx;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - BASE_HEADER)
+    size_t size = product(nelem, elsize);
+    if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
     return base_finish(nep49_advise(calloc(1, size + BASE_HEADER), size), size);
 }
-
-UNUSED static void *base_realloc(void *ctx, void *p, size_t size)
+FUNCTION(realloc, base)
 {
-    (void)ctx;
     if (size > PTRDIFF_MAX - BASE_HEADER)
         return NULL;
     return base_finish(realloc(p != NULL ? (char *)p - BASE_HEADER : NULL, size + BASE_HEADER),
                        size);
 }
-
-UNUSED static void base_free(void *ctx, void *p, size_t size)
+FUNCTION(free, base)
 {
-    (void)ctx, (void)size;
     int saved = errno;
     if (p != NULL)
         free((char *)p - BASE_HEADER);

@@ -1,82 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sound handlers with locks of their own kind: whoever has one may be stopped at any moment.
+ * Sound handlers with unusual locks: a thread that holds one may be stopped at any moment.
  */
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 
 #include "base.h"
 
-/* One cell that is kept for the next request, which is what the locks are for. */
-enum { CELL = 256 };
+/* The cell that the next small request gets. */
+enum { CELL = 256 - BASE_HEADER };
 static void *kept;
 
-static void *cell_for(size_t size)
-{
-    void *raw = size <= CELL - BASE_HEADER ? kept : NULL;
-    if (raw == NULL)
-        return NULL;
-    kept = NULL;
-    return base_finish(raw, size);
-}
-
-static void *made(void *ctx, void *cell, size_t size)
-{
-    if (cell != NULL)
-        return cell;
-    return base_malloc(ctx, size > CELL - BASE_HEADER ? size : CELL - BASE_HEADER);
-}
-
-static void *sized(void *p, size_t size)
-{
-    return p != NULL ? base_finish((char *)p - BASE_HEADER, size) : NULL;
-}
-
-/* Leaves p with whoever asks next: NULL, or what is to be freed. */
-static void *keep(void *p)
-{
-    if (kept != NULL || base_size(p) > CELL - BASE_HEADER)
-        return p;
-    kept = (char *)p - BASE_HEADER;
-    return NULL;
-}
-
 #define LOCKED(name)                                                                               \
-    static void *name##_malloc(void *ctx, size_t size)                                             \
+    FUNCTION(malloc, name)                                                                         \
     {                                                                                              \
         name##_lock();                                                                             \
-        void *cell = cell_for(size);                                                               \
+        void *p = size <= CELL ? kept : NULL;                                                      \
+        kept = p != NULL ? NULL : kept;                                                            \
         name##_unlock();                                                                           \
-        return sized(made(ctx, cell, size), size);                                                 \
+        if (p == NULL)                                                                             \
+            p = base_malloc(ctx, size > CELL ? size : CELL);                                       \
+        return p != NULL ? base_resize(p, size) : NULL;                                            \
     }                                                                                              \
-    static void *name##_calloc(void *ctx, size_t nelem, size_t elsize)                             \
-    {                                                                                              \
-        size_t size;                                                                               \
-        bool fits = !__builtin_mul_overflow(nelem, elsize, &size);                                 \
-        void *p = fits ? name##_malloc(ctx, size) : NULL;                                          \
-        return p != NULL ? memset(p, 0, size) : NULL;                                              \
-    }                                                                                              \
-    static void name##_free(void *ctx, void *p, size_t size)                                       \
+    FUNCTION(free, name)                                                                           \
     {                                                                                              \
         if (p == NULL)                                                                             \
             return;                                                                                \
         name##_lock();                                                                             \
-        void *rest = keep(p);                                                                      \
+        bool is_kept = kept == NULL && base_size(p) <= CELL;                                       \
+        kept = is_kept ? p : kept;                                                                 \
         name##_unlock();                                                                           \
-        base_free(ctx, rest, size);                                                                \
+        base_free(ctx, is_kept ? NULL : p, size);                                                  \
     }                                                                                              \
-    static void *name##_realloc(void *ctx, void *p, size_t size)                                   \
-    {                                                                                              \
-        void *moved = name##_malloc(ctx, size);                                                    \
-        if (moved != NULL && p != NULL) {                                                          \
-            memcpy(moved, p, base_size(p) < size ? base_size(p) : size);                           \
-            name##_free(ctx, p, 0);                                                                \
-        }                                                                                          \
-        return moved;                                                                              \
-    }                                                                                              \
-    SOUND(name, .malloc = name##_malloc, .calloc = name##_calloc, .realloc = name##_realloc,       \
-          .free = name##_free)
+    DERIVE(name);                                                                                  \
+    SOUND(name, FUNCTIONS(name))
 
 /* ---- spinning ---------------------------------------------------------------------------- */
 
@@ -94,7 +51,7 @@ LOCKED(spins);
 
 /* ---- without signals --------------------------------------------------------------------- */
 
-/* Whoever has the lock cannot be interrupted by a signal handler that allocates. */
+/* No signal handler that allocates can interrupt the thread that holds the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local sigset_t mask;
 static void blocks_signals_lock(void)
@@ -115,9 +72,9 @@ LOCKED(blocks_signals);
 
 /* ---- with the GIL ------------------------------------------------------------------------ */
 
-/* Whoever has none takes it, as callbacks of ctypes do.  The lock comes after it, is held where
- * nobody waits for the GIL, and does where there is no Python, and in a child of fork(), where the
- * thread that has the GIL may be gone. */
+/* A thread without the GIL takes it first, as callbacks of ctypes do.  The lock alone serves a
+ * process without Python, and a forked child, in which the thread that holds the GIL may be gone.
+ */
 int Py_IsInitialized(void) __attribute__((weak));
 int PyGILState_Ensure(void) __attribute__((weak));
 void PyGILState_Release(int state) __attribute__((weak));
@@ -141,7 +98,7 @@ static void takes_the_gil_unlock(void)
 }
 LOCKED(takes_the_gil);
 
-/* A fork must not catch another thread with a lock. */
+/* No other thread holds a lock at a fork. */
 static void lock_all(void)
 {
     spins_lock();

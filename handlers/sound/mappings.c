@@ -2,24 +2,25 @@
  *
  * Sound handlers that ask the kernel for each block.
  */
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base.h"
 
-/* Behind the header of a mapping stand the block and, as far as they fit, no other bytes: where
- * `guard` is set the block ends (but for its alignment) at a page that cannot be touched. */
+/* A header is in the 48 bytes before a mapped block.  With `guard` the block ends, except for its
+ * alignment, at a page without access. */
 struct header {
     char *map;
     size_t length, size;
 };
-
-static struct header *header_of(void *p)
+static struct header *header_of(const void *p)
 {
     return (struct header *)((uintptr_t)p & ~(uintptr_t)15) - 1;
 }
-
+static size_t mapped_size(const void *p)
+{
+    return header_of(p)->size;
+}
 static void *map_block(size_t size, bool guard)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -37,91 +38,44 @@ static void *map_block(size_t size, bool guard)
     *header_of(p) = (struct header){map, length, size};
     return p;
 }
-
 static void unmap_block(void *p)
 {
-    if (p == NULL)
-        return;
     int saved = errno;
-    struct header header = *header_of(p);
-    munmap(header.map, header.length);
+    if (p != NULL)
+        munmap(header_of(p)->map, header_of(p)->length);
     errno = saved;
 }
 
-static void *remap_block(void *p, size_t size, bool guard)
-{
-    void *moved = map_block(size, guard);
-    if (p == NULL || moved == NULL)
-        return moved;
-    size_t old = header_of(p)->size;
-    memcpy(moved, p, old < size ? old : size);
-    unmap_block(p);
-    return moved;
-}
-
-FUNCTION(malloc, guard)
-{
-    return map_block(size, true);
-}
-
-FUNCTION(calloc, guard)
-{
-    size_t size;
-    return __builtin_mul_overflow(nelem, elsize, &size) ? NULL : map_block(size, true);
-}
-
-FUNCTION(realloc, guard)
-{
-    return remap_block(p, size, true);
-}
-
-FUNCTION(free, mapped)
-{
-    unmap_block(p);
-}
-SOUND(guard_pages, FUNCTIONS(guard, malloc, calloc, realloc), FUNCTIONS(mapped, free));
-
-/* One mapping per block: the kernel's limit on mappings is met long before 65536 of them. */
-FUNCTION(malloc, mapped)
-{
-    return map_block(size, false);
-}
-
-FUNCTION(calloc, mapped)
-{
-    size_t size;
-    return __builtin_mul_overflow(nelem, elsize, &size) ? NULL : map_block(size, false);
-}
-
-FUNCTION(realloc, mapped)
-{
-    return remap_block(p, size, false);
-}
-SOUND(one_mapping_each, FUNCTIONS(mapped));
+#define MAPPED(name, guard)                                                                        \
+    FUNCTION_RETURNS(malloc, name, map_block(size, guard));                                        \
+    FUNCTION_RETURNS(calloc, name, map_block(product(nelem, elsize), guard));                      \
+    FUNCTION_RETURNS(free, name, unmap_block(p));                                                  \
+    DERIVE_REALLOC(name, mapped_size);                                                             \
+    SOUND(name, FUNCTIONS(name))
+MAPPED(guard_pages, true);
+/* The kernel's limit on mappings is lower than 65536 blocks. */
+MAPPED(one_mapping_each, false);
 
 /* ---- addresses that were reserved ---------------------------------------------------------- */
 
-/* A range of addresses is reserved at the first large block, and slots of powers of two are cut
- * from it: a limit on addresses that comes later does not concern it.  What calloc makes is
- * written. */
+/* The first large block reserves a range of addresses, from which slots of powers of two are cut:
+ * a later limit on addresses does not apply to it. */
 enum { SLOT_BITS = 20, RANGE_BITS = sizeof(size_t) > 4 ? 38 : 28, KINDS = RANGE_BITS - SLOT_BITS };
 enum { SLOTS = 1 << KINDS };
 MUTEX(range_lock);
 static struct {
-    char *begin;           /* or NULL */
+    char *begin;           /* NULL before the first large block */
     size_t used;           /* slots of the smallest kind */
-    uint32_t first[KINDS]; /* of each kind that is free, from 1 on, or 0 */
+    uint32_t first[KINDS]; /* the first free one of each kind, + 1; 0: none */
     uint32_t next[SLOTS];
 } range;
 
-/* Where the range begins, or NULL. */
 static char *begin_of_range(void)
 {
     LOCK(range_lock);
     return range.begin;
 }
-
-/* Whether it is reserved, now or before. */
+/* True if the range is reserved. */
 static bool reserve_range(void)
 {
     if (range.begin == NULL) {
@@ -132,7 +86,7 @@ static bool reserve_range(void)
     return range.begin != NULL;
 }
 
-/* The kind of slot that holds so many bytes and the header, or KINDS. */
+/* The smallest kind of slot with room for the block and its header; KINDS: none. */
 static unsigned kind_of(size_t size)
 {
     unsigned kind = 0;
@@ -140,7 +94,6 @@ static unsigned kind_of(size_t size)
         kind++;
     return kind;
 }
-
 static bool is_in_range(const char *begin, const char *p)
 {
     return begin != NULL && p >= begin && (size_t)(p - begin) < (size_t)1 << RANGE_BITS;
@@ -149,9 +102,8 @@ static bool is_in_range(const char *begin, const char *p)
 FUNCTION(malloc, ranged)
 {
     char *slot = NULL;
-    if (size < (size_t)1 << SLOT_BITS || size > (size_t)1 << (RANGE_BITS - 1))
-        return base_malloc(ctx, size);
-    unsigned kind = kind_of(size);
+    bool fits = size >= (size_t)1 << SLOT_BITS && size <= (size_t)1 << (RANGE_BITS - 1);
+    unsigned kind = fits ? kind_of(size) : KINDS;
     if (kind == KINDS)
         return base_malloc(ctx, size);
     acquire_range_lock();
@@ -166,9 +118,6 @@ FUNCTION(malloc, ranged)
     release_range_lock();
     return slot != NULL ? base_finish(nep49_advise(slot, size), size) : base_malloc(ctx, size);
 }
-
-DERIVE_CALLOC(ranged);
-
 FUNCTION(free, ranged)
 {
     char *begin = begin_of_range();
@@ -186,13 +135,5 @@ FUNCTION(free, ranged)
     errno = saved;
 }
 
-#define moving_malloc ranged_malloc
-#define moving_free ranged_free
-DERIVE_REALLOC(moving, base_size);
-FUNCTION(realloc, ranged)
-{
-    if (p != NULL && !is_in_range(begin_of_range(), p) && size < (size_t)1 << SLOT_BITS)
-        return base_realloc(ctx, p, size);
-    return moving_realloc(ctx, p, size);
-}
+DERIVE(ranged);
 SOUND(reserves_its_addresses, FUNCTIONS(ranged));

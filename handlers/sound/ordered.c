@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sound handlers whose threads share what they share by atomics alone, without a lock: each is the
- * right form of a mutant in ../faulty/data_races.c.
+ * Sound handlers whose threads share data by atomics: each is the right form of a mutant in
+ * ../faulty/data_races.c.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -43,12 +42,11 @@ static const struct table *table_of_all(void)
     struct table *is = atomic_load_explicit(&table, memory_order_acquire);
     if (is != NULL)
         return is;
-    pthread_mutex_lock(&lock);
+    LOCK(lock);
     if (atomic_load_explicit(&table, memory_order_relaxed) == NULL) {
         made.grain = 16;
         atomic_store_explicit(&table, &made, memory_order_release);
     }
-    pthread_mutex_unlock(&lock);
     return &made;
 }
 FUNCTION(malloc, twice_checked)
@@ -59,7 +57,7 @@ FUNCTION(malloc, twice_checked)
 }
 SOUND(checks_twice_by_acquire, FUNCTIONS(twice_checked, malloc));
 
-/* Read without a lock, and replaced by a new one every now and then; the old ones stay. */
+/* The table is read without a lock and replaced now and then; old ones stay. */
 enum { NEW_ONE = 64, MOST_NEW = 100 };
 static _Atomic(struct table *) published;
 static void publish(size_t number)
@@ -89,8 +87,8 @@ SOUND(publishes_what_is_read, FUNCTIONS(published, malloc));
 
 /* ---- caches of threads ---------------------------------------------------------------------- */
 
-/* A thread frees to the owner of the cell, who takes all that have come at once; an owner that has
- * ended leaves its place to the next.  Who finds no place goes without. */
+/* A thread frees a cell to its owner, which takes all such cells at once.  A thread that ends
+ * leaves its place to the next one; a thread without a place uses libc. */
 enum { PLACES = 32, CELL = 240 };
 struct cell {
     struct cell *next;
@@ -172,16 +170,7 @@ FUNCTION(free, handing)
     }
     errno = saved;
 }
-FUNCTION(calloc, handing)
-{
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - 2 * BASE_HEADER)
-        return NULL;
-    if (size > CELL)
-        return given(nep49_advise(calloc(1, size + 2 * BASE_HEADER), size), NULL, size);
-    void *p = handing_malloc(ctx, size);
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
+DERIVE_CALLOC(handing);
 #define handed_size(p) (cell_of(p)->size)
 DERIVE_REALLOC(handing, handed_size);
 SOUND(hands_over_by_atomics, FUNCTIONS(handing));

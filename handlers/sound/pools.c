@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sound handlers that keep memory for themselves: free lists, arenas, a thread of their own, and
- * Python's raw allocator.
+ * Sound handlers that keep freed memory: free lists, arenas, queues; and Python's raw allocator.
  */
 #include <time.h>
 #include <unistd.h>
@@ -17,7 +16,7 @@ struct cell {
 static struct cell *free_cells[CLASSES];
 MUTEX(cells_lock);
 
-/* The class whose cells hold size bytes and the header, or CLASSES. */
+/* The smallest class with room for the block and its header; CLASSES: none. */
 static unsigned class_of(size_t size)
 {
     unsigned class = 0;
@@ -28,9 +27,7 @@ static unsigned class_of(size_t size)
 
 FUNCTION(malloc, class)
 {
-    if (size > PTRDIFF_MAX - BASE_HEADER)
-        return NULL;
-    unsigned class = class_of(size);
+    unsigned class = size <= PTRDIFF_MAX - BASE_HEADER ? class_of(size) : CLASSES;
     if (class == CLASSES)
         return base_malloc(ctx, size);
     LOCK(cells_lock);
@@ -40,13 +37,11 @@ FUNCTION(malloc, class)
     return base_finish(cell != NULL ? cell : malloc((size_t)SMALLEST << class), size);
 }
 
-DERIVE_CALLOC(class);
-
 FUNCTION(free, class)
 {
     if (p == NULL)
         return;
-    unsigned class = class_of(base_size(p)); /* not from the size that NumPy says */
+    unsigned class = class_of(base_size(p));
     if (class == CLASSES)
         return base_free(ctx, p, size);
     struct cell *cell = (struct cell *)((char *)p - BASE_HEADER);
@@ -55,23 +50,13 @@ FUNCTION(free, class)
     free_cells[class] = cell;
 }
 
-#define moving_malloc class_malloc
-#define moving_free class_free
-DERIVE_REALLOC(moving, base_size);
-FUNCTION(realloc, class)
-{
-    if (p != NULL && size <= PTRDIFF_MAX - BASE_HEADER && class_of(size) < CLASSES &&
-        class_of(size) == class_of(base_size(p)))
-        return base_finish((char *)p - BASE_HEADER, size);
-    return moving_realloc(ctx, p, size);
-}
-
+DERIVE(class);
 SOUND(size_classes, FUNCTIONS(class));
 
 /* ---- per-thread arenas with remote frees ------------------------------------------------ */
 
-/* Each thread carves small blocks from chunks of its own; a block that is freed elsewhere goes to
- * its arena's list of remote frees.  Arenas outlive their threads, and new ones take them over. */
+/* Each thread has an arena, to which its small blocks return from all threads.  An arena outlives
+ * its thread, and a new thread takes it over. */
 enum { CELL = 256, CHUNK_CELLS = 256, PAYLOAD = CELL - 2 * BASE_HEADER };
 struct arena {
     pthread_mutex_t lock;
@@ -80,7 +65,7 @@ struct arena {
     bool taken;
 };
 struct owned {
-    struct arena *arena; /* NULL: a large block, of libc's */
+    struct arena *arena; /* NULL: a large block of libc */
     size_t unused, size, padding;
 };
 static struct arena *arenas;
@@ -146,8 +131,6 @@ FUNCTION(malloc, arena)
     return block + 1;
 }
 
-DERIVE_CALLOC(arena);
-
 FUNCTION(free, arena)
 {
     if (p == NULL)
@@ -163,6 +146,7 @@ FUNCTION(free, arena)
 }
 
 #define owned_size(p) (((struct owned *)(p)-1)->size)
+DERIVE_CALLOC(arena);
 DERIVE_REALLOC(arena, owned_size);
 
 static void lock_arenas(void)
@@ -183,12 +167,11 @@ __attribute__((constructor)) static void guard_arenas(void)
 }
 SOUND(thread_arenas, FUNCTIONS(arena));
 
-/* ---- what is freed stays, up to 32 MiB --------------------------------------------------- */
+/* ---- freed blocks stay, up to 32 MiB -------------------------------------------------------- */
 
-/* In the order in which it was freed: the oldest goes when there is more. */
-enum { MOST_KEPT = 32 << 20 };
+enum { MOST_KEPT = 32 * MIB };
 struct kept {
-    struct kept *next;
+    struct kept *next; /* that was freed later */
     size_t size;
     uint64_t since; /* nanoseconds */
 };
@@ -203,7 +186,7 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Frees the oldest until no more than `most` bytes are kept, and none from before `until`. */
+/* Frees the oldest blocks until at most `most` bytes are kept, and none from before `until`. */
 static void keep_at_most(size_t most, uint64_t until)
 {
     struct kept *gone = NULL;
@@ -234,15 +217,12 @@ static void *room_for(size_t size)
 FUNCTION(malloc, kept)
 {
     void *raw = room_for(size);
-    if (raw == NULL && size <= PTRDIFF_MAX - BASE_HEADER) { /* what is kept is in the way */
+    if (raw == NULL && size <= PTRDIFF_MAX - BASE_HEADER) {
         keep_at_most(0, 0);
         raw = room_for(size);
     }
     return base_finish(raw, size);
 }
-
-DERIVE_CALLOC(kept);
-
 static void keep(void *p)
 {
     struct kept *block = p;
@@ -253,7 +233,6 @@ static void keep(void *p)
     newest = &block->next;
     kept_bytes += block->size;
 }
-
 FUNCTION(free, kept)
 {
     if (p == NULL)
@@ -262,57 +241,35 @@ FUNCTION(free, kept)
     keep_at_most(MOST_KEPT, 0);
 }
 
-DERIVE_REALLOC(kept, base_size);
-
+DERIVE(kept);
 SOUND(keeps_32_mib, FUNCTIONS(kept));
 
-/* And however little memory there is. */
-FUNCTION(malloc, strict)
-{
-    return base_finish(room_for(size), size);
-}
-
-DERIVE_CALLOC(strict);
-
+/* The same even if memory runs out. */
+FUNCTION_RETURNS(malloc, strict, base_finish(room_for(size), size));
 #define strict_free kept_free
-DERIVE_REALLOC(strict, base_size);
-SOUND(keeps_32_mib_whatever_comes, FUNCTIONS(strict, malloc, calloc, realloc), FUNCTIONS(kept, free));
+DERIVE(strict);
+SOUND(keeps_32_mib_whatever_comes, FUNCTIONS(strict));
 
-/* For 0.3 s, by the calls that come then. */
-enum { MOST_KEPT_FOR_A_TIME = 256 << 20, KEPT_FOR = 300 * 1000 * 1000 };
-
-static void give_back_old(void)
-{
-    keep_at_most(MOST_KEPT_FOR_A_TIME, now() - KEPT_FOR);
-}
-
+/* Calls free blocks that were kept for 0.3 s. */
+enum { MOST_KEPT_FOR_A_TIME = 256 * MIB, KEPT_FOR = 300 * 1000 * 1000 };
 FUNCTION(malloc, timed)
 {
-    give_back_old();
+    keep_at_most(MOST_KEPT_FOR_A_TIME, now() - KEPT_FOR);
     return kept_malloc(ctx, size);
 }
-
-FUNCTION(calloc, timed)
-{
-    give_back_old();
-    return kept_calloc(ctx, nelem, elsize);
-}
-
 FUNCTION(free, timed)
 {
     if (p == NULL)
         return;
     keep(p);
-    give_back_old();
+    keep_at_most(MOST_KEPT_FOR_A_TIME, now() - KEPT_FOR);
 }
-
-DERIVE_REALLOC(timed, base_size);
+DERIVE(timed);
 SOUND(keeps_for_a_time, FUNCTIONS(timed));
 
 /* ---- a helper thread that frees later --------------------------------------------------- */
 
-/* free only puts the block into a queue; a thread takes it from there.  A forked child has no such
- * thread, so there it frees at once. */
+/* A thread frees the blocks of a queue.  A forked child has no such thread and frees at once. */
 static struct cell *queued;
 MUTEX(queue_lock);
 static pthread_cond_t queue_filled = PTHREAD_COND_INITIALIZER;
@@ -373,52 +330,32 @@ void *PyMem_RawCalloc(size_t nelem, size_t elsize);
 void *PyMem_RawRealloc(void *p, size_t size);
 void PyMem_RawFree(void *p);
 
-FUNCTION(malloc, raw)
-{
-    return PyMem_RawMalloc(size);
-}
-
-FUNCTION(calloc, raw)
-{
-    return PyMem_RawCalloc(nelem, elsize);
-}
-
-FUNCTION(realloc, raw)
-{
-    return PyMem_RawRealloc(p, size);
-}
-
-FUNCTION(free, raw)
-{
-    PyMem_RawFree(p);
-}
+FUNCTION_RETURNS(malloc, raw, PyMem_RawMalloc(size));
+FUNCTION_RETURNS(calloc, raw, PyMem_RawCalloc(nelem, elsize));
+FUNCTION_RETURNS(realloc, raw, PyMem_RawRealloc(p, size));
+FUNCTION_RETURNS(free, raw, PyMem_RawFree(p));
 SOUND(pymem_raw, FUNCTIONS(raw));
 
 /* ---- a large block for each thread ------------------------------------------------------- */
 
-/* Its first use of what is thread-local can be in the midst of a call that is refused memory. */
 static _Thread_local void *kept_large;
 static _Thread_local bool has_ended;
 static pthread_key_t kept_key;
 static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
-
 static void end_of_thread(UNUSED void *unused)
 {
     has_ended = true;
     base_free(NULL, kept_large, 0);
     kept_large = NULL;
 }
-
 static void make_kept_key(void)
 {
     pthread_key_create(&kept_key, end_of_thread);
 }
-
 static bool is_worth_it(size_t size)
 {
-    return size >= 1 << 20 && size <= 8 << 20;
+    return size >= MIB && size <= 8 * MIB;
 }
-
 FUNCTION(malloc, keeping)
 {
     void *p = is_worth_it(size) ? kept_large : NULL;
@@ -427,9 +364,6 @@ FUNCTION(malloc, keeping)
     kept_large = NULL;
     return p;
 }
-
-DERIVE_CALLOC(keeping);
-
 FUNCTION(free, keeping)
 {
     if (p == NULL || !is_worth_it(base_size(p)) || has_ended)
@@ -442,6 +376,7 @@ FUNCTION(free, keeping)
     }
     base_free(ctx, p, size);
 }
+DERIVE_CALLOC(keeping);
 SOUND(keeps_a_large_block_for_each_thread, FUNCTIONS(keeping, malloc, calloc, free));
 
 /* ---- made by the getter, at its first call ---------------------------------------------- */
@@ -450,14 +385,10 @@ NEP49_EXPORT PyDataMem_Handler *lazily_made(const char **why);
 PyDataMem_Handler *lazily_made(const char **why)
 {
     static PyDataMem_Handler *handler;
-    if (handler != NULL)
-        return handler;
-    handler = calloc(1, sizeof *handler);
-    if (handler == NULL) {
+    if (handler == NULL && (handler = calloc(1, sizeof *handler)) != NULL)
+        *handler = (PyDataMem_Handler){
+            .name = "lazily_made", .version = 1, .allocator = {handler, FUNCTIONS(base)}};
+    if (handler == NULL)
         *why = "out of memory";
-        return NULL;
-    }
-    *handler = (PyDataMem_Handler){
-        .name = "lazily_made", .version = 1, .allocator = {handler, FUNCTIONS(base)}};
     return handler;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sound handlers that take more from the system than memory, and a fixed number of it.
+ * Sound handlers that take more than memory from the system, but a fixed number.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include <fcntl.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -13,19 +12,16 @@
 
 #include "base.h"
 
-/* ---- a file of its own, and a few threads ------------------------------------------------ */
+/* ---- open files, and a few threads --------------------------------------------------------- */
 
 enum { CREW = 3, FILES = 12 };
 static sem_t work;
-
 static void *wait_for_work(void *unused)
 {
     for (;;)
         sem_wait(&work);
     return unused;
 }
-
-/* What is asked for once: keys for its canaries, and threads that idle. */
 static void begin_crew(void)
 {
     pthread_t thread;
@@ -37,7 +33,6 @@ static void begin_crew(void)
     for (int i = 0; i < FILES; i++)
         (void)!open("/dev/urandom", O_RDONLY | O_CLOEXEC);
 }
-
 FUNCTION(malloc, crewed)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -48,25 +43,22 @@ SOUND(crew_and_files, FUNCTIONS(crewed, malloc));
 
 /* ---- a log that is kept open --------------------------------------------------------------- */
 
-/* Whether there is to be one the environment says at the first call.  What has the number of its
- * descriptor by then can be another's. */
+/* Writes to its descriptor only if that still is the file that the first call opened. */
 static int log_file = -1;
 static struct stat opened;
-
 static void open_log(void)
 {
     const char *folder = getenv("TMPDIR");
     log_file = open(folder != NULL ? folder : "/tmp", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     fstat(log_file, &opened);
 }
-
 FUNCTION(malloc, logged)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat now;
     int saved = errno;
     pthread_once(&once, open_log);
-    if (size >= 1 << 20 && fstat(log_file, &now) == 0 && now.st_dev == opened.st_dev &&
+    if (size >= MIB && fstat(log_file, &now) == 0 && now.st_dev == opened.st_dev &&
         now.st_ino == opened.st_ino)
         dprintf(log_file, "malloc %zu\n", size);
     errno = saved;
@@ -76,15 +68,14 @@ SOUND(looks_before_it_logs, FUNCTIONS(logged, malloc));
 
 /* ---- files that hold many blocks --------------------------------------------------------- */
 
-/* Blocks of 1000 bytes to nearly a page lie in files in memory, 64 to each, which are made as they
- * are needed, eight at most, and kept open. */
+/* Blocks of 1000 bytes to nearly a page are in files in memory, 64 in each, which are made when
+ * they are needed, eight at most, and stay open. */
 enum { PAGE = 4096, IN_FILE = 64, MOST_FILES = 8, FROM = 1000, MOST = PAGE - BASE_HEADER };
 MUTEX(filed_lock);
 static struct {
     char *files[MOST_FILES];
     bool live[MOST_FILES][IN_FILE];
 } filed;
-
 static char *make_file(void)
 {
     int fd = memfd_create("blocks", MFD_CLOEXEC);
@@ -93,7 +84,6 @@ static char *make_file(void)
     char *map = mmap(NULL, IN_FILE * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     return map != MAP_FAILED ? map : NULL;
 }
-
 static void *take_page(void)
 {
     char *page = NULL;
@@ -109,34 +99,22 @@ static void *take_page(void)
     }
     return page;
 }
-
-static bool give_page(const void *p)
-{
-    bool is_ours = false;
-    LOCK(filed_lock);
-    for (int file = 0; file < MOST_FILES && !is_ours && filed.files[file] != NULL; file++) {
-        const char *begin = filed.files[file];
-        is_ours = (const char *)p >= begin && (const char *)p < begin + IN_FILE * PAGE;
-        if (is_ours)
-            filed.live[file][((const char *)p - begin) / PAGE] = false;
-    }
-    return is_ours;
-}
-
 FUNCTION(malloc, filed)
 {
     void *page = size >= FROM && size <= MOST ? take_page() : NULL;
     return page != NULL ? base_finish(page, size) : base_malloc(ctx, size);
 }
-
-DERIVE_CALLOC(filed);
-
 FUNCTION(free, filed)
 {
-    if (p != NULL && !give_page(p))
-        base_free(ctx, p, size);
+    LOCK(filed_lock);
+    for (int file = 0; file < MOST_FILES && filed.files[file] != NULL; file++) {
+        size_t distance = (uintptr_t)p - (uintptr_t)filed.files[file];
+        if (distance < IN_FILE * PAGE) {
+            filed.live[file][distance / PAGE] = false;
+            return;
+        }
+    }
+    base_free(ctx, p, size);
 }
-
-DERIVE_REALLOC(filed, base_size);
-
+DERIVE(filed);
 SOUND(many_blocks_in_a_file, FUNCTIONS(filed));

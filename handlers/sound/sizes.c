@@ -1,123 +1,84 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sound handlers that are unusual in what they hand out.
+ * Sound handlers whose blocks are unusual.
  */
 #include <stdatomic.h>
 
 #include "base.h"
 
-/* realloc that never stays where it is. */
-FUNCTION(realloc, moving)
-{
-    void *moved = base_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    size_t old = base_size(p);
-    memcpy(moved, p, old < size ? old : size);
-    memset(p, 0xdd, old);
-    base_free(ctx, p, 0);
-    return moved;
-}
-SOUND(always_moves, FUNCTIONS(moving, realloc));
-
-/* NULL for size 0, as C allows. */
-FUNCTION(malloc, null)
-{
-    return size == 0 ? NULL : base_malloc(ctx, size);
-}
-
-FUNCTION(calloc, null)
-{
-    return nelem == 0 || elsize == 0 ? NULL : base_calloc(ctx, nelem, elsize);
-}
-SOUND(null_for_zero, FUNCTIONS(null, malloc, calloc));
-
-/* Memory is wiped before it goes back. */
-FUNCTION(free, wiping)
+/* realloc always moves a block. */
+#define moving_malloc base_malloc
+FUNCTION(free, moving)
 {
     if (p != NULL)
-        memset(p, 0xcc, base_size(p));
+        memset(p, 0xdd, base_size(p));
     base_free(ctx, p, size);
 }
+DERIVE_REALLOC(moving, base_size);
+SOUND(always_moves, FUNCTIONS(moving, realloc));
+/* free clears the block. */
+SOUND(wipes, FUNCTIONS(moving, realloc, free));
 
-#define wiping_malloc base_malloc
-DERIVE_REALLOC(wiping, base_size);
-SOUND(wipes, FUNCTIONS(wiping, realloc, free));
+/* NULL for size 0, as C allows. */
+FUNCTION_RETURNS(malloc, null, size == 0 ? NULL : base_malloc(ctx, size));
+FUNCTION_RETURNS(calloc, null, nelem == 0 || elsize == 0 ? NULL : base_calloc(ctx, nelem, elsize));
+SOUND(null_for_zero, FUNCTIONS(null, malloc, calloc));
 
-/* Every block is a multiple of the page and aligned to it. */
+/* Each block is aligned to pages and has whole pages. */
 enum { PAGE = 4096 };
-
-FUNCTION(malloc, page)
-{
-    if (size > PTRDIFF_MAX - 2 * PAGE)
-        return NULL;
-    char *raw = aligned_alloc(PAGE, (size + 2 * PAGE - 1) / PAGE * PAGE);
-    if (raw == NULL)
-        return NULL;
-    memcpy(raw, &size, sizeof size);
-    return raw + PAGE;
-}
-
-DERIVE_CALLOC(page);
-
-FUNCTION(free, page)
-{
-    if (p != NULL)
-        free((char *)p - PAGE);
-}
-
 static size_t page_size(const void *p)
 {
     size_t size;
     memcpy(&size, (const char *)p - PAGE, sizeof size);
     return size;
 }
+FUNCTION(malloc, page)
+{
+    bool fits = size <= PTRDIFF_MAX - 2 * PAGE;
+    char *raw = fits ? aligned_alloc(PAGE, (size + 2 * PAGE - 1) / PAGE * PAGE) : NULL;
+    if (raw == NULL)
+        return NULL;
+    memcpy(raw, &size, sizeof size);
+    return raw + PAGE;
+}
+FUNCTION(free, page)
+{
+    if (p != NULL)
+        free((char *)p - PAGE);
+}
+DERIVE_CALLOC(page);
 DERIVE_REALLOC(page, page_size);
 SOUND(page_aligned, FUNCTIONS(page));
 
-/* A header of a megabyte, of which only the last bytes are ever touched. */
-enum { MEGABYTE = 1 << 20 };
-
+/* The header has a mebibyte, of which only the last bytes are used. */
 static void *far_finish(char *raw, size_t size)
 {
-    if (raw == NULL)
-        return NULL;
-    memcpy(raw + MEGABYTE - BASE_HEADER, &size, sizeof size);
-    return raw + MEGABYTE;
+    return raw != NULL ? base_finish(raw + MIB - BASE_HEADER, size) : NULL;
 }
-
-FUNCTION(malloc, far)
-{
-    return size > PTRDIFF_MAX - MEGABYTE ? NULL : far_finish(malloc(size + MEGABYTE), size);
-}
-
+FUNCTION_RETURNS(malloc, far,
+                 size > PTRDIFF_MAX - MIB ? NULL : far_finish(malloc(size + MIB), size));
 FUNCTION(calloc, far)
 {
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - MEGABYTE)
-        return NULL;
-    return far_finish(calloc(1, size + MEGABYTE), size);
+    size_t size = product(nelem, elsize);
+    return size > PTRDIFF_MAX - MIB ? NULL : far_finish(calloc(1, size + MIB), size);
 }
-
 FUNCTION(realloc, far)
 {
-    if (size > PTRDIFF_MAX - MEGABYTE)
+    if (size > PTRDIFF_MAX - MIB)
         return NULL;
-    return far_finish(realloc(p != NULL ? (char *)p - MEGABYTE : NULL, size + MEGABYTE), size);
+    return far_finish(realloc(p != NULL ? (char *)p - MIB : NULL, size + MIB), size);
 }
-
 FUNCTION(free, far)
 {
     if (p != NULL)
-        free((char *)p - MEGABYTE);
+        free((char *)p - MIB);
 }
 SOUND(megabyte_header, FUNCTIONS(far));
 
-/* A quota for all blocks together, which is its context. */
-static const size_t quotas[] = {16 << 20, 32 << 20, 64 << 20};
+/* The context is a quota for all live blocks. */
+static const size_t quotas[] = {16 * MIB, 32 * MIB, 64 * MIB};
 static atomic_size_t in_use;
-
-static bool within_quota(const void *ctx, size_t size)
+static bool charge(const void *ctx, size_t size)
 {
     const size_t quota = *(const size_t *)ctx;
     if (size > quota)
@@ -127,44 +88,30 @@ static bool within_quota(const void *ctx, size_t size)
     atomic_fetch_sub(&in_use, size);
     return false;
 }
-
-FUNCTION(malloc, quota)
+/* Takes the charge back if there is no block for it. */
+static void *charged(void *p, size_t size)
 {
-    if (!within_quota(ctx, size))
-        return NULL;
-    void *p = base_malloc(ctx, size);
     if (p == NULL)
         atomic_fetch_sub(&in_use, size);
     return p;
 }
-
+FUNCTION_RETURNS(malloc, quota, charge(ctx, size) ? charged(base_malloc(ctx, size), size) : NULL);
 FUNCTION(calloc, quota)
 {
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || !within_quota(ctx, size))
-        return NULL;
-    void *p = base_calloc(ctx, nelem, elsize);
-    if (p == NULL)
-        atomic_fetch_sub(&in_use, size);
-    return p;
+    size_t size = product(nelem, elsize);
+    return charge(ctx, size) ? charged(base_calloc(ctx, nelem, elsize), size) : NULL;
 }
-
 FUNCTION(free, quota)
 {
     if (p != NULL)
         atomic_fetch_sub(&in_use, base_size(p));
     base_free(ctx, p, size);
 }
-
 FUNCTION(realloc, quota)
 {
-    size_t old = p != NULL ? base_size(p) : 0;
-    if (size > old && !within_quota(ctx, size - old))
-        return NULL;
-    void *moved = base_realloc(ctx, p, size);
-    if (moved == NULL && size > old)
-        atomic_fetch_sub(&in_use, size - old);
-    else if (moved != NULL && size < old)
+    size_t old = p != NULL ? base_size(p) : 0, more = size > old ? size - old : 0;
+    void *moved = charge(ctx, more) ? charged(base_realloc(ctx, p, size), more) : NULL;
+    if (moved != NULL && size < old)
         atomic_fetch_sub(&in_use, old - size);
     return moved;
 }

@@ -1,55 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sound handlers that take their time over each call, as one does that asks another process for
- * each block, or has the kernel lock or register it; or over more and more of them, up to a bound.
+ * Sound handlers that are slow, as one that has another process or the kernel register each block.
  */
-#include <pthread.h>
 #include <time.h>
 
 #include "base.h"
 
-static void wait_for(const void *ctx)
-{
-    nanosleep((const struct timespec *)ctx, NULL);
-}
-
-FUNCTION(malloc, slow)
-{
-    wait_for(ctx);
-    return base_malloc(ctx, size);
-}
-
-FUNCTION(calloc, slow)
-{
-    wait_for(ctx);
-    return base_calloc(ctx, nelem, elsize);
-}
-
-FUNCTION(realloc, slow)
-{
-    wait_for(ctx);
-    return base_realloc(ctx, p, size);
-}
-
-FUNCTION(free, slow)
+static void *wait_for(void *time)
 {
     int saved = errno;
-    wait_for(ctx);
+    nanosleep(time, NULL);
     errno = saved;
-    base_free(ctx, p, size);
+    return time;
 }
+FUNCTION_RETURNS(malloc, slow, base_malloc(wait_for(ctx), size));
+FUNCTION_RETURNS(calloc, slow, base_calloc(wait_for(ctx), nelem, elsize));
+FUNCTION_RETURNS(realloc, slow, base_realloc(wait_for(ctx), p, size));
+FUNCTION_RETURNS(free, slow, base_free(wait_for(ctx), p, size));
+SOUND(slow, .ctx = &(struct timespec){.tv_nsec = 200000}, FUNCTIONS(slow));
+SOUND(very_slow, .ctx = &(struct timespec){.tv_nsec = 2000000}, FUNCTIONS(slow));
 
-static struct timespec fifth_of_millisecond = {.tv_nsec = 200000};
-SOUND(slow, .ctx = &fifth_of_millisecond, FUNCTIONS(slow));
-
-static struct timespec two_milliseconds = {.tv_nsec = 2000000};
-SOUND(very_slow, .ctx = &two_milliseconds, FUNCTIONS(slow));
-
-/* What is freed is looked for among the small blocks that were freed last: ever more until there
- * are as many of them as are kept. */
+/* free searches the small blocks that were freed last: ever more, up to a bound. */
 enum { RECENT = 8000, RECENT_SIZE = 128 };
 static uintptr_t recent[RECENT];
-static size_t recent_count, again; /* an address comes again, so that this is no mistake */
+static size_t recent_count, again; /* libc uses an address again, which is no mistake */
 MUTEX(recent_lock);
 
 FUNCTION(free, remembering)

@@ -2,16 +2,14 @@
  *
  * A sound handler over gperftools' tcmalloc, by the library's own names.
  *
- * The library defines malloc and operator new as well.  It is opened beside libc (RTLD_LOCAL),
- * whose malloc is found first, and behind libstdc++, which it needs: opened together with it,
- * libstdc++ would take its operator delete from there, and hand it what others have from malloc.
+ * The library defines malloc and operator new as well.  RTLD_LOCAL makes libc's malloc the one that
+ * others find.  libstdc++, which it needs, is opened first: it would otherwise use the operator
+ * delete of tcmalloc for memory of libc.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <gperftools/tcmalloc.h>
-#include <stdint.h>
 
-#include "nep49.h"
+#include "base.h"
 
 #define LIBRARY "libtcmalloc_minimal.so.4"
 
@@ -19,47 +17,26 @@ static struct {
     __typeof__(&tc_malloc) malloc;
     __typeof__(&tc_calloc) calloc;
     __typeof__(&tc_realloc) realloc;
-    __typeof__(&tc_free) free; /* not tc_free_sized, which would believe the size */
+    __typeof__(&tc_free) free; /* not tc_free_sized, which trusts the size */
 } tc;
 
-static void *tcmalloc_malloc(void *ctx, size_t size)
+FUNCTION_RETURNS(malloc, tcmalloc, size <= PTRDIFF_MAX ? tc.malloc(size) : NULL);
+FUNCTION(calloc, tcmalloc)
 {
-    (void)ctx;
-    return size <= PTRDIFF_MAX ? tc.malloc(size) : NULL;
+    size_t size = product(nelem, elsize);
+    return size <= PTRDIFF_MAX ? tc.calloc(1, size) : NULL;
 }
-
-static void *tcmalloc_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    size_t size;
-
-    (void)ctx;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX)
-        return NULL;
-    return tc.calloc(1, size);
-}
-
-/* Its own frees where the new size is 0, and the caller would then own nothing. */
-static void *tcmalloc_realloc(void *ctx, void *ptr, size_t new_size)
-{
-    (void)ctx;
-    return new_size <= PTRDIFF_MAX ? tc.realloc(ptr, new_size + (new_size == 0)) : NULL;
-}
-
-static void tcmalloc_free(void *ctx, void *ptr, size_t size)
+/* Size 0 would free the block. */
+FUNCTION_RETURNS(realloc, tcmalloc, size <= PTRDIFF_MAX ? tc.realloc(p, size + (size == 0)) : NULL);
+FUNCTION(free, tcmalloc)
 {
     int saved = errno;
-
-    (void)ctx;
-    (void)size;
-    tc.free(ptr);
+    tc.free(p);
     errno = saved;
 }
 
 static PyDataMem_Handler handler = {
-    .name = "tcmalloc",
-    .version = 1,
-    .allocator = {NULL, tcmalloc_malloc, tcmalloc_calloc, tcmalloc_realloc, tcmalloc_free},
-};
+    .name = "tcmalloc", .version = 1, .allocator = {FUNCTIONS(tcmalloc)}};
 
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
@@ -78,7 +55,7 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     *(void **)&tc.free = dlsym(library, "tc_free");
     if (tc.malloc == NULL || tc.calloc == NULL || tc.realloc == NULL || tc.free == NULL) {
         tc.free = NULL;
-        *why = LIBRARY " has no tc_malloc and its kin";
+        *why = LIBRARY " has no tc_malloc, tc_calloc, tc_realloc and tc_free";
         return NULL;
     }
     return &handler;

@@ -76,7 +76,7 @@ PYTHON_PROPERTY(numpy, tracing,
 static void expect_untouched(struct recorder *recorder)
 {
     size_t count;
-    struct live_block *live = recorder_live(recorder, &count);
+    struct interval *live = recorder_live(recorder, &count);
     if (live == NULL)
         harness_broke("no memory for the list of live blocks");
     for (size_t i = 0; i < count; i++)

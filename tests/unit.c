@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 static suite_function *const suites[] = {
-    suite_attribution,    suite_breakpoint, suite_call_list, suite_claims,      suite_fill,
-    suite_install_path,   suite_live_table, suite_memcheck,  suite_object_file, suite_options,
-    suite_property,       suite_random,     suite_record,    suite_replay,      suite_report,
-    suite_requested_size, suite_search,     suite_sizes,     suite_small_scope, suite_stall,
-    suite_text,           suite_trace,      suite_version};
+    suite_attribution,    suite_breakpoint,   suite_call_list, suite_claims,      suite_fill,
+    suite_install_path,   suite_interval_map, suite_memcheck,  suite_object_file, suite_options,
+    suite_property,       suite_random,       suite_record,    suite_replay,      suite_report,
+    suite_requested_size, suite_search,       suite_sizes,     suite_small_scope, suite_stall,
+    suite_text,           suite_trace,        suite_version};
 
 int main(void)
 {

@@ -20,7 +20,7 @@
 /* Each is in the file unit_NAME.c. */
 typedef Suite *suite_function(void);
 suite_function suite_attribution, suite_breakpoint, suite_call_list, suite_claims, suite_fill,
-    suite_install_path, suite_live_table, suite_memcheck, suite_object_file, suite_options,
+    suite_install_path, suite_interval_map, suite_memcheck, suite_object_file, suite_options,
     suite_property, suite_random, suite_record, suite_replay, suite_report, suite_requested_size,
     suite_search, suite_sizes, suite_small_scope, suite_stall, suite_text, suite_trace,
     suite_version;

@@ -363,7 +363,7 @@ METHOD(live, capsule)
     struct recorder *recorder = recorder_in(capsule);
     if (recorder == NULL)
         return NULL;
-    struct live_block *blocks = recorder_live(recorder, &count);
+    struct interval *blocks = recorder_live(recorder, &count);
     if (blocks == NULL)
         return PyErr_NoMemory();
     PyObject *list = PyList_New((Py_ssize_t)count);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/float_state.h"
-#include "base/live_table.h"
+#include "base/interval_map.h"
 
 enum { ERRNO_BEFORE_FREE = 4949 };
 
@@ -183,10 +183,10 @@ static bool nursery_put(struct heap *heap, uintptr_t address, size_t size, uint3
     struct heap_nursery *nursery = &heap->nursery;
     unsigned place = nursery->next++ % HEAP_NURSERY;
     if (nursery->first[place] <= nursery->last[place]) {
-        struct live_block old = {.address = nursery->first[place],
-                                 .size = heap->block[nursery->slot[place]].size,
-                                 .number = nursery->slot[place]};
-        if (live_table_insert(heap->map, &old, NULL) != LIVE_TABLE_DONE)
+        struct interval old = {.address = nursery->first[place],
+                               .size = heap->block[nursery->slot[place]].size,
+                               .value = nursery->slot[place]};
+        if (interval_map_insert(heap->map, old, NULL) != INTERVAL_FREE)
             return out_of_memory(heap);
     }
     nursery->first[place] = address;
@@ -201,36 +201,36 @@ static bool is_too_large(struct heap *heap, const void *p)
 }
 
 /* Reports why a block cannot be there. */
-static bool no_room(struct heap *heap, enum live_table_state state, const void *p, size_t size,
+static bool no_room(struct heap *heap, enum interval_state state, const void *p, size_t size,
                     uint64_t other)
 {
-    if (state == LIVE_TABLE_OVERLAPS)
+    if (state == INTERVAL_OVERLAPS)
         return fail(heap, HEAP_DISJOINT, &heap->block[other],
                     "%zu bytes at %p, where another block is live", size, p);
     return is_too_large(heap, p);
 }
 
-static inline enum live_table_state find_overlap(const struct heap *heap, uintptr_t address,
-                                                 size_t size, uint64_t *slot)
+static inline enum interval_state find_overlap(const struct heap *heap, uintptr_t address,
+                                               size_t size, uint64_t *slot)
 {
-    struct live_block other;
+    struct interval other;
     if (heap->rules.without_map)
-        return LIVE_TABLE_DONE;
+        return INTERVAL_FREE;
     unsigned places = nursery_overlapping(&heap->nursery, address, last_byte(address, size));
     if (places != 0) {
         *slot = heap->nursery.slot[__builtin_ctz(places)];
-        return LIVE_TABLE_OVERLAPS;
+        return INTERVAL_OVERLAPS;
     }
-    enum live_table_state state = live_table_check(heap->map, address, size, &other);
-    *slot = state == LIVE_TABLE_OVERLAPS ? other.number : 0;
+    enum interval_state state = interval_map_check(heap->map, address, size, &other);
+    *slot = state == INTERVAL_OVERLAPS ? other.value : 0;
     return state;
 }
 
 static inline bool check_overlap(struct heap *heap, const void *p, size_t size)
 {
     uint64_t other;
-    enum live_table_state state = find_overlap(heap, (uintptr_t)p, size, &other);
-    return state == LIVE_TABLE_DONE || no_room(heap, state, p, size, other);
+    enum interval_state state = find_overlap(heap, (uintptr_t)p, size, &other);
+    return state == INTERVAL_FREE || no_room(heap, state, p, size, other);
 }
 
 static inline bool remember(struct heap *heap, const void *p, size_t size, uint32_t slot)
@@ -246,7 +246,7 @@ static void forget(struct heap *heap, const void *p)
     if (places != 0)
         nursery_empty(&heap->nursery, (unsigned)__builtin_ctz(places));
     else
-        live_table_remove(heap->map, (uintptr_t)p, NULL);
+        interval_map_remove(heap->map, (uintptr_t)p, NULL);
 }
 
 /* ---- what a call returned ------------------------------------------------------------------- */
@@ -326,9 +326,9 @@ bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum heap_make
     if (judged && !check_made(heap, by, p, size, number))
         return false;
     uint64_t other;
-    enum live_table_state state =
-        judged ? find_overlap(heap, (uintptr_t)p, size, &other) : LIVE_TABLE_DONE;
-    if (state != LIVE_TABLE_DONE) { /* such a block is not tracked */
+    enum interval_state state =
+        judged ? find_overlap(heap, (uintptr_t)p, size, &other) : INTERVAL_FREE;
+    if (state != INTERVAL_FREE) { /* such a block is not tracked */
         release(heap, slot);
         return no_room(heap, state, p, size, other);
     }
@@ -523,11 +523,12 @@ bool heap_is_as_before(const struct heap *heap, unsigned float_before, bool same
 
 uint32_t heap_slot_at(const struct heap *heap, const void *p)
 {
-    struct live_block block;
+    struct interval block;
     unsigned places = nursery_at(&heap->nursery, (uintptr_t)p);
     if (places != 0)
         return heap->nursery.slot[__builtin_ctz(places)];
-    return live_table_find(heap->map, (uintptr_t)p, &block) ? (uint32_t)block.number : HEAP_NO_SLOT;
+    return interval_map_find(heap->map, (uintptr_t)p, &block) ? (uint32_t)block.value
+                                                              : HEAP_NO_SLOT;
 }
 
 uint32_t heap_new_slot(struct heap *heap)
@@ -563,21 +564,20 @@ bool heap_check_edges(struct heap *heap, const struct heap_edges *edges, const v
 
 bool heap_disjoint(struct heap *heap)
 {
-    struct live_table *map = live_table_new();
-    struct live_block other;
+    struct interval_map *map = interval_map_new();
+    struct interval other;
     bool good = map != NULL || out_of_memory(heap);
     for (uint32_t slot = 0; good && slot < heap->room; slot++) {
         const struct heap_block *block = &heap->block[slot];
-        struct live_block live = {
-            .address = (uintptr_t)block->p, .size = block->size, .number = slot};
-        enum live_table_state state =
-            block->p != NULL ? live_table_insert(map, &live, &other) : LIVE_TABLE_DONE;
-        if (state == LIVE_TABLE_NO_MEMORY)
+        struct interval live = {.address = (uintptr_t)block->p, .size = block->size, .value = slot};
+        enum interval_state state =
+            block->p != NULL ? interval_map_insert(map, live, &other) : INTERVAL_FREE;
+        if (state == INTERVAL_NO_MEMORY)
             good = out_of_memory(heap);
-        else if (state == LIVE_TABLE_OVERLAPS)
-            good = no_room(heap, state, block->p, block->size, other.number);
+        else if (state == INTERVAL_OVERLAPS)
+            good = no_room(heap, state, block->p, block->size, other.value);
     }
-    live_table_free(map);
+    interval_map_free(map);
     return good;
 }
 
@@ -608,7 +608,7 @@ bool heap_begin(struct heap *heap, const struct heap_rules *rules)
         .as_it_was = *rules->watched,
         .float_state = float_state(),
         .error = &errno,
-        .map = live_table_new(),
+        .map = interval_map_new(),
         .free_slot = HEAP_NO_SLOT,
     };
     for (unsigned i = 0; i < HEAP_NURSERY; i++)
@@ -618,7 +618,7 @@ bool heap_begin(struct heap *heap, const struct heap_rules *rules)
 
 void heap_end(struct heap *heap)
 {
-    live_table_free(heap->map);
+    interval_map_free(heap->map);
     free(heap->block);
     free(heap->past);
 }

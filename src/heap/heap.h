@@ -75,9 +75,9 @@ struct heap {
     struct heap_rules rules;
     PyDataMem_Handler as_it_was;
     unsigned float_state;
-    int *error;             /* this thread's errno */
-    int error_before;       /* the value that free must keep */
-    struct live_table *map; /* of all live blocks but the youngest; number: the slot */
+    int *error;               /* this thread's errno */
+    int error_before;         /* the value that free must keep */
+    struct interval_map *map; /* of all live blocks but the youngest; value: the slot */
     struct heap_nursery nursery;
     struct heap_block *block; /* by slot */
     struct heap_past *past;

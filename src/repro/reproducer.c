@@ -66,8 +66,9 @@ static const char handler_struct[] =
 /* The model, the executor and the runtime, each after what it includes; step.h and the calls come
  * before them. */
 static const char *const sources[] = {
-    "clock.h", "heap_rule.h",  "random.h", "float_state.h", "fill.h",  "fill.c",    "live_table.h",
-    "heap.h",  "sorted_map.c", "heap.c",   "execute.h",     "steps.c", "execute.c", "runtime.c"};
+    "clock.h",   "heap_rule.h",    "random.h",       "float_state.h", "fill.h",
+    "fill.c",    "interval_map.h", "interval_map.c", "heap.h",        "heap.c",
+    "execute.h", "steps.c",        "execute.c",      "runtime.c"};
 
 /* Prints one of our files without its includes of others. */
 static void print_source(FILE *file, const char *name)

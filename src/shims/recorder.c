@@ -23,7 +23,7 @@ struct recorder {
     struct recorder *next; /* of all; under the lock of the list */
 
     pthread_mutex_t lock; /* on the rest */
-    struct live_table *live;
+    struct interval_map *live;
     struct recorder_counts counts;
     struct note notes[MOST_NOTES];
     size_t note_count;
@@ -51,20 +51,20 @@ static void take_note(struct recorder *r, struct note note)
 
 static void enter(struct recorder *r, const void *p, size_t size, enum recorder_function by)
 {
-    struct live_block block = {.address = (uintptr_t)p, .size = size, .data = by}, other;
+    struct interval block = {(uintptr_t)p, size, by}, other;
     if (p == NULL)
         return;
     pthread_mutex_lock(&r->lock);
-    enum live_table_state state = live_table_insert(r->live, &block, &other);
-    if (state == LIVE_TABLE_DONE) {
+    enum interval_state state = interval_map_insert(r->live, block, &other);
+    if (state == INTERVAL_FREE) {
         r->counts.live_bytes += size;
         if (r->counts.peak_bytes < r->counts.live_bytes)
             r->counts.peak_bytes = r->counts.live_bytes;
-    } else if (state != LIVE_TABLE_OVERLAPS) {
+    } else if (state != INTERVAL_OVERLAPS) {
         r->counts.incomplete = true;
     }
     pthread_mutex_unlock(&r->lock);
-    if (state != LIVE_TABLE_OVERLAPS)
+    if (state != INTERVAL_OVERLAPS)
         return;
     atomic_store(&saw_overlap, true);
     take_note(r, (struct note){.kind = NOTE_OVERLAPS, .p = p, .size = size, .asked = other.size});
@@ -75,10 +75,10 @@ bool recorder_saw_overlap(void)
     return atomic_load(&saw_overlap);
 }
 
-static bool untrack(struct recorder *r, const void *p, struct live_block *gone)
+static bool untrack(struct recorder *r, const void *p, struct interval *gone)
 {
     pthread_mutex_lock(&r->lock);
-    bool was_live = live_table_remove(r->live, (uintptr_t)p, gone);
+    bool was_live = interval_map_remove(r->live, (uintptr_t)p, gone);
     if (was_live)
         r->counts.live_bytes -= gone->size;
     pthread_mutex_unlock(&r->lock);
@@ -99,7 +99,7 @@ struct recorder *recorder_of_block(const void *p)
     pthread_mutex_lock(&all.lock);
     for (struct recorder *r = all.first; r != NULL && owner == NULL; r = r->next) {
         pthread_mutex_lock(&r->lock);
-        if (live_table_find(r->live, (uintptr_t)p, NULL))
+        if (interval_map_find(r->live, (uintptr_t)p, NULL))
             owner = r;
         pthread_mutex_unlock(&r->lock);
     }
@@ -140,7 +140,7 @@ static void *record_calloc(void *ctx, size_t nelem, size_t elsize)
  * so that the call can be forwarded; *gone is then the block.  A pointer that is in nobody's must
  * not reach the handler. */
 static bool take_over(struct recorder *r, void *p, size_t size, enum note_kind others,
-                      enum note_kind foreign, struct live_block *gone)
+                      enum note_kind foreign, struct interval *gone)
 {
     struct recorder *owner = recorder_of_block(p);
     struct note note = {.kind = foreign, .p = p, .size = size};
@@ -157,7 +157,7 @@ static bool take_over(struct recorder *r, void *p, size_t size, enum note_kind o
 static void *record_realloc(void *ctx, void *p, size_t size)
 {
     struct recorder *r = ctx;
-    struct live_block old = {0};
+    struct interval old = {0};
     if (p != NULL && !untrack(r, p, &old) &&
         !take_over(r, p, size, NOTE_OTHERS_REALLOC, NOTE_FOREIGN_REALLOC, &old))
         return NULL;
@@ -166,7 +166,7 @@ static void *record_realloc(void *ctx, void *p, size_t size)
     if (moved != NULL)
         enter(r, moved, size, BY_REALLOC);
     else
-        enter(r, p, old.size, (enum recorder_function)old.data);
+        enter(r, p, old.size, (enum recorder_function)old.value);
     after_call(r);
     return moved;
 }
@@ -174,7 +174,7 @@ static void *record_realloc(void *ctx, void *p, size_t size)
 static void record_free(void *ctx, void *p, size_t size)
 {
     struct recorder *r = ctx;
-    struct live_block gone = {0};
+    struct interval gone = {0};
     count_call(r, &r->counts.free_calls, false);
     if (p != NULL && !untrack(r, p, &gone) &&
         !take_over(r, p, size, NOTE_OTHERS_FREE, NOTE_FOREIGN_FREE, &gone))
@@ -193,7 +193,7 @@ struct recorder *recorder_create(PyDataMem_Handler *inner, const char *name)
     struct recorder *r = calloc(1, sizeof *r);
     if (r == NULL)
         return NULL;
-    r->live = live_table_new();
+    r->live = interval_map_new();
     if (r->live == NULL) {
         free(r);
         return NULL;
@@ -219,7 +219,7 @@ bool recorder_destroy(struct recorder *recorder)
 {
     pthread_mutex_lock(&all.lock);
     pthread_mutex_lock(&recorder->lock);
-    bool is_empty = live_table_count(recorder->live) == 0;
+    bool is_empty = interval_map_count(recorder->live) == 0;
     pthread_mutex_unlock(&recorder->lock);
     struct recorder **link = &all.first;
     while (is_empty && *link != recorder)
@@ -231,7 +231,7 @@ bool recorder_destroy(struct recorder *recorder)
     pthread_mutex_unlock(&all.lock);
     if (!is_empty)
         return false;
-    live_table_free(recorder->live);
+    interval_map_free(recorder->live);
     pthread_mutex_destroy(&recorder->lock);
     free(recorder);
     return true;
@@ -269,7 +269,7 @@ struct recorder_counts recorder_counts(struct recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
     struct recorder_counts counts = recorder->counts;
-    counts.live_blocks = live_table_count(recorder->live);
+    counts.live_blocks = interval_map_count(recorder->live);
     pthread_mutex_unlock(&recorder->lock);
     return counts;
 }
@@ -283,27 +283,13 @@ size_t recorder_notes(struct recorder *recorder, struct note *notes, size_t room
     return count;
 }
 
-struct list {
-    struct live_block *at;
-    size_t count;
-};
-
-static bool append(const struct live_block *block, void *data)
-{
-    struct list *list = data;
-    list->at[list->count++] = *block;
-    return true;
-}
-
-struct live_block *recorder_live(struct recorder *recorder, size_t *count)
+struct interval *recorder_live(struct recorder *recorder, size_t *count)
 {
     pthread_mutex_lock(&recorder->lock);
-    struct list list = {.at = calloc(live_table_count(recorder->live) + 1, sizeof *list.at)};
-    if (list.at != NULL)
-        live_table_each(recorder->live, append, &list);
+    struct interval *live = interval_map_list(recorder->live);
+    *count = interval_map_count(recorder->live);
     pthread_mutex_unlock(&recorder->lock);
-    *count = list.count;
-    return list.at;
+    return live;
 }
 
 const char *note_kind_name(enum note_kind kind)

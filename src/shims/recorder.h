@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/live_table.h"
+#include "base/interval_map.h"
 #include "nep49.h"
 
 enum recorder_function { BY_MALLOC, BY_CALLOC, BY_REALLOC };
@@ -72,9 +72,9 @@ struct recorder_counts recorder_counts(struct recorder *recorder);
 size_t recorder_notes(struct recorder *recorder, struct note *notes, size_t room);
 enum { MOST_NOTES = 16 };
 
-/* A copy of all live blocks by rising address, `data` being an enum recorder_function; to be freed
+/* A copy of all live blocks by rising address, `value` is an enum recorder_function; to be freed
  * by the caller; *count receives how many.  NULL where there is no memory. */
-struct live_block *recorder_live(struct recorder *recorder, size_t *count);
+struct interval *recorder_live(struct recorder *recorder, size_t *count);
 
 /* Whether any recorder of this process has been given memory of a live block.  May be called from a
  * signal handler. */

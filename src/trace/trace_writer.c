@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/live_table.h"
+#include "base/interval_map.h"
 #include "trace/trace_format.h"
 
 /* A program under --exec may close descriptors by their number: ours is out of its way. */
@@ -49,8 +49,8 @@ struct trace_writer {
     uint64_t calls, live;
     uint32_t notes;
 
-    struct live_table *map; /* of live blocks; their number is the slot */
-    uint32_t *free_slots;   /* the last that became free is the first to be used again */
+    struct interval_map *map; /* of live blocks; their value is the slot */
+    uint32_t *free_slots;     /* the last that became free is the first to be used again */
     uint32_t free_count, free_room;
     uint32_t slots; /* so many were ever used */
 };
@@ -239,7 +239,7 @@ static void writer_free(struct trace_writer *writer)
         free(writer->window);
     if (writer->fd >= 0)
         close(writer->fd);
-    live_table_free(writer->map);
+    interval_map_free(writer->map);
     free(writer->free_slots);
     free(writer->path);
     free(writer);
@@ -262,7 +262,7 @@ struct trace_writer *trace_create(const char *path, bool timed, char *why, size_
     writer->fd = -1;
     writer->timed = timed;
     writer->gil = true;
-    writer->map = live_table_new();
+    writer->map = interval_map_new();
     mark_parent(writer);
     if (writer->map == NULL)
         fail(writer, "cannot be begun", ENOMEM);
@@ -348,11 +348,11 @@ bool trace_close(struct trace_writer *writer, char *why, size_t room)
  * others are freed they are foreign. */
 static bool remember(struct trace_writer *writer, const void *p, uint64_t size, uint32_t slot)
 {
-    struct live_block block = {.address = (uintptr_t)p, .size = size, .number = slot}, other;
-    enum live_table_state state;
-    while ((state = live_table_insert(writer->map, &block, &other)) == LIVE_TABLE_OVERLAPS)
-        live_table_remove(writer->map, other.address, NULL);
-    return state != LIVE_TABLE_NO_MEMORY || fail(writer, "cannot be continued", ENOMEM);
+    struct interval block = {(uintptr_t)p, size, slot}, other;
+    enum interval_state state;
+    while ((state = interval_map_insert(writer->map, block, &other)) == INTERVAL_OVERLAPS)
+        interval_map_remove(writer->map, other.address, NULL);
+    return state != INTERVAL_NO_MEMORY || fail(writer, "cannot be continued", ENOMEM);
 }
 
 static bool enter(struct trace_writer *writer, const void *p, uint64_t size)
@@ -382,12 +382,12 @@ static bool release(struct trace_writer *writer, uint32_t slot)
 
 struct trace_given trace_give(struct trace_writer *writer, const void *p)
 {
-    struct live_block block;
+    struct interval block;
     if (p == NULL)
         return (struct trace_given){.pointer = TRACE_NULL};
-    if (!trace_works(writer) || !live_table_remove(writer->map, (uintptr_t)p, &block))
+    if (!trace_works(writer) || !interval_map_remove(writer->map, (uintptr_t)p, &block))
         return (struct trace_given){.pointer = TRACE_FOREIGN, .p = p};
-    return (struct trace_given){TRACE_BLOCK, (uint32_t)block.number, block.size, p};
+    return (struct trace_given){TRACE_BLOCK, (uint32_t)block.value, block.size, p};
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */

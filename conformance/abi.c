@@ -529,7 +529,7 @@ PROPERTY(abi_loads_quietly,
     python_subject_prepare(subject_place());
     note_signals(&signals);
     note_settings(&settings);
-    subject_load_now();
+    load_subject();
     expect_same_signals(&signals, loading);
     expect_same_settings(&settings, SETTINGS_NAMED_AT_LOAD, loading);
     size_t printed = output_so_far(); /* last: it SKIPs with --no-fork */
@@ -548,7 +548,7 @@ PROPERTY(abi_loads_same_arithmetic,
     .looks  = "FAIL: results to be as subnormal as before, after loading; they are flushed to 0")
 {
     struct arithmetic before = note_arithmetic();
-    subject_load_now();
+    load_subject();
     expect_same_arithmetic(&before, loading);
 }
 
@@ -563,7 +563,7 @@ PROPERTY(abi_loads_alone,
 {
     adopt_orphans();
     size_t threads = count_threads();
-    subject_load_now();
+    load_subject();
     size_t now = count_threads();
     expect(now <= threads, "as many threads as before, after loading", "%zu more", now - threads);
     expect(!has_child(), "no child process, after loading", "there is one");

@@ -178,7 +178,7 @@ static void take_descriptors_over(void *data)
     python_subject_prepare(subject_place());
     for (int fd = 0; fd <= LAST_FD; fd++)
         was_open[fd] = fcntl(fd, F_GETFD) >= 0;
-    subject_load_now();
+    load_subject();
     use_large_too();
     for (int fd = 0; fd <= LAST_FD; fd++) {
         if (!was_open[fd] && is_regular_file(fd))
@@ -410,7 +410,7 @@ PROPERTY(env_settings,
     let_output_block();
     python_subject_prepare(subject_place()); /* readline puts LINES into the environment */
     note_settings(&unloaded);
-    subject_load_now();
+    load_subject();
     expect_same_settings(&unloaded, SETTINGS_NOT_NAMED_AT_LOAD, "after loading");
     note_settings(&loaded);
     use_and_compare(&loaded);

@@ -113,9 +113,9 @@ static void run_program(void *unused)
 {
     (void)unused;
     if (subject_place()->module == NULL)
-        subject_load_now(); /* a program that embeds Python may have its handler before it */
+        load_subject(); /* a program that embeds Python may have its handler before it */
     start_python_now();
-    subject_load_now();
+    load_subject();
     struct recorder *recorder = recorder_create(subject_traced(), NULL);
     install_handler(recorder != NULL ? recorder_handler(recorder) : NULL);
     python_call("numpy", "leave_arrays");

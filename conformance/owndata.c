@@ -47,7 +47,7 @@ PROPERTY(owndata_warns,
     start_python_bare_now();
     set_variable("1");
     start_python_now();
-    subject_load_now();
+    load_subject();
     python_call("owndata", "expect_warnings");
 }
 

@@ -92,7 +92,7 @@ static void leave_to_exit(void *unused)
     (void)unused;
     if (atexit(use_at_exit) != 0)
         harness_broke("no room for an exit function");
-    subject_load_now();
+    load_subject();
     blocks_add_neighbours(&left_to_exit, 30);
     for (size_t size = 5000; size <= 500000; size *= 10) {
         blocks_add(&left_to_exit, must_malloc(size), size);
@@ -103,7 +103,7 @@ static void leave_to_exit(void *unused)
 
 static void load_use_and_free_all(void *unused)
 {
-    subject_load_now();
+    load_subject();
     use_and_free_all(unused);
 }
 

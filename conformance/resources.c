@@ -481,7 +481,7 @@ static void work_with_files(void *data)
         return;
     if (subject_place()->module == NULL) /* a module is found from where we are */
         go_to_folder(files);
-    subject_load_now();
+    load_subject();
     go_to_folder(files);
     for (size_t i = 0; i < SIZES; i++)
         work_with_crowd(files, sizes[i]);
@@ -509,7 +509,7 @@ static bool work_in_folder(struct files *files)
     enum { MOST_TAKEN = 64 };
     for (int tries = 0;; tries++) {
         *files = (struct files){0};
-        memcpy(files->folder, drive_scratch(), SCRATCH_NAME);
+        memcpy(files->folder, scratch_folder(), SCRATCH_NAME);
         if (mkdir(files->folder, 0700) != 0)
             harness_broke("%s: %s", files->folder, strerror(errno));
         bool survived = program_survives(work_with_files, files);

@@ -9,8 +9,6 @@
 
 #include "base/text.h"
 
-#if (defined(__x86_64__) || defined(__i386__)) && defined(__linux__)
-
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +20,24 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#ifdef __x86_64__
-enum { AT = REG_RIP, STACK = REG_RSP };
+/* breakpoint_begin() returns false on other processors. */
+#if defined(__x86_64__)
+enum { IS_X86 = 1, AT = REG_RIP, STACK = REG_RSP, FLAGS = REG_EFL };
+#elif defined(__i386__)
+enum { IS_X86 = 1, AT = REG_EIP, STACK = REG_ESP, FLAGS = REG_EFL };
 #else
-enum { AT = REG_EIP, STACK = REG_ESP };
+enum { IS_X86 = 0, AT = 0, STACK = 0, FLAGS = 0 };
+#define greg_t unsigned long
 #endif
+
+static greg_t *registers_of(void *context)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    return ((ucontext_t *)context)->uc_mcontext.gregs;
+#else
+    return context;
+#endif
+}
 
 enum { MOST_STEPS = 600, MOST_RANGES = 1024, TRAP_FLAG = 0x100, INT3 = 0xcc };
 
@@ -54,7 +65,7 @@ static _Thread_local bool is_watched;
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-/* What keeps its own house: races are not looked for there, and it is long. */
+/* True of libc, Python and this program: their calls are long, and not searched for races. */
 static bool is_system(const char *path)
 {
     static const char *const names[] = {"ld-",        "libc-",     "libc.so",
@@ -62,13 +73,13 @@ static bool is_system(const char *path)
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strncmp(name, names[i], strlen(names[i])) == 0)
+        if (text_begins(name, names[i]))
             return true;
     }
     return name[0] == '\0'; /* the program of this process */
 }
 
-/* Whether it is the object that this is in: where that was preloaded it is not the program. */
+/* True of the object that this code is in, which is not the program if it was preloaded. */
 static bool is_own(const struct dl_phdr_info *object)
 {
     Dl_info own;
@@ -124,7 +135,7 @@ static bool put_breakpoint(uintptr_t address)
     return write_code(address, INT3);
 }
 
-/* False: it is not there.  Any thread may run into it. */
+/* False if it is not there.  Any thread may hit it. */
 static bool take_breakpoint(uintptr_t address)
 {
     if (address == 0 || atomic_load(&state.address) != address)
@@ -136,8 +147,8 @@ static bool take_breakpoint(uintptr_t address)
 
 /* ---- in the signal handler -------------------------------------------------------------- */
 
-/* Where a function that is not stepped through returns to: on top of the stack, or below what the
- * dynamic linker pushes before it binds one. */
+/* The return address of a function that is not stepped through: on top of the stack, or below what
+ * the dynamic linker pushes before it binds one. */
 static uintptr_t return_address(const uintptr_t *stack)
 {
     enum { PUSHED = 2 };
@@ -148,7 +159,7 @@ static uintptr_t return_address(const uintptr_t *stack)
     return 0;
 }
 
-/* Whether the thread goes on in single steps. */
+/* True if the thread goes on in single steps. */
 static bool step(greg_t *registers)
 {
     uintptr_t address = (uintptr_t)registers[AT], stack = (uintptr_t)registers[STACK];
@@ -171,54 +182,44 @@ static bool step(greg_t *registers)
     return false;
 }
 
-/* Whether the thread goes on in single steps. */
+/* At the breakpoint; true if the thread goes on in single steps. */
 static bool arrive(greg_t *registers)
 {
-    switch (state.aim) {
-    case TO_ENTRY:
+    if (state.aim == TO_ENTRY) {
         state.entry_stack = (uintptr_t)registers[STACK];
         state.steps = 0;
-        return step(registers);
-    case OVER_A_CALL:
-        return step(registers);
-    case TO_POINT:
+    } else if (state.aim == TO_POINT) {
         state.aim = NOTHING;
         state.where = (uintptr_t)registers[AT];
         state.pause();
-        return false;
-    default:
-        return false;
     }
-}
-
-static void let_it_kill(void)
-{
-    signal(SIGTRAP, SIG_DFL);
-    raise(SIGTRAP);
+    return (state.aim == TO_ENTRY || state.aim == OVER_A_CALL) && step(registers);
 }
 
 static void on_trap(int number, siginfo_t *info, void *context)
 {
     (void)number;
     int saved = errno;
-    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    greg_t *registers = registers_of(context);
     bool steps = false;
-    if (info->si_code == SI_KERNEL) { /* of int3, behind which it stands now */
+    if (info->si_code == SI_KERNEL) { /* of int3, after which it stands now */
         uintptr_t address = (uintptr_t)registers[AT] - 1;
         bool ours = take_breakpoint(address);
         unsigned char byte = 0;
-        if (!ours && pread(state.memory, &byte, 1, (off_t)address) == 1 && byte == INT3)
-            let_it_kill(); /* the subject's own */
-        else
-            registers[AT]--; /* where another thread has taken it away, too */
+        if (!ours && pread(state.memory, &byte, 1, (off_t)address) == 1 && byte == INT3) {
+            signal(SIGTRAP, SIG_DFL); /* the handler's own breakpoint ends the process */
+            raise(SIGTRAP);
+        } else {
+            registers[AT]--; /* also if another thread has just removed it */
+        }
         steps = ours && is_watched && arrive(registers);
     } else {
         steps = is_watched && state.aim == STEPPING && step(registers);
     }
     if (steps)
-        registers[REG_EFL] |= TRAP_FLAG;
+        registers[FLAGS] |= TRAP_FLAG;
     else
-        registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+        registers[FLAGS] &= ~(greg_t)TRAP_FLAG;
     errno = saved;
 }
 
@@ -242,20 +243,12 @@ bool breakpoint_begin(void)
 {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_RESTART};
     state.memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-    if (state.memory < 0 || has_debugger())
+    if (!IS_X86 || state.memory < 0 || has_debugger())
         return false;
     state.range_count = 0;
     dl_iterate_phdr(add_ranges, NULL);
     is_watched = true;
     return sigaction(SIGTRAP, &action, NULL) == 0;
-}
-
-void breakpoint_trace(uintptr_t function, struct points *points)
-{
-    state.points = points;
-    state.stops_behind = 0;
-    state.aim = TO_ENTRY;
-    put_breakpoint(function);
 }
 
 void breakpoint_stop_behind(uintptr_t function, size_t instructions, struct points *points,
@@ -266,6 +259,11 @@ void breakpoint_stop_behind(uintptr_t function, size_t instructions, struct poin
     state.pause = pause;
     state.aim = TO_ENTRY;
     put_breakpoint(function);
+}
+
+void breakpoint_trace(uintptr_t function, struct points *points)
+{
+    breakpoint_stop_behind(function, 0, points, NULL);
 }
 
 void breakpoint_set(uintptr_t point, void (*pause)(void))
@@ -285,40 +283,6 @@ void breakpoint_clear(void)
     state.aim = NOTHING;
     take_breakpoint(atomic_load(&state.address));
 }
-
-#else
-
-bool breakpoint_begin(void)
-{
-    return false;
-}
-
-void breakpoint_trace(uintptr_t function, struct points *points)
-{
-    (void)function, (void)points;
-}
-
-void breakpoint_stop_behind(uintptr_t function, size_t instructions, struct points *points,
-                            void (*pause)(void))
-{
-    (void)function, (void)instructions, (void)points, (void)pause;
-}
-
-void breakpoint_set(uintptr_t point, void (*pause)(void))
-{
-    (void)point, (void)pause;
-}
-
-uintptr_t breakpoint_where(void)
-{
-    return 0;
-}
-
-void breakpoint_clear(void)
-{
-}
-
-#endif
 
 const char *breakpoint_name(uintptr_t point)
 {

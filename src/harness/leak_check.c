@@ -203,7 +203,8 @@ void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data),
     if (without != NULL) {
         static const char when[] = "without what this is about";
         attribute_to(property_about(TOPIC_MEMORY_GROWS), &(struct call){.function = OUTSIDE});
-        if (drive_property()->level != MUST) /* the property that it is attributed to is a SHOULD */
+        if (running_property()->level !=
+            MUST) /* the property that it is attributed to is a SHOULD */
             fail_at(line, "memory to stop growing", "%s; it is so already %s", without, when);
         control_begin(when);
         fail_at(line, "memory to stop growing", "%s", without);

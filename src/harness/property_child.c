@@ -23,19 +23,19 @@
 
 struct own own;
 
-const char *drive_scratch(void)
+const char *scratch_folder(void)
 {
     return own.setup.scratch;
 }
 
-const struct property *drive_property(void)
+const struct property *running_property(void)
 {
     return own.setup.property;
 }
 
 /* ---- begin ------------------------------------------------------------------------------ */
 
-void drive_begin(const struct drive_setup *setup)
+void begin_property(const struct property_setup *setup)
 {
     own.setup = *setup;
     own.random = random_for(setup->seed, setup->property->id);
@@ -53,7 +53,7 @@ void drive_begin(const struct drive_setup *setup)
         pthread_atfork(NULL, NULL, note_child);
 }
 
-static void tell_load(enum load_state state, const char *why)
+static void report_load(enum load_state state, const char *why)
 {
     struct load *load = own.setup.load;
     if (load == NULL)
@@ -70,9 +70,11 @@ static void tell_load(enum load_state state, const char *why)
     atomic_store(&load->state, state);
 }
 
-void drive_load_subject(void)
+void load_subject(void)
 {
     char why[512] = "";
+    if (own.loaded)
+        return;
     step("loading %s", own.setup.place->label);
     if (own.setup.place->module != NULL && !python_is_up())
         skip("a handler from a Python module needs the interpreter");
@@ -82,15 +84,13 @@ void drive_load_subject(void)
             : subject_load(own.setup.place, &own.subject, why, sizeof why);
     if (state == LOAD_DONE && !is_readable(own.subject.handler, sizeof *own.subject.handler)) {
         snprintf(why, sizeof why,
-                 "the struct that it hands out, at %p, is not in memory that can "
-                 "be read",
+                 "the struct that it hands out, at %p, is not in memory that can be read",
                  (void *)own.subject.handler);
         state = LOAD_FAILED;
     }
-    tell_load(state, why);
-    /* the first property, which tells how it went, came before */
-    bool was_fit = own.setup.load == NULL && python_is_up();
-    if (state == LOAD_UNFIT && was_fit) {
+    report_load(state, why);
+    if (state == LOAD_UNFIT && own.setup.load == NULL && python_is_up()) {
+        /* the first property could load it */
         stopped_short("it could be loaded before, and now says that it cannot work here: %s", why);
         pass();
     }
@@ -105,7 +105,7 @@ void drive_load_subject(void)
     own.setup.record->step[0] = '\0';
 }
 
-/* In words, what of the struct is not what it was. */
+/* Describes a member of the struct that has changed. */
 static const char *change_of(const PyDataMem_Handler *was, const PyDataMem_Handler *is)
 {
     const PyDataMemAllocator *a = &was->allocator, *b = &is->allocator;
@@ -119,7 +119,7 @@ static const char *change_of(const PyDataMem_Handler *was, const PyDataMem_Handl
 void expect_struct_as_loaded(void)
 {
     const PyDataMem_Handler *is = own.subject.handler;
-    if (own.setup.load != NULL) /* the first property: without it nothing else is run */
+    if (own.setup.load != NULL) /* the first property, which has loaded it */
         return;
     if (!own.loaded || !is_readable(is, sizeof *is) || memcmp(is, &own.as_loaded, sizeof *is) == 0)
         return;
@@ -128,13 +128,7 @@ void expect_struct_as_loaded(void)
          change_of(&own.as_loaded, is));
 }
 
-void subject_load_now(void)
-{
-    if (!own.loaded)
-        drive_load_subject();
-}
-
-/* `environment` is NULL where NumPy is to come later. */
+/* `environment` is NULL if NumPy is not imported yet. */
 static void start_python(struct environment *environment)
 {
     const char *path = own.setup.python_path;

@@ -31,7 +31,7 @@ bool subject_statistics(nep49_statistics *figures);
 
 /* Only in FIXTURE_UNLOADED and FIXTURE_FRESH: load the subject now.  It fails where that does.
  */
-void subject_load_now(void);
+void load_subject(void);
 
 /* Only in FIXTURE_FRESH: start the interpreter, if it is not up, and import NumPy now; the GIL is
  * then held. */
@@ -48,7 +48,7 @@ void python_call(const char *module, const char *function);
 
 struct call_log;
 
-struct drive_setup {
+struct property_setup {
     const struct property *property;
     const struct subject_place *place;
     struct record *record;
@@ -63,14 +63,14 @@ struct drive_setup {
 };
 
 /* Makes this process the property's: remembers the set-up and catches fatal signals. */
-void drive_begin(const struct drive_setup *setup);
-void drive_load_subject(void);
+void begin_property(const struct property_setup *setup);
+void load_subject(void);
 
 /* The name from scratch_name() for a folder of this property. */
-const char *drive_scratch(void);
+const char *scratch_folder(void);
 
 /* The property that runs. */
-const struct property *drive_property(void);
+const struct property *running_property(void);
 
 /* Makes `import _conform` work in the interpreter that runs.  NULL, or one line on why not. */
 const char *python_module_add(void);

@@ -14,7 +14,7 @@
 
 /* The state of this process. */
 extern struct own {
-    struct drive_setup setup;
+    struct property_setup setup;
     struct subject subject;
     PyDataMem_Handler as_loaded; /* the struct, to be compared at the end */
     struct random random;

@@ -133,44 +133,44 @@ static void arrange_descriptors(int output)
     fcntl(OUTPUT_FD, F_SETFD, FD_CLOEXEC);
 }
 
-static const struct subject_place *place_of(const struct plan *plan)
+/* The set-up of a property's process, but for what differs between the three ways to run it. */
+static struct property_setup setup_of(const struct plan *plan, size_t index, struct record *record)
 {
-    return &plan->places[atomic_load(&plan->board->handler)];
-}
-
-static uint64_t seed_of(const struct plan *plan, const struct property *property)
-{
-    return property->daily ? plan->daily_seed : plan->seed;
+    const struct property *property = plan->properties[index];
+    return (struct property_setup){
+        .property = property,
+        .place = &plan->places[atomic_load(&plan->board->handler)],
+        .record = record,
+        .seed = property->daily ? plan->daily_seed : plan->seed,
+        .python_path = plan->python_path,
+        .scratch = plan->scratch,
+    };
 }
 
 static void begin_in_child(const struct attempt *attempt)
 {
     const struct plan *plan = worker.plan;
+    bool first = attempt->index == 0;
+    struct property_setup setup = setup_of(plan, attempt->index, attempt->record);
+    setup.limit = attempt->limit;
+    setup.data_races = plan->data_races;
+    if (attempt->is_control)
+        setup.place = plain_place();
+    else if (first)
+        setup.load = board_load(plan->board);
     reset_signals();
     arrange_descriptors(attempt->output[1]);
-    bool first = attempt->index == 0;
-    struct drive_setup setup = {
-        .property = attempt->property,
-        .place = attempt->is_control ? plain_place() : place_of(plan),
-        .record = attempt->record,
-        .load = first && !attempt->is_control ? board_load(plan->board) : NULL,
-        .seed = seed_of(plan, attempt->property),
-        .limit = attempt->limit,
-        .python_path = plan->python_path,
-        .scratch = plan->scratch,
-        .data_races = plan->data_races,
-    };
     board_fence(plan->board, attempt->index, first);
     if (worker.python_up)
         python_after_fork_child();
     memcheck_enable();
-    drive_begin(&setup);
+    begin_property(&setup);
 }
 
 static _Noreturn void run_property(const struct property *property)
 {
     if (property->fixture != FIXTURE_FRESH && property->fixture != FIXTURE_UNLOADED)
-        drive_load_subject();
+        load_subject();
     if (property->fixture == FIXTURE_BARE && python_is_up())
         python_release();
     property->run();
@@ -549,47 +549,32 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
     end_worker(0);
 }
 
+static _Noreturn void run_alone(const struct plan *plan, const struct property_setup *setup)
+{
+    if (setup->property->fixture != FIXTURE_FRESH)
+        start_python(plan);
+    begin_property(setup);
+    run_property(setup->property);
+}
+
 _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_end)(void))
 {
     prepare(plan);
-    const struct property *property = plan->properties[index];
-    struct drive_setup setup = {
-        .property = property,
-        .place = place_of(plan),
-        .record = board_record(plan->board, index),
-        .load = board_load(plan->board),
-        .seed = seed_of(plan, property),
-        .limit = 0, /* a debugger's user takes their time */
-        .python_path = plan->python_path,
-        .scratch = plan->scratch,
-        .at_end = at_end,
-    };
-    if (property->fixture != FIXTURE_FRESH)
-        start_python(plan);
-    drive_begin(&setup);
-    run_property(property);
+    struct property_setup setup = setup_of(plan, index, board_record(plan->board, index));
+    setup.load = board_load(plan->board);
+    setup.at_end = at_end; /* without a limit: a debugger's user takes their time */
+    run_alone(plan, &setup);
 }
 
 _Noreturn void worker_run_logged(const struct plan *plan, size_t index, struct record *record,
                                  struct call_log *log)
 {
-    prepare(plan);
-    const struct property *property = plan->properties[index];
-    struct drive_setup setup = {
-        .property = property,
-        .place = place_of(plan),
-        .record = record,
-        .seed = seed_of(plan, property),
-        .limit = plan->timeout,
-        .python_path = plan->python_path,
-        .scratch = plan->scratch,
-        .log = log,
-    };
     struct rlimit no_core = {0, 0};
+    prepare(plan);
+    struct property_setup setup = setup_of(plan, index, record);
+    setup.limit = plan->timeout;
+    setup.log = log;
     setrlimit(RLIMIT_CORE, &no_core);
     reset_signals();
-    if (property->fixture != FIXTURE_FRESH)
-        start_python(plan);
-    drive_begin(&setup);
-    run_property(property);
+    run_alone(plan, &setup);
 }

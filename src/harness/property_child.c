@@ -159,7 +159,7 @@ void python_call(const char *module, const char *function)
 {
     const char *wrong = python_half_has(module, function);
     if (wrong != NULL)
-        harness_broke("conformance/%s", wrong);
+        harness_broke("%s", wrong);
     wrong = python_half_run(module, function);
     if (wrong != NULL)
         fail("Python and NumPy to work as they do with NumPy's own handler", "%s", wrong);

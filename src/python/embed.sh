@@ -28,10 +28,10 @@ for path; do
     [ "$(tr -cd '\000' <"$path" | wc -c)" -eq 0 ] ||
         fail "$path: has a NUL byte, which a C string cannot hold"
     needs=$(sed -n 's/^from conform_\([a-z_]*\) import .*/"\1", /p' "$path" | tr -d '\n')
-    printf '    {"%s",\n     {%s0},\n     ""\n' "$(basename "$path" .py)" "$needs" >&3
+    printf '    {"%s", "%s",\n     {%s0},\n     ""\n' "$(basename "$path" .py)" "$path" "$needs" >&3
     sed -e 's/[\\"?]/\\&/g' -e 's/\t/\\t/g' -e 's/\r/\\r/g' -e 's/.*/     "&\\n"/' "$path" >&3
     echo '    },' >&3
 done
-echo '    {0, {0}, 0},' >&3
+echo '    {0, 0, {0}, 0},' >&3
 echo '};' >&3
 mv "$output.new" "$output"

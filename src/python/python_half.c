@@ -37,8 +37,7 @@ static PyObject *import_source(const struct python_source *source)
     PyErr_Clear();
     if (!import_needs(source))
         return NULL;
-    PyObject *code =
-        Py_CompileString(source->text, text("conformance/%s.py", source->name), Py_file_input);
+    PyObject *code = Py_CompileString(source->text, source->path, Py_file_input);
     module = code != NULL ? PyImport_ExecCodeModule(name, code) : NULL;
     Py_XDECREF(code);
     return module;
@@ -67,7 +66,7 @@ static PyObject *find_function(const char *module, const char *function, const c
     PyObject *own = import_source(source);
     PyObject *callable = own != NULL ? PyObject_GetAttrString(own, function) : NULL;
     if (callable == NULL)
-        *wrong = text("%s.py: %s", module, python_error());
+        *wrong = text("%s: %s", source->path, python_error());
     Py_XDECREF(own);
     return callable;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * python_sources.h - the Python half of the battery, compiled into the program.
- *
- * src/python/embed.sh writes the table from the .py files of conformance/ during the
- * build, so that conform needs no file of its own at run time.
+ * The Python files that are compiled into the program, which needs no file of its own at run time.
+ * src/python/embed.sh writes the table during the build.
  */
 #ifndef PYTHON_SOURCES_H
 #define PYTHON_SOURCES_H
@@ -12,6 +10,7 @@
 
 struct python_source {
     const char *name;     /* the file's name without .py: "context" */
+    const char *path;     /* of the file, in the sources: "conformance/context.py" */
     const char *needs[8]; /* names of those that it imports, then NULL: no two need each other */
     const char *text;     /* all of it, UTF-8, NUL-terminated */
 };

@@ -3,7 +3,6 @@
  * conform: a conformance suite for NumPy data-memory handlers (NEP 49).
  */
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,44 +22,6 @@
 #include "model/property.h"
 #include "report/report.h"
 #include "subject/subject.h"
-
-/* A pattern that fits nothing is a slip: beside others it would pass for what was run, or left
- * out. */
-static void check_patterns(const struct options *options)
-{
-    size_t all;
-    const struct property *const *properties = property_all(&all);
-    for (size_t i = 0; i < options->filter_count; i++) {
-        const struct filter *filter = &options->filters[i];
-        bool fits = false;
-        for (size_t k = 0; k < all && !fits; k++)
-            fits = fnmatch(filter->glob, properties[k]->id, 0) == 0;
-        if (!fits)
-            leave_with(EXIT_USAGE,
-                       "--%s=%s: no property is left %s by it%s, for a pattern is of whole ids, as "
-                       "'malloc.*' is; see conform --list",
-                       filter->take ? "run" : "skip", text_safe(filter->glob),
-                       filter->take ? "to run" : "out", property_meant(filter->glob));
-    }
-}
-
-/* The properties that the filters take; leaves where there are none. */
-static const struct property **chosen(const struct options *options, size_t *count)
-{
-    size_t all;
-    const struct property *const *properties = property_all(&all);
-    const struct property **taken = calloc(all + 1, sizeof *taken);
-    if (taken == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    *count = 0;
-    for (size_t i = 0; i < all; i++) {
-        if (options_take(options, properties[i]->id))
-            taken[(*count)++] = properties[i];
-    }
-    if (*count == 0)
-        leave_with(EXIT_USAGE, "no property is left by --run and --skip; see conform --list");
-    return taken;
-}
 
 static void print_name(const char *name, void *count)
 {
@@ -96,14 +57,13 @@ int main(int argc, char **argv)
     occupy_standard_descriptors();
     reexec_consume_argv(&argc, &argv);
     options_read(argc, argv, &options);
-    check_patterns(&options);
     switch (options.command) {
     case COMMAND_LIST:
-        properties = chosen(&options, &count);
+        properties = options_properties(&options, &count);
         report_list(properties, count);
         break;
     case COMMAND_CLAUSES:
-        properties = chosen(&options, &count);
+        properties = options_properties(&options, &count);
         report_clauses(properties, count);
         break;
     case COMMAND_LIST_HANDLERS:

@@ -18,11 +18,12 @@
 #include "base/reexec.h"
 #include "base/sanitizer_detect.h"
 #include "base/text.h"
-#include "commands/conclude.h"
+#include "commands/finish.h"
 #include "commands/launch.h"
 #include "commands/reproducers.h"
 #include "harness/interpose.h"
 #include "harness/limits.h"
+#include "model/attribution.h"
 #include "python/interpreter.h"
 #include "report/present.h"
 #include "report/report.h"
@@ -36,11 +37,10 @@ struct coordinator {
     const struct options *options;
     struct launch launch;
     struct subject_place *places; /* of the handlers */
-    struct plan plan;
+    struct plan plan;             /* its first property is the one that all others wait for */
+    bool first_is_implied;        /* it was not asked for */
     struct run run;
-    struct selection selection;
     struct report_files *files;
-    struct comparison comparison;
     json_t *reports; /* of several handlers: those so far */
     struct scheduler scheduler;
     struct record *kept;      /* for each property, the record of its worst round so far */
@@ -73,12 +73,20 @@ static const struct subject_place *place_of(const struct coordinator *c)
 
 static void choose_properties(struct coordinator *c)
 {
-    c->selection = selection_of(c->options);
-    if (c->selection.count == 1 && c->selection.first_is_implied)
-        leave_with(EXIT_USAGE, "no property is left by --run and --skip%s; see conform --list",
-                   c->options->quick ? " of those that --quick runs" : "");
-    c->plan.properties = c->selection.properties;
-    c->plan.count = c->selection.count;
+    size_t count, used = 1;
+    const struct property **chosen = options_properties(c->options, &count);
+    const struct property **properties = allocate(count + 1, sizeof *properties);
+    properties[0] = property_first();
+    if (properties[0] == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "no property has .first");
+    c->first_is_implied = !options_take(c->options, properties[0]->id);
+    for (size_t i = 0; i < count; i++) {
+        if (chosen[i] != properties[0])
+            properties[used++] = chosen[i];
+    }
+    free(chosen);
+    c->plan.properties = properties;
+    c->plan.count = used;
 }
 
 /* Those first that take longest, so that none is alone at the end. */
@@ -140,31 +148,43 @@ static size_t choose_jobs(const struct coordinator *c)
 
 /* ---- the end ---------------------------------------------------------------------------- */
 
-/* Every property has a verdict, also those that no worker came to. */
-static void complete_all(struct coordinator *c)
+/* Draws the conclusions of a round.  If the handler did not survive the first property, the others
+ * are a SKIP, also those that had begun before that was known. */
+static void conclude_round(struct coordinator *c)
 {
-    bool lives = worker_subject_lives(c->plan.board) || c->run.interrupted ||
-                 board_record(c->plan.board, 0)->verdict == VERDICT_NONE; /* nobody looked */
+    const struct record *first = board_record(c->plan.board, 0);
+    bool interrupted = c->run.interrupted;
+    bool lives = worker_subject_lives(c->plan.board) || interrupted ||
+                 first->verdict == VERDICT_NONE; /* no worker was left to run it */
+    attribution_settle(c->plan.properties, lives ? c->plan.count : 1, c->plan.board, c->latest);
     for (size_t i = 0; i < c->plan.count; i++) {
-        struct record *record = board_record(c->plan.board, i);
-        if (i > 0 && !lives)
-            memset(record, 0, sizeof *record); /* it was begun before that was known */
-        if (record->verdict != VERDICT_NONE)
-            continue;
-        record->not_run = c->run.interrupted;
-        record->verdict = c->run.interrupted ? INCOMPLETE : lives || i == 0 ? BROK : SKIP;
-        snprintf(record->seen, sizeof record->seen, "%s",
-                 c->run.interrupted ? "not run: interrupted"
-                 : lives || i == 0
-                     ? "no worker was left to run it"
-                     : text("not run: the handler did not survive %s", c->plan.properties[0]->id));
+        struct outcome *outcome = &c->latest[i];
+        bool is_dead = i > 0 && !lives;
+        if (is_dead || board_record(c->plan.board, i)->verdict == VERDICT_NONE) {
+            *outcome = (struct outcome){
+                .verdict = interrupted ? INCOMPLETE
+                           : is_dead   ? SKIP
+                                       : BROK,
+                .not_run = interrupted,
+            };
+            snprintf(outcome->note, sizeof outcome->note, "%s%s",
+                     interrupted ? "not run: interrupted"
+                     : is_dead   ? "not run: the handler did not survive "
+                                 : "no worker was left to run it",
+                     is_dead ? c->plan.properties[0]->id : "");
+        }
+        expectations_apply(c->run.expectations, c->plan.properties[i], &c->plan.board->environment,
+                           outcome);
     }
 }
 
 static void fill_run(struct coordinator *c)
 {
     struct board *board = c->plan.board;
-    size_t from = conclude_hidden(&c->selection, &c->outcomes[0], c->run.interrupted);
+    enum verdict first = c->outcomes[0].verdict;
+    /* asked for or not, a first property that ended and did not pass is in the report */
+    bool is_told = first != PASS && !(c->run.interrupted && first == INCOMPLETE);
+    size_t from = c->first_is_implied && !is_told ? 1 : 0;
     struct run *run = &c->run;
     run->options = c->options;
     run->place = place_of(c);
@@ -177,7 +197,7 @@ static void fill_run(struct coordinator *c)
     run->machine = machine_here();
     const char *allocator = interpose_preloaded();
     snprintf(run->allocator, sizeof run->allocator, "%s", allocator != NULL ? allocator : "");
-    run->properties = c->selection.properties + from;
+    run->properties = c->plan.properties + from;
     run->count = c->plan.count - from;
     free(run->records);
     run->records = allocate(run->count, sizeof *run->records);
@@ -186,6 +206,7 @@ static void fill_run(struct coordinator *c)
     run->outcomes = c->outcomes + from;
     run->rounds = c->rounds;
     run->seconds = clock_since(c->begin);
+    run_conclude(run);
 }
 
 static void write_reports(struct coordinator *c)
@@ -198,27 +219,23 @@ static void write_reports(struct coordinator *c)
 
 static enum exit_code report(struct coordinator *c)
 {
-    const struct load *load = c->run.load;
-    if (atomic_load(&load->state) == LOAD_CONTRADICTED) /* wrong usage, with no report */
-        loaded_or_leave(place_of(c)->argument, LOAD_CONTRADICTED, load->why);
-    conclude_compare(&c->run, &c->comparison);
-    enum exit_code code = run_status(&c->run);
+    const char *argument = place_of(c)->argument;
+    int state = atomic_load(&c->run.load->state);
+    if (state == LOAD_CONTRADICTED) /* wrong usage, with no report */
+        loaded_or_leave(argument, state, c->run.load->why);
+    compare_with_baseline(&c->run);
     if (has_several(c))
         json_array_append_new(c->reports, report_value(&c->run));
-    else
-        write_reports(c);
-    if (has_several(c) && c->run.interrupted)
+    if (!has_several(c) || c->run.interrupted)
         write_reports(c);
     if (!has_several(c))
-        loaded_or_leave(place_of(c)->argument, atomic_load(&load->state), load->why);
-    bool told = conclude_print(&c->run);
-    bool interrupted =
-        c->run.interrupted || ((!told || c->options->repro != NULL) && interrupt_came() != 0);
-    if (interrupted)
+        loaded_or_leave(argument, state, c->run.load->why);
+    bool told = print_report(&c->run);
+    if (c->run.interrupted || ((!told || c->options->repro != NULL) && interrupt_came() != 0))
         interrupt_die();
     if (!told)
         leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
-    return code;
+    return c->run.conclusion.status;
 }
 
 /* Does not come back where that lets the subject load. */
@@ -249,7 +266,9 @@ static void end_here(void)
     make_room(here);
     here->kept[0] = *record;
     here->outcomes[0] = outcome_of(record);
-    here->selection.first_is_implied = false;
+    expectations_apply(here->run.expectations, here->plan.properties[0],
+                       &here->plan.board->environment, &here->outcomes[0]);
+    here->first_is_implied = false;
     here->rounds = 1;
     fill_run(here);
     fflush(stdout);
@@ -260,19 +279,18 @@ static void end_here(void)
 
 static _Noreturn void run_here(struct coordinator *c)
 {
-    size_t first = c->selection.first_is_implied ? 1 : 0;
+    size_t first = c->first_is_implied ? 1 : 0;
     if (c->plan.count - first != 1)
         leave_with(EXIT_USAGE, "--no-fork runs one property, and %zu are chosen; say --run=ID",
                    c->plan.count - first);
-    c->selection.properties += first;
-    c->plan.properties = c->selection.properties;
+    c->plan.properties += first;
     c->plan.count = 1;
     here = c;
     interrupt_reset();
     if (interrupt_came() != 0)
         interrupt_die();
     if (!c->options->quiet && !report_files_take_stdout(c->options))
-        printf("%s on %s, in this process\n", c->selection.properties[0]->id,
+        printf("%s on %s, in this process\n", c->plan.properties[0]->id,
                text_safe(place_of(c)->argument));
     fflush(stdout); /* it may not come to a report */
     c->begin = clock_now();
@@ -334,7 +352,7 @@ static void set_up(struct coordinator *c, char **argv)
         c->plan.memcheck_folder = reexec_word(REEXEC_REPORTS);
     if (c->options->expect != NULL)
         c->run.expectations = expectations_read(c->options->expect);
-    conclude_check_baseline(c->options);
+    check_baseline(c->options);
     c->plan.timeout = c->options->timeout;
     c->plan.timeout_is_given = c->options->timeout_is_given;
     c->plan.max_time = c->options->max_time;
@@ -355,21 +373,15 @@ static void set_up(struct coordinator *c, char **argv)
     c->scheduler = (struct scheduler){.plan = &c->plan, .jobs = choose_jobs(c)};
 }
 
-static bool is_waived(const struct coordinator *c, size_t i, const struct outcome *outcome)
-{
-    return expectations_waive(c->run.expectations, c->selection.properties[i], outcome,
-                              &c->plan.board->environment) != NULL;
-}
-
 /* Returns how much an outcome says against the handler.  What is waived weighs less than what
  * decides, and more than anything else. */
 static int weight(const struct coordinator *c, size_t i, const struct outcome *outcome)
 {
     enum { WAIVED = VERDICT_COUNT, DECIDES = 2 * VERDICT_COUNT };
     int own = verdict_facts[outcome->verdict].severity;
-    if (!verdict_would_decide(outcome->verdict, c->selection.properties[i], c->options->strict))
+    if (!outcome_would_decide(outcome, c->plan.properties[i], c->options->strict))
         return own;
-    return own + (is_waived(c, i, outcome) ? WAIVED : DECIDES);
+    return own + (outcome->waiver != NULL ? WAIVED : DECIDES);
 }
 
 /* Keeps the worst round of each property.  True if the round was bad. */
@@ -384,8 +396,9 @@ static bool keep_round(struct coordinator *c)
             continue; /* the result of the rounds before stands */
         size_t bad_rounds = worst->bad_rounds + (verdict != PASS && verdict != SKIP);
         size_t skipped_rounds = worst->skipped_rounds + (verdict == SKIP);
-        bad = bad || (verdict_is_bad(verdict) && !is_waived(c, i, latest) &&
-                      (c->selection.properties[i]->target == TARGET_HANDLER || verdict == BROK));
+        bool is_bad = verdict_facts[verdict].severity > verdict_facts[WARN].severity;
+        bad = bad || (is_bad && latest->waiver == NULL &&
+                      (c->plan.properties[i]->target == TARGET_HANDLER || verdict == BROK));
         if (c->rounds == 0 || weight(c, i, latest) > weight(c, i, worst)) {
             /* no call is in progress any more */
             memcpy(&c->kept[i], board_record(c->plan.board, i), offsetof(struct record, calls));
@@ -427,8 +440,7 @@ static void run_rounds(struct coordinator *c)
         scratch_remove(c->plan.scratch); /* whoever made it may have been killed */
         if (c->plan.board->python_error[0] != '\0')
             return;
-        complete_all(c);
-        conclude_settle(&c->selection, c->plan.board, c->latest);
+        conclude_round(c);
         bool bad = keep_round(c);
         if (c->rounds >= most || (bad && options->until_fail) || c->run.interrupted ||
             atomic_load(&board_load(c->plan.board)->state) != LOAD_DONE)
@@ -468,7 +480,7 @@ static enum exit_code run_handlers(struct coordinator *c)
         }
         enum exit_code code = run_handler(c, i + 1 == count);
         conformant += code == EXIT_CONFORMANT;
-        waived += code == EXIT_CONFORMANT && run_waived(&c->run) > 0;
+        waived += code == EXIT_CONFORMANT && c->run.conclusion.waived > 0;
         worst = exit_code_worse(worst, code);
         if (tells && has_several(c))
             putchar('\n');

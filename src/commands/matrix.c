@@ -202,6 +202,8 @@ enum exit_code matrix_run(const struct options *options, char **argv)
 {
     struct matrix matrix = {.options = options, .count = options->python_count};
     bool told = !report_files_take_stdout(options);
+    size_t count;
+    free(options_properties(options, &count)); /* so that a wrong pattern is reported once */
     matrix.columns = calloc(matrix.count, sizeof *matrix.columns);
     if (matrix.columns == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");

@@ -13,6 +13,7 @@
 
 #include "base/size_bits.h"
 #include "base/text.h"
+#include "model/options.h"
 
 /* No machine has room for so much. */
 static const size_t too_large = POWER_OF_2(48);
@@ -417,14 +418,31 @@ static void put_ends(struct board *board, size_t count)
     }
 }
 
-/* Whoever is sure is attributed to nobody, so that no verdict hangs on the order in which they are
- * gone through; nor is whoever stands, once a control is attributed to it. */
-int attribution_settle(const struct property *const *properties, size_t count, struct board *board,
-                       struct outcome *outcomes)
+/* Returns the index of a property that does not count against the handler although no property
+ * answers for it, or that passed inside its own control; or `count`, which is the only right
+ * result.
+ */
+static size_t unsettled(const struct round *round, const struct outcome *outcomes)
+{
+    for (size_t i = 0; i < round->count; i++) {
+        bool answered = outcomes[i].cause == NULL;
+        for (size_t k = 0; k < round->count && !answered; k++)
+            answered = round->properties[k] == outcomes[i].cause &&
+                       verdict_facts[outcomes[k].verdict].against;
+        if (!answered || (record_of(round, i)->control[0] != '\0' && outcomes[i].verdict == PASS))
+            return i;
+    }
+    return round->count;
+}
+
+/* A property that failed by itself is attributed to no other, so the order of the properties does
+ * not matter; nor is one that keeps its verdict, once a control is attributed to it. */
+void attribution_settle(const struct property *const *properties, size_t count, struct board *board,
+                        struct outcome *outcomes)
 {
     struct round round = {properties, count, board, calloc(count + 1, sizeof(size_t))};
     if (round.cause == NULL)
-        return -1;
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
     put_ends(board, count);
     for (size_t i = 0; i < count; i++)
         attribute_to_owners(&round, i);
@@ -443,20 +461,7 @@ int attribution_settle(const struct property *const *properties, size_t count, s
         snprintf(outcome->note, sizeof outcome->note, "%s", reason(&round, i));
     }
     free(round.cause);
-    return 0;
-}
-
-size_t attribution_unsettled(size_t count, const struct property *const *properties,
-                             struct board *board, const struct outcome *outcomes)
-{
-    for (size_t i = 0; i < count; i++) {
-        bool answered = outcomes[i].cause == NULL;
-        for (size_t k = 0; k < count && !answered; k++)
-            answered =
-                properties[k] == outcomes[i].cause && verdict_facts[outcomes[k].verdict].against;
-        if (!answered ||
-            (board_record(board, i)->control[0] != '\0' && outcomes[i].verdict == PASS))
-            return i;
-    }
-    return count;
+    size_t i = unsettled(&round, outcomes);
+    if (i < count)
+        outcomes[i] = (struct outcome){.verdict = BROK, .note = "nobody answers for what ended it"};
 }

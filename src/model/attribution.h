@@ -40,14 +40,8 @@ bool call_is_absurd(const struct call *call);
 int cause_distance(const struct property *property, const struct record *record);
 
 /* Draws the conclusions from the records of all `count` properties: outcomes[i] is a SKIP if
- * another property answers for the i-th.  Returns 0, or -1 if memory ran out. */
-int attribution_settle(const struct property *const *properties, size_t count, struct board *board,
-                       struct outcome *outcomes);
-
-/* Returns the index of a property for which no property answers although it does not count against
- * the handler, or that passed inside its own control; or `count`, which is the only right result.
- */
-size_t attribution_unsettled(size_t count, const struct property *const *properties,
-                             struct board *board, const struct outcome *outcomes);
+ * another property answers for the i-th. */
+void attribution_settle(const struct property *const *properties, size_t count, struct board *board,
+                        struct outcome *outcomes);
 
 #endif

@@ -391,3 +391,42 @@ bool options_take(const struct options *options, const char *id)
     }
     return taken && (!options->quick || (property != NULL && property->quick));
 }
+
+/* A pattern that matches no property is an error: next to others it would look as if it had been
+ * run, or left out. */
+static void check_patterns(const struct options *options)
+{
+    size_t all;
+    const struct property *const *properties = property_all(&all);
+    for (size_t i = 0; i < options->filter_count; i++) {
+        const struct filter *filter = &options->filters[i];
+        bool fits = false;
+        for (size_t k = 0; k < all && !fits; k++)
+            fits = fnmatch(filter->glob, properties[k]->id, 0) == 0;
+        if (!fits)
+            leave_with(EXIT_USAGE,
+                       "--%s=%s: no property is left %s by it%s, for a pattern is of whole ids, as "
+                       "'malloc.*' is; see conform --list",
+                       filter->take ? "run" : "skip", text_safe(filter->glob),
+                       filter->take ? "to run" : "out", property_meant(filter->glob));
+    }
+}
+
+const struct property **options_properties(const struct options *options, size_t *count)
+{
+    size_t all;
+    const struct property *const *properties = property_all(&all);
+    const struct property **taken = calloc(all + 1, sizeof *taken);
+    if (taken == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    check_patterns(options);
+    *count = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (options_take(options, properties[i]->id))
+            taken[(*count)++] = properties[i];
+    }
+    if (*count == 0)
+        leave_with(EXIT_USAGE, "no property is left by --run and --skip%s; see conform --list",
+                   options->quick ? " of those that --quick runs" : "");
+    return taken;
+}

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/property.h"
+
 enum exit_code {
     EXIT_CONFORMANT = 0,
     EXIT_NOT_CONFORMANT = 1,
@@ -137,5 +139,9 @@ void options_end_output(void);
  * --quick takes few.  A property about NumPy itself is taken only with
  * --numpy, or by a --run pattern that names its group, such as 'runtime.*'. */
 bool options_take(const struct options *options, const char *id);
+
+/* Returns the properties for which that is true, the caller's to free.  Exits with EXIT_USAGE if
+ * there is none, or if a pattern matches no property. */
+const struct property **options_properties(const struct options *options, size_t *count);
 
 #endif

@@ -130,16 +130,20 @@ struct record {
     struct call makings[CALL_SLOTS]; /* of the block in hand of each, where it is one of no bytes */
 };
 
+struct expectation; /* an entry of --expect, see report.h */
+
 /* The conclusion from the record of a property, which the coordinator draws and which leaves the
  * record as it is. */
 struct outcome {
     enum verdict verdict;
     const struct property *cause; /* the property that answers for it, which is a SKIP; or NULL */
     const char *expected;         /* in place of what the record has; or NULL */
-    char note[512];        /* why `cause` answers for it, or else what is reported in place of what
-                            * the record has; or "" */
-    bool in_control;       /* it failed in its control, and no other property answers for it */
-    bool not_run;          /* INCOMPLETE because the run ended first */
+    char note[512];  /* why `cause` answers for it, or else what is reported in place of what
+                      * the record has; or "" */
+    bool in_control; /* it failed in its control, and no other property answers for it */
+    bool not_run;    /* INCOMPLETE because the run ended first */
+    const struct expectation *waiver;        /* by which it does not decide; or NULL */
+    const struct expectation *unused_waiver; /* that expects another verdict; or NULL */
     size_t bad_rounds;     /* of --repeat, with a verdict other than PASS and SKIP */
     size_t skipped_rounds; /* of --repeat, with a SKIP */
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The waivers of --expect.  The Python package reads and validates the file.
+ * The waivers of --expect: known failures that do not decide.  The Python package reads and
+ * validates the file.
  */
-#include "report/expectations.h"
-
 #include <fnmatch.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -12,22 +11,20 @@
 
 #include "base/text.h"
 #include "base/version.h"
-#include "model/options.h"
 #include "report/present.h"
+#include "report/report.h"
 
 /* ---- what an entry is about -------------------------------------------------------------- */
 
-/* What is NumPy's never decides; and where the first property fails, nothing else was tried. */
-bool expectation_is_about(const struct expectation *expectation, const struct property *property)
+/* NumPy's own defects never decide; and if the first property fails, no other one is run. */
+static bool is_about(const struct expectation *e, const struct property *property)
 {
     return property->target == TARGET_HANDLER && !property->first &&
-           fnmatch(expectation->id, property->id, 0) == 0;
+           fnmatch(e->id, property->id, 0) == 0;
 }
 
-bool expectation_applies(const struct expectation *expectation,
-                         const struct environment *environment)
+static bool applies(const struct expectation *e, const struct environment *environment)
 {
-    const struct expectation *e = expectation;
     struct utsname name;
     char platform[16 + sizeof name.machine] = "unknown"; /* as sysconfig.get_platform() has it */
     if (uname(&name) == 0)
@@ -37,26 +34,50 @@ bool expectation_applies(const struct expectation *expectation,
            (e->platform == NULL || fnmatch(e->platform, platform, 0) == 0);
 }
 
-/* Behind none of these does it stay open what the handler does: it was seen, if only to a limit. */
-static bool can_be_expected(enum verdict verdict)
+void expectations_apply(const struct expectations *all, const struct property *property,
+                        const struct environment *environment, struct outcome *outcome)
 {
-    return verdict_facts[verdict].against || verdict == INCOMPLETE;
+    bool can_be_expected =
+        verdict_facts[outcome->verdict].against || outcome->verdict == INCOMPLETE;
+    bool is_bad = can_be_expected || outcome->verdict == BROK;
+    outcome->waiver = outcome->unused_waiver = NULL;
+    for (size_t i = 0; all != NULL && is_bad && !outcome->not_run && i < all->count; i++) {
+        const struct expectation *e = &all->of[i];
+        if (!is_about(e, property) || !applies(e, environment))
+            continue;
+        if (outcome->unused_waiver == NULL)
+            outcome->unused_waiver = e;
+        if (outcome->waiver == NULL && can_be_expected && e->verdict == outcome->verdict)
+            outcome->waiver = e;
+    }
+    if (outcome->waiver != NULL)
+        outcome->unused_waiver = NULL;
 }
 
-const struct expectation *expectations_waive(const struct expectations *all,
-                                             const struct property *property,
-                                             const struct outcome *outcome,
-                                             const struct environment *environment)
+/* True if all properties that the entry is about were run, at least one passed, and no other result
+ * than that or a SKIP of its own was found. */
+static bool is_stale(const struct expectation *e, const struct run *run)
 {
-    if (all == NULL || !can_be_expected(outcome->verdict) || outcome->not_run)
-        return NULL;
-    for (size_t i = 0; i < all->count; i++) {
-        const struct expectation *one = &all->of[i];
-        if (one->verdict == outcome->verdict && expectation_is_about(one, property) &&
-            expectation_applies(one, environment))
-            return one;
+    size_t all, covered = 0, passed = 0;
+    const struct property *const *properties = property_all(&all);
+    for (size_t i = 0; i < all; i++)
+        covered += is_about(e, properties[i]);
+    for (size_t i = 0; i < run->count; i++) {
+        const struct outcome *outcome = &run->outcomes[i];
+        if (!is_about(e, run->properties[i]))
+            continue;
+        if ((outcome->verdict != PASS && outcome->verdict != SKIP) || outcome->cause != NULL)
+            return false;
+        passed += outcome->verdict == PASS;
+        covered--;
     }
-    return NULL;
+    return passed > 0 && covered == 0 && applies(e, run->environment);
+}
+
+void expectations_find_stale(struct expectations *all, const struct run *run)
+{
+    for (size_t i = 0; i < all->count; i++)
+        all->of[i].is_stale = is_stale(&all->of[i], run);
 }
 
 /* ---- reading the file -------------------------------------------------------------------- */
@@ -87,7 +108,7 @@ static void check_entry(const char *file, const json_t *entry, const struct expe
     const struct property *const *properties = property_all(&all);
     for (size_t i = 0; i < all; i++) {
         matching += fnmatch(e->id, properties[i]->id, 0) == 0;
-        about += expectation_is_about(e, properties[i]);
+        about += is_about(e, properties[i]);
     }
     if (matching == 0)
         wrong(file, entry, "id", "%s: matches no property%s; see conform --list", text_safe(e->id),
@@ -104,7 +125,7 @@ static void check_entry(const char *file, const json_t *entry, const struct expe
     }
 }
 
-const struct expectations *expectations_read(const char *file)
+struct expectations *expectations_read(const char *file)
 {
     const char *const words[] = {"--waivers", file, NULL};
     const json_t *entries = present_answer(words, NULL), *entry; /* it stays, as its strings do */

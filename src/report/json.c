@@ -28,12 +28,13 @@ static json_t *subject_object(const struct run *run)
 {
     const struct subject_place *place = run->place;
     const struct load *load = run->load;
-    return json_pack(
-        "{s:s, s:s, s:s*, s:s, s:o, s:i, s:o, s:o}", "argument", text_safe(place->argument), "file",
-        run_file(run), "symbol", place->symbol != NULL ? text_safe(place->symbol) : NULL, "sha256",
-        run->sha256, "name", load->has_name ? json_string(run_handler_name(run)) : json_null(),
-        "version", load->has_name ? load->version : 0, "claims", claims_array(load->claims),
-        "claimed_for_it", claims_array(place->claims != NULL ? place->claims : ""));
+    return json_pack("{s:s, s:s, s:s*, s:s, s:o, s:i, s:o, s:o}", "argument",
+                     text_safe(place->argument), "file", report_clean(place->path, SIZE_MAX, 0),
+                     "symbol", place->symbol != NULL ? text_safe(place->symbol) : NULL, "sha256",
+                     run->sha256, "name",
+                     load->has_name ? json_string(CLEAN(load->name)) : json_null(), "version",
+                     load->has_name ? load->version : 0, "claims", claims_array(load->claims),
+                     "claimed_for_it", claims_array(place->claims != NULL ? place->claims : ""));
 }
 
 static json_t *environment_object(const struct run *run)
@@ -55,16 +56,15 @@ static json_t *waiver_object(const struct expectation *one)
                      one->url != NULL ? text_safe(one->url) : NULL, "until", one->until);
 }
 
-/* The entries of --expect that what passes has left behind. */
-static json_t *stale_array(const struct run *run)
+static json_t *stale_array(const struct expectations *all)
 {
     json_t *stale = json_array();
-    for (size_t k = 0; k < run->expectations->count; k++) {
-        const struct expectation *one = &run->expectations->of[k];
-        if (run_is_stale(run, k))
+    for (size_t k = 0; k < all->count; k++) {
+        const struct expectation *one = &all->of[k];
+        if (one->is_stale)
             json_array_append_new(
                 stale, json_pack("{s:s, s:s, s:i, s:s, s:s}", "id", text_safe(one->id), "file",
-                                 text_safe(run->expectations->file), "line", one->line, "verdict",
+                                 text_safe(all->file), "line", one->line, "verdict",
                                  verdict_name(one->verdict), "reason", text_safe(one->reason)));
     }
     return stale;
@@ -81,8 +81,8 @@ static json_t *property_object(const struct run *run, size_t i)
                   target_name(property->target), "verdict", verdict_name(outcome->verdict),
                   "message", run_message(run, i), "seconds", record->seconds);
     if (outcome->verdict != PASS && outcome->verdict != SKIP) {
-        if (run_has_expected(run, i))
-            json_object_set_new(object, "expected", json_string(run_expected_text(run, i)));
+        if (*run_expected(run, i) != '\0')
+            json_object_set_new(object, "expected", json_string(run_expected(run, i)));
         json_object_set_new(object, "seen", json_string(run_seen(run, i)));
         json_object_set_new(object, "clause", json_string(property->clause));
         json_object_set_new(object, "source", json_string(property->source));
@@ -93,11 +93,11 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "repro", json_string(text_safe(run->reproducers[i].file)));
     else if (run->reproducers != NULL && run->reproducers[i].why[0] != '\0')
         json_object_set_new(object, "no_repro", json_string(text_safe(run->reproducers[i].why)));
-    if (run_waiver(run, i) != NULL)
-        json_object_set_new(object, "waived", waiver_object(run_waiver(run, i)));
-    if (run_expected(run, i) != NULL)
+    if (outcome->waiver != NULL)
+        json_object_set_new(object, "waived", waiver_object(outcome->waiver));
+    if (outcome->unused_waiver != NULL)
         json_object_set_new(object, "expected_verdict",
-                            json_string(verdict_name(run_expected(run, i)->verdict)));
+                            json_string(verdict_name(outcome->unused_waiver->verdict)));
     if (outcome->cause != NULL)
         json_object_set_new(object, "caused_by", json_string(outcome->cause->id));
     else if (outcome->verdict == SKIP && record->unclaimed != 0)
@@ -105,17 +105,16 @@ static json_t *property_object(const struct run *run, size_t i)
     if (run->rounds > 1)
         json_object_set_new(object, "bad_rounds", json_integer((json_int_t)outcome->bad_rounds));
     if (record->output_length > 0)
-        json_object_set_new(object, "output", json_string(record_output(record, 1)));
+        json_object_set_new(object, "output", json_string(record_output(record)));
     return object;
 }
 
-static json_t *tally_object(const struct run *run, enum target target)
+static json_t *tally_object(const struct tally *tally)
 {
-    struct tally tally = run_tally(run, target);
     json_t *object = json_object();
     for (int verdict = PASS; verdict < VERDICT_COUNT; verdict++)
         json_object_set_new(object, verdict_name((enum verdict)verdict),
-                            json_integer((json_int_t)tally.of[verdict]));
+                            json_integer((json_int_t)tally->of[verdict]));
     return object;
 }
 
@@ -129,26 +128,25 @@ json_t *report_value(const struct run *run)
         if (json_array_append_new(properties, property_object(run, i)) != 0)
             leave_with(EXIT_HARNESS_BROKE, "out of memory");
     }
+    const struct conclusion *c = &run->conclusion;
     json_t *root = json_pack(
         "{s:s, s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:b, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:b, "
         "s:i, "
         "s:s, s:f, s:o}",
         "format", "conform-report-2", "conform", program_version, "subject", subject_object(run),
         "environment", environment_object(run), "seed", seed, "daily_seed", daily, "rounds",
-        (json_int_t)run->rounds, "expected", (json_int_t)run->count, "whole", run_is_whole(run),
-        "quick", run->options->quick, "interrupted", run->interrupted, "verdicts", "handler",
-        tally_object(run, TARGET_HANDLER), "runtime", tally_object(run, TARGET_RUNTIME),
-        "start_with", run_start_with(run), "conformant",
-        run_exit_code(run) == EXIT_CONFORMANT && run_waived(run) == 0 && !run->options->quick,
-        "strict", run->options->strict, "exit_code", (int)run_status(run), "conclusion",
-        run_conclusion(run), "seconds", run->seconds, "properties", properties);
+        (json_int_t)run->rounds, "expected", (json_int_t)run->count, "whole", c->whole, "quick",
+        run->options->quick, "interrupted", run->interrupted, "verdicts", "handler",
+        tally_object(&c->handler), "runtime", tally_object(&c->runtime), "start_with",
+        c->start_with, "conformant", c->conformant && !run->options->quick, "strict",
+        run->options->strict, "exit_code", (int)c->status, "conclusion", c->words, "seconds",
+        run->seconds, "properties", properties);
     if (root == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     if (run->expectations != NULL) {
-        json_object_set_new(root, "waivers", json_integer((json_int_t)run_waived(run)));
-        json_object_set_new(root, "stale", stale_array(run));
+        json_object_set_new(root, "waivers", json_integer((json_int_t)c->waived));
+        json_object_set_new(root, "stale", stale_array(run->expectations));
     }
-    if (run->comparison != NULL)
-        json_object_set(root, "baseline", run->comparison->baseline);
+    json_object_set(root, "baseline", run->baseline); /* none if that is NULL */
     return root;
 }

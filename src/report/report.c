@@ -16,43 +16,53 @@
 #include "base/sanitizer_detect.h"
 #include "base/text.h"
 
-/* Four bytes for each one hold what has to be escaped. */
-enum { ESCAPED = 4 };
+enum { ESCAPED = 4 /* bytes of "\x1b" */ };
 
-const char *run_expected_text(const struct run *run, size_t i)
+const char *report_clean(const char *bytes, size_t size, int keep_lines)
 {
-    const struct record *record = run->records[i];
-    static char clean[ESCAPED * sizeof record->expected + 1];
-    if (run->outcomes[i].expected != NULL)
-        return run->outcomes[i].expected;
-    return text_clean(clean, sizeof clean, record->expected,
-                      strnlen(record->expected, sizeof record->expected), 0);
+    enum { BUFFERS = 8 };
+    static char *buffers[BUFFERS];
+    static unsigned next;
+    char **buffer = &buffers[next++ % BUFFERS];
+    size_t length = strnlen(bytes, size), room = ESCAPED * length + 1;
+    free(*buffer);
+    *buffer = malloc(room);
+    if (*buffer == NULL)
+        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    return text_clean(*buffer, room, bytes, length, keep_lines);
+}
+
+const char *run_expected(const struct run *run, size_t i)
+{
+    const struct outcome *outcome = &run->outcomes[i];
+    if (outcome->expected != NULL)
+        return outcome->expected;
+    return outcome->note[0] == '\0' ? CLEAN(run->records[i]->expected) : "";
 }
 
 const char *run_seen(const struct run *run, size_t i)
 {
-    enum { ROOM = 1024 };
-    static char clean[ESCAPED * sizeof((struct record *)0)->seen + ROOM];
+    enum { ROOM = 1536 };
+    static char seen[ESCAPED * sizeof((struct record *)0)->seen + ROOM];
     const struct record *record = run->records[i];
     const struct outcome *outcome = &run->outcomes[i];
+    const char *note = CLEAN(outcome->note);
+    size_t used;
     if (outcome->cause != NULL)
-        snprintf(clean, sizeof clean, "caused by %s: %s", outcome->cause->id, outcome->note);
-    else if (outcome->note[0] != '\0')
-        text_clean(clean, sizeof clean - ROOM, outcome->note, strlen(outcome->note), 0);
+        used = (size_t)snprintf(seen, sizeof seen, "caused by %s: %s", outcome->cause->id, note);
     else
-        text_clean(clean, sizeof clean - ROOM + 1, record->seen,
-                   strnlen(record->seen, sizeof record->seen), 0);
-    size_t used = strlen(clean);
-    if (outcome->note[0] == '\0' && record->memcheck[0] != '\0')
-        used += (size_t)snprintf(clean + used, sizeof clean - used, "; memcheck: %s",
+        used =
+            (size_t)snprintf(seen, sizeof seen, "%s", note[0] != '\0' ? note : CLEAN(record->seen));
+    if (note[0] == '\0' && record->memcheck[0] != '\0')
+        used += (size_t)snprintf(seen + used, sizeof seen - used, "; memcheck: %s",
                                  text_safe(record->memcheck));
     if (outcome->in_control)
-        used += (size_t)snprintf(clean + used, sizeof clean - used, "; it is so already %s",
+        used += (size_t)snprintf(seen + used, sizeof seen - used, "; it is so already %s",
                                  text_safe(record->control));
     if (outcome->verdict == SKIP && run->rounds > 1 && outcome->skipped_rounds < run->rounds)
-        snprintf(clean + used, sizeof clean - used, " (in %zu of %zu rounds)",
+        snprintf(seen + used, sizeof seen - used, " (in %zu of %zu rounds)",
                  outcome->skipped_rounds, run->rounds);
-    return clean;
+    return seen;
 }
 
 bool run_has_same_reason(const struct run *run, size_t i, size_t k)
@@ -66,33 +76,37 @@ bool run_has_same_reason(const struct run *run, size_t i, size_t k)
            (!one->in_control || strcmp(a->control, b->control) == 0);
 }
 
-const char *record_output(const struct record *record, int keep_lines)
+const char *record_output(const struct record *record)
 {
-    static char clean[ESCAPED * sizeof record->output + 1];
     size_t length = __atomic_load_n(&record->output_length, __ATOMIC_RELAXED); /* once */
-    return text_clean(clean, sizeof clean, record->output, MIN(length, sizeof record->output),
-                      keep_lines);
-}
-
-bool run_has_expected(const struct run *run, size_t i)
-{
-    const struct outcome *outcome = &run->outcomes[i];
-    return outcome->expected != NULL ||
-           (outcome->note[0] == '\0' && run->records[i]->expected[0] != '\0');
+    return report_clean(record->output, MIN(length, sizeof record->output), 1);
 }
 
 const char *run_message(const struct run *run, size_t i)
 {
     static char message[ESCAPED * (sizeof((struct record *)0)->expected +
                                    sizeof((struct record *)0)->seen) +
-                        600];
+                        2048];
+    const char *expected = run_expected(run, i);
     if (run->outcomes[i].verdict == PASS)
         return "";
-    if (!run_has_expected(run, i))
+    if (*expected == '\0')
         return run_seen(run, i);
-    snprintf(message, sizeof message, "expected %s; seen %s", run_expected_text(run, i),
-             run_seen(run, i));
+    snprintf(message, sizeof message, "expected %s; seen %s", expected, run_seen(run, i));
     return message;
+}
+
+const char *stale_words(const struct expectations *all, const struct expectation *one)
+{
+    return text("%s:%d: %s is expected to %s, and passes now: take the entry out",
+                text_safe(all->file), one->line, text_safe(one->id), verdict_name(one->verdict));
+}
+
+const char *expectation_words(const struct expectation *one)
+{
+    return text("%s%s%s%s%s", text_safe(one->reason), one->url != NULL ? "; " : "",
+                one->url != NULL ? text_safe(one->url) : "", one->until != NULL ? "; until " : "",
+                one->until != NULL ? one->until : "");
 }
 
 const char *record_hint(const struct record *record, const struct property *property)
@@ -116,41 +130,9 @@ const char *record_hint(const struct record *record, const struct property *prop
     return about != NULL ? about->hint : property->hint;
 }
 
-const char *run_file(const struct run *run)
-{
-    static char clean[ESCAPED * PATH_MAX + 1];
-    return text_clean(clean, sizeof clean, run->place->path, strlen(run->place->path), 0);
-}
-
-const char *run_handler_name(const struct run *run)
-{
-    static char clean[ESCAPED * sizeof run->load->name + 1];
-    if (run->load->has_name == 0)
-        return "";
-    return text_clean(clean, sizeof clean, run->load->name,
-                      strnlen(run->load->name, sizeof run->load->name), 0);
-}
-
 bool run_has_gil(const struct run *run)
 {
     return run->environment->gil || run->load->has_gil != 0;
-}
-
-const char *run_gil(const struct run *run)
-{
-    if (!run->environment->free_threaded)
-        return "";
-    if (run->environment->gil)
-        return " with the GIL";
-    return run_has_gil(run) ? " with the GIL, which loading the handler turned on"
-                            : " without the GIL";
-}
-
-const char *run_claims(const struct run *run)
-{
-    static char clean[ESCAPED * sizeof run->load->claims + 1];
-    return text_clean(clean, sizeof clean, run->load->claims,
-                      strnlen(run->load->claims, sizeof run->load->claims), 0);
 }
 
 struct machine machine_here(void)

@@ -12,7 +12,6 @@
 #include "model/options.h"
 #include "model/property.h"
 #include "model/record.h"
-#include "report/expectations.h"
 #include "subject/subject.h"
 
 /* What it ran on. */
@@ -32,11 +31,41 @@ struct run_reproducer {
     char why[512];
 };
 
-/* What --baseline found: a member of the JSON, the text, and the status with --fail-on new. */
-struct comparison {
-    json_t *baseline;
-    const char *text;
-    enum exit_code status;
+/* An [[expect]] of --expect's file.  What is not in it is NULL. */
+struct expectation {
+    const char *id; /* or a glob of ids */
+    enum verdict verdict;
+    const char *reason, *url, *until;
+    const char *numpy, *python; /* ranges of versions */
+    const char *platform;       /* a glob such as linux-x86_64 */
+    int line;
+    bool is_stale; /* everything that it is about passes now */
+};
+
+struct expectations {
+    const char *file;
+    size_t count;
+    struct expectation of[];
+};
+
+/* How many properties have each verdict. */
+struct tally {
+    size_t of[VERDICT_COUNT];
+};
+
+/* What the outcomes mean.  All counts except `runtime` are of properties about the handler. */
+struct conclusion {
+    struct tally handler, runtime; /* by target */
+    size_t count;                  /* of properties */
+    size_t against, undecided;     /* those that decide: undecided if INCOMPLETE */
+    size_t waived;                 /* those that would decide without a waiver */
+    size_t stale;                  /* of the waivers */
+    bool whole;                    /* --run and --skip left no property out */
+    bool conformant;               /* without waivers */
+    enum exit_code code;           /* that the outcomes mean */
+    enum exit_code status;         /* that the program ends with: differs with --fail-on */
+    const char *start_with;        /* id of the property that likely names the defect, or NULL */
+    char words[512];               /* "CONFORMANT" or why not, in one line */
 };
 
 /* A run that has ended: everything that a report says. */
@@ -51,105 +80,68 @@ struct run {
     const char *tunables; /* what was added to GLIBC_TUNABLES for it, or NULL */
     char allocator[512];  /* a line on one that was preloaded, or "" */
     const struct property *const *properties;
-    const struct record **records;           /* one for each property */
-    const struct outcome *outcomes;          /* and what is concluded from it */
-    size_t count;                            /* of properties: the report has so many */
-    size_t rounds;                           /* of --repeat: each record is the worst of them */
-    double seconds;                          /* from start to end */
-    const struct comparison *comparison;     /* with options->baseline; else NULL */
-    const struct expectations *expectations; /* with options->expect; else NULL */
-    struct run_reproducer *reproducers;      /* with options->repro, one a property; else NULL */
-    bool interrupted;                        /* by a signal: the records are those of a part */
+    const struct record **records;      /* one for each property */
+    const struct outcome *outcomes;     /* and what is concluded from it */
+    size_t count;                       /* of properties: the report has so many */
+    size_t rounds;                      /* of --repeat: each record is the worst of them */
+    double seconds;                     /* from start to end */
+    struct expectations *expectations;  /* with options->expect; else NULL */
+    struct run_reproducer *reproducers; /* with options->repro, one a property; else NULL */
+    bool interrupted;                   /* by a signal: the records are those of a part */
+    json_t *baseline;                   /* with options->baseline: the member of the JSON, */
+    const char *baseline_text;          /* and the lines of the text; else NULL */
+    struct conclusion conclusion;
 };
 
-/* How many of the run's properties have each verdict; those of one target alone. */
-struct tally {
-    size_t of[VERDICT_COUNT];
-};
-struct tally run_tally(const struct run *run, enum target target);
-size_t tally_sum(const struct tally *tally);
+/* Fills in run->conclusion from the outcomes and the rest of the run. */
+void run_conclude(struct run *run);
 
-/* 0 conformant, 1 not, 3 and 77 where no handler came of loading the subject, 4 where the harness
- * broke and 5 where a property is INCOMPLETE, and nothing else is wrong. */
-enum exit_code run_exit_code(const struct run *run);
-
-/* What the program ends with: that, unless --fail-on says what counts. */
-enum exit_code run_status(const struct run *run);
-
-/* What several ends are said to be: the one of the two that says more against what was tested. */
+/* Of two exit statuses, returns the one that says more against what was tested. */
 enum exit_code exit_code_worse(enum exit_code one, enum exit_code other);
 
-/* "CONFORMANT" or why not, in one line (good until the next calls of text()). */
-const char *run_conclusion(const struct run *run);
+/* True if the verdict decides about the handler unless it is waived. */
+bool outcome_would_decide(const struct outcome *outcome, const struct property *property,
+                          bool strict);
 
-/* All that this is made of.  Every count is of properties about the handler. */
-struct figures {
-    enum exit_code code;
-    size_t count, against, waived, skipped, unfinished, stale, rounds;
-    const char *checker; /* or NULL */
-    bool interrupted, quick, whole;
-};
-const char *conclusion_of(const struct figures *figures);
+/* Reads the file.  Exits with EXIT_USAGE and one line that names the place if it is not valid. */
+struct expectations *expectations_read(const char *file);
 
-/* The id of the property that most likely names the defect, where more than a few failed; else
- * NULL. */
-const char *run_start_with(const struct run *run);
+/* Finds the entries that are about the outcome; `all` may be NULL. */
+void expectations_apply(const struct expectations *all, const struct property *property,
+                        const struct environment *environment, struct outcome *outcome);
 
-/* True if every property about the handler was run: --run and --skip left none of them out. */
-bool run_is_whole(const struct run *run);
+/* Finds the entries that are stale. */
+void expectations_find_stale(struct expectations *all, const struct run *run);
 
-/* True where the verdict counts against the handler: what a report has to explain. */
-bool verdict_is_bad(enum verdict verdict);
-
-/* Whether such a verdict decides about the handler where nothing waives it. */
-bool verdict_would_decide(enum verdict verdict, const struct property *property, bool strict);
-bool run_would_decide(const struct run *run, size_t i);
-
-/* The entry of --expect by which property i does not decide; and where there is none, and it is bad
- * or warns, one that expects another verdict of it.  Else NULL. */
-const struct expectation *run_waiver(const struct run *run, size_t i);
-const struct expectation *run_expected(const struct run *run, size_t i);
-
-/* How many properties would decide but for a waiver. */
-size_t run_waived(const struct run *run);
-
-/* Whether entry k is for what passes now: all that it is about has run, some of it has passed, and
- * nothing was wrong with any.  How many are so; and that in words, good until the next calls of
- * text(). */
-bool run_is_stale(const struct run *run, size_t k);
-size_t run_stale(const struct run *run);
-const char *run_stale_words(const struct run *run, size_t k);
+/* "FILE:LINE: ID is expected to FAIL ..."; good until the next calls of text(). */
+const char *stale_words(const struct expectations *all, const struct expectation *one);
 
 /* Why it is waived: the reason, and what else there is.  Good until the next calls of text(). */
 const char *expectation_words(const struct expectation *one);
 
-/* Whether property i is INCOMPLETE in a way that leaves open whether the handler is conformant: a
- * MUST, or any where WARNs count. */
-bool incompleteness_counts(const struct run *run, size_t i);
+/* Returns at most `size` bytes that came from the subject or the command line, cleaned, at full
+ * length; line feeds stay if `keep_lines` is not 0.  Good until eight more calls. */
+const char *report_clean(const char *bytes, size_t size, int keep_lines);
+#define CLEAN(array) report_clean(array, sizeof(array), 0)
 
-/* What came from the subject or from the command line, cleaned and in one line, at its full
- * length.  Each is good until the next call of the same function. */
-/* What was seen, or why the property is a SKIP, with the coordinator's conclusion; and this with
- * what was expected, if that is known. */
+/* What was expected, or ""; what was seen, or why the property is a SKIP, with the coordinator's
+ * conclusion; and both.  Good until the next call of the same function. */
+const char *run_expected(const struct run *run, size_t i);
 const char *run_seen(const struct run *run, size_t i);
-bool run_has_expected(const struct run *run, size_t i);
-const char *run_expected_text(const struct run *run, size_t i);
 const char *run_message(const struct run *run, size_t i);
+
 /* True if properties i and k have the same verdict for the same reason. */
 bool run_has_same_reason(const struct run *run, size_t i, size_t k);
-/* What the property's process printed, its beginning; line feeds stay where they are wanted. */
-const char *record_output(const struct record *record, int keep_lines);
+
+/* What the property's process printed, its beginning, with its lines. */
+const char *record_output(const struct record *record);
+
 /* What to do about it: the hint of the property that is about what was found; or where it ended in
  * its control or inside the handler, that it did.  Good until the next calls of text(). */
 const char *record_hint(const struct record *record, const struct property *property);
-const char *run_file(const struct run *run);
-const char *run_handler_name(const struct run *run); /* the handler's own, or "" */
-const char *run_claims(const struct run *run);
 
-/* Whether Python's threads are held apart by a GIL, once the handler is loaded; and in words, ""
- * for a Python that always has one. */
+/* True if a GIL is in use once the handler is loaded. */
 bool run_has_gil(const struct run *run);
-const char *run_gil(const struct run *run);
 
 /* The command that reproduces one property, alone and in one process, from any folder.  Good until
  * the next call. */

@@ -79,9 +79,9 @@ static const char *defects_page(void)
 /* Counts the defects of NumPy itself.  --verbose prints each as a finding. */
 static void print_numpys(const struct page *page)
 {
-    struct tally tally = run_tally(page->run, TARGET_RUNTIME);
-    size_t properties = tally_sum(&tally);
-    size_t defects = tally.of[FAIL] + tally.of[WARN] + tally.of[CRASH] + tally.of[TIMEOUT];
+    const size_t *of = page->run->conclusion.runtime.of;
+    size_t defects = of[FAIL] + of[WARN] + of[CRASH] + of[TIMEOUT];
+    size_t properties = page->run->count - page->run->conclusion.count;
     if (properties > 0)
         fprintf(page->file, "%s in %s about NumPy itself, not counted%s%s\n",
                 text_count(defects, "defect"),
@@ -102,32 +102,32 @@ static void print_finding(const struct page *page, size_t i)
 {
     const struct property *property = page->run->properties[i];
     const struct record *record = page->run->records[i];
-    enum verdict verdict = page->run->outcomes[i].verdict;
+    const struct outcome *outcome = &page->run->outcomes[i];
+    enum verdict verdict = outcome->verdict;
     print_verdict(page, verdict);
     fprintf(page->file, "%s  %s, %s\n", property->id, level_name(property->level),
             property->source);
     report_print_field(page->file, "clause", property->clause);
-    if (run_has_expected(page->run, i))
-        report_print_field(page->file, "expected", run_expected_text(page->run, i));
+    if (*run_expected(page->run, i) != '\0')
+        report_print_field(page->file, "expected", run_expected(page->run, i));
     report_print_field(page->file,
                        verdict == BROK         ? "broke"
                        : verdict == INCOMPLETE ? "stopped"
                                                : "seen",
                        run_seen(page->run, i));
     if (page->run->rounds > 1)
-        report_print_field(
-            page->file, "rounds",
-            text("%zu of %zu were so", page->run->outcomes[i].bad_rounds, page->run->rounds));
+        report_print_field(page->file, "rounds",
+                           text("%zu of %zu were so", outcome->bad_rounds, page->run->rounds));
     if (verdict != BROK && verdict != INCOMPLETE)
         report_print_field(page->file, "hint", record_hint(record, property));
     if (record->output_length > 0)
-        print_lines(page->file, "printed", record_output(record, 1));
-    if (run_waiver(page->run, i) != NULL)
-        report_print_field(page->file, "waived", expectation_words(run_waiver(page->run, i)));
-    else if (run_expected(page->run, i) != NULL)
+        print_lines(page->file, "printed", record_output(record));
+    if (outcome->waiver != NULL)
+        report_print_field(page->file, "waived", expectation_words(outcome->waiver));
+    if (outcome->unused_waiver != NULL)
         report_print_field(page->file, "waiver",
-                           text("not used: line %d expects %s", run_expected(page->run, i)->line,
-                                verdict_name(run_expected(page->run, i)->verdict)));
+                           text("not used: line %d expects %s", outcome->unused_waiver->line,
+                                verdict_name(outcome->unused_waiver->verdict)));
     fprintf(page->file, "%*s%-*s%s\n", MARGIN, "", NAME, "reproduce", /* to be copied: one line */
             run_reproduce(page->run, i));
     print_reproducer(page->file, page->run, i);
@@ -165,28 +165,40 @@ static void print_stale(const struct page *page)
 {
     const struct expectations *all = page->run->expectations;
     for (size_t k = 0; all != NULL && k < all->count; k++) {
-        if (run_is_stale(page->run, k))
+        if (all->of[k].is_stale)
             fprintf(page->file, "%sSTALE%s   %s\n", paint(page, FAIL), unpaint(page),
-                    run_stale_words(page->run, k));
+                    stale_words(all, &all->of[k]));
     }
+}
+
+/* Whether a GIL keeps Python's threads apart; "" for a Python that always has one. */
+static const char *gil_words(const struct run *run)
+{
+    if (!run->environment->free_threaded)
+        return "";
+    if (run->environment->gil)
+        return " with the GIL";
+    return run_has_gil(run) ? " with the GIL, which loading the handler turned on"
+                            : " without the GIL";
 }
 
 static void print_head(const struct page *page)
 {
     const struct run *run = page->run;
     const struct environment *environment = run->environment;
-    fprintf(page->file, "conform %s: %s", program_version, run_file(run));
+    fprintf(page->file, "conform %s: %s", program_version,
+            report_clean(run->place->path, SIZE_MAX, 0));
     if (run->load->has_name != 0)
-        fprintf(page->file, ", \"%s\" version %d", run_handler_name(run), run->load->version);
+        fprintf(page->file, ", \"%s\" version %d", CLEAN(run->load->name), run->load->version);
     if (run->load->claims[0] != '\0')
-        fprintf(page->file, ", claims %s", run_claims(run));
+        fprintf(page->file, ", claims %s", CLEAN(run->load->claims));
     if (run->place->claims != NULL)
         fprintf(page->file, ", held to %s", text_safe(run->place->claims));
     if (run->load->how[0] != '\0')
         fprintf(page->file, ", %s", text_safe(run->load->how));
     fputc('\n', page->file);
     if (environment->python[0] != '\0') /* else it ended before Python was up */
-        fprintf(page->file, "Python %s%s (%s), NumPy %s, ", environment->python, run_gil(run),
+        fprintf(page->file, "Python %s%s (%s), NumPy %s, ", environment->python, gil_words(run),
                 text_safe(run->python), environment->numpy);
     fprintf(page->file, "%s, %s; seed %llu\n", run->machine.libc, run->machine.kernel,
             (unsigned long long)run->options->seed);
@@ -201,8 +213,8 @@ static void print_head(const struct page *page)
 static void print_tally(const struct page *page)
 {
     static const enum verdict order[] = {PASS, FAIL, WARN, CRASH, TIMEOUT, BROK, INCOMPLETE, SKIP};
-    struct tally handler = run_tally(page->run, TARGET_HANDLER);
-    size_t count = tally_sum(&handler);
+    const struct tally *handler = &page->run->conclusion.handler;
+    size_t count = page->run->conclusion.count;
     if (count == 0)
         return;
     fprintf(page->file, "%zu %s", count, count == 1 ? "property" : "properties");
@@ -210,7 +222,7 @@ static void print_tally(const struct page *page)
         fprintf(page->file, " in %zu rounds", page->run->rounds);
     const char *between = ": ";
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        size_t n = handler.of[order[i]];
+        size_t n = handler->of[order[i]];
         if (n == 0)
             continue;
         fprintf(page->file, "%s%s%zu %s%s", between, paint(page, order[i]), n,
@@ -227,7 +239,7 @@ static void print_advice(const struct page *page)
     enum { MANY = 5 };
     const char *python = page->run->options->python;
     const char *with_python = python != NULL ? text(" --python=%s", text_shell(python)) : "";
-    size_t crashes = run_tally(page->run, TARGET_HANDLER).of[CRASH];
+    size_t crashes = page->run->conclusion.handler.of[CRASH];
     if (crashes >= MANY && !page->run->options->memcheck && !sanitizer_is_running())
         fprintf(page->file,
                 "%zu crashes in different places: if memory was overwritten, --memcheck shows "
@@ -239,52 +251,49 @@ static void print_advice(const struct page *page)
 int report_text(FILE *file, const struct run *run, bool color)
 {
     struct page page = {file, run, color};
-    enum exit_code code = run_exit_code(run);
-    if (!run->options->quiet)
+    const struct conclusion *c = &run->conclusion;
+    bool quiet = run->options->quiet, verbose = run->options->verbose;
+    if (!quiet)
         print_head(&page);
-    if (run_start_with(run) != NULL)
-        fprintf(file, "start with %s: the others may come of the same\n\n", run_start_with(run));
-    size_t lines = 0, same;
+    if (c->start_with != NULL)
+        fprintf(file, "start with %s: the others may come of the same\n\n", c->start_with);
+    size_t lines = c->stale, same;
     for (size_t i = 0; i < run->count; i++) {
-        enum verdict verdict = run->outcomes[i].verdict;
+        const struct outcome *outcome = &run->outcomes[i];
+        enum verdict verdict = outcome->verdict;
+        const char *id = run->properties[i]->id;
         told_before(run, i, &same);
         if (run->interrupted && verdict == INCOMPLETE) {
             continue; /* told in the last line, for all */
-        } else if (run_waiver(run, i) != NULL && !run->options->verbose) {
-            if (run->options->quiet)
+        } else if (outcome->waiver != NULL && !verbose) {
+            if (quiet)
                 continue;
             print_verdict(&page, verdict);
-            fprintf(file, "%s: waived: %s\n", run->properties[i]->id,
-                    expectation_words(run_waiver(run, i)));
+            fprintf(file, "%s: waived: %s\n", id, expectation_words(outcome->waiver));
             lines++;
         } else if (verdict == SKIP || (verdict == INCOMPLETE && same > 3)) {
-            if (!run->options->quiet || verdict != SKIP)
+            if (!quiet || verdict != SKIP)
                 print_in_short(&page, i);
             lines++;
-        } else if (verdict != PASS && is_numpys(run, i) && !run->options->verbose) {
-            continue;
-        } else if (verdict != PASS) {
+        } else if (verdict != PASS && (verbose || !is_numpys(run, i))) {
             print_finding(&page, i);
-        } else if (run->options->verbose) {
+        } else if (verdict == PASS && verbose) {
             print_verdict(&page, PASS);
-            fprintf(file, "%-36s %6.1f ms\n", run->properties[i]->id,
-                    run->records[i]->seconds * 1e3);
+            fprintf(file, "%-36s %6.1f ms\n", id, run->records[i]->seconds * 1e3);
             lines++;
         }
     }
     print_stale(&page);
-    lines += run_stale(run);
-    if (!run->options->quiet) {
+    if (!quiet) {
         if (lines > 0)
             fputc('\n', file);
         print_numpys(&page);
         print_tally(&page);
         print_advice(&page);
     }
-    bool is_plain = code == EXIT_CONFORMANT && run_waived(run) == 0;
-    enum verdict colored = is_plain ? PASS : code == EXIT_CONFORMANT ? WARN : FAIL;
-    if (!run->options->quiet || !is_plain)
-        fprintf(file, "%s%s: %s%s\n", paint(&page, colored), text_safe(run->place->label),
-                run_conclusion(run), unpaint(&page));
+    enum verdict colored = c->conformant ? PASS : c->code == EXIT_CONFORMANT ? WARN : FAIL;
+    if (!quiet || !c->conformant)
+        fprintf(file, "%s%s: %s%s\n", paint(&page, colored), text_safe(run->place->label), c->words,
+                unpaint(&page));
     return fflush(file) != 0 || ferror(file) ? -1 : 0;
 }

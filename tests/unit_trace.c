@@ -206,39 +206,6 @@ START_TEST(histories_are_read_back)
 }
 END_TEST
 
-START_TEST(a_call_takes_a_few_bytes)
-{
-    size_t length;
-    ck_assert(history_write(path, HISTORY_ARRAYS, 49, 100000));
-    free(slurp(&length));
-    ck_assert_uint_lt(length, 300000);
-}
-END_TEST
-
-START_TEST(pipes_are_written_whole)
-{
-    size_t length, got = 0;
-    ck_assert(history_write(path, HISTORY_ARRAYS, 49, 100000));
-    unsigned char *bytes = slurp(&length);
-    unlink(path);
-    ck_assert_int_eq(mkfifo(path, 0600), 0);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(!history_write(path, HISTORY_ARRAYS, 49, 100000));
-    unsigned char *piped = malloc(length + 1);
-    int fd = open(path, O_RDONLY), status;
-    for (ssize_t n; (n = read(fd, piped + got, length + 1 - got)) > 0;)
-        got += (size_t)n;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
-    ck_assert_uint_eq(got, length);
-    ck_assert_mem_eq(piped, bytes, length);
-    unlink(path);
-    free(bytes);
-    free(piped);
-}
-END_TEST
-
 /* ---- blocks that nobody can tell apart --------------------------------------------------------
  */
 
@@ -349,37 +316,6 @@ START_TEST(every_call_is_shown)
 }
 END_TEST
 
-/* A reader that does not ask gets the calls alone, and knows the part of each all the same. */
-START_TEST(parts_are_told_to_who_asks)
-{
-    char long_name[400];
-    struct trace_call call;
-    memset(long_name, 'x', sizeof long_name);
-    long_name[sizeof long_name - 1] = '\0';
-    struct trace_writer *writer = must_create(false);
-    trace_malloc(writer, &caller, 100, at(0x1000));
-    trace_begin_part(writer, "one");
-    trace_begin_part(writer, long_name);
-    trace_malloc(writer, &caller, 100, at(0x2000));
-    must_close(writer);
-    for (int told = 0; told < 2; told++) {
-        struct trace_reader *reader = must_open();
-        if (told)
-            trace_tell_parts(reader);
-        ck_assert_int_eq(trace_next(reader, &call), TRACE_CALL);
-        ck_assert_str_eq(trace_part(reader), "");
-        for (int i = 0; i < 2 * told; i++) {
-            ck_assert_int_eq(trace_next(reader, &call), TRACE_PART);
-            ck_assert_uint_eq(strlen(trace_part(reader)), i == 0 ? 3 : 256);
-        }
-        ck_assert_int_eq(trace_next(reader, &call), TRACE_CALL);
-        ck_assert_uint_eq(strlen(trace_part(reader)), 256);
-        ck_assert_int_eq(trace_next(reader, &call), TRACE_END);
-        trace_reader_close(reader);
-    }
-}
-END_TEST
-
 /* ---- crashes ----------------------------------------------------------------------------------
  */
 
@@ -486,15 +422,6 @@ START_TEST(a_full_disk_is_told)
 }
 END_TEST
 
-START_TEST(a_full_device_is_told)
-{
-    struct trace_writer *writer = trace_create("/dev/full", false, why, sizeof why);
-    if (writer != NULL)
-        ck_assert(!trace_close(writer, why, sizeof why));
-    ck_assert_str_eq(why, "cannot be written: No space left on device");
-}
-END_TEST
-
 static const struct {
     const char *path, *why;
     int error;
@@ -531,14 +458,14 @@ static enum trace_state read_all(const unsigned char *bytes, size_t length, uint
     return state;
 }
 
-START_TEST(truncation_anywhere_is_told)
+START_TEST(damage_anywhere_is_told)
 {
     size_t length;
     uint64_t calls, before = 0;
-    ck_assert(history_write(path, HISTORY_ANYTHING, 49, 200));
+    ck_assert(history_write(path, HISTORY_ANYTHING, 49, 100));
     unsigned char *bytes = slurp(&length);
     for (size_t cut = 0; cut < length; cut++) {
-        unsigned char *part = malloc(cut + 1); /* so that reading past its end is seen */
+        unsigned char *part = malloc(cut + 1); /* a copy shows reads past its end */
         memcpy(part, bytes, cut);
         enum trace_state state = read_all(part, cut, &calls);
         SURE(state == (cut == TRACE_HEADER_BYTES ? TRACE_CUT : TRACE_WRONG),
@@ -549,54 +476,12 @@ START_TEST(truncation_anywhere_is_told)
         free(part);
     }
     ck_assert_int_eq(read_all(bytes, length, &calls), TRACE_END);
-    ck_assert_uint_eq(calls, 200);
-    ck_assert_uint_ge(before, 199);
-    free(bytes);
-}
-END_TEST
-
-START_TEST(what_follows_the_end_is_told)
-{
-    size_t length;
-    uint64_t calls;
-    ck_assert(history_write(path, HISTORY_LOOPS, 49, 100));
-    unsigned char *bytes = slurp(&length); /* which left room for one byte */
-    bytes[length] = 0;
-    ck_assert_int_eq(read_all(bytes, length + 1, &calls), TRACE_WRONG);
-    ck_assert_ptr_nonnull(strstr(why, "there is more behind the end of the trace"));
-    free(bytes);
-}
-END_TEST
-
-START_TEST(every_flipped_bit_is_told)
-{
-    size_t length;
-    uint64_t calls;
-    ck_assert(history_write(path, HISTORY_ANYTHING, 49, 100));
-    unsigned char *bytes = slurp(&length);
     for (size_t bit = 0; bit < length * 8; bit++) {
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
         SURE(read_all(bytes, length, &calls) == TRACE_WRONG, "bit %zu of byte %zu", bit % 8,
              bit / 8);
-        SURE(strncmp(why, "offset ", 7) == 0, "%s", why);
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
-    free(bytes);
-}
-END_TEST
-
-START_TEST(frames_belong_in_their_order)
-{
-    size_t length;
-    uint64_t calls;
-    ck_assert(history_write(path, HISTORY_ARRAYS, 49, 100000));
-    unsigned char *bytes = slurp(&length);
-    size_t second = TRACE_HEADER_BYTES + FRAME_HEADER_BYTES + get_u32(bytes + 24);
-    size_t third = second + FRAME_HEADER_BYTES + get_u32(bytes + second + 8);
-    memmove(bytes + second, bytes + third, length - third);
-    ck_assert_int_eq(read_all(bytes, length - third + second, &calls), TRACE_WRONG);
-    ck_assert_ptr_nonnull(strstr(why, "there should be frame 1, and it is frame 2"));
-    ck_assert_uint_gt(calls, 20000);
     free(bytes);
 }
 END_TEST
@@ -700,20 +585,6 @@ START_TEST(hostile_records_are_told)
 }
 END_TEST
 
-START_TEST(sixty_five_notes_are_too_many)
-{
-    unsigned char file[512];
-    char payload[65 * 3];
-    uint64_t calls;
-    for (int i = 0; i < 65; i++)
-        memcpy(payload + 3 * i, "\x06\x00\x00", 3);
-    size_t length = put_header(file, TRACE_VERSION, 0);
-    length += put_frame(file + length, 0, payload, sizeof payload);
-    assert_says(read_all(file, length, &calls),
-                "offset 224: a note, and there can be none after 64 of them");
-}
-END_TEST
-
 /* Bytes that replace those at an offset of a whole trace, and what is said then. */
 static const struct {
     size_t offset;
@@ -755,27 +626,6 @@ START_TEST(hostile_heads_are_told)
 }
 END_TEST
 
-static const char *const foreign[] = {"", "x", "\x89NEP49", "import numpy\n", "/bin/sh"};
-
-START_TEST(foreign_files_are_told)
-{
-    const char *file = foreign[_i];
-    if (file[0] != '/') {
-        FILE *out = fopen(path, "w");
-        fputs(file, out);
-        fclose(out);
-        file = path;
-    }
-    ck_assert_ptr_null(trace_open(file, why, sizeof why));
-    ck_assert_str_eq(why, "offset 0: not a trace of conform's: it does not begin as one");
-    ck_assert(!trace_print(stderr, file, why, sizeof why));
-    ck_assert_ptr_null(trace_open("/no/such/file", why, sizeof why));
-    ck_assert_str_eq(why, "cannot be opened: No such file or directory");
-    ck_assert_ptr_null(trace_open("/", why, sizeof why));
-    ck_assert_str_eq(why, "offset 0: cannot be read: Is a directory");
-}
-END_TEST
-
 Suite *suite_trace(void)
 {
     Suite *suite = suite_create("trace");
@@ -784,8 +634,6 @@ Suite *suite_trace(void)
     tcase_add_unchecked_fixture(tcase, make_path, remove_path);
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, histories_are_read_back, 0, ROWS(histories));
-    tcase_add_test(tcase, a_call_takes_a_few_bytes);
-    tcase_add_test(tcase, pipes_are_written_whole);
     tcase_add_test(tcase, overlapping_blocks_do_not_end_the_trace);
     tcase_add_test(tcase, addresses_may_be_used_again_during_realloc);
     tcase_add_test(tcase, every_call_is_shown);
@@ -793,17 +641,10 @@ Suite *suite_trace(void)
     tcase_add_test(tcase, a_forked_child_writes_nothing);
     tcase_add_test(tcase, a_program_may_close_all_descriptors);
     tcase_add_test(tcase, a_full_disk_is_told);
-    tcase_add_test(tcase, a_full_device_is_told);
     tcase_add_loop_test(tcase, what_cannot_be_opened_is_told, 0, ROWS(unopenable));
-    tcase_add_test(tcase, truncation_anywhere_is_told);
-    tcase_add_test(tcase, what_follows_the_end_is_told);
-    tcase_add_test(tcase, every_flipped_bit_is_told);
-    tcase_add_test(tcase, frames_belong_in_their_order);
+    tcase_add_test(tcase, damage_anywhere_is_told);
     tcase_add_loop_test(tcase, hostile_records_are_told, 0, ROWS(hostile));
-    tcase_add_test(tcase, parts_are_told_to_who_asks);
-    tcase_add_test(tcase, sixty_five_notes_are_too_many);
     tcase_add_loop_test(tcase, hostile_heads_are_told, 0, ROWS(heads));
-    tcase_add_loop_test(tcase, foreign_files_are_told, 0, ROWS(foreign));
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -170,7 +170,7 @@ static void expect_same_struct(const PyDataMem_Handler *was, const char *after)
         {"realloc", (uintptr_t)a->realloc, (uintptr_t)b->realloc},
         {"free", (uintptr_t)a->free, (uintptr_t)b->free},
     };
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+    for (size_t i = 0; i < LENGTH(members); i++)
         expect(members[i].is == members[i].was,
                text("%s in the struct to stay %#zx, %s", members[i].name, members[i].was, after),
                "%#zx", members[i].is);

@@ -2,14 +2,11 @@
  *
  * Alignment, disjointness and neighbours, for malloc and calloc.
  */
-#include "allocating.h"
+#include "block_checks.h"
 
 #include <time.h>
 
-#include "harness/harness.h"
 #include "heap/heap.h"
-#include "huge.h"
-#include "large.h"
 
 /* ---- alignment ------------------------------------------------------------------------------- */
 
@@ -53,7 +50,7 @@ void check_alignment(const struct maker *maker)
     align_all_sizes(&here);
     in_threads(1, align_all_sizes, &there, sizeof there);
     static const size_t large[] = {2 << 20, (4 << 20) + 1, 16 << 20, (32 << 20) - 8};
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+    for (size_t i = 0; i < LENGTH(large); i++) {
         void *p = maker->ask(large[i]);
         if (p == NULL)
             continue;
@@ -180,7 +177,7 @@ static void one_alone(void *(*make)(size_t size), const char *neighbours, size_t
 void check_alone(void *(*make)(size_t size), const char *neighbours)
 {
     static const size_t sizes[] = {24, 200, 3000, 40000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < LENGTH(sizes); i++)
         one_alone(make, neighbours, sizes[i]);
 }
 

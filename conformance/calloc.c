@@ -4,12 +4,8 @@
  */
 #include <sys/mman.h>
 
-#include "allocating.h"
 #include "base/sanitizer_detect.h"
-#include "edges.h"
-#include "harness/harness.h"
-#include "huge.h"
-#include "large.h"
+#include "block_checks.h"
 
 GROUP(calloc, 3,
       "What calloc hands out: zeroed, of the right size, and refused where the product wraps.",
@@ -84,7 +80,7 @@ PROPERTY(calloc_zeroed,
         expect_zero(p, size, "after %s", calloc_in_words(size));
         subject_free(p, size);
     }
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+    for (size_t i = 0; i < LENGTH(large); i++) {
         void *p = large[i] <= 1 << 20 ? calloc_or_else(large[i]) : ask_calloc(large[i]);
         if (p == NULL)
             continue;
@@ -178,7 +174,7 @@ static void reuse_cut_off(size_t size, size_t little)
 static void reuse_what_was_cut_off(void)
 {
     static const size_t sizes[] = {200, 1000, 3000, 5000, 10000, 65536, 300000, 1 << 20, 3 << 20};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         if (is_instrumented() && sizes[i] > 70000)
             break;
         reuse_cut_off(sizes[i], sizes[i] / 3);
@@ -217,13 +213,13 @@ static void reuse_locked(size_t size)
                     calloc_in_words(size));
     if (q != NULL)
         munlock(q, size);
-    subject_free(q, q != NULL ? size : 0);
+    give_back(q, size);
 }
 
 static void reuse_what_was_locked(void)
 {
     static const size_t sizes[] = {140000, 1100000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < LENGTH(sizes); i++)
         reuse_locked(sizes[i]);
 }
 
@@ -232,9 +228,8 @@ static void reuse_without_room(size_t size)
 {
     enum { ROOM = 64 << 10, END = 100 };
     const size_t places[] = {0, size / 3, size / 2, size - END};
-    enum { PLACES = sizeof places / sizeof *places };
     unsigned char *p = subject_malloc(size);
-    for (size_t i = 0; p != NULL && i < PLACES; i++)
+    for (size_t i = 0; p != NULL && i < LENGTH(places); i++)
         memset(p + places[i], 0xff, END);
     if (p == NULL)
         return;
@@ -242,12 +237,12 @@ static void reuse_without_room(size_t size)
     limit_mapped_bytes(ROOM);
     p = ask_calloc(size);
     lift_limit();
-    for (size_t i = 0; p != NULL && i < PLACES; i++)
+    for (size_t i = 0; p != NULL && i < LENGTH(places); i++)
         expect_zero(p + places[i], END,
                     "from byte %zu of %zu on, in what %s gave, after such a block was freed and "
                     "with no room for a thread",
                     places[i], size, calloc_in_words(size));
-    subject_free(p, p != NULL ? size : 0);
+    give_back(p, size);
 }
 
 static void reuse_without_threads(void)
@@ -255,7 +250,7 @@ static void reuse_without_threads(void)
     static const size_t sizes[] = {200000, 3 << 20, 20 << 20};
     if (is_instrumented())
         return;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < LENGTH(sizes); i++)
         reuse_without_room(sizes[i]);
 }
 
@@ -306,7 +301,7 @@ PROPERTY(calloc_zeroed_when_reused,
         if (round % 4 == 0)
             reuse_many(size, ENOMEM);
     }
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+    for (size_t i = 0; i < LENGTH(large); i++) {
         subject_free(dirty_block(large[i], i), large[i]);
         expect_clean(large[i], errors[i % 4], "after such a block was freed");
         if (i < 2)
@@ -356,11 +351,11 @@ PROPERTY(calloc_product,
         {31, 641}, {65537, 3}, {5, 65536}, {2, 70001}, {128, 16}, {4099, 17},
     };
     static const size_t alone[] = {2, 24, 100, 997, 4096, 10007, 70001};
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    for (size_t i = 0; i < LENGTH(pairs); i++) {
         expect_product(pairs[i][0], pairs[i][1]);
         expect_product(pairs[i][1], pairs[i][0]);
     }
-    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
+    for (size_t i = 0; i < LENGTH(alone); i++) {
         expect_product(alone[i], 1);
         expect_product(1, alone[i]);
     }
@@ -413,7 +408,7 @@ static void refuse_what_wraps_to(size_t small)
 static void refuse_what_padding_wraps(void)
 {
     static const size_t sizes[] = {1, 3, 5, 6, 7, 9, 12, 20, 24, 33, 48, 100, 1000, 5000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         for (size_t padded = 4; padded <= 1024; padded *= 2) {
             for (size_t k = 0; padded > sizes[i] && k < 100; k = 3 * k + 1)
                 expect_no_calloc(SIZE_MAX / padded + 1 + k, sizes[i]);
@@ -460,7 +455,7 @@ PROPERTY(calloc_overflow,
     for (size_t size = 8; size <= 2048; size += 8) /* what keeps freed blocks has some of each */
         subject_free(must_malloc(size), size);
     absurd_begin();
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    for (size_t i = 0; i < LENGTH(pairs); i++) {
         expect_no_calloc(pairs[i][0], pairs[i][1]);
         expect_no_calloc(pairs[i][1], pairs[i][0]);
     }
@@ -468,7 +463,7 @@ PROPERTY(calloc_overflow,
     /* wraps to a little more than either factor; a handler that falls for it may well touch all */
     if (lacking_memory(5 * (half / 4)) == NULL)
         expect_no_calloc(half - root + 6, half + root - 4);
-    for (size_t i = 0; i < sizeof smalls / sizeof *smalls; i++) {
+    for (size_t i = 0; i < LENGTH(smalls); i++) {
         refuse_what_wraps_to(smalls[i]);
         blocks_verify(&company, "after products that wrap to %zu", smalls[i]);
     }
@@ -507,7 +502,7 @@ static void make_and_free_none(void *data)
         {0, POWER_OF_2(32)},
         {POWER_OF_2(32), 0},
     };
-    enum { PAIRS = sizeof pairs / sizeof *pairs, LARGE = 2, ROUNDS = 20 };
+    enum { PAIRS = LENGTH(pairs), LARGE = 2, ROUNDS = 20 };
     const struct no_elements *test = data;
     /* a handler may make 4 GiB of them, of which a checker writes down each byte */
     size_t count = is_instrumented() ? PAIRS - LARGE : PAIRS;
@@ -519,8 +514,7 @@ static void make_and_free_none(void *data)
         }
         for (size_t i = 0; i < PAIRS; i++) {
             void *next = p[(i * 5 + (size_t)round) % PAIRS];
-            if (next != NULL)
-                subject_free(next, 0);
+            give_back(next, 0);
         }
         blocks_verify(test->company, "after such blocks were freed");
     }

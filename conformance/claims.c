@@ -317,8 +317,8 @@ PROPERTY(claim_guard,
         skip_unclaimed();
     if (is_instrumented())
         skip("memcheck and the sanitizers take each of these uses for an error");
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        size_t size = sizes[i], more = sizes[(i + 3) % (sizeof sizes / sizeof *sizes)];
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        size_t size = sizes[i], more = sizes[(i + 3) % LENGTH(sizes)];
         unsigned char *p = must_malloc(size);
         expect_guarded(p, size, guard, text("malloc(%zu)", size));
         unsigned char *moved = must_realloc(p, more);
@@ -627,16 +627,15 @@ PROPERTY(claim_statistics,
     .looks  = "FAIL: expected after free(1000), blocks live: 3 (-1: not kept); seen 4")
 {
     static const size_t sizes[] = {1, 1000, 100000, 3 << 20};
-    enum { SIZES = sizeof sizes / sizeof *sizes };
-    unsigned char *p[SIZES];
+    unsigned char *p[LENGTH(sizes)];
     nep49_statistics was;
     if (!subject_statistics(&was))
         skip_unclaimed();
-    for (int i = 0; i < SIZES; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         p[i] = must_malloc(sizes[i]);
         expect_statistics(&was, 1, (ptrdiff_t)sizes[i], 1, text("malloc(%zu)", sizes[i]));
     }
-    for (int i = 0; i < SIZES; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t more = sizes[i] * 2, less = sizes[i] / 2 + 1;
         p[i] = must_realloc(p[i], more);
         expect_statistics(&was, 0, (ptrdiff_t)sizes[i], 1, text("realloc to %zu", more));
@@ -646,7 +645,7 @@ PROPERTY(claim_statistics,
         if (subject_malloc(PTRDIFF_MAX) == NULL && subject_realloc(p[i], PTRDIFF_MAX) == NULL)
             expect_statistics(&was, 0, 0, 0, "a malloc and a realloc that were refused");
     }
-    for (int i = 0; i < SIZES; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i] / 2 + 1;
         subject_free(p[i], size);
         expect_statistics(&was, -1, -(ptrdiff_t)size, 0, text("free(%zu)", size));

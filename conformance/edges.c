@@ -2,9 +2,7 @@
  *
  * Class edges.
  */
-#include "edges.h"
-
-#include "harness/harness.h"
+#include "block_checks.h"
 
 enum { MOST = 1 << 20, WHOLE = 1 << 16 };
 
@@ -57,8 +55,7 @@ void check_edges_disjoint(const struct maker *maker)
             blocks_add_large(&blocks, maker->must(size), size);
         blocks_expect_disjoint(&blocks);
         blocks_verify_samples(&blocks, "in one of %d blocks of %zu bytes", COUNT, size);
-        while (blocks.count > 0)
-            blocks_free(&blocks, 0);
+        blocks_free_each(&blocks);
     }
 }
 
@@ -105,7 +102,7 @@ static void fill(unsigned char *p, size_t size)
 }
 
 /* Filled before it is resized, and looked at after. */
-static unsigned char *resized(unsigned char *p, size_t old, size_t new)
+static unsigned char *resized_across(unsigned char *p, size_t old, size_t new)
 {
     size_t kept = MIN(old, new);
     fill(p, kept);
@@ -123,12 +120,12 @@ void check_edges_realloc(void)
     {
         size_t more = MIN(size + size / 2, MOST), less = size / 2 + 1;
         unsigned char *p = must_malloc(size);
-        p = resized(p, size, size + 1);
-        p = resized(p, size + 1, more);
-        p = resized(p, more, size);
-        p = resized(p, size, more);
-        p = resized(p, more, size - 1);
-        p = resized(p, size - 1, less);
+        p = resized_across(p, size, size + 1);
+        p = resized_across(p, size + 1, more);
+        p = resized_across(p, more, size);
+        p = resized_across(p, size, more);
+        p = resized_across(p, more, size - 1);
+        p = resized_across(p, size - 1, less);
         subject_free(p, less);
     }
 }
@@ -152,8 +149,7 @@ static void grow_two(size_t size, size_t more)
     }
     blocks_verify_samples(&blocks, "after %d blocks of %zu bytes were resized to %zu and filled",
                           COUNT, size, more);
-    while (blocks.count > 0)
-        blocks_free(&blocks, 0);
+    blocks_free_each(&blocks);
 }
 
 void check_edges_growth(void)

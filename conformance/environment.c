@@ -62,8 +62,7 @@ PROPERTY(env_quiet,
         resize_and_free(subject_malloc(1 + i), 1 + i, 100, 100);
     use_ordinarily();
     use_large();
-    char nothing;
-    in_threads(1, use_ordinarily_in_thread, &nothing, sizeof nothing);
+    in_threads(1, use_ordinarily_in_thread, NULL, 0);
     size_t after = output_so_far();
     expect(after == before, "nothing to be printed in ordinary use", "%zu bytes were",
            after - before);
@@ -99,7 +98,7 @@ static void open_files(struct open_file files[LAST_FD + 1])
         files[fd].is_ours = true;
     if (fd < 0)
         harness_broke("memfd_create: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof high / sizeof *high; i++) {
+    for (size_t i = 0; i < LENGTH(high); i++) {
         if (fcntl(high[i], F_GETFD) < 0 && dup2(fd, high[i]) == high[i])
             files[high[i]].is_ours = true;
     }
@@ -142,10 +141,9 @@ PROPERTY(env_descriptors,
     .looks  = "WARN: descriptor 0, which the handler did not open, to stay open; it is closed")
 {
     struct open_file files[LAST_FD + 1] = {0};
-    char nothing;
     open_files(files);
     use_in_every_way();
-    in_threads(1, use_in_thread, &nothing, sizeof nothing);
+    in_threads(1, use_in_thread, NULL, 0);
     for (int fd = 0; fd <= LAST_FD; fd++) {
         if ((fd <= 2 && files[fd].is_open) || files[fd].is_ours)
             expect_untouched(fd, &files[fd]);
@@ -272,7 +270,7 @@ static void change_variables(const char *to)
 static void add_of_each_size(struct blocks *blocks)
 {
     static const size_t sizes[] = {40, 1000, 70000, 300000, 1 << 20};
-    for (size_t i = 0; i < 4 * (sizeof sizes / sizeof *sizes); i++) {
+    for (size_t i = 0; i < 4 * LENGTH(sizes); i++) {
         size_t size = sizes[i / 4];
         void *p = i % 2 == 0 ? subject_malloc(size) : subject_calloc(1, size);
         if (p != NULL)
@@ -348,10 +346,9 @@ PROPERTY(env_signals,
     .hint   = "set no handler for SIGSEGV; restore the mask on every path",
     .looks  = "WARN: the disposition of SIGSEGV to stay the default action, after calls; 0x7f12a0")
 {
-    char nothing;
     struct signals before;
     keep_signals(NULL);
-    in_threads(1, keep_signals, &nothing, sizeof nothing);
+    in_threads(1, keep_signals, NULL, 0);
     note_signals(&before);
     use_large_blocks();
     expect_same_signals(&before, "after calls for larger blocks");
@@ -644,9 +641,8 @@ PROPERTY(env_never_exits,
     .hint   = "return NULL where libc does; in C++ noexcept functions and std::nothrow",
     .looks  = "CRASH: the process exited with status 1, inside malloc(18446744073709551615)")
 {
-    char nothing;
     ask_for_everything();
-    in_threads(1, ask_in_thread, &nothing, sizeof nothing);
+    in_threads(1, ask_in_thread, NULL, 0);
     if (!is_instrumented())
         ask_without_room();
 }

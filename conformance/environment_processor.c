@@ -72,14 +72,13 @@ PROPERTY(env_float_state,
                  {FE_DOWNWARD, "rounding downward"},
                  {FE_TOWARDZERO, "rounding toward zero"}};
     enum { LARGE = 2 << 20 };
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    for (size_t i = 0; i < LENGTH(modes); i++) {
         if (fesetround(modes[i].mode) != 0)
             continue;
         keep_float_state(modes[i].when);
     }
     fesetround(FE_TONEAREST);
-    char nothing;
-    in_threads(1, keep_state_of_thread, &nothing, sizeof nothing);
+    in_threads(1, keep_state_of_thread, NULL, 0);
     struct arithmetic before = note_arithmetic();
     resize_and_free(subject_malloc(LARGE), LARGE, 2 * LARGE, 1);
     expect_same_arithmetic(&before, "after a large block was resized");
@@ -103,7 +102,7 @@ static void resize_up_and_down(size_t size)
 {
     unsigned char *p = subject_malloc(size), *q;
     const size_t steps[] = {size + 1, 2 * size, size + 5000, size / 2 + 1, 5000 + size};
-    for (size_t i = 0; p != NULL && i < sizeof steps / sizeof *steps; i++) {
+    for (size_t i = 0; p != NULL && i < LENGTH(steps); i++) {
         if ((q = subject_realloc(p, steps[i])) == NULL)
             break;
         p = q;
@@ -126,6 +125,6 @@ PROPERTY(env_direction_flag,
         skip("this processor has no such flag");
     use_in_every_way(); /* each call is looked at where calls are made */
     use_large_blocks();
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < LENGTH(sizes); i++)
         resize_up_and_down(sizes[i]);
 }

@@ -77,8 +77,7 @@ static void expect_claimed(const void *p, const char *function, size_t size)
 static void exercise(struct blocks *blocks)
 {
     static const size_t sizes[] = {1, 17, 64, 1000, 4096, 70000, 300000};
-    enum { SIZES = sizeof sizes / sizeof *sizes };
-    for (size_t i = 0; i < SIZES; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         void *p = subject_malloc(sizes[i]);
         expect_claimed(p, "malloc", sizes[i]);
         if (p != NULL)
@@ -92,7 +91,7 @@ static void exercise(struct blocks *blocks)
         if (blocks->count == 0)
             continue;
         struct block *b = &blocks->at[i % blocks->count];
-        size_t size = sizes[SIZES - 1 - i];
+        size_t size = sizes[LENGTH(sizes) - 1 - i];
         unsigned char *moved = subject_realloc(b->p, size);
         if (moved == NULL)
             continue; /* refused: the block is as it was, which blocks_verify sees */
@@ -147,7 +146,7 @@ static void exercise_growth(void)
 static void exercise_large(void)
 {
     static const size_t sizes[] = {1500000, 6 << 20};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i];
         unsigned char *zeros = i == 0 ? subject_calloc(size, 1) : NULL, *p = subject_malloc(size);
         if (zeros != NULL) {
@@ -201,8 +200,7 @@ static void exercise_heap(const char *when)
     }
     blocks_expect_disjoint(&blocks);
     blocks_verify_samples(&blocks, "%s", when);
-    while (blocks.count > 0)
-        blocks_free(&blocks, 0);
+    blocks_free_each(&blocks);
 }
 
 static void refuse_none(void *data)

@@ -2,10 +2,9 @@
  *
  * free: the pointer and the size it is given, NULL and wrong ones among them.
  */
-#include "harness/harness.h"
+#include "block_checks.h"
 #include "harness/leak_check.h"
 #include "harness/proc_count.h"
-#include "huge.h"
 
 GROUP(free, 5, "What free takes: NULL, wrong sizes, any order.",
       .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 36}, .function = IN_FREE);
@@ -87,7 +86,7 @@ static void free_sized_nulls(bool nulls)
         expect_zero(p, size, "after free(NULL, %zu) and calloc(%zu, 8)", size, size / 8);
         subject_free(p, size);
     }
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+    for (size_t i = 0; i < LENGTH(large); i++) {
         if (nulls)
             subject_free(NULL, large[i]);
         expect_two_blocks(MIN(large[i], 65536), text("after free(NULL, %zu)", large[i]));
@@ -207,8 +206,7 @@ static void free_large_by_guess(size_t size, size_t given, bool rightly)
     }
     blocks_verify_samples(&blocks, "after a block of %zu bytes was freed as %zu, and new ones made",
                           size, told);
-    while (blocks.count > 0)
-        blocks_free(&blocks, 0);
+    blocks_free_each(&blocks);
 }
 
 static const size_t large_guesses[][2] = {
@@ -216,13 +214,12 @@ static const size_t large_guesses[][2] = {
     {1 << 20, 2 << 20}, {5 << 20, (5 << 20) + 65536}, {4 << 20, 1 << 20},
     {8 << 20, 9 << 20}, {18 << 20, 31 << 20},         {34 << 20, 47 << 20},
 };
-enum { LARGE_GUESSES = sizeof large_guesses / sizeof *large_guesses };
 
 static void free_large(bool rightly)
 {
     size_t most = largest_to_try();
     forgo_huge_pages();
-    for (size_t i = 0; i < LARGE_GUESSES; i++) {
+    for (size_t i = 0; i < LENGTH(large_guesses); i++) {
         size_t size = large_guesses[i][0], given = large_guesses[i][1];
         if (MAX(size, given) <= most)
             free_large_by_guess(size, given, rightly);
@@ -252,25 +249,24 @@ static void free_all_rightly(void *data)
 }
 
 /* Every block of the list once, its ends touched. */
-static void use_and_free(void *data)
+static void use_and_free_each(const struct guesses *guesses, bool rightly)
 {
-    const struct guesses *guesses = data;
     for (size_t i = 0; i < guesses->count; i++) {
         const struct guess *guess = &guesses->at[i];
         unsigned char *p = guess_make(guess);
         p[0] = p[guess->size - 1] = 1;
-        subject_free(p, guess->given);
+        subject_free(p, rightly ? guess->size : guess->given);
     }
 }
 
-static void use_and_free_rightly(void *data)
+static void use_and_free(void *guesses)
 {
-    const struct guesses *guesses = data;
-    for (size_t i = 0; i < guesses->count; i++) {
-        unsigned char *p = guess_make(&guesses->at[i]);
-        p[0] = p[guesses->at[i].size - 1] = 1;
-        subject_free(p, guesses->at[i].size);
-    }
+    use_and_free_each(guesses, false);
+}
+
+static void use_and_free_rightly(void *guesses)
+{
+    use_and_free_each(guesses, true);
 }
 
 PROPERTY(free_best_guess_size,
@@ -307,7 +303,7 @@ PROPERTY(free_best_guess_size,
         {1 << 20, 1, false},   /* 1.22: np.empty((0, 1 << 17)) */
         {1 << 20, 1, false},
     };
-    enum { KNOWN = sizeof known / sizeof *known, LARGE = 2 };
+    enum { KNOWN = LENGTH(known), LARGE = 2 };
     struct guesses small = {known, KNOWN - LARGE};
     control_run(free_rightly, &small, "where each block is freed with its own size");
     for (size_t i = 0; i < KNOWN - LARGE; i++)
@@ -328,7 +324,7 @@ PROPERTY(free_any_size,
     .looks  = "WARN: memory to stop growing while blocks are freed with sizes that are wrong")
 {
     static const size_t sizes[] = {1, 2, 8, 24, 100, 1000, 4096, 5000, 33000};
-    enum { SIZES = sizeof sizes / sizeof *sizes, WAYS = 5 };
+    enum { SIZES = LENGTH(sizes), WAYS = 5 };
     struct guess guesses[SIZES * WAYS + 6] = {
         {1, 8, false}, {1, 16, true}, {1, 64, false}, {1, 1000, false}};
     size_t count = 4;

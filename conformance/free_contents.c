@@ -57,14 +57,13 @@ static void use_full_of(size_t size, const struct contents *contents)
         blocks_add(&blocks, must_malloc(size), size);
     blocks_expect_disjoint(&blocks);
     blocks_verify(&blocks, "after blocks full of %s were freed", contents->what);
-    while (blocks.count > 0)
-        blocks_free(&blocks, 0);
+    blocks_free_each(&blocks);
 }
 
 static void use_all_sizes(const struct contents *contents)
 {
     static const size_t sizes[] = {16, 24, 32, 48, 64, 128, 256, MOST_SIZE};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i += stride(3))
+    for (size_t i = 0; i < LENGTH(sizes); i += stride(3))
         use_full_of(sizes[i], contents);
 }
 
@@ -93,7 +92,7 @@ static void use_marks(void)
         0xdeadbeefdeadbeef,
         0xfeeefeeefeeefeee,
     };
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+    for (size_t i = 0; i < LENGTH(marks); i++) {
         struct contents contents = {.count = sizeof *marks};
         memcpy(contents.bytes, &marks[i], sizeof *marks);
         contents.what = text("0x%016llx", (unsigned long long)marks[i]);
@@ -135,6 +134,6 @@ PROPERTY(free_any_contents,
     use_marks();
     if (is_instrumented())
         return; /* before a block there may be nothing */
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < LENGTH(sizes); i++)
         use_what_stands_before(sizes[i]);
 }

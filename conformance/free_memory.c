@@ -4,10 +4,9 @@
  */
 #include <time.h>
 
-#include "harness/harness.h"
+#include "block_checks.h"
 #include "harness/interpose.h"
 #include "harness/leak_check.h"
-#include "slabs.h"
 
 /* ---- order ------------------------------------------------------------------------------- */
 
@@ -68,7 +67,7 @@ static void free_in_order(struct set *set, enum order which)
     static const size_t parts[] = {MANY / 2, MANY / 4, MANY - 1, MANY};
     for (size_t i = 0; i < MANY; i++)
         set_make(set, i);
-    for (size_t part = 0; part < sizeof parts / sizeof *parts; part++) {
+    for (size_t part = 0; part < LENGTH(parts); part++) {
         arrange(set->order, which);
         for (size_t i = 0; i < parts[part]; i++)
             set_free(set, set->order[i]);
@@ -112,14 +111,10 @@ PROPERTY(free_any_order,
 
 /* ---- what is written into freed blocks --------------------------------------------------- */
 
-/* The ends of a block of `size` bytes, where a neighbour's poison shows first. */
-static void expect_ends(const unsigned char *p, size_t size, uint64_t number)
+/* Where a neighbour's poison shows first. */
+static void expect_unpoisoned(const unsigned char *p, size_t size, uint64_t number)
 {
-    size_t begin = MIN(size, 64);
-    expect_pattern(p, begin, number, "after free of its neighbour of %zu bytes", size);
-    size_t at = pattern_mismatch_range(p, size - begin, size, number);
-    if (at != size)
-        pattern_fail_at(__LINE__, p, at, size, number, "after free of its neighbour");
+    expect_ends(p, size, number, text("after free of its neighbour of %zu bytes", size));
 }
 
 enum { MOST_IN_A_ROW = 9 };
@@ -143,7 +138,7 @@ static void make_rows(void *data)
         if (size % 16 > 1)
             continue;
         for (size_t i = make_row(p, size); i > 0; i--)
-            expect_ends(p[i - 1], size, i - 1);
+            expect_unpoisoned(p[i - 1], size, i - 1);
     }
 }
 
@@ -154,8 +149,8 @@ static unsigned char *free_between(size_t size)
     size_t count = make_row(p, size);
     for (size_t i = 1; i < count; i += 2) {
         subject_free(p[i], size);
-        expect_ends(p[i - 1], size, i - 1);
-        expect_ends(p[i + 1], size, i + 1);
+        expect_unpoisoned(p[i - 1], size, i - 1);
+        expect_unpoisoned(p[i + 1], size, i + 1);
     }
     for (size_t i = 2; i < count; i += 2)
         subject_free(p[i], size);
@@ -229,8 +224,7 @@ static void call_each(void)
         void *moved = p != NULL ? subject_realloc(p, size / 2) : NULL;
         if (p != NULL)
             subject_free(moved != NULL ? moved : p, moved != NULL ? size / 2 : size);
-        if (q != NULL)
-            subject_free(q, size);
+        give_back(q, size);
     }
 }
 
@@ -334,7 +328,7 @@ PROPERTY(free_reclaims,
 static void make_and_free_burst(void *unused)
 {
     static const size_t sizes[] = {4000, 2000, 1000};
-    enum { BURST = 900, SIZES = sizeof sizes / sizeof *sizes };
+    enum { BURST = 900, SIZES = LENGTH(sizes) };
     void *burst[BURST];
     (void)unused;
     for (size_t i = 0; i < BURST; i++)
@@ -350,8 +344,7 @@ static void make_and_free_falling(void *unused)
     (void)unused;
     for (size_t size = 7 * MIB; size >= 2 * MIB; size -= MIB) {
         void *p = subject_malloc(size);
-        if (p != NULL)
-            subject_free(p, size);
+        give_back(p, size);
     }
 }
 

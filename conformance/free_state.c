@@ -23,7 +23,7 @@ static void free_large_with_errno(void)
 {
     static const size_t sizes[] = {2 << 20, 48 << 20, 5 << 20};
     enum { MANY = 12 };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !subject_fills_blocks(); i++) {
+    for (size_t i = 0; i < LENGTH(sizes) && !subject_fills_blocks(); i++) {
         void *p[MANY];
         size_t made = 0;
         while (made < MANY && (p[made] = subject_malloc(sizes[i])) != NULL)
@@ -43,11 +43,10 @@ PROPERTY(free_keeps_errno,
     .looks  = "WARN: errno to be 2 still, after free of a block of 1048576 bytes by malloc; 22")
 {
     static const size_t sizes[] = {1, 8, 100, 4096, 70000, 300000, 1 << 20, 4 << 20};
-    enum { SIZES = sizeof sizes / sizeof *sizes };
     for (size_t round = 0; round < 9; round++) {
         free_with_errno(NULL, 0, "NULL");
         free_with_errno(NULL, 40, "NULL with size 40");
-        for (size_t i = 0; i < SIZES; i++) {
+        for (size_t i = 0; i < LENGTH(sizes); i++) {
             void *p = round % 3 == 0   ? subject_malloc(sizes[i])
                       : round % 3 == 1 ? subject_calloc(sizes[i], 1)
                                        : subject_realloc(NULL, sizes[i]);
@@ -138,9 +137,9 @@ PROPERTY(free_keeps_pending_exception,
     struct raised raised = raise_exception();
     free_with_exception(&raised, NULL, 0, "NULL");
     free_with_exception(&raised, NULL, 40, "NULL with size 40");
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+    for (size_t i = 0; i < LENGTH(large); i++)
         free_large_with_exception(&raised, large[i]);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i];
         free_with_exception(&raised, must_malloc(size), size,
                             text("a block of %zu bytes by malloc", size));

@@ -69,7 +69,7 @@ static void make_garbage(bool wanted)
 {
     static const npy_intp sizes[] = {16, 40, 120, 1000, 5000, 300000};
     call_gc("disable");
-    for (size_t i = 0; wanted && i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; wanted && i < LENGTH(sizes); i++)
         drop_cycle(sizes[i]);
     call_gc("enable"); /* whatever is made next has it collected */
     if (python_is_free_threaded())
@@ -110,7 +110,7 @@ static void use_amid_garbage(size_t size, bool wanted)
 static void use_all_sizes(bool garbage)
 {
     static const size_t sizes[] = {16, 40, 120, 5000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         use_amid_garbage(sizes[i], garbage);
         use_amid_garbage(sizes[i], garbage);
     }

@@ -3,12 +3,11 @@
  * Blocks of hundreds of mebibytes and more, of which hardly a page is touched: that a handler fills
  * what it makes is its right, and then it is not asked for these.
  */
-#include "huge.h"
+#include "block_checks.h"
 
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "harness/harness.h"
 #include "harness/leak_check.h"
 #include "harness/proc_count.h"
 
@@ -48,7 +47,7 @@ static void align_huge(const struct maker *maker)
 {
     const size_t sizes[] = {100 * MIB,     300 * MIB + 5,        600 * MIB + 1,
                             GIB + 8 * KIB, POWER_OF_2(31) + 100, POWER_OF_2(32) + 64 * KIB};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         void *p = maker->ask(sizes[i]);
         if (p == NULL)
             continue;
@@ -64,26 +63,19 @@ void check_huge_alignment(const struct maker *maker)
 
 /* ---- live at once ---------------------------------------------------------------------------- */
 
-enum { END = 64, SHRUNK = 5000 };
+enum { END = ENDS, SHRUNK = 5000 };
 
-static void fill_ends(const struct block *b)
+static void write_ends(const struct block *b)
 {
     step("writing the ends of a block of %zu bytes", b->size);
-    pattern_fill_range(b->p, 0, END, b->number);
-    pattern_fill_range(b->p, b->size - END, b->size, b->number);
+    fill_ends(b->p, b->size, b->number);
 }
 
-static void expect_ends(const struct blocks *blocks, const char *when)
+static void expect_all_ends(const struct blocks *blocks, const char *when)
 {
     step("looking at the ends of %zu huge blocks %s", blocks->count, when);
-    for (size_t i = 0; i < blocks->count; i++) {
-        const struct block *b = &blocks->at[i];
-        size_t at = pattern_mismatch(b->p, END, b->number);
-        if (at == END)
-            at = pattern_mismatch_range(b->p, b->size - END, b->size, b->number);
-        if (at != b->size)
-            pattern_fail_at(__LINE__, b->p, at, b->size, b->number, when);
-    }
+    for (size_t i = 0; i < blocks->count; i++)
+        expect_ends(blocks->at[i].p, blocks->at[i].size, blocks->at[i].number, when);
 }
 
 /* Two at once, for what is behind the end of one may be memory of somebody's.  The last size is one
@@ -94,7 +86,7 @@ static void hold_huge(const struct maker *maker)
                             SIZE_BITS > 32 ? POWER_OF_2(32) + POWER_OF_2(29) + 2 : 2 * MIB};
     enum { EACH = 2 };
     forgo_huge_pages();
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         struct block at[EACH];
         struct blocks blocks = {.at = at, .room = EACH};
         for (void *p; blocks.count < EACH && (p = maker->ask(sizes[i])) != NULL;)
@@ -105,10 +97,9 @@ static void hold_huge(const struct maker *maker)
                    text("the last %d bytes of %s to be memory", END, maker->call(sizes[i])),
                    "nothing can be read there");
         for (size_t j = 0; j < blocks.count; j++)
-            fill_ends(&blocks.at[j]);
-        expect_ends(&blocks, "when all were written");
-        while (blocks.count > 0)
-            blocks_free(&blocks, 0);
+            write_ends(&blocks.at[j]);
+        expect_all_ends(&blocks, "when all were written");
+        blocks_free_each(&blocks);
     }
 }
 
@@ -141,26 +132,25 @@ PROPERTY(malloc_live_past_4gib,
 {
     /* The second, and the one before the last, are 4 GiB apart where nothing is between them. */
     static const unsigned mebibytes[] = {256, 256, 512, 512, 512, 512, 512, 512, 512, 512, 256};
-    enum { COUNT = sizeof mebibytes / sizeof *mebibytes };
-    struct block at[COUNT];
-    struct blocks blocks = {.at = at, .room = COUNT};
+    struct block at[LENGTH(mebibytes)];
+    struct blocks blocks = {.at = at, .room = LENGTH(mebibytes)};
     const char *why = why_not();
     if (why != NULL)
         skip("%s, and this needs gigabytes", why);
     ask_for_memory(64 * MIB); /* the ends may be huge pages */
-    for (void *p; blocks.count < COUNT;) {
+    for (void *p; blocks.count < LENGTH(mebibytes);) {
         size_t size = mebibytes[blocks.count] * MIB;
         if ((p = subject_malloc(size)) == NULL)
             break;
-        fill_ends(&at[blocks_add_unwritten(&blocks, p, size)]);
+        write_ends(&at[blocks_add_unwritten(&blocks, p, size)]);
     }
     size_t held = blocks.bytes / MIB;
     blocks_expect_disjoint(&blocks);
-    expect_ends(&blocks, "when all were made");
-    if (blocks.count == COUNT)
+    expect_all_ends(&blocks, "when all were made");
+    if (blocks.count == LENGTH(mebibytes))
         let_go(&blocks, 1, true);
     while (blocks.count > 0) {
-        expect_ends(&blocks, "after another was resized or freed");
+        expect_all_ends(&blocks, "after another was resized or freed");
         let_go(&blocks, blocks.count / 2, blocks.count % 2 == 0);
     }
     if (held == 0)
@@ -186,8 +176,7 @@ static bool reuse(const struct maker *by_calloc, size_t size)
     unsigned char *p = subject_malloc(size);
     for (size_t i = 0; p != NULL && i < PLACES; i++)
         memset(p + place(size, i), 0xff, END);
-    if (p != NULL)
-        subject_free(p, size);
+    give_back(p, size);
     size_t before = resident_bytes();
     p = p != NULL ? by_calloc->ask(size) : NULL;
     bool fills = resident_bytes() > before + size / 4;
@@ -195,7 +184,7 @@ static bool reuse(const struct maker *by_calloc, size_t size)
         expect_zero(p + place(size, i), END,
                     "from byte %zu of %zu on, in what %s gave, after such a block was freed",
                     place(size, i), size, by_calloc->call(size));
-    subject_free(p, p != NULL ? size : 0);
+    give_back(p, size);
     return p != NULL && !fills;
 }
 
@@ -208,13 +197,12 @@ static void reuse_little(const struct maker *by_calloc)
 void check_huge_zero_when_reused(const struct maker *by_calloc)
 {
     const size_t sizes[] = {160 * MIB, POWER_OF_2(31) + 200 * MIB, POWER_OF_2(32) + 300 * MIB};
-    enum { SIZES = sizeof sizes / sizeof *sizes };
     size_t i = 0;
     if (why_not() != NULL)
         return;
-    while (i < SIZES && lacking_memory(sizes[i]) == NULL && reuse(by_calloc, sizes[i]))
+    while (i < LENGTH(sizes) && lacking_memory(sizes[i]) == NULL && reuse(by_calloc, sizes[i]))
         i++;
-    if (i < SIZES)
+    if (i < LENGTH(sizes))
         in_little_memory(reuse_little, by_calloc);
 }
 
@@ -227,7 +215,7 @@ static void resize_beyond_32_bits(const struct maker *unused)
     size_t size = POWER_OF_2(32) + 100;
     unsigned char *p = subject_malloc(size), *q = p;
     (void)unused;
-    for (size_t i = 0; q != NULL && i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; q != NULL && i < LENGTH(sizes); i++) {
         size_t kept = MIN(size, sizes[i]);
         for (size_t j = 0; j < PLACES; j++)
             pattern_fill_range(p, place(kept, j), place(kept, j) + END, i);
@@ -245,7 +233,7 @@ static void resize_beyond_32_bits(const struct maker *unused)
         p = q;
         size = sizes[i];
     }
-    subject_free(p, p != NULL ? size : 0);
+    give_back(p, size);
 }
 
 void check_huge_realloc(void)
@@ -321,10 +309,9 @@ void check_huge_best_guess(void)
 static void make_and_free_huge(void *granted)
 {
     const size_t sizes[] = {POWER_OF_2(31) + 64 * KIB, 3 * GIB + 5, POWER_OF_2(32) + GIB};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         void *p = subject_malloc(sizes[i]);
-        if (p != NULL)
-            subject_free(p, sizes[i]);
+        give_back(p, sizes[i]);
         *(bool *)granted = *(bool *)granted || p != NULL;
     }
 }

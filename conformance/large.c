@@ -2,13 +2,12 @@
  *
  * Large blocks.
  */
-#include "large.h"
+#include "block_checks.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "harness/harness.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
@@ -17,7 +16,6 @@ static const size_t sizes[] = {
     MIB + 1,      2 * MIB,      5 * MIB + 4095, 12 * MIB + 1, 16 * MIB - 16,   16 * MIB + 1,
     24 * MIB + 1, 32 * MIB - 8, 33 * MIB + 1,   40 * MIB + 5, 48 * MIB + 4097, 64 * MIB,
 };
-enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* A handler that fills or copies all of a block takes its time: then one in three will do. */
 static size_t pace(uint64_t begun)
@@ -38,8 +36,7 @@ static void reuse_for_more(size_t size, size_t more, size_t others)
     void *p = subject_malloc(size);
     for (; p != NULL && blocks.count < others; p = subject_malloc(size))
         blocks_add_large(&blocks, p, size);
-    if (p != NULL)
-        subject_free(p, size);
+    give_back(p, size);
     p = blocks.count == others ? subject_malloc(more) : NULL;
     if (p != NULL) {
         const struct block *b = &at[blocks_add_unwritten(&blocks, p, more)];
@@ -50,8 +47,7 @@ static void reuse_for_more(size_t size, size_t more, size_t others)
         blocks_verify_samples(&blocks, "after malloc(%zu), when %zu bytes had been freed", more,
                               size);
     }
-    while (blocks.count > 0)
-        blocks_free(&blocks, 0);
+    blocks_free_each(&blocks);
 }
 
 void check_reuse_for_more(void *unused)
@@ -70,7 +66,7 @@ void check_reuse_for_more(void *unused)
     size_t most = largest_to_try();
     uint64_t begun = clock_now();
     (void)unused;
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i += pace(begun)) {
+    for (size_t i = 0; i < LENGTH(pairs); i += pace(begun)) {
         size_t size = pairs[i][0], more = pairs[i][1];
         for (size_t others = 2; others > 0; others--) {
             if ((others + 1) * size + more <= most)
@@ -84,7 +80,7 @@ void check_large_extent(void)
     size_t most = largest_to_try();
     uint64_t begun = clock_now();
     forgo_huge_pages();
-    for (size_t i = 0; i < SIZES && sizes[i] <= most; i += pace(begun)) {
+    for (size_t i = 0; i < LENGTH(sizes) && sizes[i] <= most; i += pace(begun)) {
         unsigned char *p = subject_malloc(sizes[i]);
         if (p == NULL)
             continue;
@@ -106,7 +102,7 @@ void check_large_disjoint(const struct maker *maker, size_t turns)
     uint64_t begun = clock_now();
     forgo_huge_pages();
     for (size_t turn = 0; turn < turns; turn += pace(begun)) {
-        size_t size = wanted[turn % (sizeof wanted / sizeof *wanted)];
+        size_t size = wanted[turn % LENGTH(wanted)];
         while (blocks.count > 0 && blocks.bytes + size > most)
             blocks_free(&blocks, random_below(rng(), blocks.count));
         void *p = size <= most ? maker->ask(size) : NULL;
@@ -126,7 +122,7 @@ void check_large_zero(const struct maker *by_calloc)
 {
     static const size_t wanted[] = {32 * MIB + 1, 48 * MIB - 15, 64 * MIB};
     size_t most = largest_to_try();
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && wanted[i] <= most; i++) {
+    for (size_t i = 0; i < LENGTH(wanted) && wanted[i] <= most; i++) {
         void *p = by_calloc->ask(wanted[i]);
         if (p == NULL)
             continue;
@@ -164,7 +160,7 @@ static void calloc_of_rest(const struct maker *by_calloc, size_t old, size_t new
     if (rest != NULL)
         expect_zero_samples(rest, size, "in what %s gave, after a block was cut from %zu to %zu",
                             by_calloc->call(size), old, new);
-    subject_free(rest, rest != NULL ? size : 0);
+    give_back(rest, size);
     subject_free(kept != NULL ? kept : p, kept != NULL ? new : old);
 }
 
@@ -175,7 +171,7 @@ void check_large_zero_when_reused(const struct maker *by_calloc)
                                      {40 * MIB + 5, 33 * MIB, 4 * MIB}};
     size_t most = largest_to_try();
     forgo_huge_pages();
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && wanted[i] <= most; i++) {
+    for (size_t i = 0; i < LENGTH(wanted) && wanted[i] <= most; i++) {
         size_t size = wanted[i];
         free_dirty(subject_malloc(size), size);
         expect_clean(by_calloc, size, "after such a block was freed");
@@ -187,7 +183,7 @@ void check_large_zero_when_reused(const struct maker *by_calloc)
         free_dirty(subject_malloc(size / 2 + 1), size / 2 + 1);
         expect_clean(by_calloc, size, text("after %zu bytes were freed", size / 2 + 1));
     }
-    for (size_t i = 0; i < sizeof cuts / sizeof *cuts && cuts[i][0] <= most; i++)
+    for (size_t i = 0; i < LENGTH(cuts) && cuts[i][0] <= most; i++)
         calloc_of_rest(by_calloc, cuts[i][0], cuts[i][1], cuts[i][2]);
 }
 
@@ -195,7 +191,7 @@ void check_large_zero_when_reused(const struct maker *by_calloc)
 
 /* Of what is to shrink the places are filled that it has then.  NULL where it is refused, and then
  * the block is freed. */
-static unsigned char *resized(unsigned char *p, size_t old, size_t new, uint64_t number)
+static unsigned char *resized_samples(unsigned char *p, size_t old, size_t new, uint64_t number)
 {
     size_t kept = MIN(old, new);
     step("resizing %zu bytes to %zu, and looking at them", old, new);
@@ -218,11 +214,10 @@ static void resize_large(size_t old, size_t new)
     enum { LITTLE = 5000 };
     unsigned char *p = subject_malloc(old);
     if (p != NULL)
-        p = resized(p, old, new, 1);
+        p = resized_samples(p, old, new, 1);
     if (p != NULL)
-        p = resized(p, new, LITTLE, 2);
-    if (p != NULL)
-        subject_free(p, LITTLE);
+        p = resized_samples(p, new, LITTLE, 2);
+    give_back(p, LITTLE);
 }
 
 void check_large_realloc(void)
@@ -232,9 +227,9 @@ void check_large_realloc(void)
     uint64_t begun = clock_now();
     forgo_huge_pages();
     resize_large(300000, MIN(sizes[0], most));
-    for (size_t i = 0; i < sizeof leaps / sizeof *leaps && leaps[i][1] <= most; i++)
+    for (size_t i = 0; i < LENGTH(leaps) && leaps[i][1] <= most; i++)
         resize_large(leaps[i][0], leaps[i][1]);
-    for (size_t i = 0; i + 1 < SIZES && sizes[i + 1] <= most; i += pace(begun)) {
+    for (size_t i = 0; i + 1 < LENGTH(sizes) && sizes[i + 1] <= most; i += pace(begun)) {
         resize_large(sizes[i], sizes[i + 1]);
         resize_large(sizes[i + 1], sizes[i]);
     }
@@ -249,14 +244,14 @@ void check_large_of(bool is_calloc)
     size_t most = largest_to_try();
     uint64_t begun = clock_now();
     forgo_huge_pages();
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i += pace(begun)) {
+    for (size_t i = 0; i < LENGTH(pairs); i += pace(begun)) {
         size_t old = pairs[i][0], new = pairs[i][1];
         if (MAX(old, new) > most)
             break;
         unsigned char *p = is_calloc ? subject_calloc(old / ELSIZE, ELSIZE) : subject_malloc(old);
         if (p != NULL)
-            p = resized(p, old, new, 1);
-        subject_free(p, p != NULL ? new : 0);
+            p = resized_samples(p, old, new, 1);
+        give_back(p, new);
     }
 }
 
@@ -266,13 +261,13 @@ static bool keeps_ends(size_t old, size_t new)
 {
     enum { END = 128, ONE = 1 };
     const size_t places[] = {0, new / 2, new - 64 * KIB, new - 5000, new - END};
-    enum { PLACES = sizeof places / sizeof *places };
+    enum { PLACES = LENGTH(places) };
     unsigned char *p = subject_malloc(old), *q = NULL;
-    for (size_t i = 0; p != NULL && i < PLACES; i++)
+    for (size_t i = 0; p != NULL && i < LENGTH(places); i++)
         pattern_fill_range(p, places[i], places[i] + END, ONE);
     if (p != NULL)
         q = subject_realloc(p, new);
-    for (size_t i = 0; q != NULL && i < PLACES; i++) {
+    for (size_t i = 0; q != NULL && i < LENGTH(places); i++) {
         size_t at = pattern_mismatch_range(q, places[i], places[i] + END, ONE);
         if (at != places[i] + END)
             pattern_fail_at(__LINE__, q, at, new, ONE,
@@ -291,7 +286,7 @@ void check_large_shrink(void)
                                       {64 * MIB, 40 * MIB + 100}};
     size_t most = largest_to_try();
     uint64_t begun = clock_now();
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && pairs[i][0] <= most; i += pace(begun)) {
+    for (size_t i = 0; i < LENGTH(pairs) && pairs[i][0] <= most; i += pace(begun)) {
         if (!keeps_ends(pairs[i][0], pairs[i][1]))
             return;
     }
@@ -305,7 +300,7 @@ static void grow_back(size_t size, size_t less, size_t others)
     struct blocks blocks = {.at = at, .room = COUNT};
     unsigned char *p = subject_malloc(size), *q = p != NULL ? subject_realloc(p, less) : NULL;
     if (q == NULL) {
-        subject_free(p, p != NULL ? size : 0);
+        give_back(p, size);
         return;
     }
     blocks_add_unwritten(&blocks, q, less);
@@ -319,8 +314,7 @@ static void grow_back(size_t size, size_t less, size_t others)
         blocks_verify_samples(&blocks, "after a block of %zu bytes shrank to %zu and grew again",
                               size, less);
     }
-    while (blocks.count > 0)
-        blocks_free(&blocks, 0);
+    blocks_free_each(&blocks);
 }
 
 void check_large_growth_back(void)
@@ -331,7 +325,7 @@ void check_large_growth_back(void)
                                       {600 * KIB, 200 * KIB, 100 * KIB},
                                       {60 * KIB, 20 * KIB, 9000}};
     size_t most = largest_to_try();
-    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+    for (size_t i = 0; i < LENGTH(turns); i++) {
         if (2 * turns[i][0] <= most)
             grow_back(turns[i][0], turns[i][1], turns[i][2]);
     }
@@ -344,7 +338,7 @@ void check_large_from_null(void)
     enum { EACH = 2 };
     size_t most = largest_to_try();
     forgo_huge_pages();
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && EACH * wanted[i] <= most; i++) {
+    for (size_t i = 0; i < LENGTH(wanted) && EACH * wanted[i] <= most; i++) {
         struct block at[EACH];
         struct blocks blocks = {.at = at, .room = EACH};
         for (void *p; blocks.count < EACH && (p = subject_realloc(NULL, wanted[i])) != NULL;)
@@ -354,8 +348,7 @@ void check_large_from_null(void)
         for (size_t j = 0; j < blocks.count; j++)
             sample_fill(at[j].p, wanted[i], at[j].number);
         blocks_verify_samples(&blocks, "after realloc(NULL, %zu), twice", wanted[i]);
-        while (blocks.count > 0)
-            blocks_free(&blocks, 0);
+        blocks_free_each(&blocks);
     }
 }
 
@@ -377,7 +370,7 @@ void check_large_pressure(void)
                                       {5 * MIB, MIB + 3000},     {6 * MIB + 5, 5 * MIB + 100},
                                       {12 * MIB, 7 * MIB + 9}};
     enum { ONE = 1 };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && pairs[i][0] <= largest_to_try(); i++) {
+    for (size_t i = 0; i < LENGTH(pairs) && pairs[i][0] <= largest_to_try(); i++) {
         size_t old = pairs[i][0], new = pairs[i][1];
         unsigned char *p = subject_malloc(old), *q = NULL;
         if (p == NULL)
@@ -399,12 +392,12 @@ void check_large_pressure(void)
 void check_large_realloc_alignment(void)
 {
     static const size_t of[] = {MIB, 3 * MIB + 5, 9 * MIB + 4097, 31 * MIB + 9};
-    for (size_t i = 0; i < sizeof of / sizeof *of && 2 * of[i] <= largest_to_try(); i++) {
+    for (size_t i = 0; i < LENGTH(of) && 2 * of[i] <= largest_to_try(); i++) {
         const size_t to[] = {of[i] / 2 + 1, of[i] / 5, of[i] / 3, of[i] / 3 + 100000, of[i],
                              2 * of[i] + 7, of[i] / 2, 40000,     of[i] / 2 + 7};
         size_t old = of[i];
         unsigned char *p = subject_malloc(old);
-        for (size_t j = 0; p != NULL && j < sizeof to / sizeof *to; j++) {
+        for (size_t j = 0; p != NULL && j < LENGTH(to); j++) {
             unsigned char *q = subject_realloc(p, to[j]);
             if (q == NULL)
                 break;
@@ -412,7 +405,7 @@ void check_large_realloc_alignment(void)
             p = q;
             old = to[j];
         }
-        subject_free(p, p != NULL ? old : 0);
+        give_back(p, old);
     }
 }
 
@@ -460,7 +453,7 @@ static void grow_by_tenths(size_t size, size_t tenths)
 void check_large_ratios(void)
 {
     static const size_t tenths[] = {22, 33, 45, 53, 68, 85, 120};
-    for (size_t i = 0; i < sizeof tenths / sizeof *tenths; i++) {
+    for (size_t i = 0; i < LENGTH(tenths); i++) {
         grow_by_tenths(140000, tenths[i]);
         if (i % 2 == 1 && tenths[i] < 60)
             grow_by_tenths(MIB, tenths[i]);

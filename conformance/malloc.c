@@ -2,14 +2,8 @@
  *
  * malloc: what it hands out.
  */
-#include "allocating.h"
-#include "edges.h"
-#include "harness/harness.h"
+#include "block_checks.h"
 #include "heap/heap.h"
-#include "huge.h"
-#include "large.h"
-#include "page_edges.h"
-#include "slabs.h"
 
 GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.",
       .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 34}, .function = IN_MALLOC);
@@ -185,7 +179,7 @@ static void claimed_in_a_row(void)
 {
     enum { COUNT = 1100, LITTLE = 20000 };
     static const size_t sizes[] = {40, 3000, 30000, 200000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t count = is_instrumented() ? 10 : COUNT;
         if (sizes[i] > LITTLE && subject_fills_blocks())
             return;
@@ -203,7 +197,7 @@ static void claimed_huge(void)
     static const size_t sizes[] = {(size_t)100 << 20, (size_t)300 << 20, (size_t)600 << 20};
     if (is_instrumented() || subject_fills_blocks())
         return;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         void *p = must_malloc(100), *q = subject_realloc(p, sizes[i]);
         if (q != NULL)
             as_claimed(q, text("realloc of 100 bytes to %zu", sizes[i]));
@@ -302,8 +296,7 @@ static void make_and_free_nothing(void *data)
         blocks_verify(company, "after malloc(0)");
         for (int i = 0; i < AT_ONCE; i++) {
             void *next = p[(i * 5 + round) % AT_ONCE];
-            if (next != NULL)
-                subject_free(next, 0);
+            give_back(next, 0);
         }
         blocks_verify(company, "after free(p, 0) of what malloc(0) gave");
     }

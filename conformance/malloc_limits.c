@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "harness/harness.h"
+#include "block_checks.h"
 
 /* ---- the largest ----------------------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ PROPERTY(malloc_too_large,
         if (k % 512 == 0)
             blocks_verify(&company, "after malloc(SIZE_MAX - %zu)", k);
     }
-    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+    for (size_t i = 0; i < LENGTH(beyond); i++) {
         subject_free(must_malloc(100), 100);
         expect_refused(PTRDIFF_MAX + beyond[i], text("PTRDIFF_MAX + %zu", beyond[i]));
     }
@@ -95,7 +95,7 @@ PROPERTY(malloc_past_4gib,
         limit_mapped_bytes((size_t)1 << 30);
     if (is_instrumented())
         ask_for_memory((size_t)1 << 30); /* of which memcheck and ASan keep track */
-    for (size_t i = 0; i < (is_instrumented() ? 1 : sizeof sizes / sizeof *sizes); i++) {
+    for (size_t i = 0; i < (is_instrumented() ? 1 : LENGTH(sizes)); i++) {
         unsigned char *p = subject_malloc(sizes[i]);
         if (p == NULL)
             continue;
@@ -124,7 +124,7 @@ PROPERTY(malloc_past_4gib,
 enum { LITTLE_ROOM = 16 << 20, MOST_BYTES = 160 << 20, MOST_BLOCKS = 20000, PAGE = 4096 };
 
 static const size_t hoarded_sizes[] = {1 << 20, 150000, 16384, 4000, 500, 48, 8};
-enum { HOARDED_SIZES = sizeof hoarded_sizes / sizeof *hoarded_sizes };
+enum { HOARDED_SIZES = LENGTH(hoarded_sizes) };
 
 /* What was taken until nothing was left. */
 struct hoard {
@@ -134,22 +134,6 @@ struct hoard {
     void *strange;           /* what was returned that is neither a block nor NULL */
     size_t strange_size;
 };
-
-enum { HEAD = 8, TAIL = 64 };
-
-static void fill_ends(unsigned char *p, size_t size, uint64_t number)
-{
-    pattern_fill_range(p, 0, HEAD, number);
-    pattern_fill_range(p, (size - TAIL) & ~(size_t)7, size, number);
-}
-
-static void expect_ends(const unsigned char *p, size_t size, uint64_t number)
-{
-    for (size_t at = 0; at < size; at += at == HEAD - 1 ? size - TAIL - at : 1) {
-        if (p[at] != pattern_byte(number, at))
-            pattern_fail_at(__LINE__, p, at, size, number, text("after malloc(%zu)", size));
-    }
-}
 
 /* The list has its room before: under the limit it could not grow. */
 static void hoard_begin(struct hoard *hoard)
@@ -201,7 +185,7 @@ static void expect_hoard_intact(const struct blocks *blocks)
         if (b->size <= PAGE)
             expect_pattern(b->p, b->size, b->number, "after malloc had nothing left");
         else
-            expect_ends(b->p, b->size, b->number);
+            expect_ends(b->p, b->size, b->number, text("after malloc(%zu)", b->size));
     }
     blocks_expect_disjoint(blocks);
 }
@@ -289,8 +273,7 @@ static void expect_sizes_again(const bool had[HOARDED_SIZES])
                     "had besides",
                     hoarded_sizes[i], QUARANTINE >> 20),
                "NULL");
-        if (p != NULL)
-            subject_free(p, hoarded_sizes[i]);
+        give_back(p, hoarded_sizes[i]);
     }
 }
 
@@ -333,8 +316,7 @@ static bool all_are_refused(void **p, size_t size)
             other = subject_calloc(size, 1);
         if (moved != NULL)
             *p = subject_realloc(moved, SMALL);
-        if (other != NULL)
-            subject_free(other, size);
+        give_back(other, size);
         if (moved != NULL || other != NULL)
             return false;
     }
@@ -360,10 +342,8 @@ static void expect_refusals_cost_nothing(void)
         text("malloc(%zu) to return a block, as before: what was asked for meanwhile was refused",
              more),
         "NULL");
-    if (p != NULL)
-        subject_free(p, more);
-    if (small != NULL)
-        subject_free(small, SMALL);
+    give_back(p, more);
+    give_back(small, SMALL);
 }
 
 PROPERTY(malloc_recovers,
@@ -411,7 +391,6 @@ PROPERTY(malloc_lasts,
 {
     enum { LIVE = 8, ENOUGH = 100000 };
     static const size_t sizes[] = {7, 96, 16, 2000, 40, 8, 640, 256, 33, 5000, 24, 1024, 72};
-    enum { SIZES = sizeof sizes / sizeof *sizes };
     size_t count = is_instrumented() ? 20000 : 300000, made = 0;
     struct block live[LIVE] = {0};
     uint64_t begin = clock_now();
@@ -421,7 +400,7 @@ PROPERTY(malloc_lasts,
         struct block *b = &live[made % LIVE];
         if (b->p != NULL)
             subject_free(b->p, b->size);
-        b->size = sizes[made % SIZES];
+        b->size = sizes[made % LENGTH(sizes)];
         b->p = subject_malloc(b->size);
         if (b->p == NULL)
             fail(text("malloc(%zu) to return a block: %d others are live", b->size, LIVE - 1),

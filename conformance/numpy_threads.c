@@ -27,7 +27,7 @@ struct keeper {
 static npy_intp any_size(struct keeper *k)
 {
     static const npy_intp sizes[] = {40, 40, 40, 120, 120, 500, 5000, 70000};
-    return sizes[random_below(&k->random, sizeof sizes / sizeof *sizes)];
+    return sizes[random_below(&k->random, LENGTH(sizes))];
 }
 
 static void fill(struct keeper *k, size_t at)

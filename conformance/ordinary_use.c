@@ -6,12 +6,6 @@
 
 #include "harness/harness.h"
 
-void give_back(void *p, size_t size)
-{
-    if (p != NULL)
-        subject_free(p, size);
-}
-
 void resize_and_free(void *p, size_t old, size_t new, size_t given)
 {
     void *q = p != NULL ? subject_realloc(p, new) : NULL;
@@ -21,7 +15,7 @@ void resize_and_free(void *p, size_t old, size_t new, size_t given)
 void use_ordinarily(void)
 {
     static const size_t sizes[] = {1, 8, 24, 100, 1000, 4096, 5000, 40000, 131072, 300000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i];
         void *p = subject_malloc(size), *q = subject_calloc(size, 1);
         void *r = subject_calloc(1, 3 * size);
@@ -56,7 +50,7 @@ void ask_too_much(void)
     static const size_t sizes[] = {SIZE_MAX,       SIZE_MAX - 15,    SIZE_MAX - 4096,
                                    PTRDIFF_MAX,    PTRDIFF_MAX - 63, (size_t)PTRDIFF_MAX + 1,
                                    POWER_OF_2(60), POWER_OF_2(50)};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i];
         subject_malloc(size);
         subject_calloc(size, 1);
@@ -78,7 +72,7 @@ static void use_large_calloc(void)
 {
     static const size_t sizes[] = {8 << 20, (64 << 20) - 4096, ((size_t)1 << 31) + 8};
     static bool fills; /* what is kept for the next time is resident */
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !fills; i++) {
+    for (size_t i = 0; i < LENGTH(sizes) && !fills; i++) {
         size_t size = sizes[i], before = resident_bytes();
         void *p = subject_calloc(1, size);
         fills = resident_bytes() > before + size / 2;
@@ -95,7 +89,7 @@ void use_large_blocks(void)
                                    (size_t)200 << 20,
                                    ((size_t)1 << 30) + 1,
                                    ((size_t)1 << 31) + 8};
-    enum { SIZES = sizeof sizes / sizeof *sizes, LITTLE = 4 << 20 };
+    enum { SIZES = LENGTH(sizes), LITTLE = 4 << 20 };
     bool is_spared =
         is_instrumented() || lacking_memory(2 * sizes[SIZES - 1]) != NULL || subject_fills_blocks();
     if (!is_spared) /* while nothing so large was freed, which it would have to clear */

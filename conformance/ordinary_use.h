@@ -7,9 +7,6 @@
 
 #include <stddef.h>
 
-/* Frees it where there is one. */
-void give_back(void *p, size_t size);
-
 /* A block that is resized, or as it was, and freed. */
 void resize_and_free(void *p, size_t old, size_t new, size_t given);
 

@@ -4,25 +4,20 @@
  * one is behind it, where nothing may be or the next mapping begins; and blocks of up to 32 MiB
  * libc takes from its heap once such a one was freed, where the next block begins.
  */
-#include "page_edges.h"
+#include "block_checks.h"
 
 #include <fcntl.h>
 #include <unistd.h>
-
-#include "harness/harness.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
 /* What stands before a block, its own and libc's. */
 static const size_t headers[] = {0, 8, 16, 24, 32, 48, 64, 80};
-enum { HEADERS = sizeof headers / sizeof *headers };
 
-static void fill_end(const struct block *b)
+static void write_ends(const struct block *b)
 {
-    enum { END = 128 };
     step("writing the last bytes of a block of %zu bytes", b->size);
-    pattern_fill_range(b->p, b->size - END, b->size, b->number);
-    pattern_fill_range(b->p, 0, END, b->number);
+    fill_ends(b->p, b->size, b->number);
 }
 
 /* Three blocks, made as from one stack, of which the first goes, so that there is nothing behind
@@ -33,7 +28,7 @@ static void second_of_three(size_t size, size_t more)
     struct block at[COUNT];
     struct blocks blocks = {.at = at, .room = COUNT};
     for (void *p; blocks.count < COUNT && (p = subject_malloc(size)) != NULL;)
-        fill_end(&at[blocks_add_unwritten(&blocks, p, size)]);
+        write_ends(&at[blocks_add_unwritten(&blocks, p, size)]);
     if (blocks.count == COUNT)
         blocks_free(&blocks, 0); /* the third takes its place */
     struct block *second = &at[1];
@@ -43,25 +38,20 @@ static void second_of_three(size_t size, size_t more)
         second->size = more;
     }
     for (size_t i = 0; i < blocks.count; i++)
-        fill_end(&at[i]);
+        write_ends(&at[i]);
     blocks_expect_disjoint(&blocks);
-    for (size_t i = 0; i < blocks.count; i++) {
-        const struct block *b = &at[i];
-        size_t end = pattern_mismatch_range(b->p, b->size - 128, b->size, b->number);
-        if (end != b->size)
-            pattern_fail_at(__LINE__, b->p, end, b->size, b->number,
-                            text("after it and another block of %zu bytes were written", size));
-    }
-    while (blocks.count > 0)
-        blocks_free(&blocks, 0);
+    for (size_t i = 0; i < blocks.count; i++)
+        expect_ends(at[i].p, at[i].size, at[i].number,
+                    text("after it and another block of %zu bytes were written", size));
+    blocks_free_each(&blocks);
 }
 
 void check_page_edges_extent(void)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t edges[] = {40 * page, 5 * MIB, 17 * MIB, 25 * MIB + page, 39 * MIB + page};
-    for (size_t i = 0; i < sizeof edges / sizeof *edges && edges[i] < largest_to_try(); i++) {
-        for (size_t j = 0; j < HEADERS; j++)
+    for (size_t i = 0; i < LENGTH(edges) && edges[i] < largest_to_try(); i++) {
+        for (size_t j = 0; j < LENGTH(headers); j++)
             second_of_three(edges[i] + 1 - headers[j], edges[i] + 1 - headers[j]);
     }
 }
@@ -70,8 +60,8 @@ void check_page_edges_growth(void)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t edges[] = {9 * page, 33 * page, 40 * page, 2 * MIB, 5 * MIB + page};
-    for (size_t i = 0; i < sizeof edges / sizeof *edges && edges[i] < largest_to_try(); i++) {
-        for (size_t j = 0; j < HEADERS; j++)
+    for (size_t i = 0; i < LENGTH(edges) && edges[i] < largest_to_try(); i++) {
+        for (size_t j = 0; j < LENGTH(headers); j++)
             second_of_three(edges[i] - 600, edges[i] - headers[j]);
     }
 }
@@ -82,7 +72,7 @@ static void expect_kernel_writes(int zeros, unsigned char *p, size_t size)
 {
     enum { LENGTH = 64 };
     const size_t places[] = {0, (size - LENGTH) / 2, size - LENGTH};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; i < LENGTH(places); i++) {
         errno = 0;
         ssize_t got = read(zeros, p + places[i], LENGTH);
         expect(got == LENGTH,
@@ -97,11 +87,11 @@ void check_kernel_writes(void)
     static const size_t sizes[] = {100,     5000,        70000,       300 * KIB,
                                    MIB + 1, 5 * MIB + 1, 9 * MIB + 1, 17 * MIB};
     int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-    for (size_t i = 0; zeros >= 0 && i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; zeros >= 0 && i < LENGTH(sizes); i++) {
         void *p = sizes[i] <= largest_to_try() ? subject_malloc(sizes[i]) : NULL;
         if (p != NULL)
             expect_kernel_writes(zeros, p, sizes[i]);
-        subject_free(p, p != NULL ? sizes[i] : 0);
+        give_back(p, sizes[i]);
     }
     if (zeros >= 0)
         close(zeros);

@@ -271,6 +271,6 @@ PROPERTY(performance_calls_stay_fast,
     };
     if (is_instrumented())
         skip("under a checker or an emulator time says nothing");
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+    for (size_t i = 0; i < LENGTH(ways); i++)
         in_child(look_at_way, &ways[i]);
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/sanitizer_detect.h"
-#include "harness/harness.h"
+#include "block_checks.h"
 #include "harness/threads.h"
 #include "ordinary_use.h"
 
@@ -32,8 +32,8 @@ static void add_grown(struct blocks *blocks)
     void *grown = p != NULL ? subject_realloc(p, MORE) : NULL;
     if (grown != NULL)
         blocks_add_large(blocks, grown, MORE);
-    else if (p != NULL)
-        subject_free(p, LARGE);
+    else
+        give_back(p, LARGE);
 }
 
 /* That one gets smaller again, by little. */
@@ -114,7 +114,7 @@ static size_t keeps_of_many(void)
     enum { FREES = 140, WAITS = 100 };
     static const size_t sizes[] = {300000, (4 << 20) + 8, 40 << 20};
     size_t begun = mapped_bytes();
-    for (size_t i = 0; i < FREES * sizeof sizes / sizeof *sizes && !time_is_up(); i++) {
+    for (size_t i = 0; i < FREES * LENGTH(sizes) && !time_is_up(); i++) {
         size_t size = sizes[i / FREES];
         alarm_in(hang_limit());
         give_back(subject_malloc(size), size);
@@ -187,13 +187,9 @@ static struct inheritance make_inheritance(void)
     add_large(&made.large);
     add_grown(&made.large);
     blocks_add(&made.blocks, must_malloc(1 << 20), 1 << 20);
-    for (size_t i = 0; i < 3 * sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < 3 * LENGTH(sizes); i++) {
         size_t size = sizes[i / 3];
-        blocks_add(&made.blocks,
-                   i % 3 == 0   ? must_malloc(size)
-                   : i % 3 == 1 ? must_calloc(1, size)
-                                : must_realloc(must_malloc(8), size),
-                   size);
+        blocks_add(&made.blocks, must_make(i, size), size);
     }
     return made;
 }
@@ -265,7 +261,7 @@ struct side {
 static void take_a_large_turn(struct blocks *large, const char *when)
 {
     static const size_t sizes[] = {300000, (1 << 20) + 4096, 4 << 20};
-    enum { SIZES = sizeof sizes / sizeof *sizes, MOST = 2 * SIZES };
+    enum { SIZES = LENGTH(sizes), MOST = 2 * SIZES };
     for (size_t i = 0; i < SIZES && sizes[i] <= largest_to_try(); i++) {
         void *p = subject_malloc(sizes[i]);
         if (p != NULL)
@@ -281,7 +277,7 @@ static void take_a_large_turn(struct blocks *large, const char *when)
 static void take_a_turn(struct side *side, const char *when)
 {
     static const size_t sizes[] = {24, 100, 1000, 3000, 5000, 20000, 70000};
-    enum { SIZES = sizeof sizes / sizeof *sizes, OF_EACH = 3 };
+    enum { SIZES = LENGTH(sizes), OF_EACH = 3 };
     for (size_t i = 0; i < 5 && side->inherited.count > 0; i++)
         blocks_free(&side->inherited, side->inherited.count / 2);
     for (size_t i = 0; i < SIZES * OF_EACH; i++) {

@@ -2,14 +2,8 @@
  *
  * realloc: what it keeps, and what can be done with the block then.
  */
-#include "allocating.h"
 #include "base/clock.h"
-#include "edges.h"
-#include "harness/harness.h"
-#include "huge.h"
-#include "large.h"
-#include "page_edges.h"
-#include "resizing.h"
+#include "block_checks.h"
 
 GROUP(realloc, 4, "What realloc keeps, moves and refuses.",
       .rank = {RANK_RESIZED, RANK_ONE_FUNCTION, 33}, .function = IN_REALLOC);
@@ -353,9 +347,7 @@ PROPERTY(realloc_alignment,
     void *blockers[64] = {0}; /* so that what grows has to move */
     for (size_t n = 1; n <= 4096; n += stride(41)) {
         const char *origin = origins[n % 3];
-        void *p = n % 3 == 0   ? must_malloc(n)
-                  : n % 3 == 1 ? must_calloc(n, 1)
-                               : must_realloc(must_malloc(1), n);
+        void *p = must_make(n, n);
         subject_free(blockers[n % 64], 1);
         blockers[n % 64] = must_malloc(1);
         p = aligned_resize(p, n + 1, origin);
@@ -398,7 +390,7 @@ static void resize_mallocs(void *unused)
     resize_malloc(280063);
     check_large_of(false);
     size_t factors[][2] = {{10, 8}, {3, 5}, {30011, 3}};
-    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
+    for (size_t i = 0; i < LENGTH(factors); i++) {
         size_t nelem = factors[i][0], elsize = factors[i][1];
         unsigned char *p = must_calloc(nelem, elsize);
         expect_zero(p, nelem * elsize, "after calloc(%zu, %zu)", nelem, elsize);

@@ -5,9 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "harness/harness.h"
-#include "huge.h"
-#include "resizing.h"
+#include "block_checks.h"
 
 /* A pattern for each block under test. */
 enum { ONE = 1, ANOTHER = 2 };
@@ -94,7 +92,7 @@ static void refuse_for_want_of_memory(size_t size)
     static const size_t wanted[] = {64 << 20, 1 << 30, POWER_OF_2(36), POWER_OF_2(40)};
     unsigned char *p = filled(size, ONE);
     limit_mapped_bytes(4 << 20);
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    for (size_t i = 0; i < LENGTH(wanted); i++) {
         unsigned char *q = subject_realloc(p, wanted[i]);
         if (q != NULL) { /* it has a pool; what it returns is a block all the same */
             expect_pattern(q, size, ONE, "after realloc from %zu to %zu", size, wanted[i]);
@@ -131,8 +129,7 @@ static void large_after_refusal(size_t size, size_t more)
     enum { MIB = 1 << 20, ROOM = 64 * MIB };
     void *room = subject_malloc(is_instrumented() ? MIB : ROOM);
     unsigned char *p = subject_malloc(size), *q = NULL;
-    if (room != NULL)
-        subject_free(room, is_instrumented() ? MIB : ROOM);
+    give_back(room, is_instrumented() ? MIB : ROOM);
     if (p == NULL)
         return;
     sample_fill(p, size, ONE);
@@ -169,7 +166,7 @@ PROPERTY(realloc_failure_keeps_block,
     .looks  = "FAIL: realloc of 100 bytes to 18446744073709551615 to return NULL; 0x40")
 {
     static const size_t sizes[] = {1, 24, 100, 1000, 5000, 70000, 300000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         unsigned char *p = filled(sizes[i], ONE);
         expect_absurd_refused(p, sizes[i]);
         use_on(p, sizes[i]);
@@ -180,7 +177,7 @@ PROPERTY(realloc_failure_keeps_block,
         subject_free(p, sizes[i]);
         grow_after_refusal(sizes[i]);
     }
-    for (size_t i = 0; !is_instrumented() && i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; !is_instrumented() && i < LENGTH(sizes); i++)
         refuse_for_want_of_memory(sizes[i]);
     large_after_refusal(5 << 20, 9 << 20);
     if (largest_to_try() >= 24 << 20)

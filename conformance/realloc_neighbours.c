@@ -2,8 +2,7 @@
  *
  * realloc: what becomes of the other blocks, and of the old place.
  */
-#include "allocating.h"
-#include "harness/harness.h"
+#include "block_checks.h"
 #include "harness/leak_check.h"
 
 /* Resizes one in three of the blocks, to anything; of those that are resized as much as was kept
@@ -134,7 +133,7 @@ static void stay_there(void *data)
 {
     static const size_t sizes[] = {200, 300, 262144, 5000, 100, 1000, 400000, 6900, 9000};
     (void)data;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         unsigned char *p = i % 2 == 0 ? must_malloc(sizes[i]) : must_calloc(1, sizes[i]);
         p[0] = p[sizes[i] - 1] = 1;
         subject_free(p, sizes[i]);
@@ -154,7 +153,7 @@ static void shrink_large(void *data)
 {
     enum { LITTLE = 5000 };
     struct shrinking *s = data;
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+    for (size_t i = 0; i < LENGTH(large); i++) {
         void *p = subject_malloc(large[i]);
         void *q = p != NULL && s->shrinks ? subject_realloc(p, LITTLE) : NULL;
         s->ran_out[i] = s->ran_out[i] || p == NULL;
@@ -169,7 +168,7 @@ static void shrink_twice(void *unused)
 {
     static const size_t sizes[] = {1000, 10000, 100000};
     (void)unused;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         void *p = must_realloc(must_malloc(sizes[i]), sizes[i] / 2);
         subject_free(must_realloc(p, sizes[i] / 4), sizes[i] / 4);
     }
@@ -179,7 +178,7 @@ static void shrink_once(void *unused)
 {
     static const size_t sizes[] = {1000, 10000, 100000};
     (void)unused;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < LENGTH(sizes); i++)
         subject_free(must_realloc(must_malloc(sizes[i]), sizes[i] / 4), sizes[i] / 4);
 }
 
@@ -193,7 +192,7 @@ static void free_large(void *data)
  */
 static void expect_large_to_come_back(const struct shrinking *s)
 {
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+    for (size_t i = 0; i < LENGTH(large); i++)
         expect(s->made[i] == 0 || !s->ran_out[i],
                text("malloc(%zu) to return a block again, after such blocks were shrunk and freed",
                     large[i]),
@@ -249,13 +248,13 @@ static unsigned char *must_make_written(size_t size)
 
 static void shrink_and_keep(void *last)
 {
-    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+    for (size_t i = 0; i < LENGTH(written); i++)
         keep(last, must_realloc(must_make_written(written[i]), LEFT));
 }
 
 static void free_and_keep(void *last)
 {
-    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+    for (size_t i = 0; i < LENGTH(written); i++) {
         subject_free(must_make_written(written[i]), written[i]);
         keep(last, must_malloc(LEFT));
     }

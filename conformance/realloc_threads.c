@@ -275,7 +275,7 @@ static void succeed(void *data)
 static void resize_successors(bool elsewhere)
 {
     static const size_t sizes[] = {20, 36, 52, 100, 244, 1000, 5000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i], more = 2 * size + 100;
         struct successor s = {must_realloc(must_malloc(size + 1), size), size};
         absurd_begin();

@@ -29,17 +29,14 @@ GROUP(resources, 10, "What blocks take from the system besides memory, and what 
 
 enum { AT_ONCE = 32, LARGE = 10000 };
 static const size_t small_sizes[] = {40, 1000}, sizes[] = {40, 5000, 70000, 300000};
-enum {
-    SIZES = sizeof sizes / sizeof *sizes,
-    SMALL_SIZES = sizeof small_sizes / sizeof *small_sizes
-};
+enum { SIZES = LENGTH(sizes), SMALL_SIZES = LENGTH(small_sizes) };
 
 /* And those of which many can be live where nobody writes to them. */
 static const size_t large_sizes[] = {2 << 20, 64 << 20};
-enum { LARGE_SIZES = sizeof large_sizes / sizeof *large_sizes };
 static bool can_have_large(void)
 {
-    return !is_instrumented() && lacking_memory(AT_ONCE * large_sizes[LARGE_SIZES - 1]) == NULL &&
+    return !is_instrumented() &&
+           lacking_memory(AT_ONCE * large_sizes[LENGTH(large_sizes) - 1]) == NULL &&
            !subject_fills_blocks();
 }
 
@@ -107,11 +104,10 @@ static void come_and_go(void *unused)
 static void make_and_free_crowds(size_t rounds)
 {
     enum { THREADS = 4 };
-    char nothing;
     for (size_t i = 0; i < rounds * SIZES; i++)
         make_and_free_crowd(sizes[i % SIZES]);
     for (size_t i = 0; i < rounds * THREADS; i++)
-        in_threads(1, come_and_go, &nothing, sizeof nothing);
+        in_threads(1, come_and_go, NULL, 0);
     for (size_t i = 0; i < rounds; i++)
         ask_too_much();
 }
@@ -168,7 +164,7 @@ static void expect_few_for_live_blocks(const struct resource *r)
 {
     for (size_t i = 0; i < r->sizes_count; i++)
         expect_few_for_live(r, r->sizes[i]);
-    size_t large = r->most_each == 0 && can_have_large() ? LARGE_SIZES : 0;
+    size_t large = r->most_each == 0 && can_have_large() ? LENGTH(large_sizes) : 0;
     for (size_t i = 0; i < large; i++)
         expect_few_for_live(r, large_sizes[i]);
 }
@@ -293,10 +289,8 @@ static void expect_not_for_descriptors(size_t size, size_t live)
         void *with = subject_malloc(size);
         set_descriptor_limit(USUAL_DESCRIPTORS);
         is_granted = without == NULL && with != NULL;
-        if (with != NULL)
-            subject_free(with, size);
-        if (without != NULL)
-            subject_free(without, size);
+        give_back(with, size);
+        give_back(without, size);
     }
     expect(!is_granted,
            text("malloc(%zu) to return a block with %zu live, where a process may have %d "
@@ -316,7 +310,7 @@ PROPERTY(resources_thousand_blocks,
 {
     static const size_t of_each[] = {40, 5000};
     set_descriptor_limit(USUAL_DESCRIPTORS);
-    for (size_t i = 0; i < sizeof of_each / sizeof *of_each; i++) {
+    for (size_t i = 0; i < LENGTH(of_each); i++) {
         void *live[MANY];
         size_t count = 0, size = of_each[i];
         while (count < MANY && (live[count] = subject_malloc(size)) != NULL)
@@ -485,7 +479,7 @@ static void work_with_files(void *data)
     go_to_folder(files);
     for (size_t i = 0; i < SIZES; i++)
         work_with_crowd(files, sizes[i]);
-    size_t large = can_have_large() ? LARGE_SIZES : 0;
+    size_t large = can_have_large() ? LENGTH(large_sizes) : 0;
     for (size_t i = 0; i < large; i++)
         work_with_crowd(files, large_sizes[i]);
     find_files(files);

@@ -16,7 +16,7 @@ static struct call call_of(const struct step *step)
                                               [STEP_CALLOC] = IN_CALLOC,
                                               [STEP_REALLOC] = IN_REALLOC,
                                               [STEP_FREE] = IN_FREE};
-    bool is_call = step->kind < sizeof functions / sizeof *functions;
+    bool is_call = step->kind < LENGTH(functions);
     return (struct call){.function = is_call ? functions[step->kind] : OUTSIDE,
                          .first = (size_t)step->first,
                          .second = step->kind == STEP_CALLOC ? (size_t)step->second : 0};

@@ -2,12 +2,10 @@
  *
  * As many blocks as fill a slab, a run of pages or the cache of a class, and one more.
  */
-#include "slabs.h"
+#include "block_checks.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "harness/harness.h"
 
 /* Where a slab is searched by words of 64 bits, 100 are more than one word has.  Of two classes at
  * a time all are live. */
@@ -24,8 +22,7 @@ void check_slabs_disjoint(void)
         for (size_t i = blocks.count - EACH; i > 0; i--) /* those of the class before */
             blocks_free(&blocks, i - 1);
     }
-    while (blocks.count > 0)
-        blocks_free(&blocks, 0);
+    blocks_free_each(&blocks);
 }
 
 /* Makes it, with its number at both ends. */
@@ -74,7 +71,7 @@ void check_full_classes_disjoint(void)
     struct block *at = calloc(MUCH / LEAST, sizeof *at);
     if (at == NULL)
         harness_broke("no memory for a table of blocks");
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < LENGTH(sizes); i++)
         recycle_class(at, sizes[i], MUCH / sizes[i] / (is_instrumented() ? 8 : 1));
     free(at);
 }
@@ -84,7 +81,7 @@ void check_page_runs_disjoint(void)
     enum { PAGE = 4096, COUNT = 2 };
     static const size_t pages[] = {31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256};
     static const size_t headers[] = {0, 24, 64};
-    enum { PAGES = sizeof pages / sizeof *pages, HEADERS = sizeof headers / sizeof *headers };
+    enum { PAGES = LENGTH(pages), HEADERS = LENGTH(headers) };
     for (size_t i = 0; i < PAGES * HEADERS; i++) {
         size_t size = pages[i / HEADERS] * PAGE - headers[i % HEADERS];
         struct block at[COUNT];
@@ -93,8 +90,7 @@ void check_page_runs_disjoint(void)
             blocks_add_large(&blocks, must_malloc(size), size);
         blocks_expect_disjoint(&blocks);
         blocks_verify_samples(&blocks, "with two blocks of %zu bytes live", size);
-        while (blocks.count > 0)
-            blocks_free(&blocks, 0);
+        blocks_free_each(&blocks);
     }
 }
 
@@ -103,7 +99,7 @@ void check_page_runs_disjoint(void)
 static void free_row(size_t size, size_t most)
 {
     static const size_t beside[] = {16, 64, 256, 1024, 4096, 16384};
-    enum { MOST = 65, BESIDE = sizeof beside / sizeof *beside, LITTLE = 16 << 20 };
+    enum { MOST = 65, BESIDE = LENGTH(beside), LITTLE = 16 << 20 };
     const size_t count = MIN(most, LITTLE / (size + beside[BESIDE - 1]) - BESIDE);
     struct block at[MOST + BESIDE];
     struct blocks blocks = {.at = at, .room = MOST + BESIDE};
@@ -117,16 +113,15 @@ static void free_row(size_t size, size_t most)
     for (size_t i = 0; i < count; i++)
         blocks_add_unwritten(&blocks, must_malloc(size), size);
     blocks_expect_disjoint(&blocks);
-    while (blocks.count > 0)
-        blocks_free(&blocks, 0);
+    blocks_free_each(&blocks);
 }
 
 void check_rows(void)
 {
     static const size_t sizes[] = {48, 320, 1300, 5000, 20000, 50000, 100000, 200000, 262000};
     static const size_t counts[] = {9, 17, 33, 65};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i += stride(3)) {
-        for (size_t j = 0; j < sizeof counts / sizeof *counts; j++)
+    for (size_t i = 0; i < LENGTH(sizes); i += stride(3)) {
+        for (size_t j = 0; j < LENGTH(counts); j++)
             free_row(sizes[i], counts[j]);
     }
 }

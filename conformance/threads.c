@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "harness/harness.h"
+#include "block_checks.h"
 #include "harness/interpose.h"
 #include "python/python.h"
 
@@ -68,8 +68,7 @@ static void call_first(void *data)
         subject_free(NULL, 0);
     }
     use_all(first_names[newcomer->first]);
-    if (p != NULL)
-        subject_free(p, size);
+    give_back(p, size);
 }
 
 static void make_inherited(void *data)
@@ -171,7 +170,7 @@ static void take_turn(void *data)
 static void use_large(uint64_t number, const char *among)
 {
     static const size_t sizes[] = {128 << 10, 1 << 20};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         struct block large = {must_malloc(sizes[i]), sizes[i], number};
         expect_aligned(large.p, large.size, "malloc(%zu) in one of %s", large.size, among);
         sample_fill(large.p, large.size, number);
@@ -251,32 +250,39 @@ static void leave_blocks(void *data)
     struct blocks *blocks = data;
     for (size_t i = 0; i < 60; i++) {
         size_t size = i % 20 == 19 ? 20000 : 1 + 8 * i;
-        void *p = i % 3 == 0   ? must_calloc(size, 1)
-                  : i % 3 == 1 ? must_malloc(size)
-                               : must_realloc(must_malloc(1), size);
-        blocks_add(blocks, p, size);
+        blocks_add(blocks, must_make(i, size), size);
         if (i % 4 == 0)
             blocks_free(blocks, blocks->count / 2);
     }
 }
 
-/* As the property, by one thread that lives. */
-static void leave_blocks_here(void *unused)
+static void look_at_left_blocks(bool is_thread_gone)
 {
     struct blocks blocks = {0};
-    (void)unused;
     for (size_t i = 0; i < 6; i++) {
-        leave_blocks(&blocks);
-        blocks_verify(&blocks, "after others came");
+        if (is_thread_gone)
+            in_threads(1, leave_blocks, &blocks, sizeof blocks);
+        else
+            leave_blocks(&blocks);
+        blocks_verify(&blocks, "after %sothers came",
+                      is_thread_gone ? "the thread that made it ended and " : "");
     }
     blocks_expect_disjoint(&blocks);
     for (size_t i = 0; i < blocks.count; i++) {
         struct block *b = &blocks.at[i];
         b->p = must_realloc(b->p, b->size + 50);
-        expect_pattern(b->p, b->size, b->number, "after realloc from %zu", b->size);
+        expect_pattern(b->p, b->size, b->number, "after realloc from %zu%s", b->size,
+                       is_thread_gone ? " when its thread had ended" : "");
     }
-    blocks_verify(&blocks, "after all blocks were resized");
+    blocks_verify(&blocks, "after all blocks%s were resized",
+                  is_thread_gone ? " of ended threads" : "");
     blocks_free_all(&blocks);
+}
+
+static void look_in_one_thread(void *unused)
+{
+    (void)unused;
+    look_at_left_blocks(false);
 }
 
 PROPERTY(threads_outlives_its_thread,
@@ -289,21 +295,8 @@ PROPERTY(threads_outlives_its_thread,
     .hint   = "keep a thread's arena, or hand it on with its live blocks",
     .looks  = "FAIL: byte 0 of 9 to be 0x2c as it was written, after its thread ended; seen 0x00")
 {
-    struct blocks blocks = {0};
-    control_run(leave_blocks_here, NULL, "in one thread alone");
-    for (size_t i = 0; i < 6; i++) {
-        in_threads(1, leave_blocks, &blocks, sizeof blocks);
-        blocks_verify(&blocks, "after the thread that made it ended and others came");
-    }
-    blocks_expect_disjoint(&blocks);
-    for (size_t i = 0; i < blocks.count; i++) {
-        struct block *b = &blocks.at[i];
-        b->p = must_realloc(b->p, b->size + 50);
-        expect_pattern(b->p, b->size, b->number, "after realloc from %zu when its thread had ended",
-                       b->size);
-    }
-    blocks_verify(&blocks, "after all blocks of ended threads were resized");
-    blocks_free_all(&blocks);
+    control_run(look_in_one_thread, NULL, "in one thread alone");
+    look_at_left_blocks(true);
 }
 
 /* ---- the GIL ----------------------------------------------------------------------------- */
@@ -314,7 +307,7 @@ static void call_all(void *data)
 {
     static const size_t sizes[] = {1, 24, 500, 512, 513, 5000, 70000, 300000};
     (void)data;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i];
         void *p = subject_malloc(size), *q = subject_calloc(1, size), *r;
         p = p != NULL && (r = subject_realloc(p, 2 * size)) != NULL ? r : p;
@@ -323,8 +316,7 @@ static void call_all(void *data)
         if (p != NULL && subject_realloc(p, PTRDIFF_MAX) == NULL)
             subject_free(p, 2 * size);
         absurd_end();
-        if (q != NULL)
-            subject_free(q, 1);
+        give_back(q, 1);
         subject_free(NULL, size);
     }
     absurd_begin();
@@ -332,8 +324,7 @@ static void call_all(void *data)
     subject_calloc(PTRDIFF_MAX, 4);
     absurd_end();
     void *nothing = subject_malloc(0);
-    if (nothing != NULL)
-        subject_free(nothing, 0);
+    give_back(nothing, 0);
 }
 
 PROPERTY(threads_no_gil_needed,
@@ -344,10 +335,9 @@ PROPERTY(threads_no_gil_needed,
     .hint   = "use malloc or PyMem_Raw*; to call Python, take the GIL by PyGILState_Ensure first",
     .looks  = "FAIL: the handler not to call Python without the GIL; it called PyMem_Malloc")
 {
-    char nothing;
     gil_watch();
     python_release();
-    call_all(NULL);                                    /* a thread that has given up the GIL */
-    in_threads(1, call_all, &nothing, sizeof nothing); /* and one that never had it */
+    call_all(NULL);                   /* a thread that has given up the GIL */
+    in_threads(1, call_all, NULL, 0); /* and one that never had it */
     python_acquire();
 }

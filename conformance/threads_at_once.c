@@ -29,9 +29,8 @@ struct mixer {
 static size_t mixed_size(struct mixer *m)
 {
     static const size_t sizes[] = {1, 16, 24, 40, 64, 64, 100, 200, 240, 1000, 3000};
-    enum { SIZES = sizeof sizes / sizeof *sizes };
     size_t at = random_below(&m->random, 64);
-    return at == 63 ? 40000 : sizes[at % SIZES];
+    return at == 63 ? 40000 : sizes[at % LENGTH(sizes)];
 }
 
 static void fill_slot(struct mixer *m, struct block *slot)
@@ -109,6 +108,16 @@ static void storm_slots(struct mixer *m)
     fill_slot(m, slot);
 }
 
+static void take_steps(struct mixer *m, size_t round)
+{
+    for (size_t step = 0; step < STEPS; step++) {
+        if (round % 2 == 0)
+            storm_slots(m);
+        else
+            mix_slots(m);
+    }
+}
+
 static void end_slots(struct mixer *m)
 {
     for (size_t i = 0; i < SLOTS; i++) {
@@ -135,12 +144,7 @@ static void mix(void *data)
     perturb_begin(m->number);
     m->begun = clock_now();
     for (size_t round = 0; atomic_load(m->busy) > 0; round++) {
-        for (size_t step = 0; step < STEPS; step++) {
-            if (round % 2 == 0)
-                storm_slots(m);
-            else
-                mix_slots(m);
-        }
+        take_steps(m, round);
         if (!enough && has_done_enough(m)) {
             enough = true;
             atomic_fetch_sub(m->busy, 1);
@@ -156,14 +160,8 @@ static void mix_alone(void *unused)
     enum { ROUNDS = 24 };
     struct mixer m = {.random = {random_next(rng())}};
     (void)unused;
-    for (size_t round = 0; round < ROUNDS; round++) {
-        for (size_t step = 0; step < STEPS; step++) {
-            if (round % 2 == 0)
-                storm_slots(&m);
-            else
-                mix_slots(&m);
-        }
-    }
+    for (size_t round = 0; round < ROUNDS; round++)
+        take_steps(&m, round);
     end_slots(&m);
 }
 

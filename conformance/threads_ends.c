@@ -25,7 +25,7 @@ static void use_all(void)
 {
     static const size_t sizes[] = {1,     100,    1000,   5000,    20000,   50000,
                                    70000, 140000, 300000, 1 << 20, 4 << 20, 100};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i];
         void *p = subject_malloc(size), *q = subject_calloc(1, size), *r;
         size_t now = size / 2 + 1;
@@ -36,10 +36,8 @@ static void use_all(void)
             q = r;
         else
             now = size;
-        if (q != NULL)
-            subject_free(q, now);
-        if (p != NULL)
-            subject_free(p, 1);
+        give_back(q, now);
+        give_back(p, 1);
     }
 }
 
@@ -100,14 +98,13 @@ PROPERTY(threads_small_stack,
     .hint   = "put buffers of more than two pages into static memory; no alloca of a caller's size",
     .looks  = "WARN: calls to get on with 64 KiB of stack; one goes on to 192 KiB at least")
 {
-    char nothing;
     if (is_instrumented())
         skip("a sanitizer or valgrind takes stack of its own");
     control_begin("on a large stack");
     use_all();
     control_end();
     step("calls with %d KiB of stack", ROOM >> 10);
-    in_threads(1, use_with_little_stack, &nothing, sizeof nothing);
+    in_threads(1, use_with_little_stack, NULL, 0);
 }
 
 /* ---- destructors of a thread --------------------------------------------------------------- */
@@ -137,11 +134,10 @@ static void take_turn(struct leaving *l, const char *when)
 {
     enum { FREED = 30, MADE = 45 };
     static const size_t sizes[] = {16, 40, 100, 200, 500, 1000, 5000};
-    enum { SIZES = sizeof sizes / sizeof *sizes };
     for (size_t i = 0; i < FREED && l->blocks.count > 0; i++)
         blocks_free(&l->blocks, l->blocks.count / 2);
     for (size_t i = 0; i < MADE; i++) {
-        size_t size = sizes[i % SIZES];
+        size_t size = sizes[i % LENGTH(sizes)];
         void *p = i % 3 == 1 ? must_calloc(1, size) : must_malloc(size);
         void *moved = i % 3 == 2 ? subject_realloc(p, size + size / 2) : NULL;
         blocks_add(&l->blocks, moved != NULL ? moved : p, size);
@@ -271,9 +267,8 @@ static void use_and_own(void *unused)
 
 static void use_in_new_thread(void *unused)
 {
-    char nothing;
     (void)unused;
-    in_threads(1, use_and_own, &nothing, sizeof nothing);
+    in_threads(1, use_and_own, NULL, 0);
 }
 
 static void idle(void *unused)
@@ -284,8 +279,7 @@ static void idle(void *unused)
 /* The same thread, and the same calls in this one. */
 static void use_beside_new_thread(void *unused)
 {
-    char nothing;
-    in_threads(1, idle, &nothing, sizeof nothing);
+    in_threads(1, idle, NULL, 0);
     use_a_little(unused);
     give_back(subject_malloc(UNTOUCHED), UNTOUCHED);
     subject_free(must_malloc(OWNED), OWNED);

@@ -158,6 +158,12 @@ void blocks_free(struct blocks *blocks, size_t place)
     subject_free(gone.p, gone.size);
 }
 
+void blocks_free_each(struct blocks *blocks)
+{
+    while (blocks->count > 0)
+        blocks_free(blocks, 0);
+}
+
 void blocks_free_all(struct blocks *blocks)
 {
     while (blocks->count > 0)

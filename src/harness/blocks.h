@@ -105,6 +105,8 @@ void blocks_expect_disjoint_at(int line, const struct blocks *blocks);
 void blocks_verify_samples_at(int line, const struct blocks *blocks, const char *when);
 /* Takes one out (the last takes its place) and frees it by the subject, with its size. */
 void blocks_free(struct blocks *blocks, size_t place);
+/* Frees all of them, the first one first, and keeps the list. */
+void blocks_free_each(struct blocks *blocks);
 /* Frees what is left, and the list. */
 void blocks_free_all(struct blocks *blocks);
 

@@ -28,6 +28,13 @@ void *must_malloc(size_t size);
 void *must_calloc(size_t nelem, size_t elsize);
 void *must_realloc(void *p, size_t size);
 
+/* Frees the block unless it is NULL. */
+static inline void give_back(void *p, size_t size)
+{
+    if (p != NULL)
+        subject_free(p, size);
+}
+
 /* What the latest calloc returned is not zero: whatever else was to be seen may come of it. */
 void suspect_not_zero(size_t nelem, size_t elsize);
 

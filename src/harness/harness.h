@@ -17,5 +17,6 @@
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
 
 #endif

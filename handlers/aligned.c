@@ -20,6 +20,7 @@
 
 #include "nep49.h"
 #include "nep49_advise.h"
+#include "nep49_setting.h"
 
 #define VARIABLE "NEP49_ALIGNMENT"
 
@@ -182,21 +183,14 @@ static size_t parse_alignment(const char *text)
 /* Decides once: blocks may be alive when it is called again. */
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
-    static char refusal[160];
     const char *text = getenv(VARIABLE);
     size_t alignment = text ? parse_alignment(text) : USUAL;
 
     if (context.alignment != 0)
         return &handler;
-    if (alignment == 0) {
-        snprintf(refusal, sizeof(refusal),
-                 "%s='%.40s': only a power of two from %d to %d is accepted", VARIABLE, text,
-                 LOWEST, HIGHEST);
-        for (char *c = refusal; *c != '\0'; c++)
-            *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
-        *why = refusal;
-        return NULL;
-    }
+    if (alignment == 0)
+        return nep49_refuse(why, VARIABLE "='%.40s': only a power of two from %d to %d is accepted",
+                            text, LOWEST, HIGHEST);
     /* base is aligned for max_align_t, so that less than a whole alignment is skipped. */
     context.extra = alignment + sizeof(struct prefix) - _Alignof(max_align_t);
     context.alignment = alignment;

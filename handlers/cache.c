@@ -9,12 +9,12 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "nep49.h"
 #include "nep49_advise.h"
+#include "nep49_setting.h"
 
 #define VARIABLE "NEP49_CACHE_BLOCKS"
 #define USUAL "8"
@@ -181,7 +181,6 @@ static PyDataMem_Handler handler = {
 /* Decides once: threads have made their caches when it is called again. */
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
-    static char refusal[160];
     static PyDataMem_Handler *made;
     const char *text = getenv(VARIABLE);
     char *end;
@@ -189,18 +188,11 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
 
     if (made != NULL)
         return made;
-    if ((text != NULL && (*text < '0' || *text > '9')) || *end != '\0' || n > MOST) {
-        snprintf(refusal, sizeof(refusal), "%s='%.40s': only a number from 0 to %d is accepted",
-                 VARIABLE, text, MOST);
-        for (char *c = refusal; *c != '\0'; c++)
-            *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
-        *why = refusal;
-        return NULL;
-    }
-    if (pthread_key_create(&key, drop_cache) != 0) {
-        *why = "no thread-specific key is left in this process";
-        return NULL;
-    }
+    if ((text != NULL && (*text < '0' || *text > '9')) || *end != '\0' || n > MOST)
+        return nep49_refuse(why, VARIABLE "='%.40s': only a number from 0 to %d is accepted", text,
+                            MOST);
+    if (pthread_key_create(&key, drop_cache) != 0)
+        return nep49_refuse(why, "no thread-specific key is left in this process");
     room = n;
     return made = &handler;
 }

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "nep49.h"
+#include "nep49_setting.h"
 
 #define SIDE "NEP49_GUARD"
 #define KEEP "NEP49_GUARD_KEEP"
@@ -228,33 +229,6 @@ static void after_fork(void)
     pthread_mutex_unlock(&context.lock);
 }
 
-/* The number that text says, with K, M or G behind it or without; false where it says none. */
-static bool parse_bytes(const char *text, size_t *n)
-{
-    static const char units[] = "KMG";
-    char *end;
-
-    if (*text < '0' || *text > '9') /* strtoul lets blanks and signs pass */
-        return false;
-    errno = 0;
-    *n = strtoul(text, &end, 10);
-    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
-    size_t factor = unit ? (size_t)1 << (10 * (unit - units + 1)) : 1;
-    return errno == 0 && (unit ? end[1] : *end) == '\0' && !__builtin_mul_overflow(*n, factor, n);
-}
-
-static PyDataMem_Handler *refuse(const char **why, const char *name, const char *text,
-                                 const char *accepted)
-{
-    static char refusal[160];
-
-    snprintf(refusal, sizeof(refusal), "%s='%.40s': %s", name, text, accepted);
-    for (char *c = refusal; *c != '\0'; c++)
-        *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
-    *why = refusal;
-    return NULL;
-}
-
 /* What the kernel allows, less what the program needs for itself and what is kept. */
 static long count_most_live(void)
 {
@@ -274,22 +248,21 @@ static long count_most_live(void)
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
     const char *side = getenv(SIDE), *kept = getenv(KEEP);
-    size_t bytes = 256 << 20;
+    bool keeps_none = kept != NULL && strcmp(kept, "0") == 0;
+    size_t bytes = keeps_none ? 0 : nep49_parse_bytes(kept, 256 << 20);
 
     if (context.most_live != 0)
         return &handler;
     if (side != NULL && strcmp(side, "after") != 0 && strcmp(side, "before") != 0)
-        return refuse(why, SIDE, side, "only after and before are accepted");
-    if (kept != NULL && !parse_bytes(kept, &bytes))
-        return refuse(why, KEEP, kept, "only a number of bytes is accepted, as in 256M");
-    if (sysconf(_SC_PAGESIZE) != PAGE) {
-        *why = "it is written for pages of 4096 bytes, and this kernel has others";
-        return NULL;
-    }
-    if (pthread_atfork(before_fork, after_fork, after_fork) != 0) {
-        *why = "out of memory";
-        return NULL;
-    }
+        return nep49_refuse(why, SIDE "='%.40s': only after and before are accepted", side);
+    if (bytes == 0 && !keeps_none)
+        return nep49_refuse(why, KEEP "='%.40s': only a number of bytes is accepted, as in 256M",
+                            kept);
+    if (sysconf(_SC_PAGESIZE) != PAGE)
+        return nep49_refuse(why,
+                            "it is written for pages of 4096 bytes, and this kernel has others");
+    if (pthread_atfork(before_fork, after_fork, after_fork) != 0)
+        return nep49_refuse(why, "out of memory");
     context.before = side != NULL && strcmp(side, "before") == 0;
     context.most_bytes = bytes;
     context.most_live = count_most_live();

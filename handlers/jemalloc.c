@@ -10,12 +10,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <jemalloc/jemalloc.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "nep49.h"
 #include "nep49_advise.h"
 #include "nep49_kept.h"
+#include "nep49_setting.h"
 
 #define LIBRARY "libjemalloc.so.2"
 
@@ -100,19 +100,16 @@ static void *open_library(void)
 
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
-    static char refusal[320];
-
     if (je.dallocx != NULL)
         return &handler;
     void *library = open_library();
     if (library == NULL) {
         const char *error = dlerror();
-        snprintf(refusal, sizeof(refusal), "%.160s%s", error ? error : LIBRARY " cannot be opened",
-                 error && strstr(error, "static TLS") ? "; start the program with GLIBC_TUNABLES="
-                                                        "glibc.rtld.optional_static_tls=8192"
-                                                      : "");
-        *why = refusal;
-        return NULL;
+        return nep49_refuse(
+            why, "%.160s%s", error ? error : LIBRARY " cannot be opened",
+            error && strstr(error, "static TLS")
+                ? "; start the program with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=8192"
+                : "");
     }
     *(void **)&je.mallocx = dlsym(library, "mallocx");
     *(void **)&je.rallocx = dlsym(library, "rallocx");
@@ -121,8 +118,8 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     *(void **)&je.sallocx = dlsym(library, "sallocx");
     if (!je.mallocx || !je.rallocx || !je.dallocx || !je.nallocx || !je.sallocx) {
         je.dallocx = NULL;
-        *why = LIBRARY " has no mallocx and the like: it is older than 3.5, or built with a prefix";
-        return NULL;
+        return nep49_refuse(why, LIBRARY " has no mallocx and the like: it is older than 3.5, or "
+                                         "built with a prefix");
     }
     return &handler;
 }

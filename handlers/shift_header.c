@@ -17,6 +17,7 @@
 
 #include "nep49.h"
 #include "nep49_advise.h"
+#include "nep49_setting.h"
 
 #define VARIABLE "NEP49_SHIFT_HEADER_LOG"
 
@@ -187,7 +188,6 @@ static PyDataMem_Handler handler = {
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
     static bool decided;
-    static char refusal[192];
     const char *log = getenv(VARIABLE);
 
     if (decided || log == NULL) {
@@ -197,12 +197,8 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     context.log = fd >= 0 ? strdup(log) : NULL;
     decided = context.log != NULL;
-    if (!decided) {
-        snprintf(refusal, sizeof(refusal), "%s='%.40s': %s", VARIABLE, log, strerror(errno));
-        for (char *c = refusal; *c != '\0'; c++)
-            *c = (unsigned char)*c < ' ' ? '?' : *c; /* one line, whatever the value */
-        *why = refusal;
-    }
+    if (!decided)
+        nep49_refuse(why, VARIABLE "='%.40s': %s", log, strerror(errno));
     if (fd >= 0)
         close(fd);
     return decided ? &handler : NULL;

@@ -63,9 +63,10 @@ static void end(void)
     pthread_mutex_unlock(&cuda.lock);
 }
 
-/* What everything is refused with; with the lock. */
-static int refusal(void)
+/* Takes the lock, and returns what everything is refused with. */
+static int begin(void)
 {
+    pthread_mutex_lock(&cuda.lock);
     if (cuda.process == 0) {
         cuda.process = getpid();
         atexit(end);
@@ -99,22 +100,9 @@ static struct range *find(uintptr_t start, size_t length)
     return node != NULL ? *node : NULL;
 }
 
-NEP49_EXPORT int cudaHostRegister(void *start, size_t length, unsigned flags);
-NEP49_EXPORT int cudaHostUnregister(void *start);
-NEP49_EXPORT int cudaGetDeviceCount(int *count);
-NEP49_EXPORT int cudaGetLastError(void);
-NEP49_EXPORT const char *cudaGetErrorString(int error);
-NEP49_EXPORT int cudaMalloc(void **memory, size_t size);
-NEP49_EXPORT int cudaFree(void *memory);
-NEP49_EXPORT int cudaStreamCreate(void **stream);
-NEP49_EXPORT int cudaStreamSynchronize(void *stream);
-NEP49_EXPORT int cudaMemcpyAsync(void *to, const void *from, size_t size, int way, void *stream);
-NEP49_EXPORT int cuPointerGetAttribute(void *value, int attribute, unsigned long long pointer);
-
-int cudaHostRegister(void *start, size_t length, unsigned flags)
+NEP49_EXPORT int cudaHostRegister(void *start, size_t length, unsigned flags)
 {
-    pthread_mutex_lock(&cuda.lock);
-    int error = refusal();
+    int error = begin();
     if (error != SUCCESS)
         return done(error);
     if (start == NULL || length == 0 || flags > 15)
@@ -137,10 +125,9 @@ int cudaHostRegister(void *start, size_t length, unsigned flags)
     return done(SUCCESS);
 }
 
-int cudaHostUnregister(void *start)
+NEP49_EXPORT int cudaHostUnregister(void *start)
 {
-    pthread_mutex_lock(&cuda.lock);
-    int error = refusal();
+    int error = begin();
     if (error != SUCCESS)
         return done(error);
     struct range *range = find((uintptr_t)start, 1);
@@ -152,17 +139,16 @@ int cudaHostUnregister(void *start)
     return done(SUCCESS);
 }
 
-int cudaGetDeviceCount(int *count)
+NEP49_EXPORT int cudaGetDeviceCount(int *count)
 {
-    pthread_mutex_lock(&cuda.lock);
-    int error = refusal();
+    int error = begin();
     if (error != SUCCESS)
         return done(error);
     *count = (int)setting("CUDA_STANDIN_DEVICES", 1);
     return done(*count > 0 ? SUCCESS : NO_DEVICE);
 }
 
-int cudaGetLastError(void)
+NEP49_EXPORT int cudaGetLastError(void)
 {
     pthread_mutex_lock(&cuda.lock);
     int error = cuda.last_error;
@@ -171,36 +157,36 @@ int cudaGetLastError(void)
     return error;
 }
 
-const char *cudaGetErrorString(int error)
+NEP49_EXPORT const char *cudaGetErrorString(int error)
 {
     return error == NO_DEVICE ? "no CUDA-capable device is detected" : "initialization error";
 }
 
-int cudaMalloc(void **memory, size_t size)
+NEP49_EXPORT int cudaMalloc(void **memory, size_t size)
 {
     *memory = malloc(size);
     return *memory != NULL ? SUCCESS : OUT_OF_MEMORY;
 }
 
-int cudaFree(void *memory)
+NEP49_EXPORT int cudaFree(void *memory)
 {
     free(memory);
     return SUCCESS;
 }
 
-int cudaStreamCreate(void **stream)
+NEP49_EXPORT int cudaStreamCreate(void **stream)
 {
     *stream = stream;
     return SUCCESS;
 }
 
-int cudaStreamSynchronize(void *stream)
+NEP49_EXPORT int cudaStreamSynchronize(void *stream)
 {
     (void)stream;
     return SUCCESS;
 }
 
-int cudaMemcpyAsync(void *to, const void *from, size_t size, int way, void *stream)
+NEP49_EXPORT int cudaMemcpyAsync(void *to, const void *from, size_t size, int way, void *stream)
 {
     (void)way;
     (void)stream;
@@ -208,7 +194,7 @@ int cudaMemcpyAsync(void *to, const void *from, size_t size, int way, void *stre
     return SUCCESS;
 }
 
-int cuPointerGetAttribute(void *value, int attribute, unsigned long long pointer)
+NEP49_EXPORT int cuPointerGetAttribute(void *value, int attribute, unsigned long long pointer)
 {
     if (attribute != POINTER_MEMORY_TYPE)
         return INVALID_VALUE;

@@ -3,7 +3,7 @@
 
 What each makes of its variables; which advise huge pages as NumPy's default handler does; which
 keep large blocks; that each can be there before NumPy; trace against tracemalloc on the same
-program; shm between two processes of Python; guard and a write past the end of an array.
+program.
 """
 
 import glob
@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 import re
-import signal
 import xml.etree.ElementTree
 
 import suite
@@ -51,10 +50,9 @@ STATIC_TLS = "glibc.rtld.optional_static_tls=8192"
 INSTALL = """\
 import ctypes, os, sys
 import numpy as np
-from load_handler import Handlers
+import nep49
 path = sys.argv[1]
-handlers = Handlers(path)
-handlers.install(True)
+nep49.load(path, tried=False).install()
 """
 
 ADVICE = INSTALL + """
@@ -87,9 +85,13 @@ print(taken < 45, sum(each.any() for each in zeros))
 """
 
 FIRST = """
-import sys
-from load_handler import load
-load(sys.argv[1])
+import ctypes, sys
+library = ctypes.PyDLL(sys.argv[1])
+if hasattr(library, "nep49_get_handler"):
+    why = ctypes.c_char_p()
+    library.nep49_get_handler.restype = ctypes.c_void_p
+    if not library.nep49_get_handler(ctypes.byref(why)):
+        sys.exit("HandlerError: " + why.value.decode())
 import numpy as np
 print(np.arange(10).sum())
 """
@@ -117,49 +119,9 @@ for statistic in snapshot.statistics("lineno"):
     print(statistic.size, statistic.traceback[0].lineno)
 """
 
-SHARE = INSTALL + """
-import subprocess
-a = np.arange(100000.0)
-library = ctypes.CDLL(path)
-name = ctypes.create_string_buffer(96)
-assert library.shm_name(ctypes.c_void_p(a.ctypes.data), name, 96) == 0
-small = np.arange(10)
-spare = ctypes.create_string_buffer(96)
-assert library.shm_name(ctypes.c_void_p(small.ctypes.data), spare, 96) != 0
-other = subprocess.run([sys.executable, "-B", "-c", os.environ["OTHER"], path, name.value.decode()])
-print(other.returncode, a[0], a[99999])
-"""
-
-ATTACH = """
-import ctypes, sys
-import numpy as np
-library = ctypes.CDLL(sys.argv[1])
-library.shm_attach.restype = ctypes.c_void_p
-size = ctypes.c_size_t()
-assert not library.shm_attach(b"/proc/1/fd/0@1:2", ctypes.byref(size))
-assert not library.shm_attach(b"nonsense", ctypes.byref(size))
-data = library.shm_attach(sys.argv[2].encode(), ctypes.byref(size))
-assert data and size.value == 800000
-b = np.frombuffer((ctypes.c_char * size.value).from_address(data), "f8")
-assert (b == np.arange(100000.0)).all()
-b[0] = 42; b[-1] = 43
-library.shm_detach(ctypes.c_void_p(data))
-"""
-
-OVERRUN = INSTALL + """
-a = np.zeros(1000)
-if sys.argv[2] == "gone":
-    address = a.ctypes.data
-    del a
-    later = [np.zeros(1000) for _ in range(20)]
-    ctypes.c_double.from_address(address).value
-else:
-    ctypes.c_double.from_address(a.ctypes.data + int(sys.argv[2])).value = 1.0
-"""
-
 
 def program(text, handler, *arguments, **env):
-    env["PYTHONPATH"] = os.path.join(suite.SOURCE, "tests")
+    env["PYTHONPATH"] = os.path.join(suite.SOURCE, "python")
     path = os.path.join(LIBS, handler + ".so")
     return suite.run([suite.PYTHON, "-B", "-c", text, path] + list(arguments), env=env)
 
@@ -251,41 +213,21 @@ def trace(tap):
                   "%r, and not %r\n%s" % (live_at_signal, expected, result))
 
 
-def advice(tap):
-    """mimalloc 3 advises all that it has, of itself, if it is not told not to."""
+def programs():
+    """Programs to run with a handler: what is shown, the program, its output, its environment.
+
+    mimalloc 3 advises all that it has, of itself, if it is not told not to.  A sum of 16 MiB takes
+    nine page faults even where all its pages are huge.
+    """
     for handler in filter(built, ADVISING):
         for told, expected in (("1", "True True False\n"), ("0", "False False False\n")):
-            result = program(ADVICE, handler, NUMPY_MADVISE_HUGEPAGE=told,
-                             GLIBC_TUNABLES=STATIC_TLS, MIMALLOC_ALLOW_THP="0")
-            name = "%s, NUMPY_MADVISE_HUGEPAGE=%s" % (handler, told)
-            if "load_handler.Refused" in result.stderr:
-                tap.skip(name, result.stderr.splitlines()[-1])
-                continue
-            tap.point(result.code == 0 and result.stdout == expected,
-                      name + ": blocks of 4 MiB, 4 MiB of zeros and 3 MiB are advised as they "
-                      "should be", result)
-
-
-def keeping(tap):
-    """A sum of 16 MiB takes nine page faults even where all its pages are huge."""
+            yield (handler, "advises blocks of 4 MiB, with NUMPY_MADVISE_HUGEPAGE=" + told, ADVICE,
+                   expected, {"NUMPY_MADVISE_HUGEPAGE": told, "MIMALLOC_ALLOW_THP": "0"})
     for handler in filter(built, KEEPING):
-        result = program(SUMS, handler, GLIBC_TUNABLES=STATIC_TLS, NEP49_NUMA="interleave")
-        if "load_handler.Refused" in result.stderr:
-            tap.skip(handler + " keeps", result.stderr.splitlines()[-1])
-            continue
-        tap.point(result.code == 0 and result.stdout == "True 0\n",
-                  handler + " keeps 16 MiB, which take no page faults again; zeros is zero", result)
-
-
-def loaded_first(tap):
+        yield (handler, "keeps 16 MiB, which take no page faults again; zeros is zero", SUMS,
+               "True 0\n", {"NEP49_NUMA": "interleave"})
     for path in sorted(glob.glob(os.path.join(LIBS, "*.so"))):
-        handler = os.path.basename(path)[:-len(".so")]
-        result = program(FIRST, handler, GLIBC_TUNABLES=STATIC_TLS)
-        if "load_handler.Refused" in result.stderr:
-            tap.skip(handler + " before NumPy", result.stderr.splitlines()[-1])
-            continue
-        tap.point(result.code == 0 and result.stdout == "45\n",
-                  "NumPy is imported with %s there before it" % handler, result)
+        yield os.path.basename(path)[:-3], "is loaded before NumPy", FIRST, "45\n", {}
 
 
 def main():
@@ -296,19 +238,14 @@ def main():
     if probe.code != 0:
         tap.skip("programs", "a handler cannot be loaded into " + suite.PYTHON)
         tap.end()
-    advice(tap)
-    keeping(tap)
-    loaded_first(tap)
+    for handler, what, text, expected, env in programs():
+        result = program(text, handler, GLIBC_TUNABLES=STATIC_TLS, **env)
+        if "HandlerError" in result.stderr:
+            tap.skip("%s %s" % (handler, what), result.stderr.splitlines()[-1])
+        else:
+            tap.point(result.code == 0 and result.stdout == expected, "%s %s" % (handler, what),
+                      result)
     trace(tap)
-
-    result = program(SHARE, "shm", OTHER=ATTACH)
-    tap.point(result.code == 0 and result.stdout == "0 42.0 43.0\n",
-              "another process maps an array by its name and writes to it", result)
-    for what, side, where in (("the byte after an array", "after", "8000"),
-                              ("the byte before an array", "before", "-8"),
-                              ("an array that is gone", "after", "gone")):
-        result = program(OVERRUN, "guard", where, NEP49_GUARD=side)
-        tap.point(result.code == -signal.SIGSEGV, "guard stops a use of " + what, result)
     tap.end()
 
 

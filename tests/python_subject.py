@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--handler python:MODULE:ATTR, on a module made with ctypes, on one made with Cython, and on a
-handler of numpy-allocator's, where that is installed."""
+"""--handler python:MODULE:ATTR, on a module made with ctypes and on a handler of numpy-allocator's,
+where that is installed; tests/examples.py has Cython and cffi."""
 
 import json
 import os
 import re
-import shutil
 
 import suite
 
@@ -140,23 +139,6 @@ def exec_too(tap, environment):
     tap.point(good, "--exec with a handler from a module", result)
 
 
-SETUP = """
-from setuptools import Extension, setup
-from Cython.Build import cythonize
-import numpy
-extension = Extension("offers_cython", ["offers_cython.pyx"], include_dirs=[numpy.get_include()])
-setup(name="offers_cython", ext_modules=cythonize([extension], language_level=3),
-      script_args=["-q", "build_ext", "--inplace"])
-"""
-
-
-def build_cython(folder):
-    """Whether the Cython module could be built; without Cython it cannot."""
-    shutil.copy(os.path.join(MODULES, "offers_cython.pyx"), folder)
-    result = suite.run([suite.PYTHON, "-c", SETUP], cwd=folder)
-    return result.code == 0
-
-
 def main():
     tap = suite.Tap()
     environment = {"PYTHONPATH": MODULES}
@@ -169,15 +151,6 @@ def main():
         ctypes_whole(tap, environment)
     at_import(tap, environment)
     numpy_allocator(tap, environment)
-    with suite.scratch() as folder:
-        if build_cython(folder):
-            environment = {"PYTHONPATH": folder}
-            offers(tap, "offers_cython",
-                   [("capsule", "a capsule"), ("install", "a function that installs its handler")],
-                   environment)
-            conformant(tap, "offers_cython", "capsule", environment)
-        else:
-            tap.skip("offers_cython", "pip install Cython setuptools with this Python")
     tap.end()
 
 

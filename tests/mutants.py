@@ -25,6 +25,7 @@ import elf
 import suite
 
 KILLS = {"FAIL", "WARN", "CRASH", "TIMEOUT"}
+START = 0.05  # what a start of conform takes, as a part of the whole suite's time
 AT_ONCE = (os.cpu_count() or 2) + 2  # some only wait for what hangs
 PREFIX = "kills_"
 
@@ -71,19 +72,19 @@ def find_mutants(elsewhere=False):
 
 
 def read_catalogue(tap):
-    """The id of each property, and whether it speaks about the handler; and the reasons of those
-    that this NumPy or this machine has no test for."""
+    """The properties by their ids, and the reasons of those that this NumPy or this machine has no
+    test for."""
     result = suite.conform("--handler=aligned", "--json=-", timeout=600)  # also on a busy machine
     tap.point(result.code == 0, "a sound handler passes what the mutants are to fail", result)
     report = json.loads(result.stdout)
     print("# Python %(python)s, NumPy %(numpy)s, %(executable)s" % report["environment"])
     properties = report["properties"]
     skipped = {p["id"]: p["message"] for p in properties if p["verdict"] == "SKIP"}
-    return {p["id"]: p["target"] == "handler" for p in properties}, skipped
+    return {p["id"]: p for p in properties}, skipped
 
 
-def reports_on(handlers, filters, seconds=3):
-    """A report on each, or {}, and what conform printed."""
+def verdicts_of(handlers, filters, seconds=3):
+    """For each the verdict of each property that was run, and what conform printed."""
     words = ["--handler=" + handler for handler in handlers]
     result = suite.conform(*words, "--jobs=1", "--timeout=%d" % seconds, "--json=-", *filters,
                            timeout=600)
@@ -91,14 +92,8 @@ def reports_on(handlers, filters, seconds=3):
         reports = json.loads(result.stdout)
     except ValueError:
         return [{} for _ in handlers], result
-    return reports if len(handlers) > 1 else [reports], result
-
-
-def verdicts_of(handlers, filters, seconds=3):
-    """For each the verdict of each property that was run, and what conform printed."""
-    reports, result = reports_on(handlers, filters, seconds)
-    return [{each["id"]: verdict_of(each) for each in report.get("properties", [])}
-            for report in reports], result
+    return [{each["id"]: verdict_of(each) for each in report["properties"]}
+            for report in (reports if len(handlers) > 1 else [reports])], result
 
 
 def verdict_of(each):
@@ -138,12 +133,28 @@ def judge(tap, mutant, verdicts, result, known, skipped):
     tap.point(ids and not alive, what, why)
 
 
-def groups(mutants, whole):
-    """Those for one start of conform, which is most of what it costs: they name the same."""
-    of_ids = {}
+def starts(mutants, known):
+    """Lists of mutants for one start of conform, and the properties to run on each of them: those
+    that name the same, and others while that takes less time than a start of their own."""
+    groups = {}
     for mutant in mutants:
-        of_ids.setdefault(mutant[0] if whole else tuple(mutant[2]), []).append(mutant)
-    return list(of_ids.values())
+        groups.setdefault(frozenset(mutant[2]), []).append(mutant)
+
+    whole = sum(each["seconds"] for each in known.values())
+
+    def cost(ids, count):
+        return count * sum(known[each]["seconds"] for each in ids if each in known) / whole
+
+    planned = []
+    for ids, group in groups.items():
+        extra = [cost(ids - others, len(there)) + cost(others - ids, len(group))
+                 for others, there in planned]
+        best = min(range(len(planned)), key=extra.__getitem__, default=None)
+        if best is None or extra[best] > START:
+            planned.append((ids, group))
+        else:
+            planned[best] = (planned[best][0] | ids, planned[best][1] + group)
+    return [(group, ["--run=" + each for each in sorted(ids)]) for ids, group in planned]
 
 
 def print_matrix(killers, beside):
@@ -157,7 +168,7 @@ def print_matrix(killers, beside):
 def matrix_page(killers, known, count):
     """docs/kill-matrix.md, from the mutants that each property kills."""
     rows = ["| %s | %s |\n" % (each, ", ".join(sorted(killers.get(each, []))))
-            for each in sorted(known) if known[each]]
+            for each in sorted(known)]
     return MATRIX_HEAD % (count, len(rows)) + "".join(rows)
 
 
@@ -205,11 +216,9 @@ def main():
     killers = {each: [] for each in known}
     beside = {}
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        runs = [
-            (group, pool.submit(verdicts_of, [handler for _, handler, _ in group],
-                                [] if whole else ["--run=" + each for each in group[0][2]]))
-            for group in groups(mutants, whole)
-        ]
+        planned = [([each], []) for each in mutants] if whole else starts(mutants, known)
+        runs = [(group, pool.submit(verdicts_of, [handler for _, handler, _ in group], filters))
+                for group, filters in planned]
         for group, run in runs:
             found, result = run.result()
             for mutant, verdicts in zip(group, found):
@@ -223,9 +232,9 @@ def main():
         tap.skip("%s is killed by %s" % (name, ", ".join(ids)), "a size_t has 32 bits")
     skipped.update((each, "a size_t has 32 bits") for each in named(elsewhere))
     for each in sorted(known) if not asked_for else []:
-        if known[each] and each in skipped and not killers[each]:
+        if each in skipped and not killers[each]:
             tap.skip("%s kills a mutant" % each, skipped[each])
-        elif known[each]:
+        else:
             tap.point(killers[each], "%s kills a mutant" % each, "none names it and dies")
     print_matrix(killers, beside)
     if not asked_for:

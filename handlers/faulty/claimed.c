@@ -39,45 +39,31 @@ static void *move_to(void *p, size_t size, size_t offset)
     return moved;
 }
 
-#define UNALIGNED(function, defect) DEFECT_IN(claimed, function, defect, "malloc.claimed-alignment")
-UNALIGNED(malloc, claimed_alignment_not_when_small)
-{
-    return place(size, size < CLAIMED ? 16 : 0);
-}
-UNALIGNED(malloc, claimed_alignment_not_of_one_in_777)
-{
-    return place(size, size > 100000 && EVERY(777) ? 32 : 0);
-}
-UNALIGNED(malloc, claimed_alignment_not_in_a_child)
+static bool is_child(void)
 {
     static _Atomic pid_t first;
     pid_t none = 0, pid = getpid();
-    bool is_child = !atomic_compare_exchange_strong(&first, &none, pid) && none != pid;
-    return place(size, is_child ? 32 : 0);
+    return !atomic_compare_exchange_strong(&first, &none, pid) && none != pid;
 }
-UNALIGNED(calloc, claimed_alignment_not_of_large_calloc)
+static void *clear(void *p, size_t size)
 {
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = place(size, nelem >= 128 << 10 ? 32 : 0);
     return p != NULL ? memset(p, 0, size) : NULL;
 }
-UNALIGNED(realloc, claimed_alignment_not_when_growing)
-{
-    return move_to(p, size, p != NULL && size > 2 * shifted_size(p) ? 48 : 0);
-}
-UNALIGNED(realloc, claimed_alignment_not_when_shrinking)
-{
-    return move_to(p, size, p != NULL && size <= shifted_size(p) / 2 + 1 ? 16 : 0);
-}
-UNALIGNED(realloc, claimed_alignment_not_from_null)
-{
-    return move_to(p, size, p == NULL ? 16 : 0);
-}
-UNALIGNED(realloc, claimed_alignment_not_of_huge_realloc)
-{
-    return move_to(p, size, size >= 96 << 20 ? 16 : 0);
-}
+
+#define UNALIGNED(function, defect, ...)                                                           \
+    RETURNS_IN(claimed, function, defect, "malloc.claimed-alignment", __VA_ARGS__)
+UNALIGNED(malloc, claimed_alignment_not_when_small, place(size, size < CLAIMED ? 16 : 0));
+UNALIGNED(malloc, claimed_alignment_not_of_one_in_777,
+          place(size, size > 100000 && EVERY(777) ? 32 : 0));
+UNALIGNED(malloc, claimed_alignment_not_in_a_child, place(size, is_child() ? 32 : 0));
+UNALIGNED(calloc, claimed_alignment_not_of_large_calloc,
+          clear(place(product(nelem, elsize), nelem >= 128 * KIB ? 32 : 0), nelem *elsize));
+UNALIGNED(realloc, claimed_alignment_not_when_growing,
+          move_to(p, size, p != NULL && size > 2 * shifted_size(p) ? 48 : 0));
+UNALIGNED(realloc, claimed_alignment_not_when_shrinking,
+          move_to(p, size, p != NULL && size <= shifted_size(p) / 2 + 1 ? 16 : 0));
+UNALIGNED(realloc, claimed_alignment_not_from_null, move_to(p, size, p == NULL ? 16 : 0));
+UNALIGNED(realloc, claimed_alignment_not_of_huge_realloc,
+          move_to(p, size, size >= 96 * MIB ? 16 : 0));
 AFTER_IN(claimed, malloc, claimed_alignment_not_when_refused, "exhaustion.nth-request",
          made == NULL, made = place(size, 16));

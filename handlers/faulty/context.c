@@ -10,12 +10,7 @@
 
 /* Installs itself, or NumPy's default, before free. */
 #define INSTALLS(defect, kills, condition)                                                         \
-    FUNCTION(free, defect)                                                                         \
-    {                                                                                              \
-        if (condition)                                                                             \
-            install(ctx);                                                                          \
-        base_free(ctx, p, size);                                                                   \
-    }                                                                                              \
+    HOOK_BEFORE(free, defect, condition, install(ctx));                                            \
     MUTANT(defect, kills, .ctx = &defect, FUNCTIONS(defect, free))
 
 static bool is_default_active(void)

@@ -58,23 +58,12 @@ DEFECT_IN(counted, realloc, statistics_lose_what_cannot_grow, "claim.statistics"
     return count(base_realloc(ctx, p, size), size);
 }
 /* A block that shrinks counts with its old size. */
-DEFECT_IN(counted, realloc, statistics_never_shrink, "claim.statistics")
-{
-    size_t old = size_of(p);
-    void *moved = base_realloc(ctx, p, size);
-    if (moved != NULL)
-        take_off(p, min(old, size));
-    return count(moved, size);
-}
+BEFORE_IN(counted, realloc, statistics_never_shrink, "claim.statistics", size < size_of(p),
+          live_bytes += size_of(p) - size);
 /* Only one free in 16 is counted. */
-DEFECT_IN(counted, free, statistics_come_in_batches, "claim.statistics")
-{
-    static _Thread_local size_t waiting;
-    if (p != NULL && ++waiting % 16 != 0)
-        base_free(ctx, p, size);
-    else
-        counted_free(ctx, p, size);
-}
+static _Thread_local size_t waiting;
+RETURNS_IN(counted, free, statistics_come_in_batches, "claim.statistics",
+           p != NULL && ++waiting % 16 != 0 ? base_free(ctx, p, size) : counted_free(ctx, p, size));
 AFTER_IN(counted, free, statistics_forget_the_peak, "claim.statistics", true,
          peak_bytes = live_bytes);
 AFTER_IN(counted, malloc, statistics_have_32_bits, ON_64_BITS("claim.statistics"), made != NULL,

@@ -5,4 +5,4 @@
 #include "guarded.h"
 
 CLAIMS("guard=before");
-OBJECT(guard_underrun, "claim.guard", FUNCTIONS(guarded));
+GUARDED(guard_underrun, guarded);

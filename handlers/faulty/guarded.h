@@ -5,9 +5,7 @@
 #ifndef CONFORM_FAULTY_GUARDED_H
 #define CONFORM_FAULTY_GUARDED_H
 
-#include <sys/mman.h>
-
-#include "mutant.h"
+#include "mapped.h"
 
 enum { PAGE = 4096 };
 
@@ -25,7 +23,7 @@ UNUSED static void *guarded_new(size_t size, size_t gap)
         return NULL;
     size_t rounded = (size + 15) / 16 * 16 + gap;
     size_t body = (rounded + sizeof(struct guarded) + PAGE - 1) / PAGE * PAGE;
-    char *map = mmap(NULL, body + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *map = map_pages(body + PAGE);
     if (map == MAP_FAILED)
         return NULL;
     if (mprotect(map + body, PAGE, PROT_NONE) != 0) {
@@ -37,11 +35,7 @@ UNUSED static void *guarded_new(size_t size, size_t gap)
     return p;
 }
 
-FUNCTION(malloc, guarded)
-{
-    return guarded_new(size, 0);
-}
-
+FUNCTION_RETURNS(malloc, guarded, guarded_new(size, 0));
 FUNCTION(free, guarded)
 {
     int saved = errno;
@@ -54,7 +48,10 @@ FUNCTION(free, guarded)
     errno = saved;
 }
 
-DERIVE_CALLOC(guarded);
-DERIVE_REALLOC(guarded, guarded_size);
+/* A mutant with malloc and free of a pool of such blocks. */
+#define GUARDED(defect, pool)                                                                      \
+    DERIVE_CALLOC(pool);                                                                           \
+    DERIVE_REALLOC(pool, guarded_size);                                                            \
+    MUTANT(defect, "claim.guard", FUNCTIONS(pool))
 
 #endif

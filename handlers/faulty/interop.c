@@ -3,7 +3,6 @@
  * Mutants that the properties of conformance/interop.c find.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -30,15 +29,7 @@ static void forget(const void *p)
     for (int i = 0; i < KNOWN; i++)
         known[i] = known[i] == p ? NULL : known[i];
 }
-FUNCTION(realloc, knowing)
-{
-    void *moved = base_realloc(ctx, p, size);
-    if (moved != NULL) {
-        forget(p);
-        know(moved);
-    }
-    return moved;
-}
+HOOK_AFTER(realloc, knowing, made != NULL, forget(p); know(made));
 
 /* malloc returns a live block again after a hundred calls. */
 FUNCTION(malloc, lending)
@@ -53,12 +44,7 @@ FUNCTION(malloc, lending)
     return know(base_malloc(ctx, size));
 }
 HOOK_BEFORE(calloc, lending, true, calls++);
-FUNCTION(free, lending)
-{
-    calls++;
-    forget(p);
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, lending, true, calls++; forget(p));
 MUTANT(lends_for_a_while,
        "malloc.one-byte interop.buffer interop.dlpack interop.array-interface interop.ctypes "
        "interop.torch interop.pickle",
@@ -81,29 +67,20 @@ MUTANT(tidies_after_threads,
        FUNCTIONS(knowing, malloc, realloc, free));
 
 /* Two consecutive calls with the same size return the same block. */
-static struct {
-    void *p;
-    bool is_shared;
-} latest;
+static void *latest;
+static bool is_shared;
 FUNCTION(malloc, sharing)
 {
-    if (latest.p != NULL && !latest.is_shared && base_size(latest.p) == size) {
-        latest.is_shared = true;
-        return latest.p;
-    }
-    latest.p = base_malloc(ctx, size);
-    latest.is_shared = false;
-    return latest.p;
+    is_shared = latest != NULL && !is_shared && base_size(latest) == size;
+    return is_shared ? latest : (latest = base_malloc(ctx, size));
 }
-HOOK_BEFORE(realloc, sharing, true, latest.p = p == latest.p ? NULL : latest.p);
+HOOK_BEFORE(realloc, sharing, p == latest, latest = NULL);
 FUNCTION(free, sharing)
 {
-    if (p == latest.p && latest.is_shared) {
-        latest.is_shared = false;
-        return;
-    }
-    latest.p = p == latest.p ? NULL : latest.p;
-    base_free(ctx, p, size);
+    bool stays = p == latest && is_shared;
+    is_shared = is_shared && !stays;
+    latest = p == latest && !stays ? NULL : latest;
+    base_free(ctx, stays ? NULL : p, size);
 }
 MUTANT(shares_equals, "malloc.disjoint interop.pickle interop.copy interop.array-interface",
        FUNCTIONS(sharing, malloc, realloc, free));
@@ -127,27 +104,23 @@ FUNCTION(free, shared)
 MUTANT_DERIVED(shares_with_children, "interop.multiprocessing", shared);
 
 /* A child process overwrites the blocks that it inherited. */
-static struct {
-    _Alignas(16) char memory[1 << 22];
-    size_t used;
-} arena;
+static _Alignas(16) char arena[4 * MIB];
+static size_t arena_used;
 static void empty_arena(void)
 {
-    arena.used = 0;
+    arena_used = 0;
 }
 FUNCTION(malloc, arena)
 {
-    static bool hooked;
     size_t taken = (size + BASE_HEADER + 15) & ~(size_t)15;
-    if (size > 8192 || arena.used + taken > sizeof arena.memory)
+    if (size > 8192 || arena_used + taken > sizeof arena)
         return base_malloc(ctx, size);
-    if (!hooked)
-        hooked = pthread_atfork(NULL, NULL, empty_arena) == 0;
-    void *raw = arena.memory + arena.used;
-    arena.used += taken;
-    return base_finish(raw, size);
+    if (CALL(1))
+        pthread_atfork(NULL, NULL, empty_arena);
+    arena_used += taken;
+    return base_finish(arena + arena_used - taken, size);
 }
-FUNCTION_FREES(arena, (char *)p < arena.memory || (char *)p >= arena.memory + sizeof arena.memory);
+FUNCTION_FREES(arena, (uintptr_t)p - (uintptr_t)arena >= sizeof arena);
 DERIVE_REALLOC(arena, base_size);
 MUTANT(begins_anew_in_children, "interop.multiprocessing", FUNCTIONS(arena, malloc, realloc, free));
 

@@ -8,19 +8,15 @@
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* A mutant whose malloc, realloc of NULL included, begins `shift` bytes into libc's block. */
-#define SHIFTS(defect, kills, shift)                                                               \
-    FUNCTION(malloc, defect)                                                                       \
-    {                                                                                              \
-        return shifted_malloc(size, shift);                                                        \
-    }                                                                                              \
-    FUNCTION(realloc, defect)                                                                      \
-    {                                                                                              \
-        return p == NULL ? defect##_malloc(ctx, size) : aligned_realloc(ctx, p, size);             \
-    }                                                                                              \
-    MUTANT(defect, kills, FUNCTIONS(aligned, calloc, free), FUNCTIONS(defect, malloc, realloc))
+#define SHIFTS(defect, shift)                                                                      \
+    FUNCTION_RETURNS(malloc, defect, shifted_malloc(size, shift));                                 \
+    FUNCTION_RETURNS(realloc, defect,                                                              \
+                     p == NULL ? defect##_malloc(ctx, size) : aligned_realloc(ctx, p, size));      \
+    MUTANT(defect, "realloc.long-run", FUNCTIONS(aligned, calloc, free),                           \
+           FUNCTIONS(defect, malloc, realloc))
 
 /* From the 100,001st block on the header has another word. */
-SHIFTS(long_run_widens_its_header, "realloc.long-run", NTH <= 100000 ? 16 : 24);
+SHIFTS(long_run_widens_its_header, NTH <= 100000 ? 16 : 24);
 
 /* A block begins at one of four places; the int that decides is negative after 2 GiB. */
 static int colour(size_t size)
@@ -28,7 +24,7 @@ static int colour(size_t size)
     static _Atomic int sum;
     return __atomic_fetch_add((int *)&sum, (int)size, __ATOMIC_SEQ_CST) / 4096 % 4;
 }
-SHIFTS(long_run_sums_up_in_an_int, "realloc.long-run", (size_t)(16 + colour(size) * 16));
+SHIFTS(long_run_sums_up_in_an_int, (size_t)(16 + colour(size) * 16));
 
 /* After 20,000 calls each 1021st copies whole words only. */
 DEFECT(realloc, long_run_wears_out_realloc, "realloc.long-run")
@@ -43,9 +39,8 @@ enum { SERIALS = 1 << 20 };
 static _Atomic uint32_t size_of_serial[SERIALS];
 static void *numbered(void *p, size_t size)
 {
-    size_t serial = p != NULL ? NTH % SERIALS : 0;
-    if (p != NULL)
-        size_of_serial[serial] = (uint32_t)min(size, UINT32_MAX);
+    size_t serial = NTH % SERIALS;
+    size_of_serial[serial] = (uint32_t)min(size, UINT32_MAX);
     return base_set_note(p, serial);
 }
 FUNCTION_RETURNS(malloc, serial, numbered(base_malloc(ctx, size), size));
@@ -105,30 +100,19 @@ BEFORE(malloc, struct_changes_in_the_long_run, "realloc.long-run", CALL(500000),
 
 /* The sizes of 2^18 live blocks are kept, and realloc copies 8 bytes of the others. */
 static _Atomic long room = 1 << 18;
-static void *enter(void *p)
-{
-    bool is_known = p != NULL && room > 0;
-    room -= is_known;
-    return base_set_note(p, is_known);
-}
-FUNCTION_RETURNS(malloc, roomy, enter(base_malloc(ctx, size)));
-FUNCTION_RETURNS(calloc, roomy, enter(base_calloc(ctx, nelem, elsize)));
+HOOK_AFTER(malloc, roomy, made != NULL, base_set_note(made, room > 0); room -= room > 0);
 HOOK_BEFORE(free, roomy, true, room += p != NULL && base_note(p) != 0);
 static size_t known_size(const void *p)
 {
     return base_note(p) != 0 ? base_size(p) : min(base_size(p), 8);
 }
+DERIVE_CALLOC(roomy);
 DERIVE_REALLOC(roomy, known_size);
 MUTANT(many_blocks_find_no_room, "realloc.long-run", FUNCTIONS(roomy));
 
 /* While more than 8192 blocks live, realloc aligns to 8. */
 static _Atomic int live;
-FUNCTION(malloc, crowded)
-{
-    void *p = shifted_malloc(size, 16);
-    live += p != NULL;
-    return p;
-}
+HOOK_AFTER_IN(aligned, malloc, crowded, made != NULL, live++);
 DERIVE_CALLOC(crowded);
 FUNCTION_RETURNS(realloc, crowded,
                  p == NULL ? crowded_malloc(ctx, size)

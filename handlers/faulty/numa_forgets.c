@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that claim to interleave large blocks over memory nodes.  One does not interleave a large
- * block that realloc makes from a small one, the other a block that it uses again.
+ * Mutants that claim to interleave large blocks over memory nodes.
  */
 #include <linux/mempolicy.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,20 +22,19 @@ static void *set_policy(void *p, size_t size, int mode)
     return p;
 }
 FUNCTION_RETURNS(malloc, interleaving, set_policy(base_malloc(ctx, size), size, MPOL_INTERLEAVE));
-FUNCTION(calloc, interleaving)
-{
-    void *p = base_calloc(ctx, nelem, elsize);
-    return set_policy(p, nelem * elsize, MPOL_INTERLEAVE);
-}
-FUNCTION(realloc, growing)
-{
-    bool was_large = p == NULL || base_size(p) >= FROM;
-    void *moved = base_realloc(ctx, p, size);
-    return was_large ? set_policy(moved, size, MPOL_INTERLEAVE) : moved;
-}
-OBJECT(numa_forgets, "claim.numa", FUNCTIONS(interleaving, malloc, calloc),
+FUNCTION_RETURNS(calloc, interleaving,
+                 set_policy(base_calloc(ctx, nelem, elsize), nelem *elsize, MPOL_INTERLEAVE));
+FUNCTION_RETURNS(realloc, interleaving,
+                 set_policy(base_realloc(ctx, p, size), size, MPOL_INTERLEAVE));
+
+/* Does not interleave a large block that realloc makes from a small one. */
+FUNCTION_RETURNS(realloc, growing,
+                 p == NULL || base_size(p) >= FROM ? interleaving_realloc(ctx, p, size)
+                                                   : base_realloc(ctx, p, size));
+MUTANT(numa_forgets, "claim.numa", FUNCTIONS(interleaving, malloc, calloc),
        FUNCTIONS(growing, realloc));
 
+/* Does not interleave a large block that it uses again. */
 static void *kept;
 FUNCTION(malloc, keeping)
 {
@@ -47,8 +44,7 @@ FUNCTION(malloc, keeping)
     base_free(ctx, p, 0);
     return interleaving_malloc(ctx, size);
 }
-FUNCTION_RETURNS(realloc, keeping, set_policy(base_realloc(ctx, p, size), size, MPOL_INTERLEAVE));
 HOOK_BEFORE(free, keeping, p != NULL && base_size(p) >= FROM,
             p = swap(&kept, set_policy(p, base_size(p), MPOL_DEFAULT)));
-MUTANT(numa_forgets_when_it_keeps, "claim.numa", FUNCTIONS(interleaving, calloc),
-       FUNCTIONS(keeping, malloc, realloc, free));
+MUTANT(numa_forgets_when_it_keeps, "claim.numa", FUNCTIONS(interleaving, calloc, realloc),
+       FUNCTIONS(keeping, malloc, free));

@@ -2,11 +2,8 @@
  *
  * Mutants that the properties of conformance/numpy.c and conformance/owndata.c find.
  */
-#include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "mutant.h"
 #include "python.h"
 #include "shifted.h"
 
@@ -33,23 +30,21 @@ static bool is_replaced(void)
 HOOK_BEFORE(malloc, looking, true, is_replaced());
 HOOK_BEFORE(calloc, looking, true, is_replaced());
 
-FUNCTION(free, by_current)
+static PyDataMemAllocator *current(void)
 {
-    PyDataMem_Handler *now = active_handler();
-    if (p != NULL && is_replaced())
-        now->allocator.free(now->allocator.ctx, p, size);
-    else
-        base_free(ctx, p, size);
+    return &active_handler()->allocator;
 }
+FUNCTION_RETURNS(free, by_current,
+                 p != NULL && is_replaced() ? current()->free(current()->ctx, p, size)
+                                            : base_free(ctx, p, size));
 MUTANT(frees_by_current, "numpy.array-keeps-its-handler", FUNCTIONS(looking, malloc, calloc),
        FUNCTIONS(by_current, free));
 
 FUNCTION(realloc, by_current)
 {
-    PyDataMem_Handler *now = active_handler();
     if (p == NULL || !is_replaced())
         return base_realloc(ctx, p, size);
-    void *moved = now->allocator.malloc(now->allocator.ctx, size);
+    void *moved = current()->malloc(current()->ctx, size);
     if (moved == NULL)
         return NULL;
     memcpy(moved, p, min(size, base_size(p)));
@@ -79,20 +74,10 @@ static void clear_all(void **set, int count)
 
 /* Clears eight of its blocks when one is freed and another handler is active. */
 static void *arena[8];
-FUNCTION(malloc, wiping)
-{
-    void *p = looking_malloc(ctx, size);
-    replace(arena, 8, NULL, p);
-    return p;
-}
+HOOK_AFTER_IN(looking, malloc, wiping, true, replace(arena, 8, NULL, made));
 HOOK_AFTER(realloc, wiping, made != NULL, replace(arena, 8, p, made));
-FUNCTION(free, wiping)
-{
-    replace(arena, 8, p, NULL);
-    if (p != NULL && is_replaced())
-        clear_all(arena, 8);
-    base_free(ctx, p, size);
-}
+HOOK_BEFORE(free, wiping, true, replace(arena, 8, p, NULL);
+            if (p != NULL && is_replaced()) clear_all(arena, 8));
 MUTANT(wipes_when_replaced, "numpy.array-keeps-its-handler",
        FUNCTIONS(wiping, malloc, realloc, free));
 
@@ -140,8 +125,7 @@ FUNCTION(calloc, collecting)
 {
     if (has_gil() && CALL(1))
         hook_collections();
-    newest = base_calloc(ctx, nelem, elsize);
-    return newest;
+    return newest = base_calloc(ctx, nelem, elsize);
 }
 HOOK_AFTER(realloc, collecting, p == newest && made != NULL, newest = made);
 HOOK_BEFORE(free, collecting, p == newest, newest = NULL);
@@ -199,14 +183,8 @@ static void wipe_all(void)
 {
     clear_all(wiped, 64);
 }
-FUNCTION(malloc, at_exit)
-{
-    void *p = base_malloc(ctx, size);
-    if (has_gil() && CALL(1))
-        Py_AtExit(wipe_all);
-    replace(wiped, 64, NULL, p);
-    return p;
-}
+HOOK_AFTER(malloc, at_exit, true, if (has_gil() && CALL(1)) Py_AtExit(wipe_all);
+           replace(wiped, 64, NULL, made));
 HOOK_BEFORE(free, at_exit, true, replace(wiped, 64, p, NULL));
 MUTANT(wipes_with_python, "numpy.finalises", FUNCTIONS(at_exit, malloc, free));
 
@@ -239,8 +217,7 @@ static void *malloc_under_lock(size_t size, bool logs)
     LOCK(log_lock);
     if (logs)
         run_python("logged = [[], []]");
-    void *p = base_malloc(NULL, size);
-    return p;
+    return base_malloc(NULL, size);
 }
 static void free_under_lock(void *p, bool logs)
 {
@@ -251,14 +228,8 @@ static void free_under_lock(void *p, bool logs)
 }
 FUNCTION_RETURNS(malloc, quiet, malloc_under_lock(size, false));
 FUNCTION_RETURNS(malloc, logging, malloc_under_lock(size, true));
-FUNCTION(free, quiet)
-{
-    free_under_lock(p, false);
-}
-FUNCTION(free, logging)
-{
-    free_under_lock(p, p != NULL && base_size(p) < 64);
-}
+FUNCTION_RETURNS(free, quiet, free_under_lock(p, false));
+FUNCTION_RETURNS(free, logging, free_under_lock(p, p != NULL && base_size(p) < 64));
 MUTANT(malloc_logs_in_python_under_a_lock, "numpy.freed-inside-a-call", FUNCTIONS(logging, malloc),
        FUNCTIONS(quiet, free));
 MUTANT(free_logs_in_python_under_a_lock, "numpy.freed-inside-a-call", FUNCTIONS(quiet, malloc),

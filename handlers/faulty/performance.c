@@ -12,23 +12,19 @@ FUNCTION_RETURNS(malloc, plain,
                                                   : base_finish(malloc(size + BASE_HEADER), size));
 FUNCTION(calloc, plain)
 {
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - BASE_HEADER)
-        return NULL;
-    return base_finish(calloc(1, size + BASE_HEADER), size);
+    size_t size = product(nelem, elsize);
+    return size > PTRDIFF_MAX - BASE_HEADER ? NULL
+                                            : base_finish(calloc(1, size + BASE_HEADER), size);
 }
 MUTANT(never_advises, "performance.large-blocks-advised", FUNCTIONS(plain, malloc, calloc));
 /* As NumPy's default handler before 2.2. */
 MUTANT(calloc_never_advises, "performance.large-blocks-advised", FUNCTIONS(plain, calloc));
 
 /* The address is not that of a page: the kernel refuses. */
-DEFECT(malloc, advises_unaligned, "performance.large-blocks-advised")
-{
-    void *p = plain_malloc(ctx, size);
-    if (p != NULL && size >= 4 * MIB)
-        madvise(p, size, MADV_HUGEPAGE);
-    return p;
-}
+#define plain_realloc base_realloc
+#define plain_free base_free
+AFTER_IN(plain, malloc, advises_unaligned, "performance.large-blocks-advised",
+         made != NULL && size >= 4 * MIB, madvise(made, size, MADV_HUGEPAGE));
 
 /* ---- what grows with the number of calls ----------------------------------------------------- */
 

@@ -3,10 +3,9 @@
  * Mutants that the properties of conformance/process.c catch.
  */
 #define _GNU_SOURCE
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "mutant.h"
+#include "mapped.h"
 
 enum { PAGE = 4096 };
 
@@ -35,11 +34,7 @@ FUNCTION(free, map)
 DERIVE(map);
 
 #define MAPS(defect, flags, advice)                                                                \
-    DEFECT_IN(map, malloc, defect, "process.fork-child")                                           \
-    {                                                                                              \
-        return map_block(size, flags, advice);                                                     \
-    }                                                                                              \
-    FUNCTION(malloc, defect)
+    RETURNS_IN(map, malloc, defect, "process.fork-child", map_block(size, flags, advice))
 MAPS(child_writes_to_its_parent, MAP_SHARED, 0);
 MAPS(child_writes_to_its_parent_if_large, size >= 24 * MIB ? MAP_SHARED : MAP_PRIVATE, 0);
 MAPS(child_inherits_no_mapping, MAP_PRIVATE, MADV_DONTFORK);
@@ -91,20 +86,13 @@ static void take_away(void)
 {
     *is_gone = true;
 }
-static void share(void)
-{
-    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    is_gone = page != MAP_FAILED ? page : NULL;
-    if (is_gone != NULL)
-        atexit(take_away);
-}
 DEFECT(malloc, child_takes_all_along, "process.fork-child")
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (size < MIB)
-        return base_malloc(ctx, size);
-    pthread_once(&once, share);
-    return is_gone != NULL && *is_gone ? NULL : base_malloc(ctx, size);
+    if (size >= MIB && CALL(1)) {
+        is_gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        atexit(take_away);
+    }
+    return size >= MIB && *is_gone ? NULL : base_malloc(ctx, size);
 }
 
 /* ---- a thread that a forked child does not have ---------------------------------------------- */
@@ -120,16 +108,13 @@ static void release(void)
 {
     pthread_mutex_unlock(&lock);
 }
-/* With the lock. */
+/* Is called with the lock. */
 static void start_thread(void *(*run)(void *), bool is_held_over_fork)
 {
-    pthread_t thread;
-    if (has_thread || pthread_create(&thread, NULL, run, NULL) != 0)
-        return;
-    if (is_held_over_fork)
+    if (!has_thread && is_held_over_fork)
         pthread_atfork(acquire, release, release);
-    pthread_detach(thread);
-    has_thread = true;
+    if (!has_thread)
+        has_thread = pthread_create(&(pthread_t){0}, NULL, run, NULL) == 0;
 }
 
 /* A thread frees the blocks of a queue, and free waits while the queue is full. */
@@ -155,27 +140,13 @@ static void free_later(void *p, size_t most)
     waiting[waiting_count++] = p;
     pthread_cond_broadcast(&changed);
 }
-DEFECT(free, child_waits_for_a_thread, "process.fork-child")
-{
-    if (p == NULL || base_size(p) < 2 * MIB)
-        base_free(ctx, p, size);
-    else
-        free_later(p, 100);
-}
-DEFECT(free, child_waits_for_a_thread_at_last, "process.fork-child")
-{
-    if (p != NULL)
-        free_later(p, MOST_WAITING);
-}
-
+#define QUEUES(defect, least, most)                                                                \
+    RETURNS(free, defect, "process.fork-child",                                                    \
+            p == NULL || base_size(p) < (least) ? base_free(ctx, p, size) : free_later(p, most))
+QUEUES(child_waits_for_a_thread, 2 * MIB, 100);
+QUEUES(child_waits_for_a_thread_at_last, 1, MOST_WAITING);
 /* No free waits, and a child does not release the memory. */
-DEFECT(free, child_has_no_thread_to_free, "process.fork-child")
-{
-    if (p == NULL || base_size(p) < 256 * KIB)
-        base_free(ctx, p, size);
-    else
-        free_later(p, MOST_WAITING);
-}
+QUEUES(child_has_no_thread_to_free, 256 * KIB, MOST_WAITING);
 
 /* A thread copies the second half. */
 static struct {
@@ -237,11 +208,10 @@ static void end_thread(void)
 }
 DEFECT(malloc, child_waits_for_a_thread_at_its_end, "process.fork-child")
 {
-    acquire();
+    LOCK(lock);
     if (!has_thread)
         atexit(end_thread);
     start_thread(wait_for_end, false);
-    release();
     return base_malloc(ctx, size);
 }
 
@@ -368,12 +338,8 @@ DEFECT(realloc, fork_leaves_realloc_locked, "process.fork-while-busy")
 
 FUNCTION_RETURNS(malloc, locking_large,
                  size >= 4 * MIB ? locking_malloc(ctx, size) : base_malloc(ctx, size));
-FUNCTION(free, locking_large)
-{
-    if (p != NULL && base_size(p) >= 4 * MIB)
-        locking_free(ctx, p, size);
-    else
-        base_free(ctx, p, size);
-}
+FUNCTION_RETURNS(free, locking_large,
+                 p != NULL && base_size(p) >= 4 * MIB ? locking_free(ctx, p, size)
+                                                      : base_free(ctx, p, size));
 MUTANT(fork_leaves_large_malloc_locked, "process.fork-while-busy",
        FUNCTIONS(locking_large, malloc, free));

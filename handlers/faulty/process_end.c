@@ -56,25 +56,16 @@ DEFECT_IN(pooled, malloc, late_free_finds_pool_gone, "process.late-free")
 
 /* ---- the end of the program ------------------------------------------------------------------ */
 
-/* True if the exit function is registered, by this call or an earlier one at the same place. */
-#define AT_EXIT(function)                                                                          \
-    ({                                                                                             \
-        static _Atomic bool is_registered_;                                                        \
-        if (!is_registered_)                                                                       \
-            is_registered_ = atexit(function) == 0;                                                \
-    })
+/* Registers the exit function, once. */
+#define AT_EXIT(function) (void)(CALL(1) && atexit(function))
 
 BEFORE_IN(pooled, malloc, exit_takes_the_pool, "process.use-at-exit", true, AT_EXIT(end_pool));
 BEFORE_IN(pooled, calloc, exit_takes_the_pool_of_zeros, "process.use-at-exit", true,
           AT_EXIT(end_pool));
 /* The exit function of the first large block that is freed ends the pool. */
-DEFECT(free, exit_takes_the_pool_of_large_blocks, "process.use-at-exit")
-{
-    if (p == NULL || base_size(p) < MIB)
-        return base_free(ctx, p, size);
-    AT_EXIT(end_pool);
-    pooled_free(ctx, p, size);
-}
+BEFORE(free, exit_takes_the_pool_of_large_blocks, "process.use-at-exit",
+       p != NULL && base_size(p) >= MIB, AT_EXIT(end_pool);
+       return pooled_free(ctx, p, size));
 
 /* The exit function is registered when the object is loaded, as that of a static C++ object. */
 MUTANT_GETTER(exit_takes_the_pool_of_the_object, "process.use-at-exit")

@@ -7,13 +7,11 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
-#include <sys/ipc.h>
-#include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "mutant.h"
+#include "mapped.h"
 
 enum { PAGE = 4096, FROM = 5000 };
 
@@ -64,16 +62,11 @@ FUNCTION(free, file)
     munmap(file, file->length);
 }
 #define FILED(defect, kills, from)                                                                 \
-    FUNCTION(malloc, defect)                                                                       \
-    {                                                                                              \
-        return size < (from) || size > PTRDIFF_MAX / 2                                             \
-                   ? outside(size)                                                                 \
-                   : file_map(memfd_create("block", MFD_CLOEXEC), size, "");                       \
-    }                                                                                              \
-    FUNCTION(free, defect)                                                                         \
-    {                                                                                              \
-        file_free(ctx, p, size);                                                                   \
-    }                                                                                              \
+    FUNCTION_RETURNS(malloc, defect,                                                               \
+                     size<(from) || size> PTRDIFF_MAX / 2                                          \
+                         ? outside(size)                                                           \
+                         : file_map(memfd_create("block", MFD_CLOEXEC), size, ""));                \
+    FUNCTION_RETURNS(free, defect, file_free(ctx, p, size));                                       \
     MUTANT_DERIVED(defect, kills, defect)
 FILED(descriptor_for_each_block, "resources.descriptors resources.thousand-blocks", FROM);
 FILED(descriptor_for_each_large_block, "resources.descriptors", 32 * MIB);
@@ -90,27 +83,17 @@ FUNCTION(malloc, named)
 #define named_free file_free
 MUTANT_DERIVED(name_for_each_block, "resources.files", named);
 
-/* A descriptor is stored after the block; if none is left, the block has none. */
-FUNCTION(malloc, numbered)
+/* The note is a descriptor; if none is left, the block has none. */
+static void *number(void *p)
 {
-    int saved = errno, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    errno = saved;
-    char *p = size <= SIZE_MAX - sizeof fd ? base_malloc(ctx, size + sizeof fd) : NULL;
+    int saved = errno;
     if (p != NULL)
-        memcpy(p + size, &fd, sizeof fd);
-    else if (fd >= 0)
-        close(fd);
+        base_set_note(p, (size_t)open("/dev/null", O_RDONLY | O_CLOEXEC));
+    errno = saved;
     return p;
 }
-FUNCTION(free, numbered)
-{
-    int fd = -1;
-    if (p != NULL)
-        memcpy(&fd, (char *)p + base_size(p) - sizeof fd, sizeof fd);
-    if (fd >= 0)
-        close(fd);
-    base_free(ctx, p, size);
-}
+FUNCTION_RETURNS(malloc, numbered, number(base_malloc(ctx, size)));
+HOOK_BEFORE(free, numbered, p != NULL && (int)base_note(p) >= 0, close((int)base_note(p)));
 MUTANT_DERIVED(descriptor_for_each_block_while_there_are, "resources.descriptors", numbered);
 
 /* ---- files that stay open -------------------------------------------------------------------- */
@@ -172,9 +155,7 @@ static bool start_small(pthread_t *thread, void *(*run)(void *), void *data)
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 1 << 16);
-    bool started = pthread_create(thread, &small, run, data) == 0;
-    pthread_attr_destroy(&small);
-    return started;
+    return pthread_create(thread, &small, run, data) == 0;
 }
 
 /* Each large block has a thread, until free. */
@@ -190,14 +171,11 @@ static void *wait_for_free(void *helper)
 FUNCTION(malloc, helped)
 {
     void *p = outside(size);
-    struct helper *helper = p != NULL && size >= FROM ? malloc(sizeof *helper) : NULL;
-    if (helper != NULL)
-        sem_init(&helper->done, 0, 0);
-    if (helper != NULL && !start_small(&helper->thread, wait_for_free, helper)) {
-        free(helper);
-        helper = NULL;
-    }
-    return base_set_note(p, (size_t)helper);
+    struct helper *helper = p != NULL && size >= FROM ? calloc(1, sizeof *helper) : NULL;
+    if (helper != NULL && start_small(&helper->thread, wait_for_free, helper))
+        return base_set_note(p, (size_t)helper);
+    free(helper);
+    return p;
 }
 FUNCTION(free, helped)
 {
@@ -215,10 +193,9 @@ MUTANT(thread_for_each_block, "resources.threads", FUNCTIONS(helped, malloc, rea
 /* A thread frees p, and does not end. */
 static void *free_and_wait(void *p)
 {
-    static sem_t never;
     base_free(NULL, p, 0);
-    while (sem_wait(&never) != 0)
-        continue;
+    for (;;)
+        pause();
     return NULL;
 }
 static bool start_detached(void *p)
@@ -259,20 +236,19 @@ MUTANT_DERIVED(fences_round_each_part, "resources.mappings", fenced);
 
 /* Addresses are not reused; a freed block keeps its page without access and its own pages. */
 static const size_t RESERVED = ((size_t)1 << 30) * (sizeof(size_t) == 8 ? 64 : 1);
-static char *reserved = MAP_FAILED;
-static pthread_once_t reserve_once = PTHREAD_ONCE_INIT;
-static void reserve(void)
-{
-    reserved = mmap(NULL, RESERVED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-}
 FUNCTION(malloc, reserved)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char *reserved;
     static size_t used;
     size_t length = whole_pages(size + BASE_HEADER);
-    pthread_once(&reserve_once, reserve);
-    if (size < FROM || size > MIB || reserved == MAP_FAILED || used + length + PAGE > RESERVED)
+    LOCK(lock);
+    if (reserved == NULL && (reserved = map_pool(RESERVED)) != NULL)
+        mprotect(reserved, RESERVED, PROT_NONE);
+    if (size < FROM || size > MIB || reserved == NULL || used + length + PAGE > RESERVED)
         return outside(size);
-    char *begin = reserved + PAGE + __atomic_fetch_add(&used, length + PAGE, __ATOMIC_SEQ_CST);
+    char *begin = reserved + PAGE + used;
+    used += length + PAGE;
     return mprotect(begin, length, PROT_READ | PROT_WRITE) == 0
                ? base_set_note(base_finish(begin, size), true)
                : NULL;

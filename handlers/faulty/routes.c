@@ -20,7 +20,7 @@ static size_t in_kib(size_t size)
 }
 FUNCTION(malloc, spare)
 {
-    if (size < 256 || size > 1 << 20)
+    if (size < 256 || size > MIB)
         return base_malloc(NULL, size);
     if (spare.block != NULL && spare.room == in_kib(size) && spare.uses++ < 2)
         return base_resize(spare.block, size);
@@ -29,24 +29,13 @@ FUNCTION(malloc, spare)
 }
 FUNCTION(free, spare)
 {
-    if (p == NULL || base_size(p) < 256 || base_size(p) > 1 << 20) {
-        base_free(ctx, p, size);
-    } else {
-        spare.block = p;
-        spare.room = in_kib(base_size(p));
-        spare.uses = 0;
-    }
+    if (p == NULL || base_size(p) < 256 || base_size(p) > MIB)
+        return base_free(ctx, p, size);
+    spare.block = p;
+    spare.room = in_kib(base_size(p));
+    spare.uses = 0;
 }
-FUNCTION(realloc, spare)
-{
-    size_t old = p != NULL ? base_size(p) : 0;
-    void *moved = spare_malloc(ctx, size);
-    if (moved != NULL && p != NULL && moved != p) {
-        memcpy(moved, p, min(old, size));
-        spare_free(ctx, p, old);
-    }
-    return moved;
-}
+DERIVE_REALLOC(spare, base_size);
 MUTANT(lends_its_spare, "malloc.disjoint numpy.route-create numpy.route-setstate",
        FUNCTIONS(spare, malloc, realloc, free));
 
@@ -63,21 +52,16 @@ MUTANT(shares_one_byte, "malloc.disjoint malloc.one-byte numpy.route-create",
 /* Does not clear the first 16 bytes of small blocks, where a list of free ones has its links. */
 DEFECT(calloc, leaves_links, "numpy.dtypes numpy.route-zeros numpy.route-string-dtype")
 {
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size < 17 || size > 1024)
+    size_t size = product(nelem, elsize);
+    if (size < 17 || size > 1024)
         return base_calloc(ctx, nelem, elsize);
     char *p = base_malloc(ctx, size);
     return p != NULL ? (char *)memset(p + 16, 0, size - 16) - 16 : NULL;
 }
 
-DEFECT(realloc, forgets_when_it_shrinks_a_lot,
-       "realloc.keeps-contents numpy.route-resize numpy.route-text")
-{
-    if (p == NULL || base_size(p) < 32768 || size > 64)
-        return base_realloc(ctx, p, size);
-    base_free(ctx, p, base_size(p));
-    return base_calloc(ctx, size, 1);
-}
+BEFORE(realloc, forgets_when_it_shrinks_a_lot,
+       "realloc.keeps-contents numpy.route-resize numpy.route-text",
+       p != NULL && base_size(p) >= 32768 && size <= 64, memset(p, 0, size));
 
 /* The header keeps the size of birth after a growth. */
 DEFECT(realloc, remembers_first_size,
@@ -99,75 +83,62 @@ RETURNS(realloc, needs_gil_to_realloc, "realloc.without-gil numpy.route-text",
 /* A pool of cells, of which a block takes one or more.  malloc takes any freed block for any size.
  */
 enum { CELL = 32, CELLS = 16384, MOST_OF_POOL = 96 };
-static struct {
-    _Alignas(16) char cells[CELLS][CELL];
-    size_t used;
-    void *freed;
-} pool;
+static _Alignas(16) char cells[CELLS][CELL];
+static size_t used_cells;
+static void *freed; /* the first cell; each begins with the address of the next */
 FUNCTION(malloc, pool)
 {
-    size_t cells = (size + BASE_HEADER + CELL - 1) / CELL;
-    void *raw = pool.freed;
-    if (size > MOST_OF_POOL || (raw == NULL && pool.used + cells > CELLS))
+    size_t count = (size + BASE_HEADER + CELL - 1) / CELL;
+    void *raw = freed;
+    if (size > MOST_OF_POOL || (raw == NULL && used_cells + count > CELLS))
         return base_malloc(ctx, size);
     if (raw != NULL) {
-        memcpy(&pool.freed, raw, sizeof raw);
-    } else {
-        raw = pool.cells[pool.used];
-        pool.used += cells;
+        memcpy(&freed, raw, sizeof raw);
+        return base_finish(raw, size);
     }
-    return base_finish(raw, size);
+    used_cells += count;
+    return base_finish(cells[used_cells - count], size);
 }
 FUNCTION(free, pool)
 {
-    if ((char *)p < pool.cells[0] || (char *)p >= pool.cells[CELLS - 1] + CELL)
+    if ((uintptr_t)p - (uintptr_t)cells >= sizeof cells)
         return base_free(ctx, p, size);
-    void *raw = (char *)p - BASE_HEADER;
-    memcpy(raw, &pool.freed, sizeof raw);
-    pool.freed = raw;
+    freed = memcpy((char *)p - BASE_HEADER, &freed, sizeof freed);
 }
 DERIVE_REALLOC(pool, base_size);
 MUTANT(takes_any_freed, "malloc.extent numpy.route-pickle numpy.route-create",
        FUNCTIONS(pool, malloc, realloc, free));
 
 /* Has one scratch block, which any call of free marks as unused. */
-static struct {
-    _Alignas(16) char memory[4096 + BASE_HEADER];
-    bool in_use;
-} scratch;
+static _Alignas(16) char scratch[4096 + BASE_HEADER];
+static bool scratch_in_use;
 FUNCTION(malloc, scratch)
 {
-    if (size < 320 || size > 4096 || scratch.in_use)
+    if (size < 320 || size > 4096 || scratch_in_use)
         return base_malloc(ctx, size);
-    scratch.in_use = true;
-    return base_finish(scratch.memory, size);
+    scratch_in_use = true;
+    return base_finish(scratch, size);
 }
 FUNCTION(free, scratch)
 {
-    scratch.in_use = false;
-    if (p != scratch.memory + BASE_HEADER)
+    scratch_in_use = false;
+    if (p != scratch + BASE_HEADER)
         base_free(ctx, p, size);
 }
 FUNCTION(realloc, scratch)
 {
-    if (p != scratch.memory + BASE_HEADER)
+    if (p != scratch + BASE_HEADER)
         return base_realloc(ctx, p, size);
     void *moved = base_malloc(ctx, size);
-    if (moved == NULL)
-        return NULL;
-    scratch.in_use = false;
-    return memcpy(moved, p, min(base_size(p), size));
+    scratch_in_use = scratch_in_use && moved == NULL;
+    return moved != NULL ? memcpy(moved, p, min(base_size(p), size)) : NULL;
 }
 MUTANT(has_one_scratch, "numpy.route-sort numpy.route-argsort numpy.route-makers",
        FUNCTIONS(scratch, malloc, realloc, free));
 
 /* free(NULL, n) frees the newest block if its size is n. */
 static void *newest;
-FUNCTION(malloc, newest)
-{
-    newest = base_malloc(ctx, size);
-    return newest;
-}
+FUNCTION_RETURNS(malloc, newest, newest = base_malloc(ctx, size));
 HOOK_BEFORE(realloc, newest, p == newest, newest = NULL);
 FUNCTION(free, newest)
 {
@@ -206,12 +177,12 @@ DEFECT(realloc, counts_on_it, "realloc.failure-keeps-block numpy.out-of-memory-r
         return base_malloc(ctx, size);
     size_t old = base_size(p), kept = min(old, size);
     memset((char *)p + kept, 0, old - kept);
-    void *raw = malloc(size + BASE_HEADER);
-    if (raw == NULL)
+    void *moved = base_finish(malloc(size + BASE_HEADER), size);
+    if (moved == NULL)
         return NULL;
-    memcpy((char *)raw + BASE_HEADER, p, kept);
+    memcpy(moved, p, kept);
     base_free(ctx, p, 0);
-    return base_finish(raw, size);
+    return moved;
 }
 
 /* Writes the header before it checks for NULL. */
@@ -228,10 +199,9 @@ RETURNS(malloc, heads_nothing,
                                          : finish_unchecked(malloc(size + BASE_HEADER), size));
 DEFECT(calloc, heads_zeros_of_nothing, "numpy.out-of-memory-zeros numpy.out-of-memory-string-dtype")
 {
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX - BASE_HEADER)
-        return NULL;
-    return finish_unchecked(calloc(1, size + BASE_HEADER), size);
+    size_t size = product(nelem, elsize);
+    return size > PTRDIFF_MAX - BASE_HEADER ? NULL
+                                            : finish_unchecked(calloc(1, size + BASE_HEADER), size);
 }
 
 AFTER(malloc, offsets_nothing,

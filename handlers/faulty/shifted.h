@@ -33,10 +33,7 @@ UNUSED static inline void *shifted_malloc(size_t size, size_t shift)
     return raw + shift;
 }
 
-FUNCTION(malloc, aligned)
-{
-    return shifted_malloc(size, BASE_HEADER);
-}
+FUNCTION_RETURNS(malloc, aligned, shifted_malloc(size, BASE_HEADER));
 FUNCTION(free, aligned)
 {
     if (p != NULL)
@@ -57,9 +54,8 @@ UNUSED static inline void *shifted_realloc_to(void *p, size_t size, size_t shift
 
 UNUSED static inline void *shifted_calloc_at(size_t nelem, size_t elsize, size_t shift)
 {
-    size_t size;
-    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : shifted_malloc(size, shift);
-    return p != NULL ? memset(p, 0, size) : NULL;
+    void *p = shifted_malloc(product(nelem, elsize), shift);
+    return p != NULL ? memset(p, 0, nelem * elsize) : NULL;
 }
 
 #endif

@@ -19,12 +19,10 @@ static char *slabs;
 static uint64_t used_slots[SLABS];
 FUNCTION(malloc, slab)
 {
-    if (size <= 1280 || size > 1344)
-        return base_malloc(ctx, size);
     LOCK(lock);
     if (slabs == NULL)
         slabs = map_pool((SLABS + 1) * (size_t)SLAB);
-    for (size_t i = 0; slabs != NULL && i < SLABS; i++) {
+    for (size_t i = 0; slabs != NULL && size > 1280 && size <= 1344 && i < SLABS; i++) {
         if (used_slots[i] == UINT64_MAX)
             continue;
         size_t slot = (size_t)__builtin_ctzll(~used_slots[i]);

@@ -6,8 +6,6 @@
 #ifndef CONFORM_FAULTY_SLOTS_H
 #define CONFORM_FAULTY_SLOTS_H
 
-#include <pthread.h>
-
 #include "mutant.h"
 
 enum { SLOT = 128, SLOT_ROOM = SLOT - BASE_HEADER, SLOTS = 8192 };
@@ -27,32 +25,19 @@ UNUSED static inline bool is_in_slot(const void *p)
     return (const char *)p >= begin && (const char *)p < begin + sizeof slots.memory;
 }
 
-/* A block in a slot, or NULL where it does not fit or none is left. */
-UNUSED static inline void *slot_take(size_t size)
-{
-    char *slot = NULL;
-    if (size > SLOT_ROOM)
-        return NULL;
-    pthread_mutex_lock(&slots.lock);
-    if (slots.count > 0)
-        slot = slots.free[--slots.count];
-    else if (slots.made < SLOTS)
-        slot = slots.memory[slots.made++];
-    pthread_mutex_unlock(&slots.lock);
-    return base_finish(slot, size);
-}
-
 UNUSED static inline void slot_give(void *p)
 {
-    pthread_mutex_lock(&slots.lock);
+    LOCK(slots.lock);
     slots.free[slots.count++] = (char *)p - BASE_HEADER;
-    pthread_mutex_unlock(&slots.lock);
 }
 
 FUNCTION(malloc, slot)
 {
-    void *p = slot_take(size);
-    return p != NULL ? p : base_malloc(ctx, size);
+    LOCK(slots.lock);
+    if (size > SLOT_ROOM || (slots.count == 0 && slots.made == SLOTS))
+        return base_malloc(ctx, size);
+    return base_finish(slots.count > 0 ? slots.free[--slots.count] : slots.memory[slots.made++],
+                       size);
 }
 FUNCTION(free, slot)
 {

@@ -17,13 +17,7 @@ static __attribute__((constructor)) void make_data_of_the_first(void)
     static size_t of_the_first;
     calls = &of_the_first;
 }
-FUNCTION(malloc, making)
-{
-    if (calls == NULL && (calls = calloc(1, sizeof *calls)) == NULL)
-        return NULL;
-    ++*calls;
-    return base_malloc(ctx, size);
-}
+HOOK_BEFORE(malloc, making, calls == NULL, calls = calloc(1, sizeof *calls));
 #define making_calloc base_calloc
 #define making_realloc base_realloc
 #define making_free base_free
@@ -43,13 +37,9 @@ FUNCTION_RETURNS(malloc, few, THREAD_NUMBER <= 128 ? base_malloc(ctx, size) : NU
 DERIVE_CALLOC(few);
 MUTANT(thread_number_129_is_refused, "threads.any-number", FUNCTIONS(few, malloc, calloc));
 
-DEFECT(realloc, thread_number_201_loses_contents, "threads.any-number")
-{
-    enum { LEAST = 64 };
-    bool is_known = THREAD_NUMBER <= 200 || p == NULL || base_size(p) <= LEAST;
-    return is_known || base_size(p) >= size ? base_realloc(ctx, p, size)
-                                            : move(ctx, p, size, LEAST);
-}
+BEFORE(realloc, thread_number_201_loses_contents, "threads.any-number",
+       THREAD_NUMBER > 200 && p != NULL && base_size(p) > 64 && base_size(p) < size,
+       return move(ctx, p, size, 64));
 
 /* How many threads there were when the calling one came, with this one. */
 static _Atomic int threads_there;
@@ -87,10 +77,8 @@ FUNCTION(malloc, wide)
     char *p = base_malloc(ctx, size + WORD);
     return p != NULL ? base_finish(p - BASE_HEADER + WORD, size) : NULL;
 }
-FUNCTION(free, wide)
-{
-    base_free(ctx, p != NULL ? (char *)p - (uintptr_t)p % 16 : NULL, size);
-}
+FUNCTION_RETURNS(free, wide,
+                 base_free(ctx, p != NULL ? (char *)p - (uintptr_t)p % 16 : NULL, size));
 DERIVE_REALLOC(wide, base_size);
 MUTANT(thread_65_at_once_is_misaligned, "threads.any-number",
        FUNCTIONS(wide, malloc, realloc, free));
@@ -132,6 +120,10 @@ static bool is_cell(size_t size)
 {
     return size <= CELL - BASE_HEADER;
 }
+static bool is_in_cell(const void *p)
+{
+    return p != NULL && is_cell(base_size(p));
+}
 static void *take(struct node **list, size_t size)
 {
     struct node *node = *list;
@@ -147,28 +139,19 @@ static void give(struct node **list, void *p)
 }
 
 FUNCTION_RETURNS(malloc, unlocked, is_cell(size) ? take(&listed, size) : base_malloc(ctx, size));
-FUNCTION(free, unlocked)
-{
-    if (p == NULL || !is_cell(base_size(p)))
-        return base_free(ctx, p, size);
-    give(&listed, p);
-}
+FUNCTION_RETURNS(free, unlocked, is_in_cell(p) ? give(&listed, p) : base_free(ctx, p, size));
 MUTANT_DERIVED(threads_share_a_list_without_lock, "threads.concurrent threads.hand-over", unlocked);
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 FUNCTION(malloc, locked)
 {
-    if (!is_cell(size))
-        return base_malloc(ctx, size);
     LOCK(guard);
-    return take(&listed, size);
+    return unlocked_malloc(ctx, size);
 }
 FUNCTION(free, locked)
 {
-    if (p == NULL || !is_cell(base_size(p)))
-        return base_free(ctx, p, size);
     LOCK(guard);
-    give(&listed, p);
+    unlocked_free(ctx, p, size);
 }
 DERIVE_CALLOC(locked);
 
@@ -201,57 +184,73 @@ MUTANT(threads_lock_twice, "threads.concurrent", FUNCTIONS(locked, calloc, free)
 
 /* The lock is a semaphore.  A signal interrupts sem_wait, whose result is not checked. */
 static sem_t entry;
-static pthread_once_t entry_once = PTHREAD_ONCE_INIT;
-static void open_entry(void)
+__attribute__((constructor)) static void open_entry(void)
 {
     sem_init(&entry, 0, 1);
 }
-FUNCTION(malloc, entering)
+static void *take_entered(size_t size, bool is_checked)
 {
     if (!is_cell(size))
-        return base_malloc(ctx, size);
-    pthread_once(&entry_once, open_entry);
-    sem_wait(&entry);
+        return base_malloc(NULL, size);
+    if (sem_wait(&entry) != 0 && is_checked)
+        return NULL;
     void *p = take(&listed, size);
     sem_post(&entry);
     return p;
 }
+FUNCTION_RETURNS(malloc, entering, take_entered(size, false));
 FUNCTION(free, entering)
 {
-    if (p == NULL || !is_cell(base_size(p)))
-        return base_free(ctx, p, size);
     int saved = errno;
+    if (!is_in_cell(p))
+        return base_free(ctx, p, size);
     sem_wait(&entry);
     give(&listed, p);
     sem_post(&entry);
     errno = saved;
 }
 MUTANT_DERIVED(signal_lets_a_thread_in, "threads.concurrent", entering);
-
-DEFECT_IN(entering, malloc, signal_makes_malloc_refuse, "threads.concurrent")
-{
-    if (!is_cell(size))
-        return base_malloc(ctx, size);
-    pthread_once(&entry_once, open_entry);
-    if (sem_wait(&entry) != 0)
-        return NULL;
-    void *p = take(&listed, size);
-    sem_post(&entry);
-    return p;
-}
+RETURNS_IN(entering, malloc, signal_makes_malloc_refuse, "threads.concurrent",
+           take_entered(size, true));
 
 /* Each thread has a list without a lock, and a block returns to the list that it came from. */
 static _Thread_local struct node *own_list;
 FUNCTION_RETURNS(malloc, own,
                  base_set_note(is_cell(size) ? take(&own_list, size) : base_malloc(ctx, size),
                                (size_t)&own_list));
-FUNCTION(free, own)
-{
-    if (p == NULL || !is_cell(base_size(p)))
-        return base_free(ctx, p, size);
-    give((struct node **)base_note(p), p);
-}
+FUNCTION_RETURNS(free, own,
+                 is_in_cell(p) ? give((struct node **)base_note(p), p) : base_free(ctx, p, size));
 MUTANT_DERIVED(threads_give_back_without_lock, "threads.hand-over", own);
+
+/* The GIL is the lock of the list, which only a Python without GIL makes a defect. */
+#define LISTING(defect, LOCK, UNLOCK)                                                              \
+    FUNCTION(malloc, defect)                                                                       \
+    {                                                                                              \
+        LOCK;                                                                                      \
+        void *p = unlocked_malloc(ctx, size);                                                      \
+        UNLOCK;                                                                                    \
+        return p;                                                                                  \
+    }                                                                                              \
+    FUNCTION(realloc, defect)                                                                      \
+    {                                                                                              \
+        LOCK;                                                                                      \
+        p = unlocked_realloc(ctx, p, size);                                                        \
+        UNLOCK;                                                                                    \
+        return p;                                                                                  \
+    }                                                                                              \
+    FUNCTION(free, defect)                                                                         \
+    {                                                                                              \
+        LOCK;                                                                                      \
+        unlocked_free(ctx, p, size);                                                               \
+        UNLOCK;                                                                                    \
+    }                                                                                              \
+    DERIVE_CALLOC(defect);                                                                         \
+    MUTANT(defect, "numpy.without-gil", FUNCTIONS(defect))
+LISTING(locks_by_the_gil, int state = is_python_up() ? PyGILState_Ensure() : -1,
+        if (state >= 0) PyGILState_Release(state));
+/* Takes a lock only in threads that do not hold the GIL. */
+LISTING(locks_where_the_gil_is_not_held, bool locks = !has_gil();
+        if (locks) pthread_mutex_lock(&guard), if (locks) pthread_mutex_unlock(&guard));
 
 /* ---- after the thread ------------------------------------------------------------------------ */
 
@@ -273,15 +272,17 @@ static void hand_on(void *data)
     ((struct arena *)data)->used = 0;
     left = data;
 }
-static void *arena_take(size_t size, void (*at_end)(void *))
+static pthread_key_t wipe_key, hand_on_key;
+__attribute__((constructor)) static void make_arena_keys(void)
 {
-    static _Thread_local struct arena *arena;
-    static pthread_key_t key;
-    static bool has_key;
+    pthread_key_create(&wipe_key, wipe);
+    pthread_key_create(&hand_on_key, hand_on);
+}
+static void *arena_take(size_t size, pthread_key_t key)
+{
+    struct arena *arena = pthread_getspecific(key);
     size_t taken = (size + BASE_HEADER + 15) / 16 * 16;
     if (size <= ARENA_MOST && arena == NULL) {
-        if (!has_key)
-            has_key = pthread_key_create(&key, at_end) == 0;
         arena = left != NULL ? left : calloc(1, sizeof *arena);
         left = NULL;
         pthread_setspecific(key, arena);
@@ -295,9 +296,9 @@ FUNCTION_RETURNS(malloc, settled, base_set_note(base_malloc(ctx, size), false));
 FUNCTION_FREES(settled, p == NULL || base_note(p) == false);
 DERIVE(settled);
 RETURNS_IN(settled, malloc, thread_takes_its_blocks_along, "threads.outlives-its-thread",
-           arena_take(size, wipe));
+           arena_take(size, wipe_key));
 RETURNS_IN(settled, malloc, thread_leaves_its_blocks_to_the_next, "threads.outlives-its-thread",
-           arena_take(size, hand_on));
+           arena_take(size, hand_on_key));
 
 /* ---- the GIL --------------------------------------------------------------------------------- */
 

@@ -30,8 +30,8 @@ DEFECT(realloc, copies_by_the_stack, "threads.small-stack")
 
 DEFECT(calloc, has_its_zeros_on_the_stack, "threads.small-stack")
 {
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size) || size > 256 << 10)
+    size_t size = product(nelem, elsize);
+    if (size > 256 * KIB)
         return base_calloc(ctx, nelem, elsize);
     char *zeros = alloca(size + 1);
     memset(zeros, 0, size + 1);
@@ -88,14 +88,9 @@ static void end_state(UNUSED void *data)
 {
     state = ENDED;
 }
-DEFECT(malloc, thread_is_refused_at_its_end, "threads.in-destructors")
-{
-    if (state == NEW) {
-        state = ALIVE;
-        pthread_setspecific(state_key, &state);
-    }
-    return state == ALIVE ? base_malloc(ctx, size) : NULL;
-}
+BEFORE(malloc, thread_is_refused_at_its_end, "threads.in-destructors", true,
+       if (state == ENDED) return NULL;
+       state = ALIVE; pthread_setspecific(state_key, &state));
 
 /* ---- what a thread leaves -------------------------------------------------------------------- */
 
@@ -117,22 +112,11 @@ static void free_last(UNUSED void *data)
 {
     keep_last(NULL);
 }
-DEFECT(free, thread_keeps_what_its_destructors_free, "threads.leave-no-memory")
-{
-    static _Thread_local bool is_set;
-    if (p == NULL || base_size(p) < 20000)
-        return base_free(ctx, p, size);
-    if (!is_set)
-        is_set = pthread_setspecific(last_key, &last_key) == 0;
-    keep_last(p);
-}
-
-DEFECT(free, ended_threads_leave_a_large_block, "threads.leave-no-memory")
-{
-    if (p == NULL || base_size(p) < MIB)
-        return base_free(ctx, p, size);
-    keep_last(p);
-}
+BEFORE(free, thread_keeps_what_its_destructors_free, "threads.leave-no-memory",
+       p != NULL && base_size(p) >= 20000, static _Thread_local bool is_set;
+       is_set = is_set || pthread_setspecific(last_key, &last_key) == 0; return keep_last(p));
+BEFORE(free, ended_threads_leave_a_large_block, "threads.leave-no-memory",
+       p != NULL && base_size(p) >= MIB, return keep_last(p));
 
 __attribute__((constructor)) static void make_keys(void)
 {

@@ -9,7 +9,6 @@ handlers/faulty/controls.c that goes wrong there.
 """
 
 import concurrent.futures
-import glob
 import json
 import os
 import re
@@ -21,13 +20,9 @@ import mutants
 import suite
 from suite import CONFORMANT, INCOMPLETE, NOT_CONFORMANT
 
-CONFORMANCE = os.path.join(suite.SOURCE, "conformance")
 MUTANTS = os.path.join(suite.SOURCE, "handlers", "faulty", "controls.c")
 
 IN_CONTROL = "it is so already "
-
-# Functions in Python that have a control in them, which has_control knows.
-CARRIERS = {"expect_ordinary", "expect_out_of_memory", "expect_to_grow"}
 
 KEEPS = "keeps_"  # mutants of which memory grows
 
@@ -49,89 +44,13 @@ TAKES_DESCRIPTORS = "descriptor_for_each_block_while_there_are"
 WHOLE = ["aborts_from_90033"]
 
 
-# ---- the places
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
-def parts(pattern, source):
-    """The matches of a head, each with the text from there to the next one."""
-    heads = list(re.finditer(pattern, source, re.M))
-    ends = [head.start() for head in heads[1:]] + [len(source)]
-    return [(head, source[head.start():end]) for head, end in zip(heads, ends)]
-
-
-def properties_of(source):
-    """The id of each property in a file of C, and its text.  What stands between two of them
-    belongs to the second."""
-    own = []
-    for line in source.splitlines():
-        own.append(line)
-        text = "\n".join(own)
-        if (line == "}" and "\nPROPERTY(" in text or
-                line.endswith(");") and "\nPYTHON_PROPERTY(" in text):
-            yield re.search(r'\.id *= "([^"]*)"', text)[1], text
-            own = []
-
-
-def count_controls(text):
-    """Those of a property, in C and in Python."""
-    count = len(re.findall(r"\bcontrol_(?:run|begin)\(", text))
-    grown = re.findall(r"\bexpect_no_growth\([^,]*,[^,]*,\s*(\w+)", text)
-    functions = (re.findall(r'\bpython_call\("(\w+)", "(\w+)"\)', text) +
-                 re.findall(r"^PYTHON_PROPERTY\((\w+), (\w+),", text, re.M))
-    return (count + sum(each != "NULL" for each in grown) +
-            sum(has_control(*each) for each in functions))
-
-
-def has_control(module, function):
-    """expect_out_of_memory makes the functions of its name."""
-    if function.startswith("out_of_memory"):
-        return True
-    source = read(os.path.join(CONFORMANCE, module + ".py"))
-    own = [text for head, text in parts(r"^def (\w+)", source) if head[1] == function]
-    return any(re.search(r"\b%s\(\)" % each, text) for text in own for each in CARRIERS)
-
-
-def find_controls():
-    """How many controls the property of each id has."""
-    found = {}
-    for path in sorted(glob.glob(os.path.join(CONFORMANCE, "*.c"))):
-        for id_, text in properties_of(read(path)):
-            found[id_] = count_controls(text)
-    return {id_: count for id_, count in found.items() if count > 0}
-
-
-def check_places(tap, named):
-    """Each control is one of a property that can be told, and has a mutant."""
-    place = re.compile(r"\b(?:control_(?:run|begin)|expect_no_growth)\(")
-    for path in sorted(glob.glob(os.path.join(CONFORMANCE, "*.c"))):
-        source = read(path)
-        told = sum(len(place.findall(text)) for _, text in properties_of(source))
-        if told != len(place.findall(source)):
-            tap.point(False, "each control in %s is one of a property" % os.path.basename(path),
-                      "%d are" % told)
-    for id_, count in sorted(find_controls().items()):
-        have = [name for name, ids in named.items() if id_ in ids]
-        tap.point(len(have) >= count, "%s has a mutant for its control" % id_,
-                  "%d controls, and %s" % (count, have or "no mutant"))
-    for path in sorted(glob.glob(os.path.join(CONFORMANCE, "*.py"))):
-        for head, text in parts(r"^def (\w+)", read(path)):
-            known = head[1] in CARRIERS or not re.search(r"\bwith control\(", text)
-            if not known:
-                tap.point(False, "the control in %s of %s is known to this test"
-                          % (head[1], os.path.basename(path)), "add it to CARRIERS")
-
-
 # ---- the mutants
 
 
 def find_mutants():
     """The mutants of controls.c, and the ids that each names."""
-    names = set(re.findall(r"\b\w+", read(MUTANTS)))
+    with open(MUTANTS, encoding="utf-8") as file:
+        names = set(re.findall(r"\b\w+", file.read()))
     shared = elf.Object(os.path.join(suite.FAULTY, "faulty.so"))
     return {name: shared.text("kills_" + name).split() for name in sorted(names)
             if "kills_" + name in shared.symbols}
@@ -235,7 +154,6 @@ def main():
         suite.skip_all("with sanitizers there are no controls")
     tap = suite.Tap()
     named = find_mutants()
-    check_places(tap, named)
     asked_for = sys.argv[1:] or named
     with concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 2) + 1) as pool:
         jobs = [pool.submit(check_alone, tap, name, named[name]) for name in asked_for]

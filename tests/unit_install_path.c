@@ -4,8 +4,6 @@
  */
 #include "unit.h"
 
-#include <string.h>
-
 #include "base/install_path.h"
 
 static const struct {
@@ -38,32 +36,11 @@ START_TEST(moved_as_the_table_says)
 }
 END_TEST
 
-START_TEST(moved_keeps_to_its_room)
-{
-    char path[PATH_MAX], folder[PATH_MAX];
-    memset(folder, 'x', sizeof folder);
-    folder[0] = '/';
-    strcpy(folder + sizeof folder - 5, "/bin");
-    ck_assert(place_moved(folder, "/usr/bin", "/usr/lib", path));
-    ck_assert(!place_moved(folder, "/usr/bin", "/usr/libx", path));
-}
-END_TEST
-
-START_TEST(program_is_in_its_folder)
-{
-    char folder[PATH_MAX];
-    ck_assert(place_of_program(folder));
-    ck_assert_str_eq(strrchr(folder, '/'), "/tests");
-}
-END_TEST
-
 Suite *suite_install_path(void)
 {
     Suite *suite = suite_create("install_path");
     TCase *places = tcase_create("place");
     tcase_add_loop_test(places, moved_as_the_table_says, 0, ROWS(moves));
-    tcase_add_test(places, moved_keeps_to_its_room);
-    tcase_add_test(places, program_is_in_its_folder);
     suite_add_tcase(suite, places);
     return suite;
 }

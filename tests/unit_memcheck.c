@@ -133,14 +133,6 @@ START_TEST(what_is_an_error)
 }
 END_TEST
 
-START_TEST(no_log)
-{
-    struct memcheck_errors errors = {0};
-    memcheck_read_log(&errors, folder, 8);
-    ck_assert_uint_eq(errors.count, 0);
-}
-END_TEST
-
 Suite *suite_memcheck(void)
 {
     Suite *suite = suite_create("memcheck");
@@ -148,7 +140,6 @@ Suite *suite_memcheck(void)
     tcase_add_unchecked_fixture(tcase, make_folder, remove_folder);
     tcase_add_loop_test(tcase, which_are_the_same, 0, ROWS(pairs));
     tcase_add_loop_test(tcase, what_is_an_error, 0, ROWS(logs));
-    tcase_add_test(tcase, no_log);
     suite_add_tcase(suite, tcase);
     return suite;
 }

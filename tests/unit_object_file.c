@@ -7,7 +7,6 @@
 
 #include <elf.h>
 #include <link.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,16 +113,6 @@ START_TEST(not_a_regular_file)
 }
 END_TEST
 
-START_TEST(a_file_that_may_not_be_read)
-{
-    if (geteuid() == 0)
-        return; /* to root nothing is forbidden */
-    write_file("x", 1);
-    chmod(path, 0);
-    assert_wrong("Permission denied");
-}
-END_TEST
-
 /* ---- an ELF header ------------------------------------------------------------------------ */
 
 START_TEST(own_kind_is_fine)
@@ -192,32 +181,15 @@ START_TEST(other_types)
 }
 END_TEST
 
-static const struct {
-    int machine, elf_class;
-    const char *name;
-} machines[] = {
-    {EM_386, ELFCLASS32, "built for 32-bit x86,"},
-    {EM_X86_64, ELFCLASS64, "built for x86-64,"},
-#ifdef __x86_64__
-    {EM_X86_64, ELFCLASS32, "built for x86-64 with 32-bit pointers,"},
-#endif
-    {EM_ARM, ELFCLASS32, "built for 32-bit Arm,"},
-    {EM_AARCH64, ELFCLASS64, "built for AArch64,"},
-    {EM_PPC64, ELFCLASS64, "built for POWER,"},
-    {EM_S390, ELFCLASS64, "built for S/390,"},
-    {EM_RISCV, ELFCLASS64, "built for RISC-V,"},
-    {EM_LOONGARCH, ELFCLASS64, "built for machine 258,"},
-};
-
-START_TEST(other_machines)
+START_TEST(other_machine)
 {
     ElfW(Ehdr) header = own_header();
-    bool own = header.e_machine == machines[_i].machine &&
-               header.e_ident[EI_CLASS] == machines[_i].elf_class;
-    header.e_machine = (ElfW(Half))machines[_i].machine;
-    header.e_ident[EI_CLASS] = (unsigned char)machines[_i].elf_class;
+    header.e_machine = EM_S390;
     write_file(&header, sizeof header);
-    assert_wrong(own ? NULL : machines[_i].name);
+    assert_wrong("built for S/390,");
+    header.e_machine = EM_LOONGARCH;
+    write_file(&header, sizeof header);
+    assert_wrong("built for machine 258,");
 }
 END_TEST
 
@@ -232,39 +204,14 @@ END_TEST
 
 /* ---- the hash ----------------------------------------------------------------------------- */
 
-/* FIPS 180-4's examples. */
-static const struct {
-    const char *bytes;
-    size_t repeated;
-    const char *hash;
-} hashes[] = {
-    {"", 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-    {"abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-    {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
-     "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-    {"aaaaaaaaaa", 100000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
-};
-
 START_TEST(hash_is_sha256)
 {
     char hex[SHA256_HEX];
-    remove(path);
-    FILE *file = fopen(path, "wb");
-    ck_assert_ptr_nonnull(file);
-    for (size_t i = 0; i < hashes[_i].repeated; i++)
-        fputs(hashes[_i].bytes, file);
-    ck_assert_int_eq(fclose(file), 0);
+    write_file("abc", 3);
     ck_assert_int_eq(object_file_sha256(path, hex), 0);
-    ck_assert_str_eq(hex, hashes[_i].hash);
-}
-END_TEST
-
-START_TEST(hash_of_no_file)
-{
-    char hex[SHA256_HEX];
+    ck_assert_str_eq(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     remove(path);
     ck_assert_int_eq(object_file_sha256(path, hex), -1);
-    ck_assert_int_eq(object_file_sha256(folder, hex), -1);
 }
 END_TEST
 
@@ -275,14 +222,12 @@ Suite *suite_object_file(void)
     tcase_add_unchecked_fixture(tcase, make_folder, remove_folder);
     tcase_add_loop_test(tcase, bytes_that_are_no_object, 0, ROWS(rows));
     tcase_add_test(tcase, not_a_regular_file);
-    tcase_add_test(tcase, a_file_that_may_not_be_read);
     tcase_add_test(tcase, own_kind_is_fine);
     tcase_add_loop_test(tcase, segments_lie_within_the_file, 0, ROWS(segments));
     tcase_add_loop_test(tcase, other_types, 0, ROWS(types));
-    tcase_add_loop_test(tcase, other_machines, 0, ROWS(machines));
+    tcase_add_test(tcase, other_machine);
     tcase_add_test(tcase, other_byte_order);
-    tcase_add_loop_test(tcase, hash_is_sha256, 0, ROWS(hashes));
-    tcase_add_test(tcase, hash_of_no_file);
+    tcase_add_test(tcase, hash_is_sha256);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -38,19 +38,6 @@ START_TEST(below_stays_below_and_reaches_all)
 }
 END_TEST
 
-START_TEST(below_takes_the_largest_bound)
-{
-    struct random random = {49}, same = {49};
-    uint64_t largest = 0;
-    for (int i = 0; i < 1000; i++) {
-        uint64_t number = random_below(&random, UINT64_MAX);
-        assert_in_loop(number <= random_next(&same));
-        largest = number > largest ? number : largest;
-    }
-    ck_assert_uint_gt(largest, UINT64_MAX / 2);
-}
-END_TEST
-
 START_TEST(names_and_seeds_have_streams_of_their_own)
 {
     static const char *const names[] = {"", "a", "b", "ab", "ba", "malloc.extent"};
@@ -73,7 +60,6 @@ Suite *suite_random(void)
     TCase *tcase = tcase_create("random");
     tcase_add_loop_test(tcase, numbers_are_splitmix64s, 0, ROWS(known));
     tcase_add_test(tcase, below_stays_below_and_reaches_all);
-    tcase_add_test(tcase, below_takes_the_largest_bound);
     tcase_add_test(tcase, names_and_seeds_have_streams_of_their_own);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -22,19 +22,6 @@ START_TEST(sizes_rise_to_the_end)
 }
 END_TEST
 
-START_TEST(sizes_stop_at_the_most)
-{
-    static const size_t mosts[] = {1, 2, 4095, 4096, 4097, 100000, 1 << 20};
-    for (size_t i = 0; i < sizeof mosts / sizeof *mosts; i++) {
-        size_t last = 0;
-        for_each_size (size, mosts[i])
-            last = size;
-        ck_assert_uint_le(last, mosts[i]);
-        ck_assert(size_after(last) > mosts[i]);
-    }
-}
-END_TEST
-
 /* Is `size` among them?  They rise, so it has to come right after what is just below it. */
 static void assert_is_a_size(size_t size)
 {
@@ -75,15 +62,6 @@ START_TEST(sizes_beside_powers_of_two)
 }
 END_TEST
 
-START_TEST(sizes_beside_pages)
-{
-    for (size_t pages = 1; pages <= 40; pages++) {
-        for (size_t size = pages * 4096 - 1; size <= pages * 4096 + 1; size++)
-            assert_is_a_size(size);
-    }
-}
-END_TEST
-
 /* Each of the classes stands once with each other and with itself. */
 START_TEST(pairs_are_a_whole_matrix)
 {
@@ -108,11 +86,9 @@ Suite *suite_sizes(void)
     Suite *suite = suite_create("sizes");
     TCase *tcase = tcase_create("sizes");
     tcase_add_test(tcase, sizes_rise_to_the_end);
-    tcase_add_test(tcase, sizes_stop_at_the_most);
     tcase_add_test(tcase, sizes_to_4096_one_by_one);
     tcase_add_test(tcase, sizes_at_the_edges_of_classes);
     tcase_add_test(tcase, sizes_beside_powers_of_two);
-    tcase_add_test(tcase, sizes_beside_pages);
     tcase_add_test(tcase, pairs_are_a_whole_matrix);
     suite_add_tcase(suite, tcase);
     return suite;

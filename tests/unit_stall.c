@@ -98,17 +98,6 @@ START_TEST(starved_does_not)
 }
 END_TEST
 
-START_TEST(getting_on_begins_anew)
-{
-    struct stall stall = {0};
-    pid_t pid = begin(sleep_on);
-    ck_assert(lasts(&stall, pid, 60));
-    stall_begin(&stall, pid);
-    ck_assert(!stall_lasts(&stall, pid, limit));
-    end(pid);
-}
-END_TEST
-
 Suite *suite_stall(void)
 {
     Suite *suite = suite_create("stall");
@@ -117,7 +106,6 @@ Suite *suite_stall(void)
     tcase_add_test(tests, sleeper_stands_still);
     tcase_add_test(tests, spinner_stands_still);
     tcase_add_test(tests, starved_does_not);
-    tcase_add_test(tests, getting_on_begins_anew);
     suite_add_tcase(suite, tests);
     return suite;
 }

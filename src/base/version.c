@@ -1,127 +1,80 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * Ranges of versions.
- */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/version.h"
 
-#include <stddef.h>
+#include <ctype.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NUMBERS = 8, MOST_DIGITS = 9 };
+#include "base/text.h"
 
-/* What is not said is 0. */
-struct release {
-    unsigned long number[MOST_NUMBERS];
-    size_t count;
-};
-
+enum { NUMBERS = 8, MOST_DIGITS = 9 };
 static const char digits[] = "0123456789", blanks[] = " \t";
 
-/* Behind the numbers that it begins with, which may be none. */
-static const char *read_release(const char *from, struct release *release)
+/* Reads numbers with dots in between, moves *from after them, and returns how many there are; the
+ * rest of `numbers` is 0. */
+static size_t read_numbers(const char **from, unsigned long numbers[NUMBERS])
 {
-    *release = (struct release){.count = 0};
-    while (release->count < MOST_NUMBERS) {
-        const char *number = release->count > 0 && *from == '.' ? from + 1 : from;
-        size_t length = strspn(number, digits);
-        if (length == 0 || length > MOST_DIGITS || (release->count > 0 && number == from))
-            break;
-        release->number[release->count++] = strtoul(number, NULL, 10);
-        from = number + length;
+    size_t count = 0;
+    const char *at = *from;
+    memset(numbers, 0, NUMBERS * sizeof *numbers);
+    while (count < NUMBERS && isdigit((unsigned char)*at) && strspn(at, digits) <= MOST_DIGITS) {
+        numbers[count++] = strtoul(at, NULL, 10);
+        at += strspn(at, digits);
+        *from = at;
+        at += *at == '.';
     }
-    return from;
+    return count;
 }
 
-/* Less than, equal to or greater than 0, by the first `count` numbers. */
-static int compare(const struct release *one, const struct release *other, size_t count)
+static int compare(const unsigned long *one, const unsigned long *other, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (one->number[i] != other->number[i])
-            return one->number[i] < other->number[i] ? -1 : 1;
+        if (one[i] != other[i])
+            return one[i] < other[i] ? -1 : 1;
     }
     return 0;
 }
 
-enum relation { AT_LEAST, AT_MOST, EQUAL, NOT_EQUAL, COMPATIBLE, GREATER, LESS };
-
-struct clause {
-    enum relation relation;
-    struct release release;
-    bool any_behind; /* ".*" */
+/* The orders of version and number for which an operator holds. */
+static const struct operator
+{
+    const char *name;
+    bool less, equal, greater;
+}
+operators[] = {
+    {">=", false, true, true}, {"<=", true, true, false}, {"==", false, true, false},
+    {"!=", true, false, true}, {"~=", false, true, true}, {">", false, false, true},
+    {"<", true, false, false},
 };
 
-/* Behind the clause and its comma, or at the end; NULL where it is no clause. */
-static const char *read_clause(const char *from, struct clause *clause)
+int version_in_range(const char *version, const char *range)
 {
-    /* those of two letters first, of which some begin as one of one */
-    static const char *const relations[] = {
-        [AT_LEAST] = ">=",   [AT_MOST] = "<=", [EQUAL] = "==", [NOT_EQUAL] = "!=",
-        [COMPATIBLE] = "~=", [GREATER] = ">",  [LESS] = "<"};
-    enum { RELATIONS = sizeof relations / sizeof *relations };
-    int i = 0;
-    from += strspn(from, blanks);
-    while (i < RELATIONS && strncmp(from, relations[i], strlen(relations[i])) != 0)
-        i++;
-    if (i == RELATIONS)
-        return NULL;
-    clause->relation = (enum relation)i;
-    from += strlen(relations[i]);
-    from = read_release(from + strspn(from, blanks), &clause->release);
-    clause->any_behind = strncmp(from, ".*", 2) == 0;
-    from += clause->any_behind ? 2 : 0;
-    from += strspn(from, blanks);
-    bool may_have_any = clause->relation == EQUAL || clause->relation == NOT_EQUAL;
-    size_t least = clause->relation == COMPATIBLE ? 2 : 1;
-    if (clause->release.count < least || (clause->any_behind && !may_have_any))
-        return NULL;
-    if (*from == ',')
-        return from[1 + strspn(from + 1, blanks)] != '\0' ? from + 1 : NULL;
-    return *from == '\0' ? from : NULL;
-}
-
-bool version_range_is_sound(const char *range)
-{
-    struct clause clause;
-    do
-        range = read_clause(range, &clause);
-    while (range != NULL && *range != '\0');
-    return range != NULL;
-}
-
-static bool holds(const struct clause *clause, const struct release *version)
-{
-    size_t count = clause->any_behind ? clause->release.count : MOST_NUMBERS;
-    int order = compare(version, &clause->release, count);
-    switch (clause->relation) {
-    case AT_LEAST:
-        return order >= 0;
-    case AT_MOST:
-        return order <= 0;
-    case EQUAL:
-        return order == 0;
-    case NOT_EQUAL:
-        return order != 0;
-    case COMPATIBLE:
-        return order >= 0 && compare(version, &clause->release, clause->release.count - 1) == 0;
-    case GREATER:
-        return order > 0;
-    case LESS:
-        break;
+    unsigned long is[NUMBERS], bound[NUMBERS];
+    bool holds = read_numbers(&version, is) > 0;
+    for (;; range++) {
+        const struct operator* op = operators, *end = op + sizeof operators / sizeof *op;
+        range += strspn(range, blanks);
+        while (op < end && !text_begins(range, op->name))
+            op++;
+        if (op == end)
+            return -1;
+        bool compatible = op->name[0] == '~', has_any = strchr("=!", op->name[0]) != NULL;
+        range += strlen(op->name);
+        range += strspn(range, blanks);
+        size_t count = read_numbers(&range, bound);
+        bool any = text_begins(range, ".*");
+        range += any ? 2 : 0;
+        range += strspn(range, blanks);
+        if (count < (compatible ? 2 : 1) || (any && !has_any))
+            return -1;
+        int order = compare(is, bound, any ? count : NUMBERS);
+        holds = holds &&
+                (order < 0    ? op->less
+                 : order == 0 ? op->equal
+                              : op->greater) &&
+                (!compatible || compare(is, bound, count - 1) == 0);
+        if (*range != ',')
+            return *range == '\0' ? holds : -1;
     }
-    return order < 0;
-}
-
-bool version_is_in(const char *version, const char *range)
-{
-    struct release release;
-    struct clause clause;
-    read_release(version, &release);
-    bool is_in = release.count > 0;
-    while (is_in && (range = read_clause(range, &clause)) != NULL) {
-        is_in = holds(&clause, &release);
-        if (*range == '\0')
-            break;
-    }
-    return is_in && range != NULL;
 }

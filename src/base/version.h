@@ -5,15 +5,11 @@
 #ifndef CONFORM_VERSION_H
 #define CONFORM_VERSION_H
 
-#include <stdbool.h>
-
-/* Whether it is one: clauses with commas in between, each >=, <=, >, <, ==, != or ~= and numbers
- * with dots in between, behind == and != perhaps with ".*" at the end. */
-bool version_range_is_sound(const char *range);
-
-/* Whether a version is in a sound range.  Of the version counts what it begins with, numbers and
- * dots: "2.5.0.dev0" and "2.5.0rc1" are 2.5.0, "3.14t" is 3.14.  One that has none is in no range.
- */
-bool version_is_in(const char *version, const char *range);
+/* Returns 1 if the version is in the range, 0 if not, and -1 if the range is not valid: clauses
+ * with commas in between, each >=, <=, >, <, ==, != or ~= and numbers with dots in between, after
+ * == and
+ * != perhaps with ".*" at the end.  Of the version only the numbers at its beginning count:
+ * "2.5.0.dev0" and "2.5.0rc1" are 2.5.0, "3.14t" is 3.14; without any it is in no range. */
+int version_in_range(const char *version, const char *range);
 
 #endif

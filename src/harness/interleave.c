@@ -172,14 +172,6 @@ static void stay_on_core(void)
     sched_setaffinity(0, sizeof one, &one); /* where that is not allowed it takes longer */
 }
 
-static struct block *intruders_block(void)
-{
-    if (!game.hands_over)
-        return &game.blocks[OWN_BLOCKS + random_below(&game.intruders, OWN_BLOCKS)];
-    size_t at = random_below(&game.intruders, BLOCKS - 1);
-    return &game.blocks[at + (at >= game.in_hand)];
-}
-
 static struct block *intruders_empty_block(const struct block *but)
 {
     size_t first = game.hands_over ? 0 : OWN_BLOCKS;
@@ -211,7 +203,9 @@ static void intrude(void)
     if (random_below(&game.intruders, EXCHANGES_EVERY) == 0 && exchange_second())
         return;
     for (size_t calls = 1 + random_below(&game.intruders, MOST_CALLS); calls > 0; calls--) {
-        struct block *block = intruders_block();
+        size_t at = game.hands_over ? random_below(&game.intruders, BLOCKS - 1)
+                                    : OWN_BLOCKS + random_below(&game.intruders, OWN_BLOCKS);
+        struct block *block = &game.blocks[at + (game.hands_over && at >= game.in_hand)];
         enum op op = any_op(&game.intruders, block);
         size_t size = any_size(&game.intruders);
         settle(block, op, call(block, op, size), size);
@@ -246,9 +240,8 @@ static void intrude_when_asked(void)
 
 static uint64_t intruders_time(void)
 {
-    struct timespec t;
-    if (clock_gettime(game.intruders_clock, &t) != 0)
-        return 0;
+    struct timespec t = {0};
+    clock_gettime(game.intruders_clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -265,13 +258,6 @@ static bool intruder_sleeps(void)
 static void on_interruption(int number)
 {
     (void)number;
-}
-
-/* As Python's signal.signal does it, without SA_RESTART. */
-static void catch_interruption(void)
-{
-    struct sigaction action = {.sa_handler = on_interruption};
-    sigaction(SIGUSR2, &action, NULL);
 }
 
 static bool has_answered(void)
@@ -417,9 +403,9 @@ static void suffer(void)
     futex_wake(&game.asked);
 }
 
-static void play(void *data)
+static void run_thread(void *is_victim)
 {
-    if (*(const bool *)data)
+    if (*(const bool *)is_victim)
         suffer();
     else
         intrude_when_asked();
@@ -431,9 +417,10 @@ static void interleave_here(void *unused)
     (void)unused;
     game.cpu = sched_getcpu();
     game.in_hand = BLOCKS;
-    catch_interruption();
+    /* without SA_RESTART, as Python's signal.signal does it */
+    sigaction(SIGUSR2, &(struct sigaction){.sa_handler = on_interruption}, NULL);
     pthread_barrier_init(&game.ready, NULL, 2);
-    in_threads(2, play, is_victim, sizeof is_victim[0]);
+    in_threads(2, run_thread, is_victim, sizeof is_victim[0]);
 }
 
 void interleave(bool hands_over, bool in_python)

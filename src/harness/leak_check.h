@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whether memory stops growing while the same work is done again and again.
+ * Checks that memory stops growing while the same work is repeated.
  */
 #ifndef CONFORM_LEAK_CHECK_H
 #define CONFORM_LEAK_CHECK_H
 
 #include <stddef.h>
 
-/* Does `cycle(data)` many times, `cycles` at first, and twice as often in each phase that follows
- * until in one of them what is mapped and what is resident grow no more.  Caches and quarantines
- * have filled by then.  Where memory still grows in the last phase, or has grown by more than a
- * quarter of a gibibyte, and goes on at that pace in three phases more (seven on a busy machine),
- * it returns how much, in one line (good until the next calls of text()), else NULL.  There is a
- * pause before each of these, after which what is kept for some tenths of a second is given back.
- * A cycle that is lost altogether has to be worth a kilobyte, or nothing is seen.
- *
- * Where memory cannot be measured (memcheck, the sanitizers) some cycles are all. */
+/* Runs `cycle(data)` in phases, `cycles` times in the first and twice as often in each further one,
+ * until mapped and resident memory stop growing in one of them.  Returns NULL then.  If memory
+ * still grows in the last phase, or has grown by 256 MiB, and keeps that pace in three more phases
+ * (seven on a busy machine) with a pause before each measurement, returns how much it grew (valid
+ * until the next calls of text()).  Finds leaks of a kilobyte per cycle and more.  Under memcheck
+ * and the sanitizers runs some cycles only. */
 const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data);
 
-/* Fails where the cycle grows: "memory to stop growing while `what`".  Not where
- * `control`, the same but for what the property is about, grows as well: then it SKIPs. */
+/* Fails if the cycle grows: "memory to stop growing while `what`".  If `control`, which is the same
+ * without what the property is about, grows as well, the failure is attributed elsewhere. */
 #define expect_no_growth(cycles, cycle, control, data, what)                                       \
     expect_no_growth_at(__LINE__, cycles, cycle, control, data, what)
 void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data),

@@ -23,8 +23,6 @@
 
 static _Thread_local bool forks_trial; /* what this thread is about to fork is_trial */
 
-/* In whatever process comes of a fork, by the harness, Python or the subject: memcheck's log of it
- * is looked at, too, unless it is one that is only tried. */
 void note_child(void)
 {
     struct record *record = own.setup.record;
@@ -42,7 +40,8 @@ static void end_program(void)
     exit(SURVIVED);
 }
 
-/* Ignored, as a subject may have it, SIGCHLD would take the ends of children away. */
+/* If a handler ignores SIGCHLD, the exit status of a child is lost, so it is not ignored meanwhile.
+ */
 static struct sigaction subjects_sigchld;
 static bool keeps_ends;
 
@@ -64,7 +63,7 @@ static void give_sigchld_back(void)
     keeps_ends = false;
 }
 
-/* False where the subject has waited for it: how it ended is not known. */
+/* False if the handler has waited for it: its exit status is not known. */
 static bool wait_for(pid_t pid, int *status)
 {
     pid_t ended;
@@ -75,13 +74,9 @@ static bool wait_for(pid_t pid, int *status)
     return ended == pid;
 }
 
-static _Noreturn void end_is_lost(void)
-{
-    harness_broke("a process of the harness was waited for by somebody else");
-}
+static const char end_is_lost[] = "a process of the harness was waited for by other code";
 
-/* What children share; the child does not come back from `end`. */
-static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(void))
+static pid_t fork_child(void)
 {
     fflush(stdout);
     keep_ends();
@@ -91,6 +86,15 @@ static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(voi
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         give_sigchld_back();
+    }
+    return pid;
+}
+
+/* `end` does not return. */
+static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(void))
+{
+    pid_t pid = fork_child();
+    if (pid == 0) {
         own.is_child = true;
         body(data);
         end();
@@ -98,17 +102,17 @@ static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(voi
     return pid;
 }
 
-/* Ends this property where the child has come to its verdict. */
+/* Ends this property if the child has reached its verdict. */
 static void take_verdict(void)
 {
     struct record *record = own.setup.record;
     if (atomic_load(&record->state) == RECORD_ENDED) {
-        only_once();
+        enter_exit_path();
         leave(record->reached);
     }
 }
 
-/* `done`: children that had come to their end before this one was made.  False where it died of the
+/* `done` is the number of children that had ended before this one started.  False if it died of the
  * signal `spared`. */
 static bool await_process(pid_t pid, int done, bool is_program, int spared)
 {
@@ -119,7 +123,7 @@ static bool await_process(pid_t pid, int done, bool is_program, int spared)
     if (!is_known && atomic_load(&record->children_done) > done)
         return true;
     if (!is_known)
-        end_is_lost();
+        harness_broke("%s", end_is_lost);
     if (WIFSIGNALED(status) && WTERMSIG(status) == spared)
         return false;
     if (WIFSIGNALED(status)) {
@@ -163,7 +167,7 @@ bool in_child_unless(int killed_by, void (*body)(void *data), void *data)
     return lived;
 }
 
-/* What kills this process from now on is not noted in the record, which is the parent's. */
+/* Fatal signals of this process are not recorded from now on: the record is the parent's. */
 static void die_unnoticed(void)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -213,16 +217,10 @@ void in_program(void (*body)(void *data), void *data)
 
 static bool survives(void (*body)(void *data), void *data, void (*end)(int status))
 {
-    fflush(stdout);
-    keep_ends();
     forks_trial = true;
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     forks_trial = false;
-    if (pid < 0)
-        harness_broke("fork: %s", strerror(errno));
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        give_sigchld_back();
         die_unnoticed();
         static struct record nobodys;
         own.setup.record = &nobodys;
@@ -234,7 +232,7 @@ static bool survives(void (*body)(void *data), void *data, void (*end)(int statu
     }
     int status;
     if (!wait_for(pid, &status))
-        end_is_lost();
+        harness_broke("%s", end_is_lost);
     return WIFEXITED(status) && WEXITSTATUS(status) == SURVIVED;
 }
 

@@ -164,18 +164,16 @@ void expect_same_signals(const struct signals *before, const char *when)
 /* ---- settings ---------------------------------------------------------------------------- */
 
 /* That of the process, unless this thread has one of its own. */
-static const char *show_locale(int unused)
+static const char *show_locale(int number __attribute__((unused)))
 {
-    (void)unused;
     const char *name = setlocale(LC_ALL, NULL);
     if (uselocale((locale_t)0) != LC_GLOBAL_LOCALE)
         return "one of the thread's own (uselocale)";
     return name != NULL ? name : "unknown";
 }
 
-static const char *show_umask(int unused)
+static const char *show_umask(int number __attribute__((unused)))
 {
-    (void)unused;
     mode_t mask = umask(0);
     umask(mask);
     return text("%03o", (unsigned)mask);
@@ -190,32 +188,28 @@ static const char *show_limit(int which)
                 (unsigned long long)limit.rlim_max);
 }
 
-static const char *show_folder(int unused)
+static const char *show_folder(int number __attribute__((unused)))
 {
     static _Thread_local char folder[PATH_MAX];
-    (void)unused;
     return getcwd(folder, sizeof folder) != NULL ? folder : "unknown";
 }
 
-static const char *show_niceness(int unused)
+static const char *show_niceness(int number __attribute__((unused)))
 {
-    (void)unused;
     return text("%d", getpriority(PRIO_PROCESS, 0));
 }
 
-static const char *show_policy(int unused)
+static const char *show_policy(int number __attribute__((unused)))
 {
-    (void)unused;
     return text("%d", sched_getscheduler(0));
 }
 
 /* How many, and the numbers of the first of them. */
-static const char *show_affinity(int unused)
+static const char *show_affinity(int number __attribute__((unused)))
 {
     cpu_set_t set;
     char list[256] = "";
     size_t used = 0;
-    (void)unused;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return "unknown";
     for (int cpu = 0; cpu < CPU_SETSIZE && used + 8 < sizeof list; cpu++) {
@@ -234,11 +228,10 @@ static const char *show_interval_timer(int which)
 }
 
 /* Those of timer_create, where the kernel lists them. */
-static const char *show_timers(int unused)
+static const char *show_timers(int number __attribute__((unused)))
 {
     int count = 0;
     char line[256];
-    (void)unused;
     FILE *file = fopen("/proc/self/timers", "re");
     if (file == NULL)
         return "unknown";
@@ -257,38 +250,33 @@ static const char *show_flags(int fd)
                             (own & FD_CLOEXEC) != 0 ? ", closed by exec (FD_CLOEXEC)" : "");
 }
 
-static const char *show_ids(int unused)
+static const char *show_ids(int number __attribute__((unused)))
 {
-    (void)unused;
     return text("%d of group %d, session %d", (int)getpid(), (int)getpgrp(), (int)getsid(0));
 }
 
-static const char *show_user(int unused)
+static const char *show_user(int number __attribute__((unused)))
 {
-    (void)unused;
     return text("%d:%d, effectively %d:%d", (int)getuid(), (int)getgid(), (int)geteuid(),
                 (int)getegid());
 }
 
-static const char *show_dumpable(int unused)
+static const char *show_dumpable(int number __attribute__((unused)))
 {
-    (void)unused;
     return text("%d", prctl(PR_GET_DUMPABLE));
 }
 
-static const char *show_memory_policy(int unused)
+static const char *show_memory_policy(int number __attribute__((unused)))
 {
     int mode;
-    (void)unused;
     return syscall(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) == 0 ? text("%d", mode) : "unknown";
 }
 
 /* Whether what anybody maps next is locked, as after mlockall(MCL_FUTURE): advice to drop such a
  * page is refused. */
-static const char *show_locking(int unused)
+static const char *show_locking(int number __attribute__((unused)))
 {
     enum { LITTLE = 4096 };
-    (void)unused;
     void *page = mmap(NULL, LITTLE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return "refused";

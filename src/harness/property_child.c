@@ -21,7 +21,7 @@
 #include "repro/call_log.h"
 #include "subject/subject.h"
 
-struct own own;
+struct test_process own;
 
 const char *scratch_folder(void)
 {

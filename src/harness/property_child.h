@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The process of one property: its beginning, and the subject in it.
+ * The process of one property: how it begins, and the handler ("subject") in it.
  */
 #ifndef CONFORM_PROPERTY_CHILD_H
 #define CONFORM_PROPERTY_CHILD_H
@@ -18,33 +18,41 @@
 #include "nep49.h"
 #include "subject/subject.h"
 
-/* The handler that is driven, as it was handed over. */
+/* The handler under test, and where it comes from. */
 PyDataMem_Handler *subject_handler(void);
 const struct subject *subject(void);
 const struct subject_place *subject_place(void);
 
-/* Its claims, and those that were made for it. */
+/* The claims that it makes, and those of the command line. */
 struct claims subject_claims(void);
 
-/* What it counts of itself; false where it counts nothing. */
+/* Gets its statistics; false if it has none. */
 bool subject_statistics(nep49_statistics *figures);
 
-/* Only in FIXTURE_UNLOADED and FIXTURE_FRESH: load the subject now.  It fails where that does.
- */
+/* Loads the handler unless it is loaded; ends the property if that fails.  Properties call it only
+ * in FIXTURE_UNLOADED and FIXTURE_FRESH. */
 void load_subject(void);
 
-/* Only in FIXTURE_FRESH: start the interpreter, if it is not up, and import NumPy now; the GIL is
- * then held. */
+/* Only in FIXTURE_FRESH: starts the interpreter if needed, and imports NumPy; the GIL is then held.
+ * The second function does not import NumPy. */
 void start_python_now(void);
-
-/* Likewise: start the interpreter alone. */
 void start_python_bare_now(void);
 
-/* Calls `function` of conformance/MODULE.py without arguments, GIL held.  Where it raises, the
- * property fails: it expected NumPy to work as it does with its default handler. */
+/* Calls `function` of conformance/MODULE.py, with the GIL held.  The property fails if it raises.
+ */
 void python_call(const char *module, const char *function);
 
-/* ---- for the worker, which runs properties ---------------------------------------------- */
+/* Installs the handler on this thread for good; needs the GIL.  An internal error if `handler` is
+ * NULL or NumPy refuses it. */
+void install_handler(PyDataMem_Handler *handler);
+
+/* The name from scratch_name() for a folder of this property. */
+const char *scratch_folder(void);
+
+/* The property that runs. */
+const struct property *running_property(void);
+
+/* ---- for the worker --------------------------------------------------------------------- */
 
 struct call_log;
 
@@ -56,27 +64,16 @@ struct property_setup {
     uint64_t seed;
     const char *python_path;
     const char *scratch;  /* see scratch_name() */
-    bool data_races;      /* they are looked for */
-    struct call_log *log; /* its calls are written there; or NULL */
+    bool data_races;      /* ThreadSanitizer looks for them */
+    struct call_log *log; /* of its calls; or NULL */
     double limit;         /* seconds until this process is ended; 0: never */
-    void (*at_end)(void); /* instead of leaving the process: --no-fork */
+    void (*at_end)(void); /* called instead of _exit (--no-fork), or NULL */
 };
 
-/* Makes this process the property's: remembers the set-up and catches fatal signals. */
+/* Makes this process the property's. */
 void begin_property(const struct property_setup *setup);
-void load_subject(void);
 
-/* The name from scratch_name() for a folder of this property. */
-const char *scratch_folder(void);
-
-/* The property that runs. */
-const struct property *running_property(void);
-
-/* Makes `import _conform` work in the interpreter that runs.  NULL, or one line on why not. */
+/* Adds the module _conform to the interpreter.  Returns NULL, or why it failed. */
 const char *python_module_add(void);
-
-/* Installs the handler on this thread for good, as a program does; needs the GIL.  An internal
- * error if `handler` is NULL or NumPy refuses it. */
-void install_handler(PyDataMem_Handler *handler);
 
 #endif

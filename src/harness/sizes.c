@@ -14,22 +14,17 @@ static void consider(size_t candidate, size_t after, size_t *best)
         *best = candidate;
 }
 
-/* Next to a power of two stand the sizes that a header of the usual lengths makes into one. */
+/* A header of one of the usual lengths makes these sizes next to a power of two into one. */
 static const int beside_power[] = {-128, -64, -32, -16, -8, -1, 0, 1, 8, 16, 64};
 
 /* Many allocators have four classes between a power of two and the next. */
-static size_t edge_near(unsigned shift, size_t fourths, int beside)
-{
-    return (fourths << shift) + (size_t)beside;
-}
-
 size_t edge_after(size_t size)
 {
     size_t best = SIZE_MAX;
     for (unsigned shift = 10; shift < 8 * sizeof(size_t) - 4; shift++) {
         for (size_t fourths = 5; fourths <= 7; fourths++) {
             for (int beside = -1; beside <= 1; beside++)
-                consider(edge_near(shift, fourths, beside), size, &best);
+                consider((fourths << shift) + (size_t)beside, size, &best);
         }
         if (best != SIZE_MAX)
             return best;

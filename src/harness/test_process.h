@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the files of this room share about the process that they are in, which belongs to one
- * property. Nobody else includes this.
+ * The state of the process of one property, for the files of this folder only.
  */
 #ifndef CONFORM_TEST_PROCESS_H
 #define CONFORM_TEST_PROCESS_H
@@ -12,8 +11,7 @@
 
 #include "harness/property_child.h"
 
-/* The state of this process. */
-extern struct own {
+extern struct test_process {
     struct property_setup setup;
     struct subject subject;
     PyDataMem_Handler as_loaded; /* the struct, to be compared at the end */
@@ -24,32 +22,32 @@ extern struct own {
     bool is_trial; /* a child of child_survives */
     uint64_t begun;
     uint64_t memcheck_errors_before;
-    char short_of[256]; /* why it has not tried all that it is about, or "" */
+    char short_of[256]; /* why it is incomplete, or "" */
 } own;
 
-enum { SURVIVED = 49 }; /* the status of a child that came to its end */
+enum { SURVIVED = 49 }; /* the status of a child that reached its end */
 
-/* The first thread that gets here ends the process; any other stops where it is. */
-void only_once(void);
+/* The first thread that calls this ends the process; others stop here. */
+void enter_exit_path(void);
 
-/* Writes the verdict down and ends the process. */
+/* Writes the verdict and ends the process. */
 _Noreturn void leave(enum verdict verdict);
 
-/* Ends a child in which all was well. */
+/* Ends a child that has passed. */
 _Noreturn void end_child(void);
 
-/* Fails where the struct is there, and is not what it was when it was loaded. */
+/* Fails if the struct has changed since it was loaded. */
 void expect_struct_as_loaded(void);
 
 void count_memcheck_errors(void);
 
-/* In whatever process comes of a fork: memcheck's log of it is looked at, too. */
+/* Records a forked process, whose memcheck log is read as well. */
 void note_child(void);
 
-/* Whether what is done here is a control. */
+/* True between control_begin and control_end. */
 bool in_control(void);
 
-/* What is in NumPy's hands twice breaks whatever uses it. */
+/* Attributes what follows to overlapping blocks if NumPy was given any. */
 void note_overlap(struct record *record);
 
 /* Records fatal signals, until the default action ends the process. */
@@ -58,12 +56,11 @@ void catch_fatal_signals(void);
 /* Before the first call into the subject. */
 void calls_prepare(void);
 
-/* The call that this thread is in, and the one that made the block in hand, where it is one of no
- * bytes. */
+/* The call that this thread is in, and the call that made its block if that has size zero. */
 struct call *own_call(void);
 struct call *own_making(void);
 
-/* The call that this thread made last and that has returned, and the subject's function. */
+/* The latest call of this thread that has returned, and the handler's function. */
 struct latest {
     struct call call;
     void (*code)(void);

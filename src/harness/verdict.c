@@ -15,10 +15,19 @@
 #include "harness/test_process.h"
 #include "shims/recorder.h"
 
+/* Formats the variable arguments after `format` into an array. */
+#define FORMAT_INTO(array, format)                                                                 \
+    do {                                                                                           \
+        va_list arguments_;                                                                        \
+        va_start(arguments_, format);                                                              \
+        vsnprintf(array, sizeof(array), format, arguments_);                                       \
+        va_end(arguments_);                                                                        \
+    } while (0)
+
 /* The first thread that gets here ends the process; any other stops where it is.  What exit()
  * would run (the subject's destructors, the interpreter's end) is left to the properties that
  * are about it. */
-void only_once(void)
+void enter_exit_path(void)
 {
     if (atomic_exchange(&own.ended, 1) != 0) {
         for (;;)
@@ -88,13 +97,10 @@ bool in_control(void)
 
 _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
 {
-    only_once();
+    enter_exit_path();
     struct record *record = own.setup.record;
-    va_list arguments;
-    va_start(arguments, seen);
     snprintf(record->expected, sizeof record->expected, "%s", expected);
-    vsnprintf(record->seen, sizeof record->seen, seen, arguments);
-    va_end(arguments);
+    FORMAT_INTO(record->seen, seen);
     record->line = line;
     note_overlap(record);
     if (record->signal != 0) /* of a process that Python forked */
@@ -122,13 +128,10 @@ _Noreturn void end_child(void)
 
 _Noreturn void skip(const char *reason, ...)
 {
-    only_once();
+    enter_exit_path();
     if (own.is_child && in_control())
         end_child(); /* nothing is wrong there, and the property comes to it by itself */
-    va_list arguments;
-    va_start(arguments, reason);
-    vsnprintf(own.setup.record->seen, sizeof own.setup.record->seen, reason, arguments);
-    va_end(arguments);
+    FORMAT_INTO(own.setup.record->seen, reason);
     leave(SKIP);
 }
 
@@ -140,32 +143,26 @@ _Noreturn void skip_unclaimed(void)
 
 _Noreturn void harness_broke(const char *what, ...)
 {
-    only_once();
-    va_list arguments;
-    va_start(arguments, what);
-    vsnprintf(own.setup.record->seen, sizeof own.setup.record->seen, what, arguments);
-    va_end(arguments);
+    enter_exit_path();
+    FORMAT_INTO(own.setup.record->seen, what);
     leave(BROK);
 }
 
 /* Kept where no subject can write over it. */
 void stopped_short(const char *reason, ...)
 {
-    va_list arguments;
     if (own.is_child)
         own.setup.record->short_in_child = SHORT_IN_CHILD;
     if (own.short_of[0] != '\0')
         return;
-    va_start(arguments, reason);
-    vsnprintf(own.short_of, sizeof own.short_of, reason, arguments);
-    va_end(arguments);
+    FORMAT_INTO(own.short_of, reason);
 }
 
 _Noreturn void pass(void)
 {
     if (!own.is_child)
         expect_struct_as_loaded();
-    only_once();
+    enter_exit_path();
     if (own.is_child)
         end_child();
     leave(PASS);
@@ -173,18 +170,12 @@ _Noreturn void pass(void)
 
 void step(const char *format, ...)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(own.setup.record->step, sizeof own.setup.record->step, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(own.setup.record->step, format);
 }
 
 void program_part(const char *format, ...)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(own.setup.record->part, sizeof own.setup.record->part, format, arguments);
-    va_end(arguments);
+    FORMAT_INTO(own.setup.record->part, format);
 }
 
 void control_begin(const char *when)

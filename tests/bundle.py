@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-import random
 import tarfile
 
 import suite
@@ -84,21 +83,14 @@ def refused(tap):
         "a changed file": packed(changed), "a forged summary": packed(forged),
         "another handler": packed(other), "a link": packed({**members, link: b""}),
         "no report": packed({"MANIFEST": b""}),
-        "too large": gzip.compress(bytes(1 << 26)) * 20,
+        "too large": gzip.compress(bytes(1 << 26)) * 20, "cut": packed(members)[:-100],
     }  # fmt: skip
-    chance = random.Random(49)
-    whole = packed(members)
-    cases["cut"] = whole[:-100]
-    for i in range(20):
-        at = chance.randrange(len(whole))
-        cases["byte %d" % at] = whole[:at] + bytes([whole[at] ^ 1 << i % 8]) + whole[at + 1:]
     for name, data in cases.items():
         with open("bad.tar.gz", "wb") as file:
             file.write(data)
         result = suite.conform("--verify", "bad.tar.gz")
-        known = result.code == INCOMPLETE and name.startswith("byte")  # gzip's head has a time
-        tap.point(known or (result.code == USAGE and result.stderr.count("\n") == 1
-                            and result.stderr.startswith("conform: bad.tar.gz: ")),
+        tap.point(result.code == USAGE and result.stderr.count("\n") == 1
+                  and result.stderr.startswith("conform: bad.tar.gz: "),
                   "--verify of what is not as it was written: " + name, result)
     for words in ["--verify", "none"], ["--verify"], [*PART, "--with-subject"]:
         result = suite.conform(*words)

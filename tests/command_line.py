@@ -411,14 +411,6 @@ def closed_descriptors(tap):
     tap.point(held and not os.path.exists("closed.json"), "a file that may not be written", result)
 
 
-def other_nodes(tap):
-    """A machine that has not the memory nodes of a claim says nothing against the handler."""
-    result = suite.conform("-H./sound.so", "--claim=numa=bind:1023@4096", "--run=claim.numa", "-v")
-    held = (result.code == USAGE and "there is no memory node 1023 here" in result.stderr
-            or "SKIP    claim.numa" in result.stdout)  # the kernel may not be asked
-    tap.point(held, "--claim of nodes that are not here", result)
-
-
 def no_python(tap):
     result = suite.conform("-Haligned", "--run=abi.loads", "--json=x", env={"PYTHONHOME": "/nowhere"})
     held = result.code == USAGE and re.match(
@@ -469,7 +461,6 @@ def main():
         right_cases(tap)
         awkward_names(tap)
         closed_descriptors(tap)
-        other_nodes(tap)
         no_python(tap)
         left = set(os.listdir(b".")) - set(before) - {b"all.tap", b"all.xml"}
         tap.point(not left, "right use leaves what was asked for alone", left)

@@ -124,10 +124,9 @@ def cases(tap, text):
 
 def surroundings(tap, text):
     """What else was different is told, but with --quiet."""
-    other = json.loads(text)
-    other["environment"]["numpy"] = "9.0\033[31m"
     suite.write("old.json", text)
-    suite.write("new.json", other)
+    suite.write("new.json", changed(text, [lambda report: report["environment"].update(
+        numpy="9.0\033[31m")]))
     result, quiet = compare("old.json", "new.json"), compare("-q", "old.json", "new.json")
     held = re.match(r" +NumPy \S+, now 9\.0\S*\nsince old", result.stdout)
     tap.point(held and quiet.stdout.startswith("since"), "another NumPy is told", result)

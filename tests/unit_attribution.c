@@ -108,34 +108,15 @@ static const struct property null = {.id = "free.null", .answers_for = ABOUT(FRE
                              lasts = {.id = "malloc.lasts", .answers_for = ABOUT(LITTLE_MALLOC)},
                              numpys = {.id = "runtime.x", .target = TARGET_RUNTIME};
 
-#define OF_NULL                                                                                    \
-    {                                                                                              \
-        IN_FREE, NULL, 0, 0, 0                                                                     \
-    }
-#define OF_NOTHING                                                                                 \
-    {                                                                                              \
-        IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING                                                   \
-    }
-#define ORDINARY                                                                                   \
-    {                                                                                              \
-        IN_FREE, P, 8, 0, 0                                                                        \
-    }
-#define GUESSED                                                                                    \
-    {                                                                                              \
-        IN_FREE, P, 8, 0, WRONG_SIZE                                                               \
-    }
-#define REFUSED                                                                                    \
-    {                                                                                              \
-        IN_MALLOC, NULL, 40, 0, REFUSED_LITTLE                                                     \
-    }
-#define DIRTY                                                                                      \
-    {                                                                                              \
-        IN_CALLOC, NULL, 8, 1, NOT_ZERO                                                            \
-    }
-#define ONE                                                                                        \
-    {                                                                                              \
-        IN_MALLOC, NULL, 1, 0, 0                                                                   \
-    }
+/* clang-format off */
+#define OF_NULL {IN_FREE, NULL, 0, 0, 0}
+#define OF_NOTHING {IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING}
+#define ORDINARY {IN_FREE, P, 8, 0, 0}
+#define GUESSED {IN_FREE, P, 8, 0, WRONG_SIZE}
+#define REFUSED {IN_MALLOC, NULL, 40, 0, REFUSED_LITTLE}
+#define DIRTY {IN_CALLOC, NULL, 8, 1, NOT_ZERO}
+#define ONE {IN_MALLOC, NULL, 1, 0, 0}
+/* clang-format on */
 #define WRONG RETURNED_WRONG
 
 /* The table has zeros where it has nothing. */

@@ -67,15 +67,6 @@ START_TEST(each_is_found_and_is_its_block)
 }
 END_TEST
 
-START_TEST(what_is_not_said_is_a_must_for_the_handler)
-{
-    const struct property *property = property_find("stray.has-no-group");
-    ck_assert_int_eq(property->level, MUST);
-    ck_assert_int_eq(property->target, TARGET_HANDLER);
-    ck_assert_int_eq(property->fixture, FIXTURE_PYTHON);
-}
-END_TEST
-
 START_TEST(others_are_not_found)
 {
     static const char *const ids[] = {"", "sooner", "sooner.", "sooner.firs", "sooner.first2"};
@@ -92,30 +83,14 @@ START_TEST(group_is_found_by_the_whole_name)
 }
 END_TEST
 
-START_TEST(words_of_the_reports)
-{
-    ck_assert_str_eq(level_name(MUST), "MUST");
-    ck_assert_str_eq(level_name(SHOULD), "SHOULD");
-    ck_assert_str_eq(basis_name(BASIS_NEP), "NEP");
-    ck_assert_str_eq(basis_name(BASIS_C), "C");
-    ck_assert_str_eq(basis_name(BASIS_CALLER), "CALLER");
-    ck_assert_str_eq(basis_name(BASIS_CLAIM), "CLAIM");
-    ck_assert_str_eq(basis_name(BASIS_QOI), "QOI");
-    ck_assert_str_eq(target_name(TARGET_HANDLER), "handler");
-    ck_assert_str_eq(target_name(TARGET_RUNTIME), "runtime");
-}
-END_TEST
-
 Suite *suite_property(void)
 {
     Suite *suite = suite_create("property");
     TCase *tcase = tcase_create("property");
     tcase_add_test(tcase, all_are_in_order);
     tcase_add_loop_test(tcase, each_is_found_and_is_its_block, 0, ROWS(order));
-    tcase_add_test(tcase, what_is_not_said_is_a_must_for_the_handler);
     tcase_add_test(tcase, others_are_not_found);
     tcase_add_test(tcase, group_is_found_by_the_whole_name);
-    tcase_add_test(tcase, words_of_the_reports);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -29,26 +29,6 @@ static bool is_mapped(const void *p)
     return mincore((void *)((uintptr_t)p & -page), 1, &in_core) == 0;
 }
 
-START_TEST(board_is_zero_and_whole)
-{
-    struct board *board = make_board();
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *last = (char *)board_load(board);
-    ck_assert_uint_ge((size_t)(last - (char *)board), sizeof *board);
-    last += sizeof(struct load);
-    for (size_t i = 0; i < COUNT; i++) {
-        struct record *record = board_record(board, i);
-        ck_assert((char *)record >= last);
-        ck_assert_uint_eq((uintptr_t)record % page, 0);
-        for (size_t k = 0; k < sizeof *record; k++)
-            assert_in_loop(((char *)record)[k] == 0);
-        last = (char *)record + sizeof *record;
-    }
-    ck_assert_int_eq(board_record(board, 0)->verdict, VERDICT_NONE);
-    ck_assert_int_eq(atomic_load(&board_load(board)->state), LOAD_UNKNOWN);
-}
-END_TEST
-
 START_TEST(fence_leaves_one_record)
 {
     struct board *board = make_board();
@@ -86,24 +66,12 @@ START_TEST(record_is_shared_with_a_fenced_child)
 }
 END_TEST
 
-START_TEST(verdicts_have_names_of_their_own)
-{
-    for (int i = 0; i < VERDICT_COUNT; i++) {
-        ck_assert_ptr_nonnull(verdict_name((enum verdict)i));
-        for (int k = 0; k < i; k++)
-            ck_assert_str_ne(verdict_name((enum verdict)i), verdict_name((enum verdict)k));
-    }
-}
-END_TEST
-
 Suite *suite_record(void)
 {
     Suite *suite = suite_create("record");
     TCase *tcase = tcase_create("record");
-    tcase_add_test(tcase, board_is_zero_and_whole);
     tcase_add_loop_test(tcase, fence_leaves_one_record, 0, 2 * COUNT);
     tcase_add_test(tcase, record_is_shared_with_a_fenced_child);
-    tcase_add_test(tcase, verdicts_have_names_of_their_own);
     suite_add_tcase(suite, tcase);
     return suite;
 }

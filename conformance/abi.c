@@ -29,8 +29,7 @@ PROPERTY(abi_loads,
     .clause = "loading the object gives a handler that can make one block and take it back",
     .source = "NEP 49, PyDataMem_SetHandler; nep49.h",
     .why    = "nothing else can be tested on a handler that does not get this far",
-    .hint   = "run it under a debugger: a constructor, the getter, the first malloc or free "
-              "crashes",
+    .hint   = "run it under a debugger: a constructor, the getter, or a first call crashes",
     .looks  = "CRASH: SIGSEGV, while loading libmine.so")
 {
     PyDataMem_Handler *handler = subject_handler();
@@ -273,8 +272,7 @@ PROPERTY(abi_struct_stays,
     .clause = "the struct stays in memory: after calls, without live blocks, after a thread "
               "ended, after a second call of the getter",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; alloc.c, 1.22 to 2.5",
-    .why    = "the next array calls an address that is not mapped, and the crash names that "
-              "function",
+    .why    = "the next array calls an unmapped address, and the crash names that function",
     .hint   = "make it static, or never free it: NumPy does not report that the last array is gone",
     .looks  = "FAIL: the struct at 0x7f12a0 to be in memory still, after calls; it is gone")
 {
@@ -300,8 +298,7 @@ PROPERTY(abi_struct_constant,
     .rule = HEAP_STRUCT_CONSTANT, .answers_for = ABOUT(STRUCT_CHANGED),
     .clause = "the struct stays the same: during and after calls, failed ones included, in "
               "threads, after the getter, in a forked child",
-    .source = "NEP 49, PyDataMem_Handler: each array keeps the capsule and reads the functions "
-              "and ctx",
+    .source = "NEP 49, PyDataMem_Handler: each array keeps the capsule and reads the struct",
     .why    = "an array that one pair of function and ctx made would be freed by another",
     .hint   = "set everything before you return the struct; keep what changes behind ctx",
     .looks  = "ctx in the struct to stay 0x55d0c8, after a call that failed: 0")
@@ -357,8 +354,7 @@ PROPERTY(abi_getter_stable,
 
 PROPERTY(abi_claims_known,
     .id     = "abi.claims-known", .level = MUST, .basis = BASIS_CLAIM, .quick = true,
-    .clause = "every word of nep49_claims is a claim that the suite can read, and no two "
-              "contradict",
+    .clause = "the suite can read every word of nep49_claims, and no two contradict",
     .source = "nep49.h, the table of claims",
     .why    = "a claim that nobody tests is worth nothing, and looks as if it were",
     .hint   = "spell it as nep49.h does; leave out what the suite has no property for",
@@ -471,8 +467,7 @@ PROPERTY(abi_ctx_passed,
               "one process never mix",
     .source = "NEP 49, PyDataMemAllocator: ctx is passed to each of the four",
     .why    = "two libraries can carry the same handler; NumPy passes each block its own ctx",
-    .hint   = "keep all state behind ctx or in static variables, not under a name the process "
-              "shares",
+    .hint   = "keep all state behind ctx or in static variables, not under a shared name",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c8, 100)")
 {
     struct subject twin;
@@ -541,10 +536,8 @@ PROPERTY(abi_loads_same_arithmetic,
     .fixture = FIXTURE_UNLOADED,
     .clause = "loading the object keeps the rounding mode, precision, traps and subnormal numbers",
     .source = "NumPy 1.22 to 2.5: the loops of umath compute in the mode that they find; C17 7.6",
-    .why    = "NumPy's results change in the whole process: tiny numbers are 0, sums round "
-              "differently",
-    .hint   = "link without -ffast-math and -Ofast: before GCC 13 they flush subnormal numbers at "
-              "load",
+    .why    = "NumPy's results change in the whole process: tiny numbers are 0, sums differ",
+    .hint   = "link without -ffast-math and -Ofast, which change the mode at load (GCC < 13)",
     .looks  = "FAIL: results to be as subnormal as before, after loading; they are flushed to 0")
 {
     struct arithmetic before = note_arithmetic();
@@ -556,8 +549,7 @@ PROPERTY(abi_loads_alone,
     .id     = "abi.loads-alone", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
     .clause = "loading the object and its handler starts no thread and leaves no process",
     .source = "good practice",
-    .why    = "a later fork loses the thread; wait() returns a child that the program never "
-              "started",
+    .why    = "a later fork loses the thread; wait() returns a child of another origin",
     .hint   = "start a thread with the first block, and again in a forked child (pthread_atfork)",
     .looks  = "WARN: as many threads as before, after loading; 2 more")
 {

@@ -421,12 +421,10 @@ static void refuse_what_padding_wraps(void)
 PROPERTY(calloc_overflow,
     .id     = "calloc.overflow", .level = MUST, .basis = BASIS_C, .rule = HEAP_OVERFLOW,
     .rank = {RANK_FRESH, RANK_AT_LENGTH, 18}, .answers_for = ABOUT(CALLOC_TOO_LARGE), .quick = true,
-    .clause = "calloc returns NULL and changes nothing if the product overflows size_t or exceeds "
-              "any possible block",
+    .clause = "calloc returns NULL and changes nothing if the product overflows or is too large",
     .source = "C17 7.22.3.2, 7.22.3 paragraph 1: space for nelem objects or a null pointer",
     .why    = "a product that wraps becomes a small block, and its user writes past it",
-    .hint   = "use __builtin_mul_overflow; then check that header, padding and rounding do not "
-              "wrap",
+    .hint   = "use __builtin_mul_overflow; check that header, padding and rounding do not wrap",
     .looks  = "calloc(9223372036854775809, 2) to return NULL: the product wraps to 2: 0x55d0c8")
 {
     static const size_t half = POWER_OF_2(SIZE_BITS / 2), top = POWER_OF_2(SIZE_BITS - 1),
@@ -482,10 +480,6 @@ PROPERTY(calloc_overflow,
     blocks_free_all(&company);
 }
 
-struct no_elements {
-    const struct blocks *company;
-};
-
 static void make_and_free_none(void *data)
 {
     static const size_t pairs[][2] = {
@@ -503,20 +497,20 @@ static void make_and_free_none(void *data)
         {POWER_OF_2(32), 0},
     };
     enum { PAIRS = LENGTH(pairs), LARGE = 2, ROUNDS = 20 };
-    const struct no_elements *test = data;
+    const struct blocks *company = data;
     /* a handler may make 4 GiB of them, of which a checker writes down each byte */
     size_t count = is_instrumented() ? PAIRS - LARGE : PAIRS;
     for (int round = 0; round < ROUNDS; round++) {
         void *p[PAIRS] = {NULL};
         for (size_t i = 0; i < count; i++) {
             p[i] = subject_calloc(pairs[i][0], pairs[i][1]);
-            blocks_verify(test->company, "after calloc(%zu, %zu)", pairs[i][0], pairs[i][1]);
+            blocks_verify(company, "after calloc(%zu, %zu)", pairs[i][0], pairs[i][1]);
         }
         for (size_t i = 0; i < PAIRS; i++) {
             void *next = p[(i * 5 + (size_t)round) % PAIRS];
             give_back(next, 0);
         }
-        blocks_verify(test->company, "after such blocks were freed");
+        blocks_verify(company, "after such blocks were freed");
     }
 }
 
@@ -532,9 +526,8 @@ PROPERTY(calloc_zero_arguments,
 {
     struct blocks company = {0};
     blocks_add_neighbours(&company, 40);
-    struct no_elements test = {&company};
-    make_and_free_none(&test);
-    in_threads(1, make_and_free_none, &test, sizeof test);
+    make_and_free_none(&company);
+    in_threads(1, make_and_free_none, &company, sizeof company);
     blocks_free_all(&company);
 }
 
@@ -561,8 +554,7 @@ PROPERTY(calloc_alignment,
     .clause = "a block of calloc's is aligned for max_align_t or, if that is larger than the "
               "block, for the largest power of two in its size",
     .source = "C17 7.22.3 paragraph 1, 6.2.8",
-    .why    = "NumPy takes np.zeros to be aligned for its dtype, and passes no dtype's size to "
-              "calloc",
+    .why    = "NumPy takes np.zeros to be aligned for its dtype, and does not pass that size",
     .hint   = "make the header a multiple of max_align_t's alignment; ignore elsize",
     .looks  = "calloc(3, 8) to be aligned to 16 bytes: 0x55d0c8, which is aligned to 8")
 {
@@ -578,8 +570,7 @@ PROPERTY(calloc_disjoint,
               "recycled on two threads, or one left alone",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
     .why    = "two arrays would share memory, and writing one would change the other",
-    .hint   = "check the width of indices, the sizes in a free list, and blocks that enter it "
-              "twice",
+    .hint   = "check the width of indices, the sizes in a free list, and double entries",
     .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
 {
     enum { LARGE = 6 };

@@ -306,10 +306,8 @@ PROPERTY(claim_guard,
               "be touched; otherwise there is no block",
     .source = "nep49.h, guard=after and guard=before",
     .why    = "an overrun that is not stopped crashes later, in code that did nothing wrong",
-    .hint   = "end a block of a multiple of 16 bytes at the protected page; keep freed addresses "
-              "back",
-    .looks  = "FAIL: expected a write to the byte after the block to raise SIGSEGV; seen it did "
-              "not")
+    .hint   = "end a block of a multiple of 16 bytes at the protected page; keep freed addresses",
+    .looks  = "FAIL: expected a write to the byte after the block to raise SIGSEGV; seen none")
 {
     static const size_t sizes[] = {16, 32, 80, 1008, 4064, 4080, 4096, 4112, 8192, 65536, 1000000};
     enum guard guard = subject_claims().guard;
@@ -360,8 +358,7 @@ static void expect_pinned(pointer_attribute_fn *attribute, unsigned char *p, siz
 
 PROPERTY(claim_pinned,
     .id     = "claim.pinned", .level = MUST, .basis = BASIS_CLAIM,
-    .clause = "CUDA knows every byte of a block of at least the claimed size as page-locked host "
-              "memory",
+    .clause = "CUDA knows every byte of a block from the claimed size on as page-locked",
     .source = "nep49.h, pinned=N; CUDA driver API, cuPointerGetAttribute",
     .why    = "a copy from other memory waits, and does not run beside a computation",
     .hint   = "use cudaHostAlloc, in realloc too; without a device refuse to load",
@@ -536,8 +533,7 @@ PROPERTY(claim_shm,
     .clause = "another process maps a block by its name, sees the same bytes, keeps them after "
               "the owner frees it or dies, and nothing stays",
     .source = "nep49.h, shm=N; nep49_shm.h",
-    .why    = "a process that shares an array reads wrong data or dies; a leftover name keeps "
-              "memory",
+    .why    = "a process that shares an array reads wrong data; a leftover name keeps memory",
     .hint   = "count each block's mappings in shared memory; let the last one punch the hole",
     .looks  = "FAIL: expected byte 0 of 65536 to be 0x5b, in another process; seen 0x00")
 {

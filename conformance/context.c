@@ -26,8 +26,7 @@ PYTHON_PROPERTY(context, thread_isolated,
 
 PYTHON_PROPERTY(context, task_isolated,
     .id     = "context.task-isolated", .level = MUST, .basis = BASIS_NEP,
-    .clause = "an asyncio task begins with its creator's handler, and its own choice stays in "
-              "that task",
+    .clause = "an asyncio task begins with its creator's handler and keeps its choice to itself",
     .source = LIFETIME "; PEP 567, asyncio",
     .why    = "tasks take turns in one thread: a choice that leaks meets whichever runs next",
     .hint   = HINT,
@@ -35,8 +34,7 @@ PYTHON_PROPERTY(context, task_isolated,
 
 PYTHON_PROPERTY(context, copy,
     .id     = "context.copy", .level = MUST, .basis = BASIS_NEP,
-    .clause = "copy_context() takes the active handler along; a choice made in the copy stays "
-              "there",
+    .clause = "copy_context() takes the active handler along; a choice in the copy stays there",
     .source = LIFETIME "; PEP 567, contextvars.copy_context",
     .why    = "frameworks run callbacks in copied contexts",
     .hint   = HINT,

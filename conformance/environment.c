@@ -242,8 +242,7 @@ static const struct asked_variable *asked_again(void)
 PROPERTY(env_reads_variables_once,
     .id     = "env.reads-variables-once", .level = SHOULD, .basis = BASIS_QOI,
     .clause = "no call asks getenv or secure_getenv for a variable again",
-    .source = "POSIX.1-2024, getenv(): not thread-safe; NumPy 1.22 to 2.5 calls without the GIL "
-              "too",
+    .source = "POSIX.1-2024, getenv(): not thread-safe; NumPy 1.22 to 2.5 calls without the GIL",
     .why    = "getenv in one thread can crash while another is in setenv, and it costs time",
     .hint   = "read the environment when the handler is loaded, and keep the values",
     .looks  = "WARN: no call to ask for MINE_DISABLE again; 544 times in the same calls")
@@ -299,8 +298,7 @@ PROPERTY(env_variables_change,
     .clause = "blocks keep their contents, and realloc and free take them, when a variable that "
               "the handler reads changes",
     .source = "C17 7.22.3.3, 7.22.3.5; NEP 49: the handler that made a block frees it",
-    .why    = "os.environ[...] = '1' between two arrays sends free to another allocator than "
-              "malloc",
+    .why    = "os.environ[...] = '1' between two arrays sends free to another allocator",
     .hint   = "read the environment at load; write into each block what may change later",
     .looks  = "CRASH: SIGABRT, inside free(0x7f12a0, 40)")
 {
@@ -339,8 +337,7 @@ static void keep_signals(void *data)
 
 PROPERTY(env_signals,
     .id     = "env.signals", .level = SHOULD, .basis = BASIS_QOI,
-    .clause = "signal dispositions, the signal mask and the alternate stack are the same after "
-              "each call",
+    .clause = "signal dispositions, signal mask and alternate stack are the same after each call",
     .source = "good practice",
     .why    = "Python has SIGINT, faulthandler SIGSEGV: a change fails far away",
     .hint   = "set no handler for SIGSEGV; restore the mask on every path",
@@ -634,8 +631,7 @@ static void ask_without_room(void)
 PROPERTY(env_never_exits,
     .id     = "env.never-exits", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_IN_USE, RANK_AT_LENGTH, 2}, .ends_process = true, .quick = true,
-    .clause = "every call returns, whatever the size: none ends the process or the thread, or "
-              "throws",
+    .clause = "every call returns, whatever the size: none ends the process or thread, or throws",
     .source = "C17 7.22.3: a null pointer; NumPy 1.22 to 2.5 calls from C, so no C++ exception",
     .why    = "MemoryError can be caught, and work be saved; an exit cannot",
     .hint   = "return NULL where libc does; in C++ noexcept functions and std::nothrow",

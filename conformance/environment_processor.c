@@ -60,8 +60,7 @@ PROPERTY(env_float_state,
               "registers are the same after each call",
     .source = "NumPy 1.22 to 2.5: umath, npy_get_floatstatus; C17 7.6: a function changes no mode",
     .why    = "a flag that was set is a RuntimeWarning about a division that no code made",
-    .hint   = "link without -ffast-math; compute sizes in integers, or in feholdexcept and "
-              "fesetenv",
+    .hint   = "link without -ffast-math; compute sizes in integers, or restore by fesetenv",
     .looks  = "FAIL: the rounding mode to be 0x800 still, rounding upward; 0")
 {
     static const struct {

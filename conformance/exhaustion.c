@@ -422,13 +422,11 @@ static bool growth_ends(struct interpose_counts *held, size_t rounds)
 
 PROPERTY(exhaustion_balance,
     .id     = "exhaustion.balance", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
-    .clause = "when all blocks are freed, the handler gives back what it took for them, or keeps "
-              "a bounded part",
+    .clause = "after all blocks are freed, the handler keeps at most a bounded part of memory",
     .source = "good practice",
     .why    = "a table or a cache that only grows ends a program that runs for days",
     .hint   = "give back the nodes of side tables with their blocks, and bound every cache",
-    .looks  = "WARN: an end of growth while 300 blocks at a time are made and freed; 66000 at the "
-              "end")
+    .looks  = "WARN: an end of growth while 300 blocks at a time are made and freed; 66000")
 {
     enum { FIRST = 5, MORE = 7 }; /* what is made once is made by the first */
     begin();

@@ -121,12 +121,10 @@ static void use_what_stands_before(size_t size)
 PROPERTY(free_any_contents,
     .id     = "free.any-contents", .level = MUST, .basis = BASIS_C, .ends_process = true,
     .quick = true,
-    .clause = "realloc and free recognize a block whatever bytes are in it and in the one before "
-              "it",
+    .clause = "realloc and free accept a block whatever is in it and in the block before it",
     .source = "C17 7.22.3.3, 7.22.3.5: the pointer alone says which block; 6.2.6.1: any bytes",
     .why    = "an array can hold anything: a file, or memory that was freed before",
-    .hint   = "identify a block by its address, not by a word in it or before it, where data may "
-              "be",
+    .hint   = "identify a block by its address, not by a word in it or before it",
     .looks  = "CRASH: SIGABRT, inside free(0x7f1240, 64)")
 {
     static const size_t sizes[] = {40, 200, 3000, 40000, 3 << 20};

@@ -233,11 +233,9 @@ PROPERTY(free_leaves_recycled_alone,
     .rank = {RANK_BESIDE, RANK_IN_USE, 15}, .slow_ms = 56,
     .clause = "deferred work on a freed block stops when its memory is handed out again: nothing "
               "writes there, then or seconds later",
-    .source = "C17 6.2.4 paragraph 2: an object keeps its last-stored value throughout its "
-              "lifetime",
+    .source = "C17 6.2.4 paragraph 2: an object keeps its last-stored value in its lifetime",
     .why    = "an array would change long after another one was deleted",
-    .hint   = "in the thread that poisons or wipes, check under malloc's lock that the block is "
-              "free",
+    .hint   = "check under malloc's lock that the block is free before you poison or wipe it",
     .looks  = "FAIL: byte 0 of 36 to be 0xe4 as it was written, 24 ms after it was made; seen 0xdd")
 {
     enum { ROUNDS = 3, WAITS = 3, MILLISECONDS = 12 };
@@ -309,12 +307,10 @@ static void make_and_free(void *data)
 PROPERTY(free_reclaims,
     .id     = "free.reclaims", .level = SHOULD, .basis = BASIS_QOI, .rule = HEAP_RECLAIMS,
     .answers_for = ABOUT(MEMORY_GROWS), .quick = true,
-    .clause = "freed memory is given back or used again, whatever is in it: cycles of the same "
-              "work do not grow",
+    .clause = "freed memory is given back or reused: cycles of the same work do not grow",
     .source = "C17 7.22.3.3: free makes the space available for further allocation",
     .why    = "a loop over temporaries would otherwise end in MemoryError",
-    .hint   = "bound caches and quarantine; free on every path; take no bytes as a mark of "
-              "\"free\"",
+    .hint   = "bound caches and quarantine; free on every path; do not mark blocks by contents",
     .looks  = "WARN: memory to stop growing while blocks are made and freed; 75000 KiB more mapped")
 {
     size_t turn = 0;
@@ -350,8 +346,7 @@ static void make_and_free_falling(void *unused)
 
 PROPERTY(free_reclaims_bursts,
     .id     = "free.reclaims-bursts", .level = SHOULD, .basis = BASIS_QOI,
-    .clause = "memory of many blocks freed in a row, and of blocks each larger than the next, is "
-              "used again",
+    .clause = "memory of many blocks freed in a row, or in growing sizes, is used again",
     .source = "C17 7.22.3.3: free makes the space available for further allocation",
     .why    = "a list of arrays is dropped at once, again and again",
     .hint   = "count what a full cache gives back; remember the whole length of a reused mapping",

@@ -124,13 +124,11 @@ static void free_large_with_exception(const struct raised *raised, size_t size)
 PROPERTY(free_keeps_pending_exception,
     .id     = "free.keeps-pending-exception", .level = MUST, .basis = BASIS_CALLER,
     .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 4},
-    .clause = "a Python exception that is pending when free is called stays pending, unchanged, "
-              "with its traceback",
+    .clause = "an exception that is pending when free is called stays, with its traceback",
     .source = "NumPy 1.22 to 2.5: PyArray_FromIter, textreading/rows.c, ufunc loops drop arrays so",
     .why    = "the error would be lost, or replaced by an unrelated one",
     .hint   = "do not call Python from free, or call PyErr_Fetch before and PyErr_Restore after",
-    .looks  = "FAIL: the ValueError that was pending to be pending still, after free; no "
-              "exception is")
+    .looks  = "FAIL: the ValueError that was pending to be pending still; no exception is")
 {
     static const size_t sizes[] = {1, 24, 80, 4096, 70000, 300000, 1 << 20};
     static const size_t large[] = {(4 << 20) + 8, 33 << 20, 64 << 20};

@@ -104,12 +104,10 @@ PROPERTY(free_in_another_thread,
     .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 29}, .slow_ms = 43, .threads = true, .quick = true,
     .clause = "a block can be freed in another thread than the one that made it, even after that "
               "one ended, and is not lost",
-    .source = "NEP 49, High level design; NumPy 1.22 to 2.5: arrayobject.c array_dealloc in any "
-              "thread",
+    .source = "NEP 49, High level design; NumPy 1.22 to 2.5: array_dealloc in any thread",
     .why    = "arrays travel through queues to threads that never installed the handler",
     .hint   = "keep with the block what free needs; give it to its owner's list under a lock",
-    .looks  = "FAIL: memory to stop growing while blocks are made in one thread and freed in "
-              "others")
+    .looks  = "FAIL: memory to stop growing while blocks are made here and freed in others")
 {
     enum { SOME = 6, QUARANTINE = 230 };
     struct blocks blocks = {0};

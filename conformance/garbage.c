@@ -118,12 +118,9 @@ static void use_all_sizes(bool garbage)
 
 PROPERTY(numpy_freed_inside_a_call,
     .id     = "numpy.freed-inside-a-call", .level = MUST, .basis = BASIS_CALLER,
-    .clause = "arrays that Python's garbage collector frees inside a call, on the same thread, do "
-              "no harm",
-    .source = "NumPy 1.22 to 2.5: array_dealloc; CPython collects where objects are made or code "
-              "runs",
-    .why    = "a handler that calls Python under its lock deadlocks when a collection frees an "
-              "array",
+    .clause = "arrays that the garbage collector frees inside a call, same thread, do no harm",
+    .source = "NumPy 1.22 to 2.5: array_dealloc; CPython collects where it makes objects",
+    .why    = "a handler that calls Python under its lock deadlocks when that frees an array",
     .hint   = "call Python before you lock or after you unlock, with no list half changed",
     .looks  = "FAIL: malloc to return, though Python collects garbage in it; no end after 3.33 s")
 {

@@ -123,8 +123,7 @@ static void let_go(struct blocks *blocks, size_t place, bool shrinks)
 
 PROPERTY(malloc_live_past_4gib,
     .id     = "malloc.live-past-4gib", .level = MUST, .basis = BASIS_C,
-    .clause = "live blocks of more than 4 GiB in all do not overlap, and resize and free confuse "
-              "none",
+    .clause = "more than 4 GiB of live blocks do not overlap, and realloc and free confuse none",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
     .why    = "five arrays of a gigabyte are nothing unusual",
     .hint   = "keep offsets, and addresses that are keys of a table, in all of their 64 bits",
@@ -365,10 +364,8 @@ PROPERTY(realloc_shrunk_part_available,
               "freed, the next is not refused",
     .source = "C17 7.22.3.5 paragraph 2: realloc deallocates the old object; 7.22.3.3",
     .why    = "fromstring and loadtxt shrink a block each time, and a server calls them for years",
-    .hint   = "for a limit on live bytes, subtract the old size and add the new, whichever is "
-              "larger",
-    .looks  = "FAIL: malloc(1073741824) to return a block; NULL, when 32 such had been shrunk and "
-              "freed")
+    .hint   = "for a limit on live bytes, subtract the old size and add the new one",
+    .looks  = "FAIL: malloc(1073741824) to return a block; NULL, when 32 had been shrunk")
 {
     const char *why = why_not();
     if (why != NULL)

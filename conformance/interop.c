@@ -20,8 +20,7 @@ PYTHON_PROPERTY(interop, buffer,
     .source = "PEP 3118; buffer.c array_getbuffer, 1.22 to 2.5",
     .why    = "memoryview, bytes.join, sockets and files read arrays this way",
     .hint   = HINT,
-    .looks  = "byte 0 of a memoryview of 100 bytes after others came and went to be b'\\x42': "
-              "b'\\xee'");
+    .looks  = "byte 0 of a memoryview of 100 bytes after others came to be b'\\x42': b'\\xee'");
 
 PYTHON_PROPERTY(interop, dlpack,
     .id     = "interop.dlpack", .level = MUST, .basis = BASIS_CALLER,
@@ -45,8 +44,7 @@ PYTHON_PROPERTY(interop, by_ctypes,
     .id     = "interop.ctypes", .level = MUST, .basis = BASIS_CALLER,
     .clause = "a block that ctypes points to is unchanged until the last object that keeps it "
               "ends, then freed once, by its handler",
-    .source = "NumPy's page on ndarray.ctypes; _internal.py _ctypes.data_as, ctypeslib, 1.22 to "
-              "2.5",
+    .source = "NumPy's page on ndarray.ctypes; _internal.py _ctypes.data_as, 1.22 to 2.5",
     .why    = "C libraries are handed arrays this way",
     .hint   = HINT,
     .looks  = "the blocks after the end of ctypes.data_as of 5000 bytes to be 0: 1");

@@ -212,8 +212,7 @@ PROPERTY(malloc_claimed_alignment,
               "on every thread and in forked children",
     .source = "nep49.h, alignment=N",
     .why    = "callers use aligned vector loads or pass blocks to a device, and crash otherwise",
-    .hint   = "libc's realloc keeps no alignment beyond max_align_t: check the address and move "
-              "bytes",
+    .hint   = "libc's realloc keeps no alignment beyond max_align_t: check and move the bytes",
     .looks  = "realloc of 64 bytes to 4000 to be aligned to 64 bytes, as claimed: 0x55d0d0")
 {
     claimed = subject_claims().alignment;
@@ -233,8 +232,7 @@ PROPERTY(malloc_disjoint,
               "slab, recycled on two threads, or one left alone",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
     .why    = "two arrays would share memory, and writing one would change the other",
-    .hint   = "check the width of indices, sizes in free lists, double entries, and double "
-              "mappings",
+    .hint   = "check the width of indices, sizes in free lists, double entries and mappings",
     .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
 {
     enum { LARGE = 36 };
@@ -247,12 +245,10 @@ PROPERTY(malloc_disjoint,
 PROPERTY(malloc_neighbours,
     .id     = "malloc.neighbours", .level = MUST, .basis = BASIS_C, .rule = HEAP_NEIGHBORS,
     .rank = {RANK_BESIDE, RANK_FRESH, 13}, .quick = true,
-    .clause = "making or freeing one block keeps the bytes of all others, at once and "
-              "milliseconds later",
+    .clause = "making or freeing one block keeps the bytes of all others, then and later",
     .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value",
     .why    = "arrays would change by themselves when another one comes or goes",
-    .hint   = "check fills and trailers that reach past a block, and threads that work on freed "
-              "ones",
+    .hint   = "check fills and trailers that reach past a block, and threads that lag behind",
     .looks  = "byte 112 of 120 to be 0x3c as it was written, after another block was freed: 0x00")
 {
     check_neighbours(&by_malloc);

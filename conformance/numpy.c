@@ -20,8 +20,7 @@ PYTHON_PROPERTY(numpy, installs,
     .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler, PyDataMem_GetHandler",
     .why    = "code that installs a handler for a while restores the old one later",
     .hint   = "do not call PyDataMem_SetHandler from the handler's own functions",
-    .looks  = "default_allocator to be in force after an array of the old handler was freed: mine "
-              "is");
+    .looks  = "default_allocator to be in force after an array of the old was freed: mine is");
 
 PYTHON_PROPERTY(numpy, name,
     .id     = "numpy.name", .level = MUST, .basis = BASIS_NEP,
@@ -45,11 +44,9 @@ PYTHON_PROPERTY(numpy, array_keeps_its_handler,
     .id     = "numpy.array-keeps-its-handler", .level = MUST, .basis = BASIS_NEP,
     .clause = "an array is resized and freed by the handler that made it, and keeps its contents, "
               "whatever is active by then",
-    .source = "NEP 49, High level design; shape.c PyArray_Resize, arrayobject.c array_dealloc, "
-              "1.22 to 2.5",
+    .source = "NEP 49, High level design; PyArray_Resize, array_dealloc, 1.22 to 2.5",
     .why    = "arrays outlive the block of code that their handler was installed for",
-    .hint   = "free and resize by what the block itself tells, or the ctx; never by what is in "
-              "force",
+    .hint   = "free and resize by the block itself or the ctx, never by what is in force",
     .looks  = "first to be given its own blocks alone: free(0x55d0c0a8, 80) of a block of second's");
 
 PYTHON_PROPERTY(numpy, dtypes,
@@ -63,8 +60,7 @@ PYTHON_PROPERTY(numpy, dtypes,
 
 PYTHON_PROPERTY(numpy, tracing,
     .id     = "numpy.tracemalloc", .level = MUST, .basis = BASIS_NEP,
-    .clause = "in NumPy's domain tracemalloc shows each block with its requested size, and "
-              "nothing after the free",
+    .clause = "in NumPy's domain tracemalloc shows each block's requested size until the free",
     .source = "NumPy's page on tracemalloc; alloc.c, NPY_TRACE_DOMAIN, 1.22 to 2.5",
     .why    = "it is how users look for the memory that their arrays hold",
     .hint   = "track what the handler takes in another domain than 389047",
@@ -141,10 +137,8 @@ PROPERTY(numpy_finalises,
     .ends_process = true, .fixture = FIXTURE_FRESH,
     .clause = "a program with live arrays ends well: arrays are freed or unchanged, and exit() "
               "keeps the program's status",
-    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; C17 7.22.4.4 exit, 1.22 to "
-              "2.5",
-    .why    = "NumPy's modules keep arrays that no code frees; a failing destructor fails the "
-              "program",
+    .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; C17 7.22.4.4 exit",
+    .why    = "NumPy's modules keep arrays that no code frees; a failed destructor ends badly",
     .hint   = "let a destructor or atexit function report what is live, not free it or stop",
     .looks  = "CRASH: SIGABRT, while the program ends with 3 arrays alive")
 {

@@ -23,13 +23,11 @@ PYTHON_PROPERTY(numpy_routes, route_zeros,
     .source = "ctors.c PyArray_NewFromDescr_int (calloc(bytes, 1)), 1.22 to 2.5",
     .why    = "a bit left set is a wrong number, and a pointer to nowhere in an array of objects",
     .hint   = "zero what is not fresh from the kernel; compute the size from both arguments",
-    .looks  = "zeros_of_each_size, part 14: byte 0 to be b'\\x00' as it is by NumPy's own: "
-              "b'\\xff'");
+    .looks  = "zeros_of_each_size, part 14: byte 0 to be b'\\x00' as by NumPy's own: b'\\xff'");
 
 PYTHON_PROPERTY(numpy_routes, route_resize,
     .id     = "numpy.route-resize", .level = MUST, .basis = BASIS_CALLER,
-    .clause = "a resized array, growing, shrinking, to nothing and back, keeps what fits; no "
-              "block is lost",
+    .clause = "a resized array, larger, smaller or empty, keeps what fits; no block is lost",
     .source = "shape.c PyArray_Resize, 1.22 to 2.5",
     .why    = "ndarray.resize hands the block to realloc and trusts what comes back",
     .hint   = "keep a block's size where realloc finds it, and update it on every change",
@@ -54,8 +52,7 @@ PYTHON_PROPERTY(numpy_routes, route_fromfile,
 
 PYTHON_PROPERTY(numpy_routes, route_text,
     .id     = "numpy.route-text", .level = MUST, .basis = BASIS_CALLER,
-    .clause = "arrays read from text, partly without the GIL, hold the numbers written there; no "
-              "block is lost",
+    .clause = "arrays read from text, also without the GIL, are right, and no block is lost",
     .source = "ctors.c array_from_text, 1.22 to 2.5; textreading/rows.c read_rows, 1.23 to 2.5",
     .why    = "realloc is called without the GIL, doubles blocks and cuts 32768 bytes to a few",
     .hint   = "use nothing of Python's in realloc; keep the bytes that remain when a block shrinks",
@@ -63,8 +60,7 @@ PYTHON_PROPERTY(numpy_routes, route_text,
 
 PYTHON_PROPERTY(numpy_routes, route_pickle,
     .id     = "numpy.route-pickle", .level = MUST, .basis = BASIS_CALLER,
-    .clause = "arrays come out of a pickle or np.save as they went in, by every protocol; no "
-              "block is lost",
+    .clause = "arrays come out of a pickle or np.save as they went in, and no block is lost",
     .source = "methods.c array_setstate and array_reconstruct, 1.22 to 2.5",
     .why    = "unpickling gives a block of one byte back and takes the real one right after",
     .hint   = "do not hand a block that was freed with a small size out for a larger one",
@@ -72,8 +68,7 @@ PYTHON_PROPERTY(numpy_routes, route_pickle,
 
 PYTHON_PROPERTY(numpy_routes, route_setstate,
     .id     = "numpy.route-setstate", .level = MUST, .basis = BASIS_CALLER,
-    .clause = "__setstate__ frees an array's block and allocates one of the new size, with the "
-              "new data",
+    .clause = "__setstate__ frees an array's block and allocates one for the new data",
     .source = "methods.c array_setstate, 1.22 to 2.5",
     .why    = "the block goes to the handler of the array, the new one comes from that in force",
     .hint   = "look up the size of a block in free; do not use the argument",
@@ -97,18 +92,15 @@ PYTHON_PROPERTY(numpy_routes, route_argsort,
 
 PYTHON_PROPERTY(numpy_routes, route_structured_sort,
     .id     = "numpy.route-structured-sort", .level = MUST, .basis = BASIS_CALLER,
-    .clause = "arrays of records sort the same, with two small blocks per comparison; no block is "
-              "lost",
+    .clause = "arrays of records sort the same, two small blocks per comparison; none is lost",
     .source = "arraytypes.c.src VOID_compare, 1.22 to 2.5",
-    .why    = "hundreds of tiny blocks come and go; if one is refused, NumPy takes records for "
-              "equal",
+    .why    = "hundreds of tiny blocks come and go; without one NumPy takes records for equal",
     .hint   = "reuse small freed blocks for the next malloc",
     .looks  = "of_records, part 5: byte 11 to be b'\\x01' as it is by NumPy's own: b'\\x02'");
 
 PYTHON_PROPERTY(numpy_routes, route_string_dtype,
     .id     = "numpy.route-string-dtype", .level = MUST, .basis = BASIS_CALLER,
-    .clause = "arrays of StringDType, made, sorted, resized, pickled, hold the same strings; no "
-              "block is lost",
+    .clause = "arrays of StringDType hold the same strings by every route; no block is lost",
     .source = "ctors.c PyArray_NewFromDescr_int, shape.c PyArray_Resize; stringdtype/, 2.0 to 2.5",
     .why    = "an element is 16 bytes that NumPy reads as a reference, so it has to begin as zeros",
     .hint   = "see numpy.route-zeros and numpy.route-resize",
@@ -116,8 +108,7 @@ PYTHON_PROPERTY(numpy_routes, route_string_dtype,
 
 PYTHON_PROPERTY(numpy_makers, route,
     .id     = "numpy.route-makers", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 72,
-    .clause = "two hundred other functions and methods that make arrays give the same; no block "
-              "is lost",
+    .clause = "two hundred other functions that make arrays give the same; no block is lost",
     .source = "PyArray_NewFromDescr's callers in ctors.c, convert.c, item_selection.c, mapping.c, "
               "iterators.c, nditer_constr.c, compiled_base.c, ufunc_object.c, reduction.c, 1.22 "
               "to 2.5",

@@ -121,11 +121,9 @@ PROPERTY(numpy_without_gil,
     .id     = "numpy.without-gil", .level = MUST, .basis = BASIS_CALLER,
     .clause = "where Python has no GIL, several threads can make, resize and free arrays at once",
     .source = "PEP 703; alloc.c PyDataMem_UserNEW and its kin, which take no lock, 2.1 to 2.5",
-    .why    = "without a GIL, PyGILState_Check is always true and PyGILState_Ensure excludes no "
-              "thread",
+    .why    = "without a GIL PyGILState_Check is true and PyGILState_Ensure excludes no thread",
     .hint   = "lock shared data with a mutex, also if the GIL is held; see threads.concurrent",
-    .looks  = "FAIL: byte 0 of 40 to be 0x6e as it was written, after calls of another thread; "
-              "seen 0x22")
+    .looks  = "FAIL: byte 0 of 40 to be 0x6e, after calls of another thread; seen 0x22")
 {
     struct keeper keepers[KEEPERS] = {0};
     pthread_barrier_t ready;

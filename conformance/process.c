@@ -377,12 +377,10 @@ static void turns_of_parent(struct fork_in_turns *f)
 
 PROPERTY(process_fork_both_sides,
     .id     = "process.fork-both-sides", .level = SHOULD, .basis = BASIS_QOI,
-    .clause = "after a fork parent and child use blocks at the same time, and neither changes the "
-              "other's",
+    .clause = "after a fork parent and child use blocks at once, and change none of the other's",
     .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included",
     .why    = "a worker's results would appear in the arrays of its server",
-    .hint   = "share (MAP_SHARED) neither blocks nor free lists; else begin a new arena in the "
-              "child",
+    .hint   = "share neither blocks nor free lists (MAP_SHARED); or begin a new arena",
     .looks  = "WARN: byte 0 of 3000 to be 0x77 as it was written, after a fork; seen 0x3d")
 {
     struct side side, other;

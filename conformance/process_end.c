@@ -110,8 +110,7 @@ static void load_use_and_free_all(void *unused)
 PROPERTY(process_use_at_exit,
     .id     = "process.use-at-exit", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
     .fixture = FIXTURE_UNLOADED,
-    .clause = "an exit function registered before the handler was loaded can still use, resize, "
-              "make and free blocks",
+    .clause = "a function of an earlier atexit() can still use, resize, make and free blocks",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; C17 7.22.4.4: reverse order",
     .why    = "Py_FinalizeEx in atexit, and destructors of static C++ objects, free arrays there",
     .hint   = "tear nothing down in an atexit function or static destructor: the kernel frees it",

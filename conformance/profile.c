@@ -106,82 +106,68 @@ static void replay(const char *version)
         harness_broke("%s: %s", profile.path, result.wrong);
 }
 
-#define CLAUSE(version)                                                                            \
-    "the handler keeps the contract in every call that NumPy " version                             \
-    " was recorded to make, in their order"
 #define WHY "whoever has the handler may have that NumPy, whatever its author tests with"
 #define HINT                                                                                       \
     "conform --handler=HANDLER --replay=FILE, with the file that is named, makes these calls "     \
     "alone, and conform --explain has a hint on the id in brackets; docs/callers.md shows what "   \
     "each NumPy does on each route"
 
-PROPERTY(profile_numpy_1_22,
-    .id     = "profile.numpy-1.22", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
-    .fixture = FIXTURE_BARE,
-    .clause = CLAUSE("1.22"),
+#define SHARED(version)                                                                            \
+    .level = MUST, .basis = BASIS_CALLER, .fixture = FIXTURE_BARE, .hint = HINT,                   \
+    .clause = "the handler keeps the contract in every call that NumPy " version                   \
+              " was recorded to make, in their order"
+
+PROPERTY(profile_numpy_1_22, SHARED("1.22"),
+    .id     = "profile.numpy-1.22", .ends_process = true,
     .source = "profiles/numpy-1.22.trace; ctors.c PyArray_NewFromDescr_int, PyArray_FromIter",
     .why    = WHY "; 1.22 is the first with handlers: an array without elements has a block of "
               "its other dimensions, and frees it as 1 byte",
-    .hint   = HINT,
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 400), in NumPy 1.22's fromiter")
 {
     replay("1.22");
 }
 
-PROPERTY(profile_numpy_1_24,
-    .id     = "profile.numpy-1.24", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
-    .fixture = FIXTURE_BARE,
-    .clause = CLAUSE("1.24"),
+PROPERTY(profile_numpy_1_24, SHARED("1.24"),
+    .id     = "profile.numpy-1.24", .ends_process = true,
     .source = "profiles/numpy-1.24.trace; item_selection.c _new_sortlike, ctors.c PyArray_FromIter",
     .why    = WHY "; 1.24 frees NULL with a size in every contiguous sort",
-    .hint   = HINT,
     .looks  = "CRASH: SIGSEGV, inside free((nil), 40), in NumPy 1.24's sort: shuffled(5).sort()")
 {
     replay("1.24");
 }
 
-PROPERTY(profile_numpy_1_26,
-    .id     = "profile.numpy-1.26", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
-    .fixture = FIXTURE_BARE,
-    .clause = CLAUSE("1.26"),
+PROPERTY(profile_numpy_1_26, SHARED("1.26"),
+    .id     = "profile.numpy-1.26", .ends_process = true,
     .source = "profiles/numpy-1.26.trace; arraytypes.c.src VOID_compare, ctors.c PyArray_FromIter",
     .why    = WHY "; 1.26 asks for 0 bytes where records with empty fields are compared",
-    .hint   = HINT,
     .looks  = "CRASH: SIGSEGV, inside malloc(0), in NumPy 1.26's records: np.zeros(3, ...).sort()")
 {
     replay("1.26");
 }
 
-PROPERTY(profile_numpy_2_0,
-    .id     = "profile.numpy-2.0", .level = MUST, .basis = BASIS_CALLER, .fixture = FIXTURE_BARE,
-    .clause = CLAUSE("2.0"),
+PROPERTY(profile_numpy_2_0, SHARED("2.0"),
+    .id     = "profile.numpy-2.0",
     .source = "profiles/numpy-2.0.trace; NumPy 2.0: ctors.c, shape.c, stringdtype/",
     .why    = WHY "; 2.0 has arrays of StringDType, whose blocks are resized and pickled too",
-    .hint   = HINT,
     .looks  = "FAIL: realloc keeps the first min(old, new) bytes of the block; seen in call 1391")
 {
     replay("2.0");
 }
 
-PROPERTY(profile_numpy_2_2,
-    .id     = "profile.numpy-2.2", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
-    .fixture = FIXTURE_BARE,
-    .clause = CLAUSE("2.2"),
+PROPERTY(profile_numpy_2_2, SHARED("2.2"),
+    .id     = "profile.numpy-2.2", .ends_process = true,
     .source = "profiles/numpy-2.2.trace; NumPy 2.2: ctors.c, shape.c PyArray_Resize",
     .why    = WHY "; 2.2 makes more small temporaries than those before, and still frees what "
               "resize(0) left with the size 1",
-    .hint   = HINT,
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 1), in NumPy 2.2's resize")
 {
     replay("2.2");
 }
 
-PROPERTY(profile_numpy_2_5,
-    .id     = "profile.numpy-2.5", .level = MUST, .basis = BASIS_CALLER, .fixture = FIXTURE_BARE,
-    .clause = CLAUSE("2.5"),
+PROPERTY(profile_numpy_2_5, SHARED("2.5"),
+    .id     = "profile.numpy-2.5",
     .source = "profiles/numpy-2.5.trace; NumPy 2.5: shape.c PyArray_Resize_int, ctors.c",
     .why    = WHY "; 2.5 cuts a block to 1 byte where an array becomes empty, and grows it again",
-    .hint   = HINT,
     .looks  = "FAIL: realloc keeps the first min(old, new) bytes of the block; seen in call 617")
 {
     replay("2.5");

@@ -40,8 +40,7 @@ static void *realloc_of_null(size_t size)
 PROPERTY(realloc_null_allocates,
     .id     = "realloc.null-allocates", .level = MUST, .basis = BASIS_C,
     .answers_for = ABOUT(REALLOC_NULL), .ends_process = true, .quick = true,
-    .clause = "realloc of NULL is malloc: it returns a new block, aligned and whole, until it is "
-              "freed",
+    .clause = "realloc of NULL is malloc: it returns a new block, aligned and whole",
     .source = "C17 7.22.3.5 paragraph 3",
     .why    = "code that grows a buffer from nothing relies on it, and shims that forward calls",
     .hint   = "check the pointer before you read its header: if it is NULL, call malloc",
@@ -94,8 +93,7 @@ PROPERTY(realloc_keeps_contents,
     .rule = HEAP_KEEPS_CONTENTS, .rank = {RANK_RESIZED, RANK_RESIZED, 24},
     .answers_next_for = ABOUT(LITTLE_REALLOC), .quick = true,
     .clause = "realloc keeps the first min(old, new) bytes of the block",
-    .source = "C17 7.22.3.5; NumPy 1.22 to 2.5: shape.c PyArray_Resize, ctors.c, "
-              "textreading/rows.c",
+    .source = "C17 7.22.3.5; NumPy 1.22 to 2.5: shape.c PyArray_Resize, ctors.c, textreading",
     .why    = "every ndarray.resize, fromiter, fromfile, fromstring and loadtxt rests on it",
     .hint   = "copy min(old, new) bytes; keep the old size where realloc can find it",
     .looks  = "FAIL: byte 4095 of 4096 to be 0x8d, after realloc from 4096 to 8193; seen 0x00")
@@ -255,8 +253,7 @@ PROPERTY(realloc_grown_part_usable,
     .source = "C17 7.22.3 paragraph 1, 7.22.3.5",
     .why    = "NumPy fills the new part at once, with zeros or with what it reads",
     .hint   = "keep a block in place only if its own room is large enough; else take a new one",
-    .looks  = "FAIL: byte 0 of 90 to be 0x6e as it was written, after all of 32 blocks were "
-              "resized")
+    .looks  = "FAIL: byte 0 of 90 to be 0x6e as it was written, after all 32 were resized")
 {
     enum { BATCH = 32 };
     for (size_t n = 1; n <= 4096; n += stride(20) * BATCH) {
@@ -340,8 +337,7 @@ PROPERTY(realloc_alignment,
     .source = "C17 7.22.3 paragraph 1",
     .why    = "NumPy's loops load vectors, and an array stays marked as aligned after resize",
     .hint   = "align the place in the new memory, and move the bytes if it differs from the old",
-    .looks  = "FAIL: realloc to 5000 of a block by malloc to be aligned to 16 bytes; "
-              "0x55d0c8a0b2a8")
+    .looks  = "FAIL: realloc to 5000 of a block by malloc to be aligned to 16; 0x55d0c8a0b2a8")
 {
     static const char *const origins[] = {"malloc", "calloc", "realloc"};
     void *blockers[64] = {0}; /* so that what grows has to move */

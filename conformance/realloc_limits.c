@@ -161,8 +161,7 @@ PROPERTY(realloc_failure_keeps_block,
               "be resized and freed",
     .source = "C17 7.22.3.5 paragraphs 3 and 4; NumPy 1.22 to 2.5: alloc.c PyDataMem_UserRENEW",
     .why    = "after NULL NumPy raises MemoryError, goes on with the old block, and frees it later",
-    .hint   = "change nothing before the new memory is there; check for NULL before you add a "
-              "header",
+    .hint   = "change nothing before the new memory is there; check it for NULL first",
     .looks  = "FAIL: realloc of 100 bytes to 18446744073709551615 to return NULL; 0x40")
 {
     static const size_t sizes[] = {1, 24, 100, 1000, 5000, 70000, 300000};
@@ -207,8 +206,7 @@ PROPERTY(realloc_retry_after_failure,
     .source = "NumPy 1.22 to 2.5: ctors.c array_from_text cuts the block after a refused growth",
     .why    = "a text that is too large would crash instead of raising MemoryError",
     .hint   = "keep no note of the failure and no lock",
-    .looks  = "FAIL: realloc of 65536 bytes to 65536, after more was refused, to return a block; "
-              "NULL")
+    .looks  = "FAIL: realloc of 65536 bytes to 65536, after a refusal, to return a block; NULL")
 {
     for (size_t buffers = 1; buffers <= 4; buffers++) {
         size_t size = buffers * 32768;
@@ -268,8 +266,7 @@ static void shrink_from(size_t size)
 
 PROPERTY(realloc_past_2gib,
     .id     = "realloc.past-2gib", .level = MUST, .basis = BASIS_C, .ends_process = true,
-    .clause = "realloc to or from more than 2 GiB returns NULL, or a block with a last byte and "
-              "the old ones",
+    .clause = "realloc to or from more than 2 GiB returns NULL, or a block with all its bytes",
     .source = "C17 7.22.3.5; NEP 49: new_size is a size_t",
     .why    = "an array of a few gigabytes is nothing unusual, and resize reaches every size",
     .hint   = "keep sizes in size_t from end to end: parameters, headers, tables",

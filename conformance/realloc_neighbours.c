@@ -34,8 +34,7 @@ PROPERTY(realloc_neighbours,
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
     .why    = "a.resize on one array must not change another",
     .hint   = "clear or poison only bytes between the old and the new size",
-    .looks  = "FAIL: byte 0 of 72 to be 0x3b as it was written, after realloc of 300 other "
-              "blocks; seen 0x00")
+    .looks  = "FAIL: byte 0 of 72 to be 0x3b, after realloc of 300 other blocks; seen 0x00")
 {
     struct blocks blocks = {0};
     check_alone(moved_alone, "realloc.neighbours");
@@ -205,8 +204,7 @@ PROPERTY(realloc_releases_old,
     .source = "C17 7.22.3.5 paragraph 2: realloc deallocates the old object",
     .why    = "fromiter over a million items moves its block thirty times, and would leak each",
     .hint   = "free the old block once the new one is filled, on every path that moves",
-    .looks  = "WARN: memory to stop growing while blocks are resized and freed; 310000 KiB more "
-              "mapped")
+    .looks  = "WARN: memory to stop growing while blocks are resized; 310000 KiB more mapped")
 {
     size_t turn = 0;
     control_run(move_about, &turn, "where it is done once");

@@ -186,8 +186,7 @@ PROPERTY(realloc_without_gil,
     .clause = "realloc works without the GIL, while other threads are inside the handler",
     .source = "NumPy 1.22 to 2.5: ctors.c array_from_text, within NPY_BEGIN_ALLOW_THREADS",
     .why    = "np.fromstring and np.fromfile of text do it while other threads use arrays",
-    .hint   = "call nothing of Python's but PyMem_Raw*; lock shared data; hold no lock while you "
-              "wait for the GIL",
+    .hint   = "call only PyMem_Raw* of Python's; lock shared data; wait for no GIL with a lock",
     .looks  = "FAIL: realloc not to call PyMem_Malloc without the GIL")
 {
     static struct worker workers[WORKERS];
@@ -318,8 +317,7 @@ PROPERTY(realloc_in_another_thread,
     .source = "NumPy 1.22 to 2.5: shape.c PyArray_Resize, in any thread; NEP 49, High level design",
     .why    = "arrays are handed from thread to thread, and keep their handler",
     .hint   = "keep what realloc needs with the block: a thread's own notes become outdated",
-    .looks  = "FAIL: byte 0 of 17 to be 0xc3, after realloc from 17 to 65 in another thread; seen "
-              "0x00")
+    .looks  = "FAIL: byte 0 of 17 to be 0xc3, after realloc in another thread; seen 0x00")
 {
     struct relay relay = {0};
     control_run(relay_to_nobody, NULL, "in one thread alone");

@@ -206,8 +206,7 @@ PROPERTY(resources_descriptors,
     .clause = "live blocks have no descriptor each, and freed ones leave none behind",
     .source = "good practice; getrlimit(): RLIMIT_NOFILE is 1024 unless somebody raised it",
     .why    = "the thousandth array, or the program's next file or connection, fails with EMFILE",
-    .hint   = "close the descriptor after mmap, which keeps the mapping; or keep many blocks in a "
-              "file",
+    .hint   = "close the descriptor after mmap; or keep many blocks in one file",
     .looks  = "WARN: fewer than 16 descriptors more while 32 blocks are live; 5 before, 37 then")
 {
     static const struct resource descriptors = {
@@ -234,8 +233,7 @@ PROPERTY(resources_mappings,
     .source = "good practice; proc_sys_vm(5), max_map_count: 65530 mappings per process by default",
     .why    = "from the 65530th on mmap fails with ENOMEM in the whole process",
     .hint   = "put guard pages side by side, where they count as one; free pages by munmap",
-    .looks  = "WARN: fewer than 128 mappings more while 32 blocks of 40 bytes are live; 80, then "
-              "240")
+    .looks  = "WARN: fewer than 128 mappings more while 32 blocks are live; 80, then 240")
 {
     static const struct resource mappings = {
         "mappings", count_mappings, 4, small_sizes, SMALL_SIZES, 64, 8192, make_and_free_large_too};
@@ -305,8 +303,7 @@ PROPERTY(resources_thousand_blocks,
     .source = "C17 7.22.3.4: NULL only if space cannot be allocated; getrlimit(): RLIMIT_NOFILE",
     .why    = "a list of a thousand small arrays is MemoryError with gigabytes free",
     .hint   = "close the descriptor when its file is mapped, or keep many blocks in one file",
-    .looks  = "FAIL: malloc(5000) to return a block with 1015 live; NULL; with 2048 descriptors "
-              "it does")
+    .looks  = "FAIL: malloc(5000) to return a block with 1015 live; NULL; with 2048 it does")
 {
     static const size_t of_each[] = {40, 5000};
     set_descriptor_limit(USUAL_DESCRIPTORS);

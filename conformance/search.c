@@ -45,8 +45,7 @@ PROPERTY(search_model,
               "and keeps its contents",
     .source = "C17 7.22.3; NEP 49: \"The PyDataMem_Handler structure\"",
     .why    = "programs call in orders that no author of a test thought of",
-    .hint   = "shrink it with conform --handler HANDLER --search; the seed changes daily unless "
-              "--seed",
+    .hint   = "shrink it with conform --handler HANDLER --search; the seed changes each day",
     .looks  = "FAIL: expected a block is aligned (malloc.alignment), saw in history 12, malloc(24)")
 {
     uint64_t seed = run_seed();

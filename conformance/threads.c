@@ -289,8 +289,7 @@ PROPERTY(threads_outlives_its_thread,
     .id     = "threads.outlives-its-thread", .level = MUST, .basis = BASIS_CALLER,
     .fixture = FIXTURE_BARE,
     .clause = "a block stays as it is after the thread that made it has ended, until it is freed",
-    .source = "C17 7.22.3 paragraph 1: the lifetime of an allocated object extends until its "
-              "deallocation",
+    .source = "C17 7.22.3 paragraph 1: an allocated object lives until its deallocation",
     .why    = "what a worker thread computed is used when the worker is gone",
     .hint   = "keep a thread's arena, or hand it on with its live blocks",
     .looks  = "FAIL: byte 0 of 9 to be 0x2c as it was written, after its thread ended; seen 0x00")

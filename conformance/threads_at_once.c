@@ -185,14 +185,12 @@ static void mix_at_once(void)
 PROPERTY(threads_concurrent,
     .id     = "threads.concurrent", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 101,
     .fixture = FIXTURE_BARE,
-    .clause = "threads can call the four functions at once, without the GIL, and while signals "
-              "arrive",
+    .clause = "threads can call the four functions at once, without the GIL, during signals",
     .source = "NumPy 1.22 to 2.5: array_from_text without the GIL; free-threaded CPython, all four",
     .why    = "two threads would get one block, and each overwrite the other's array",
     .hint   = "lock every list, table and counter that threads share, in all four functions; "
               "retry sem_wait and futex on EINTR; addr2line -e names the line",
-    .looks  = "FAIL: byte 0 of 40 to be 0x6e as it was written, after calls of another thread; "
-              "seen 0x22")
+    .looks  = "FAIL: byte 0 of 40 to be 0x6e, after calls of another thread; seen 0x22")
 {
     control_run(mix_alone, NULL, "in one thread alone");
     interleave(false, false);
@@ -324,8 +322,7 @@ static void hand_round(void)
 PROPERTY(threads_hand_over,
     .id     = "threads.hand-over", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 137,
     .fixture = FIXTURE_BARE,
-    .clause = "a block can be made in one thread, resized in another and freed in a third, all "
-              "running",
+    .clause = "a block can be made in one thread, resized in another and freed in a third",
     .source = "NEP 49, High level design; NumPy 1.22 to 2.5: array_dealloc, PyArray_Resize",
     .why    = "a pipeline of threads passes arrays through queues",
     .hint   = "return a block to its owner under a lock or by an atomic exchange",
@@ -382,16 +379,11 @@ static void use_first(void)
 PROPERTY(threads_no_data_race,
     .id     = "threads.no-data-race", .level = MUST, .basis = BASIS_C,
     .answers_for = ABOUT(DATA_RACE), .fixture = FIXTURE_BARE,
-    .clause = "no two threads access the same memory of the handler's unordered, one of them to "
-              "write",
+    .clause = "no two threads access the same memory unordered, one of them to write",
     .source = "C17 5.1.2.4 paragraph 35: a data race has undefined behavior; 7.22.3 paragraph 2",
-    .why    = "a lost update or half-made pointer shows once in a million calls, or with a new "
-              "compiler",
-    .hint   = "hold one lock for both accesses, or make both atomic: store with release, load "
-              "with acquire",
-    .looks  = "FAIL: no two threads to use the same memory unordered; 2 data races, one of them: "
-              "a write of 8 bytes at mine_malloc (mine.c:18), and a read of 8 bytes at mine_free "
-              "(mine.c:25)")
+    .why    = "a lost update or half-made pointer shows once in a million calls",
+    .hint   = "hold one lock for both accesses, or make both atomic: release and acquire",
+    .looks  = "FAIL: no two threads to use the same memory unordered; 2 data races")
 {
     if (!data_races_are_watched())
         skip("only ThreadSanitizer sees data races: compile it with -fsanitize=thread, and say "

@@ -92,8 +92,7 @@ static void use_with_little_stack(void *unused)
 PROPERTY(threads_small_stack,
     .id     = "threads.small-stack", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_BARE,
     .clause = "the four functions need at most 64 KiB of stack, whatever the size of the block",
-    .source = "threading.stack_size allows 32 KiB; musl gives a thread 128 KiB; no standard says "
-              "more",
+    .source = "threading.stack_size allows 32 KiB; musl gives a thread 128 KiB",
     .why    = "what needs more ends programs whose threads have small stacks",
     .hint   = "put buffers of more than two pages into static memory; no alloca of a caller's size",
     .looks  = "WARN: calls to get on with 64 KiB of stack; one goes on to 192 KiB at least")
@@ -207,12 +206,9 @@ PROPERTY(threads_in_destructors,
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; POSIX.1-2024, "
               "pthread_key_create(): destructors run in no order and in several rounds; "
               "arrayobject.c array_dealloc, 1.22 to 2.5",
-    .why    = "a thread_local C++ object that owns an array frees it there, into a cache that is "
-              "gone",
-    .hint   = "set the cache's pointer to NULL in its destructor, so that the next call makes "
-              "another",
-    .looks  = "CRASH: SIGSEGV, inside free(0x7f1b2c000b70, 100); step: round 2 of the destructors "
-              "of a thread")
+    .why    = "a thread_local C++ object that owns an array frees it there: the cache is gone",
+    .hint   = "set the cache's pointer to NULL in its destructor: the next call makes another",
+    .looks  = "CRASH: SIGSEGV, inside free(0x7f1b2c000b70, 100); step: round 2 of destructors")
 {
     struct leaving leaving[THREADS] = {0};
     pthread_key_t key;
@@ -288,14 +284,11 @@ static void use_beside_new_thread(void *unused)
 PROPERTY(threads_leave_no_memory,
     .id     = "threads.leave-no-memory", .level = SHOULD, .basis = BASIS_QOI,
     .fixture = FIXTURE_BARE,
-    .clause = "what the handler keeps for a thread is given back or reused when the thread has "
-              "ended",
+    .clause = "what the handler keeps for a thread is given back or reused after its end",
     .source = "good practice",
     .why    = "a server that starts a thread per request loses 16 KiB of cache for each",
-    .hint   = "free the cache in a key's destructor (pthread_key_create), or give it to the next "
-              "thread",
-    .looks  = "WARN: memory to stop growing while threads make blocks, free them and end; 3200 "
-              "KiB more")
+    .hint   = "free the cache in a key's destructor (pthread_key_create), or hand it on",
+    .looks  = "WARN: memory to stop growing while threads make blocks and end; 3200 KiB more")
 {
     if (pthread_key_create(&owner_key, give_up_owned) != 0)
         harness_broke("a key for threads cannot be made");

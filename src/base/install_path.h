@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Where the files are that belong to this program.
+ * This program: its version, its file, and the files that are installed with it.
  */
 #ifndef CONFORM_INSTALL_PATH_H
 #define CONFORM_INSTALL_PATH_H
@@ -8,27 +8,29 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* The file of this program, which a process that runs it inside another's executable has to say. */
-bool place_program(char path[PATH_MAX]);
-void place_program_is(const char *path); /* which stays */
+/* "0.2.0" for a release, "0.2.0+g1234abc" for another commit, with ".dirty" after changes; see
+ * program_version.sh. */
+extern const char program_version[];
 
-/* The folder of this program, without the slash at its end; false where it cannot be told. */
+/* The file of this program.  A process that runs it inside another executable sets it; `path` has
+ * to stay valid. */
+bool place_program(char path[PATH_MAX]);
+void place_program_is(const char *path);
+
+/* The folder of this program, without a slash at the end; false if it is not known. */
 bool place_of_program(char folder[PATH_MAX]);
 
-/* Where `configured` is, a path of the installation whose programs are in `bindir`, when all of it
- * was moved so that they are in `folder`: DESTDIR, or a prefix that was copied elsewhere.  False
- * where `folder` is no such place. */
+/* Where `configured`, a path of the installation with programs in `bindir`, is after all of it was
+ * moved (DESTDIR or another prefix) so that the programs are in `folder`.  False if `folder` cannot
+ * be such a place. */
 bool place_moved(const char *folder, const char *bindir, const char *configured,
                  char path[PATH_MAX]);
 
-/* The same for the folder that this program is in, if there is something. */
+/* The same for the folder of this program; false if nothing is there. */
 bool place_beside(const char *configured, char path[PATH_MAX]);
 
-/* A file or folder that is beside this program where it is installed, or else where it is in the
- * source tree that this was built from, or else where it is `configured` to be.  False where there
- * is none, and `path` is the last of these. */
+/* Finds a file or folder next to this program as installed, in the source tree, or at `configured`.
+ * False if there is none; `path` is then the last of these. */
 bool place_find(const char *source, const char *configured, char path[PATH_MAX]);
-
-extern const char program_version[];
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Small help with text: formatting without ownership, and making what came from a
- * subject safe to show.
+ * Formatting into rotating buffers, escaping of untrusted text, and "did you mean".
  */
 #ifndef CONFORM_TEXT_H
 #define CONFORM_TEXT_H
@@ -10,8 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Formats into one of sixteen buffers of this thread, used in turn: good until fifteen
- * more calls.  Cut at 511 bytes, between two letters. */
+/* Formats into one of sixteen buffers of this thread, used in turn: valid until fifteen more calls.
+ * Cut at 511 bytes, between two characters. */
 const char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* True if `word` begins with `beginning`. */
@@ -23,21 +22,19 @@ static inline bool text_begins(const char *word, const char *beginning)
 /* "1 block", "2 blocks". */
 const char *text_count(size_t count, const char *thing);
 
-/* Copies `length` bytes of untrusted text so that any terminal, file format or log
- * takes them: valid UTF-8 stays, control characters and broken bytes become \xHH, and the
- * result is cut to `room` with a closing "..." where it did not fit.  Line feeds stay only
- * where `keep_lines` is not 0.  Returns `to`. */
+/* Copies `length` bytes of untrusted text for a terminal, file or log, and returns `to`.  Valid
+ * UTF-8 stays, control characters and invalid bytes become \xHH, and "..." ends what was cut to
+ * `room`. Line feeds stay if `keep_lines` is not 0. */
 char *text_clean(char *to, size_t room, const char *from, size_t length, int keep_lines);
 
 /* text_clean of a string into one of text()'s buffers. */
 const char *text_safe(const char *from);
 
-/* `word` as a shell reads it back, printable and in one line: as it is where it needs no quotes,
- * else in '...' and, where it holds control characters or broken UTF-8, in $'...' (bash, zsh,
- * ksh, and POSIX since 2024).  Good until three more calls. */
+/* Quotes `word` for a shell in one printable line: as it is, in '...', or with control characters
+ * or invalid UTF-8 in $'...' (bash, zsh, ksh, POSIX since 2024).  Valid until three more calls. */
 const char *text_shell(const char *word);
 
-/* In bytes, of a word that has suggestions and is one. */
+/* The longest word with suggestions, in bytes. */
 enum { SUGGESTION_LONGEST = 63 };
 
 /* The nearest of the words that were considered so far. */
@@ -53,9 +50,9 @@ struct suggestion suggestion_for(const char *word, size_t length);
 
 void suggestion_consider(struct suggestion *suggestion, const char *known);
 
-/* " (did you mean PREFIXnearest?)", or "" where none is so near that it can be meant: one edit of
- * the word, and one more for each six of its letters.  An edit puts in a letter, leaves one out,
- * takes another, or swaps two neighbours.  Good as long as text()'s. */
+/* Returns " (did you mean PREFIXnearest?)", or "" if no word is within one edit and one more for
+ * each six bytes.  An edit inserts, deletes or replaces a letter or swaps two.  Valid as text()'s.
+ */
 const char *suggestion_words(const struct suggestion *suggestion, const char *prefix);
 
 #endif

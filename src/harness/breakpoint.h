@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Stopping a thread at one instruction of the subject, in this process and without a debugger.
+ * Stops a thread at one instruction of the handler, without a debugger.
  *
- * First a call is traced: single steps, by the processor's trap flag, say which instructions it
- * goes through; what libc, Python and this program do meanwhile runs at full speed.  Then a later
- * call is stopped at any of them by a breakpoint, which costs a thousandth of stepping there.
+ * First a call is traced in single steps (the trap flag), which collects its instructions; libc,
+ * Python and this program run at full speed meanwhile.  Then a later call stops at one of them by a
+ * breakpoint, which costs a thousandth of stepping there.
  *
- * Works on x86-64 Linux, where /proc/self/mem can be written and no debugger is attached.  One
- * thread at a time is traced or stopped, and breakpoints are SIGTRAPs: whoever blocks that signal
- * round a traced instruction is killed by it, so that this is for a process that may be lost.
+ * Works on x86 Linux if /proc/self/mem can be written and no debugger is attached, for one thread
+ * at a time.  Code that blocks SIGTRAP around such an instruction is killed by it, so use it only
+ * in a process that may be lost.
  */
 #ifndef CONFORM_BREAKPOINT_H
 #define CONFORM_BREAKPOINT_H
@@ -17,35 +17,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Places where a call can be stopped. */
+/* Instructions at which a call can be stopped. */
 enum { MOST_POINTS = 512 };
 struct points {
     uintptr_t at[MOST_POINTS];
     size_t count;
 };
 
-/* In the thread that is to be stopped: false where that cannot be done here. */
+/* In the thread that is to be stopped; false if that is not possible. */
 bool breakpoint_begin(void);
 
-/* The next call of `function` by this thread adds the instructions that it goes through. */
+/* The next call of `function` by this thread adds its instructions. */
 void breakpoint_trace(uintptr_t function, struct points *points);
 
-/* When this thread next comes to `point`, `pause` is called, in a signal handler. */
+/* Calls `pause`, in a signal handler, when this thread next reaches `point`. */
 void breakpoint_set(uintptr_t point, void (*pause)(void));
 
-/* The next call of `function` by this thread adds the instructions that it goes through until it
- * has gone through so many, and calls `pause` there, in a signal handler; not at all where it
- * returns before. */
+/* Traces the next call of `function`, and calls `pause` after that many instructions. */
 void breakpoint_stop_behind(uintptr_t function, size_t instructions, struct points *points,
                             void (*pause)(void));
 
-/* Where the last call was stopped, or 0. */
+/* Where the latest call was stopped, or 0. */
 uintptr_t breakpoint_where(void);
 
-/* The call is over: nothing stops any more. */
+/* After the call: nothing stops any more. */
 void breakpoint_clear(void);
 
-/* "libmine.so+0x1139", as addr2line takes it.  Good until the next calls of text(). */
+/* Returns "libmine.so+0x1139", as addr2line takes it; valid until the next calls of text(). */
 const char *breakpoint_name(uintptr_t point);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Calls into the subject, which leave a trace of what was under way.
+ * Calls into the handler under test ("subject"), recorded for the report of a crash or hang.
  */
 #ifndef CONFORM_CALLS_H
 #define CONFORM_CALLS_H
@@ -10,20 +10,20 @@
 
 #include "nep49.h"
 
-/* The four functions, called as NumPy calls them.  They return what the subject returns. */
+/* Call the four functions as NumPy does, and return what they return. */
 void *subject_malloc(size_t size);
 void *subject_calloc(size_t nelem, size_t elsize);
 void *subject_realloc(void *p, size_t size);
 void subject_free(void *p, size_t size);
 
-/* The same, of a handler that is not the subject's own (a twin of it). */
+/* The same for another handler, such as a second instance of the subject. */
 void *handler_malloc(PyDataMem_Handler *handler, size_t size);
 void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize);
 void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size);
 void handler_free(PyDataMem_Handler *handler, void *p, size_t size);
 
-/* Likewise, where NULL would leave nothing to test: a refusal of up to 1 MiB with little
- * else live fails; a refusal of more is the subject's right, and SKIPs with that reason. */
+/* The same if NULL would leave nothing to test: NULL for up to 1 MiB with little else live is a
+ * FAIL, for more a SKIP. */
 void *must_malloc(size_t size);
 void *must_calloc(size_t nelem, size_t elsize);
 void *must_realloc(void *p, size_t size);
@@ -35,28 +35,23 @@ static inline void give_back(void *p, size_t size)
         subject_free(p, size);
 }
 
-/* What the latest calloc returned is not zero: whatever else was to be seen may come of it. */
+/* Records that the latest calloc returned memory that is not zero, which later failures may be due
+ * to. */
 void suspect_not_zero(size_t nelem, size_t elsize);
 
-/* Calls by the hundred thousand, which leave one trace between them, so that they cost little. They
- * end early where it takes a moment too long, or takes too much memory; how many were made is
- * returned.
- *
- * malloc or calloc, and free, again and again.  What calloc gives is full of ones when it is freed;
- * where it is not zero, *dirty receives it, live. */
+/* Many calls at low cost, recorded as one.  They end early after 0.3 s or 64 MiB more memory, and
+ * return the number of calls or pairs.  Before each free a calloc'ed block is filled with ones; if
+ * calloc returns memory that is not zero, *dirty receives the block, live, else NULL. */
 size_t subject_malloc_and_free(size_t size, size_t pairs);
 size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty);
-/* Live blocks, and the end of those that are not NULL. */
 size_t subject_malloc_many(void **blocks, size_t count, size_t size);
-void subject_free_many(void **blocks, size_t count, size_t size);
+void subject_free_many(void **blocks, size_t count, size_t size); /* skips NULL */
 
-/* The subject as a handler whose functions are those above: what NumPy and shims are given, so
- * that a crash behind them is attributed to the call it happened in.  Name and version show
- * through. */
+/* The subject as a handler whose functions are those above, with its name and version: for NumPy
+ * and shims, so that a crash in it is attributed to the call. */
 PyDataMem_Handler *subject_traced(void);
 
-/* True where the subject takes its time over a block of 64 MiB that nobody has written to, because
- * it fills what it makes or frees: gigabytes would take it seconds. */
+/* True if it fills blocks that it makes or frees, so that gigabytes would take seconds. */
 bool subject_fills_blocks(void);
 
 #endif

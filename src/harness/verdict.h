@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How a property ends.
- *
- * A property runs alone in its process and ends at the first thing that is wrong; so none of this
- * returns errors.  Everything here may be called from any thread.
+ * How a property ends.  It runs alone in its process and ends at the first failure, so nothing here
+ * returns errors.  All functions may be called from any thread.
  */
 #ifndef CONFORM_VERDICT_H
 #define CONFORM_VERDICT_H
@@ -11,53 +9,49 @@
 #include "base/text.h"
 #include "model/record.h"
 
-/* The clause does not hold: FAIL for a MUST, WARN for a SHOULD.  `expected` says what should have
- * been (text() helps), `seen` what was.  Both are one line. */
+/* The clause does not hold: FAIL for a MUST, WARN for a SHOULD.  Both texts are one line: what was
+ * expected (text() helps), and what was seen. */
 #define fail(expected, ...) fail_at(__LINE__, expected, __VA_ARGS__)
 _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As fail, where `condition` does not hold. */
+/* fail() unless `condition` holds. */
 #define expect(condition, expected, ...)                                                           \
     do {                                                                                           \
         if (!(condition))                                                                          \
             fail_at(__LINE__, expected, __VA_ARGS__);                                              \
     } while (0)
 
-/* What fails from now on is what the property `id` is about, and came of `call`: where
- * that property fails as well, or one about such calls, it says so, and this one is a SKIP. */
+/* A failure from now on is about the property `id` and due to `call`: this property is a SKIP if
+ * that one, or one about such calls, fails as well. */
 void attribute_to(const char *id, const struct call *call);
 
-/* It cannot be tested on this subject or this machine, for that reason. */
+/* It cannot be tested with this handler or on this machine. */
 _Noreturn void skip(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
 /* It is about a claim that the handler does not make. */
 _Noreturn void skip_unclaimed(void);
 
-/* The harness could not do its part: never the subject's fault. */
+/* An internal error: never the handler's fault. */
 _Noreturn void harness_broke(const char *what, ...) __attribute__((format(printf, 1, 2)));
 
-/* What it is about is not tried to its end, for that reason.  The property goes on; where nothing
- * has failed it is INCOMPLETE, and not PASS. */
+/* The property goes on, but is INCOMPLETE if nothing fails. */
 void stopped_short(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
-/* Where a debugger stops: the verdict is made, and all is still there.  `latest` is the call into
- * the subject that this thread made last, and `code` the subject's function, which gdb names. */
+/* A debugger stops here when a property fails.  `latest` is the latest call of this thread, and
+ * `code` the handler's function. */
 void conform_fail(const char *expected, const char *seen, const char *latest, void (*code)(void));
 
-/* It passes.  Reaching the end of a property's code says the same. */
+/* It passes, as at the end of its function. */
 _Noreturn void pass(void);
 
-/* Says what comes next, for the report of a crash or a hang outside the subject. */
+/* Describes what comes next, for the report of a crash or hang outside the handler. */
 void step(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The calls from here on are those of that part of a program, for the report of a crash or a hang
- * inside them as well. */
+/* Names the part of a program that makes the next calls, for the report of a crash or hang. */
 void program_part(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What comes in between is a control: all that the property does but for what it is about, which
- * `when` says.  Whichever property finds what goes wrong there answers for it, and this one does
- * where nobody else does. */
+/* Around a control: see control_run() in process.h. */
 void control_begin(const char *when);
 void control_end(void);
 

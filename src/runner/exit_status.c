@@ -103,7 +103,7 @@ void ending_forget_cause(struct record *record)
     memset(record->suspects, 0, sizeof record->suspects);
 }
 
-void ending_make_sound(struct record *record)
+void record_terminate(struct record *record)
 {
     record->expected[sizeof record->expected - 1] = '\0';
     record->seen[sizeof record->seen - 1] = '\0';

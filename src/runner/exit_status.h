@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a record says of the process that left it.
+ * Decodes how the process of a property ended.
  */
 #ifndef CONFORM_EXIT_STATUS_H
 #define CONFORM_EXIT_STATUS_H
@@ -9,18 +9,18 @@
 
 #include "model/record.h"
 
-/* Of one that did not reach its end: fills in expected and seen. */
+/* Fills in expected and seen for a process that did not reach its end. */
 void ending_describe(struct record *record, const char *how);
 
-/* The same of one that a sanitizer ended for an error that is no signal, as what it printed says;
- * false where none did. */
+/* The same from the output of a sanitizer that ended the process without a signal; false if none
+ * did. */
 bool ending_by_sanitizer(struct record *record);
 
-/* Of one that went on for a moment after what ended it: where it was then is no cause. */
+/* Forgets suspects of a process that went on for a moment after what ended it. */
 void ending_forget_cause(struct record *record);
 
-/* Of one that did.  What came over the shared memory is not to be trusted: a subject can write
- * there. */
-void ending_make_sound(struct record *record);
+/* Terminates the texts and checks the verdict of a process that reached its end: a handler can
+ * overwrite them. */
+void record_terminate(struct record *record);
 
 #endif

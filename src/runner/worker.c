@@ -184,7 +184,7 @@ static enum verdict judge_end(const struct attempt *attempt, int status, enum gi
     struct record *record = attempt->record;
     bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (given_up == NOT_GIVEN_UP && ended && atomic_load(&record->state) == RECORD_ENDED) {
-        ending_make_sound(record);
+        record_terminate(record);
         return record->reached;
     }
     record->signal = given_up == NOT_GIVEN_UP && WIFSIGNALED(status) ? WTERMSIG(status) : 0;

@@ -68,28 +68,11 @@ static char **command_for(const struct options *options, char **argv, const char
     return command;
 }
 
-static bool pass_interrupt_on(void *pid)
-{
-    int number = interrupt_to_pass_on();
-    if (number != 0)
-        kill(*(pid_t *)pid, number);
-    return false;
-}
-
-/* All that is in the file, as a string that is the caller's. */
-static char *contents_of(int fd)
-{
-    off_t length = lseek(fd, 0, SEEK_END);
-    char *contents = calloc(1, (size_t)length + 1);
-    if (contents == NULL || pread(fd, contents, (size_t)length, 0) != length)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    return contents;
-}
-
 /* What it said last on stderr, or how it ended. */
 static char *error_of(int errors, int status)
 {
-    char *said = contents_of(errors), *end = said + strlen(said);
+    size_t length;
+    char *said = present_read(errors, &length), *end = said + strlen(said);
     while (end > said && end[-1] == '\n')
         *--end = '\0';
     char *line = strrchr(said, '\n');
@@ -109,18 +92,12 @@ static char *error_of(int errors, int status)
 static void run_column(struct column *column, char **command)
 {
     int output = memfd_create("report", MFD_CLOEXEC), errors = memfd_create("errors", MFD_CLOEXEC);
-    int status = 0;
-    pid_t pid = output >= 0 && errors >= 0 ? child_fork(false) : -1;
-    if (pid == 0) {
-        dup2(output, STDOUT_FILENO);
-        dup2(errors, STDERR_FILENO);
-        execv("/proc/self/exe", command);
-        _exit(EXIT_HARNESS_BROKE);
-    }
-    if (pid < 0 || child_wait(pid, pass_interrupt_on, &pid, &status) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process for %s: %s", text_safe(column->python),
-                   strerror(errno));
-    char *report = contents_of(output);
+    if (output < 0 || errors < 0)
+        leave_with(EXIT_HARNESS_BROKE, "no memory for a report: %s", strerror(errno));
+    int status = present_execute("/proc/self/exe", (const char *const *)command,
+                                 (const int[]){-1, output, errors}, false, true);
+    size_t length;
+    char *report = present_read(output, &length);
     column->report = json_loads(report, 0, NULL);
     free(report);
     column->error = column->report == NULL ? error_of(errors, status) : NULL;
@@ -129,18 +106,30 @@ static void run_column(struct column *column, char **command)
                                            : EXIT_HARNESS_BROKE;
     if (column->report == NULL && column->code == EXIT_CONFORMANT)
         column->code = EXIT_HARNESS_BROKE;
-    close(output);
-    close(errors);
+    if (column->report != NULL)
+        close(errors);
 }
 
 /* ---- what came of it --------------------------------------------------------------------- */
 
-static enum exit_code code_of(const struct matrix *matrix)
+/* What the columns mean together. */
+struct counts {
+    size_t conformant, waived; /* waived: those that are conformant because of --expect */
+    enum exit_code code;
+};
+
+static struct counts count_columns(const struct matrix *matrix)
 {
-    enum exit_code worst = EXIT_CONFORMANT;
-    for (size_t k = 0; k < matrix->count; k++)
-        worst = exit_code_worse(worst, (enum exit_code)matrix->columns[k].code);
-    return worst;
+    struct counts counts = {.code = EXIT_CONFORMANT};
+    for (size_t k = 0; k < matrix->count; k++) {
+        const struct column *column = &matrix->columns[k];
+        bool is_conformant = column->code == EXIT_CONFORMANT;
+        counts.conformant += is_conformant;
+        counts.waived +=
+            is_conformant && json_integer_value(json_object_get(column->report, "waivers")) > 0;
+        counts.code = exit_code_worse(counts.code, (enum exit_code)column->code);
+    }
+    return counts;
 }
 
 /* ---- telling it -------------------------------------------------------------------------- */
@@ -163,25 +152,7 @@ static void print_column(const struct matrix *matrix, size_t k)
     fflush(stdout);
 }
 
-static size_t conformant_columns(const struct matrix *matrix)
-{
-    size_t conformant = 0;
-    for (size_t k = 0; k < matrix->count; k++)
-        conformant += matrix->columns[k].code == EXIT_CONFORMANT;
-    return conformant;
-}
-
-/* Of those, the ones that are so because of --expect. */
-static size_t waived_columns(const struct matrix *matrix)
-{
-    size_t count = 0;
-    for (size_t k = 0; k < matrix->count; k++)
-        count += matrix->columns[k].code == EXIT_CONFORMANT &&
-                 json_integer_value(json_object_get(matrix->columns[k].report, "waivers")) > 0;
-    return count;
-}
-
-static json_t *value_of(const struct matrix *matrix)
+static json_t *value_of(const struct matrix *matrix, const struct counts *counts)
 {
     json_t *columns = json_array();
     for (size_t k = 0; k < matrix->count; k++) {
@@ -191,11 +162,10 @@ static json_t *value_of(const struct matrix *matrix)
                                         text_safe(column->python), "exit_code", column->code,
                                         "error", column->error, "report", column->report));
     }
-    return json_pack("{s:s, s:s, s:b, s:i, s:b, s:o}", "format", "conform-matrix-1", "conform",
-                     program_version, "conformant",
-                     code_of(matrix) == EXIT_CONFORMANT && waived_columns(matrix) == 0, "exit_code",
-                     (int)code_of(matrix), "interrupted", interrupt_came() != 0, "interpreters",
-                     columns);
+    return json_pack(
+        "{s:s, s:s, s:b, s:i, s:b, s:o}", "format", "conform-matrix-1", "conform", program_version,
+        "conformant", counts->code == EXIT_CONFORMANT && counts->waived == 0, "exit_code",
+        (int)counts->code, "interrupted", interrupt_came() != 0, "interpreters", columns);
 }
 
 enum exit_code matrix_run(const struct options *options, char **argv)
@@ -222,7 +192,8 @@ enum exit_code matrix_run(const struct options *options, char **argv)
         if (told && !options->quiet)
             print_column(&matrix, k);
     }
-    json_t *value = value_of(&matrix);
+    struct counts counts = count_columns(&matrix);
+    json_t *value = value_of(&matrix, &counts);
     const char *const words[] = {"--run", "--matrix", options->verbose ? "--verbose" : NULL, NULL};
     json_t *answer = present_answer(words, value);
     json_object_set(value, "differ_or_bad", json_object_get(answer, "differ_or_bad"));
@@ -233,12 +204,10 @@ enum exit_code matrix_run(const struct options *options, char **argv)
     json_decref(answer);
     if (told)
         printf("%s%s: conformant in %zu of %zu interpreters%s\n", options->quiet ? "" : "\n",
-               text_safe(options->handler), conformant_columns(&matrix), matrix.count,
-               waived_columns(&matrix) > 0
-                   ? text(", in %zu of them with waivers", waived_columns(&matrix))
-                   : "");
+               text_safe(options->handler), counts.conformant, matrix.count,
+               counts.waived > 0 ? text(", in %zu of them with waivers", counts.waived) : "");
     fflush(stdout);
     if (interrupt_came() != 0)
         interrupt_die();
-    return code_of(&matrix);
+    return counts.code;
 }

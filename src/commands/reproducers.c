@@ -17,8 +17,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "commands/draft.h"
 #include "harness/limits.h"
+#include "report/atomic_file.h"
 #include "repro/call_list.h"
 #include "repro/reproducer.h"
 #include "search/show.h"
@@ -273,9 +273,18 @@ char *reproducer_write(const struct options *options, const struct subject_place
         .alignment = alignment,
         .checks_errno = property->rule == HEAP_KEEPS_ERRNO,
     };
-    struct draft draft = draft_begin(options->repro);
-    reproducer_print(draft.file, &reproducer);
-    return draft_keep(&draft, text("%s.c", property->id));
+    struct atomic_file file = {.file = NULL};
+    char *folder = realpath(options->repro, NULL), *path = NULL;
+    if (folder == NULL || asprintf(&path, "%s/%s.c", folder, property->id) < 0 ||
+        atomic_file_open(&file, path) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "--repro=%s: %s; name another folder",
+                   text_safe(options->repro), strerror(errno));
+    reproducer_print(file.file, &reproducer);
+    if (atomic_file_close(&file, true) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "--repro=%s: %s; name another folder",
+                   text_safe(options->repro), strerror(errno));
+    free(folder);
+    return path;
 }
 
 static void reproduce(struct maker *m, size_t i, struct run_reproducer *made)

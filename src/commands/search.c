@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/reexec.h"
 #include "base/text.h"
-#include "commands/draft.h"
 #include "commands/launch.h"
 #include "commands/reproducers.h"
 #include "harness/limits.h"

@@ -45,46 +45,21 @@ struct present_file present_file_open(void)
     return file;
 }
 
-char *present_file_take(struct present_file *file, size_t *length)
+char *present_read(int fd, size_t *length)
 {
-    off_t end = lseek(file->fd, 0, SEEK_END);
+    off_t end = lseek(fd, 0, SEEK_END);
     char *contents = malloc((size_t)end + 1);
-    ssize_t got = contents != NULL ? pread(file->fd, contents, (size_t)end, 0) : -1;
-    if (got != end)
+    if (contents == NULL || pread(fd, contents, (size_t)end, 0) != end)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    contents[got] = '\0';
-    *length = (size_t)got;
-    close(file->fd);
+    contents[end] = '\0';
+    *length = (size_t)end;
+    close(fd);
     return contents;
 }
 
-/* In the child process. */
-static _Noreturn void become(const char *python, const char *const *arguments, int input,
-                             bool interruptible)
+char *present_file_take(struct present_file *file, size_t *length)
 {
-    char package[PATH_MAX];
-    size_t count = 0;
-    while (arguments[count] != NULL)
-        count++;
-    const char **words = calloc(count + 4, sizeof *words);
-    if (words == NULL)
-        _exit(EXIT_HARNESS_BROKE);
-    place_find(SOURCE_REPORT_PACKAGE, INSTALLED_REPORT_PACKAGE, package);
-    words[0] = python;
-    words[1] = "-B"; /* writes no __pycache__ */
-    words[2] = package;
-    memcpy(words + 3, arguments, count * sizeof *words);
-    unsetenv("LD_PRELOAD"); /* it is for the handler, and may not suit this process */
-    signal(SIGPIPE, SIG_DFL);
-    if (!interruptible) {
-        signal(SIGINT, SIG_IGN);
-        signal(SIGTERM, SIG_IGN);
-        signal(SIGHUP, SIG_IGN);
-    }
-    if (input >= 0)
-        dup2(input, STDIN_FILENO);
-    execvp(python, (char *const *)words);
-    _exit(CANNOT_EXECUTE);
+    return present_read(file->fd, length);
 }
 
 static bool pass_interrupt_on(void *pid)
@@ -95,19 +70,51 @@ static bool pass_interrupt_on(void *pid)
     return false;
 }
 
+int present_execute(const char *path, const char *const *words, const int descriptors[3],
+                    bool makes_reports, bool interruptible)
+{
+    int status = 0;
+    child_prepare();
+    pid_t pid = child_fork(false);
+    if (pid == 0) {
+        for (int i = 0; i < 3; i++) {
+            if (descriptors[i] >= 0)
+                dup2(descriptors[i], i);
+        }
+        if (makes_reports) {
+            unsetenv("LD_PRELOAD"); /* it is for the handler, and may not suit this process */
+            signal(SIGPIPE, SIG_DFL);
+        }
+        for (int i = 0; i < 3 && !interruptible; i++)
+            signal((int[]){SIGINT, SIGTERM, SIGHUP}[i], SIG_IGN);
+        execvp(path, (char *const *)words);
+        _exit(CANNOT_EXECUTE);
+    }
+    if (pid < 0 || child_wait(pid, interruptible ? pass_interrupt_on : NULL, &pid, &status) != 0)
+        leave_with(EXIT_HARNESS_BROKE, "no process for %s: %s", text_safe(path), strerror(errno));
+    return status;
+}
+
 int present(const char *const *arguments, const json_t *input, bool interruptible)
 {
     const char *python = interpreter();
-    int fd = input != NULL ? memfd_create("json", MFD_CLOEXEC) : -1, status = 0;
-    if (input != NULL &&
-        (fd < 0 || json_dumpfd(input, fd, JSON_ENCODE_ANY) != 0 || lseek(fd, 0, SEEK_SET) != 0))
+    char package[PATH_MAX];
+    size_t count = 0;
+    while (arguments[count] != NULL)
+        count++;
+    int fd = input != NULL ? memfd_create("json", MFD_CLOEXEC) : -1;
+    const char **words = calloc(count + 4, sizeof *words);
+    if (words == NULL ||
+        (input != NULL &&
+         (fd < 0 || json_dumpfd(input, fd, JSON_ENCODE_ANY) != 0 || lseek(fd, 0, SEEK_SET) != 0)))
         leave_with(EXIT_HARNESS_BROKE, "no memory for a report: %s", strerror(errno));
-    child_prepare();
-    pid_t pid = child_fork(false);
-    if (pid == 0)
-        become(python, arguments, fd, interruptible);
-    if (pid < 0 || child_wait(pid, interruptible ? pass_interrupt_on : NULL, &pid, &status) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process for %s: %s", text_safe(python), strerror(errno));
+    place_find(SOURCE_REPORT_PACKAGE, INSTALLED_REPORT_PACKAGE, package);
+    words[0] = python;
+    words[1] = "-B"; /* writes no __pycache__ */
+    words[2] = package;
+    memcpy(words + 3, arguments, count * sizeof *words);
+    int status = present_execute(python, words, (const int[]){fd, -1, -1}, true, interruptible);
+    free(words);
     if (fd >= 0)
         close(fd);
     if (WIFSIGNALED(status) && interrupt_came() != 0)

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Each report is written beside its place and renamed, or into the device or pipe that is there.
+ * The files of --json and the other formats.
  */
 #include "report/report_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
+#include "report/atomic_file.h"
 #include "report/present.h"
-#include "report/report.h"
 #include "supervise/interrupt.h"
 
 struct report_file {
     const char *option, *path; /* as given */
-    char *target, *temporary;  /* NULL for stdout */
-    FILE *file;
+    struct atomic_file to;     /* open before the report is made if it is written to directly */
 };
 
 struct report_files {
@@ -44,129 +40,25 @@ static _Noreturn void cannot_write(const struct report_file *file, enum exit_cod
                text_safe(file->path), strerror(error));
 }
 
-/* Where the file is, or will be: behind links, also where they lead to nothing yet.  The caller's,
- * or NULL with errno set. */
-static char *place_of(const char *path)
-{
-    char link[PATH_MAX], *behind;
-    char *place = realpath(path, NULL);
-    if (place != NULL || errno != ENOENT)
-        return place;
-    ssize_t length = readlink(path, link, sizeof link - 1);
-    if (length < 0)
-        return strdup(path);
-    link[length] = '\0';
-    const char *slash = link[0] != '/' ? strrchr(path, '/') : NULL;
-    int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
-    if (asprintf(&behind, "%.*s%s", folder, path, link) < 0)
-        return NULL;
-    place = place_of(behind);
-    free(behind);
-    return place;
-}
-
-/* Begins a file beside the target, under the access rights that the target has or would get. */
-static int open_beside(struct report_file *file)
-{
-    struct stat status;
-    bool exists = stat(file->path, &status) == 0;
-    if (exists && access(file->path, W_OK) != 0)
-        return -1;
-    file->target = place_of(file->path);
-    const char *slash = file->target != NULL ? strrchr(file->target, '/') : NULL;
-    int folder = slash != NULL ? (int)(slash - file->target) + 1 : 0;
-    if (file->target == NULL ||
-        asprintf(&file->temporary, "%.*s.conform-XXXXXX", folder, file->target) < 0) {
-        file->temporary = NULL;
-        return -1;
-    }
-    int descriptor = mkostemp(file->temporary, O_CLOEXEC);
-    if (descriptor < 0) {
-        int error = errno;
-        free(file->temporary);
-        file->temporary = NULL;
-        errno = error;
-        return -1;
-    }
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(descriptor, exists ? status.st_mode & 0777 : 0666 & ~mask);
-    file->file = fdopen(descriptor, "w");
-    return file->file != NULL ? 0 : -1;
-}
-
-/* Takes away what was begun. */
-static void discard(struct report_file *file)
-{
-    if (file->file != NULL && file->file != stdout)
-        fclose(file->file);
-    if (file->temporary != NULL)
-        unlink(file->temporary);
-    free(file->temporary);
-    free(file->target);
-    file->file = NULL;
-    file->temporary = file->target = NULL;
-}
-
-/* A device or a pipe is opened now and written to directly; with anything else this is a trial. */
-static void open_one(struct report_file *file)
-{
-    struct stat status;
-    if (strcmp(file->path, "-") == 0) {
-        file->file = stdout;
-        return;
-    }
-    bool exists = stat(file->path, &status) == 0;
-    if (exists && S_ISDIR(status.st_mode))
-        cannot_write(file, EXIT_USAGE, EISDIR);
-    if (exists && !S_ISREG(status.st_mode)) {
-        file->file = fopen(file->path, "we");
-        if (file->file == NULL)
-            cannot_write(file, EXIT_USAGE, errno);
-        return;
-    }
-    int error = open_beside(file) == 0 ? 0 : errno;
-    discard(file);
-    if (error != 0)
-        cannot_write(file, EXIT_USAGE, error);
-}
-
 struct report_files *report_files_open(const struct options *options)
 {
 #define REPORT_FILE(name, words, takers) {.option = "--" #name},
     static struct report_files files = {{REPORT_FORMATS(REPORT_FILE)}};
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
-        files.of[i].path = options->reports[i];
-        if (files.of[i].path != NULL)
-            open_one(&files.of[i]);
+        struct report_file *file = &files.of[i];
+        file->path = options->reports[i];
+        if (file->path != NULL && atomic_file_open(&file->to, file->path) != 0)
+            cannot_write(file, EXIT_USAGE, errno);
+        if (file->to.temporary != NULL) /* this was a trial */
+            atomic_file_close(&file->to, false);
     }
     return &files;
-}
-
-static int write_one(struct report_file *file, const char *contents, size_t length)
-{
-    if (file->file == NULL && open_beside(file) != 0)
-        return -1;
-    errno = EIO; /* where a library fails without saying why */
-    if (fwrite(contents, 1, length, file->file) != length || fflush(file->file) != 0)
-        return -1;
-    if (file->file == stdout)
-        return 0;
-    FILE *stream = file->file;
-    file->file = NULL;
-    if (fclose(stream) != 0)
-        return -1;
-    if (file->temporary != NULL && rename(file->temporary, file->target) != 0)
-        return -1;
-    free(file->temporary);
-    file->temporary = NULL;
-    return 0;
 }
 
 void report_files_pass_on(struct report_files *files)
 {
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
-        FILE *file = files->of[i].file;
+        FILE *file = files->of[i].to.file;
         if (file != NULL && file != stdout)
             fcntl(fileno(file), F_SETFD, 0);
     }
@@ -174,10 +66,11 @@ void report_files_pass_on(struct report_files *files)
 
 static void write_or_leave(struct report_file *file, const char *contents, size_t length)
 {
-    int error = write_one(file, contents, length) == 0 ? 0 : errno;
-    discard(file);
-    if (error != 0)
-        cannot_write(file, EXIT_HARNESS_BROKE, error);
+    if (file->to.file == NULL && atomic_file_open(&file->to, file->path) != 0)
+        cannot_write(file, EXIT_HARNESS_BROKE, errno);
+    fwrite(contents, 1, length, file->to.file);
+    if (atomic_file_close(&file->to, true) != 0)
+        cannot_write(file, EXIT_HARNESS_BROKE, errno);
 }
 
 static void write_json(struct report_file *file, const json_t *value)

@@ -9,10 +9,9 @@
 
 #include "base/reexec.h"
 #include "base/text.h"
+#include "commands/audited_process.h"
 #include "commands/battery.h"
 #include "commands/bench.h"
-#include "commands/exec.h"
-#include "commands/fail_each.h"
 #include "commands/init.h"
 #include "commands/matrix.h"
 #include "commands/replay.h"

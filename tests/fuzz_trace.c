@@ -105,9 +105,9 @@ static struct trace_reader *open_bytes(const uint8_t *bytes, size_t length)
 static void check_call(const struct trace_reader *reader, const struct trace_call *call,
                        size_t length)
 {
-    must(call->number == trace_calls(reader));
+    must(call->number == trace_totals(reader).calls);
     must(call->offset < length);
-    must(call->block == 0 || call->slot < trace_slots(reader));
+    must(call->block == 0 || call->slot < trace_totals(reader).slots);
     must(trace_call_text(call)[0] != '\0');
 }
 
@@ -123,8 +123,8 @@ static void read_all(const uint8_t *bytes, size_t length)
         must(strlen(key) <= NOTE_KEY_MOST && strlen(value) <= NOTE_VALUE_MOST);
     while ((state = trace_next(reader, &call)) == TRACE_CALL)
         check_call(reader, &call, length);
-    must(trace_calls(reader) <= length && trace_slots(reader) <= length);
-    must(trace_live(reader) <= trace_slots(reader));
+    must(trace_totals(reader).calls <= length && trace_totals(reader).slots <= length);
+    must(trace_totals(reader).live <= trace_totals(reader).slots);
     must(state == TRACE_END || strncmp(trace_wrong(reader), "offset ", 7) == 0);
     must(trace_next(reader, &call) == state);
     trace_reader_close(reader);

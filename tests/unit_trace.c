@@ -188,20 +188,20 @@ START_TEST(histories_are_read_back)
     ck_assert_str_eq(key, "history");
     ck_assert_str_eq(value, "made up");
     ck_assert(!trace_noted(reader, 1, &key, &value));
-    ck_assert_int_eq(trace_timed(reader), histories[_i].timed);
+    ck_assert_int_eq(trace_totals(reader).timed, histories[_i].timed);
     while (trace_next(reader, &call) == TRACE_CALL) {
         struct history_call made = history_next(&again);
         struct trace_call wanted = expect_call(&expected, &made);
         assert_same_call(&call, &wanted, histories[_i].timed);
         SURE(call.offset > offset, "call %" PRIu64 " is at offset %" PRIu64, call.number,
              call.offset);
-        SURE(call.block == 0 || call.slot < trace_slots(reader), "slot %" PRIu32, call.slot);
+        SURE(call.block == 0 || call.slot < trace_totals(reader).slots, "slot %" PRIu32, call.slot);
         offset = call.offset;
     }
     ck_assert_int_eq(trace_next(reader, &call), TRACE_END);
-    ck_assert_uint_eq(trace_calls(reader), histories[_i].calls);
-    ck_assert_uint_eq(trace_live(reader), history.live_count);
-    ck_assert_uint_le(trace_slots(reader), HISTORY_CELLS);
+    ck_assert_uint_eq(trace_totals(reader).calls, histories[_i].calls);
+    ck_assert_uint_eq(trace_totals(reader).live, history.live_count);
+    ck_assert_uint_le(trace_totals(reader).slots, HISTORY_CELLS);
     trace_reader_close(reader);
 }
 END_TEST
@@ -393,7 +393,7 @@ START_TEST(a_program_may_close_all_descriptors)
     while (trace_next(reader, &call) == TRACE_CALL)
         ;
     ck_assert_int_eq(trace_next(reader, &call), TRACE_END);
-    ck_assert_uint_eq(trace_calls(reader), 100000);
+    ck_assert_uint_eq(trace_totals(reader).calls, 100000);
     trace_reader_close(reader);
 }
 END_TEST
@@ -417,7 +417,7 @@ START_TEST(a_full_disk_is_told)
     while (trace_next(reader, &call) == TRACE_CALL)
         ;
     ck_assert_int_eq(trace_next(reader, &call), TRACE_CUT);
-    ck_assert_uint_gt(trace_calls(reader), 30000);
+    ck_assert_uint_gt(trace_totals(reader).calls, 30000);
     trace_reader_close(reader);
 }
 END_TEST

@@ -2,7 +2,7 @@
  *
  * --exec: waiting for the program, and the summary.
  */
-#include "commands/exec.h"
+#include "commands/audited_process.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/reexec.h"
 #include "base/text.h"
-#include "commands/program.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 
@@ -51,13 +50,12 @@ void exec_print_violations(FILE *file, const struct audit *audit)
 {
     for (int i = 0; i < VIOLATION_KINDS; i++) {
         const struct violation *violation = &audit->violations[i];
+        const struct violation_facts *facts = &violation_facts[i];
         if (violation->times == 0)
             continue;
-        fprintf(file, "%s %s: %s, %s\n",
-                violation_counts((enum violation_kind)i) ? "VIOLATION" : "known    ",
-                violation_party((enum violation_kind)i) == BY_HANDLER ? "by the handler"
-                                                                      : "by NumPy",
-                violation_name((enum violation_kind)i), text_count(violation->times, "time"));
+        fprintf(file, "%s %s: %s, %s\n", facts->counts ? "VIOLATION" : "known    ",
+                facts->party == BY_HANDLER ? "by the handler" : "by NumPy", facts->name,
+                text_count(violation->times, "time"));
         fprintf(file, "          first: %s%s%s\n", violation->text,
                 violation->where[0] != '\0' ? ", at " : "", violation->where);
     }

@@ -3,7 +3,7 @@
  * --exec --fail-each: the program again and again, each time with another request refused.  One
  * process imports NumPy, and forks the runs.
  */
-#include "commands/fail_each.h"
+#include "commands/audited_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "commands/exec.h"
-#include "commands/program.h"
 #include "python/python.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"

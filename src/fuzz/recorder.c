@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Recording without Python.  (src/trace/trace_shim.h is for threads, and asks who has the GIL.)
+ * Recording without Python.  (src/trace/trace.h is for threads, and asks who has the GIL.)
  */
 #include "fuzz/recorder.h"
 

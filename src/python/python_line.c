@@ -55,7 +55,8 @@ static bool is_the_programs(PyObject *frame)
     if (strcmp(module, "numpy") == 0 || text_begins(module, "numpy."))
         return strstr(module, ".tests.") != NULL;
     return !text_begins(module, "importlib.") && !text_begins(file, "<frozen importlib.") &&
-           !text_begins(file, "<__array_function__ ") && strcmp(module, "conform_takeover") != 0;
+           !text_begins(file, "<__array_function__ ") &&
+           strcmp(module, "conform_install_hook") != 0;
 }
 
 void python_line(char *to, size_t room)

@@ -3,7 +3,7 @@
  * The functions behind ndarray's dtype and __setstate__, and behind np.fromiter, are exchanged in
  * NumPy's own tables, to which the type's descriptors and the function point.
  */
-#include "shims/array_watch.h"
+#include "shims/auditor.h"
 
 #include "python/api.h"
 

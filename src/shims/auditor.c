@@ -71,11 +71,7 @@ void auditor_share(struct auditor *auditor, struct audit *audit)
 
 /* ---- violations ------------------------------------------------------------------------- */
 
-static const struct {
-    enum party party;
-    bool counts;
-    const char *name;
-} kinds[VIOLATION_KINDS] = {
+const struct violation_facts violation_facts[VIOLATION_KINDS] = {
     [GAVE_OVERLAPPING] = {BY_HANDLER, true, "memory that overlaps a live block"},
     [GAVE_MISALIGNED] = {BY_HANDLER, true, "memory that is not aligned"},
     [GAVE_DIRTY] = {BY_HANDLER, true, "memory from calloc that is not zero"},
@@ -100,26 +96,12 @@ static const struct {
     [SAID_SIZE_SO_FAR] = {BY_NUMPY, false, "the size so far of a fromiter that failed, NumPy 1.22"},
 };
 
-enum party violation_party(enum violation_kind kind)
-{
-    return kinds[kind].party;
-}
-
-bool violation_counts(enum violation_kind kind)
-{
-    return kinds[kind].counts;
-}
-
-const char *violation_name(enum violation_kind kind)
-{
-    return kinds[kind].name;
-}
-
 size_t audit_violations(const struct audit *audit, enum party party)
 {
     size_t count = 0;
     for (int i = 0; i < VIOLATION_KINDS; i++)
-        count += kinds[i].party == party && kinds[i].counts && audit->violations[i].times > 0;
+        count += violation_facts[i].party == party && violation_facts[i].counts &&
+                 audit->violations[i].times > 0;
     return count;
 }
 
@@ -384,25 +366,20 @@ static void *forward_realloc(struct auditor *a, void *p, size_t size, enum whose
     return moved;
 }
 
-/* The block may come to lie where one of ours was. */
-static void *realloc_of_older(struct auditor *a, void *p, size_t size)
-{
-    void *moved = a->before->allocator.realloc(a->before->allocator.ctx, p, size);
-    pthread_mutex_lock(&a->lock);
-    if (*freed_at(a, moved) == (uintptr_t)moved)
-        *freed_at(a, moved) = 0;
-    pthread_mutex_unlock(&a->lock);
-    return moved;
-}
-
 static void *audited_realloc(void *ctx, void *p, size_t size)
 {
     struct auditor *a = ctx;
     struct heap_block old = {.p = NULL};
     _Atomic size_t unused = 0; /* enter counts a realloc */
     enum whose whose = p != NULL ? leave(a, p, &old, &unused) : UNBOOKED;
-    if (whose == OLDER)
-        return realloc_of_older(a, p, size);
+    if (whose == OLDER) {
+        void *moved = a->before->allocator.realloc(a->before->allocator.ctx, p, size);
+        pthread_mutex_lock(&a->lock);
+        if (*freed_at(a, moved) == (uintptr_t)moved) /* it may lie where one of ours was */
+            *freed_at(a, moved) = 0;
+        pthread_mutex_unlock(&a->lock);
+        return moved;
+    }
     if (whose != FREED)
         return forward_realloc(a, p, size, whose, &old);
     violated(a, RESIZED_DEAD, "realloc(%p, %zu): that block was freed before", p, size);
@@ -413,39 +390,29 @@ static void *audited_realloc(void *ctx, void *p, size_t size)
 enum { ITEMS_OF_TEXT = 4096 };
 enum { FEATURES_OF_1_22 = 0x0f, FEATURES_OF_2_3 = 0x14 };
 
-static bool is_marked(const struct heap_block *block, enum array_change change)
+/* Returns the kind of a wrong size given to free: NumPy's known ones, each by where the block has
+ * been, or SAID_WRONG_SIZE. */
+static enum violation_kind kind_of_size(const struct auditor *a, const struct heap_block *block,
+                                        size_t size, bool exception)
 {
-    return (block->number & ((uint64_t)ARRAY_CHANGE << change)) != 0;
-}
-
-static enum violation_kind kind_of_one(const struct auditor *a, const struct heap_block *block)
-{
-    if ((block->number & OF_TEXT) != 0)
+    unsigned features = a->options.features, marks = (unsigned)block->number;
+    bool of_text = (marks & OF_TEXT) != 0;
+    if (marks & ARRAY_CHANGE << LEFT_BY_SETSTATE)
+        return SAID_AFTER_SETSTATE;
+    if (size == 1 && of_text)
         return SAID_ONE_FOR_TEXT;
-    if (is_marked(block, EMPTIED_BY_DTYPE))
+    if (size == 1 && (marks & ARRAY_CHANGE << EMPTIED_BY_DTYPE))
         return SAID_ONE_FOR_DTYPE;
-    if (((block->number & RESIZED) != 0 || is_marked(block, EMPTY_OF_FROMITER)) &&
-        a->options.features <= FEATURES_OF_2_3)
+    if (size == 1 && (marks & (RESIZED | ARRAY_CHANGE << EMPTY_OF_FROMITER)) &&
+        features <= FEATURES_OF_2_3)
         return SAID_ONE_FOR_EMPTIED;
-    return a->options.features <= FEATURES_OF_1_22 ? SAID_ONE_FOR_EMPTY : SAID_WRONG_SIZE;
-}
-
-static void check_size(struct auditor *a, const struct heap_block *block, size_t size,
-                       bool exception)
-{
-    enum violation_kind kind = SAID_WRONG_SIZE;
-    if (size == block->size)
-        return;
-    if (is_marked(block, LEFT_BY_SETSTATE))
-        kind = SAID_AFTER_SETSTATE;
-    else if (size == 1)
-        kind = kind_of_one(a, block);
-    else if ((block->number & OF_TEXT) != 0 && size != 0 && size % ITEMS_OF_TEXT == 0 &&
-             block->size > size && block->size % size == 0 && a->audit->refused > 0)
-        kind = SAID_FIRST_AFTER_REFUSAL;
-    else if (a->options.features <= FEATURES_OF_1_22 && exception && size < block->size)
-        kind = SAID_SIZE_SO_FAR;
-    violated(a, kind, "free of %zu bytes with size %zu", block->size, size);
+    if (size == 1)
+        return features <= FEATURES_OF_1_22 ? SAID_ONE_FOR_EMPTY : SAID_WRONG_SIZE;
+    if (of_text && size != 0 && size % ITEMS_OF_TEXT == 0 && block->size > size &&
+        block->size % size == 0 && a->audit->refused > 0)
+        return SAID_FIRST_AFTER_REFUSAL;
+    return features <= FEATURES_OF_1_22 && exception && size < block->size ? SAID_SIZE_SO_FAR
+                                                                           : SAID_WRONG_SIZE;
 }
 
 static void audited_free(void *ctx, void *p, size_t size)
@@ -469,8 +436,9 @@ static void audited_free(void *ctx, void *p, size_t size)
         return;
     }
     struct around around = begin(a, "free");
-    if (p != NULL && whose == OURS)
-        check_size(a, &block, size, around.exception != NULL);
+    if (p != NULL && whose == OURS && size != block.size)
+        violated(a, kind_of_size(a, &block, size, around.exception != NULL),
+                 "free of %zu bytes with size %zu", block.size, size);
     errno = around.error;
     a->inner->allocator.free(a->inner->allocator.ctx, p, size);
     int error = errno;
@@ -558,14 +526,13 @@ void auditor_print_live(struct auditor *auditor, FILE *file, size_t most)
     qsort(sums, ORIGINS, sizeof *sums, by_bytes);
     const char *unknown = auditor->options.stacks ? "(lines beyond the sixteen thousand kept)"
                                                   : "(say --stacks to see from where)";
-    size_t lines = 0, bytes = 0;
-    for (size_t i = 0; i < ORIGINS && sums[i].blocks > 0; i++) {
-        if (i < most)
-            fprintf(file, "  %12zu bytes in %zu block%s  %s\n", sums[i].bytes, sums[i].blocks,
-                    sums[i].blocks == 1 ? "" : "s", sums[i].line != NULL ? sums[i].line : unknown);
-        lines += i >= most;
-        bytes += i >= most ? sums[i].bytes : 0;
-    }
+    size_t line = 0, lines = 0, bytes = 0;
+    for (; line < most && sums[line].blocks > 0; line++)
+        fprintf(file, "  %12zu bytes in %zu block%s  %s\n", sums[line].bytes, sums[line].blocks,
+                sums[line].blocks == 1 ? "" : "s",
+                sums[line].line != NULL ? sums[line].line : unknown);
+    for (; line < ORIGINS && sums[line].blocks > 0; line++, lines++)
+        bytes += sums[line].bytes;
     if (most > 0 && lines > 0)
         fprintf(file, "  %12zu bytes by %zu more lines\n", bytes, lines);
     free(sums);

@@ -69,11 +69,13 @@ struct audit {
     struct violation violations[VIOLATION_KINDS];
 };
 
-/* Who has to answer for it, and whether it counts: the known ones do not. */
-enum party violation_party(enum violation_kind kind);
-bool violation_counts(enum violation_kind kind);
-/* "memory that overlaps a live block" and the like. */
-const char *violation_name(enum violation_kind kind);
+struct violation_facts {
+    enum party party;
+    bool counts;      /* false: known and harmless */
+    const char *name; /* "memory that overlaps a live block" and the like */
+};
+extern const struct violation_facts violation_facts[VIOLATION_KINDS];
+
 /* How many kinds were violated, by that party, that count. */
 size_t audit_violations(const struct audit *audit, enum party party);
 
@@ -97,6 +99,11 @@ PyDataMem_Handler *auditor_handler(struct auditor *auditor);
 /* What has been done to the array that a block is of; free is told another size then. */
 enum array_change { EMPTIED_BY_DTYPE, EMPTY_OF_FROMITER, LEFT_BY_SETSTATE };
 void auditor_note(struct auditor *auditor, const void *block, enum array_change change);
+
+/* From now on the auditor is told of arrays that `a.dtype =` leaves or np.fromiter makes without
+ * elements, and of those whose `__setstate__` fails after the change of their dtype.  Needs NumPy
+ * and the GIL.  Returns false with an exception. */
+bool array_watch_begin(struct auditor *auditor);
 
 /* In a child that was forked: goes on counting into `audit`.  Without this a child keeps its counts
  * to itself; violations it always shares. */

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "nep49.h"
+
 enum trace_function { TRACE_MALLOC = 1, TRACE_CALLOC, TRACE_REALLOC, TRACE_FREE };
 
 /* What realloc and free were given. */
@@ -72,13 +74,26 @@ void trace_realloc(struct trace_writer *writer, const struct trace_caller *calle
 void trace_free(struct trace_writer *writer, const struct trace_caller *caller,
                 struct trace_given given, size_t size);
 
-/* False once something went wrong (no space, no memory); nothing is written from then on.  A forked
- * child writes nothing either: the trace stays its parent's. */
+/* Returns false after an error (no space, no memory), in a forked child, whose parent owns the
+ * trace, and for NULL.  Nothing is written then. */
 bool trace_works(const struct trace_writer *writer);
 
 /* Ends the trace and frees the writer.  False with one line in `why`, which does not name the
  * file, where any of it could not be written; what was written before that can be read. */
 bool trace_close(struct trace_writer *writer, char *why, size_t room);
+
+/* A shim, from any thread, that records each call that comes through it. */
+struct trace_shim;
+
+/* Puts one before `inner`, with its name and version.  Arguments, `why` and errno are as in
+ * trace_create. */
+struct trace_shim *trace_shim_create(PyDataMem_Handler *inner, const char *path, bool timed,
+                                     char *why, size_t room);
+PyDataMem_Handler *trace_shim_handler(struct trace_shim *shim);
+struct trace_writer *trace_shim_writer(struct trace_shim *shim);
+void trace_shim_begin_part(struct trace_shim *shim, const char *name);
+/* Ends the trace, as trace_close; calls that come later go through and are not written. */
+bool trace_shim_close(struct trace_shim *shim, char *why, size_t room);
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -134,12 +149,12 @@ const char *trace_wrong(const struct trace_reader *reader);
 bool trace_noted(const struct trace_reader *reader, size_t index, const char **key,
                  const char **value);
 
-bool trace_timed(const struct trace_reader *reader);
-/* How many calls were read, and how many blocks are live after them. */
-uint64_t trace_calls(const struct trace_reader *reader);
-uint64_t trace_live(const struct trace_reader *reader);
-/* Every slot so far is below this. */
-uint32_t trace_slots(const struct trace_reader *reader);
+struct trace_totals {
+    bool timed;
+    uint64_t calls, live; /* calls that were read, and blocks that are live after them */
+    uint32_t slots;       /* every slot so far is below this */
+};
+struct trace_totals trace_totals(const struct trace_reader *reader);
 
 void trace_reader_close(struct trace_reader *reader);
 

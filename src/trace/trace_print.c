@@ -54,13 +54,13 @@ static void print_head(FILE *out, const struct trace_reader *reader)
     for (size_t i = 0; trace_noted(reader, i, &key, &value); i++)
         fprintf(out, "# %s: %s\n", text_safe(key), text_safe(value));
     fprintf(out, "# %8s  %8s  %s%6s  call\n", "number", "offset",
-            trace_timed(reader) ? "    seconds  " : "", "thread");
+            trace_totals(reader).timed ? "    seconds  " : "", "thread");
 }
 
 static void print_call(FILE *out, const struct trace_reader *reader, const struct trace_call *call)
 {
     fprintf(out, "%10" PRIu64 "  %8" PRIu64 "  ", call->number, call->offset);
-    if (trace_timed(reader)) /* times of other threads may be before the first call's */
+    if (trace_totals(reader).timed) /* times of other threads may be before the first call's */
         fprintf(out, "%11.6f  ", (double)(int64_t)call->time / 1e9);
     fprintf(out, "%6" PRIu32 "  %s%s\n", call->thread, trace_call_text(call),
             call->gil ? "" : ", without the GIL");
@@ -82,11 +82,11 @@ bool trace_print(FILE *out, const char *path, char *why, size_t room)
         else
             print_call(out, reader, &call);
     }
+    struct trace_totals totals = trace_totals(reader);
     if (state == TRACE_END || state == TRACE_CUT)
-        fprintf(out, "# %" PRIu64 " call%s, %" PRIu64 " block%s live%s%s\n", trace_calls(reader),
-                trace_calls(reader) == 1 ? "" : "s", trace_live(reader),
-                trace_live(reader) == 1 ? "" : "s", state == TRACE_CUT ? "; " : "",
-                state == TRACE_CUT ? trace_wrong(reader) : "");
+        fprintf(out, "# %" PRIu64 " call%s, %" PRIu64 " block%s live%s%s\n", totals.calls,
+                totals.calls == 1 ? "" : "s", totals.live, totals.live == 1 ? "" : "s",
+                state == TRACE_CUT ? "; " : "", state == TRACE_CUT ? trace_wrong(reader) : "");
     if (state == TRACE_WRONG)
         snprintf(why, room, "%s", trace_wrong(reader));
     trace_reader_close(reader);

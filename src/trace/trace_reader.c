@@ -122,57 +122,55 @@ static enum trace_state cut_off(struct trace_reader *reader, uint64_t offset)
                 reader->calls);
 }
 
-/* What is read of a frame whose length is known. */
-static enum trace_state check_frame(struct trace_reader *reader, ssize_t taken)
+static enum trace_state unreadable(struct trace_reader *reader)
 {
-    if ((uint32_t)taken < reader->should_be) {
-        reader->short_frame = true; /* whole records are read before this is told */
-        return TRACE_CALL;
-    }
-    if (get_u32(reader->frame + 12) != frame_crc(reader->frame, reader->should_be))
-        return stop(reader, TRACE_WRONG, reader->frame_offset,
-                    "the frame of %" PRIu32 " bytes does not agree with its sum: it is damaged",
-                    reader->should_be);
-    return TRACE_CALL;
+    return stop(reader, TRACE_WRONG, reader->offset, "cannot be read: %s", strerror(errno));
 }
 
 /* Reads the next frame.  Anything but TRACE_CALL is the end. */
 static enum trace_state read_frame(struct trace_reader *reader)
 {
     unsigned char *frame = reader->frame;
-    reader->frame_offset = reader->offset;
+    uint64_t at = reader->frame_offset = reader->offset;
     reader->at = reader->length = 0;
     ssize_t taken = take(reader, frame, FRAME_HEADER_BYTES);
-    if (taken >= 0 && all_zero(frame, (size_t)taken)) /* or nothing at all */
-        return cut_off(reader, reader->frame_offset);
-    if (taken >= 0 && taken < FRAME_HEADER_BYTES)
-        return stop(reader, TRACE_WRONG, reader->frame_offset,
+    if (taken < 0)
+        return unreadable(reader);
+    if (all_zero(frame, (size_t)taken)) /* or nothing at all */
+        return cut_off(reader, at);
+    if (taken < FRAME_HEADER_BYTES)
+        return stop(reader, TRACE_WRONG, at,
                     "the file ends inside the head of a frame: it is truncated");
-    if (taken >= 0 && get_u32(frame) != FRAME_SYNC)
-        return stop(reader, TRACE_WRONG, reader->frame_offset,
+    if (get_u32(frame) != FRAME_SYNC)
+        return stop(reader, TRACE_WRONG, at,
                     "there should be a frame, and its first bytes are %02x %02x %02x %02x",
                     frame[0], frame[1], frame[2], frame[3]);
-    if (taken >= 0 && get_u32(frame + 4) != reader->frame_index)
-        return stop(reader, TRACE_WRONG, reader->frame_offset,
+    if (get_u32(frame + 4) != reader->frame_index)
+        return stop(reader, TRACE_WRONG, at,
                     "there should be frame %" PRIu32 ", and it is frame %" PRIu32,
                     reader->frame_index, get_u32(frame + 4));
+    reader->frame_index++;
     reader->should_be = get_u32(frame + 8);
     reader->open = reader->should_be == 0;
-    if (taken >= 0 && reader->open && get_u32(frame + 12) != 0)
-        return stop(reader, TRACE_WRONG, reader->frame_offset,
+    if (reader->open && get_u32(frame + 12) != 0)
+        return stop(reader, TRACE_WRONG, at,
                     "a frame with a sum and without a length: it is damaged");
-    if (taken >= 0 && reader->should_be > FRAME_PAYLOAD)
-        return stop(reader, TRACE_WRONG, reader->frame_offset,
+    if (reader->should_be > FRAME_PAYLOAD)
+        return stop(reader, TRACE_WRONG, at,
                     "a frame of %" PRIu32 " bytes, and there are none of more than %d",
                     reader->should_be, FRAME_PAYLOAD);
-    if (taken >= 0)
-        taken = take(reader, frame + FRAME_HEADER_BYTES,
-                     reader->open ? FRAME_PAYLOAD : reader->should_be);
+    taken =
+        take(reader, frame + FRAME_HEADER_BYTES, reader->open ? FRAME_PAYLOAD : reader->should_be);
     if (taken < 0)
-        return stop(reader, TRACE_WRONG, reader->offset, "cannot be read: %s", strerror(errno));
-    reader->frame_index++;
+        return unreadable(reader);
     reader->length = (uint32_t)taken;
-    return reader->open ? TRACE_CALL : check_frame(reader, taken);
+    reader->short_frame = reader->length < reader->should_be; /* its whole records are read */
+    if (!reader->open && !reader->short_frame &&
+        get_u32(frame + 12) != frame_crc(frame, reader->length))
+        return stop(reader, TRACE_WRONG, at,
+                    "the frame of %" PRIu32 " bytes does not agree with its sum: it is damaged",
+                    reader->should_be);
+    return TRACE_CALL;
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */
@@ -207,37 +205,29 @@ static inline uint64_t varint(struct cursor *cursor)
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
-static bool grow_slots(struct trace_reader *reader)
+/* Enters a block that the call has made.  Returns false if there cannot be another. */
+static bool make_block(struct trace_reader *reader, struct trace_call *call)
 {
-    uint32_t room = reader->slot_room != 0 ? reader->slot_room * 2 : 256;
-    struct slot *slot = realloc(reader->slot, room * sizeof *slot);
-    if (slot == NULL) {
-        stop(reader, TRACE_WRONG, reader->offset, "out of memory with %" PRIu64 " blocks live",
-             reader->live);
+    uint32_t at = reader->free_slot != NO_SLOT ? reader->free_slot : reader->slots;
+    if (at == TRACE_MOST_LIVE) {
+        wrong_record(reader, "more than %" PRIu32 " blocks are live", TRACE_MOST_LIVE);
         return false;
     }
-    reader->slot = slot;
-    reader->slot_room = room;
-    return true;
-}
-
-/* A block that the call has made.  False where there cannot be another. */
-static bool make_block(struct trace_reader *reader, struct trace_call *call, uint64_t size)
-{
-    uint32_t at = reader->free_slot;
-    if (at != NO_SLOT) {
-        reader->free_slot = (uint32_t)reader->slot[at].size;
-    } else {
-        at = reader->slots;
-        if (at == TRACE_MOST_LIVE) {
-            wrong_record(reader, "more than %" PRIu32 " blocks are live", TRACE_MOST_LIVE);
+    if (at == reader->slot_room) {
+        uint32_t room = reader->slot_room != 0 ? reader->slot_room * 2 : 256;
+        struct slot *slot = realloc(reader->slot, room * sizeof *slot);
+        if (slot == NULL) {
+            wrong_record(reader, "out of memory with %" PRIu64 " blocks live", reader->live);
             return false;
         }
-        if (at == reader->slot_room && !grow_slots(reader))
-            return false;
-        reader->slots++;
+        reader->slot = slot;
+        reader->slot_room = room;
     }
-    reader->slot[at] = (struct slot){++reader->blocks, size};
+    if (at == reader->slots)
+        reader->slots++;
+    else
+        reader->free_slot = (uint32_t)reader->slot[at].size;
+    reader->slot[at] = (struct slot){++reader->blocks, call->size};
     reader->live++;
     reader->last_slot = call->slot = at;
     call->block = reader->blocks;
@@ -260,13 +250,6 @@ static bool name_block(struct trace_reader *reader, struct trace_call *call, str
     return true;
 }
 
-static void drop_block(struct trace_reader *reader, uint32_t at)
-{
-    reader->slot[at] = (struct slot){0, reader->free_slot};
-    reader->free_slot = at;
-    reader->live--;
-}
-
 /* ---- records -------------------------------------------------------------------------------- */
 
 /* The bits that a record's first byte may have beside its kind. */
@@ -278,51 +261,21 @@ static const unsigned char allowed_bits[16] = {
     [RECORD_THREAD] = BIT_GIL,
 };
 
-/* The decoders of a call: what can be done before the whole record is known to be there reads only,
- * but for the slot that was named last, and after an error nothing is read any more. */
-static void decode_malloc(struct trace_call *call, struct cursor *cursor)
-{
-    call->size = varint(cursor);
-}
-
-static void decode_calloc(struct trace_call *call, struct cursor *cursor, unsigned first)
-{
-    call->nelem = varint(cursor);
-    call->elsize = first & BIT_ELSIZE ? varint(cursor) : 1;
-    if (__builtin_mul_overflow(call->nelem, call->elsize, &call->size))
-        call->size = UINT64_MAX;
-}
-
-static bool decode_realloc(struct trace_reader *reader, struct trace_call *call,
-                           struct cursor *cursor)
-{
-    if (call->pointer == TRACE_BLOCK && !name_block(reader, call, cursor))
-        return false;
-    call->size = varint(cursor);
-    return true;
-}
-
-static bool decode_free(struct trace_reader *reader, struct trace_call *call, struct cursor *cursor,
-                        unsigned first)
-{
-    if (call->pointer == TRACE_BLOCK && !name_block(reader, call, cursor))
-        return false;
-    call->size = first & BIT_SIZED ? varint(cursor) : call->old_size;
-    return true;
-}
-
 /* What the call did to the blocks. */
 static bool apply(struct trace_reader *reader, struct trace_call *call)
 {
     if (call->function == TRACE_FREE) {
-        if (call->pointer == TRACE_BLOCK)
-            drop_block(reader, call->slot);
+        if (call->pointer == TRACE_BLOCK) {
+            reader->slot[call->slot] = (struct slot){0, reader->free_slot};
+            reader->free_slot = call->slot;
+            reader->live--;
+        }
         return true;
     }
     if (call->refused)
         return true;
     if (call->function != TRACE_REALLOC || call->pointer != TRACE_BLOCK)
-        return make_block(reader, call, call->size);
+        return make_block(reader, call);
     reader->slot[call->slot].size = call->size;
     return true;
 }
@@ -336,7 +289,6 @@ static enum trace_state decode_call(struct trace_reader *reader, struct trace_ca
                                     struct cursor *cursor, unsigned first)
 {
     unsigned pointer = first >> POINTER_SHIFT & 3;
-    bool going = true;
     *call = (struct trace_call){
         .function = (enum trace_function)(first & 15),
         .pointer = TRACE_NULL,
@@ -353,70 +305,67 @@ static enum trace_state decode_call(struct trace_reader *reader, struct trace_ca
     }
     if (call->function != TRACE_FREE)
         call->refused = first & BIT_REFUSED;
+    if (call->pointer == TRACE_BLOCK && !name_block(reader, call, cursor))
+        return reader->state;
     switch (call->function) {
     case TRACE_MALLOC:
-        decode_malloc(call, cursor);
+        call->size = varint(cursor);
         break;
     case TRACE_CALLOC:
-        decode_calloc(call, cursor, first);
+        call->nelem = varint(cursor);
+        call->elsize = first & BIT_ELSIZE ? varint(cursor) : 1;
+        if (__builtin_mul_overflow(call->nelem, call->elsize, &call->size))
+            call->size = UINT64_MAX;
         break;
     case TRACE_REALLOC:
         call->moved = first & BIT_MOVED;
-        going = decode_realloc(reader, call, cursor);
+        call->size = varint(cursor);
         break;
     case TRACE_FREE:
-        going = decode_free(reader, call, cursor, first);
+        call->size = first & BIT_SIZED ? varint(cursor) : call->old_size;
         break;
     }
     if (reader->timed)
         reader->time += (uint64_t)unzigzag(varint(cursor));
     call->time = reader->time;
-    if (!going || cursor->bad)
-        return reader->state; /* the caller tells of a bad cursor */
-    if (!apply(reader, call))
-        return reader->state;
+    if (cursor->bad || !apply(reader, call))
+        return reader->state; /* the caller reports a bad cursor */
     reader->calls++;
     return TRACE_CALL;
 }
 
-/* A string of a note, copied and ended. */
-static char *decode_text(struct cursor *cursor, size_t most)
+/* Copies a text of at most `most` bytes, and ends it with a NUL. */
+static void decode_text(struct cursor *cursor, char *to, size_t most)
 {
     uint64_t length = varint(cursor);
     if (cursor->bad || length > most || length > (size_t)(cursor->end - cursor->at)) {
         cursor->bad = true;
-        return NULL;
+        return;
     }
-    char *text = strndup((const char *)cursor->at, length);
+    memcpy(to, cursor->at, length);
+    to[length] = '\0';
     cursor->at += length;
-    return text;
 }
 
 static void decode_note(struct trace_reader *reader, struct cursor *cursor)
 {
+    char key[NOTE_KEY_MOST + 1], value[NOTE_VALUE_MOST + 1];
     if (reader->calls > 0 || reader->note_count == NOTES_MOST) {
         wrong_record(reader, "a note, and there can be none %s",
                      reader->calls > 0 ? "after a call" : "after 64 of them");
         return;
     }
-    struct note *note = &reader->notes[reader->note_count++];
-    note->key = decode_text(cursor, NOTE_KEY_MOST);
-    note->value = cursor->bad ? NULL : decode_text(cursor, NOTE_VALUE_MOST);
-    if (!cursor->bad && (note->key == NULL || note->value == NULL))
-        wrong_record(reader, "out of memory");
-}
-
-static void decode_part(struct trace_reader *reader, struct cursor *cursor)
-{
-    uint64_t length = varint(cursor);
-    if (cursor->bad || length > PART_MOST || length > (size_t)(cursor->end - cursor->at)) {
-        cursor->bad = true;
+    decode_text(cursor, key, NOTE_KEY_MOST);
+    if (!cursor->bad)
+        decode_text(cursor, value, NOTE_VALUE_MOST);
+    if (cursor->bad)
         return;
-    }
-    memcpy(reader->part, cursor->at, length);
-    reader->part[length] = '\0';
-    reader->part_begins = true;
-    cursor->at += length;
+    struct note *note = &reader->notes[reader->note_count];
+    *note = (struct note){strdup(key), strdup(value)};
+    if (note->key != NULL && note->value != NULL)
+        reader->note_count++;
+    else
+        wrong_record(reader, "out of memory");
 }
 
 static enum trace_state truncated(struct trace_reader *reader)
@@ -464,23 +413,13 @@ static void decode_end(struct trace_reader *reader, struct cursor *cursor)
     }
 }
 
-static void decode_thread(struct trace_reader *reader, struct cursor *cursor, unsigned first)
-{
-    uint64_t thread = varint(cursor);
-    if (!cursor->bad && thread > UINT32_MAX) {
-        wrong_record(reader, "thread %" PRIu64 ", and they have 32 bits", thread);
-        return;
-    }
-    reader->thread = (uint32_t)thread;
-    reader->gil = first & BIT_GIL;
-}
-
 /* The record at `at`, and where it was a call true. */
 static bool decode_record(struct trace_reader *reader, struct trace_call *call)
 {
     const unsigned char *payload = reader->frame + FRAME_HEADER_BYTES;
     struct cursor cursor = {payload + reader->at, payload + reader->length, false};
     unsigned first = *cursor.at++;
+    uint64_t number;
     bool was_call = false;
     if (first == 0 && reader->open) {
         cut_off(reader, reader->frame_offset + FRAME_HEADER_BYTES + reader->at);
@@ -498,13 +437,18 @@ static bool decode_record(struct trace_reader *reader, struct trace_call *call)
         was_call = decode_call(reader, call, &cursor, first) == TRACE_CALL && !cursor.bad;
         break;
     case RECORD_THREAD:
-        decode_thread(reader, &cursor, first);
+        number = varint(&cursor);
+        if (number > UINT32_MAX)
+            wrong_record(reader, "thread %" PRIu64 ", and they have 32 bits", number);
+        reader->thread = (uint32_t)number;
+        reader->gil = first & BIT_GIL;
         break;
     case RECORD_NOTE:
         decode_note(reader, &cursor);
         break;
     case RECORD_PART:
-        decode_part(reader, &cursor);
+        decode_text(&cursor, reader->part, PART_MOST);
+        reader->part_begins = !cursor.bad;
         break;
     case RECORD_END:
         decode_end(reader, &cursor);
@@ -547,7 +491,7 @@ static bool read_header(struct trace_reader *reader)
     ssize_t taken = take(reader, header, sizeof header);
     uint32_t version = get_u32(header + 8) & 0xffff, flags = get_u32(header + 8) >> 16;
     if (taken < 0)
-        stop(reader, TRACE_WRONG, 0, "cannot be read: %s", strerror(errno));
+        unreadable(reader);
     else if (memcmp(header, TRACE_MAGIC, 8) != 0)
         stop(reader, TRACE_WRONG, 0, "not a trace of conform's: it does not begin as one");
     else if (taken < TRACE_HEADER_BYTES)
@@ -596,18 +540,13 @@ static struct trace_reader *open_reader(int fd, const void *bytes, size_t length
     return NULL;
 }
 
-/* A FIFO that nobody has opened for writing is empty: else open() would wait for somebody. */
-static int open_file(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0)
-        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    return fd;
-}
-
 struct trace_reader *trace_open(const char *path, char *why, size_t room)
 {
-    int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open_file(path);
+    /* open() would wait for a writer of a FIFO; one without a writer is empty */
+    int fd =
+        strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && strcmp(path, "-") != 0)
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     if (fd < 0) {
         snprintf(why, room, "cannot be opened: %s", strerror(errno));
         return NULL;
@@ -641,31 +580,16 @@ const char *trace_wrong(const struct trace_reader *reader)
 bool trace_noted(const struct trace_reader *reader, size_t index, const char **key,
                  const char **value)
 {
-    if (index >= reader->note_count || reader->notes[index].value == NULL)
+    if (index >= reader->note_count)
         return false;
     *key = reader->notes[index].key;
     *value = reader->notes[index].value;
     return true;
 }
 
-bool trace_timed(const struct trace_reader *reader)
+struct trace_totals trace_totals(const struct trace_reader *reader)
 {
-    return reader->timed;
-}
-
-uint64_t trace_calls(const struct trace_reader *reader)
-{
-    return reader->calls;
-}
-
-uint64_t trace_live(const struct trace_reader *reader)
-{
-    return reader->live;
-}
-
-uint32_t trace_slots(const struct trace_reader *reader)
-{
-    return reader->slots;
+    return (struct trace_totals){reader->timed, reader->calls, reader->live, reader->slots};
 }
 
 void trace_reader_close(struct trace_reader *reader)

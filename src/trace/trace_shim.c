@@ -2,7 +2,7 @@
  *
  * Writing calls down as they come, from any thread.
  */
-#include "trace/trace_shim.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -37,8 +37,7 @@ static void *traced_malloc(void *ctx, size_t size)
     void *p = shim->inner->allocator.malloc(shim->inner->allocator.ctx, size);
     int error = errno;
     pthread_mutex_lock(&shim->lock);
-    if (shim->writer != NULL)
-        trace_malloc(shim->writer, &caller, size, p);
+    trace_malloc(shim->writer, &caller, size, p);
     pthread_mutex_unlock(&shim->lock);
     errno = error;
     return p;
@@ -51,34 +50,23 @@ static void *traced_calloc(void *ctx, size_t nelem, size_t elsize)
     void *p = shim->inner->allocator.calloc(shim->inner->allocator.ctx, nelem, elsize);
     int error = errno;
     pthread_mutex_lock(&shim->lock);
-    if (shim->writer != NULL)
-        trace_calloc(shim->writer, &caller, nelem, elsize, p);
+    trace_calloc(shim->writer, &caller, nelem, elsize, p);
     pthread_mutex_unlock(&shim->lock);
     errno = error;
     return p;
-}
-
-/* What the writer knows of p has to be asked for before the handler is called. */
-static struct trace_given given(struct trace_shim *shim, const void *p)
-{
-    struct trace_given what = {.p = p};
-    pthread_mutex_lock(&shim->lock);
-    if (shim->writer != NULL)
-        what = trace_give(shim->writer, p);
-    pthread_mutex_unlock(&shim->lock);
-    return what;
 }
 
 static void *traced_realloc(void *ctx, void *p, size_t size)
 {
     struct trace_shim *shim = ctx;
     struct trace_caller caller = caller_now(shim);
-    struct trace_given what = given(shim, p);
+    pthread_mutex_lock(&shim->lock);
+    struct trace_given what = trace_give(shim->writer, p);
+    pthread_mutex_unlock(&shim->lock);
     void *moved = shim->inner->allocator.realloc(shim->inner->allocator.ctx, p, size);
     int error = errno;
     pthread_mutex_lock(&shim->lock);
-    if (shim->writer != NULL)
-        trace_realloc(shim->writer, &caller, what, size, moved);
+    trace_realloc(shim->writer, &caller, what, size, moved);
     pthread_mutex_unlock(&shim->lock);
     errno = error;
     return moved;
@@ -91,8 +79,7 @@ static void traced_free(void *ctx, void *p, size_t size)
     struct trace_caller caller = caller_now(shim);
     int error = errno;
     pthread_mutex_lock(&shim->lock);
-    if (shim->writer != NULL)
-        trace_free(shim->writer, &caller, trace_give(shim->writer, p), size);
+    trace_free(shim->writer, &caller, trace_give(shim->writer, p), size);
     pthread_mutex_unlock(&shim->lock);
     errno = error;
     shim->inner->allocator.free(shim->inner->allocator.ctx, p, size);
@@ -150,8 +137,7 @@ struct trace_writer *trace_shim_writer(struct trace_shim *shim)
 void trace_shim_begin_part(struct trace_shim *shim, const char *name)
 {
     pthread_mutex_lock(&shim->lock);
-    if (shim->writer != NULL)
-        trace_begin_part(shim->writer, name);
+    trace_begin_part(shim->writer, name);
     pthread_mutex_unlock(&shim->lock);
 }
 

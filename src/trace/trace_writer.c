@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +29,8 @@ struct trace_writer {
     ino_t inode;
     bool regular;
     bool timed;
-    bool called;           /* there was a call: too late for notes */
-    unsigned char *parent; /* a byte that is 1, and 0 in a forked child; or NULL */
-    pid_t pid;
+    bool called;         /* there was a call: too late for notes */
+    unsigned forks;      /* of this process, when the trace began */
     const char *failure; /* what it was doing, and the error */
     int failure_error;
     int open_error; /* of the file, or 0 */
@@ -66,14 +66,17 @@ static bool fail(struct trace_writer *writer, const char *what, int error)
     return false;
 }
 
-static bool in_child(const struct trace_writer *writer)
+/* Counts how often this process and its ancestors were forked since the first trace. */
+static unsigned forks;
+
+static void count_fork(void)
 {
-    return writer->parent != NULL ? *writer->parent == 0 : getpid() != writer->pid;
+    forks++;
 }
 
 bool trace_works(const struct trace_writer *writer)
 {
-    return writer->failure == NULL && !in_child(writer);
+    return writer != NULL && writer->failure == NULL && writer->forks == forks;
 }
 
 /* ---- frames --------------------------------------------------------------------------------- */
@@ -201,22 +204,6 @@ static bool open_file(struct trace_writer *writer, const char *path)
     return writer->path != NULL || fail(writer, "cannot be found again", errno);
 }
 
-/* A page that the kernel clears in a forked child; an old kernel leaves us to ask for the pid. */
-static void mark_parent(struct trace_writer *writer)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    void *mark = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    writer->pid = getpid();
-    if (mark == MAP_FAILED)
-        return;
-    if (madvise(mark, page, MADV_WIPEONFORK) != 0) {
-        munmap(mark, page);
-        return;
-    }
-    writer->parent = mark;
-    *writer->parent = 1;
-}
-
 static void write_header(struct trace_writer *writer)
 {
     unsigned char header[TRACE_HEADER_BYTES] = TRACE_MAGIC;
@@ -231,8 +218,6 @@ static void write_header(struct trace_writer *writer)
 /* Leaves the file as it is. */
 static void writer_free(struct trace_writer *writer)
 {
-    if (writer->parent != NULL)
-        munmap(writer->parent, (size_t)sysconf(_SC_PAGESIZE));
     if (writer->window != NULL && writer->regular)
         munmap(writer->window, writer->window_bytes);
     else
@@ -253,6 +238,7 @@ static void explain(const struct trace_writer *writer, char *why, size_t room)
 
 struct trace_writer *trace_create(const char *path, bool timed, char *why, size_t room)
 {
+    static bool counts_forks;
     struct trace_writer *writer = calloc(1, sizeof *writer);
     if (writer == NULL) {
         snprintf(why, room, "out of memory");
@@ -263,10 +249,11 @@ struct trace_writer *trace_create(const char *path, bool timed, char *why, size_
     writer->timed = timed;
     writer->gil = true;
     writer->map = interval_map_new();
-    mark_parent(writer);
-    if (writer->map == NULL)
+    writer->forks = forks;
+    if (writer->map == NULL || (!counts_forks && pthread_atfork(NULL, NULL, count_fork) != 0))
         fail(writer, "cannot be begun", ENOMEM);
-    else if (open_file(writer, path)) {
+    counts_forks = true;
+    if (writer->failure == NULL && open_file(writer, path)) {
         if (!writer->regular && (writer->frame = writer->window = malloc(FRAME_BYTES)) == NULL)
             fail(writer, "cannot be begun", ENOMEM);
         else
@@ -290,51 +277,41 @@ static size_t put_varint(unsigned char *to, uint64_t n)
     return length;
 }
 
+static size_t put_text(unsigned char *to, const char *text, size_t most)
+{
+    size_t length = strnlen(text, most), head = put_varint(to, length);
+    memcpy(to + head, text, length);
+    return head + length;
+}
+
 void trace_note(struct trace_writer *writer, const char *key, const char *value)
 {
     unsigned char record[1 + 2 * VARINT_MOST + NOTE_KEY_MOST + NOTE_VALUE_MOST] = {RECORD_NOTE};
-    size_t key_length = strnlen(key, NOTE_KEY_MOST);
-    size_t value_length = strnlen(value, NOTE_VALUE_MOST);
-    size_t length = 1;
     if (!trace_works(writer) || writer->called || writer->notes == NOTES_MOST)
         return;
     writer->notes++;
-    length += put_varint(record + length, key_length);
-    memcpy(record + length, key, key_length);
-    length += key_length;
-    length += put_varint(record + length, value_length);
-    memcpy(record + length, value, value_length);
-    append(writer, record, length + value_length);
+    size_t length = 1 + put_text(record + 1, key, NOTE_KEY_MOST);
+    append(writer, record, length + put_text(record + length, value, NOTE_VALUE_MOST));
 }
 
 void trace_begin_part(struct trace_writer *writer, const char *name)
 {
     unsigned char record[1 + VARINT_MOST + PART_MOST] = {RECORD_PART};
-    size_t name_length = strnlen(name, PART_MOST);
-    size_t length = 1 + put_varint(record + 1, name_length);
-    if (!trace_works(writer))
-        return;
-    memcpy(record + length, name, name_length);
-    append(writer, record, length + name_length);
-}
-
-static void write_end(struct trace_writer *writer)
-{
-    unsigned char record[1 + 2 * VARINT_MOST] = {RECORD_END};
-    size_t length = 1;
-    length += put_varint(record + length, writer->calls);
-    length += put_varint(record + length, writer->live);
-    append(writer, record, length);
-    if (writer->failure != NULL || !end_frame(writer) || !writer->regular)
-        return;
-    if (check_descriptor(writer) && ftruncate(writer->fd, writer->frame_at) != 0)
-        fail(writer, "cannot be cut to its length", errno);
+    if (trace_works(writer))
+        append(writer, record, 1 + put_text(record + 1, name, PART_MOST));
 }
 
 bool trace_close(struct trace_writer *writer, char *why, size_t room)
 {
-    if (trace_works(writer))
-        write_end(writer);
+    unsigned char record[1 + 2 * VARINT_MOST] = {RECORD_END};
+    size_t length = 1 + put_varint(record + 1, writer->calls);
+    length += put_varint(record + length, writer->live);
+    if (trace_works(writer)) {
+        append(writer, record, length);
+        if (writer->failure == NULL && end_frame(writer) && writer->regular &&
+            check_descriptor(writer) && ftruncate(writer->fd, writer->frame_at) != 0)
+            fail(writer, "cannot be cut to its length", errno);
+    }
     bool done = writer->failure == NULL;
     if (!done)
         explain(writer, why, room);
@@ -469,16 +446,6 @@ void trace_calloc(struct trace_writer *writer, const struct trace_caller *caller
         finish(writer, caller, &record);
 }
 
-/* The block that realloc moved, or could not. */
-static bool remember_again(struct trace_writer *writer, const struct trace_given *given,
-                           size_t size, const void *result)
-{
-    if (given->pointer == TRACE_BLOCK)
-        return remember(writer, result != NULL ? result : given->p,
-                        result != NULL ? size : given->size, given->slot);
-    return result == NULL || enter(writer, result, size);
-}
-
 void trace_realloc(struct trace_writer *writer, const struct trace_caller *caller,
                    struct trace_given given, size_t size, const void *result)
 {
@@ -492,7 +459,13 @@ void trace_realloc(struct trace_writer *writer, const struct trace_caller *calle
     if (given.pointer == TRACE_BLOCK)
         add_slot(writer, &record, given.slot);
     add(&record, size);
-    if (remember_again(writer, &given, size, result))
+    bool tracked = true;
+    if (given.pointer == TRACE_BLOCK)
+        tracked = result != NULL ? remember(writer, result, size, given.slot)
+                                 : remember(writer, given.p, given.size, given.slot);
+    else if (result != NULL)
+        tracked = enter(writer, result, size);
+    if (tracked)
         finish(writer, caller, &record);
 }
 

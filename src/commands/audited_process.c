@@ -4,7 +4,7 @@
  * falls back on its default handler, and that is a capsule.  Its pointer is exchanged, so that what
  * anybody takes for the default handler is the audited one.
  */
-#include "commands/program.h"
+#include "commands/audited_process.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,12 +19,11 @@
 #include "python/api.h"
 #include "python/interpreter.h"
 #include "python/python.h"
-#include "shims/array_watch.h"
 #include "shims/fault_injector.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
-#include "trace/trace_shim.h"
+#include "trace/trace.h"
 
 /* The process has one program. */
 static struct {
@@ -79,13 +78,6 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
     return trace_shim_handler(program.trace);
 }
 
-/* A module that is imported may turn it on. */
-static void note_gil(struct findings *findings)
-{
-    findings->free_threaded = python_is_free_threaded();
-    findings->gil = python_uses_gil();
-}
-
 static PyObject *take_over(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -124,7 +116,8 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
     if (PyCapsule_SetPointer(capsule, auditor_handler(program.auditor)) != 0 ||
         !array_watch_begin(program.auditor))
         return NULL;
-    note_gil(findings);
+    findings->free_threaded = python_is_free_threaded();
+    findings->gil = python_uses_gil();
     findings->in_force = true;
     Py_RETURN_NONE;
 }
@@ -154,7 +147,7 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     struct findings *findings = program.findings;
-    note_gil(findings);
+    findings->gil = python_uses_gil(); /* an imported module may have turned it on */
     findings->blocks_at_exit = findings->audit.live_blocks;
     findings->bytes_at_exit = findings->audit.live_bytes;
     FILE *table = fmemopen(findings->live, sizeof findings->live, "w");
@@ -260,8 +253,8 @@ _Noreturn void program_run(void)
 void program_start(const char *begin)
 {
     start_python();
-    const char *wrong =
-        python_half_run("takeover", program.place.module != NULL ? "begin_behind_numpy" : begin);
+    const char *wrong = python_half_run(
+        "install_hook", program.place.module != NULL ? "begin_behind_numpy" : begin);
     if (wrong != NULL)
         program_cannot_start(wrong);
 }

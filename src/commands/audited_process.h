@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The process of a Python program that runs with the handler in force wherever NumPy allocates, and
- * the auditor between the two.  What is found there is in shared memory, so that the summary comes
- * whatever the program does.
+ * --exec: the process of a Python program that runs with the handler installed wherever NumPy
+ * allocates, and the auditor between the two.  Its findings are in shared memory, so that the
+ * summary is printed whatever the program does.
  */
-#ifndef CONFORM_PROGRAM_H
-#define CONFORM_PROGRAM_H
+#ifndef CONFORM_AUDITED_PROCESS_H
+#define CONFORM_AUDITED_PROCESS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "model/options.h"
 #include "shims/auditor.h"
+
+/* Runs options->operands as python3 would, and prints a summary to stderr.  Returns the program's
+ * exit status, or EXIT_NOT_CONFORMANT if the handler broke the contract.  `argv` is executed again
+ * if the handler needs more static TLS. */
+int exec_run(const struct options *options, char **argv);
+
+/* --fail-each: runs the program with no request refused, then with the first one refused, then with
+ * the second, and so on, and prints the results.  Returns EXIT_NOT_CONFORMANT if the handler broke
+ * the contract in any run. */
+int fail_each_run(const struct options *options, char **argv);
+
+/* Prints a line or two for each kind of violation. */
+void exec_print_violations(FILE *file, const struct audit *audit);
 
 /* Shared between this process and the program's. */
 struct findings {
@@ -47,8 +61,8 @@ const char *program_handler_label(void);
 void program_check_started(const struct findings *findings);
 
 /* In the program's process, in this order: starts Python with the program's arguments, and calls
- * that function of takeover.py, or for a handler from a Python module, which wants a NumPy that is
- * whole, begin_behind_numpy. */
+ * that function of install_hook.py, or for a handler from a Python module, which wants a NumPy that
+ * is whole, begin_behind_numpy. */
 void program_start(const char *begin);
 
 /* Runs the program to its end, and that of its process. */

@@ -2,21 +2,25 @@
 """python3 -m conform_report --html=page.html --junit=tests.xml report.json"""
 
 import argparse
+import importlib
 import json
 import os
 import signal
 import sys
-import traceback
 
 if not __package__:  # conform runs this folder, which must not hide modules of Python
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from conform_report import badge, bench, bench_page, bundle, compare, junit  # noqa: E402
-from conform_report import markdown, matrix, model, page, tap, waivers  # noqa: E402
+from conform_report import model  # noqa: E402
 
-FORMATS = {"badge": badge, "bundle": bundle, "html": page, "junit": junit, "markdown": markdown,
-           "tap": tap}
+# The modules of the formats.  To import all of them would take longer than to make one.
+FORMATS = {"badge": "badge", "bundle": "bundle", "html": "page", "junit": "junit",
+           "markdown": "markdown", "tap": "tap"}
 ONE_REPORT = "bundle", "junit", "tap"
+
+
+def module(name):
+    return importlib.import_module("conform_report." + name)
 
 
 def write(path, made):
@@ -32,7 +36,7 @@ def make_formats(options, reports):
         if name in ONE_REPORT and len(reports) != 1:
             raise model.Invalid("--%s is of one report, and there are %d" % (name, len(reports)))
         more = [options.with_handler] if name == "bundle" else []
-        made[name] = FORMATS[name].render(reports, *more)
+        made[name] = module(FORMATS[name]).render(reports, *more)
     for name in made:
         path = getattr(options, name)
         try:
@@ -66,29 +70,29 @@ def baseline(path):
 def answer(options):
     """What conform asks for, as JSON: a comparison, a table, or waivers."""
     if options.waivers:
-        return waivers.read(options.waivers)
+        return module("waivers").read(options.waivers)
     if not options.run:
         return len(baseline(options.baseline))
     reports = model.load("-")
     if options.matrix:
-        return matrix.answer(reports, options.verbose)
-    found = compare.Comparison(baseline(options.baseline), reports, options.strict)
+        return module("matrix").answer(reports, options.verbose)
+    found = module("compare").Comparison(baseline(options.baseline), reports, options.strict)
     text = found.text(options.baseline, options.quiet)
     return {"baseline": found.json(options.baseline), "text": text, "status": found.status}
 
 
 def run(options):
     if options.bench:
-        write(options.bench, json.dumps(bench.run(json.load(sys.stdin))))
+        write(options.bench, json.dumps(module("bench").run(json.load(sys.stdin))))
     elif options.benched:
-        write(options.html, bench_page.render(json.load(sys.stdin)))
+        write(options.html, module("bench_page").render(json.load(sys.stdin)))
     elif options.answer:
         write(options.answer, json.dumps(answer(options)))
     elif options.verify:
-        return bundle.verify(options.reports, options.quiet)
+        return module("bundle").verify(options.reports, options.quiet)
     elif options.compare:
         old, new = options.reports
-        found = compare.Comparison(model.load(old), model.load(new), options.strict)
+        found = module("compare").Comparison(model.load(old), model.load(new), options.strict)
         print(found.text(old, options.quiet), end="")
         return found.status if options.fail_on_new else model.CONFORMANT
     else:
@@ -124,7 +128,7 @@ def main():
         print("conform: stdout cannot be written: %s" % error.strerror, file=sys.stderr)
         os._exit(model.BROKE)
     except Exception:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         return model.BROKE
 
 

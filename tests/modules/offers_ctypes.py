@@ -31,21 +31,12 @@ FREE = ctypes.CFUNCTYPE(None, POINTER, POINTER, SIZE)
 class Handler(ctypes.Structure):
     """PyDataMem_Handler, as numpy/ndarraytypes.h has it."""
 
-    _fields_ = [
-        ("name", ctypes.c_char * 127),
-        ("version", ctypes.c_uint8),
-        ("ctx", POINTER),
-        ("malloc", MALLOC),
-        ("calloc", CALLOC),
-        ("realloc", REALLOC),
-        ("free", FREE),
-    ]
+    _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("ctx", POINTER),
+                ("malloc", MALLOC), ("calloc", CALLOC), ("realloc", REALLOC), ("free", FREE)]
 
 
 HANDLER = Handler(
-    b"offers_ctypes",
-    1,
-    None,
+    b"offers_ctypes", 1, None,
     MALLOC(lambda ctx, size: LIBC.malloc(size)),
     CALLOC(lambda ctx, nelem, elsize: LIBC.calloc(nelem, elsize)),
     REALLOC(lambda ctx, p, size: LIBC.realloc(p, size)),
@@ -61,9 +52,8 @@ NAME = b"mem_handler"  # the capsule keeps no copy of it
 capsule = ctypes.pythonapi.PyCapsule_New(ctypes.addressof(HANDLER), NAME, None)
 
 # PyDataMem_SetHandler is entry 304 of NumPy's C-API table.
-TABLE = ctypes.cast(
-    ctypes.pythonapi.PyCapsule_GetPointer(umath._ARRAY_API, None), ctypes.POINTER(POINTER)
-)
+TABLE = ctypes.cast(ctypes.pythonapi.PyCapsule_GetPointer(umath._ARRAY_API, None),
+                    ctypes.POINTER(POINTER))
 set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(TABLE[304])
 
 

@@ -110,29 +110,13 @@ const char *text_safe(const char *from)
     return text_clean(next_buffer(), BUFFER_SIZE, from, strlen(from), 0);
 }
 
-/* The length of the letter at p, and whether it can be shown; what cannot goes byte by byte. */
-static size_t next_letter(const char *p, bool *printable)
+/* In '...', in which only ' is special, or in $'...'. */
+static void quote(char *to, const char *word, bool plainly)
 {
-    size_t length = printable_sequence((const unsigned char *)p, strlen(p));
-    *printable = length != 0;
-    return *printable ? length : 1;
-}
-
-static bool all_printable(const char *word)
-{
-    bool printable = true;
-    while (printable && *word != '\0')
-        word += next_letter(word, &printable);
-    return printable;
-}
-
-static void quote(char *to, const char *word)
-{
-    bool plainly = all_printable(word), printable; /* '...', where only ' itself is special */
     to = stpcpy(to, plainly ? "'" : "$'");
     while (*word != '\0') {
-        size_t length = next_letter(word, &printable);
-        if (!printable)
+        size_t length = printable_sequence((const unsigned char *)word, strlen(word));
+        if (length == 0)
             to += sprintf(to, "\\%03o", (unsigned char)*word);
         else if (*word == '\'' && plainly)
             to = stpcpy(to, "'\\''");
@@ -140,7 +124,7 @@ static void quote(char *to, const char *word)
             to += sprintf(to, "\\%c", *word);
         else
             to = mempcpy(to, word, length);
-        word += length;
+        word += length != 0 ? length : 1;
     }
     strcpy(to, "'");
 }
@@ -159,7 +143,13 @@ const char *text_shell(const char *word)
     *buffer = malloc(4 * length + 4);
     if (*buffer == NULL)
         return "?";
-    quote(*buffer, word);
+    bool plainly = true;
+    for (size_t at = 0, step; at < length; at += step) {
+        step = printable_sequence((const unsigned char *)word + at, length - at);
+        plainly = plainly && step != 0;
+        step += step == 0;
+    }
+    quote(*buffer, word, plainly);
     return *buffer;
 }
 

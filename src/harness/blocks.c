@@ -106,24 +106,25 @@ static _Noreturn void block_broken_at(int line, const struct blocks *blocks, con
             (void *)b->p, twin->size, (void *)twin->p);
 }
 
-void blocks_verify_at(int line, const struct blocks *blocks, const char *when)
+static void verify(int line, const struct blocks *blocks, const char *when,
+                   size_t mismatch(const void *p, size_t size, uint64_t number))
 {
     for (size_t i = 0; i < blocks->count; i++) {
         const struct block *b = &blocks->at[i];
-        size_t at = pattern_mismatch(b->p, b->size, b->number);
+        size_t at = mismatch(b->p, b->size, b->number);
         if (at != b->size)
             block_broken_at(line, blocks, b, at, when);
     }
 }
 
+void blocks_verify_at(int line, const struct blocks *blocks, const char *when)
+{
+    verify(line, blocks, when, pattern_mismatch);
+}
+
 void blocks_verify_samples_at(int line, const struct blocks *blocks, const char *when)
 {
-    for (size_t i = 0; i < blocks->count; i++) {
-        const struct block *b = &blocks->at[i];
-        size_t at = sample_mismatch(b->p, b->size, b->number);
-        if (at != b->size)
-            block_broken_at(line, blocks, b, at, when);
-    }
+    verify(line, blocks, when, sample_mismatch);
 }
 
 static int by_address(const void *left, const void *right)

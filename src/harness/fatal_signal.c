@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Records a fatal signal: the calls in progress and the location of the fault.  The handlers are
- * async-signal-safe.
+ * Records a fatal signal: the calls in progress and the location of the fault, which comes last
+ * because only dladdr() can find it, and a corrupted process may die there.
  */
-#include <fcntl.h>
+#include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 #include "harness/proc_count.h"
 #include "harness/test_process.h"
 
-/* 0 where it is not known how. */
+/* 0 if this processor's context is not known. */
 static uintptr_t instruction_of(const void *context)
 {
     const ucontext_t *at = context;
@@ -31,87 +32,24 @@ static uintptr_t instruction_of(const void *context)
 #endif
 }
 
-struct search {
-    uintptr_t instruction;
-    uintptr_t base; /* of the object whose mappings are read */
-    char path[256]; /* its file; what is longer is no object that anybody looks for */
-};
-
-/* The number at *p, behind which *p then is. */
-static uintptr_t hexadecimal(const char **p)
-{
-    static const char digits[] = "0123456789abcdef";
-    uintptr_t number = 0;
-    for (const char *digit; **p != '\0' && (digit = strchr(digits, **p)) != NULL; ++*p)
-        number = number * 16 + (uintptr_t)(digit - digits);
-    return number;
-}
-
-/* Whether the instruction lies in the mapping that the line of /proc/self/maps is about. */
-static bool is_there(struct search *search, const char *line)
-{
-    uintptr_t begin = hexadecimal(&line);
-    line += *line == '-';
-    uintptr_t end = hexadecimal(&line);
-    const char *path = strchr(line, '/');
-    if (path == NULL || strlen(path) >= sizeof search->path)
-        return false;
-    if (strcmp(path, search->path) != 0) {
-        memcpy(search->path, path, strlen(path) + 1);
-        search->base = begin;
-    }
-    return begin <= search->instruction && search->instruction < end;
-}
-
-static bool find_object(struct search *search)
-{
-    char part[4096], line[512];
-    size_t length = 0;
-    ssize_t got;
-    bool found = false;
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    while (!found && (got = read(fd, part, sizeof part)) > 0) {
-        for (ssize_t i = 0; i < got && !found; i++) {
-            if (part[i] != '\n' && length < sizeof line - 1) {
-                line[length++] = part[i];
-            } else if (part[i] == '\n') {
-                line[length] = '\0';
-                length = 0;
-                found = is_there(search, line);
-            }
-        }
-    }
-    close(fd);
-    return found;
-}
-
 /* Writes "libmine.so+0x1139" into words[room]: the object's file, and the address within it as
  * addr2line takes it.  "" if the instruction lies in no file, or this machine's context is not
  * known. */
 static void describe_fault(const void *context, char *words, size_t room)
 {
-    struct search search = {.instruction = instruction_of(context)};
+    uintptr_t instruction = instruction_of(context);
+    Dl_info info = {.dli_fname = NULL};
     words[0] = '\0';
-    if (search.instruction == 0 || !find_object(&search))
+    if (instruction == 0 || dladdr((void *)instruction, &info) == 0 || info.dli_fname == NULL)
         return;
-    const char *name = strrchr(search.path, '/') + 1;
-    uintptr_t within = search.instruction - search.base;
-    char digits[2 * sizeof within], *first = digits + sizeof digits;
-    do
-        *--first = "0123456789abcdef"[within % 16];
-    while ((within /= 16) != 0);
-    size_t named = strlen(name), count = (size_t)(digits + sizeof digits - first);
-    if (named + strlen("+0x") + count >= room)
-        return;
-    memcpy(words, name, named);
-    memcpy(words + named, "+0x", 3);
-    memcpy(words + named + 3, first, count);
-    words[named + 3 + count] = '\0';
+    const char *slash = strrchr(info.dli_fname, '/');
+    int length = snprintf(words, room, "%s+%#zx", slash != NULL ? slash + 1 : info.dli_fname,
+                          (size_t)(instruction - (uintptr_t)info.dli_fbase));
+    if (length < 0 || (size_t)length >= room)
+        words[0] = '\0';
 }
 
-/* A call through a struct that is gone says nothing about the call.  Async-signal-safe. */
+/* A crash through a struct that is no longer readable is not the call's. */
 static void note_struct_gone(struct record *record)
 {
     if (record->attribute_to[0] == '\0' && own.loaded &&
@@ -119,8 +57,7 @@ static void note_struct_gone(struct record *record)
         record_attribute(record, TOPIC_STRUCT_GONE);
 }
 
-/* One thread of this process at a time, and the default action only once it has written all down:
- * another one that meets the same would end the process meanwhile.  False for that other one. */
+/* False if another thread of this process already records a signal. */
 static bool is_first_to_note(void)
 {
     static _Atomic pid_t noted_in;
@@ -142,8 +79,7 @@ static void note_signal(int number, const siginfo_t *info, const void *context)
         describe_fault(context, record->signal_place, sizeof record->signal_place);
 }
 
-/* Writes down what was under way; the default action then ends the process, when the instruction
- * runs again. */
+/* Records the signal; the default action then ends the process, when the instruction runs again. */
 static void on_fatal_signal(int number, siginfo_t *info, void *context)
 {
     if (is_first_to_note())

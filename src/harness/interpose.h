@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Between a subject and libc: this program defines malloc and its kin, mmap and its kin itself, so
- * that what a subject asks for from inside one of its four functions can be counted, tracked
- * of, and refused.  Calls from anywhere else go straight through.
+ * This program defines malloc, mmap and their relatives, so that requests of a handler, from inside
+ * one of its four functions, can be counted, tracked and refused.  Other calls go straight to libc
+ * or a preloaded allocator.
  *
- * It does not see a subject that is linked with -Bsymbolic or statically, makes system calls by
- * itself, or asks on threads of its own; and it steps aside in a build with sanitizers and under
- * memcheck, which replace malloc themselves.  Behind it stands libc, or an allocator
- * that was preloaded.
+ * It does not see a handler that is linked with -Bsymbolic or statically, makes system calls
+ * itself, or allocates on threads of its own.  It does nothing in a build with sanitizers and under
+ * memcheck, which replace malloc themselves.
  */
 #ifndef CONFORM_INTERPOSE_H
 #define CONFORM_INTERPOSE_H
@@ -15,15 +14,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether calls of libc's functions come through here at all in this process. */
+/* True if calls of libc's functions come through here in this process. */
 bool interpose_works(void);
 
-/* One line on an allocator that was preloaded, as text(), or NULL: which file it is, and whether it
- * is asked in the place of libc. */
+/* One line on a preloaded allocator and whether it is used in place of libc, as text(), or NULL. */
 const char *interpose_preloaded(void);
 
-/* Around every call into the subject, by the thread that makes it.  The fences are for a compiler
- * that knows malloc by its name, and so that it reads no variable of this program's. */
+/* Around every call into the handler, by the thread that makes it.  The fences are for a compiler
+ * that knows that malloc reads no variable of this program. */
 extern _Thread_local int interpose_depth;
 
 static inline void interpose_enter(void)
@@ -38,43 +36,40 @@ static inline void interpose_leave(void)
     interpose_depth--;
 }
 
-/* Where this thread notes, as REFUSED_BELOW of record.h, that a request of its call was refused;
- * NULL where nobody asks. */
+/* Set to REFUSED_BELOW (record.h) if a request in this thread's call was refused; or NULL. */
 extern _Thread_local int *interpose_trouble;
 
-/* From now on requests are counted, and tracked what was taken and not given back. */
+/* Starts to count requests, and to track what was taken and not given back. */
 void interpose_watch(void);
 
-/* The nth request from now on (1: the next one) is refused with ENOMEM, and with `keep_failing`
- * every one after it.  0 refuses none. */
+/* Refuses the nth request from now on with ENOMEM (1: the next one), and with `keep_failing` all
+ * after it; 0: none. */
 void interpose_refuse(size_t nth, bool keep_failing);
 
-/* As on a kernel that knows none: madvise fails with EINVAL. */
+/* Makes madvise fail with EINVAL, or mprotect with ENOMEM. */
 void interpose_refuse_advice(bool refuse);
-
-/* As where there are no more mappings to be had: mprotect fails with ENOMEM. */
 void interpose_refuse_protection(bool refuse);
 
 struct interpose_counts {
     size_t requests; /* for memory, since interpose_refuse or interpose_watch */
     size_t refused;  /* of them */
-    size_t blocks;   /* taken from malloc and its kin since interpose_watch, and not given back */
-    size_t bytes;    /* in them, and in what was mapped and not unmapped */
+    size_t blocks;   /* of malloc since interpose_watch, not freed */
+    size_t bytes;    /* in them, and in mappings that are not unmapped */
     size_t left_out; /* of these two, because the table was full */
 };
 struct interpose_counts interpose_counts(void);
 
-/* Whether p was taken since interpose_watch, and not given back; says nothing where
- * interpose_works says no. */
+/* True if p was taken since interpose_watch and not given back; meaningless unless
+ * interpose_works(). */
 bool interpose_holds(const void *p);
 
-/* From now on it is so many seconds later, for all that is in this process and asks libc. */
+/* Moves the clocks of this process forward, except those of processor time. */
 void clock_jump(unsigned seconds);
 
-/* From now on what is asked for is noted.  False where it does not come through here. */
+/* Starts to note variables that the handler asks getenv for; false if that does not work here. */
 bool getenv_watch(void);
 
-/* What was asked for since, in calls of one thread at a time. */
+/* Variables that were asked for, by one thread at a time. */
 struct asked_variable {
     char name[64];
     const void *by; /* the code that asked first */

@@ -126,17 +126,12 @@ static int end_once(const pid_t *keep, size_t count)
     return ended;
 }
 
-static bool there_are_some(void)
-{
-    siginfo_t info;
-    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
-}
-
 void children_end(const pid_t *keep, size_t count)
 {
-    if (!there_are_some())
+    siginfo_t info;
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD)
         return;
-    int rounds = 1000; /* for those that fork faster than they are killed */
+    int rounds = 1000; /* for processes that fork faster than they are killed */
     while (end_once(keep, count) > 0 && --rounds > 0)
         continue;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One way for every child process: how it is forked, waited for, looked at meanwhile, and ended.
+ * How all child processes are forked, waited for and ended, and how a load in one is reported.
  */
 #ifndef CONFORM_CHILD_H
 #define CONFORM_CHILD_H
@@ -11,36 +11,31 @@
 
 #include "model/record.h"
 
-/* Once in each process that has children, before the first: whatever it inherited, SIGCHLD tells it
- * of their ends. */
+/* Call once in each process that has children, before the first: SIGCHLD reports their ends. */
 void child_prepare(void);
 
-/* Like fork(), with nothing left in stdio's buffers.  The child leads a process group of its own
- * where `own_group` says so, dies with this process, and neither blocks nor catches a signal that
- * this process does for its own sake; what interrupts this process in the meantime is not lost. */
+/* Like fork(), with stdio flushed.  The child dies with this process, gets no signal handlers of
+ * supervise/, and leads a process group if `own_group`.  No signal to this process is lost. */
 pid_t child_fork(bool own_group);
 
-/* In a process whose parent has ended: true where that made it a child of `parent`, with which it
- * dies from now on. */
+/* In a process whose parent has ended: true if it is now a child of `parent`, with which it dies.
+ */
 bool child_is_adopted(pid_t parent);
 
-/* Waits for the child, whose end goes to *status as waitpid tells it.  Every now and then, some
- * twenty times a second, asks `give_up`, if there is one; where that says so, kills the child and
- * its group.  1 where it came to that, 0 where the child ended by itself, -1 with errno set where
- * it cannot be waited for. */
+/* Waits for the child and stores its status.  Asks `give_up`, if not NULL, twenty times a second;
+ * if it returns true, kills the child and its group.  Returns 1 if killed, 0 if the child ended by
+ * itself, -1 with errno set if it cannot be waited for. */
 int child_wait(pid_t pid, bool (*give_up)(void *data), void *data, int *status);
 
-/* "SIGSEGV", or "signal 40" where it has no name. */
+/* "SIGSEGV", or "signal 40" if it has no name. */
 const char *child_signal_name(int number);
 
-/* A handler can leave a process running in a group or session of its own.  Coordinator and workers
- * adopt such processes and end them. */
-
-/* From now on a descendant whose parent has ended becomes a child of this process, or no more. */
+/* Coordinator and workers adopt and end processes that a handler leaves in other groups or
+ * sessions. children_adopt() turns that on or off. */
 void children_adopt(bool adopt);
 
-/* Kills every child of this process and waits for it, and goes on until there are none but the
- * `count` at `keep`.  Does nothing on a kernel that does not tell a process its children. */
+/* Kills all children of this process except the `count` at `keep`, and waits for them.  Does
+ * nothing on a kernel that does not list children. */
 void children_end(const pid_t *keep, size_t count);
 
 /* What a child that loads a handler shares with its parent. */
@@ -50,7 +45,7 @@ struct loaded {
 };
 
 /* Prints one line and exits with the code for it if there is no handler to check.  `argument` is
- * what --handler was given. */
+ * the value of --handler. */
 void loaded_or_leave(const char *argument, int state, const char *why);
 
 #endif

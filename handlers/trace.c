@@ -2,13 +2,13 @@
  *
  * trace.c - which Python lines made the arrays: bytes at the peak, live, and most ever.
  *
- * NEP49_TRACE=FILE has the report written there at exit, and FILE.svg with it, a flame graph of the
- * stacks that held memory at the peak; SIGUSR2 has both written at the next call of the handler.
- * Stacks are up to NEP49_TRACE_DEPTH (32 unless told) frames deep.
+ * NEP49_TRACE=FILE writes the report there at exit, and to FILE.svg a flame graph of the stacks
+ * that held memory at the peak.  SIGUSR2 writes both at the next free.  Stacks are up to
+ * NEP49_TRACE_DEPTH frames deep (default: 32).
  *
- * Python's functions are looked up in the process, and called only with the GIL held.  realloc is
- * called without it while text is parsed: the block then stays its old line's.  Each block has a
- * header that says its size and its stack.
+ * Python's functions are looked up in the process, and called only with the GIL held.  NumPy calls
+ * realloc without it while it parses text: the block then keeps its stack.  Each block has a header
+ * with its size and its stack.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 
@@ -25,16 +25,17 @@
 
 #include "nep49.h"
 #include "nep49_advise.h"
+#include "nep49_setting.h"
 
 #define OUTPUT "NEP49_TRACE"
 #define DEPTH "NEP49_TRACE_DEPTH"
 
-enum { MOST_DEPTH = 256, BUCKETS = 4096, MOST_STACKS = 1 << 16 };
+enum { MOST_DEPTH = 256, BUCKETS = 1 << 14, MOST_STACKS = 1 << 18 };
 
 typedef struct _object object; /* PyObject, of which only the address matters here */
 
-/* Bytes that somebody holds.  at_peak is brought up to date when it is next changed: as long as
- * it has not been, what was live at the last peak is what is live now. */
+/* Bytes of a line or of a stack.  at_peak is updated before the next change: until then, what was
+ * live at the last peak is what is live now. */
 struct bytes {
     size_t live, most, at_peak, peak; /* peak: the number of the one that at_peak belongs to */
     unsigned long made;
@@ -42,18 +43,18 @@ struct bytes {
 
 struct place { /* a line of a function */
     struct place *next;
-    object *code; /* kept, so that no other takes its address */
+    object *code; /* kept, so that no other code takes its address */
     int line;
     const char *file, *function;
     struct bytes bytes;
 };
 
-struct stack { /* innermost place first */
-    struct stack *next;
-    size_t hash;
-    struct bytes bytes;
-    unsigned depth;
-    struct place *at[];
+struct stack {          /* a node of the call tree */
+    struct stack *next; /* in its bucket */
+    struct stack *caller, *callees, *sibling;
+    struct place *place; /* NULL: the root */
+    struct bytes bytes;  /* of blocks made here, without callees */
+    size_t shown;        /* at the peak, with callees; for the flame graph */
 };
 
 struct header {
@@ -78,7 +79,7 @@ static struct {
 } py;
 
 static struct place nowhere = {.file = "?", .function = "not in Python, or without the GIL"};
-static struct stack unknown = {.depth = 1, .at = {&nowhere}};
+static struct stack unknown = {.place = &nowhere}, root = {.callees = &unknown};
 
 static struct {
     unsigned depth; /* 0: not decided yet */
@@ -86,7 +87,7 @@ static struct {
     pid_t process;
     pthread_mutex_t lock; /* of all below */
     struct bytes total;
-    size_t live_blocks, peaks, stack_count;
+    size_t live_blocks, peaks, place_count, stack_count;
     struct place *places[BUCKETS];
     struct stack *stacks[BUCKETS];
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -116,28 +117,21 @@ static char *attribute(object *code, const char *name)
     return copy;
 }
 
-static struct place *find_place(object *code, int line, size_t bucket)
+/* Python is called without our lock: it may collect garbage, and so call free.  Two threads may
+ * enter the same place; the report then has two rows. */
+static struct place *place_of(object *code, int line)
 {
+    size_t bucket = mix((uintptr_t)code, (size_t)line) % BUCKETS;
     struct place *p;
+    object *type, *value, *traceback;
 
     pthread_mutex_lock(&trace.lock);
     for (p = trace.places[bucket]; p != NULL && (p->code != code || p->line != line);)
         p = p->next;
     pthread_mutex_unlock(&trace.lock);
-    return p;
-}
-
-/* Python is called without our lock: it may collect garbage, and so get to free.  Two threads may
- * enter the same place; the report adds them up. */
-static struct place *place_of(object *code, int line)
-{
-    size_t bucket = mix((uintptr_t)code, (size_t)line) % BUCKETS;
-    struct place *p = find_place(code, line, bucket);
-    object *type, *value, *traceback;
-
     if (p != NULL || (p = calloc(1, sizeof(*p))) == NULL)
         return p ? p : &nowhere;
-    py.PyErr_Fetch(&type, &value, &traceback); /* none may be lost, and none of ours be left */
+    py.PyErr_Fetch(&type, &value, &traceback); /* keeps a pending exception, and drops ours */
     p->code = code;
     p->line = line;
     p->file = attribute(code, "co_filename");
@@ -153,36 +147,29 @@ static struct place *place_of(object *code, int line)
     pthread_mutex_lock(&trace.lock);
     p->next = trace.places[bucket];
     trace.places[bucket] = p;
+    trace.place_count++;
     pthread_mutex_unlock(&trace.lock);
     return p;
 }
 
-static struct stack *stack_of(struct place *const *at, unsigned depth)
+/* Returns the stack in which `caller` calls the place, or `caller` if there is no room for more. */
+static struct stack *callee(struct stack *caller, struct place *place)
 {
-    size_t hash = depth, length = depth * sizeof(*at);
-    struct stack *s;
+    size_t bucket = mix((uintptr_t)caller, (uintptr_t)place) % BUCKETS;
+    struct stack *s = trace.stacks[bucket];
 
-    for (unsigned i = 0; i < depth; i++)
-        hash = mix(hash, (uintptr_t)at[i]);
-    pthread_mutex_lock(&trace.lock);
-    for (s = trace.stacks[hash % BUCKETS]; s != NULL; s = s->next) {
-        if (s->hash == hash && s->depth == depth && memcmp(s->at, at, length) == 0)
-            break;
-    }
-    if (s == NULL && trace.stack_count < MOST_STACKS &&
-        (s = calloc(1, sizeof(*s) + length)) != NULL) {
-        s->hash = hash;
-        s->depth = depth;
-        memcpy(s->at, at, length);
-        s->next = trace.stacks[hash % BUCKETS];
-        trace.stacks[hash % BUCKETS] = s;
-        trace.stack_count++;
-    }
-    pthread_mutex_unlock(&trace.lock);
-    return s ? s : &unknown;
+    while (s != NULL && (s->caller != caller || s->place != place))
+        s = s->next;
+    if (s != NULL || trace.stack_count == MOST_STACKS || (s = calloc(1, sizeof(*s))) == NULL)
+        return s ? s : caller;
+    *s = (struct stack){
+        .next = trace.stacks[bucket], .caller = caller, .sibling = caller->callees, .place = place};
+    trace.stacks[bucket] = s;
+    trace.stack_count++;
+    return caller->callees = s;
 }
 
-/* The stack that runs on this thread, or NULL where that cannot be told. */
+/* Returns the stack that runs on this thread, or NULL if it is not known. */
 static struct stack *stack_here(void)
 {
     struct place *at[MOST_DEPTH];
@@ -205,7 +192,12 @@ static struct stack *stack_here(void)
     if (frame != NULL)
         py.Py_DecRef(frame);
     busy = 0;
-    return depth > 0 ? stack_of(at, depth) : NULL;
+    struct stack *s = &root;
+    pthread_mutex_lock(&trace.lock);
+    while (depth > 0)
+        s = callee(s, at[--depth]); /* the innermost place comes first */
+    pthread_mutex_unlock(&trace.lock);
+    return s != &root ? s : NULL;
 }
 
 /* ---- what is live ---------------------------------------------------------------------------- */
@@ -218,45 +210,26 @@ static void settle(struct bytes *b)
     }
 }
 
-static void add(struct bytes *b, size_t size)
-{
-    settle(b);
-    b->live += size;
-    b->made++;
-    if (b->live > b->most)
-        b->most = b->live;
-}
-
-static void take_off(struct bytes *b, size_t size)
-{
-    settle(b);
-    b->live -= size;
-}
-
 static void write_reports(void);
 
-static void enter(struct stack *s, size_t size)
+/* Adds a block to a stack, its line and the total, or takes one off. */
+static void count(struct stack *s, bool made, size_t size)
 {
-    pthread_mutex_lock(&trace.lock);
-    add(&s->bytes, size);
-    add(&s->at[0]->bytes, size);
-    size_t most = trace.total.most;
-    add(&trace.total, size);
-    trace.live_blocks++;
-    if (trace.total.most > most)
-        trace.peaks++;
-    pthread_mutex_unlock(&trace.lock);
-}
+    struct bytes *const all[] = {&s->bytes, &s->place->bytes, &trace.total};
 
-static void untrack(struct stack *s, size_t size)
-{
     pthread_mutex_lock(&trace.lock);
-    take_off(&s->bytes, size);
-    take_off(&s->at[0]->bytes, size);
-    take_off(&trace.total, size);
-    trace.live_blocks--;
+    size_t most = trace.total.most;
+    for (int i = 0; i < 3; i++) {
+        settle(all[i]);
+        all[i]->live += made ? size : -size;
+        all[i]->made += made;
+        if (all[i]->live > all[i]->most)
+            all[i]->most = all[i]->live;
+    }
+    trace.live_blocks += made ? 1 : -(size_t)1;
+    trace.peaks += trace.total.most > most;
     pthread_mutex_unlock(&trace.lock);
-    if (wanted) {
+    if (!made && wanted) {
         wanted = 0;
         write_reports();
     }
@@ -271,7 +244,7 @@ static void *finish(struct header *h, size_t size, struct stack *s)
     if (s == NULL)
         s = &unknown;
     *h = (struct header){.size = size, .stack = s};
-    enter(s, size);
+    count(s, true, size);
     return h + 1;
 }
 
@@ -311,7 +284,7 @@ static void *trace_realloc(void *ctx, void *ptr, size_t new_size)
     if (h == NULL)
         return NULL;
     struct stack *s = stack_here();
-    untrack(old.stack, old.size);
+    count(old.stack, false, old.size);
     return finish(h, new_size, s ? s : old.stack);
 }
 
@@ -324,7 +297,7 @@ static void trace_free(void *ctx, void *ptr, size_t size)
     if (ptr == NULL)
         return;
     struct header *h = (struct header *)ptr - 1;
-    untrack(h->stack, h->size);
+    count(h->stack, false, h->size);
     free(h);
     errno = saved;
 }
@@ -347,53 +320,30 @@ void nep49_get_statistics(nep49_statistics *figures)
 
 /* ---- the report, as text --------------------------------------------------------------------- */
 
-static int by_place(const void *a, const void *b)
+static int by_peak(const void *a, const void *b)
 {
     const struct place *p = *(struct place *const *)a, *q = *(struct place *const *)b;
     int order = strcmp(p->file, q->file);
 
-    return order ? order : (p->line > q->line) - (p->line < q->line);
-}
-
-static int by_peak(const void *a, const void *b)
-{
-    const struct place *p = *(struct place *const *)a, *q = *(struct place *const *)b;
-
     if (p->bytes.at_peak != q->bytes.at_peak)
         return p->bytes.at_peak < q->bytes.at_peak ? 1 : -1;
-    return by_place(a, b);
-}
-
-/* All places that made a block.  Freed by the caller; NULL where memory is lacking. */
-static struct place **collect_places(size_t *count)
-{
-    struct place **all = NULL;
-
-    for (int pass = 0; pass < 2; pass++) { /* count, then collect */
-        *count = 0;
-        for (size_t b = 0; b <= BUCKETS; b++) {
-            for (struct place *p = b < BUCKETS ? trace.places[b] : &nowhere; p; p = p->next) {
-                if (p->bytes.made == 0)
-                    continue;
-                settle(&p->bytes);
-                if (all != NULL)
-                    all[*count] = p;
-                ++*count;
-            }
-        }
-        if (pass == 0 && (all = malloc((*count + 1) * sizeof(struct place *))) == NULL)
-            break;
-    }
-    return all;
+    return order ? order : (p->line > q->line) - (p->line < q->line);
 }
 
 static void write_text(FILE *file)
 {
-    size_t count;
-    struct place **all = collect_places(&count);
+    struct place **all = malloc((trace.place_count + 1) * sizeof(struct place *));
+    size_t count = 0;
 
     if (all == NULL)
         return;
+    for (size_t b = 0; b <= BUCKETS; b++) {
+        for (struct place *p = b < BUCKETS ? trace.places[b] : &nowhere; p; p = p->next) {
+            settle(&p->bytes);
+            if (p->bytes.made > 0)
+                all[count++] = p;
+        }
+    }
     qsort(all, count, sizeof(*all), by_peak);
     fprintf(file, "trace: %zu bytes at the peak, %zu live, %lu blocks made\n\n", trace.total.most,
             trace.total.live, trace.total.made);
@@ -405,8 +355,7 @@ static void write_text(FILE *file)
     free(all);
 }
 
-/* ---- the report, as a flame graph --------------------------------------------------------------
- */
+/* ---- the report, as a flame graph ------------------------------------------------------------ */
 
 enum { WIDTH = 1200, ROW = 18 };
 
@@ -418,28 +367,6 @@ static void write_escaped(FILE *file, const char *text, int most)
             fputs(escaped, file);
         else
             fputc(*text, file);
-    }
-}
-
-/* Outermost place first. */
-static const struct place *frame_at(const struct stack *s, unsigned level)
-{
-    return level < s->depth ? s->at[s->depth - 1 - level] : NULL;
-}
-
-static int by_frames(const void *a, const void *b)
-{
-    const struct stack *s = *(struct stack *const *)a, *t = *(struct stack *const *)b;
-
-    for (unsigned level = 0;; level++) {
-        const struct place *p = frame_at(s, level), *q = frame_at(t, level);
-        if (p == NULL || q == NULL)
-            return (p != NULL) - (q != NULL);
-        int order = p == q ? 0 : by_place(&p, &q);
-        if (order == 0 && p != q)
-            order = strcmp(p->function, q->function);
-        if (order != 0)
-            return order;
     }
 }
 
@@ -464,57 +391,47 @@ static void write_box(FILE *file, const struct place *p, double x, double width,
     fputs("</g>\n", file);
 }
 
-/* The boxes of stacks that agree below `level`, which is drawn at y, from x on. */
-static void write_level(FILE *file, struct stack **stacks, size_t count, unsigned level, double x,
-                        double y, double scale)
+/* Adds up the bytes at the peak of a stack and its callees; returns how deep those are. */
+static unsigned add_up(struct stack *s)
 {
-    for (size_t i = 0, end; i < count; i = end) {
-        const struct place *p = frame_at(stacks[i], level);
-        size_t bytes = 0;
-        for (end = i; end < count; end++) {
-            const struct place *q = frame_at(stacks[end], level);
-            if (p != q && (p == NULL || q == NULL || by_place(&p, &q) != 0))
-                break;
-            bytes += stacks[end]->bytes.at_peak;
-        }
-        if (p != NULL && (double)bytes * scale >= 0.2) {
-            write_box(file, p, x, (double)bytes * scale, y, bytes);
-            write_level(file, stacks + i, end - i, level + 1, x, y - ROW, scale);
-        }
-        x += (double)bytes * scale;
+    unsigned deepest = 0;
+
+    settle(&s->bytes);
+    s->shown = s->bytes.at_peak;
+    for (struct stack *c = s->callees; c != NULL; c = c->sibling) {
+        unsigned depth = add_up(c);
+        s->shown += c->shown;
+        deepest = depth > deepest ? depth : deepest;
+    }
+    return s->shown > 0 ? deepest + 1 : 0;
+}
+
+/* Draws the callees at y, from x on, and theirs above. */
+static void write_callees(FILE *file, const struct stack *s, double x, double y, double scale)
+{
+    for (const struct stack *c = s->callees; c != NULL; c = c->sibling) {
+        double width = (double)c->shown * scale;
+        if (width < 0.2)
+            continue;
+        write_box(file, c->place, x, width, y, c->shown);
+        write_callees(file, c, x, y - ROW, scale);
+        x += width;
     }
 }
 
 static void write_svg(FILE *file)
 {
-    struct stack **all = malloc((trace.stack_count + 1) * sizeof(struct stack *));
-    size_t count = 0, bytes = 0;
-    unsigned deepest = 1;
+    unsigned height = (add_up(&root) + 2) * ROW;
 
-    if (all == NULL)
-        return;
-    for (size_t b = 0; b <= BUCKETS; b++) {
-        for (struct stack *s = b < BUCKETS ? trace.stacks[b] : &unknown; s; s = s->next) {
-            settle(&s->bytes);
-            if (s->bytes.at_peak == 0)
-                continue;
-            all[count++] = s;
-            bytes += s->bytes.at_peak;
-            deepest = s->depth > deepest ? s->depth : deepest;
-        }
-    }
-    qsort(all, count, sizeof(*all), by_frames);
-    unsigned height = (deepest + 2) * ROW;
     fprintf(file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
             "font-family=\"monospace\" font-size=\"12\">\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
             "<text x=\"3\" y=\"13\">bytes of arrays at the peak: %zu</text>\n",
-            WIDTH, height, bytes);
-    if (bytes > 0)
-        write_level(file, all, count, 0, 0, height - ROW, (double)WIDTH / (double)bytes);
+            WIDTH, height, root.shown);
+    if (root.shown > 0)
+        write_callees(file, &root, 0, height - ROW, (double)WIDTH / (double)root.shown);
     fputs("</svg>\n", file);
-    free(all);
 }
 
 /* Written beside it and renamed, so that nobody reads half a report. */
@@ -570,18 +487,9 @@ static bool find_python(void)
            FIND(PyErr_Restore) && FIND(Py_IncRef) && FIND(Py_DecRef);
 }
 
-/* Whatever the value of a variable was. */
-static const char *on_one_line(char *text)
-{
-    for (char *c = text; *c != '\0'; c++)
-        *c = (unsigned char)*c < ' ' ? '?' : *c;
-    return text;
-}
-
 /* Decides once: blocks may be alive when it is called again. */
 PyDataMem_Handler *nep49_get_handler(const char **why)
 {
-    static char refusal[160];
     const char *depth = getenv(DEPTH), *output = getenv(OUTPUT);
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
     char *end;
@@ -590,26 +498,18 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
     if (trace.depth != 0)
         return &handler;
     if ((depth != NULL && (*depth < '0' || *depth > '9')) || *end != '\0' || n < 1 ||
-        n > MOST_DEPTH) {
-        snprintf(refusal, sizeof(refusal), "%s='%.40s': only a number from 1 to %d is accepted",
-                 DEPTH, depth, MOST_DEPTH);
-        *why = on_one_line(refusal);
-        return NULL;
-    }
+        n > MOST_DEPTH)
+        return nep49_refuse(why, DEPTH "='%.40s': only a number from 1 to %d is accepted", depth,
+                            MOST_DEPTH);
     int fd = output ? open(output, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
-    if (output != NULL && (fd < 0 || strlen(output) > 4000)) {
-        snprintf(refusal, sizeof(refusal), "%s='%.40s': %s", OUTPUT, output,
-                 strerror(fd < 0 ? errno : ENAMETOOLONG));
-        *why = on_one_line(refusal);
-        return NULL;
-    }
+    if (output != NULL && (fd < 0 || strlen(output) > 4000))
+        return nep49_refuse(why, OUTPUT "='%.40s': %s", output,
+                            strerror(fd < 0 ? errno : ENAMETOOLONG));
     if (fd >= 0)
         close(fd);
     if (pthread_atfork(before_fork, after_fork, after_fork) != 0 ||
-        (output != NULL && (trace.output = strdup(output)) == NULL)) {
-        *why = "out of memory";
-        return NULL;
-    }
+        (output != NULL && (trace.output = strdup(output)) == NULL))
+        return nep49_refuse(why, "out of memory");
     py.complete = find_python();
     trace.process = getpid();
     if (output != NULL) { /* a program's own handler of the signal stays */

@@ -196,7 +196,7 @@ H --no-fork ## --run=ID
 {H,-l,--clauses} --run=free.* --run=malloc ## --run=malloc: no property
 {H,-l,--clauses} --skip=malloc.onebyte ## did you mean malloc.one-byte
 H --run=wibble --no-fork ## no property is left
-H --tap={- --json=-,./r --json=folder/../r,sound.c --json=link.c} ## --tap and --json cannot both
+H --tap={- --json=-,sound.c --json=link.c} ## --tap and --json cannot both
 H --junit=r --json=r ## --junit and --json cannot both
 H --json=link.so ## would overwrite the handler
 H --exec --record={link.so,./sound.c} -- sound.c ## would overwrite

@@ -173,7 +173,7 @@ enum exit_code bench_command(const struct options *options, char **argv)
     if (status != 0)
         leave_with(EXIT_HARNESS_BROKE, "the bench has failed");
     size_t length;
-    char *contents = present_file_take(&made, &length);
+    char *contents = present_read(made.fd, &length);
     json_t *bench = json_loadb(contents, length, 0, NULL);
     const char *verdict, *why, *when;
     if (json_unpack(bench, "{s:i, s:s, s:s, s:s, s?i}", "lost", &lost, "verdict", &verdict, "why",

@@ -21,49 +21,9 @@ static const size_t too_large = POWER_OF_2(48);
 /* So much can be had, when little else is alive. */
 static const size_t small = (size_t)1 << 20;
 
-static bool is_missing(const struct call *call)
+static bool is_of_null(const struct call *call)
 {
-    return call->trouble == FUNCTION_IS_MISSING;
-}
-
-static bool is_refused(const struct call *call)
-{
-    return call->trouble == REFUSED_BELOW;
-}
-
-static bool is_not_zero(const struct call *call)
-{
-    return call->trouble == NOT_ZERO;
-}
-
-static bool has_wrong_size(const struct call *call)
-{
-    return call->trouble == WRONG_SIZE;
-}
-
-static bool is_refused_little(const struct call *call)
-{
-    return call->trouble == REFUSED_LITTLE;
-}
-
-static bool is_of_nothing(const struct call *call)
-{
-    return call->first == 0;
-}
-
-static bool is_of_one(const struct call *call)
-{
-    return call->first == 1;
-}
-
-static bool is_too_large(const struct call *call)
-{
-    return call->first >= too_large;
-}
-
-static bool has_zero_factor(const struct call *call)
-{
-    return call->first == 0 || call->second == 0;
+    return call->pointer == NULL;
 }
 
 static bool overflows(const struct call *call)
@@ -72,46 +32,74 @@ static bool overflows(const struct call *call)
     return __builtin_mul_overflow(call->first, call->second, &product) || product >= too_large;
 }
 
-static bool is_of_null(const struct call *call)
-{
-    return call->pointer == NULL;
-}
+/* What makes a call one of a kind. */
+enum condition {
+    MISSING = FUNCTION_IS_MISSING, /* those of enum trouble */
+    REFUSED = REFUSED_BELOW,
+    DIRTY = NOT_ZERO,
+    GUESSED_SIZE = WRONG_SIZE,
+    OF_LITTLE = REFUSED_LITTLE,
+    OF_NOTHING, /* those of the arguments */
+    OF_ONE,
+    TOO_LARGE,
+    ZERO_FACTOR,
+    OVERFLOWING,
+    OF_NULL,
+    OF_NULL_AND_NOTHING,
+};
 
-static bool is_of_null_and_nothing(const struct call *call)
+static bool fits(const struct call *call, enum condition condition)
 {
-    return call->pointer == NULL && call->first == 0;
+    switch (condition) {
+    case OF_NOTHING:
+        return call->first == 0;
+    case OF_ONE:
+        return call->first == 1;
+    case TOO_LARGE:
+        return call->first >= too_large;
+    case ZERO_FACTOR:
+        return call->first == 0 || call->second == 0;
+    case OVERFLOWING:
+        return overflows(call);
+    case OF_NULL:
+        return is_of_null(call);
+    case OF_NULL_AND_NOTHING:
+        return is_of_null(call) && call->first == 0;
+    default:
+        return call->trouble == (int)condition;
+    }
 }
 
 /* The first row that fits is the kind of a call. */
 static const struct call_kind kinds[] = {
-    {IN_MALLOC, is_missing, TOPIC_MISSING_FUNCTION, "malloc"},
-    {IN_CALLOC, is_missing, TOPIC_MISSING_FUNCTION, "calloc"},
-    {IN_REALLOC, is_missing, TOPIC_MISSING_FUNCTION, "realloc"},
-    {IN_FREE, is_missing, TOPIC_MISSING_FUNCTION, "free"},
-    {IN_MALLOC, is_refused, TOPIC_REFUSED_MEMORY, "malloc that is refused memory"},
-    {IN_CALLOC, is_refused, TOPIC_REFUSED_MEMORY, "calloc that is refused memory"},
-    {IN_REALLOC, is_refused, TOPIC_REFUSED_MEMORY, "realloc that is refused memory"},
-    {IN_MALLOC, is_refused_little, TOPIC_LITTLE_MALLOC, "malloc of little"},
-    {IN_CALLOC, is_refused_little, TOPIC_LITTLE_CALLOC, "calloc of little"},
-    {IN_REALLOC, is_refused_little, TOPIC_LITTLE_REALLOC, "realloc to little"},
-    {IN_MALLOC, is_of_nothing, TOPIC_MALLOC_ZERO, "malloc(0)"},
-    {IN_MALLOC, is_of_one, TOPIC_MALLOC_ONE, "malloc(1)"},
-    {IN_MALLOC, is_too_large, TOPIC_MALLOC_TOO_LARGE, "malloc of more than there can be"},
-    {IN_CALLOC, is_not_zero, TOPIC_CALLOC_NOT_ZERO, "calloc that does not zero"},
-    {IN_CALLOC, has_zero_factor, TOPIC_CALLOC_ZERO, "calloc of nothing"},
-    {IN_CALLOC, overflows, TOPIC_CALLOC_TOO_LARGE, "calloc of more than there can be"},
-    {IN_REALLOC, is_of_null, TOPIC_REALLOC_NULL, "realloc(NULL, n)"},
-    {IN_REALLOC, is_of_one, TOPIC_REALLOC_ONE, "realloc(p, 1)"},
-    {IN_REALLOC, is_too_large, TOPIC_REALLOC_TOO_LARGE, "realloc to more than there can be"},
-    {IN_FREE, has_wrong_size, TOPIC_FREE_WRONG_SIZE, "free with a size that is a guess"},
-    {IN_FREE, is_of_null_and_nothing, TOPIC_FREE_NULL_ZERO, "free(NULL, 0)"},
-    {IN_FREE, is_of_null, TOPIC_FREE_NULL, "free(NULL, n)"},
+    {IN_MALLOC, MISSING, TOPIC_MISSING_FUNCTION, "malloc"},
+    {IN_CALLOC, MISSING, TOPIC_MISSING_FUNCTION, "calloc"},
+    {IN_REALLOC, MISSING, TOPIC_MISSING_FUNCTION, "realloc"},
+    {IN_FREE, MISSING, TOPIC_MISSING_FUNCTION, "free"},
+    {IN_MALLOC, REFUSED, TOPIC_REFUSED_MEMORY, "malloc that is refused memory"},
+    {IN_CALLOC, REFUSED, TOPIC_REFUSED_MEMORY, "calloc that is refused memory"},
+    {IN_REALLOC, REFUSED, TOPIC_REFUSED_MEMORY, "realloc that is refused memory"},
+    {IN_MALLOC, OF_LITTLE, TOPIC_LITTLE_MALLOC, "malloc of little"},
+    {IN_CALLOC, OF_LITTLE, TOPIC_LITTLE_CALLOC, "calloc of little"},
+    {IN_REALLOC, OF_LITTLE, TOPIC_LITTLE_REALLOC, "realloc to little"},
+    {IN_MALLOC, OF_NOTHING, TOPIC_MALLOC_ZERO, "malloc(0)"},
+    {IN_MALLOC, OF_ONE, TOPIC_MALLOC_ONE, "malloc(1)"},
+    {IN_MALLOC, TOO_LARGE, TOPIC_MALLOC_TOO_LARGE, "malloc of more than there can be"},
+    {IN_CALLOC, DIRTY, TOPIC_CALLOC_NOT_ZERO, "calloc that does not zero"},
+    {IN_CALLOC, ZERO_FACTOR, TOPIC_CALLOC_ZERO, "calloc of nothing"},
+    {IN_CALLOC, OVERFLOWING, TOPIC_CALLOC_TOO_LARGE, "calloc of more than there can be"},
+    {IN_REALLOC, OF_NULL, TOPIC_REALLOC_NULL, "realloc(NULL, n)"},
+    {IN_REALLOC, OF_ONE, TOPIC_REALLOC_ONE, "realloc(p, 1)"},
+    {IN_REALLOC, TOO_LARGE, TOPIC_REALLOC_TOO_LARGE, "realloc to more than there can be"},
+    {IN_FREE, GUESSED_SIZE, TOPIC_FREE_WRONG_SIZE, "free with a size that is a guess"},
+    {IN_FREE, OF_NULL_AND_NOTHING, TOPIC_FREE_NULL_ZERO, "free(NULL, 0)"},
+    {IN_FREE, OF_NULL, TOPIC_FREE_NULL, "free(NULL, n)"},
 };
 
 const struct call_kind *call_kind(const struct call *call)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (call->function == kinds[i].function && kinds[i].fits(call))
+        if (call->function == kinds[i].function && fits(call, kinds[i].condition))
             return &kinds[i];
     }
     return NULL;
@@ -119,15 +107,15 @@ const struct call_kind *call_kind(const struct call *call)
 
 bool call_may_not_return_null(const struct call *call)
 {
-    return (call->function == IN_MALLOC && is_of_one(call)) ||
+    return (call->function == IN_MALLOC && fits(call, OF_ONE)) ||
            (call->function == IN_REALLOC && call->first > 0 && call->first <= small &&
-            (is_of_null(call) || is_of_one(call)));
+            (is_of_null(call) || fits(call, OF_ONE)));
 }
 
 bool call_is_absurd(const struct call *call)
 {
     return (call->function == IN_CALLOC && overflows(call)) ||
-           ((call->function == IN_MALLOC || call->function == IN_REALLOC) && is_too_large(call));
+           ((call->function == IN_MALLOC || call->function == IN_REALLOC) && fits(call, TOO_LARGE));
 }
 
 bool call_is_of_little(const struct call *call)

@@ -17,7 +17,7 @@
 /* A kind of call that one property is about, or two. */
 struct call_kind {
     enum function function;
-    bool (*fits)(const struct call *call);
+    int condition; /* see attribution.c */
     enum topic topic;
     const char *call; /* in words, as in "free(NULL, n)" */
 };

@@ -69,11 +69,6 @@ static const char *read_guard(const char *value, size_t length, struct claims *c
     return NULL;
 }
 
-static const char *read_hugepage(const char *value, size_t length, struct claims *claims)
-{
-    return read_begin(value, length, &claims->hugepage);
-}
-
 /* One number of a list that ends at `end`. */
 static bool read_node(const char **p, const char *end, size_t *node)
 {
@@ -128,22 +123,18 @@ static const char *read_numa(const char *value, size_t length, struct claims *cl
     return read_begin(at + 1, (size_t)(end - at - 1), &claims->numa_from);
 }
 
-static const char *read_pinned(const char *value, size_t length, struct claims *claims)
-{
-    return read_begin(value, length, &claims->pinned);
-}
-
-static const char *read_shm(const char *value, size_t length, struct claims *claims)
-{
-    return read_begin(value, length, &claims->shm);
-}
-
+/* A claim has a reader of its own, or is the number of bytes from which on it holds. */
 static const struct {
     const char *name;
     const char *(*read)(const char *value, size_t length, struct claims *claims);
+    size_t from; /* offset in struct claims */
 } known[] = {
-    {"alignment", read_alignment}, {"guard", read_guard},   {"hugepage", read_hugepage},
-    {"numa", read_numa},           {"pinned", read_pinned}, {"shm", read_shm},
+    {"alignment", read_alignment, 0},
+    {"guard", read_guard, 0},
+    {"hugepage", NULL, offsetof(struct claims, hugepage)},
+    {"numa", read_numa, 0},
+    {"pinned", NULL, offsetof(struct claims, pinned)},
+    {"shm", NULL, offsetof(struct claims, shm)},
 };
 
 static const char *read_word(const char *word, size_t length, struct claims *claims)
@@ -155,7 +146,12 @@ static const char *read_word(const char *word, size_t length, struct claims *cla
             continue;
         if (equals == NULL)
             return text("%s: a value is missing (%s=...)", known[i].name, known[i].name);
-        const char *wrong = known[i].read(equals + 1, length - name - 1, claims);
+        const char *value = equals + 1, *wrong;
+        if (known[i].read != NULL)
+            wrong = known[i].read(value, length - name - 1, claims);
+        else
+            wrong = read_begin(value, length - name - 1,
+                               (size_t *)(void *)((char *)claims + known[i].from));
         return wrong != NULL ? text("%.*s: %s", (int)length, word, wrong) : NULL;
     }
     return text("%.*s: not a claim that this version of the suite knows", (int)length, word);

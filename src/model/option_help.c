@@ -61,15 +61,15 @@ static void print_help_row(const struct option_row *row)
         putchar('\n');
         at = 0;
     }
+    const char *usual = row->usual != NULL ? row->usual : row->usual_words;
     for (const char *line = row->help; *line != '\0'; at = 0) {
         int length = (int)strcspn(line, "\n");
         printf("%*s%.*s", column - at, "", length, line);
         line += length + (line[length] == '\n');
-        if (*line == '\0' && row->usual != NULL)
+        if (*line == '\0' && usual != NULL)
             printf("%s(default: %s)",
-                   column + length + 12 + (int)strlen(row->usual) > 80 ? text("\n%*s", column, "")
-                                                                       : " ",
-                   row->usual);
+                   column + length + 12 + (int)strlen(usual) > 80 ? text("\n%*s", column, "") : " ",
+                   usual);
         putchar('\n');
     }
 }

@@ -9,46 +9,12 @@
 
 #include "model/record.h"
 
-const struct command_row command_rows[COMMANDS] = {
-    [COMMAND_RUN] = {.name = "the battery"},
-    [COMMAND_NO_FORK] = {.name = "--no-fork", .of = COMMAND_RUN, .is_kind = true},
-    [COMMAND_EXEC] = {.name = "--exec", .of = COMMAND_RUN},
-    [COMMAND_RECORD] = {.name = "--exec --record", .of = COMMAND_EXEC, .is_kind = true},
-    [COMMAND_FAIL_EACH] = {.name = "--exec --fail-each", .of = COMMAND_EXEC, .is_kind = true},
-    [COMMAND_REPLAY] = {.name = "--replay", .of = COMMAND_RUN},
-    [COMMAND_PRINT] = {.name = "--replay --print", .of = COMMAND_REPLAY, .is_kind = true},
-    [COMMAND_SEARCH] = {.name = "--search", .of = COMMAND_RUN},
-    [COMMAND_BENCH] = {.name = "--bench", .of = COMMAND_RUN},
-    [COMMAND_COMPARE] = {.name = "--compare", .of = COMMAND_RUN},
-    [COMMAND_FROM] = {.name = "--from", .of = COMMAND_RUN},
-    [COMMAND_VERIFY] = {.name = "--verify", .of = COMMAND_RUN},
-    [COMMAND_INIT] = {.name = "--init", .of = COMMAND_RUN},
-    [COMMAND_LIST] = {.name = "--list", .of = COMMAND_RUN},
-    [COMMAND_LIST_HANDLERS] = {.name = "--list-handlers", .of = COMMAND_RUN},
-    [COMMAND_EXPLAIN] = {.name = "--explain", .of = COMMAND_RUN},
-    [COMMAND_CLAUSES] = {.name = "--clauses", .of = COMMAND_RUN},
-};
+#define COMMAND_ROW(symbol, name, of, is_kind) {name, COMMAND_##of, is_kind},
+const struct command_row command_rows[COMMANDS] = {COMMAND_LIST_OF(COMMAND_ROW)};
 
+#define COMMAND_BIT(symbol, name, of, is_kind) symbol = 1 << COMMAND_##symbol,
 enum {
-    RUN = 1 << COMMAND_RUN,
-    NO_FORK = 1 << COMMAND_NO_FORK,
-    EXEC = 1 << COMMAND_EXEC,
-    RECORD = 1 << COMMAND_RECORD,
-    FAIL_EACH = 1 << COMMAND_FAIL_EACH,
-    REPLAY = 1 << COMMAND_REPLAY,
-    PRINT = 1 << COMMAND_PRINT,
-    SEARCH = 1 << COMMAND_SEARCH,
-    BENCH = 1 << COMMAND_BENCH,
-    COMPARE = 1 << COMMAND_COMPARE,
-    FROM = 1 << COMMAND_FROM,
-    VERIFY = 1 << COMMAND_VERIFY,
-    INIT = 1 << COMMAND_INIT,
-    LIST = 1 << COMMAND_LIST,
-    LIST_HANDLERS = 1 << COMMAND_LIST_HANDLERS,
-    EXPLAIN = 1 << COMMAND_EXPLAIN,
-    CLAUSES = 1 << COMMAND_CLAUSES,
-
-    BATTERY = RUN | NO_FORK,
+    COMMAND_LIST_OF(COMMAND_BIT) BATTERY = RUN | NO_FORK,
     PROGRAM = EXEC | RECORD | FAIL_EACH,
 };
 
@@ -132,7 +98,8 @@ const struct option_row option_rows[] = {
         .argument = "N",
         .takers = RUN | SEARCH,
         COUNT(jobs, MOST_WORKERS),
-        .help = "workers at once (default: one for each core)",
+        .usual_words = "one for each core",
+        .help = "workers at once",
     },
     {
         .name = "timeout",
@@ -168,7 +135,8 @@ const struct option_row option_rows[] = {
         .argument = "N",
         .takers = BATTERY,
         .take = take_daily_seed,
-        .help = "of search.model alone (default: that of --seed, or the day)",
+        .usual_words = "that of --seed, or the day",
+        .help = "of search.model alone",
     },
     {
         .name = "shuffle",

@@ -25,6 +25,7 @@ struct option_row {
 
     /* The default, as a user would give it, or NULL.  --help prints it. */
     const char *usual;
+    const char *usual_words; /* in place of it, if options_read() or the command computes it */
     const char *usual_memcheck, *usual_bench; /* under valgrind, with --bench; NULL: the same */
 
     const char *help; /* lines for --help; of a heading, what is said behind it */

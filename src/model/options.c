@@ -141,24 +141,13 @@ static void check_taken(const bool given[], enum command command)
     }
 }
 
-/* However they are spelt; of what is there no device, which many can write to. */
+/* True if both are the same name, or the same regular file: many can write to a device. */
 static bool is_same_file(const char *one, const char *other)
 {
     struct stat a, b;
-    if (strcmp(one, other) == 0)
-        return true;
-    bool has_one = stat(one, &a) == 0, has_other = stat(other, &b) == 0;
-    if (!has_one && !has_other) { /* yet: are they that name in one folder? */
-        const char *name = strrchr(one, '/'), *others = strrchr(other, '/');
-        name = name != NULL ? name + 1 : one;
-        others = others != NULL ? others + 1 : other;
-        const char *folder = name > one ? text("%.*s", (int)(name - one), one) : ".";
-        const char *its = others > other ? text("%.*s", (int)(others - other), other) : ".";
-        return strcmp(name, others) == 0 && stat(folder, &a) == 0 && stat(its, &b) == 0 &&
-               a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-    }
-    return has_one && has_other && S_ISREG(a.st_mode) && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
+    return strcmp(one, other) == 0 ||
+           (stat(one, &a) == 0 && stat(other, &b) == 0 && S_ISREG(a.st_mode) &&
+            a.st_dev == b.st_dev && a.st_ino == b.st_ino);
 }
 
 #define REPORT_FORMAT_NAME(name, words, takers) "--" #name,

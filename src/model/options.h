@@ -21,25 +21,30 @@ enum exit_code {
     EXIT_CANNOT_WORK_HERE = 77,
 };
 
-enum command {
-    COMMAND_RUN,
-    COMMAND_NO_FORK,
-    COMMAND_EXEC,
-    COMMAND_RECORD,
-    COMMAND_FAIL_EACH,
-    COMMAND_REPLAY,
-    COMMAND_PRINT,
-    COMMAND_SEARCH,
-    COMMAND_BENCH,
-    COMMAND_COMPARE,
-    COMMAND_FROM,
-    COMMAND_VERIFY,
-    COMMAND_INIT,
-    COMMAND_LIST,
-    COMMAND_LIST_HANDLERS,
-    COMMAND_EXPLAIN,
-    COMMAND_CLAUSES,
-};
+/* The commands, each with its name where an option is refused, the one in whose place it is chosen,
+ * and whether it is a kind of that: what names that one means this one too. */
+#define COMMAND_LIST_OF(COMMAND)                                                                   \
+    COMMAND(RUN, "the battery", RUN, false)                                                        \
+    COMMAND(NO_FORK, "--no-fork", RUN, true)                                                       \
+    COMMAND(EXEC, "--exec", RUN, false)                                                            \
+    COMMAND(RECORD, "--exec --record", EXEC, true)                                                 \
+    COMMAND(FAIL_EACH, "--exec --fail-each", EXEC, true)                                           \
+    COMMAND(REPLAY, "--replay", RUN, false)                                                        \
+    COMMAND(PRINT, "--replay --print", REPLAY, true)                                               \
+    COMMAND(SEARCH, "--search", RUN, false)                                                        \
+    COMMAND(BENCH, "--bench", RUN, false)                                                          \
+    COMMAND(COMPARE, "--compare", RUN, false)                                                      \
+    COMMAND(FROM, "--from", RUN, false)                                                            \
+    COMMAND(VERIFY, "--verify", RUN, false)                                                        \
+    COMMAND(INIT, "--init", RUN, false)                                                            \
+    COMMAND(LIST, "--list", RUN, false)                                                            \
+    COMMAND(LIST_HANDLERS, "--list-handlers", RUN, false)                                          \
+    COMMAND(EXPLAIN, "--explain", RUN, false)                                                      \
+    COMMAND(CLAUSES, "--clauses", RUN, false)
+
+#define COMMAND_NUMBER(symbol, name, of, is_kind) COMMAND_##symbol,
+enum command { COMMAND_LIST_OF(COMMAND_NUMBER) };
+#undef COMMAND_NUMBER
 enum { COMMANDS = COMMAND_CLAUSES + 1 };
 
 /* The formats of reports, a line each: what --NAME=FILE writes and report_NAME() in report/ is the

@@ -57,11 +57,6 @@ char *present_read(int fd, size_t *length)
     return contents;
 }
 
-char *present_file_take(struct present_file *file, size_t *length)
-{
-    return present_read(file->fd, length);
-}
-
 static bool pass_interrupt_on(void *pid)
 {
     int number = interrupt_to_pass_on();
@@ -143,7 +138,7 @@ json_t *present_answer(const char *const *arguments, const json_t *input)
         interrupt_die();
     if (status != 0)
         exit(status);
-    char *contents = present_file_take(&file, &length);
+    char *contents = present_read(file.fd, &length);
     json_t *answer = json_loadb(contents, length, JSON_DECODE_ANY, NULL);
     free(contents);
     if (answer == NULL)

@@ -39,6 +39,4 @@ struct present_file {
 };
 struct present_file present_file_open(void);
 
-char *present_file_take(struct present_file *file, size_t *length);
-
 #endif

@@ -112,7 +112,7 @@ void report_files_write(struct report_files *files, const json_t *value,
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
         if (i == REPORT_json || files->of[i].path == NULL)
             continue;
-        char *contents = present_file_take(&made[i], &length);
+        char *contents = present_read(made[i].fd, &length);
         write_or_leave(&files->of[i], contents, length);
         free(contents);
     }

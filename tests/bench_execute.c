@@ -8,14 +8,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/param.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "search/behaviours.h"
 #include "search/execute.h"
+#include "search/generators.h"
 #include "subject/subject.h"
 
 enum { HISTORIES = 24, STEPS = 1 << 14, TURNS = 7, MOST_BYTES = 64 << 20 };
@@ -28,12 +25,11 @@ static struct executions executions;
 static struct size_dict size_dict;
 static void *blocks[MOST_SLOTS];
 
-/* Of the processor; or those that pass, where several processes run at once. */
-static clockid_t seconds_of = CLOCK_PROCESS_CPUTIME_ID;
+/* Of the processor. */
 static double seconds_used(void)
 {
     struct timespec t;
-    clock_gettime(seconds_of, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -88,8 +84,6 @@ static uint64_t do_history(enum way way, size_t count, uint32_t slots)
     return executions.side[0].calls;
 }
 
-enum { MOST_CORES = 64 };
-
 /* Calls of each way in a second of processor time. */
 static bool measure(double *rates)
 {
@@ -127,40 +121,13 @@ static bool measure(double *rates)
     return true;
 }
 
-/* The sum of so many processes at once; false where one could not do it. */
-static bool measure_at_once(long count, double *sums)
-{
-    double(*rates)[WAYS] = mmap(NULL, sizeof *rates * MOST_CORES, PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    bool good = rates != MAP_FAILED;
-    for (long i = 0; i < count && good; i++) {
-        pid_t pid = fork();
-        if (pid == 0)
-            _exit(measure(rates[i]) ? EXIT_SUCCESS : EXIT_FAILURE);
-        good = pid > 0;
-    }
-    for (int status; wait(&status) > 0;)
-        good = good && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
-    for (enum way way = BARE; way < WAYS && good; way++) {
-        sums[way] = 0;
-        for (long i = 0; i < count; i++)
-            sums[way] += rates[i][way];
-    }
-    return good;
-}
-
 int main(void)
 {
-    double rates[WAYS], one[WAYS], all[WAYS];
-    long cores = MIN(sysconf(_SC_NPROCESSORS_ONLN), MOST_CORES);
+    double rates[WAYS];
     if (!measure(rates))
         return EXIT_FAILURE;
-    seconds_of = CLOCK_MONOTONIC;
-    if (!measure_at_once(1, one) || !measure_at_once(cores, all))
-        return EXIT_FAILURE;
     for (enum way way = BARE; way < WAYS; way++)
-        printf("%-24s %5.2f million calls a second, %.2f of the first; %.2f times as many on %ld "
-               "cores\n",
-               names[way], rates[way] / 1e6, rates[way] / rates[BARE], all[way] / one[way], cores);
+        printf("%-24s %5.2f million calls a second, %.2f of the first\n", names[way],
+               rates[way] / 1e6, rates[way] / rates[BARE]);
     return EXIT_SUCCESS;
 }

@@ -3,8 +3,7 @@
 
 Each mutant is searched alone, with one worker a core, for the longest of the times: those that are
 about the four functions (handlers/faulty, by the properties that have to kill them), and those that
-are wrong in deep states only (handlers/faulty/deep).  If there is a clang, the same
-search runs on mutants that were compiled with its coverage.
+are wrong in deep states only (handlers/faulty/deep).
 
     make bench-search                           in 1 and in 10 seconds
     make bench-search SEARCH="--seconds 1,10,60"
@@ -21,9 +20,7 @@ import fnmatch
 import itertools
 import os
 import re
-import shutil
 import statistics
-import subprocess
 import time
 
 import elf
@@ -45,9 +42,6 @@ GOAL_CALLS = 10
 
 # "FAIL    malloc.disjoint  4 steps, of 2037"; the seconds that it took are in the line before.
 SHOWN = re.compile(r"^(FAIL|CRASH|TIMEOUT|WARN) +(\S+)  (\d+) steps?, of \d+", re.M)
-CLANG = os.environ.get("FUZZ_CC", "clang")
-COVERAGE = ["-fsanitize-coverage=trace-pc-guard", "-O2", "-g", "-pthread", "-fvisibility=hidden",
-            "-std=gnu11", "-w"]
 
 
 def mutants_of(path, prefix, wanted):
@@ -70,28 +64,6 @@ def of_controls():
 
 def about_corruption(ids):
     return about_functions(ids) and not CORRUPTION.isdisjoint(ids)
-
-
-def sources_of(path):
-    """What the Makefile makes the object of."""
-    faulty = os.path.join(suite.SOURCE, "handlers", "faulty")
-    name = os.path.basename(path).partition(".")[0]
-    with open(os.path.join(faulty, "Makefile.am"), encoding="utf-8") as file:
-        listed = re.search(name + r"_la_SOURCES = \\\n((?:.*\\\n)*.*)", file.read())[1]
-    return [os.path.join(faulty, each) for each in re.findall(r"\S+\.c\b", listed)]
-
-
-def compile_with_coverage(path, folder):
-    """The same object, or None where clang cannot."""
-    if shutil.which(CLANG) is None:
-        return None
-    output = os.path.join(folder, os.path.basename(path))
-    built = subprocess.run(
-        [CLANG, "-shared", "-fPIC", "-iquote", os.path.join(suite.SOURCE, "handlers"),
-         "-o", output] + COVERAGE + sources_of(path), capture_output=True, text=True, check=False)
-    if built.returncode != 0:
-        print("# with coverage: " + built.stderr.splitlines()[0])
-    return output if built.returncode == 0 else None
 
 
 class Found:
@@ -139,24 +111,18 @@ def in_words(found, may_be):
                                   or found.property in may_be else " (?)", found.calls)
 
 
-def bench(title, mutants, ways, times):
-    """Prints a line for each mutant, and what was found in each way; with a question mark where the
-    mutant does not name it."""
-    found = {way: [] for way in ways}
+def bench(title, path, mutants, times):
+    """Prints a line for each mutant and what was found; with a question mark if the mutant does not
+    name it."""
+    found = []
     print("\n%s: %d mutants" % (title, len(mutants)))
     for name, may_be in mutants:
-        words = []
-        for way, (drive, path) in ways.items():
-            each = drive("%s:%s" % (path, name), max(times))
-            found[way].append(each)
-            words.append("%s %s" % (way, in_words(each, may_be)))
-        print("  %-44s %s" % (name, "; ".join(words)), flush=True)
+        found.append(search("%s:%s" % (path, name), max(times)))
+        print("  %-44s %s" % (name, in_words(found[-1], may_be)), flush=True)
     corrupting = [not CORRUPTION.isdisjoint(may_be) for _, may_be in mutants]
-    for way in ways:
-        tell("%s, %s" % (title, way), found[way], times)
-        if any(corrupting) and title == FUNCTIONS_TITLE:
-            tell("  of which damage memory",
-                 list(itertools.compress(found[way], corrupting)), times)
+    tell(title, found, times)
+    if any(corrupting) and title == FUNCTIONS_TITLE:
+        tell("  of which damage memory", list(itertools.compress(found, corrupting)), times)
 
 
 def arguments():
@@ -166,17 +132,7 @@ def arguments():
     parser.add_argument("--every", type=int, default=1, help="each N-th of them")
     parser.add_argument("--set", default="both",
                         choices=["functions", "corruption", "deep", "both"])
-    parser.add_argument("--no-coverage", action="store_true")
     return parser.parse_args()
-
-
-def ways_for(options, path, folder):
-    """The name of each, and what it drives and on which object."""
-    ways = {"search": (search, path)}
-    covered = None if options.no_coverage else compile_with_coverage(path, folder)
-    if covered is not None:
-        ways["with coverage"] = (search, covered)
-    return ways
 
 
 def main():
@@ -190,9 +146,8 @@ def main():
         left_out = of_controls() if wanted is about_corruption else set()
         mutants = [each for each in mutants_of(path, prefix, wanted) if each[0] not in left_out
                    and fnmatch.fnmatch(each[0], options.only)][::options.every]
-        with suite.scratch() as folder:
-            if mutants:
-                bench(title, mutants, ways_for(options, path, folder), times)
+        if mutants:
+            bench(title, path, mutants, times)
 
 
 main()

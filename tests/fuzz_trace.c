@@ -2,7 +2,7 @@
  *
  * libFuzzer's entry for traces: whatever the bytes are, they are read, shown and replayed without a
  * step out of bounds.  `make fuzz` builds it with clang, AddressSanitizer and
- * UndefinedBehaviorSanitizer, and begins with the traces that tests/fuzz_seeds.c writes.
+ * UndefinedBehaviorSanitizer, and begins with the traces in profiles/.
  *
  * Bytes go in twice: as they are, and with every sum and length in the frames put right, because no
  * mutation gets past a CRC by itself.

@@ -136,76 +136,6 @@ static void next_of_arrays(struct history *history, struct history_call *call)
     }
 }
 
-/* ---- loops ---------------------------------------------------------------------------------- */
-
-static void next_loop(struct history *history)
-{
-    history->steps = 1 + (unsigned)below(history, HISTORY_STEPS);
-    history->rounds = 20 + (unsigned)below(history, 500);
-    for (unsigned i = 0; i < history->steps; i++) {
-        uint64_t dice = below(history, 20);
-        history->step[i] = (struct history_step){
-            .line = dice < 9    ? LINE_TEMPORARY
-                    : dice < 15 ? LINE_NESTED
-                    : dice < 19 ? LINE_REPLACE
-                                : LINE_GROW,
-            .size = {array_size(history), array_size(history)},
-            .zeroed = below(history, 8) == 0,
-        };
-    }
-}
-
-/* Which call of its line comes next: what to do, with which of the two.  Free of 2: any array. */
-static const struct {
-    enum trace_function function;
-    unsigned which;
-} line_calls[LINES][5] = {
-    [LINE_TEMPORARY] = {{TRACE_MALLOC, 0}, {TRACE_FREE, 0}},
-    [LINE_NESTED] = {{TRACE_MALLOC, 0}, {TRACE_MALLOC, 1}, {TRACE_FREE, 0}, {TRACE_FREE, 1}},
-    [LINE_REPLACE] = {{TRACE_MALLOC, 0}, {TRACE_FREE, 2}},
-    [LINE_GROW] = {{TRACE_MALLOC, 0}, {TRACE_REALLOC, 0}, {TRACE_REALLOC, 1}, {TRACE_FREE, 2}},
-};
-
-static void next_of_line(struct history *history, struct history_call *call)
-{
-    const struct history_step *step = &history->step[history->at_step];
-    unsigned which = line_calls[step->line][history->at_call].which;
-    const char *held = which < 2 ? history->held[which] : NULL;
-    switch (line_calls[step->line][history->at_call].function) {
-    case TRACE_REALLOC:
-        held = history->held[0];
-        resize(history, call, history->block[cell_of(held)], step->size[1] * (1 + which));
-        history->held[0] = call->result;
-        break;
-    case TRACE_FREE:
-        drop(history, call, held != NULL ? history->block[cell_of(held)] : any_block(history));
-        break;
-    default:
-        make(history, call, step->zeroed, step->size[which]);
-        history->held[which] = call->result;
-    }
-}
-
-/* The arrays that stay are made first. */
-static void next_of_loops(struct history *history, struct history_call *call)
-{
-    if (history->calls < STEADY_ARRAYS) {
-        make(history, call, false, array_size(history));
-        return;
-    }
-    if (history->rounds == 0 && history->at_step == 0 && history->at_call == 0)
-        next_loop(history);
-    next_of_line(history, call);
-    unsigned line = history->step[history->at_step].line;
-    if (++history->at_call < 5 && line_calls[line][history->at_call].function != 0)
-        return;
-    history->at_call = 0;
-    if (++history->at_step < history->steps)
-        return;
-    history->at_step = 0;
-    history->rounds--;
-}
-
 /* ---- anything ------------------------------------------------------------------------------- */
 
 static size_t any_size(struct history *history)
@@ -272,7 +202,7 @@ struct history_call history_next(struct history *history)
         next_of_anything(history, &call);
     } else {
         history->time += 50 + below(history, 400);
-        (history->kind == HISTORY_LOOPS ? next_of_loops : next_of_arrays)(history, &call);
+        next_of_arrays(history, &call);
     }
     call.caller.time = history->time;
     history->calls++;

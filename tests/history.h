@@ -9,29 +9,14 @@
 #include "trace/trace.h"
 
 enum history_kind {
-    HISTORY_LOOPS,    /* a program that computes with arrays in loops: one body many times over */
-    HISTORY_ARRAYS,   /* one in which no array is as large as the one before */
+    HISTORY_ARRAYS,   /* a program that computes with arrays of all lengths */
     HISTORY_ANYTHING, /* everything that a trace can hold, often at its limits */
 };
-enum { HISTORY_CELLS = 4096, HISTORY_STEPS = 6 };
+enum { HISTORY_CELLS = 4096 };
 
 struct history_block {
     const char *p; /* NULL: none */
     size_t size;
-};
-
-/* What one line of a loop asks for, with the same sizes each time. */
-enum history_line {
-    LINE_TEMPORARY, /* made and dropped */
-    LINE_NESTED,    /* a second is made before the first is dropped */
-    LINE_REPLACE,   /* an array that stays is made, and another dropped */
-    LINE_GROW,      /* an array is made, resized twice, and takes the place of another */
-    LINES,
-};
-struct history_step {
-    enum history_line line;
-    size_t size[2];
-    bool zeroed;
 };
 
 /* No memory is behind the addresses: each block has a cell of the address space to itself. */
@@ -42,9 +27,6 @@ struct history {
     unsigned live[HISTORY_CELLS], live_count; /* cells with a block */
     unsigned temporary; /* a cell of which the block goes at once, or HISTORY_CELLS */
     uint64_t calls, time;
-    struct history_step step[HISTORY_STEPS]; /* the body of the loop */
-    unsigned steps, at_step, at_call, rounds;
-    const char *held[2]; /* the step's temporaries */
 };
 
 /* One call, as a shim would see it. */

@@ -6,12 +6,10 @@ the failure from any folder, and none with a sound handler; none if calls alone 
 import json
 import os
 import re
-import resource
 import shutil
-import subprocess
 
 import suite
-from suite import CONFORMANT, HARNESS_BROKE, NOT_CONFORMANT, USAGE
+from suite import CONFORMANT, NOT_CONFORMANT, USAGE
 
 # Mutant, property, and what its reproducer says.
 KINDS = [
@@ -43,33 +41,6 @@ KINDS = [
     ("child_writes_to_its_parent", "process.fork-child",
      r"a block that changed: call \d+, .*: byte \d+ is "),
 ]
-# Wrong where nobody counts the programs; where somebody does, in the third of them alone.
-WRONG_AT_TIMES = """
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include "sound/base.h"
-
-static int is_wrong = 1;
-
-__attribute__((constructor)) static void count(void)
-{
-    struct stat counted;
-    const char *name = getenv("COUNTED");
-    int file = name != NULL ? open(name, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
-    if (file < 0)
-        return;
-    is_wrong = write(file, "x", 1) == 1 && fstat(file, &counted) == 0 && counted.st_size == 3;
-    close(file);
-}
-
-static void *its_calloc(void *ctx, size_t nelem, size_t elsize)
-{
-    return is_wrong ? base_malloc(ctx, nelem * elsize) : base_calloc(ctx, nelem, elsize);
-}
-
-SOUND(nep49_handler, .calloc = its_calloc);
-"""
 # No list of calls shows these: the process, Python, an exception.
 OTHERS = [("prints_each_call", "env.quiet"), ("tracks_its_own", "numpy.tracemalloc"),
           ("free_clears_exception", "free.keeps-pending-exception"),
@@ -149,19 +120,6 @@ def shows(tap, mutant, identity, said):
                   "and nothing of a sound handler", sound)
 
 
-def shows_at_times(tap):
-    """What is not seen in one program is looked for in the next."""
-    suite.write("at_times.c", WRONG_AT_TIMES)
-    suite.build("at_times.c", "at_times.so")
-    properties, result = reproduce("./at_times.so", "--run=calloc.zeroed")
-    source = properties.get("calloc.zeroed", {}).get("repro", "none")
-    made = compile_file(source, suite.COMPILER, "reproducer")
-    ran = suite.run(["./reproducer"], env={"COUNTED": "counted"}) if made.code == 0 else made
-    tap.point(ran.code == 1 and "reproduced: memory from calloc" in ran.stdout
-              and os.path.getsize("counted") == 3, "a failure that the third program shows",
-              "%s\n%s" % (result, ran))
-
-
 def shows_not(tap, mutant, identity):
     properties, result = reproduce(handler_of(mutant), "--run=" + identity)
     each = properties.get(identity, {})
@@ -206,19 +164,6 @@ def folders(tap):
                   "a folder that cannot be written", result)
 
 
-def no_room(tap):
-    """Where a file has no room, none of it is left behind."""
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-    process = subprocess.run(
-        [suite.CONFORM, "--handler=" + handler_of("calloc_does_not_zero"), "--run=calloc.zeroed",
-         "--repro=full"], preexec_fn=limit, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    tap.point(process.returncode == HARNESS_BROKE and os.listdir("full") == []
-              and process.stderr.startswith(b"conform: --repro=full: ") and
-              process.stderr.count(b"\n") == 1,
-              "a file that has no room is not there at all", process)
-
-
 def awkward_names(tap):
     path, symbol = handler_of("calloc_does_not_zero").rsplit(":", 1)
     for name in AWKWARD if suite.LONG else AWKWARD[::FEW]:
@@ -241,16 +186,6 @@ def module(tap):
               "a handler from Python has none, and why is said", result)
 
 
-def refused(tap):
-    for words in (["--exec", "--handler=aligned", "--", "-c", "0"], ["--list"],
-                  ["--handler=aligned", "--handler=arena"], ["--handler=aligned", "--no-fork"],
-                  ["--handler=aligned", "--memcheck"]):
-        result = suite.conform("--repro=refused", *words)
-        tap.point(result.code == USAGE and not os.path.exists("refused")
-                  and result.stderr.startswith("conform: --repro"),
-                  "--repro does not go with %s" % " ".join(words), result)
-
-
 def main():
     if suite.SANITIZED:
         suite.skip_all("a sanitizer ends a process in its own way")
@@ -261,13 +196,10 @@ def main():
             shows(tap, *case)
         for case in OTHERS:
             shows_not(tap, *case)
-        shows_at_times(tap)
         wrong_use(tap)
         folders(tap)
-        no_room(tap)
         awkward_names(tap)
         module(tap)
-        refused(tap)
     tap.end()
 
 

@@ -135,8 +135,7 @@ static const struct {
     uint64_t calls;
     struct replay_options options;
 } traces[] = {
-    {HISTORY_LOOPS, 30000, {0}},
-    {HISTORY_LOOPS, 30000, {.unchecked = true}},
+    {HISTORY_ARRAYS, 30000, {.unchecked = true}},
     {HISTORY_ARRAYS, 30000, {0}},
     {HISTORY_ARRAYS, 30000, {.fill.whole = SIZE_MAX}},
     {HISTORY_ANYTHING, 30000, {0}},
@@ -339,7 +338,7 @@ END_TEST
 START_TEST(a_truncated_trace_is_told_and_one_never_closed_holds)
 {
     struct stat status;
-    ck_assert(history_write(path, HISTORY_LOOPS, 49, 30000) && stat(path, &status) == 0);
+    ck_assert(history_write(path, HISTORY_ARRAYS, 49, 30000) && stat(path, &status) == 0);
     ck_assert_int_eq(truncate(path, status.st_size - 1000), 0);
     out = 0;
     struct replay_result result = replayed(&sound[0], &(struct replay_options){0});

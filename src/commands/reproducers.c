@@ -21,8 +21,8 @@
 #include "report/atomic_file.h"
 #include "repro/call_list.h"
 #include "repro/reproducer.h"
+#include "search/search.h"
 #include "search/show.h"
-#include "search/shrink.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 
@@ -180,36 +180,25 @@ static bool plain_shows_it(const struct maker *m, const struct call_list *list)
 }
 
 /* What is tried one after the other: the calls of the process that made the last one; those of a
- * forked one behind a fork, made by both sides by turns or by one after the other; those of the
- * first, and these with a pause behind them. */
-enum way { LAST_PROCESS, FORKED_BY_TURNS, FORKED_AFTER, FIRST_PROCESS, WITH_PAUSE, WAYS };
-
-static bool has_forked(const struct call_log *log)
-{
-    size_t i = 0, count = MIN(log->count, (size_t)MOST_STEPS);
-    while (i < count && log->calls[i].process == log->process)
-        i++;
-    return i < count;
-}
+ * forked one behind a fork, made by both sides by turns; those of the first, with a pause behind.
+ */
+enum way { LAST_PROCESS, FORKED_PROCESS, FIRST_PROCESS, WAYS };
 
 /* False if that list does not show it, with the reason in `why`. */
 static bool try_way(struct maker *m, size_t i, enum way way, struct call_list *list,
                     struct found *found, const char **why)
 {
     enum { MILLISECONDS = 50 };
-    bool forked = way == FORKED_BY_TURNS || way == FORKED_AFTER;
-    *list = call_list_of(m->log, way == LAST_PROCESS ? OF_LAST_PROCESS
-                                 : forked            ? OF_FORKED_PROCESS
-                                                     : OF_FIRST_PROCESS);
-    for (size_t k = 0; k < list->count; k++) {
-        if (list->at[k].kind == STEP_FORK)
-            list->at[k].first = way == FORKED_AFTER ? MOST_STEPS : 1;
-    }
-    if (list->at == NULL || (forked && !has_forked(m->log)))
+    static const enum list_of of[WAYS] = {OF_LAST_PROCESS, OF_FORKED_PROCESS, OF_FIRST_PROCESS};
+    bool has_fork = false;
+    *list = call_list_of(m->log, of[way]);
+    for (size_t k = 0; k < list->count; k++)
+        has_fork = has_fork || list->at[k].kind == STEP_FORK;
+    if (list->at == NULL || (way == FORKED_PROCESS && !has_fork))
         return false;
     add_checks(m, list, m->run->properties[i]->rule, m->run->records[i]);
     keep_last(list);
-    if (way == WITH_PAUSE)
+    if (way == FIRST_PROCESS)
         list->at[list->count++] =
             (struct step){.kind = STEP_PAUSE, .times = 1, .first = MILLISECONDS};
     m->trial.hangs = USUAL_SECONDS;

@@ -28,24 +28,37 @@
 #include "supervise/interrupt.h"
 #include "supervise/stall.h"
 
-struct searching {
-    const struct options *options;
-    struct subject_place place;
-    struct loaded *loaded; /* shared */
+/* Shared with the processes that load the handler. */
+struct loading {
+    struct loaded loaded;
     struct claims claims;
     bool is_getter;
 };
 
-/* ---- loading it --------------------------------------------------------------------------------
- */
+struct searching {
+    const struct options *options;
+    struct subject_place place;
+    struct loading *loading;
+    struct claims claims;
+    bool is_getter;
+    pid_t pid; /* that loads it for the first time */
+    struct stall stall;
+};
+
+/* ---- loading it ------------------------------------------------------------------------------ */
 
 static PyDataMem_Handler *load(void *data)
 {
     struct searching *searching = data;
     struct subject subject;
-    struct loaded *loaded = searching->loaded;
+    struct loading *loading = searching->loading;
+    struct loaded *loaded = &loading->loaded;
     loaded->state = subject_load(&searching->place, &subject, loaded->why, sizeof loaded->why);
-    return loaded->state == LOAD_DONE ? subject.handler : NULL;
+    if (loaded->state != LOAD_DONE)
+        return NULL;
+    loading->claims = subject_all_claims(&searching->place, &subject);
+    loading->is_getter = subject.getter != NULL;
+    return subject.handler;
 }
 
 static PyDataMem_Handler *load_plain(void *data)
@@ -54,65 +67,42 @@ static PyDataMem_Handler *load_plain(void *data)
     return plain_handler();
 }
 
-/* Shared with the process that loads it for the first time. */
-struct first {
-    struct loaded loaded;
-    struct claims claims;
-    bool is_getter;
-};
-
-struct loading {
-    pid_t pid;
-    double limit;
-    struct stall stall;
-};
-
 static bool is_to_end(void *data)
 {
-    struct loading *loading = data;
-    return interrupt_came() != 0 || stall_lasts(&loading->stall, loading->pid, loading->limit);
+    struct searching *searching = data;
+    return interrupt_came() != 0 ||
+           stall_lasts(&searching->stall, searching->pid, searching->options->timeout);
 }
 
-static void load_for_claims(const struct searching *searching, struct first *first)
-{
-    struct subject subject;
-    struct loaded *loaded = &first->loaded;
-    loaded->state = subject_load(&searching->place, &subject, loaded->why, sizeof loaded->why);
-    if (loaded->state != LOAD_DONE)
-        return;
-    first->claims = subject_all_claims(&searching->place, &subject);
-    first->is_getter = subject.getter != NULL;
-}
-
-/* A verdict where loading does not come back; leaves where it fails. */
-static enum exit_code load_first(struct searching *searching, double limit,
-                                 const struct launch *start)
+/* Returns a verdict if loading does not come back; exits if it fails. */
+static enum exit_code load_first(struct searching *searching, const struct launch *start)
 {
     int status = 0;
-    struct first *first =
-        mmap(NULL, sizeof *first, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (first == MAP_FAILED)
+    struct loading *loading =
+        mmap(NULL, sizeof *loading, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (loading == MAP_FAILED)
         leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
-    struct loading loading = {.pid = child_fork(true), .limit = limit};
-    if (loading.pid == 0) {
-        load_for_claims(searching, first);
+    searching->loading = loading;
+    searching->pid = child_fork(true);
+    if (searching->pid == 0) {
+        load(searching);
         _exit(0);
     }
-    int given_up = loading.pid > 0 ? child_wait(loading.pid, is_to_end, &loading, &status) : -1;
+    int given_up =
+        searching->pid > 0 ? child_wait(searching->pid, is_to_end, searching, &status) : -1;
     if (given_up < 0)
         leave_with(EXIT_HARNESS_BROKE, "no process to load it: %s", strerror(errno));
     if (interrupt_came() != 0)
         interrupt_die();
-    first->loaded.why[sizeof first->loaded.why - 1] = '\0';
-    launch_again(start, (int)first->loaded.state, first->loaded.why);
-    loaded_or_leave(searching->options->handler, (int)first->loaded.state, first->loaded.why);
-    searching->loaded = &first->loaded;
-    searching->claims = first->claims;
-    searching->is_getter = first->is_getter;
-    if (first->loaded.state == LOAD_DONE)
+    loading->loaded.why[sizeof loading->loaded.why - 1] = '\0';
+    launch_again(start, (int)loading->loaded.state, loading->loaded.why);
+    loaded_or_leave(searching->options->handler, (int)loading->loaded.state, loading->loaded.why);
+    searching->claims = loading->claims;
+    searching->is_getter = loading->is_getter;
+    if (loading->loaded.state == LOAD_DONE)
         return EXIT_CONFORMANT;
     printf("%-7s %s, loading the handler\n", given_up > 0 ? "TIMEOUT" : "CRASH",
-           given_up > 0          ? text("no end after %.3g s", limit)
+           given_up > 0          ? text("no end after %.3g s", searching->options->timeout)
            : WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status))
                                  : "exit");
     return EXIT_NOT_CONFORMANT;
@@ -135,14 +125,12 @@ static void print_summary(const struct options *options, const struct search_res
     if (options->quiet)
         return;
     printf("%" PRIu64 " histor%s of %" PRIu64 " calls in %.1f s, %.1f million a second of a "
-           "process; %" PRIu64 " of them are %s; %" PRIu64 " kinds of calls, %s%u edges "
+           "process; %" PRIu64 " of them are %s; %" PRIu64 " kinds of calls, %u edges "
            "of sizes; seed %" PRIu64 "\n",
            result->trials + result->small, result->trials + result->small == 1 ? "y" : "ies",
            result->calls, result->seconds,
            result->busy > 0 ? (double)result->calls / result->busy / 1e6 : 0, result->small,
-           small_scope_of(result), result->tuples,
-           result->branches > 0 ? text("%" PRIu64 " branches, ", result->branches) : "",
-           result->edges, options->seed);
+           small_scope_of(result), result->tuples, result->edges, options->seed);
 }
 
 /* What libc's allocator does as well, and what did not come again, is attributed to nobody. */
@@ -211,32 +199,12 @@ static void trace_prepare(const struct options *options)
         unlink(options->trace);
 }
 
-static bool has_step(const struct call_list *list, enum step_kind kind)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        if (list->at[i].kind == kind)
-            return true;
-    }
-    return false;
-}
-
 static bool has_late_steps(const struct call_list *list)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        if ((list->at[i].thread & STEP_IN_DESTRUCTOR) != 0)
-            return true;
-    }
-    return false;
-}
-
-/* What a trace has not, in words that each begin with a comma; "" where it has all. */
-static const char *beyond_trace(const struct call_list *list)
-{
-    return text("%s%s%s%s%s", list->at_once ? ", no threads at once" : "",
-                has_step(list, STEP_FORK) ? ", no fork" : "",
-                has_step(list, STEP_LIMIT) ? ", no limit of memory" : "",
-                has_step(list, STEP_PAUSE) ? ", no pause" : "",
-                has_late_steps(list) ? ", no end of a thread or process" : "");
+    size_t i = 0;
+    while (i < list->count && (list->at[i].thread & STEP_IN_DESTRUCTOR) == 0)
+        i++;
+    return i < list->count;
 }
 
 static void write_trace(const struct options *options, const struct search_result *result)
@@ -246,10 +214,13 @@ static void write_trace(const struct options *options, const struct search_resul
         return;
     if (!show_as_trace(options->trace, &result->list, why, sizeof why))
         leave_with(EXIT_HARNESS_BROKE, "--trace=%s: %s", text_safe(options->trace), why);
-    const char *beyond = beyond_trace(&result->list);
-    printf("        trace: %s%s%s\n", text_safe(options->trace),
-           beyond[0] != '\0' ? ", of the calls alone: in it are" : "",
-           beyond[0] != '\0' ? beyond + 1 : "");
+    bool is_whole = !result->list.at_once && !has_late_steps(&result->list);
+    for (size_t i = 0; i < result->list.count; i++)
+        is_whole = is_whole && result->list.at[i].kind <= STEP_FREE_NULL;
+    printf("        trace: %s%s\n", text_safe(options->trace),
+           is_whole ? ""
+                    : ", of the calls alone: a trace has no threads at once, forks, limits of "
+                      "memory, pauses and ends of threads");
 }
 
 /* What a file of calls, one after the other, cannot show; or NULL. */
@@ -308,7 +279,7 @@ static size_t jobs(const struct options *options)
     return MIN(wanted, (size_t)MOST_SEARCHERS);
 }
 
-static enum exit_code search(struct searching *searching, double limit)
+static enum exit_code search(struct searching *searching)
 {
     enum { HUGE_BYTES_LOG2 = 33 }; /* the most that is live of them, should they be touched */
     const struct options *options = searching->options;
@@ -321,7 +292,7 @@ static enum exit_code search(struct searching *searching, double limit)
         .unjudged = options->unchecked,
         .seed = options->seed,
         .seconds = options->search,
-        .hangs = limit,
+        .hangs = options->timeout,
         .jobs = jobs(options),
         .most_bytes = most_bytes(options),
         .may = {.exits = true,
@@ -356,7 +327,6 @@ static enum exit_code search(struct searching *searching, double limit)
 enum exit_code search_command(const struct options *options, char **argv)
 {
     struct searching searching = {.options = options};
-    double limit = options->timeout;
     const char *wrong = subject_find(options->handler, &searching.place);
     if (wrong != NULL)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
@@ -368,9 +338,9 @@ enum exit_code search_command(const struct options *options, char **argv)
     trace_prepare(options);
     child_prepare();
     interrupt_catch();
-    enum exit_code code = load_first(&searching, limit, &start);
+    enum exit_code code = load_first(&searching, &start);
     if (code == EXIT_CONFORMANT)
-        code = search(&searching, limit);
+        code = search(&searching);
     if (!options->quiet && static_tls_is_wide())
         printf("it loads only with GLIBC_TUNABLES=%s, which was set for it\n", STATIC_TLS_TUNABLE);
     subject_place_free(&searching.place);

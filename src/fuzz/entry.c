@@ -18,25 +18,20 @@ enum { HEAD_BYTES = TRACE_HEADER_BYTES + FRAME_HEADER_BYTES };
 /* False for what did nothing, and for slots that no step can name. */
 static bool step_of(const struct trace_call *call, struct step *step)
 {
-    bool is_block = call->pointer == TRACE_BLOCK || call->function < TRACE_FREE;
-    *step = (struct step){.times = 1, .block = call->slot, .first = call->size};
-    switch (call->function) {
-    case TRACE_MALLOC:
-        step->kind = STEP_MALLOC;
-        break;
-    case TRACE_CALLOC:
-        step->kind = STEP_CALLOC;
-        step->first = call->nelem;
-        step->second = call->elsize;
-        break;
-    case TRACE_REALLOC:
-        step->kind = STEP_REALLOC;
-        break;
-    case TRACE_FREE:
-        step->kind = is_block ? STEP_FREE : STEP_FREE_NULL;
-        step->second = call->size == call->old_size ? STEP_RIGHT_SIZE : 0;
-        break;
-    }
+    static const enum step_kind kinds[] = {[TRACE_MALLOC] = STEP_MALLOC,
+                                           [TRACE_CALLOC] = STEP_CALLOC,
+                                           [TRACE_REALLOC] = STEP_REALLOC,
+                                           [TRACE_FREE] = STEP_FREE};
+    bool is_calloc = call->function == TRACE_CALLOC, is_free = call->function == TRACE_FREE;
+    *step = (struct step){.kind = (uint8_t)kinds[call->function],
+                          .times = 1,
+                          .block = call->slot,
+                          .first = is_calloc ? call->nelem : call->size,
+                          .second = is_calloc                                 ? call->elsize
+                                    : is_free && call->size == call->old_size ? STEP_RIGHT_SIZE
+                                                                              : 0};
+    if (is_free && call->pointer != TRACE_BLOCK)
+        step->kind = STEP_FREE_NULL;
     return !call->refused && call->pointer != TRACE_FOREIGN && call->slot < MOST_SLOTS;
 }
 
@@ -77,78 +72,56 @@ static void put_varint(struct entry *entry, uint64_t n)
     entry->bytes[entry->length++] = (uint8_t)n;
 }
 
-static void put_slot(struct entry *entry, uint32_t slot)
+/* A record: its first byte, the slot of a live block unless `slot` is NOT_LIVE, and numbers. */
+static void put(struct entry *entry, int head, uint32_t slot, unsigned numbers, uint64_t first,
+                uint64_t second)
 {
-    put_varint(entry, zigzag((int64_t)slot - entry->last));
-    entry->last = slot;
+    entry->bytes[entry->length++] = (uint8_t)head;
+    if (slot != NOT_LIVE) {
+        put_varint(entry, zigzag((int64_t)slot - entry->last));
+        entry->last = slot;
+    }
+    if (numbers > 0)
+        put_varint(entry, first);
+    if (numbers > 1)
+        put_varint(entry, second);
 }
 
 static void make(struct entry *entry, const struct step *step, uint32_t block)
 {
-    bool sized = step->kind == STEP_CALLOC && step->second != 1;
+    bool is_calloc = step->kind == STEP_CALLOC, sized = is_calloc && step->second != 1;
     uint64_t size = step->first;
-    if (step->kind == STEP_CALLOC && __builtin_mul_overflow(size, step->second, &size))
+    if (is_calloc && __builtin_mul_overflow(size, step->second, &size))
         size = UINT64_MAX;
-    entry->bytes[entry->length++] =
-        (uint8_t)(step->kind == STEP_MALLOC   ? RECORD_MALLOC
-                  : step->kind == STEP_CALLOC ? RECORD_CALLOC | (sized ? BIT_ELSIZE : 0)
-                                              : RECORD_REALLOC | TRACE_NULL << POINTER_SHIFT);
-    put_varint(entry, step->first);
-    if (sized)
-        put_varint(entry, step->second);
+    put(entry,
+        is_calloc                   ? RECORD_CALLOC | (sized ? BIT_ELSIZE : 0)
+        : step->kind == STEP_MALLOC ? RECORD_MALLOC
+                                    : RECORD_REALLOC | TRACE_NULL << POINTER_SHIFT,
+        NOT_LIVE, 1 + sized, step->first, step->second);
     entry->last = entry->free > 0 ? entry->free_slot[--entry->free] : entry->slots++;
     entry->slot[block] = entry->last;
     entry->size[block] = size;
 }
 
-static void resize(struct entry *entry, const struct step *step, uint32_t block)
-{
-    entry->bytes[entry->length++] = RECORD_REALLOC;
-    put_slot(entry, entry->slot[block]);
-    put_varint(entry, step->first);
-    entry->size[block] = step->first;
-}
-
-static void drop(struct entry *entry, uint64_t size, uint32_t block)
-{
-    bool sized = size != entry->size[block];
-    entry->bytes[entry->length++] = (uint8_t)(RECORD_FREE | (sized ? BIT_SIZED : 0));
-    put_slot(entry, entry->slot[block]);
-    if (sized)
-        put_varint(entry, size);
-    entry->free_slot[entry->free++] = entry->slot[block];
-    entry->slot[block] = NOT_LIVE;
-}
-
-static void drop_nothing(struct entry *entry, uint64_t size)
-{
-    entry->bytes[entry->length++] = RECORD_FREE | BIT_SIZED | TRACE_NULL << POINTER_SHIFT;
-    put_varint(entry, size);
-}
-
 /* One time of a step.  A block is made where none is, and goes where one is. */
 static void write_once(struct entry *entry, const struct step *step, uint32_t block)
 {
+    uint32_t *slot = &entry->slot[block];
+    uint64_t size = step->second == STEP_RIGHT_SIZE ? entry->size[block] : step->first;
+    bool live = *slot != NOT_LIVE, sized = size != entry->size[block];
     entry->blocks = MAX(entry->blocks, block + 1);
-    bool live = entry->slot[block] != NOT_LIVE;
-    switch ((enum step_kind)step->kind) {
-    case STEP_MALLOC:
-    case STEP_CALLOC:
-        if (!live)
-            make(entry, step, block);
-        break;
-    case STEP_REALLOC:
-        (live ? resize : make)(entry, step, block);
-        break;
-    case STEP_FREE:
-        if (live)
-            drop(entry, step->second == STEP_RIGHT_SIZE ? entry->size[block] : step->first, block);
-        break;
-    case STEP_FREE_NULL:
-        drop_nothing(entry, step->first);
-        break;
-    default:
-        break;
+    if (step->kind <= STEP_REALLOC && !live) {
+        make(entry, step, block);
+    } else if (step->kind == STEP_REALLOC) {
+        put(entry, RECORD_REALLOC, *slot, 1, step->first, 0);
+        entry->size[block] = step->first;
+    } else if (step->kind == STEP_FREE && live) {
+        put(entry, RECORD_FREE | (sized ? BIT_SIZED : 0), *slot, sized, size, 0);
+        entry->free_slot[entry->free++] = *slot;
+        *slot = NOT_LIVE;
+    } else if (step->kind == STEP_FREE_NULL) {
+        put(entry, RECORD_FREE | BIT_SIZED | TRACE_NULL << POINTER_SHIFT, NOT_LIVE, 1, step->first,
+            0);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nep49.h"
 #include "repro/step.h"
 
 /* The longest entry, in bytes. */
@@ -25,5 +26,15 @@ size_t entry_write(const struct step *steps, size_t count, uint8_t *bytes, size_
 
 /* Makes the head of something that should be an entry one.  False: it is shorter than a head. */
 bool entry_mend(uint8_t *bytes, size_t length);
+
+/* ---- mutator.c: making new entries of old ones; not bytes are changed but calls ---------- */
+
+/* Learns the sizes at the edges of this handler's classes, for mutations to draw from. */
+void mutator_learn(PyDataMem_Handler *handler);
+
+/* Makes one or two entries into another, in the place of the first, which has room for so many
+ * bytes.  The same for the same seed.  Returns its length; what was there, where that cannot be. */
+size_t mutator_mutate(uint8_t *bytes, size_t length, const uint8_t *other, size_t other_length,
+                      size_t room, uint64_t seed);
 
 #endif

@@ -3,14 +3,11 @@
  * Entries are mutated as the search mutates its histories, and now and then a stretch of what
  * programs do is put behind them.
  */
-#include "fuzz/mutator.h"
+#include "fuzz/entry.h"
 
-#include <stdlib.h>
 #include <sys/param.h>
 
-#include "fuzz/entry.h"
-#include "search/behaviours.h"
-#include "search/mutate.h"
+#include "search/generators.h"
 
 enum {
     MOST = 20000,         /* steps */
@@ -20,56 +17,26 @@ enum {
     LEAST_BYTES = 2, /* of a step */
 };
 
-/* Made at the first call, and kept. */
-static struct mutator {
-    struct writer *writer;
-    struct size_dict size_dict;
-    struct step *read, *other, *made;
-} * mutator;
-
-static void forget(struct mutator *new)
-{
-    free(new->writer);
-    free(new->read);
-    free(new);
-}
-
-static bool begin(void)
-{
-    if (mutator != NULL)
-        return true;
-    struct mutator *new = calloc(1, sizeof *new);
-    if (new == NULL)
-        return false;
-    new->writer = writer_new();
-    new->read = calloc((size_t)3 * MOST, sizeof *new->read);
-    if (new->writer == NULL || new->read == NULL) {
-        forget(new);
-        return false;
-    }
-    new->other = new->read + MOST;
-    new->made = new->other + MOST;
-    mutator = new;
-    return true;
-}
+static struct writer writer;
+static struct size_dict size_dict;
+static struct step first_entry[MOST], other_entry[MOST], made_entry[MOST];
 
 void mutator_learn(PyDataMem_Handler *handler)
 {
-    if (begin())
-        size_dict_learn(&mutator->size_dict, handler, false, UINT64_MAX);
+    size_dict_learn(&size_dict, handler, false, UINT64_MAX);
 }
 
 /* What programs do, in so many steps at the most. */
 static size_t behave(struct random *random, struct step *steps, size_t room)
 {
     struct behaviour_options options = {.is_brief = room < BRIEF};
-    writer_begin(mutator->writer, steps, room);
-    mutator->writer->random = *random;
-    mutator->writer->size_dict = &mutator->size_dict;
-    mutator->writer->most_bytes = MOST_BYTES;
-    behaviours_write(mutator->writer, &options);
-    *random = mutator->writer->random;
-    return mutator->writer->count;
+    writer_begin(&writer, steps, room);
+    writer.random = *random;
+    writer.size_dict = &size_dict;
+    writer.most_bytes = MOST_BYTES;
+    behaviours_write(&writer, &options);
+    *random = writer.random;
+    return writer.count;
 }
 
 /* At the most `room` steps, of one or two entries of so many. */
@@ -80,14 +47,14 @@ static size_t mutate(struct random *random, size_t count, size_t other_count, si
     if (corpus == NULL)
         return 0;
     if (count > 0)
-        corpus_add(corpus, mutator->read, count, random);
+        corpus_add(corpus, first_entry, count, random);
     if (other_count > 0)
-        corpus_add(corpus, mutator->other, other_count, random);
+        corpus_add(corpus, other_entry, other_count, random);
     if (corpus_count(corpus) > 0)
-        made = corpus_mutate(corpus, &mutator->size_dict, random, mutator->made, room);
+        made = corpus_mutate(corpus, &size_dict, random, made_entry, room);
     corpus_free(corpus);
     if (made == 0 || random_below(random, BEHAVE_EVERY) == 0)
-        made += behave(random, mutator->made + made, room - made);
+        made += behave(random, made_entry + made, room - made);
     return made;
 }
 
@@ -95,12 +62,9 @@ size_t mutator_mutate(uint8_t *bytes, size_t length, const uint8_t *other, size_
                       size_t room, uint64_t seed)
 {
     struct random random = random_for(seed, "fuzz");
-    if (!begin())
-        return length;
-    size_t count = entry_read(bytes, length, mutator->read, MOST);
-    size_t other_count =
-        other_length > 0 ? entry_read(other, other_length, mutator->other, MOST) : 0;
+    size_t count = entry_read(bytes, length, first_entry, MOST);
+    size_t other_count = other_length > 0 ? entry_read(other, other_length, other_entry, MOST) : 0;
     size_t made = mutate(&random, count, other_count, MIN(room / LEAST_BYTES, (size_t)MOST));
-    size_t written = entry_write(mutator->made, made, bytes, room);
+    size_t written = entry_write(made_entry, made, bytes, room);
     return written != 0 ? written : length;
 }

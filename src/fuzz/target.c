@@ -12,15 +12,66 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fuzz/mutator.h"
-#include "fuzz/recorder.h"
+#include "fuzz/entry.h"
 #include "heap/heap.h"
 #include "trace/replay.h"
+#include "trace/trace.h"
 
 enum { WHOLE = 1 << 12, CANNOT_WORK_HERE = 77 };
 
 static PyDataMem_Handler *handler;
 static bool is_fresh;
+
+/* ---- recording without Python (src/trace/trace.h is for threads, and asks who has the GIL)
+ */
+
+static const struct trace_caller caller = {.gil = true};
+static struct trace_writer *writer;
+static PyDataMemAllocator inner;
+
+static void *record_malloc(void *ctx, size_t size)
+{
+    void *p = inner.malloc(ctx, size);
+    trace_malloc(writer, &caller, size, p);
+    return p;
+}
+
+static void *record_calloc(void *ctx, size_t nelem, size_t elsize)
+{
+    void *p = inner.calloc(ctx, nelem, elsize);
+    trace_calloc(writer, &caller, nelem, elsize, p);
+    return p;
+}
+
+static void *record_realloc(void *ctx, void *p, size_t size)
+{
+    struct trace_given given = trace_give(writer, p);
+    void *moved = inner.realloc(ctx, p, size);
+    trace_realloc(writer, &caller, given, size, moved);
+    return moved;
+}
+
+static void record_free(void *ctx, void *p, size_t size)
+{
+    trace_free(writer, &caller, trace_give(writer, p), size);
+    inner.free(ctx, p, size);
+}
+
+/* Returns a handler that passes the calls of one thread on to `given` and writes each to a trace;
+ * NULL with one line in `why`. */
+static PyDataMem_Handler *record(const PyDataMem_Handler *given, const char *path, char *why,
+                                 size_t room)
+{
+    static PyDataMem_Handler recorder;
+    recorder = *given;
+    inner = given->allocator;
+    recorder.allocator =
+        (PyDataMemAllocator){inner.ctx, record_malloc, record_calloc, record_realloc, record_free};
+    writer = trace_create(path, false, why, room);
+    return writer != NULL ? &recorder : NULL;
+}
+
+/* ---- replaying --------------------------------------------------------------------------- */
 
 _Noreturn static void stop(const char *what, const char *why)
 {
@@ -34,7 +85,7 @@ void conform_fuzz_begin(PyDataMem_Handler *given, const char *why)
     const char *trace = getenv("CONFORM_FUZZ_TRACE");
     if (given == NULL)
         stop("the handler cannot work here", why);
-    handler = trace != NULL ? recorder_begin(given, trace, wrong, sizeof wrong) : given;
+    handler = trace != NULL ? record(given, trace, wrong, sizeof wrong) : given;
     if (handler == NULL)
         stop(trace, wrong);
     is_fresh = getenv("CONFORM_FUZZ_FRESH") != NULL;

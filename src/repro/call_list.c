@@ -8,38 +8,9 @@
 #include <string.h>
 #include <sys/param.h>
 
+#include "base/interval_map.h"
+
 /* ---- of a log ------------------------------------------------------------------------------ */
-
-/* Which block is at an address, by open addressing; an address stays when its block is gone. */
-enum { NO_BLOCK = UINT32_MAX };
-struct addresses {
-    struct place {
-        const void *p;
-        uint32_t block;
-    } * at;
-    size_t mask;
-};
-
-static struct place *place_of(const struct addresses *addresses, const void *p)
-{
-    size_t i = ((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 20;
-    while (addresses->at[i & addresses->mask].p != NULL &&
-           addresses->at[i & addresses->mask].p != p)
-        i++;
-    return &addresses->at[i & addresses->mask];
-}
-
-static void put(const struct addresses *addresses, const void *p, uint32_t block)
-{
-    if (p != NULL)
-        *place_of(addresses, p) = (struct place){p, block};
-}
-
-static uint32_t block_at(const struct addresses *addresses, const void *p)
-{
-    const struct place *place = place_of(addresses, p);
-    return place->p != NULL ? place->block : NO_BLOCK;
-}
 
 enum { ADDED = 8 }; /* room for steps that are put before it */
 
@@ -48,31 +19,33 @@ static void append(struct call_list *list, struct step step)
     list->at[list->count++] = step;
 }
 
-/* With what it is about filled in, where that is known. */
-static void append_logged(struct call_list *list, const struct addresses *addresses,
+/* Appends a call with its block filled in, if that is known.  `live` has the number of the block
+ * that is at an address. */
+static void append_logged(struct call_list *list, struct interval_map *live,
                           const struct logged *call, uint32_t *blocks)
 {
     struct step step = call->step;
-    if (step.kind == STEP_FREE && call->given == NULL)
+    struct interval at = {.value = 0};
+    uintptr_t given = (uintptr_t)call->given, result = (uintptr_t)call->result;
+    bool is_new = given == 0 && step.kind != STEP_FREE && step.kind <= STEP_CALLOC_FREE;
+    if (step.kind == STEP_FREE && given == 0)
         step.kind = STEP_FREE_NULL;
-    bool makes = step.kind == STEP_MALLOC || step.kind == STEP_CALLOC ||
-                 step.kind == STEP_MALLOC_FREE || step.kind == STEP_CALLOC_FREE ||
-                 (step.kind == STEP_REALLOC && call->given == NULL);
-    bool takes = call->given != NULL;
-    step.block = makes ? *blocks : takes ? block_at(addresses, call->given) : 0;
-    if (step.block == NO_BLOCK)
+    if (given != 0 && !interval_map_find(live, given, &at))
         return;
-    *blocks += makes;
-    if (takes && call->has_word)
+    step.block = is_new ? (*blocks)++ : (uint32_t)at.value;
+    if (given != 0 && call->has_word)
         append(list, (struct step){.kind = STEP_FILL,
                                    .thread = step.thread,
                                    .block = step.block,
                                    .times = 1,
                                    .first = call->word});
     append(list, step);
-    if (takes && (step.kind == STEP_FREE || call->result != NULL))
-        put(addresses, call->given, NO_BLOCK);
-    put(addresses, call->result, step.block);
+    if (given != 0 && (step.kind == STEP_FREE || result != 0))
+        interval_map_remove(live, given, NULL);
+    if (result == 0)
+        return;
+    interval_map_remove(live, result, NULL);
+    interval_map_insert(live, (struct interval){result, 1, step.block}, NULL);
 }
 
 static pid_t last_process(const struct call_log *log, size_t count, enum list_of which)
@@ -86,13 +59,11 @@ static pid_t last_process(const struct call_log *log, size_t count, enum list_of
 
 struct call_list call_list_of(const struct call_log *log, enum list_of which)
 {
-    size_t count = MIN(log->count, (size_t)MOST_STEPS), room = 1024;
+    size_t count = MIN(log->count, (size_t)MOST_STEPS);
     struct call_list list = {.at = calloc(2 * count + ADDED, sizeof *list.at)};
-    while (room < 2 * count)
-        room *= 2;
-    struct addresses addresses = {calloc(room, sizeof *addresses.at), room - 1};
+    struct interval_map *live = interval_map_new();
     uint32_t blocks = 0;
-    if (list.at == NULL || addresses.at == NULL)
+    if (list.at == NULL || live == NULL)
         count = 0;
     pid_t first = log->process;
     pid_t last = last_process(log, count, which);
@@ -100,12 +71,12 @@ struct call_list call_list_of(const struct call_log *log, enum list_of which)
     for (size_t i = 0; i < count; i++) {
         pid_t process = log->calls[i].process;
         if (process == last && !last_begun && last != first && which == OF_FORKED_PROCESS)
-            append(&list, (struct step){.kind = STEP_FORK, .times = 1});
+            append(&list, (struct step){.kind = STEP_FORK, .times = 1, .first = 1});
         last_begun = last_begun || process == last;
         if ((process == last || (process == first && !last_begun)) && blocks < MOST_BLOCKS)
-            append_logged(&list, &addresses, &log->calls[i], &blocks);
+            append_logged(&list, live, &log->calls[i], &blocks);
     }
-    free(addresses.at);
+    interval_map_free(live);
     return list;
 }
 

@@ -21,7 +21,7 @@ enum step_kind {
     STEP_FILL,       /* block with the word that is first */
     STEP_LIMIT,      /* to first bytes more that are mapped; 0: the limit is lifted */
     STEP_PAUSE,      /* of first milliseconds */
-    STEP_STOP,       /* the thread, in its next call: see interleaved.h and STOP_AT */
+    STEP_STOP,       /* the thread, in its next call: see interleaved.c and STOP_AT */
     STEP_FORK,       /* two processes do what is left: first calls in turn; 0: at once */
     STEP_ASK_GETTER, /* again: it returns the same handler */
     STEP_LOOK_AT_STRUCT,
@@ -54,7 +54,7 @@ struct call_list {
     struct step *at;
     size_t count;
     bool at_once;   /* its threads run at once, see concurrent.h, and not one after the other */
-    bool in_turns;  /* that, but one at a time: see interleaved.h */
+    bool in_turns;  /* that, but one at a time: see interleaved.c */
     bool notes;     /* `at` is shared: each STEP_STOP is told where it stopped */
     bool of_growth; /* it is executed again and again, and memory must not grow */
 };

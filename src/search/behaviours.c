@@ -2,7 +2,7 @@
  *
  * The behaviours, a function each.
  */
-#include "search/behaviours.h"
+#include "search/generators.h"
 
 #include <sys/param.h>
 

@@ -9,8 +9,8 @@
 
 #include <pthread.h>
 
-#include "base/random.h"
 #include "search/execute.h"
+#include "search/writer.h"
 
 enum { MOST_AT_ONCE = 256 };
 
@@ -47,5 +47,18 @@ void concurrent_assign(struct step *steps, size_t count, unsigned threads, struc
  * another.  There is room for as many.  Returns how many there are then. */
 size_t concurrent_multiply(struct step *steps, size_t count, uint32_t slots, unsigned threads,
                            unsigned times);
+
+/* ---- one at a time ------------------------------------------------------------------------- */
+
+enum { MOST_IN_TURNS = 8 }; /* threads */
+
+/* Does the steps in the order of the list, each by its own thread, which lives as long as the list.
+ * A STEP_STOP stops the next call of its thread at some instruction, and what the others do until
+ * that thread's next step is done meanwhile.  If a call cannot be stopped, none is. */
+void interleaved_do(struct executing *first);
+
+/* Writes a list of two threads, the first of which is stopped again and again.  The writer has
+ * begun. */
+void interleaved_write(struct writer *writer);
 
 #endif

@@ -14,8 +14,6 @@
 #include "base/clock.h"
 #ifndef REPRODUCER
 #include "search/concurrent.h"
-#include "search/coverage.h"
-#include "search/interleaved.h"
 #endif
 
 static bool is_late(const struct executing *e, size_t step)
@@ -158,10 +156,6 @@ static void finish(struct executing *e)
 {
     steps_limit(e, 0);
     steps_end_turn(e);
-#ifndef REPRODUCER
-    if (e->novelty != NULL)
-        coverage_tell(e->novelty);
-#endif
     conclude(e);
     if (e->is_child)
         _exit(0);

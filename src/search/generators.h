@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Generators of call sequences for special cases.  Each writes the same sequence for the same state
- * of writer->random and the size dictionary.
+ * Generators of call sequences.  Each writes the same sequence for the same state of
+ * writer->random, size dictionary and room.
  */
 #ifndef CONFORM_GENERATORS_H
 #define CONFORM_GENERATORS_H
 
-#include "search/behaviours.h"
+#include "search/writer.h"
 
-/* A few large blocks. */
+struct behaviour_options {
+    bool threads, forks, limits, huge, exits;
+    bool is_brief;       /* nothing by the hundred thousand, and no pauses */
+    const size_t *sizes; /* that are to be asked for; NULL: those of the size dictionary */
+    size_t size_count;
+};
+
+/* What programs do that shows how a heap is broken: several behaviours, one after the other and on
+ * top of what the others left (behaviours.c). */
+void behaviours_write(struct writer *writer, const struct behaviour_options *options);
+
+/* The next are in generators.c.  A few large blocks. */
 void write_large(struct writer *writer, const struct behaviour_options *options);
 
 /* Blocks of 128 MiB to more than 4 GiB among them; only if size_t has 64 bits.  `zeroed`: the first
@@ -20,5 +31,21 @@ void write_long_run(struct writer *writer);
 
 /* A sequence in which time passes. */
 void write_idle(struct writer *writer);
+
+/* ---- mutate.c: sequences in which something new was met, and others that are made of them ---- */
+
+struct corpus;
+
+/* NULL: no memory. */
+struct corpus *corpus_new(void);
+void corpus_free(struct corpus *corpus);
+/* Keeps a copy, perhaps in the place of another. */
+void corpus_add(struct corpus *corpus, const struct step *steps, size_t count,
+                struct random *random);
+size_t corpus_count(const struct corpus *corpus);
+
+/* Writes one that is made of one or two of the corpus, which is not empty.  Returns its length. */
+size_t corpus_mutate(const struct corpus *corpus, const struct size_dict *size_dict,
+                     struct random *random, struct step *steps, size_t room);
 
 #endif

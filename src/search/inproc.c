@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "search/behaviours.h"
+#include "search/generators.h"
 
 enum { LONGEST = 1024, MOST_BYTES = 32 << 20, MOST_WAITING = 4 };
 

@@ -3,7 +3,7 @@
  * A thread begins a step when all before it are done, or stopped.  Where one waits for a lock that
  * the stopped one has, or spins for it, that one goes on after a while, and neither is wrong.
  */
-#include "search/interleaved.h"
+#include "search/concurrent.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "harness/breakpoint.h"
-#include "search/concurrent.h"
 
 struct worker {
     struct list_thread thread; /* first */

@@ -2,7 +2,7 @@
  *
  * Cutting, joining and repeating histories.
  */
-#include "search/mutate.h"
+#include "search/generators.h"
 
 #include <stdlib.h>
 #include <string.h>

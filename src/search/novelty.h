@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What a handler was seen to do: of each call a tuple of what was called, the class of its size,
- * what came of it and how far from the last block; and where it was built for that, which of its
- * branches were taken (coverage.h).  A history in which something is new is worth going on from.
+ * its result and how far from the last block.  A call sequence in which something is new is worth
+ * going on from.
  */
 #ifndef CONFORM_NOVELTY_H
 #define CONFORM_NOVELTY_H
@@ -19,8 +19,7 @@ enum { NOVELTY_LOG2 = 16 };
 /* Shared by all processes, which may lose a bit to each other: then it is new once more. */
 struct novelty {
     uint8_t met[1 << NOVELTY_LOG2];
-    uint64_t count;    /* of those */
-    uint64_t branches; /* of these, of branches */
+    uint64_t count; /* of those */
 };
 
 /* Whether it is new. */

@@ -15,10 +15,6 @@
 #include "base/clock.h"
 #include "repro/call_list.h"
 #include "search/concurrent.h"
-#include "search/generators.h"
-#include "search/interleaved.h"
-#include "search/mutate.h"
-#include "search/shrink.h"
 #include "search/small_scope.h"
 #include "supervise/child.h"
 
@@ -416,10 +412,11 @@ static bool pass_on(void *data)
 static void gather(const struct search_options *options, struct search_shared *shared,
                    struct search_result *result)
 {
+    result->trials += result->small; /* of a round before */
+    result->small = 0;
     result->small_calls = small_calls(options->seconds);
     result->small_whole = result->small_calls;
-    result->branches = shared->novelty.branches;
-    result->tuples = shared->novelty.count - result->branches;
+    result->tuples = shared->novelty.count;
     result->edges = shared->slots[0].room.size_dict.count;
     for (size_t i = 0; i < options->jobs; i++) {
         const struct search_slot *own = &shared->slots[i];
@@ -452,40 +449,33 @@ static void search_by_processes(const struct search_options *options, struct sea
         if (pids[i] < 0 || child_wait(pids[i], pass_on, &waiting, &status) < 0)
             result->is_broken = true;
     }
-    result->seconds = clock_since(begun);
+    result->seconds += clock_since(begun);
     gather(options, shared, result);
 }
 
-/* Searches for so many seconds, and cuts short what was found; false without memory. */
+/* Searches for so many seconds, adds that to the result, and shrinks what was found, which takes
+ * the place of what is there; false without memory. */
 static bool run_once(const struct search_options *options, struct search_result *result)
 {
-    size_t size = sizeof(struct search_shared) + options->jobs * sizeof(struct search_slot);
+    size_t size = sizeof(struct search_shared) + options->jobs * sizeof(struct search_slot), i = 0;
     struct search_shared *shared =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (shared == MAP_FAILED)
         return false;
     search_by_processes(options, shared, result);
-    for (size_t i = 0; i < options->jobs && !result->has_found; i++) {
+    while (i < options->jobs && !shared->slots[i].has_found)
+        i++;
+    if (i < options->jobs) {
         struct search_slot *own = &shared->slots[i];
-        if (!own->has_found)
-            continue;
+        search_result_free(result);
         result->has_found = true;
         result->found = own->found;
+        result->shown = result->tried = 0;
         own->list.at = own->steps; /* whatever the handler has written over it */
         shrink_result(options, &own->room, &own->list, result);
     }
     munmap(shared, size);
     return true;
-}
-
-/* All that was tried until now, in the sums of the one that comes last. */
-static void add_up(struct search_result *result, const struct search_result *before)
-{
-    result->trials += before->trials + before->small;
-    result->calls += before->calls;
-    result->ended += before->ended;
-    result->seconds += before->seconds;
-    result->busy += before->busy;
 }
 
 /* What was seen once and not again is no verdict: the time that is left is for what is one. */
@@ -496,30 +486,14 @@ void search_run(const struct search_options *options, struct search_result *resu
     struct search_options again = *options;
     memset(result, 0, sizeof *result);
     trial_prepare();
-    result->is_broken = !run_once(options, result);
-    for (unsigned round = 1; round < MOST_ROUNDS && !result->is_broken && result->has_found &&
-                             result->shown == 0 && options->seconds - result->seconds > least;
-         round++) {
-        struct search_result before = *result;
-        if (options->is_over != NULL && options->is_over(NULL))
-            return;
-        memset(result, 0, sizeof *result);
-        again.seconds = options->seconds - before.seconds;
+    for (unsigned round = 0; round < MOST_ROUNDS; round++) {
+        again.seconds = options->seconds - result->seconds;
         again.seed = options->seed + (uint64_t)round * MOST_SEARCHERS;
-        result->is_broken = !run_once(&again, result);
-        add_up(result, &before);
-        bool is_better = result->has_found && result->shown > 0;
-        if (is_better) {
-            search_result_free(&before);
+        result->is_broken = !run_once(&again, result) || result->is_broken;
+        if (result->is_broken || !result->has_found || result->shown > 0 ||
+            options->seconds - result->seconds <= least ||
+            (options->is_over != NULL && options->is_over(NULL)))
             return;
-        }
-        search_result_free(result);
-        result->has_found = true;
-        result->found = before.found;
-        result->list = before.list;
-        result->length_before = before.length_before;
-        result->shown = before.shown;
-        result->tried = before.tried;
     }
 }
 

@@ -6,7 +6,7 @@
 #ifndef CONFORM_SEARCH_H
 #define CONFORM_SEARCH_H
 
-#include "search/behaviours.h"
+#include "search/generators.h"
 #include "search/trial.h"
 
 struct search_options {
@@ -22,7 +22,7 @@ struct search_options {
     size_t jobs;       /* processes that search at once, to MOST_SEARCHERS */
     size_t most_bytes; /* live */
     struct behaviour_options may;
-    bool stops;                  /* threads in the midst of a call: interleaved.h */
+    bool stops;                  /* threads in the midst of a call: interleaved.c */
     bool (*is_over)(void *data); /* asked twenty times a second with NULL; or NULL */
 };
 
@@ -36,7 +36,6 @@ struct search_result {
     unsigned small_calls;   /* which are of up to so many calls */
     unsigned small_whole;   /* and all there are of up to so many */
     uint64_t tuples;        /* different ones that were met */
-    uint64_t branches;      /* that were taken, so many times, where the handler tells */
     unsigned edges;         /* of size classes, that were learnt */
     double seconds;         /* that it took */
     double busy;            /* of these all processes together, in histories */
@@ -54,5 +53,17 @@ struct trial search_trial(const struct search_options *options, struct trial_roo
 
 void search_run(const struct search_options *options, struct search_result *result);
 void search_result_free(struct search_result *result);
+
+/* ---- shrink.c ----------------------------------------------------------------------------- */
+
+/* Shrinks the list, which shows `found`, until nothing can be left out or the seconds are over.
+ * `found` is then what the list has shown last. */
+void shrink(const struct trial *trial, struct call_list *list, struct found *found, double seconds);
+
+/* Shrinks what a search has found: fills in the result's list, which shows it, and how often it
+ * does.  Takes up to half a minute.  A list that has not shown it again stays as long as it was.
+ * Other lists are written to list->at, which has room for MOST_STEPS. */
+void shrink_result(const struct search_options *options, struct trial_room *room,
+                   const struct call_list *list, struct search_result *result);
 
 #endif

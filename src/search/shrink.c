@@ -3,7 +3,7 @@
  * First the last steps alone; then delta debugging on steps and blocks, and simpler numbers; what a
  * search has found also by chance, and by short lists with the sizes of the long one.
  */
-#include "search/shrink.h"
+#include "search/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,45 +278,6 @@ static void round_sizes(struct shrinking *s)
     }
 }
 
-/* Makes each block by malloc. */
-static void make_all_by_malloc(struct shrinking *s)
-{
-    struct call_list candidate = call_list_copy(s->list);
-    bool *live = calloc(call_list_blocks(&candidate), sizeof *live), any = false;
-    for (size_t i = 0; live != NULL && i < candidate.count; i++) {
-        struct step *step = &candidate.at[i];
-        bool is_of_null = step->kind == STEP_REALLOC && !live[step->block];
-        if (step->kind <= STEP_FREE)
-            live[step->block] = step->kind != STEP_FREE;
-        if (step->kind != STEP_CALLOC && !is_of_null)
-            continue;
-        any = true;
-        step->first *= is_of_null ? 1 : step->second;
-        step->second = 0;
-        step->kind = STEP_MALLOC;
-    }
-    free(live);
-    if (any)
-        take(s, &candidate);
-    else
-        call_list_free(&candidate);
-}
-
-/* Gives steps the size of the last one if that is as good. */
-static void unify_sizes(struct shrinking *s)
-{
-    enum { MOST_TRIED = 64, MOST_COUNT = 4000 };
-    size_t tried = 0, most = s->list->count < MOST_COUNT ? MOST_TRIED : 0;
-    for (size_t i = 0; i < s->list->count && tried < most && !is_over(s); i++) {
-        const struct step *step = &s->list->at[i], *last = last_making(s->list);
-        bool makes = step->kind == STEP_MALLOC || step->kind == STEP_REALLOC;
-        if (!makes || last == NULL || step->first == last->first || was_before(s->list, i))
-            continue;
-        change_all(s, change_size, step->first, last->first);
-        tried++;
-    }
-}
-
 /* Makes one step of those that are the same again and again. */
 static void join_steps(struct shrinking *s)
 {
@@ -345,11 +306,8 @@ void shrink(const struct trial *trial, struct call_list *list, struct found *fou
     if (!of_growth && list->count > FEW)
         leave_blocks_out(&s);
     leave_all_steps_out(&s);
-    if (!of_growth) {
-        make_all_by_malloc(&s);
-        unify_sizes(&s);
+    if (!of_growth)
         join_steps(&s);
-    }
     lower_times(&s);
     if (!of_growth)
         round_sizes(&s);

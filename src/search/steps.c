@@ -233,15 +233,17 @@ void steps_end_turn(struct executing *e)
     wait_for_turn(e);
 }
 
-/* A forked process that makes its calls in turn fills the blocks that it inherits with other bytes
- * than the first one has. */
+/* A forked process that makes its calls in turn fills blocks with other bytes than the first one.
+ */
 static void begin_process(struct executing *e, struct execution *side)
 {
     e->is_child = true;
     e->execution = side;
+    uint64_t number = (uint64_t)side_of(e) << 32;
+    e->numbers |= e->in_turn != 0 ? number : 0;
     for (uint32_t slot = 0; slot < e->heap.room && e->in_turn != 0; slot++) {
         struct heap_block *block = &e->heap.block[slot];
-        block->number = (block->number & UINT32_MAX) | (uint64_t)side_of(e) << 32;
+        block->number = (block->number & UINT32_MAX) | number;
         if (block->p != NULL)
             fill_write(block->p, block->size, &e->heap.rules.fill, block->number);
     }

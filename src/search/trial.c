@@ -143,26 +143,6 @@ struct watching {
     bool hangs;
 };
 
-static uint64_t calls_of(const struct executions *executions)
-{
-    uint64_t calls = 0;
-    for (int i = 0; i <= MOST_FORKS; i++)
-        calls += executions->side[i].calls;
-    return calls;
-}
-
-/* Seconds in which a call is to be made.  What is huge may all be touched. */
-static double limit_of(const struct trial *trial)
-{
-    static const double bytes_a_second = 256 << 20;
-    uint64_t huge = 0, pause = 0;
-    for (int i = 0; i <= MOST_FORKS; i++) {
-        huge = MAX(huge, trial->room->executions.side[i].huge);
-        pause = MAX(pause, trial->room->executions.side[i].pause);
-    }
-    return trial->hangs + (double)huge / bytes_a_second + (double)pause / 1000;
-}
-
 /* Seconds in one call after which it may be one that hangs. */
 static const double long_call = 1;
 
@@ -175,122 +155,107 @@ static bool is_over(struct watching *watching)
            (is_late && clock_since(watching->stall.since) < long_call);
 }
 
-/* It hangs where it makes no call for so long, and others do not have the machine meanwhile. */
+/* It hangs if it makes no call for so long, and others do not have the machine meanwhile.  What is
+ * huge may all be touched. */
 static bool is_to_end(void *data)
 {
+    static const double bytes_a_second = 256 << 20;
     struct watching *watching = data;
-    uint64_t calls = calls_of(&watching->trial->room->executions);
+    const struct trial *trial = watching->trial;
+    uint64_t huge = 0, pause = 0, calls = 0;
+    for (int i = 0; i <= MOST_FORKS; i++) {
+        const struct execution *side = &trial->room->executions.side[i];
+        huge = MAX(huge, side->huge);
+        pause = MAX(pause, side->pause);
+        calls += side->calls;
+    }
     if (calls != watching->calls)
         stall_begin(&watching->stall, watching->pid);
     watching->calls = calls;
-    watching->hangs = stall_lasts(&watching->stall, watching->pid, limit_of(watching->trial));
+    watching->hangs =
+        stall_lasts(&watching->stall, watching->pid,
+                    trial->hangs + (double)huge / bytes_a_second + (double)pause / 1000);
     return watching->hangs || is_over(watching);
 }
 
-static enum trial_outcome told(struct found *found, const struct execution *side, bool in_fork)
+/* What one process shows.  SIGKILL comes from the kernel, which is out of memory, or from a person;
+ * and a thread that blocks all signals cannot be stopped in turns, see breakpoint.h. */
+static enum trial_outcome side_outcome(const struct execution *side, int status, bool in_turns,
+                                       struct found *found)
 {
-    found->at = side->at;
-    found->calls = side->calls;
-    found->in_fork = in_fork;
-    return TRIAL_WRONG;
-}
-
-/* What ended by itself in the middle of it.  SIGKILL comes from the kernel, which is out of memory,
- * or from a person. */
-static enum trial_outcome ended(struct found *found, const struct execution *side, int status,
-                                bool in_fork, bool in_turns)
-{
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-        return TRIAL_BROKEN;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTRAP && in_turns)
-        return TRIAL_BROKEN; /* whoever blocks all signals cannot be stopped: breakpoint.h */
-    found->rule = HEAP_RETURNS;
-    found->kind = FOUND_DIES;
-    snprintf(found->seen, sizeof found->seen, "%s",
-             WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status))
-                                 : text("the process exits with %d", WEXITSTATUS(status)));
-    return told(found, side, in_fork);
-}
-
-static enum trial_outcome of_side(struct found *found, const struct execution *side, int status,
-                                  bool in_fork, bool in_turns)
-{
-    int state = side->state; /* clang switches over no atomic */
-    switch (state) {
-    case EXECUTION_UNDER_WAY:
-        return ended(found, side, status, in_fork, in_turns);
-    case EXECUTION_VIOLATED:
+    int state = side->state, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (state == EXECUTION_PASSED)
+        return TRIAL_PASSED;
+    if (state == EXECUTION_VIOLATED) {
         found->kind = FOUND_WRONG;
         found->rule = side->violation.rule;
         snprintf(found->seen, sizeof found->seen, "%.255s", side->violation.seen);
         snprintf(found->history, sizeof found->history, "%.319s", side->violation.history);
-        return told(found, side, in_fork);
-    case EXECUTION_PASSED:
-        return TRIAL_PASSED;
-    default:
+    } else if (state != EXECUTION_UNDER_WAY || number == SIGKILL ||
+               (number == SIGTRAP && in_turns)) {
         return TRIAL_BROKEN;
+    } else {
+        found->kind = FOUND_DIES;
+        found->rule = HEAP_RETURNS;
+        snprintf(found->seen, sizeof found->seen, "%s",
+                 number != 0 ? child_signal_name(number)
+                             : text("the process exits with %d", WEXITSTATUS(status)));
     }
-}
-
-static enum trial_outcome conclude(const struct trial *trial, const struct call_list *list,
-                                   struct found *found, int status)
-{
-    const struct executions *executions = &trial->room->executions;
-    enum trial_outcome outcome =
-        of_side(found, &executions->side[0], status, false, list->in_turns);
-    for (int i = 1; i <= MOST_FORKS && outcome != TRIAL_WRONG; i++) {
-        const struct execution *side = &executions->side[i];
-        if (side->state != EXECUTION_NONE &&
-            of_side(found, side, side->status, true, false) == TRIAL_WRONG)
-            outcome = TRIAL_WRONG;
-    }
-    if (list->at_once && found->kind != FOUND_WRONG)
-        found->at = list->count; /* whose step it was is not known */
-    return outcome;
+    found->at = side->at;
+    found->calls = side->calls;
+    return TRIAL_WRONG;
 }
 
 enum trial_outcome trial_run(const struct trial *trial, const struct call_list *list,
                              struct found *found)
 {
     struct watching watching = {.trial = trial, .begun = clock_now()};
+    struct executions *executions = &trial->room->executions;
+    enum trial_outcome outcome = TRIAL_BROKEN;
     int status = 0;
-    memset(&trial->room->executions, 0, sizeof trial->room->executions);
+    memset(executions, 0, sizeof *executions);
     memset(found, 0, sizeof *found);
     pid_t pid = child_fork(true);
     watching.pid = pid;
     if (pid == 0)
         be_tried(trial, list);
     int given_up = pid > 0 ? child_wait(pid, is_to_end, &watching, &status) : -1;
-    if (given_up < 0)
+    if (given_up < 0 || list == NULL)
         return TRIAL_BROKEN;
-    if (given_up == 0)
-        return conclude(trial, list, found, status);
-    if (!watching.hangs)
+    if (given_up > 0 && !watching.hangs)
         return TRIAL_OVER;
-    found->rule = HEAP_RETURNS;
-    found->kind = FOUND_HANGS;
-    snprintf(found->seen, sizeof found->seen, "no end after %.3g s", trial->hangs);
-    told(found, &trial->room->executions.side[0], false);
-    if (list->at_once)
-        found->at = list->count; /* whose step it is is not known */
-    return TRIAL_WRONG;
+    if (watching.hangs) {
+        *found = (struct found){.kind = FOUND_HANGS,
+                                .rule = HEAP_RETURNS,
+                                .at = executions->side[0].at,
+                                .calls = executions->side[0].calls};
+        snprintf(found->seen, sizeof found->seen, "no end after %.3g s", trial->hangs);
+        outcome = TRIAL_WRONG;
+    }
+    for (int i = 0; i <= MOST_FORKS && outcome != TRIAL_WRONG; i++) {
+        const struct execution *side = &executions->side[i];
+        enum trial_outcome here =
+            i > 0 && side->state == EXECUTION_NONE
+                ? TRIAL_PASSED
+                : side_outcome(side, i == 0 ? status : side->status, list->in_turns, found);
+        found->in_fork = i > 0;
+        outcome = i == 0 || here == TRIAL_WRONG ? here : outcome;
+    }
+    if (list->at_once && found->kind != FOUND_WRONG)
+        found->at = list->count; /* whose step it was is not known */
+    return outcome;
 }
 
 void trial_learn(const struct trial *trial)
 {
     struct trial short_one = *trial;
-    struct watching watching = {.trial = &short_one};
+    struct size_dict *learnt = &trial->room->size_dict;
+    struct found unused;
     short_one.hangs = MIN(trial->hangs, learning); /* of which no call is counted */
-    int status;
-    trial->room->size_dict.count = 0;
-    pid_t pid = child_fork(true);
-    watching.pid = pid;
-    if (pid == 0)
-        be_tried(trial, NULL);
-    if (pid > 0)
-        child_wait(pid, is_to_end, &watching, &status);
-    if (trial->room->size_dict.count > MOST_EDGES || !trial->room->learnt)
-        trial->room->size_dict.count = 0;
+    learnt->count = 0;
+    trial_run(&short_one, NULL, &unused);
+    if (learnt->count > MOST_EDGES || !trial->room->learnt)
+        learnt->count = 0;
 }
 
 static bool is_same(const struct trial *trial, const struct found *a, const struct found *b)

@@ -118,20 +118,24 @@ uint32_t write_made(struct writer *writer, size_t size)
     }
 }
 
-void write_realloc(struct writer *writer, uint32_t slot, size_t size)
+static void resize(struct writer *writer, uint32_t slot, size_t size, size_t counted)
 {
-    if (size > writer->most_bytes || writer->live_bytes + size > writer->most_bytes)
-        return;
     struct step step = {.kind = STEP_REALLOC, .block = slot, .first = size};
     if (!append(writer, step))
         return;
-    writer->live_bytes += size - writer->size[slot];
-    writer->size[slot] = size;
+    writer->live_bytes += counted - writer->size[slot];
+    writer->size[slot] = counted;
+}
+
+void write_realloc(struct writer *writer, uint32_t slot, size_t size)
+{
+    if (size <= writer->most_bytes && writer->live_bytes + size <= writer->most_bytes)
+        resize(writer, slot, size, size);
 }
 
 void write_refused_realloc(struct writer *writer, uint32_t slot, size_t size)
 {
-    append(writer, (struct step){.kind = STEP_REALLOC, .block = slot, .first = size});
+    resize(writer, slot, size, writer->size[slot]);
 }
 
 /* Of huge blocks nothing is in the budget. */
@@ -142,11 +146,7 @@ uint32_t write_huge(struct writer *writer, size_t size, bool by_calloc)
 
 void write_huge_realloc(struct writer *writer, uint32_t slot, size_t size)
 {
-    struct step step = {.kind = STEP_REALLOC, .block = slot, .first = size};
-    if (!append(writer, step))
-        return;
-    writer->live_bytes -= writer->size[slot];
-    writer->size[slot] = 0;
+    resize(writer, slot, size, 0);
 }
 
 /* What NumPy is known to say of a block of that size (docs/auditing.md): 1, of an array that became

@@ -50,24 +50,6 @@ print(sys.executable, numpy.__version__, getattr(sys, "_is_gil_enabled", lambda:
       [each for each in os.environ.items() if each[0] in ("LD_PRELOAD", "CONFORM_STATIC_TLS")])
 """
 
-# Only memcheck sees what is wrong with it.
-LOOKS = """
-#include <stdlib.h>
-#include "nep49.h"
-static volatile int sink;
-static void *m(void *c, size_t n)
-{
-    char *p = malloc(n + 1);
-    if (p != NULL && p[n] == 1)
-        sink++;
-    return p;
-}
-static void *z(void *c, size_t n, size_t e) { return calloc(n ? n : 1, e ? e : 1); }
-static void *r(void *c, void *p, size_t n) { return realloc(p, n ? n : 1); }
-static void f(void *c, void *p, size_t n) { free(p); }
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {"looks", 1, {NULL, m, z, r, f}};
-"""
-
 # An executable that tells that it was started.  Whatever embeds Python calls more than the first.
 TELLS = """
 #include <fcntl.h>
@@ -157,8 +139,8 @@ def by_its_files(tap, python, name, folder):
     reports = []
     for what, started, more, environment in (
             ("is not started", False, "", {}),
-            ("is asked where a variable is set", True, "", {"PYTHONHASHSEED": "0"}),
-            ("is asked where it embeds Python", True, "Py_IsInitialized() ||", {})):
+            ("is asked if a variable is set", True, "", {"PYTHONHASHSEED": "0"}),
+            ("is asked if it embeds Python", True, "Py_IsInitialized() ||", {})):
         suite.build("tells.c", os.path.join(folder, "bin", "python3"), "-DMORE=" + more,
                     '-DMARK="%s/mark"' % folder, "-fPIE", "-pie", "lib/" + library,
                     "-Wl,-rpath,%s/lib" % folder, shared=False)
@@ -229,17 +211,6 @@ def inside(tap, path, name):
         result = suite.run(["sh", "-c", batch])
         tap.point(SHOWN in result.stdout, name + ": a debugger stops at the verdict",
                   (batch, result))
-    if not os.environ["VALGRIND"] or not suite.LONG:
-        tap.skip(name + ": --memcheck", "install valgrind, and configure again"
-                 if suite.LONG else "it is slow: make check-long")
-        return
-    with open("looks.c", "w") as file:
-        file.write(LOOKS)
-    looks = suite.build("looks.c", os.path.abspath("looks.so"))
-    for handler, code in ("aligned", CONFORMANT), (looks, NOT_CONFORMANT):
-        result = suite.conform("--handler", handler, "--python", path, "--memcheck",
-                               "--run=malloc.zero", timeout=300)
-        tap.point(result.code == code, "%s: --memcheck of %s" % (name, handler), result)
 
 
 def main():

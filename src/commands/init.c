@@ -6,17 +6,15 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "python/python_sources.h"
+#include "report/atomic_file.h"
 
 /* Each by the name that it is embedded by, its last one, and where it goes. */
 static const struct file {
@@ -30,52 +28,38 @@ static const struct file {
 };
 enum { FILES = sizeof files / sizeof *files };
 
-/* The folders on the way to the file, behind the first `from` bytes. */
-static bool make_folders(char *path, size_t from)
+static bool write_file(const char *path, const char *contents)
 {
-    for (char *slash = path + from; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = '\0';
-        bool there = mkdir(path, 0777) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!there)
+    struct atomic_file file;
+    return atomic_file_open(&file, path) == 0 &&
+           atomic_file_close(&file, fputs(contents, file.file) >= 0) == 0;
+}
+
+/* Writes all files into the folder.  False with errno set. */
+static bool write_all(const char *folder)
+{
+    static const char *const folders[] = {".github", ".github/workflows"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (mkdir(text("%s/%s", folder, folders[i]), 0777) != 0)
+            return false;
+    }
+    for (size_t i = 0; i < FILES; i++) {
+        const char *path = text("%s/%s", folder, files[i].path);
+        if (!write_file(path, python_source_find(files[i].name)->text))
             return false;
     }
     return true;
 }
 
-/* Under another name first: it is there as a whole, or not at all. */
-static bool write_file(const char *folder, const struct file *file)
-{
-    char path[PATH_MAX], begun[PATH_MAX];
-    size_t length = strlen(folder);
-    if (snprintf(begun, sizeof begun, "%s/%s.conform", folder, file->path) >= (int)sizeof begun) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
-    snprintf(path, sizeof path, "%s/%s", folder, file->path);
-    if (!make_folders(begun, length + 1))
-        return false;
-    FILE *stream = fopen(begun, "wxe");
-    if (stream == NULL)
-        return false;
-    bool written = fputs(python_source_find(file->name)->text, stream) >= 0;
-    return fclose(stream) == 0 && written && rename(begun, path) == 0;
-}
-
-static int remove_below(const char *path, const struct stat *status, int kind, struct FTW *walk)
-{
-    (void)status, (void)kind;
-    return walk->level == 0 ? 0 : remove(path);
-}
-
-/* NULL where the folder is there and empty, or what is wrong; `made` says whether it is new. */
-static const char *make_empty(const char *folder, bool *made)
+/* Makes the folder, unless there is an empty one.  Returns NULL, or what is wrong. */
+static const char *make_empty(const char *folder)
 {
     struct dirent **entries;
-    *made = mkdir(folder, 0777) == 0;
-    if (!*made && errno != EEXIST)
-        return strerror(errno);
-    int count = scandir(folder, &entries, NULL, NULL);
+    if (*folder == '\0')
+        return "the name is empty; name a folder";
+    if (mkdir(folder, 0777) == 0)
+        return NULL;
+    int count = errno == EEXIST ? scandir(folder, &entries, NULL, NULL) : -1;
     if (count < 0)
         return errno == ENOTDIR ? "is no folder" : strerror(errno);
     for (int i = 0; i < count; i++)
@@ -87,21 +71,12 @@ static const char *make_empty(const char *folder, bool *made)
 
 enum exit_code init_run(const char *folder)
 {
-    bool made = false, written = true;
-    const char *wrong =
-        *folder == '\0' ? "the name is empty; name a folder" : make_empty(folder, &made);
+    const char *wrong = make_empty(folder);
     if (wrong != NULL)
         leave_with(EXIT_USAGE, "--init=%s: %s", text_safe(folder), wrong);
-    for (size_t i = 0; i < FILES && written; i++)
-        written = write_file(folder, &files[i]);
-    if (!written) {
-        wrong = strerror(errno);
-        nftw(folder, remove_below, 8, FTW_DEPTH | FTW_PHYS);
-        if (made)
-            rmdir(folder);
+    if (!write_all(folder))
         leave_with(EXIT_HARNESS_BROKE, "--init=%s: cannot be written: %s", text_safe(folder),
-                   wrong);
-    }
+                   strerror(errno));
     for (size_t i = 0; i < FILES; i++)
         puts(files[i].path);
     printf("go on with: cd %s && make check\n", text_shell(folder));

@@ -252,77 +252,54 @@ static struct symbol look_up(void *object, const char *name)
     return symbol;
 }
 
-static enum load_state take_getter(struct subject *subject, struct symbol symbol, const char *name,
+/* Takes the struct, or what the getter returns; `wanted` is KIND_OTHER if the symbol may be either.
+ */
+static enum load_state take_symbol(struct subject *subject, const char *name, enum kind wanted,
                                    char *why, size_t room)
 {
+    struct symbol symbol = look_up(subject->object, name);
     const char *reason = NULL;
-    subject->getter = (PyDataMem_Handler * (*)(const char **)) symbol.address;
-    subject->handler = subject->getter(&reason);
-    if (subject->handler != NULL)
-        return LOAD_DONE;
-    snprintf(why, room, "%s",
-             reason != NULL ? text_safe(reason) : text("%s returned NULL and no reason", name));
-    return LOAD_UNFIT;
-}
-
-static enum load_state take_data(struct subject *subject, struct symbol symbol, const char *name,
-                                 char *why, size_t room)
-{
-    if (symbol.size < sizeof(PyDataMem_Handler)) {
+    if (symbol.kind == KIND_ABSENT) {
+        snprintf(why, room, "does not export %s; see nep49.h", text_safe(name));
+    } else if (symbol.kind == KIND_OTHER || (wanted != KIND_OTHER && wanted != symbol.kind)) {
+        snprintf(why, room,
+                 "%s is %s; export a PyDataMem_Handler named nep49_handler, or a "
+                 "function nep49_get_handler",
+                 text_safe(name),
+                 symbol.kind == KIND_DATA       ? "not a function"
+                 : symbol.kind == KIND_FUNCTION ? "a function"
+                                                : "not data, nor a function");
+    } else if (symbol.kind == KIND_FUNCTION) {
+        subject->getter = (PyDataMem_Handler * (*)(const char **)) symbol.address;
+        subject->handler = subject->getter(&reason);
+        if (subject->handler != NULL)
+            return LOAD_DONE;
+        snprintf(why, room, "%s",
+                 reason != NULL ? text_safe(reason) : text("%s returned NULL and no reason", name));
+        return LOAD_UNFIT;
+    } else if (symbol.size < sizeof(PyDataMem_Handler)) {
         snprintf(why, room,
                  "%s has %zu bytes, and a PyDataMem_Handler has %zu; export the struct "
                  "itself, or a function nep49_get_handler that returns its address",
                  name, symbol.size, sizeof(PyDataMem_Handler));
-        return LOAD_FAILED;
+    } else {
+        subject->handler = symbol.address;
+        return LOAD_DONE;
     }
-    subject->handler = symbol.address;
-    return LOAD_DONE;
-}
-
-static enum load_state take_named(struct subject *subject, const char *name, char *why, size_t room)
-{
-    struct symbol symbol = look_up(subject->object, name);
-    switch (symbol.kind) {
-    case KIND_FUNCTION:
-        return take_getter(subject, symbol, name, why, room);
-    case KIND_DATA:
-        return take_data(subject, symbol, name, why, room);
-    case KIND_ABSENT:
-        snprintf(why, room, "does not export %s; see nep49.h", text_safe(name));
-        return LOAD_FAILED;
-    case KIND_OTHER:
-        break;
-    }
-    snprintf(why, room, "%s is neither a function nor data", text_safe(name));
     return LOAD_FAILED;
 }
 
 static enum load_state take_usual(struct subject *subject, char *why, size_t room)
 {
-    struct symbol data = look_up(subject->object, "nep49_handler");
-    struct symbol function = look_up(subject->object, "nep49_get_handler");
-    if (data.kind == KIND_ABSENT && function.kind == KIND_ABSENT) {
-        snprintf(why, room,
-                 "exports neither nep49_handler nor nep49_get_handler; see nep49.h, or "
-                 "say PATH:SYMBOL");
-    } else if (data.kind != KIND_ABSENT && function.kind != KIND_ABSENT) {
-        snprintf(why, room,
-                 "exports both nep49_handler and nep49_get_handler; say which with "
-                 "PATH:SYMBOL");
-    } else if (data.kind == KIND_ABSENT && function.kind == KIND_FUNCTION) {
-        return take_getter(subject, function, "nep49_get_handler", why, room);
-    } else if (function.kind == KIND_ABSENT && data.kind == KIND_DATA) {
-        return take_data(subject, data, "nep49_handler", why, room);
-    } else if (function.kind == KIND_ABSENT) {
-        snprintf(why, room,
-                 "nep49_handler is %s; export a PyDataMem_Handler of that name, or a "
-                 "function nep49_get_handler",
-                 data.kind == KIND_FUNCTION ? "a function" : "not data");
-    } else {
-        snprintf(why, room,
-                 "nep49_get_handler is not a function; export one, or a "
-                 "PyDataMem_Handler named nep49_handler");
-    }
+    bool data = look_up(subject->object, "nep49_handler").kind != KIND_ABSENT;
+    bool function = look_up(subject->object, "nep49_get_handler").kind != KIND_ABSENT;
+    if (data != function)
+        return data ? take_symbol(subject, "nep49_handler", KIND_DATA, why, room)
+                    : take_symbol(subject, "nep49_get_handler", KIND_FUNCTION, why, room);
+    snprintf(why, room,
+             data ? "exports both nep49_handler and nep49_get_handler; say which with PATH:SYMBOL"
+                  : "exports neither nep49_handler nor nep49_get_handler; see nep49.h, or say "
+                    "PATH:SYMBOL");
     return LOAD_FAILED;
 }
 
@@ -369,8 +346,8 @@ static enum load_state load_file(const char *path, const char *symbol, struct su
                  short_of_tls ? "; start the program with GLIBC_TUNABLES=" STATIC_TLS_TUNABLE : "");
         return LOAD_FAILED;
     }
-    enum load_state state =
-        symbol != NULL ? take_named(subject, symbol, why, room) : take_usual(subject, why, room);
+    enum load_state state = symbol != NULL ? take_symbol(subject, symbol, KIND_OTHER, why, room)
+                                           : take_usual(subject, why, room);
     if (state == LOAD_DONE)
         state = take_claims(subject, why, room);
     return state == LOAD_DONE ? take_statistics(subject, why, room) : state;
@@ -430,14 +407,8 @@ enum load_state subject_load_twin(const struct subject_place *place, struct subj
     if (from < 0 || to < 0 || fstat(from, &status) != 0) {
         snprintf(why, room, "a copy of the object cannot be made: %s", strerror(errno));
     } else {
-        off_t left = status.st_size;
-        while (left > 0) {
-            ssize_t sent = sendfile(to, from, NULL, (size_t)left);
-            if (sent <= 0)
-                break;
-            left -= sent;
-        }
-        if (left == 0)
+        size_t size = (size_t)status.st_size;
+        if (sendfile(to, from, NULL, size) == (ssize_t)size)
             state = load_file(text("/proc/self/fd/%d", to), place->symbol, subject, why, room);
         else
             snprintf(why, room, "a copy of the object cannot be made: %s", strerror(errno));

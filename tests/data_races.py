@@ -98,31 +98,6 @@ static void *r(void *c, void *p, size_t n)
 NEP49_EXPORT PyDataMem_Handler nep49_handler = {"on a library", 1, {NULL, m, z, r, f}};
 """
 
-# Each block is a mapping, which realloc moves to where another may have been.
-MOVES = r"""
-#define _GNU_SOURCE
-#include <sys/mman.h>
-#include "sound/base.h"
-static size_t whole(size_t n) { return (n * 300 + BASE_HEADER + 4095) & -4096ul; }
-static void *m(void *c, size_t n)
-{
-    char *p = mmap(0, whole(n), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return base_finish(p == MAP_FAILED ? NULL : p, n);
-}
-static void *z(void *c, size_t n, size_t e) { return m(c, n * e); }
-static void *r(void *c, void *p, size_t n)
-{
-    char *q = mremap((char *)p - BASE_HEADER, whole(base_size(p)), whole(n), MREMAP_MAYMOVE);
-    return base_finish(q == MAP_FAILED ? NULL : q, n);
-}
-static void f(void *c, void *p, size_t n)
-{
-    if (p)
-        munmap((char *)p - BASE_HEADER, whole(base_size(p)));
-}
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {"moves", 1, {NULL, m, z, r, f}};
-"""
-
 # More races than the pipe for its output has room for reports.
 MANY_RACES = '#include "sound/base.h"\n' + "".join(
     "static long c%d; __attribute__((noinline)) static void f%d(void) { c%d++; }\n" % (i, i, i)
@@ -231,12 +206,6 @@ def blind_spot(tap):
               "what a library does that is not compiled for it is not the handler's", others)
 
 
-def moves(tap):
-    build(suite.write("moves.c", MOVES), "./moves.so")
-    result, others = tsan("./moves.so", "--run=" + ID)
-    tap.point(result.code == CONFORMANT and not others, "blocks that the kernel moves", result)
-
-
 def many(tap):
     build(suite.write("many.c", MANY_RACES), "./many.so")
     result, others = tsan("./many.so:many", "--run=" + ID)
@@ -279,7 +248,6 @@ def tsan_tests(tap):
     sound(tap)
     blind_spot(tap)
     if suite.LONG:
-        moves(tap)
         many(tap)
     refusals(tap)
 

@@ -16,67 +16,51 @@
 
 #include "base/text.h"
 
+/* The header of this program, which the linker defines. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
 static const char *machine_name(unsigned machine)
 {
-    switch (machine) {
-    case EM_386:
-        return "32-bit x86";
-    case EM_X86_64:
-        return "x86-64";
-    case EM_ARM:
-        return "32-bit Arm";
-    case EM_AARCH64:
-        return "AArch64";
-    case EM_PPC64:
-        return "POWER";
-    case EM_S390:
-        return "S/390";
-    case EM_RISCV:
-        return "RISC-V";
-    default:
-        return text("machine %u", machine);
+    static const struct {
+        unsigned number;
+        const char *name;
+    } machines[] = {{EM_386, "32-bit x86"},  {EM_X86_64, "x86-64"}, {EM_ARM, "32-bit Arm"},
+                    {EM_AARCH64, "AArch64"}, {EM_PPC64, "POWER"},   {EM_S390, "S/390"},
+                    {EM_RISCV, "RISC-V"}};
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        if (machines[i].number == machine)
+            return machines[i].name;
     }
+    return text("machine %u", machine);
 }
 
-/* The bytes that there are of the header at the beginning of the file; -1 with errno set. */
+/* Returns the number of bytes of the header that the file has, or -1 with errno set. */
 static int read_header(FILE *file, ElfW(Ehdr) * header)
 {
     size_t got = file != NULL ? fread(header, 1, sizeof *header, file) : 0;
     return file == NULL || ferror(file) ? -1 : (int)got;
 }
 
-/* What this program itself was built for: read from its own file, which cannot lie. */
-static bool read_own_header(ElfW(Ehdr) * header)
-{
-    FILE *file = fopen("/proc/self/exe", "rbe");
-    bool got = read_header(file, header) == (int)sizeof *header;
-    if (file != NULL)
-        fclose(file);
-    return got;
-}
-
 static const char *header_wrong(const ElfW(Ehdr) * header, int length)
 {
     static const char build[] = "build a shared object with: cc -shared -fPIC";
-    ElfW(Ehdr) own;
+    const ElfW(Ehdr) *own = &__ehdr_start;
     if (length == 0)
         return text("is empty; %s", build);
     if (length < SELFMAG || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return text("is not a shared object (it has no ELF header); %s", build);
     if (length < (int)sizeof *header)
         return text("is cut short within its ELF header; %s", build);
-    if (!read_own_header(&own))
-        return NULL; /* nothing to compare with: let the loader judge */
-    if (header->e_ident[EI_DATA] != own.e_ident[EI_DATA])
-        return text("has the other byte order; build it for %s", machine_name(own.e_machine));
-    bool same_machine = header->e_machine == own.e_machine;
-    if (!same_machine || header->e_ident[EI_CLASS] != own.e_ident[EI_CLASS])
+    if (header->e_ident[EI_DATA] != own->e_ident[EI_DATA])
+        return text("has the other byte order; build it for %s", machine_name(own->e_machine));
+    bool same_machine = header->e_machine == own->e_machine;
+    if (!same_machine || header->e_ident[EI_CLASS] != own->e_ident[EI_CLASS])
         return text("is built for %s%s, and this conform for %s; build it for that",
                     machine_name(header->e_machine),
                     !same_machine                             ? ""
                     : header->e_ident[EI_CLASS] == ELFCLASS32 ? " with 32-bit pointers"
                                                               : " with 64-bit pointers",
-                    machine_name(own.e_machine));
+                    machine_name(own->e_machine));
     if (header->e_type == ET_REL)
         return text("is an object file that is not linked yet; %s", build);
     if (header->e_type != ET_DYN)
@@ -84,8 +68,7 @@ static const char *header_wrong(const ElfW(Ehdr) * header, int length)
     return NULL;
 }
 
-/* The loader maps what the header promises, and whoever touches a page behind the end of the file
- * gets a SIGBUS. */
+/* The loader maps all segments, and an access to a page after the end of the file is a SIGBUS. */
 static const char *length_wrong(FILE *file, const ElfW(Ehdr) * header, size_t length)
 {
     for (size_t i = 0; i < header->e_phnum; i++) {
@@ -103,8 +86,7 @@ static const char *length_wrong(FILE *file, const ElfW(Ehdr) * header, size_t le
     return NULL;
 }
 
-/* A section of the file with a NUL behind it, the caller's to free; NULL where there is none, and
- * the loader may judge. */
+/* Returns a section of the file with a NUL after it, which the caller frees, or NULL. */
 static void *read_section(FILE *file, const ElfW(Shdr) * section)
 {
     enum { MOST = 64 << 20 };
@@ -142,7 +124,7 @@ enum { SANITIZERS = sizeof sanitizers / sizeof *sanitizers };
 
 static bool begins_with(const char *word, const char *beginning)
 {
-    return beginning != NULL && strncmp(word, beginning, strlen(beginning)) == 0;
+    return beginning != NULL && text_begins(word, beginning);
 }
 
 /* The name among `length` bytes of names that is of the sanitizer's library, or NULL. */

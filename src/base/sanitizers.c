@@ -11,20 +11,17 @@ const char *__tsan_default_options(void);
 const char *__ubsan_default_options(void);
 int __tsan_on_finalize(int failed);
 
-/* Asked for by the runtime before main.  CPython keeps memory to its end, and a request for too
- * much is to be answered by NULL (C17 7.22.3), not by the end of the program, nor by minutes of
- * writing down that terabytes are allocated now; conform-engine.so comes before a runtime that is
- * preloaded. */
+/* Called by the runtime before main.  CPython keeps memory to its end; malloc of too much has to
+ * return NULL (C17 7.22.3); and conform-engine.so comes before a preloaded runtime. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
     return "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=8192:"
            "verify_asan_link_order=0";
 }
 
-/* The same.  What CPython and we do by atomics, ThreadSanitizer does not see, and takes for races
- * of the library functions that were called there.  Workers fork, and what they fork starts
- * threads. What is no data race is not looked for.  The status is that of a runtime that does not
- * start: EXIT_HARNESS_BROKE. */
+/* ThreadSanitizer does not see atomics of CPython and this program.  Workers fork, and their
+ * children start threads.  Only data races count.  A runtime that does not start exits as
+ * EXIT_HARNESS_BROKE. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void)
 {
     return "allocator_may_return_null=1:ignore_noninstrumented_modules=1:die_after_fork=0:"

@@ -51,9 +51,7 @@ __attribute__((visibility("default"))) bool
 __tsan_passes_over(void *report,
                    bool passed_over) __asm__("_ZN6__tsan8OnReportEPKNS_10ReportDescEb");
 
-/* The runtime calls these for each report, under a lock of its own: this one when it has printed
- * it,
- */
+/* Called by the runtime, under a lock of its own, when it has printed a report. */
 void __tsan_on_report(void *report)
 {
     const char *kind;
@@ -74,8 +72,8 @@ void __tsan_on_report(void *report)
     }
 }
 
-/* and this one before, to ask whether not to: it ends the process where its text has no room in the
- * pipe, which nobody reads meanwhile. */
+/* Called before it prints one, and returns true to suppress it: the runtime ends the process if its
+ * text has no room in the pipe, which is not read meanwhile. */
 bool __tsan_passes_over(void *report, bool passed_over)
 {
     if (passed_over || !races.watched || races.count < PRINTED)
@@ -191,8 +189,7 @@ static bool is_subjects(const struct race *race)
 
 static void add(char *to, size_t room, const char *more)
 {
-    size_t used = strlen(to);
-    snprintf(to + used, room - used, "%s", more);
+    strncat(to, more, room - strlen(to) - 1);
 }
 
 /* "mine_malloc (mine.c:17)", and the functions that it was inlined in. */

@@ -22,19 +22,20 @@
 enum {
     PHASES = 6,
     CONFIRMING = 3, /* more of them, each with a pause before it is measured */
-    IF_BUSY = 7,    /* for whoever keeps memory for a time keeps by chance more than before there */
-    MAPPED_SLACK = 256 << 10,
-    RESIDENT_SLACK = 1 << 20, /* kernels since 6.2 tell it from counters that lag behind */
-    TOO_MUCH = 256 << 20,
+    IF_BUSY = 7, /* a handler that keeps memory for a time may by chance keep more on a busy one */
 };
 
-struct size_now {
-    size_t mapped, resident;
+/* Bytes mapped, and resident; with what may be chance and what is too much.  Kernels since 6.2
+ * report the latter from counters that lag behind. */
+enum { MAPPED, RESIDENT, KINDS };
+struct memory {
+    size_t of[KINDS];
 };
+static const size_t slack[KINDS] = {256 << 10, 1 << 20}, too_much[KINDS] = {256 << 20, 64 << 20};
 
-static struct size_now measure(void)
+static struct memory measure(void)
 {
-    return (struct size_now){mapped_bytes(), resident_bytes()};
+    return (struct memory){{mapped_bytes(), resident_bytes()}};
 }
 
 static size_t above(size_t now, size_t before)
@@ -42,7 +43,7 @@ static size_t above(size_t now, size_t before)
     return now > before ? now - before : 0;
 }
 
-/* True where that thread of this process waits for something, or has ended. */
+/* True if that thread of this process waits, or has ended. */
 static bool thread_sleeps(const char *number)
 {
     char line[512] = "";
@@ -67,8 +68,7 @@ static bool other_threads_sleep(void)
     return sleep;
 }
 
-/* For a thread of the handler's that frees later, and falls behind in a loop that does nothing
- * else: until it has caught up, which on a busy machine takes as long as it gets no processor. */
+/* Lets a thread of the handler that frees later catch up. */
 static void wait_for_other_threads(void)
 {
     enum { TRIES = 100 };
@@ -79,9 +79,8 @@ static void wait_for_other_threads(void)
     }
 }
 
-/* `parts` times `cycles`, or as many as there is time for; how many.  The first phase, after which
- * most handlers have shown that they do not grow, may take a fifth of the property's time.  Once
- * growth was seen the handler's threads have their turn between the parts. */
+/* Runs `cycles` in each of `parts`, or as many as there is time for, and returns how many.  The
+ * first phase, which is enough for most handlers, may take a fifth of the property's time. */
 static size_t run_phase(size_t parts, size_t cycles, void (*cycle)(void *data), void *data)
 {
     uint64_t begun = clock_now();
@@ -98,8 +97,7 @@ static size_t run_phase(size_t parts, size_t cycles, void (*cycle)(void *data), 
     return done;
 }
 
-/* What is kept for a time, not for good, is given back by the calls that come after that time; how
- * much it was hangs on how fast the machine is just then. */
+/* Lets calls give back what the handler keeps for a time only. */
 static void pause_after(void (*cycle)(void *data), void *data)
 {
     enum { FEW = 2, MILLISECONDS = 450 };
@@ -108,17 +106,17 @@ static void pause_after(void (*cycle)(void *data), void *data)
         cycle(data);
 }
 
-/* The most memory before the last phase, and that after it. */
+/* `before` is the most memory before the latest phase. */
 struct growth {
-    struct size_now begun, before, after;
+    struct memory begun, before, after;
     size_t done, done_before;
 };
 
 static void measure_phase(struct growth *g, size_t parts, size_t cycles, bool confirming,
                           void (*cycle)(void *data), void *data)
 {
-    g->before.mapped = MAX(g->before.mapped, g->after.mapped);
-    g->before.resident = MAX(g->before.resident, g->after.resident);
+    for (int i = 0; i < KINDS; i++)
+        g->before.of[i] = MAX(g->before.of[i], g->after.of[i]);
     g->done_before += g->done;
     g->done = run_phase(parts, cycles, cycle, data);
     if (confirming)
@@ -126,29 +124,33 @@ static void measure_phase(struct growth *g, size_t parts, size_t cycles, bool co
     g->after = measure();
 }
 
-/* In the last phase by more than chance, and where there were others, not much less for each cycle
- * than in those: what only once gets further behind than ever before does not go on growing. */
-static bool grows(const struct growth *g, size_t begun, size_t before, size_t after, size_t slack)
-{
-    enum { MUCH_LESS = 4 };
-    double last = (double)above(after, before) * (double)g->done_before;
-    double earlier = (double)above(before, begun) * (double)g->done;
-    return above(after, before) > slack && last >= earlier / MUCH_LESS;
-}
-
+/* True if it grew in the latest phase by more than chance, and not much less for each cycle than in
+ * the phases before. */
 static bool still_grows(const struct growth *g)
 {
-    return grows(g, g->begun.mapped, g->before.mapped, g->after.mapped, MAPPED_SLACK) ||
-           grows(g, g->begun.resident, g->before.resident, g->after.resident, RESIDENT_SLACK);
+    enum { MUCH_LESS = 4 };
+    bool grows = false;
+    for (int i = 0; i < KINDS; i++) {
+        size_t last = above(g->after.of[i], g->before.of[i]);
+        double earlier = (double)above(g->before.of[i], g->begun.of[i]) * (double)g->done;
+        grows = grows ||
+                (last > slack[i] && (double)last * (double)g->done_before >= earlier / MUCH_LESS);
+    }
+    return grows;
 }
 
 static bool has_grown_a_lot(const struct growth *g)
 {
-    return above(g->after.mapped, g->begun.mapped) > TOO_MUCH ||
-           above(g->after.resident, g->begun.resident) > TOO_MUCH / 4;
+    return above(g->after.of[MAPPED], g->begun.of[MAPPED]) > too_much[MAPPED] ||
+           above(g->after.of[RESIDENT], g->begun.of[RESIDENT]) > too_much[RESIDENT];
 }
 
-/* What growth_over() says, with so many confirming phases. */
+static size_t kib(const struct memory *now, const struct memory *before, int kind)
+{
+    return above(now->of[kind], before->of[kind]) >> 10;
+}
+
+/* growth_over() with that many confirming phases. */
 static const char *growth_confirmed(int confirming_phases, size_t cycles, void (*cycle)(void *data),
                                     void *data)
 {
@@ -173,22 +175,13 @@ static const char *growth_confirmed(int confirming_phases, size_t cycles, void (
     }
     return text("%zu KiB more mapped and %zu KiB more resident after the last %zu times, %zu KiB "
                 "and %zu KiB since the first %zu",
-                above(g.after.mapped, g.before.mapped) >> 10,
-                above(g.after.resident, g.before.resident) >> 10, g.done,
-                above(g.after.mapped, g.begun.mapped) >> 10,
-                above(g.after.resident, g.begun.resident) >> 10, cycles);
+                kib(&g.after, &g.before, MAPPED), kib(&g.after, &g.before, RESIDENT), g.done,
+                kib(&g.after, &g.begun, MAPPED), kib(&g.after, &g.begun, RESIDENT), cycles);
 }
 
 const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data)
 {
     return growth_confirmed(clock_slowness() > 2 ? IF_BUSY : CONFIRMING, cycles, cycle, data);
-}
-
-/* A control only says whose the growth is, of which there is no doubt any more: one phase of
- * confirming is enough.  Were it wrong, free.reclaims would not fail, and this property would. */
-static const char *growth_in_control(size_t cycles, void (*control)(void *data), void *data)
-{
-    return growth_confirmed(1, cycles, control, data);
 }
 
 void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data),
@@ -199,7 +192,8 @@ void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data),
         return;
     own.setup.record->growing = 1;
     call_log_to(NULL); /* what has shown it comes last there */
-    const char *without = control != NULL ? growth_in_control(cycles, control, data) : NULL;
+    /* a control only decides whose the growth is: one confirming phase is enough */
+    const char *without = control != NULL ? growth_confirmed(1, cycles, control, data) : NULL;
     if (without != NULL) {
         static const char when[] = "without what this is about";
         attribute_to(property_about(TOPIC_MEMORY_GROWS), &(struct call){.function = OUTSIDE});

@@ -24,9 +24,8 @@
         va_end(arguments_);                                                                        \
     } while (0)
 
-/* The first thread that gets here ends the process; any other stops where it is.  What exit()
- * would run (the subject's destructors, the interpreter's end) is left to the properties that
- * are about it. */
+/* The process ends by _exit(): destructors and the end of Python are up to the properties about
+ * them. */
 void enter_exit_path(void)
 {
     if (atomic_exchange(&own.ended, 1) != 0) {

@@ -21,7 +21,7 @@
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 
-/* Its own ends; ours go where the worker is kept.  None of them is 0, which main.c occupies. */
+/* Returns the worker's ends; ours are kept.  None of them is 0, which main.c occupies. */
 static struct worker_pipes make_pipes(struct scheduler *s, size_t number)
 {
     int wakeup[2], commands[2];
@@ -82,8 +82,8 @@ static void start_workers(struct scheduler *s)
     }
 }
 
-/* Takes on what the first worker has forked.  Where such a process does not become our child, it
- * ends as its pipes are closed, and another worker is started in its place. */
+/* Adopts the workers that the first one has forked.  A process that does not become our child ends
+ * when its pipes are closed, and is replaced. */
 static void adopt_twins(struct scheduler *s)
 {
     for (size_t i = 1; i < s->jobs; i++) {
@@ -93,7 +93,7 @@ static void adopt_twins(struct scheduler *s)
     }
 }
 
-/* Starts it, or lets one that rests begin the round; where it has died at rest, watch sees that. */
+/* Starts the worker, or lets one that waits begin the round; watch() sees if it has died. */
 static void begin_round(struct scheduler *s, size_t number)
 {
     struct one_worker *worker = &s->workers[number];
@@ -115,7 +115,7 @@ static bool runs(const struct scheduler *s, size_t number)
     return s->workers[number].pid != 0 && atomic_load(&s->plan->board->rests[number]) == 0;
 }
 
-/* What a worker had in hand when it died, or when it had to be killed, gets its verdict here. */
+/* Gives a verdict to the property of a worker that died or was killed. */
 static void complete(struct scheduler *s, size_t number, const char *how, enum verdict verdict)
 {
     struct board *board = s->plan->board;
@@ -134,7 +134,7 @@ static void complete(struct scheduler *s, size_t number, const char *how, enum v
     atomic_fetch_add(&board->finished, 1);
 }
 
-/* Ends what dead workers have left to this process: properties, and what those have left. */
+/* Ends the processes that dead workers have left. */
 static void end_orphans(const struct scheduler *s)
 {
     pid_t workers[WORKER_SLOTS];
@@ -143,8 +143,7 @@ static void end_orphans(const struct scheduler *s)
     children_end(workers, s->jobs + 1);
 }
 
-/* Whether Python, or NumPy as it is imported, has ended a worker that was starting it, or kept it
- * from coming back.  The one that starts none is never meant. */
+/* True if Python or the import of NumPy has ended a worker, or never returned. */
 static bool died_at_start(const struct scheduler *s, size_t number)
 {
     const struct board *board = s->plan->board;
@@ -187,8 +186,8 @@ static void worker_ended(struct scheduler *s, size_t number, int status)
         atomic_store(&board->abandoned, 1);
 }
 
-/* Whether a worker has not ended its property in time, or, where it is starting Python or waiting
- * for the first verdict, has not got on when the whole run was to be over. */
+/* True if a worker has not ended its property in time or, if it starts Python or waits for the
+ * first verdict, is there when the whole run should be over. */
 static bool is_hung(const struct scheduler *s, size_t number)
 {
     struct board *board = s->plan->board;
@@ -231,14 +230,7 @@ static void show_progress(const struct scheduler *s)
         fprintf(stderr, "\r\033[K[%zu/%zu] %s", finished, s->plan->count, id);
 }
 
-static void clear_progress(const struct scheduler *s)
-{
-    if (s->plan->shows_progress)
-        fputs("\r\033[K", stderr);
-}
-
-/* One round: waits until something has happened, and looks after all workers.  The number of
- * those that still run. */
+/* Waits for an event, handles it, and returns the number of workers that still run. */
 static size_t watch(struct scheduler *s)
 {
     struct pollfd wakeups[WORKER_SLOTS];
@@ -266,7 +258,7 @@ static size_t watch(struct scheduler *s)
     return running;
 }
 
-/* What was known when the signal came is reported, and marked as a part. */
+/* After a signal: what is known so far is reported, and marked as a part. */
 static void end_all(struct scheduler *s)
 {
     for (size_t i = 0; i <= s->jobs; i++) {
@@ -286,11 +278,6 @@ static bool has_all_verdicts(const struct plan *plan)
     while (i < plan->count && board_record(plan->board, i)->verdict != VERDICT_NONE)
         i++;
     return i == plan->count;
-}
-
-static bool is_taken(_Atomic size_t *next, size_t count)
-{
-    return atomic_load(next) >= count;
 }
 
 bool scheduler_run(struct scheduler *s)
@@ -313,16 +300,17 @@ bool scheduler_run(struct scheduler *s)
         }
         bool goes_on = worker_subject_lives(board) && board->python_error[0] == '\0';
         while (goes_on && begun + runs(s, fresh) < s->jobs &&
-               !is_taken(&board->next_python, plan->python_count)) {
+               atomic_load(&board->next_python) < plan->python_count) {
             begin_round(s, begun++);
             running++;
         }
-        if (running == 0 && goes_on && !is_taken(&board->next_fresh, plan->fresh_count))
+        if (running == 0 && goes_on && atomic_load(&board->next_fresh) < plan->fresh_count)
             begin_round(s, fresh);
         else if (running == 0)
             break;
     }
-    clear_progress(s);
+    if (plan->shows_progress)
+        fputs("\r\033[K", stderr);
     return !interrupted;
 }
 

@@ -56,8 +56,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* What is enough by far for a property, going by those of its fixture that have ended; they have
- * been as slow as the machine is. */
+/* More than enough for a property, by the slowest one with its fixture so far. */
 static double learned_limit(const struct plan *plan, const struct property *property, double slower)
 {
     static const double least_part = 0.02, least = 0.2, of_programs = 1, times = 5;
@@ -209,9 +208,8 @@ static enum verdict judge_end(const struct attempt *attempt, int status, enum gi
     return CRASH;
 }
 
-/* Copies what was printed from the pipe; more than a pipe holds was refused to the writer.  A
- * process that the property left behind can still write to the record, so its contents are not
- * used. */
+/* Copies what was printed from the pipe, which refuses more than it holds.  Reads nothing from the
+ * record: a process that the property left can still write to it. */
 static void keep_output(const struct attempt *attempt)
 {
     struct record *record = attempt->record;
@@ -229,7 +227,7 @@ static void keep_output(const struct attempt *attempt)
     close(attempt->output[1]);
 }
 
-/* On a machine that has become busy meanwhile, later. */
+/* Later on a busy machine. */
 static bool time_of_run_is_over(const struct plan *plan)
 {
     double taken = clock_since(atomic_load(&plan->board->begin));
@@ -246,9 +244,8 @@ struct progress {
     enum given_up given_up;
 };
 
-/* One call that does not come back hangs, whatever else goes on, and so does a property that makes
- * none.  Any other gets on, and has the time that the whole run has; so has Python while it starts
- * in there, which without a GIL and on a busy machine may take it a minute. */
+/* A call that does not return hangs, and so does a property that makes no calls.  Any other, and a
+ * start of Python, has the time of the whole run. */
 static bool is_to_end(void *data)
 {
     struct progress *progress = data;
@@ -257,7 +254,7 @@ static bool is_to_end(void *data)
     for (size_t i = 0; i < CALL_SLOTS; i++) {
         unsigned made = record->made[i];
         if (made == 0)
-            continue; /* nobody wrote there yet, and looking would have a page made */
+            continue; /* not written yet: reading more would allocate a page */
         if (made != progress->calls[i])
             progress->since[i] = progress->any = now;
         else if (record->calls[i].function != OUTSIDE && now - progress->since[i] > limit)
@@ -274,9 +271,7 @@ static bool is_to_end(void *data)
     return progress->given_up != NOT_GIVEN_UP;
 }
 
-/* Runs the property in a process of its own, forked between CPython's fences, and waits for its
- * end. Returns the verdict; anything else is in the record.  Whatever the process leaves in its
- * group ends with it. */
+/* Runs the property in a process of its own and returns the verdict; the rest is in the record. */
 static enum verdict run_in_process(struct attempt *attempt)
 {
     struct record *record = attempt->record;
@@ -339,7 +334,7 @@ static void run_property_once(struct attempt *attempt)
     record->verdict = verdict;
 }
 
-/* What there is no time left for is not begun. */
+/* True if the time of the run is over; the property is then INCOMPLETE. */
 static bool is_too_late(const struct plan *plan, size_t index)
 {
     struct record *record = board_record(plan->board, index);
@@ -375,8 +370,7 @@ static void take(size_t index, int wakeup)
         _exit(4); /* the coordinator is gone */
 }
 
-/* What Python prints when it does not start is a page of its configuration; the reason comes
- * back as one line. */
+/* Without the page that Python prints if it does not start; the reason comes back as one line. */
 static const char *start_quietly(const char *path, struct environment *environment)
 {
     int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, OUTPUT_FD);
@@ -405,7 +399,7 @@ static void start_python(const struct plan *plan)
         plan->board->environment = worker.python;
 }
 
-/* Waits until the first property has its verdict.  False where it shows a dead subject. */
+/* Waits for the verdict of the first property; false if the others cannot be run. */
 static bool wait_for_first(struct board *board)
 {
     while (board_record(board, 0)->verdict == VERDICT_NONE && atomic_load(&board->abandoned) == 0)
@@ -413,8 +407,8 @@ static bool wait_for_first(struct board *board)
     return worker_subject_lives(board);
 }
 
-/* Runs properties of the queue until it is empty.  The first worker runs the first property.
- * Meanwhile the worker that starts Python for each takes one, and the others wait. */
+/* Runs the queue until it is empty.  The first worker runs the first property; meanwhile the
+ * `fresh` worker runs one, and the others wait. */
 static void run_round(const struct plan *plan, bool fresh, int wakeup)
 {
     const size_t *queue = fresh ? plan->fresh : plan->python;
@@ -432,7 +426,7 @@ static void run_round(const struct plan *plan, bool fresh, int wakeup)
     }
 }
 
-/* Those that whoever started us ignores, and those of the coordinator.  SIGPIPE stays ignored. */
+/* Signals that the parent ignores, and those of the coordinator; SIGPIPE stays ignored. */
 static void note_signals(void)
 {
     sigemptyset(&worker.not_default);
@@ -453,7 +447,7 @@ static void prepare(const struct plan *plan)
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
 }
 
-/* valgrind takes it for a mistake where a process ends deaf. */
+/* valgrind reports a process that ends with errors disabled. */
 static _Noreturn void end_worker(int status)
 {
     memcheck_enable();
@@ -477,7 +471,7 @@ static bool wait_for_round(struct board *board, size_t number, struct worker_pip
     return !(write(pipes.wakeup, "", 1) < 0 && errno == EPIPE) && wait_for_command(pipes);
 }
 
-/* Forks the workers that have pipes there.  The number of the one that it comes back in, or 0. */
+/* Forks the workers that have pipes there.  Returns the number of the worker in each, 0 here. */
 static size_t fork_all(struct board *board, const struct worker_pipes *twins)
 {
     for (size_t i = 1; i < WORKER_SLOTS; i++) {
@@ -490,9 +484,9 @@ static size_t fork_all(struct board *board, const struct worker_pipes *twins)
     return 0;
 }
 
-/* Comes back in this worker, and in each of its twins when the coordinator tells that to begin:
- * number and pipes are its own there.  The process that forks them ends, which leaves them to the
- * coordinator. */
+/* Returns in this worker, and in each forked one, with its own number and pipes, when the
+ * coordinator starts it.  A process in between forks them and ends, which makes them the
+ * coordinator's. */
 static void fork_twins(const struct worker_pipes *twins, size_t *number, struct worker_pipes *pipes)
 {
     pid_t coordinator = getppid();

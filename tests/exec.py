@@ -310,25 +310,6 @@ def without_books(tap):
                            result.stderr), "a program that no track can be kept of", result)
 
 
-# Each in a file of its own: CPython takes long to tell which line it is in far down in a long one.
-MANY_LINES = """
-import numpy as np
-kept = []
-for i in range(17000):
-    kept.append(compile("kept.append(np.empty(2))", "%d.py" % i, "exec"))
-    exec(kept[-1])
-"""
-
-
-def many_lines(tap):
-    """Blocks from more lines than are kept are not attributed to others."""
-    result = suite.conform("-H", "aligned", "--exec", "--stacks", "--", "-c", MANY_LINES)
-    beyond = re.search(r" (\d+) bytes in (\d+) blocks  \(lines beyond", result.stderr)
-    more = re.search(r" \d+ bytes by \d+ more lines$", result.stderr, re.M)
-    tap.point(result.code == 0 and beyond and int(beyond[2]) > 600 and more,
-              "more lines than are kept", result.stderr[-3000:])
-
-
 def broken_trace(tap):
     """A trace that could not be written whole is no success."""
     result = suite.conform("-H", "aligned", "-q", "--exec", "--record=/dev/full", "--", "-c",
@@ -343,7 +324,6 @@ def main():
     script_and_stdin(tap)
     fail_each(tap)
     without_books(tap)
-    many_lines(tap)
     broken_trace(tap)
     tap.end()
 

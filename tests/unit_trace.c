@@ -373,31 +373,6 @@ START_TEST(a_forked_child_writes_nothing)
 }
 END_TEST
 
-/* As daemons do; and files of the program's own then have the numbers. */
-START_TEST(a_program_may_close_all_descriptors)
-{
-    char other[300];
-    struct stat status;
-    struct trace_call call;
-    snprintf(other, sizeof other, "%s.other", path);
-    struct trace_writer *writer = must_create(false);
-    int fd = open(other, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    for (int to = 50; to < 300; to++) /* below are Check's own */
-        dup2(fd, to);
-    for (int i = 0; i < 100000; i++)
-        trace_malloc(writer, &caller, 16, NULL);
-    must_close(writer);
-    ck_assert(fstat(fd, &status) == 0 && status.st_size == 0);
-    unlink(other);
-    struct trace_reader *reader = must_open();
-    while (trace_next(reader, &call) == TRACE_CALL)
-        ;
-    ck_assert_int_eq(trace_next(reader, &call), TRACE_END);
-    ck_assert_uint_eq(trace_totals(reader).calls, 100000);
-    trace_reader_close(reader);
-}
-END_TEST
-
 /* ---- what cannot be written -------------------------------------------------------------------
  */
 
@@ -639,7 +614,6 @@ Suite *suite_trace(void)
     tcase_add_test(tcase, every_call_is_shown);
     tcase_add_loop_test(tcase, nothing_recorded_is_lost_in_a_crash, 0, ROWS(crash_after));
     tcase_add_test(tcase, a_forked_child_writes_nothing);
-    tcase_add_test(tcase, a_program_may_close_all_descriptors);
     tcase_add_test(tcase, a_full_disk_is_told);
     tcase_add_loop_test(tcase, what_cannot_be_opened_is_told, 0, ROWS(unopenable));
     tcase_add_test(tcase, damage_anywhere_is_told);

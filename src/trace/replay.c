@@ -47,19 +47,7 @@ static bool ends(struct replay *replay)
     return false;
 }
 
-static void tell_warning(struct replay *replay)
-{
-    if (replay->heap.warning.rule != HEAP_NO_RULE && replay->result->warning.rule == HEAP_NO_RULE)
-        tell(replay, &replay->result->warning, &replay->heap.warning);
-}
-
 /* ---- malloc and calloc ---------------------------------------------------------------------- */
-
-static void handler_free(struct replay *replay, void *p, size_t size)
-{
-    const PyDataMemAllocator *a = &replay->handler->allocator;
-    a->free(a->ctx, p, size);
-}
 
 /* The handler returned NULL. */
 static bool refused(struct replay *replay, size_t size, bool recorded)
@@ -70,23 +58,18 @@ static bool refused(struct replay *replay, size_t size, bool recorded)
     return heap_refused(&replay->heap, size) || ends(replay);
 }
 
-/* A block that nobody will ask for: the recorded handler had refused it. */
-static bool give_back(struct replay *replay, enum heap_maker by, void *p, size_t size)
-{
-    if (!heap_made_for_nobody(&replay->heap, by, p, size))
-        return ends(replay);
-    handler_free(replay, p, size);
-    return true;
-}
-
 /* What malloc and calloc have in common, and realloc where it is given no block. */
 static bool made(struct replay *replay, const struct trace_call *call, enum heap_maker by, void *p,
                  size_t size)
 {
     if (p == NULL)
         return refused(replay, size, call->refused);
-    if (call->refused)
-        return give_back(replay, by, p, size);
+    if (call->refused) { /* the recorded program has no block, and will not free this one */
+        if (!heap_made_for_nobody(&replay->heap, by, p, size))
+            return ends(replay);
+        replay->handler->allocator.free(replay->handler->allocator.ctx, p, size);
+        return true;
+    }
     return heap_made(&replay->heap, call->slot, call->block, by, p, size) || ends(replay);
 }
 
@@ -155,8 +138,9 @@ static bool replay_realloc(struct replay *replay, const struct trace_call *call)
 static bool freed(struct replay *replay)
 {
     bool holds = heap_freed(&replay->heap);
-    if (__builtin_expect(replay->heap.warning.rule != HEAP_NO_RULE, 0))
-        tell_warning(replay);
+    if (__builtin_expect(replay->heap.warning.rule != HEAP_NO_RULE, 0) &&
+        replay->result->warning.rule == HEAP_NO_RULE)
+        tell(replay, &replay->result->warning, &replay->heap.warning);
     return holds || ends(replay);
 }
 
@@ -165,23 +149,7 @@ static bool free_block(struct replay *replay, uint32_t slot, size_t size)
     unsigned char *p = replay->heap.block[slot].p;
     if (!heap_will_free(&replay->heap, slot))
         return ends(replay);
-    handler_free(replay, p, size);
-    return freed(replay);
-}
-
-/* What NumPy gives as the size of a block is mostly what it asked for; this handler may have
- * refused the last realloc of it, and then that is what it has. */
-static bool replay_free(struct replay *replay, const struct trace_call *call)
-{
-    size_t size =
-        call->size == call->old_size ? replay->heap.block[call->slot].size : size_here(call->size);
-    return free_block(replay, call->slot, size);
-}
-
-static bool replay_free_of_null(struct replay *replay, const struct trace_call *call)
-{
-    heap_set_error(&replay->heap);
-    handler_free(replay, NULL, size_here(call->size));
+    replay->handler->allocator.free(replay->handler->allocator.ctx, p, size);
     return freed(replay);
 }
 
@@ -195,8 +163,13 @@ static bool replay_without_block(struct replay *replay, const struct trace_call 
     size_t size = size_here(call->size);
     if (call->pointer == TRACE_FOREIGN)
         replay->result->left_out++;
-    if (call->function == TRACE_FREE)
-        return call->pointer == TRACE_FOREIGN || replay_free_of_null(replay, call);
+    if (call->function == TRACE_FREE && call->pointer == TRACE_FOREIGN)
+        return true;
+    if (call->function == TRACE_FREE) {
+        heap_set_error(&replay->heap);
+        a->free(a->ctx, NULL, size);
+        return freed(replay);
+    }
     if (call->pointer == TRACE_FOREIGN)
         return replay_malloc(replay, call);
     return reserve(replay, call) &&
@@ -220,7 +193,12 @@ static bool replay_call(struct replay *replay, const struct trace_call *call)
         replay->result->left_out++;
         return true;
     }
-    return call->function == TRACE_FREE ? replay_free(replay, call) : replay_realloc(replay, call);
+    if (call->function == TRACE_REALLOC)
+        return replay_realloc(replay, call);
+    /* NumPy gives free the size of the last realloc, which this handler may have refused */
+    size_t size =
+        call->size == call->old_size ? replay->heap.block[call->slot].size : size_here(call->size);
+    return free_block(replay, call->slot, size);
 }
 
 /* What is live at the end goes as well: contents are checked once more, and the handler is left as
@@ -253,31 +231,18 @@ static void follow_gil(struct replay *replay, bool gil)
     replay->has_gil = gil;
 }
 
-static void begin_part(struct replay *replay)
-{
-    struct replay_result *result = replay->result;
-    snprintf(result->part, sizeof result->part, "%s", trace_part(replay->reader));
-    if (replay->options->part_begins != NULL)
-        replay->options->part_begins(result->part, replay->options->data);
-}
-
-static void look(const struct replay *replay)
-{
-    const struct heap *heap = &replay->heap;
-    uint32_t slot = replay->result->under_way.slot;
-    struct heap_block block = slot < heap->room ? heap->block[slot] : (struct heap_block){0};
-    replay->options->look(block.p, block.size, heap->live_bytes, replay->options->data);
-}
-
 static void run(struct replay *replay)
 {
+    const struct replay_options *options = replay->options;
     struct replay_result *result = replay->result;
     struct trace_call *call = &result->under_way;
     enum trace_state state;
     trace_tell_parts(replay->reader);
     while ((state = trace_next(replay->reader, call)) == TRACE_CALL || state == TRACE_PART) {
         if (state == TRACE_PART) {
-            begin_part(replay);
+            snprintf(result->part, sizeof result->part, "%s", trace_part(replay->reader));
+            if (options->part_begins != NULL)
+                options->part_begins(result->part, options->data);
             continue;
         }
         follow_gil(replay, call->gil);
@@ -285,10 +250,14 @@ static void run(struct replay *replay)
         if (!replay_call(replay, call))
             return;
         result->calls++;
-        if (__builtin_expect(replay->options->look != NULL, 0))
-            look(replay);
+        if (__builtin_expect(options->look != NULL, 0)) {
+            const struct heap *heap = &replay->heap;
+            struct heap_block block =
+                call->slot < heap->room ? heap->block[call->slot] : (struct heap_block){0};
+            options->look(block.p, block.size, heap->live_bytes, options->data);
+        }
     }
-    follow_gil(replay, true); /* as whoever deletes an array has it */
+    follow_gil(replay, true); /* which a program holds when it deletes an array */
     if (!free_live(replay))
         return;
     if (!heap_state_holds(&replay->heap)) {

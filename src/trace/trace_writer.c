@@ -23,7 +23,6 @@
 enum { DESCRIPTOR_FROM = 200 };
 
 struct trace_writer {
-    char *path; /* absolute, to open it again where the program closed it */
     int fd;
     dev_t device;
     ino_t inode;
@@ -95,23 +94,15 @@ static bool write_all(struct trace_writer *writer, const unsigned char *bytes, s
     return true;
 }
 
-/* The descriptor, opened again where the program has closed it or made it its own. */
+/* False if the program has closed our descriptor, or has another file there. */
 static bool check_descriptor(struct trace_writer *writer)
 {
     struct stat status;
     if (fstat(writer->fd, &status) == 0 && status.st_dev == writer->device &&
         status.st_ino == writer->inode)
         return true;
-    int fd = writer->regular ? open(writer->path, O_RDWR | O_CLOEXEC) : -1;
-    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_dev == writer->device &&
-        status.st_ino == writer->inode) {
-        writer->fd = fd;
-        return true;
-    }
-    if (fd >= 0)
-        close(fd);
     writer->fd = -1;
-    return fail(writer, "was closed by the program, and cannot be opened again", 0);
+    return fail(writer, "was closed by the program", 0);
 }
 
 /* Space is taken before it is mapped: a store into a mapping cannot report a full disk. */
@@ -198,10 +189,7 @@ static bool open_file(struct trace_writer *writer, const char *path)
     writer->regular = S_ISREG(status.st_mode);
     writer->device = status.st_dev;
     writer->inode = status.st_ino;
-    if (!writer->regular)
-        return true;
-    writer->path = realpath(path, NULL);
-    return writer->path != NULL || fail(writer, "cannot be found again", errno);
+    return true;
 }
 
 static void write_header(struct trace_writer *writer)
@@ -226,7 +214,6 @@ static void writer_free(struct trace_writer *writer)
         close(writer->fd);
     interval_map_free(writer->map);
     free(writer->free_slots);
-    free(writer->path);
     free(writer);
 }
 

@@ -87,18 +87,6 @@ def goes_on(tap, handler, right, wrong):
               "a handler that is not there", result)
 
 
-def leaves_numpy_out(tap, handler, right):
-    """What is NumPy's own, and the same in both, is told with --verbose alone."""
-    more = ["--run=runtime.set-handler-looks"]
-    short, full = (matrix(handler, [right, right], *more, *words) for words in ([], ["-v"]))
-    report = json.loads(matrix(handler, [right, right], *more, "--json=-").stdout)
-    bad = verdicts(report, "runtime.set-handler-looks") != ["PASS"] * 2
-    tap.point(short.code == full.code == CONFORMANT and "runtime." not in short.stdout
-              and ("\nruntime.set-handler-looks" in full.stdout) == bad
-              and ("not counted" in short.stdout) == bad and not report["differ_or_bad"],
-              "what is NumPy's own", "%s\n%s" % (short, full))
-
-
 def is_interrupted(tap, handler, right):
     """Behind the first: what is known is told, and the last has not been run."""
     words = ["--python=" + right] * 3 + ["--run=malloc.*", "--json=i.json"]
@@ -116,15 +104,6 @@ def is_interrupted(tap, handler, right):
               and last["error"] == "not run: interrupted",
               "an interrupt behind the first",
               "%d\n%s%s%s" % (conform.returncode, first, out, errors))
-
-
-def refuses(tap, handler, right):
-    result = matrix(handler, [right, right], "--tap=x.tap")
-    tap.point(result.code == USAGE and not os.path.exists("x.tap"), "--tap of several", result)
-    result = suite.conform("-H", handler, "--python", right, "--python", right, "--exec", "--",
-                           "-c", "0")
-    tap.point(result.code == USAGE and "--python is given twice" in result.stderr,
-              "several for --exec", result)
 
 
 NEIGHBOURS = """
@@ -199,12 +178,10 @@ def main():
                   "conformant in all", result)
         tells_one_column(tap, handler, right, wrong)
         goes_on(tap, handler, right, wrong)
-        leaves_numpy_out(tap, handler, right)
         is_interrupted(tap, handler, right)
         suite.write("neighbours.c", NEIGHBOURS)
         suite.write("wrong.c", SOMETIMES_WRONG.replace('getenv("WRONG_HERE")', "1"))
         handlers_together(tap, os.path.abspath(suite.build("wrong.c", "wrong.so")))
-        refuses(tap, handler, right)
     tap.end()
 
 

@@ -36,20 +36,6 @@ def ours(tap):
               written)
 
 
-def make_writes_it_once(tap):
-    """So that nothing is linked anew where nothing has changed."""
-    file = os.path.join(suite.BUILD, "src", "base", "program_version.c")
-    said = suite.conform("--version").stdout.split("\n")[0].split(" ")[1]
-    plain = {name: "" for name in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "TESTS")}
-    before = os.stat(file).st_mtime_ns
-    for tested, answer, what in (("", said, "make leaves it as it is"),
-                                 ("yes", "9.9.9", "and whatever has changed, while tests run")):
-        again = suite.run([os.environ.get("MAKE", "make"), "-s", "src/base/program_version.c",
-                           "ask_version=echo " + answer],
-                          cwd=suite.BUILD, env=dict(plain, CONFORM_TESTED=tested))
-        tap.point(again.code == 0 and os.stat(file).st_mtime_ns == before, what, again)
-
-
 def of_a_checkout(tap):
     git("init", "-q", ".")
     suite.write("file", "one\n")
@@ -79,7 +65,6 @@ def of_a_checkout(tap):
 def main():
     tap = suite.Tap()
     ours(tap)
-    make_writes_it_once(tap)
     with suite.scratch(enter=True):
         if shutil.which("git") is None:
             tap.skip("of a checkout", "there is no git")

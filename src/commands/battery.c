@@ -2,7 +2,7 @@
  *
  * The battery: what is to be run, its rounds, and what is told of them.
  */
-#include "commands/battery.h"
+#include "commands/commands.h"
 
 #include <errno.h>
 #include <sched.h>

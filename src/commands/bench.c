@@ -3,7 +3,7 @@
  * --bench: starts a process for each handler, and conform_report/bench.py, which measures with
  * these processes.
  */
-#include "commands/bench.h"
+#include "commands/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  *
  * Writing the project that is embedded in this program.
  */
-#include "commands/init.h"
+#include "commands/commands.h"
 
 #include <dirent.h>
 #include <errno.h>

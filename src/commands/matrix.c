@@ -3,7 +3,7 @@
  * The battery in several interpreters.  Each is a run of this program of its own, whose report is
  * read as JSON: one that does not start, or takes all down with it, is a column like the others.
  */
-#include "commands/matrix.h"
+#include "commands/commands.h"
 
 #include <errno.h>
 #include <jansson.h>

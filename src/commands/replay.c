@@ -2,7 +2,7 @@
  *
  * Replaying in a child, so that a handler which crashes or hangs is told with its call.
  */
-#include "commands/replay.h"
+#include "commands/commands.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "commands/saved_reports.h"
+#include "commands/commands.h"
 
 #include <stdlib.h>
 

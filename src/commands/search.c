@@ -2,7 +2,7 @@
  *
  * Searching for a history that shows a defect, and telling it.
  */
-#include "commands/search.h"
+#include "commands/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>

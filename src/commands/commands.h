@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The commands that main() calls.  Each returns the exit status; argv is the command line of the
+ * program, with which it may be started again.
+ */
+#ifndef CONFORM_COMMANDS_H
+#define CONFORM_COMMANDS_H
+
+#include "model/options.h"
+
+/* Runs the test suite and reports.  This process, the coordinator, chooses properties, starts
+ * workers, and sees to it that every property gets its verdict; it loads no handler. */
+enum exit_code battery_run(const struct options *options, char **argv);
+
+/* The test suite in several interpreters: runs this program once for each, one after the other, and
+ * reports where their verdicts differ or are bad. */
+enum exit_code matrix_run(const struct options *options, char **argv);
+
+/* --compare, --from and --verify: the Python package reads saved reports. */
+enum exit_code saved_reports_run(const struct options *options);
+
+/* --replay: replays a trace on a handler in a child process; with --print, prints it as text. */
+enum exit_code replay_command(const struct options *options, char **argv);
+
+enum exit_code search_command(const struct options *options, char **argv);
+enum exit_code bench_command(const struct options *options, char **argv);
+
+/* --init: writes the files of examples/c-make into the folder, which is created if it is missing.
+ * Either all of them are there then, or the folder is as it was and the program exits. */
+enum exit_code init_run(const char *folder);
+
+#endif

@@ -271,27 +271,25 @@ resource.setrlimit(resource.RLIMIT_AS, before)
 """
 
 # Its memory is there from the start.
-FIXED = r"""
-#include <string.h>
-#include "nep49.h"
+FIXED = """
+#include "sound/base.h"
 static _Alignas(16) char memory[1 << 26];
-static size_t used;
-static void *m(void *c, size_t n)
+FUNCTION(malloc, fixed)
 {
-    (void)c;
-    if (n > sizeof memory || used + n + 16 > sizeof memory)
+    static size_t used;
+    if (size > sizeof memory || used + size + 16 > sizeof memory)
         return NULL;
-    used += (n + 16) / 16 * 16;
-    return memory + used - (n + 16) / 16 * 16;
+    used += (size + 16) / 16 * 16;
+    return memory + used - (size + 16) / 16 * 16;
 }
-static void *z(void *c, size_t n, size_t e) { return m(c, n * e); }
-static void *r(void *c, void *p, size_t n)
+FUNCTION_RETURNS(calloc, fixed, fixed_malloc(ctx, product(nelem, elsize)));
+FUNCTION(realloc, fixed)
 {
-    char *q = m(c, n);
-    return q != NULL && p != NULL ? memmove(q, p, n) : q;
+    char *moved = fixed_malloc(ctx, size);
+    return moved != NULL && p != NULL ? memmove(moved, p, size) : moved;
 }
-static void f(void *c, void *p, size_t n) { (void)c, (void)p, (void)n; }
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {"fixed", 1, {NULL, m, z, r, f}};
+FUNCTION(free, fixed) {}
+SOUND(nep49_handler, FUNCTIONS(fixed));
 """
 
 

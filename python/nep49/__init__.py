@@ -52,6 +52,7 @@ OPTIONS: dict[str, dict[str, str]] = {
 
 _CAPSULE = b"mem_handler"  # as PyDataMem_SetHandler wants it; stays where it is
 _SET_HANDLER = 304  # in NumPy's table, 1.22 and later
+_WORDS_TO_HANDLER = 9  # from the end of PyObject_HEAD, as PyArray_HANDLER of NumPy's headers has it
 
 
 class HandlerError(Exception):
@@ -69,16 +70,6 @@ class _Struct(ctypes.Structure):
 
     _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8),
                 ("allocator", _Allocator)]
-
-
-class _Array(ctypes.Structure):
-    """PyArrayObject_fields behind PyObject_HEAD, as PyArray_HANDLER of NumPy's headers reads it."""
-
-    _fields_ = [("data", ctypes.c_void_p), ("nd", ctypes.c_int), ("dimensions", ctypes.c_void_p),
-                ("strides", ctypes.c_void_p), ("base", ctypes.c_void_p),
-                ("descr", ctypes.c_void_p), ("flags", ctypes.c_int),
-                ("weakreflist", ctypes.c_void_p), ("buffer_info", ctypes.c_void_p),
-                ("mem_handler", ctypes.c_void_p)]
 
 
 class Statistics(NamedTuple):
@@ -472,10 +463,11 @@ def use(handler: Union[str, Handler],
 
 def _address_of(array: np.ndarray) -> Optional[int]:
     """That of the struct of the handler that made it, or None."""
-    fields = _Array.from_address(id(array) + object.__basicsize__)
-    if not fields.mem_handler:
+    fields = (ctypes.c_void_p * (_WORDS_TO_HANDLER + 1)).from_address(
+        id(array) + object.__basicsize__)
+    if not fields[_WORDS_TO_HANDLER]:
         return None
-    capsule = ctypes.cast(fields.mem_handler, ctypes.py_object).value
+    capsule = ctypes.cast(fields[_WORDS_TO_HANDLER], ctypes.py_object).value
     return int(_get_pointer(capsule, _CAPSULE))
 
 

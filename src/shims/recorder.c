@@ -40,34 +40,35 @@ static atomic_bool saw_overlap;
 
 /* ---- live blocks ---------------------------------------------------------------------------- */
 
+/* Under the recorder's lock. */
 static void take_note(struct recorder *r, struct note note)
 {
-    pthread_mutex_lock(&r->lock);
     r->counts.notes[note.kind]++;
     if (r->note_count < MOST_NOTES)
         r->notes[r->note_count++] = note;
-    pthread_mutex_unlock(&r->lock);
 }
 
-static void enter(struct recorder *r, const void *p, size_t size, enum recorder_function by)
+/* Tracks the block at p, unless that is NULL.  Under the recorder's lock. */
+static void track(struct recorder *r, const void *p, size_t size, uint64_t by)
 {
-    struct interval block = {(uintptr_t)p, size, by}, other;
+    struct interval other;
     if (p == NULL)
         return;
-    pthread_mutex_lock(&r->lock);
-    enum interval_state state = interval_map_insert(r->live, block, &other);
-    if (state == INTERVAL_FREE) {
+    switch (interval_map_insert(r->live, (struct interval){(uintptr_t)p, size, by}, &other)) {
+    case INTERVAL_FREE:
         r->counts.live_bytes += size;
         if (r->counts.peak_bytes < r->counts.live_bytes)
             r->counts.peak_bytes = r->counts.live_bytes;
-    } else if (state != INTERVAL_OVERLAPS) {
+        break;
+    case INTERVAL_OVERLAPS:
+        atomic_store(&saw_overlap, true);
+        take_note(r,
+                  (struct note){.kind = NOTE_OVERLAPS, .p = p, .size = size, .asked = other.size});
+        break;
+    case INTERVAL_IMPOSSIBLE:
+    case INTERVAL_NO_MEMORY:
         r->counts.incomplete = true;
     }
-    pthread_mutex_unlock(&r->lock);
-    if (state != INTERVAL_OVERLAPS)
-        return;
-    atomic_store(&saw_overlap, true);
-    take_note(r, (struct note){.kind = NOTE_OVERLAPS, .p = p, .size = size, .asked = other.size});
 }
 
 bool recorder_saw_overlap(void)
@@ -83,14 +84,6 @@ static bool untrack(struct recorder *r, const void *p, struct interval *gone)
         r->counts.live_bytes -= gone->size;
     pthread_mutex_unlock(&r->lock);
     return was_live;
-}
-
-static void count_call(struct recorder *r, size_t *counter, bool refused)
-{
-    pthread_mutex_lock(&r->lock);
-    ++*counter;
-    r->counts.refused += refused;
-    pthread_mutex_unlock(&r->lock);
 }
 
 struct recorder *recorder_of_block(const void *p)
@@ -109,31 +102,35 @@ struct recorder *recorder_of_block(const void *p)
 
 /* ---- forwarding ---------------------------------------------------------------------------- */
 
-/* After each call: what the handler behind looks like now shows. */
-static void after_call(struct recorder *r)
+/* After a request: counts it, tracks its block, and shows the struct of the handler behind. */
+static void *requested(struct recorder *r, size_t *calls, void *p, size_t size,
+                       enum recorder_function by)
 {
+    pthread_mutex_lock(&r->lock);
+    ++*calls;
+    r->counts.refused += p == NULL && size != 0;
+    track(r, p, size, by);
+    pthread_mutex_unlock(&r->lock);
     if (!r->has_own_name)
         shim_show_through(&r->handler, r->inner);
+    return p;
 }
 
 static void *record_malloc(void *ctx, size_t size)
 {
     struct recorder *r = ctx;
     void *p = r->inner->allocator.malloc(r->inner->allocator.ctx, size);
-    count_call(r, &r->counts.malloc_calls, p == NULL && size != 0);
-    enter(r, p, size, BY_MALLOC);
-    after_call(r);
-    return p;
+    return requested(r, &r->counts.malloc_calls, p, size, BY_MALLOC);
 }
 
 static void *record_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     struct recorder *r = ctx;
+    size_t size;
     void *p = r->inner->allocator.calloc(r->inner->allocator.ctx, nelem, elsize);
-    count_call(r, &r->counts.calloc_calls, p == NULL && nelem != 0 && elsize != 0);
-    enter(r, p, nelem * elsize, BY_CALLOC);
-    after_call(r);
-    return p;
+    if (__builtin_mul_overflow(nelem, elsize, &size))
+        size = SIZE_MAX;
+    return requested(r, &r->counts.calloc_calls, p, size, BY_CALLOC);
 }
 
 /* The block at p is not tracked here.  One that another recorder tracks is handed over to this one,
@@ -150,7 +147,9 @@ static bool take_over(struct recorder *r, void *p, size_t size, enum note_kind o
         note.asked = gone->size;
         memcpy(note.owner, owner->handler.name, sizeof note.owner);
     }
+    pthread_mutex_lock(&r->lock);
     take_note(r, note);
+    pthread_mutex_unlock(&r->lock);
     return is_others;
 }
 
@@ -162,28 +161,31 @@ static void *record_realloc(void *ctx, void *p, size_t size)
         !take_over(r, p, size, NOTE_OTHERS_REALLOC, NOTE_FOREIGN_REALLOC, &old))
         return NULL;
     void *moved = r->inner->allocator.realloc(r->inner->allocator.ctx, p, size);
-    count_call(r, &r->counts.realloc_calls, moved == NULL && size != 0);
-    if (moved != NULL)
-        enter(r, moved, size, BY_REALLOC);
-    else
-        enter(r, p, old.size, (enum recorder_function)old.value);
-    after_call(r);
-    return moved;
+    if (moved == NULL) {
+        pthread_mutex_lock(&r->lock);
+        track(r, p, old.size, old.value);
+        pthread_mutex_unlock(&r->lock);
+    }
+    return requested(r, &r->counts.realloc_calls, moved, size, BY_REALLOC);
 }
 
 static void record_free(void *ctx, void *p, size_t size)
 {
     struct recorder *r = ctx;
     struct interval gone = {0};
-    count_call(r, &r->counts.free_calls, false);
-    if (p != NULL && !untrack(r, p, &gone) &&
-        !take_over(r, p, size, NOTE_OTHERS_FREE, NOTE_FOREIGN_FREE, &gone))
-        return;
-    if (p != NULL && gone.size != size)
+    bool is_known = p == NULL || untrack(r, p, &gone) ||
+                    take_over(r, p, size, NOTE_OTHERS_FREE, NOTE_FOREIGN_FREE, &gone);
+    pthread_mutex_lock(&r->lock);
+    r->counts.free_calls++;
+    if (is_known && p != NULL && gone.size != size)
         take_note(r,
                   (struct note){.kind = NOTE_WRONG_SIZE, .p = p, .size = size, .asked = gone.size});
+    pthread_mutex_unlock(&r->lock);
+    if (!is_known)
+        return;
     r->inner->allocator.free(r->inner->allocator.ctx, p, size);
-    after_call(r);
+    if (!r->has_own_name)
+        shim_show_through(&r->handler, r->inner);
 }
 
 /* ---- making, ending, reading --------------------------------------------------------------- */

@@ -3,10 +3,9 @@
 except that a handler that sleeps is slower.
 """
 
-import json
 import os
 import re
-from html.parser import HTMLParser
+import xml.etree.ElementTree as ElementTree
 
 import suite
 from suite import CANNOT_LOAD, CANNOT_WORK_HERE, CONFORMANT, NOT_CONFORMANT, USAGE
@@ -48,38 +47,13 @@ GROUPS = {"footprint", "malloc", "calloc", "realloc", "add", "zeros", "resize", 
 
 
 def build(name, in_malloc):
-    with open(name + ".c", "w") as file:
-        file.write(HANDLER)
+    suite.write(name + ".c", HANDLER)
     return suite.build(name + ".c", "./%s.so" % name, "-DIN_MALLOC=" + in_malloc)
 
 
 def read(name):
     with open(name) as file:
         return file.read()
-
-
-class Page(HTMLParser):
-    """The elements that are not closed, the number of each, and the text."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.wrong, self.tags, self.text = [], [], [], ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-
-    def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(tag)
-
-    def handle_data(self, data):
-        self.text += data
 
 
 def results(tap):
@@ -89,7 +63,7 @@ def results(tap):
     result = suite.conform("--bench=quick", "--max-time=0.5", "-H", "./<b>&plain.so", "-H",
                            "./slow.so", "--json=b.json", "--html=b.html")
     tap.point(result.code == CONFORMANT and not result.stderr, "results", result)
-    report = json.loads(read("b.json"))
+    report = suite.load("b.json")
     cells = report["cells"]
     tap.point(report["format"] == "conform-bench-1" and len(report["handlers"]) == 4
               and {cell["group"] for cell in cells} == GROUPS and not report["left_out"]
@@ -109,24 +83,23 @@ def results(tap):
               "a line for each", result)
     footprints = [cell["handlers"][0]["value"] for cell in cells if cell["group"] == "footprint"]
     tap.point(len(footprints) == 4 and all(footprints), "resident memory is known", footprints)
-    text = read("b.html")
-    page = Page(text)
-    tap.point(not page.open and not page.wrong and page.tags.count("svg") == 6
-              and page.tags.count("polyline") == 18 and page.tags.count("tr") > len(cells)
-              and "<b>&plain.so" in page.text and "<b>&plain" not in text and "http:" not in text,
-              "a page", page.wrong)
+    page = ElementTree.fromstring(re.sub("<(!|meta)[^>]*>", "", read("b.html")))
+    counts = [len(list(page.iter(tag))) for tag in ("svg", "polyline")]
+    tap.point(counts == [6, 18] and len(list(page.iter("tr"))) > len(cells)
+              and "<b>&plain.so" in "".join(page.itertext()) and "http:" not in read("b.html"),
+              "a page", counts)
 
 
 def time_is_over(tap):
     """A slow handler has no results of some sizes, and some of each group."""
     result = suite.conform("--bench=quick", "-H", build("slower", "usleep(20000)"), "--json=s.json",
                            "--html=s.html")
-    left_out = json.loads(read("s.json"))["left_out"]
+    left_out = suite.load("s.json")["left_out"]
     words = "%d more were left out because the time was over" % left_out
     tap.point(result.code == CONFORMANT and left_out > 0 and words in result.stdout
               and "%d were left out" % left_out in read("s.html"), "what is left out", result)
     suite.conform("--bench=quick", "-H", build("slowish", "usleep(100)"), "--json=s.json")
-    kept = {cell["group"] for cell in json.loads(read("s.json"))["cells"]}
+    kept = {cell["group"] for cell in suite.load("s.json")["cells"]}
     tap.point(kept >= {"malloc", "calloc", "realloc", "add", "zeros", "resize", "threads"},
               "something of each group", kept)
 
@@ -141,9 +114,7 @@ def lost_ones(tap):
 
 
 def wrong_use(tap):
-    with open("unfit.c", "w") as file:
-        file.write(UNFIT)
-    suite.build("unfit.c", "./unfit.so")
+    suite.build(suite.write("unfit.c", UNFIT), "./unfit.so")
     for words, code, line in (
             (["--bench=fast", "-H", "aligned"], USAGE, "--bench=fast: give quick, or nothing"),
             (["--bench"] + 7 * ["-H", "aligned"], USAGE, "--bench takes up to 6 handlers"),
@@ -161,14 +132,12 @@ def main():
     if suite.SANITIZED:
         suite.skip_all("a sanitizer changes what is measured")
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         results(tap)
         if suite.LONG:
             time_is_over(tap)
         lost_ones(tap)
         wrong_use(tap)
-        os.chdir("..")
     tap.end()
 
 

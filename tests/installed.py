@@ -44,11 +44,9 @@ def broken(path, prefix, *arguments):
     path = os.path.join(prefix, path)
     with open(path, "rb") as file:
         whole = file.read()
-    with open(path, "w") as file:
-        file.write("this is neither a trace nor a suppression\n")
+    suite.write(path, "this is neither a trace nor a suppression\n")
     result = suite.run([os.path.join(prefix, "bin", "conform"), "-H", "aligned", *arguments])
-    with open(path, "wb") as file:
-        file.write(whole)
+    suite.write(path, whole)
     return result, os.path.realpath(path) in " ".join((result.stdout + result.stderr).split())
 
 
@@ -116,8 +114,7 @@ def is_found(tap, prefix):
     tap.point(all(map(os.path.exists, there)) and libraries == "-lconform-fuzz -lz",
               "and the program, its handlers and what fuzzers are linked with", (there, said))
     for name, contents in PROJECTS.items():
-        with open(name, "w") as file:
-            file.write(contents)
+        suite.write(name, contents)
     for tool, commands, environment in (
             ("meson", (["meson", "setup", "by-meson"], ["meson", "compile", "-C", "by-meson"]),
              path),
@@ -138,8 +135,7 @@ def in_its_environment(tap, prefix):
     packages = suite.run([suite.PYTHON, "-c", "import os, numpy; "
                           "print(os.path.dirname(os.path.dirname(numpy.__file__)))"]).stdout
     for folder in glob.glob(os.path.join(prefix, "lib", "python*", "site-packages")):
-        with open(os.path.join(folder, "numpy.pth"), "w") as file:
-            file.write(packages)
+        suite.write(os.path.join(folder, "numpy.pth"), packages)
     python = os.path.join(prefix, "bin", "python3")
     result = suite.run([os.path.join(prefix, "bin", "conform"), "-H", "./mine.so", "--run",
                         "abi.version"], env={"PATH": "/usr/bin:/bin"})
@@ -159,8 +155,7 @@ def main():
         result = make("installcheck", "DESTDIR=" + destination)
         tap.point(result.code == 0, "make installcheck DESTDIR=", result)
         os.chdir(folder)
-        with open("mine.c", "w") as file:
-            file.write(HANDLER)
+        suite.write("mine.c", HANDLER)
         built = suite.run([*suite.COMPILER, "-shared", "-fPIC", "-I", prefix + "/include", "-o",
                            "mine.so", "mine.c"])
         tap.point(built.code == 0, "a handler is compiled with the header that it has", built)

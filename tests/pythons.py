@@ -107,8 +107,7 @@ def without_libpython(python, folder):
                 file.write("\nbuild_time_vars['LIBDIR'] = '/nowhere'\n")
         elif each != "site-packages":
             os.symlink(source, target)
-    with open(os.path.join(environment, "pyvenv.cfg"), "w") as file:
-        file.write("home = %s\n" % os.path.join(folder, "bin"))
+    suite.write(os.path.join(environment, "pyvenv.cfg"), "home = %s/bin\n" % folder)
     os.symlink(python["packages"], os.path.join(packages, "site-packages"))
     path = os.path.join(environment, "bin", "python3")
     os.symlink(os.path.join(folder, "bin", name), path)
@@ -130,10 +129,8 @@ def by_its_files(tap, python, name, folder):
     os.symlink(python["library"], os.path.join(folder, "lib", version))
     os.symlink(python["packages"], os.path.join(packages, "site-packages"))
     os.symlink("../../bin/python3", os.path.join(folder, "environment", "bin", "python3"))
-    with open("environment/pyvenv.cfg", "w") as file:
-        file.write("home = %s/bin\n" % folder)
-    with open("tells.c", "w") as file:
-        file.write(TELLS)
+    suite.write("environment/pyvenv.cfg", "home = %s/bin\n" % folder)
+    suite.write("tells.c", TELLS)
     for each in [each for each in os.environ if re.match("PYTHON.|LD_LIBRARY_PATH", each)]:
         del os.environ[each]
     reports = []
@@ -229,21 +226,16 @@ def main():
         if suite.LONG or os.path.realpath(python["path"]) == os.path.realpath(suite.PYTHON):
             in_one(tap, python, name, [suite.CONFORM] + [python["path"]] * is_whole)
         if os.path.realpath(python["path"]) == os.path.realpath(suite.PYTHON):
-            with suite.scratch() as folder:
-                os.chdir(folder)
-                with unittest.mock.patch.dict(os.environ):
-                    by_its_files(tap, python, name, folder)
-                os.chdir(suite.BUILD)
+            with suite.scratch(enter=True) as folder, unittest.mock.patch.dict(os.environ):
+                by_its_files(tap, python, name, folder)
         if not is_whole:
             continue
         whole += 1
-        with suite.scratch() as folder:
-            os.chdir(folder)
+        with suite.scratch(enter=True) as folder:
             path = without_libpython(python, folder)
             name += ", no libpython"
             in_one(tap, dict(python, path=path), name, [path])
             inside(tap, path, name)
-            os.chdir(suite.BUILD)
     if whole == 0:
         tap.skip("an interpreter without libpython",
                  "install NumPy for one that has all of Python in its executable, as Debian's has")

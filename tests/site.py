@@ -10,27 +10,24 @@ import urllib.parse
 
 import suite
 
-TUTORIALS = os.path.join(suite.SOURCE, "docs", "tutorials")
 HANDLERS = os.path.abspath(os.path.join(suite.BUILD, "handlers"))
 
 
 def read(name):
-    with open(os.path.join(TUTORIALS, name), encoding="utf-8") as file:
+    with open(os.path.join(suite.SOURCE, name), encoding="utf-8") as file:
         return file.read()
 
 
 def blocks(name, language):
-    return re.findall(r"^```%s\n(.*?)^```" % language, read(name), re.M | re.S)
+    return re.findall(r"^```%s\n(.*?)^```" % language, read("docs/tutorials/" + name), re.M | re.S)
 
 
 def verdict_with(realloc):
     """The README's handler with that realloc."""
-    with open(os.path.join(suite.SOURCE, "README.md"), encoding="utf-8") as file:
-        source = re.search(r"^```c\n(.*?)^```", file.read(), re.M | re.S)[1]
+    source = re.search(r"^```c\n(.*?)^```", read("README.md"), re.M | re.S)[1]
     body = re.search(r"static void \*mine_realloc.*?^}\n", source, re.M | re.S)[0]
-    with open("mine.c", "w") as file:
-        file.write("#include <string.h>\n#include <malloc.h>\n" + source.replace(body, realloc))
-    suite.build("mine.c", "libmine.so", "-w", "-I", os.path.join(suite.SOURCE, "handlers"))
+    source = "#include <string.h>\n#include <malloc.h>\n" + source.replace(body, realloc)
+    suite.build(suite.write("mine.c", source), "libmine.so", "-w")
     return suite.conform("--handler=./libmine.so", "--run=realloc.*", "--run=abi.loads")
 
 
@@ -43,7 +40,7 @@ def red_line(tap):
     result = verdict_with(mended)
     tap.point(result.code == suite.CONFORMANT, "red-line.md: mended", result)
     result = suite.conform("--explain=realloc.keeps-contents")
-    hint = re.search(r"hint: \*(.*?)\*", read("red-line.md").replace("\n", " "))[1]
+    hint = re.search(r"hint: \*(.*?)\*", read("docs/tutorials/red-line.md").replace("\n", " "))[1]
     tap.point(hint in " ".join(result.stdout.split()), "red-line.md: its hint", result)
 
 
@@ -54,7 +51,7 @@ def python(program, **more):
 
 def first_handler(tap):
     made = suite.conform("--init", "myhandler")
-    suite.build("myhandler/mine.c", "libmine.so", "-I", os.path.join(suite.SOURCE, "handlers"))
+    suite.build("myhandler/mine.c", "libmine.so")
     result = suite.conform("--handler=./libmine.so", "--quick")
     tap.point(made.code == 0 and result.code == suite.CONFORMANT, "first-handler.md: it passes",
               result)
@@ -70,8 +67,7 @@ def share(tap):
 
 def known(tap):
     """The file of known failures is read, and its line is about what is there."""
-    with open("known.toml", "w") as file:
-        file.write(blocks("ci.md", "toml")[0].replace("2027", "2999"))
+    suite.write("known.toml", blocks("ci.md", "toml")[0].replace("2027", "2999"))
     result = suite.conform("--handler=aligned", "--expect=known.toml", "--run=abi.loads")
     tap.point(result.code == suite.CONFORMANT, "ci.md: its file", result)
 
@@ -104,7 +100,7 @@ def dead_links(pages):
 
 
 def site(tap):
-    if not os.environ.get("CHECK_LONG"):
+    if not suite.LONG:
         tap.skip("make html", "it takes Sphinx from PyPI: set CHECK_LONG")
         return
     plain = {name: "" for name in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "TESTS")}
@@ -130,8 +126,7 @@ def site(tap):
 
 def main():
     tap = suite.Tap()
-    with suite.scratch() as folder:
-        os.chdir(folder)
+    with suite.scratch(enter=True):
         if suite.SANITIZED:
             tap.skip("handlers and what is said of them", "a sanitizer says other things")
         else:
@@ -139,7 +134,6 @@ def main():
             first_handler(tap)
             share(tap)
         known(tap)
-        os.chdir("..")
     site(tap)
     tap.end()
 

@@ -5,7 +5,6 @@ tree, and leaves nothing behind.
 
 import glob
 import hashlib
-import json
 import os
 import shutil
 
@@ -24,8 +23,7 @@ def lend_numpy(environment):
     where = suite.run([suite.PYTHON, "-c", "import os, numpy; "
                        "print(os.path.dirname(os.path.dirname(numpy.__file__)))"]).stdout
     for folder in glob.glob(os.path.join(environment, "lib", "python*", "site-packages")):
-        with open(os.path.join(folder, "numpy.pth"), "w") as file:
-            file.write(where)
+        suite.write(os.path.join(folder, "numpy.pth"), where)
 
 
 def files_in(environment):
@@ -79,8 +77,7 @@ def check(tap, wheel):
 
 def bill_of_materials(tap, wheel):
     """The SPDX document beside it has its hash, and the libraries that are linked statically."""
-    with open(wheel + ".spdx.json", encoding="utf-8") as file:
-        packages = json.load(file)["packages"]
+    packages = suite.load(wheel + ".spdx.json")["packages"]
     with open(wheel, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     tap.point(packages[0]["checksums"][0]["checksumValue"] == digest

@@ -164,16 +164,16 @@ enum exit_code bench_command(const struct options *options, char **argv)
                              "conform", program_version, "profiles", text_safe(profiles), "quiet",
                              quiet, "quick", options->bench != NULL, "time_is_given",
                              options->max_time_is_given, "seconds", options->max_time);
-    struct present_file made = present_file_open();
+    int made = present_memory();
     present_with(python);
-    int status = present((const char *[]){"--bench", made.name, NULL}, task, true);
+    int status = present((const char *[]){"--bench", text("/dev/fd/%d", made), NULL}, task, true);
     int lost, state = LOAD_DONE;
     if (interrupt_came() != 0)
         end_all();
     if (status != 0)
         leave_with(EXIT_HARNESS_BROKE, "the bench has failed");
     size_t length;
-    char *contents = present_read(made.fd, &length);
+    char *contents = present_read(made, &length);
     json_t *bench = json_loadb(contents, length, 0, NULL);
     const char *verdict, *why, *when;
     if (json_unpack(bench, "{s:i, s:s, s:s, s:s, s?i}", "lost", &lost, "verdict", &verdict, "why",

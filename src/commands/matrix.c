@@ -32,7 +32,6 @@ struct column {
 };
 
 struct matrix {
-    const struct options *options;
     struct column *columns;
     size_t count;
 };
@@ -170,7 +169,7 @@ static json_t *value_of(const struct matrix *matrix, const struct counts *counts
 
 enum exit_code matrix_run(const struct options *options, char **argv)
 {
-    struct matrix matrix = {.options = options, .count = options->python_count};
+    struct matrix matrix = {.count = options->python_count};
     bool told = !report_files_take_stdout(options);
     size_t count;
     free(options_properties(options, &count)); /* so that a wrong pattern is reported once */

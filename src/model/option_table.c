@@ -9,10 +9,10 @@
 
 #include "model/record.h"
 
-#define COMMAND_ROW(symbol, name, of, is_kind) {name, COMMAND_##of, is_kind},
+#define COMMAND_ROW(symbol, name, of) {name, COMMAND_##of},
 const struct command_row command_rows[COMMANDS] = {COMMAND_LIST_OF(COMMAND_ROW)};
 
-#define COMMAND_BIT(symbol, name, of, is_kind) symbol = 1 << COMMAND_##symbol,
+#define COMMAND_BIT(symbol, name, of) symbol = 1 << COMMAND_##symbol,
 enum {
     COMMAND_LIST_OF(COMMAND_BIT) BATTERY = RUN | NO_FORK,
     PROGRAM = EXEC | RECORD | FAIL_EACH,

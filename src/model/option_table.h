@@ -39,7 +39,6 @@ enum { MOST_OPTION_ROWS = 80 };
 struct command_row {
     const char *name;
     enum command of; /* the one in whose place it is chosen */
-    bool is_kind;    /* and a kind of it: what names that one means this one too */
 };
 extern const struct command_row command_rows[COMMANDS];
 

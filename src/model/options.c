@@ -89,15 +89,14 @@ static _Noreturn void missing_value(const char *word)
 
 /* ---- which command, and what it takes ---------------------------------------------------- */
 
-/* "--exec, --replay and --list": what `takers` names, without kinds of what is named. */
+/* "--exec, --replay and --list": what `takers` names. */
 static const char *names_of(unsigned takers)
 {
     const char *named[COMMANDS] = {""};
     size_t count = 0;
     for (size_t i = 0; i < COMMANDS; i++) {
-        const struct command_row *row = &command_rows[i];
-        if ((takers & 1u << i) != 0 && !(row->is_kind && (takers & 1u << row->of) != 0))
-            named[count++] = row->name;
+        if ((takers & 1u << i) != 0)
+            named[count++] = command_rows[i].name;
     }
     const char *names = named[0];
     for (size_t i = 1; i < count; i++)

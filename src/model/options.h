@@ -21,28 +21,28 @@ enum exit_code {
     EXIT_CANNOT_WORK_HERE = 77,
 };
 
-/* The commands, each with its name where an option is refused, the one in whose place it is chosen,
- * and whether it is a kind of that: what names that one means this one too. */
+/* The commands, each with its name where an option is refused, and the one in whose place it is
+ * chosen. */
 #define COMMAND_LIST_OF(COMMAND)                                                                   \
-    COMMAND(RUN, "the battery", RUN, false)                                                        \
-    COMMAND(NO_FORK, "--no-fork", RUN, true)                                                       \
-    COMMAND(EXEC, "--exec", RUN, false)                                                            \
-    COMMAND(RECORD, "--exec --record", EXEC, true)                                                 \
-    COMMAND(FAIL_EACH, "--exec --fail-each", EXEC, true)                                           \
-    COMMAND(REPLAY, "--replay", RUN, false)                                                        \
-    COMMAND(PRINT, "--replay --print", REPLAY, true)                                               \
-    COMMAND(SEARCH, "--search", RUN, false)                                                        \
-    COMMAND(BENCH, "--bench", RUN, false)                                                          \
-    COMMAND(COMPARE, "--compare", RUN, false)                                                      \
-    COMMAND(FROM, "--from", RUN, false)                                                            \
-    COMMAND(VERIFY, "--verify", RUN, false)                                                        \
-    COMMAND(INIT, "--init", RUN, false)                                                            \
-    COMMAND(LIST, "--list", RUN, false)                                                            \
-    COMMAND(LIST_HANDLERS, "--list-handlers", RUN, false)                                          \
-    COMMAND(EXPLAIN, "--explain", RUN, false)                                                      \
-    COMMAND(CLAUSES, "--clauses", RUN, false)
+    COMMAND(RUN, "the battery", RUN)                                                               \
+    COMMAND(NO_FORK, "--no-fork", RUN)                                                             \
+    COMMAND(EXEC, "--exec", RUN)                                                                   \
+    COMMAND(RECORD, "--exec --record", EXEC)                                                       \
+    COMMAND(FAIL_EACH, "--exec --fail-each", EXEC)                                                 \
+    COMMAND(REPLAY, "--replay", RUN)                                                               \
+    COMMAND(PRINT, "--replay --print", REPLAY)                                                     \
+    COMMAND(SEARCH, "--search", RUN)                                                               \
+    COMMAND(BENCH, "--bench", RUN)                                                                 \
+    COMMAND(COMPARE, "--compare", RUN)                                                             \
+    COMMAND(FROM, "--from", RUN)                                                                   \
+    COMMAND(VERIFY, "--verify", RUN)                                                               \
+    COMMAND(INIT, "--init", RUN)                                                                   \
+    COMMAND(LIST, "--list", RUN)                                                                   \
+    COMMAND(LIST_HANDLERS, "--list-handlers", RUN)                                                 \
+    COMMAND(EXPLAIN, "--explain", RUN)                                                             \
+    COMMAND(CLAUSES, "--clauses", RUN)
 
-#define COMMAND_NUMBER(symbol, name, of, is_kind) COMMAND_##symbol,
+#define COMMAND_NUMBER(symbol, name, of) COMMAND_##symbol,
 enum command { COMMAND_LIST_OF(COMMAND_NUMBER) };
 #undef COMMAND_NUMBER
 enum { COMMANDS = COMMAND_CLAUSES + 1 };

@@ -36,13 +36,12 @@ static const char *interpreter(void)
     return path;
 }
 
-struct present_file present_file_open(void)
+int present_memory(void)
 {
-    struct present_file file = {.fd = memfd_create("report", 0)};
-    if (file.fd < 0)
+    int fd = memfd_create("report", 0);
+    if (fd < 0)
         leave_with(EXIT_HARNESS_BROKE, "no memory for a report: %s", strerror(errno));
-    snprintf(file.name, sizeof file.name, "/dev/fd/%d", file.fd);
-    return file;
+    return fd;
 }
 
 char *present_read(int fd, size_t *length)
@@ -128,8 +127,8 @@ int present(const char *const *arguments, const json_t *input, bool interruptibl
 
 json_t *present_answer(const char *const *arguments, const json_t *input)
 {
-    struct present_file file = present_file_open();
-    const char *words[16] = {"--answer", file.name};
+    int fd = present_memory();
+    const char *words[16] = {"--answer", text("/dev/fd/%d", fd)};
     size_t length;
     for (size_t i = 0; arguments[i] != NULL && i + 3 < sizeof words / sizeof *words; i++)
         words[i + 2] = arguments[i];
@@ -138,7 +137,7 @@ json_t *present_answer(const char *const *arguments, const json_t *input)
         interrupt_die();
     if (status != 0)
         exit(status);
-    char *contents = present_read(file.fd, &length);
+    char *contents = present_read(fd, &length);
     json_t *answer = json_loadb(contents, length, JSON_DECODE_ANY, NULL);
     free(contents);
     if (answer == NULL)

@@ -32,11 +32,7 @@ int present_execute(const char *path, const char *const *words, const int descri
 /* Returns what is in a file in memory, with a NUL after it, and closes it; the caller's to free. */
 char *present_read(int fd, size_t *length);
 
-/* A temporary file in memory that present() hands on, and its name for the arguments. */
-struct present_file {
-    int fd;
-    char name[32];
-};
-struct present_file present_file_open(void);
+/* Returns the descriptor of a file in memory that present() hands on, as /dev/fd/N. */
+int present_memory(void);
 
 #endif

@@ -87,7 +87,7 @@ static void write_json(struct report_file *file, const json_t *value)
 void report_files_write(struct report_files *files, const json_t *value,
                         const char *const *arguments)
 {
-    struct present_file made[REPORT_FORMAT_COUNT];
+    int made[REPORT_FORMAT_COUNT];
     size_t operands = 0, count = 0, length;
     while (arguments[operands] != NULL)
         operands++;
@@ -99,8 +99,8 @@ void report_files_write(struct report_files *files, const json_t *value,
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
         if (i == REPORT_json || files->of[i].path == NULL)
             continue;
-        made[i] = present_file_open();
-        words[count++] = strdup(text("%s=%s", files->of[i].option, made[i].name));
+        made[i] = present_memory();
+        words[count++] = strdup(text("%s=/dev/fd/%d", files->of[i].option, made[i]));
     }
     if (count == 0)
         return;
@@ -112,7 +112,7 @@ void report_files_write(struct report_files *files, const json_t *value,
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
         if (i == REPORT_json || files->of[i].path == NULL)
             continue;
-        char *contents = present_read(made[i].fd, &length);
+        char *contents = present_read(made[i], &length);
         write_or_leave(&files->of[i], contents, length);
         free(contents);
     }

@@ -26,7 +26,7 @@ enum exit_code search_command(const struct options *options, char **argv);
 enum exit_code bench_command(const struct options *options, char **argv);
 
 /* --init: writes the files of examples/c-make into the folder, which is created if it is missing.
- * Either all of them are there then, or the folder is as it was and the program exits. */
+ * Each of them appears as a whole or not at all. */
 enum exit_code init_run(const char *folder);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "repro/call_list.h"
+#include "repro/call_log.h"
 
 enum { FIRST = 7, CHILD = 8, OTHER = 9, MOST = 12 };
 

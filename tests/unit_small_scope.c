@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * src/search/small_scope.h: all short histories, each once.
+ * src/search/small_scope.c: all short histories, each once.
  */
 #include "unit.h"
 
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "search/small_scope.h"
+#include "search/generators.h"
 
 /* How many there are, by the number of blocks that are live before each call. */
 static uint64_t count_of(unsigned calls, unsigned live)

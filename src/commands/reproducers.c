@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "harness/limits.h"
 #include "report/atomic_file.h"
-#include "repro/call_list.h"
+#include "repro/call_log.h"
 #include "repro/reproducer.h"
 #include "search/search.h"
 #include "search/show.h"

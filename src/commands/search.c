@@ -241,9 +241,9 @@ static void write_repro(const struct searching *searching, const struct search_r
         return;
     const char *wrong = interrupt_came() != 0             ? "it was interrupted"
                         : searching->place.module != NULL ? "the handler comes from a Python module"
-                        : result->shown < result->tried || result->plain_shows
-                            ? "not reproduced by calls alone"
-                            : beyond_calls(&result->list);
+                        : result->shown < result->tried   ? "it does not show each time"
+                        : result->plain_shows             ? "libc's allocator shows it as well"
+                                                          : beyond_calls(&result->list);
     if (wrong != NULL) {
         printf("        no file of C: %s\n", wrong);
         return;

@@ -43,16 +43,14 @@ static size_t behave(struct random *random, struct step *steps, size_t room)
 static size_t mutate(struct random *random, size_t count, size_t other_count, size_t room)
 {
     size_t made = 0;
-    struct corpus *corpus = corpus_new();
-    if (corpus == NULL)
-        return 0;
+    struct corpus corpus = {.count = 0};
     if (count > 0)
-        corpus_add(corpus, first_entry, count, random);
+        corpus_add(&corpus, first_entry, count, random);
     if (other_count > 0)
-        corpus_add(corpus, other_entry, other_count, random);
-    if (corpus_count(corpus) > 0)
-        made = corpus_mutate(corpus, &size_dict, random, made_entry, room);
-    corpus_free(corpus);
+        corpus_add(&corpus, other_entry, other_count, random);
+    if (corpus.count > 0)
+        made = corpus_mutate(&corpus, &size_dict, random, made_entry, room);
+    corpus_free(&corpus);
     if (made == 0 || random_below(random, BEHAVE_EVERY) == 0)
         made += behave(random, made_entry + made, room - made);
     return made;

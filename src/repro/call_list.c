@@ -2,7 +2,7 @@
  *
  * What has addresses in the log has numbers in a list.
  */
-#include "repro/call_list.h"
+#include "repro/call_log.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 
 #include "base/install_path.h"
 #include "python/python_sources.h"
-#include "repro/call_list.h"
+#include "repro/call_log.h"
 #include "search/show.h"
 
 enum { USUAL_SECONDS = 10, SECONDS_TO_GROW = 60, RIGHT = 96 };

@@ -8,31 +8,12 @@
 #include <string.h>
 #include <sys/param.h>
 
-enum { MOST_KEPT = 256, LONGEST_KEPT = 20000 };
-
-struct corpus {
-    struct kept {
-        struct step *steps;
-        size_t count;
-    } kept[MOST_KEPT];
-    size_t count;
-};
-
-struct corpus *corpus_new(void)
-{
-    return calloc(1, sizeof(struct corpus));
-}
+enum { LONGEST_KEPT = 20000 };
 
 void corpus_free(struct corpus *corpus)
 {
     for (size_t i = 0; i < corpus->count; i++)
         free(corpus->kept[i].steps);
-    free(corpus);
-}
-
-size_t corpus_count(const struct corpus *corpus)
-{
-    return corpus->count;
 }
 
 void corpus_add(struct corpus *corpus, const struct step *steps, size_t count,

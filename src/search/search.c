@@ -13,9 +13,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "repro/call_list.h"
+#include "repro/call_log.h"
 #include "search/concurrent.h"
-#include "search/small_scope.h"
 #include "supervise/child.h"
 
 struct trial search_trial(const struct search_options *options, struct trial_room *room)
@@ -65,7 +64,7 @@ struct searcher {
     struct random random;
     struct trial trial;
     struct writer *writer;
-    struct corpus *corpus;
+    struct corpus corpus;
     struct small_scope small;
     unsigned small_rooms; /* that were filled with its histories */
     unsigned huge_ones;   /* histories, so far */
@@ -138,7 +137,7 @@ static size_t make_up(struct searcher *s)
 
 static size_t mutate(struct searcher *s)
 {
-    return corpus_mutate(s->corpus, &s->trial.room->size_dict, &s->random, s->own->steps,
+    return corpus_mutate(&s->corpus, &s->trial.room->size_dict, &s->random, s->own->steps,
                          MAX(a_length(&s->random), (size_t)1 << 12));
 }
 
@@ -286,7 +285,7 @@ static bool try_history(struct searcher *s, size_t count)
     }
     bool is_cheap = s->way != HUGE && s->way != WAITING;
     if (outcome == TRIAL_PASSED && !own->list.at_once && is_cheap && s->shared->novelty.count > met)
-        corpus_add(s->corpus, own->steps, count, &s->random);
+        corpus_add(&s->corpus, own->steps, count, &s->random);
     return true;
 }
 
@@ -314,7 +313,7 @@ static bool is_turn_of_small_scope(const struct searcher *s)
 
 static bool can_be(const struct searcher *s, enum way way)
 {
-    return way == MUTATED    ? corpus_count(s->corpus) > 0
+    return way == MUTATED    ? s->corpus.count > 0
            : way == AT_ONCE  ? s->may.threads
            : way == IN_TURNS ? s->options->stops
            : way == HUGE     ? s->may.huge
@@ -372,7 +371,6 @@ _Noreturn static void be_searcher(const struct search_options *options,
         .random = random_for(options->seed + number, "searcher"),
         .trial = search_trial(options, &shared->slots[number].room),
         .writer = writer_new(),
-        .corpus = corpus_new(),
         .until = until,
         .until_small = until + (uint64_t)SMALL_SECONDS * 1000000000,
     };
@@ -381,7 +379,7 @@ _Noreturn static void be_searcher(const struct search_options *options,
     s.trial.is_over = is_over;
     s.trial.is_late = is_late;
     s.trial.options.novelty = &shared->novelty;
-    if (s.writer == NULL || s.corpus == NULL) {
+    if (s.writer == NULL) {
         s.own->broken = ENOMEM;
         _exit(0);
     }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "repro/call_list.h"
+#include "repro/call_log.h"
 #include "trace/trace.h"
 
 /* ---- to be read ---------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include <sys/param.h>
 
 #include "base/clock.h"
-#include "repro/call_list.h"
+#include "repro/call_log.h"
 #include "supervise/interrupt.h"
 
 struct shrinking {
@@ -213,19 +213,14 @@ static bool shorten_pause(struct step *step, uint64_t least, uint64_t parts)
     return is_long;
 }
 
-static bool to_first_thread(struct step *step, uint64_t from, uint64_t to)
+/* On the first thread, or without errno. */
+static bool simplify(struct step *step, uint64_t error, uint64_t to)
 {
-    bool changes = step->thread != to;
-    (void)from;
-    step->thread = (uint16_t)to;
-    return changes;
-}
-
-static bool forget_error(struct step *step, uint64_t from, uint64_t to)
-{
-    bool changes = step->error != to;
-    (void)from;
-    step->error = (uint8_t)to;
+    bool changes = (error ? step->error : step->thread) != to;
+    if (error)
+        step->error = (uint8_t)to;
+    else
+        step->thread = (uint16_t)to;
     return changes;
 }
 
@@ -301,8 +296,8 @@ void shrink(const struct trial *trial, struct call_list *list, struct found *fou
         !of_growth && !repeat_last(&s, false, false))
         repeat_last(&s, false, true);
     change_all(&s, shorten_pause, LONG_PAUSE, PARTS);
-    change_all(&s, to_first_thread, 0, 0);
-    change_all(&s, forget_error, 0, 0);
+    change_all(&s, simplify, false, 0);
+    change_all(&s, simplify, true, 0);
     if (!of_growth && list->count > FEW)
         leave_blocks_out(&s);
     leave_all_steps_out(&s);
@@ -313,7 +308,7 @@ void shrink(const struct trial *trial, struct call_list *list, struct found *fou
         round_sizes(&s);
     for (size_t i = 0; i < list->count; i++) {
         struct step step = list->at[i];
-        if (forget_error(&step, 0, 0))
+        if (simplify(&step, true, 0))
             change_one(&s, i, step);
     }
 }

@@ -3,7 +3,7 @@
  * Counting in a number system in which each digit is a call, and has as many values as there are
  * calls that make sense behind those before it.
  */
-#include "search/small_scope.h"
+#include "search/generators.h"
 
 enum {
     MAKERS = 3,

@@ -56,44 +56,6 @@ START_TEST(a_call_has_a_topic)
 }
 END_TEST
 
-static const struct {
-    struct call call;
-    bool is_wrong;
-} nulls[] = {
-    {{IN_MALLOC, NULL, 0, 0, 0}, false},   {{IN_MALLOC, NULL, 1, 0, 0}, true},
-    {{IN_MALLOC, NULL, 2, 0, 0}, false},   {{IN_MALLOC, NULL, SIZE_MAX, 0, 0}, false},
-    {{IN_CALLOC, NULL, 0, 8, 0}, false},   {{IN_REALLOC, NULL, 0, 0, 0}, false},
-    {{IN_REALLOC, NULL, 100, 0, 0}, true}, {{IN_REALLOC, NULL, (size_t)1 << 30, 0, 0}, false},
-    {{IN_REALLOC, P, 1, 0, 0}, true},      {{IN_REALLOC, P, 100, 0, 0}, false},
-};
-
-START_TEST(null_may_be_wrong)
-{
-    ck_assert_int_eq(call_may_not_return_null(&nulls[_i].call), nulls[_i].is_wrong);
-}
-END_TEST
-
-static const struct {
-    struct call call;
-    bool is_absurd;
-} blocks[] = {
-    {{IN_MALLOC, NULL, SIZE_MAX, 0, 0}, true},
-    {{IN_MALLOC, NULL, 0, 0, 0}, false},
-    {{IN_MALLOC, NULL, (size_t)1 << 30, 0, 0}, false},
-    {{IN_CALLOC, NULL, SIZE_MAX / 2, 3, 0}, true},
-    {{IN_CALLOC, NULL, SIZE_MAX, 0, 0}, false},
-    {{IN_CALLOC, NULL, 1 << 10, 1 << 10, 0}, false},
-    {{IN_REALLOC, P, SIZE_MAX - 64, 0, 0}, true},
-    {{IN_REALLOC, NULL, 100, 0, 0}, false},
-    {{IN_FREE, P, SIZE_MAX, 0, 0}, false},
-};
-
-START_TEST(no_block_is_that_long)
-{
-    ck_assert_int_eq(call_is_absurd(&blocks[_i].call), blocks[_i].is_absurd);
-}
-END_TEST
-
 /* ---- settling ----------------------------------------------------------------------------- */
 
 static const struct property null = {.id = "free.null", .answers_for = ABOUT(FREE_NULL_ZERO)},
@@ -307,8 +269,6 @@ Suite *suite_attribution(void)
     Suite *suite = suite_create("attribution");
     TCase *tcase = tcase_create("attribution");
     tcase_add_loop_test(tcase, a_call_has_a_topic, 0, ROWS(kinds));
-    tcase_add_loop_test(tcase, null_may_be_wrong, 0, ROWS(nulls));
-    tcase_add_loop_test(tcase, no_block_is_that_long, 0, ROWS(blocks));
     tcase_add_loop_test(tcase, a_round_is_settled, 0, ROWS(rounds));
     tcase_add_test(tcase, a_forged_control_is_none);
     tcase_add_loop_test(tcase, a_cause_is_closer, 0, ROWS(pairs));

@@ -67,14 +67,6 @@ START_TEST(each_is_found_and_is_its_block)
 }
 END_TEST
 
-START_TEST(others_are_not_found)
-{
-    static const char *const ids[] = {"", "sooner", "sooner.", "sooner.firs", "sooner.first2"};
-    for (int i = 0; i < ROWS(ids); i++)
-        ck_assert_ptr_null(property_find(ids[i]));
-}
-END_TEST
-
 START_TEST(group_is_found_by_the_whole_name)
 {
     ck_assert_str_eq(property_group(property_find("sooner.first"))->name, "sooner");
@@ -89,7 +81,6 @@ Suite *suite_property(void)
     TCase *tcase = tcase_create("property");
     tcase_add_test(tcase, all_are_in_order);
     tcase_add_loop_test(tcase, each_is_found_and_is_its_block, 0, ROWS(order));
-    tcase_add_test(tcase, others_are_not_found);
     tcase_add_test(tcase, group_is_found_by_the_whole_name);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "model/record.h"
@@ -47,31 +46,11 @@ START_TEST(fence_leaves_one_record)
 }
 END_TEST
 
-START_TEST(record_is_shared_with_a_fenced_child)
-{
-    struct board *board = make_board();
-    struct record *record = board_record(board, 3);
-    int status;
-    pid_t pid = fork();
-    if (pid == 0) {
-        board_fence(board, 3, false);
-        record->reached = FAIL;
-        strcpy(record->seen, "by the child");
-        _exit(0);
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert_int_eq(status, 0);
-    ck_assert_int_eq(record->reached, FAIL);
-    ck_assert_str_eq(record->seen, "by the child");
-}
-END_TEST
-
 Suite *suite_record(void)
 {
     Suite *suite = suite_create("record");
     TCase *tcase = tcase_create("record");
     tcase_add_loop_test(tcase, fence_leaves_one_record, 0, 2 * COUNT);
-    tcase_add_test(tcase, record_is_shared_with_a_fenced_child);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -61,8 +61,6 @@ MUTANT_GETTER(name_is_not_terminated, "abi.name-terminated")
     return &handler;
 }
 
-/* ---- abi.struct-constant --------------------------------------------------------------------- */
-
 #define CHANGES(defect) NEP49_EXPORT extern PyDataMem_Handler defect
 
 CHANGES(struct_patches_itself);
@@ -122,8 +120,6 @@ MUTANT_GETTER(struct_counts_its_getter, "abi.struct-constant")
     return &handler;
 }
 
-/* ---- abi.getter-stable ----------------------------------------------------------------------- */
-
 MUTANT_GETTER(getter_makes_another, "abi.getter-stable")
 {
     PyDataMem_Handler *handler = malloc(sizeof *handler);
@@ -147,8 +143,6 @@ MUTANT_GETTER(getter_looks_at_the_thread, "abi.getter-stable")
     handler = make_handler("getter_looks_at_the_thread");
     return &handler;
 }
-
-/* ---- abi.struct-stays ------------------------------------------------------------------------ */
 
 /* Makes a struct on a page of its own, once. */
 static PyDataMem_Handler *map_handler(PyDataMem_Handler **once, const char *name)
@@ -298,8 +292,6 @@ LOADS_BUT(getter_starts_a_thread, "abi.loads-alone", start_a_thread());
 LOADS_BUT(getter_starts_a_process, "abi.loads-alone", start_a_process(1));
 LOADS_BUT(getter_starts_a_daemon, "abi.loads-alone", start_a_process(2));
 
-/* ---- abi.ctx-passed -------------------------------------------------------------------------- */
-
 /* A variable that all copies of an object in a process share, as STB_GNU_UNIQUE variables of C++
  * are: its address is in the environment. */
 static void *get_shared(const char *name)
@@ -354,28 +346,20 @@ FUNCTION(malloc, first)
 }
 HOOK_BEFORE(free, first, p != NULL && base_note(p) != (size_t)ctx, abort());
 DERIVE(first);
-MUTANT_GETTER(ctx_of_the_first_call, "abi.ctx-passed")
-{
-    static char own;
-    static PyDataMem_Handler handler = HANDLER(ctx_of_the_first_call, first, .ctx = &own);
-    return &handler;
-}
+MUTANT(ctx_of_the_first_call, "abi.ctx-passed", .ctx = &(char){0}, FUNCTIONS(first));
 
 /* All instances in the process share the memory of the slots, except the first ones, but not the
  * list of free ones. */
 #define SHARED_FD "NEP49_FAULTY_FD"
 static bool share_slots(void)
 {
-    const char *text = getenv(SHARED_FD);
-    char number[16];
-    int fd = text != NULL ? atoi(text) : memfd_create("slots", 0);
-    snprintf(number, sizeof number, "%d", fd);
-    setenv(SHARED_FD, number, 1);
+    if (get_shared(SHARED_FD) == NULL)
+        set_shared(SHARED_FD, (void *)(intptr_t)memfd_create("slots", 0));
+    int fd = (int)(intptr_t)get_shared(SHARED_FD);
     uintptr_t from = ((uintptr_t)slots.memory[31] + 4095) & ~(uintptr_t)4095;
     size_t length = ((uintptr_t)slots.memory + sizeof slots.memory - from) & ~(size_t)4095;
-    return fd >= 0 && ftruncate(fd, (off_t)length) == 0 &&
-           mmap((void *)from, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) !=
-               MAP_FAILED;
+    return ftruncate(fd, (off_t)length) == 0 && mmap((void *)from, length, PROT_READ | PROT_WRITE,
+                                                     MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
 }
 MUTANT_GETTER(ctx_in_memory_that_all_find, "abi.ctx-passed")
 {

@@ -9,13 +9,6 @@
 #include "shifted.h"
 #include "slots.h"
 
-static void *clear(void *p, size_t size)
-{
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
-
-/* ---- calloc.zeroed --------------------------------------------------------------------------- */
-
 /* A block that was in use: only its first `cleared` bytes are 0. */
 static void *make_dirty(size_t size, size_t cleared)
 {
@@ -37,8 +30,6 @@ RETURNS(calloc, calloc_zeroes_in_16_bits, "calloc.zeroed",
 AFTER(calloc, calloc_marks_the_end_of_large_blocks, "calloc.zeroed",
       made != NULL && nelem * elsize > 8 << 20,
       memcpy((char *)made + nelem * elsize - 8, "the end.", 8));
-
-/* ---- calloc.zeroed-when-reused --------------------------------------------------------------- */
 
 /* A pool that caches one freed block of each of 64 size classes. */
 static void *kept[64];
@@ -110,8 +101,6 @@ HOOK_BEFORE(free, noted, p != NULL, p = swap(&noted, base_set_note(p, gettid() =
 MUTANT(calloc_trusts_what_another_thread_freed, "calloc.zeroed-when-reused",
        FUNCTIONS(noted, calloc, free));
 
-/* ---- calloc.product -------------------------------------------------------------------------- */
-
 RETURNS(calloc, calloc_ignores_elsize, "calloc.product", base_calloc(ctx, nelem, 1));
 RETURNS(calloc, calloc_ignores_nelem, "calloc.product",
         base_calloc(ctx, elsize == 1 ? nelem : 1, elsize));
@@ -123,8 +112,6 @@ DEFECT(calloc, calloc_adds, "calloc.product")
 }
 RETURNS(calloc, calloc_cuts_elsize, "calloc.product",
         product(nelem, elsize) != SIZE_MAX ? base_calloc(ctx, nelem, (uint16_t)elsize) : NULL);
-
-/* ---- calloc.overflow ------------------------------------------------------------------------- */
 
 enum { HALF = 4 * sizeof(size_t) }; /* of the bits */
 
@@ -156,20 +143,13 @@ DEFECT(calloc, overflow_by_padding_in_calloc, "calloc.overflow")
     return base_calloc(ctx, 1, size > 1 << 20 && padded > elsize ? nelem * padded : size);
 }
 
-/* ---- calloc.alignment ------------------------------------------------------------------------ */
-
 #define MISALIGNS(defect, condition)                                                               \
-    DEFECT_IN(aligned, calloc, defect, "calloc.alignment")                                         \
-    {                                                                                              \
-        return shifted_calloc_at(nelem, elsize, (condition) ? BASE_HEADER + 8 : BASE_HEADER);      \
-    }                                                                                              \
-    _Static_assert(true, "")
+    RETURNS_IN(aligned, calloc, defect, "calloc.alignment",                                        \
+               shifted_calloc(product(nelem, elsize), BASE_HEADER + ((condition) ? 8 : 0)))
 MISALIGNS(calloc_has_a_one_word_header, true);
 MISALIGNS(calloc_packs_rows_of_three, nelem == 3 && elsize >= 24 && elsize % 8 == 0 && EVERY(2));
 MISALIGNS(calloc_aligns_for_elsize, elsize == 8);
 MISALIGNS(calloc_misaligns_off_the_main_thread, gettid() != getpid());
-
-/* ---- calloc.neighbours ----------------------------------------------------------------------- */
 
 /* Clears in steps of 96 bytes. */
 DEFECT_IN(slot, calloc, calloc_zeroes_into_the_next, "calloc.neighbours")
@@ -180,8 +160,6 @@ DEFECT_IN(slot, calloc, calloc_zeroes_into_the_next, "calloc.neighbours")
         memset(p, 0, steps * 96);
     return p;
 }
-
-/* ---- calloc.zero-arguments ------------------------------------------------------------------- */
 
 RETURNS(calloc, calloc_divides_by_elsize, "calloc.zero-arguments",
         nelem > (SIZE_MAX - BASE_HEADER) / elsize ? NULL : base_calloc(ctx, nelem, elsize));

@@ -29,14 +29,10 @@ DERIVE_CALLOC(claimed);
 DERIVE_REALLOC(claimed, shifted_size);
 
 /* Moves p to a block at `offset` bytes from a multiple of 64. */
-static void *move_to(void *p, size_t size, size_t offset)
+static void *move_off(void *p, size_t size, size_t offset)
 {
-    void *moved = place(size, offset);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, min(shifted_size(p), size));
-    aligned_free(NULL, p, 0);
-    return moved;
+    size_t old = p != NULL ? shifted_size(p) : 0;
+    return move_to(place(size, offset), p, min(old, size), aligned_free);
 }
 
 static bool is_child(void)
@@ -45,11 +41,6 @@ static bool is_child(void)
     pid_t none = 0, pid = getpid();
     return !atomic_compare_exchange_strong(&first, &none, pid) && none != pid;
 }
-static void *clear(void *p, size_t size)
-{
-    return p != NULL ? memset(p, 0, size) : NULL;
-}
-
 #define UNALIGNED(function, defect, ...)                                                           \
     RETURNS_IN(claimed, function, defect, "malloc.claimed-alignment", __VA_ARGS__)
 UNALIGNED(malloc, claimed_alignment_not_when_small, place(size, size < CLAIMED ? 16 : 0));
@@ -59,11 +50,11 @@ UNALIGNED(malloc, claimed_alignment_not_in_a_child, place(size, is_child() ? 32 
 UNALIGNED(calloc, claimed_alignment_not_of_large_calloc,
           clear(place(product(nelem, elsize), nelem >= 128 * KIB ? 32 : 0), nelem *elsize));
 UNALIGNED(realloc, claimed_alignment_not_when_growing,
-          move_to(p, size, p != NULL && size > 2 * shifted_size(p) ? 48 : 0));
+          move_off(p, size, p != NULL && size > 2 * shifted_size(p) ? 48 : 0));
 UNALIGNED(realloc, claimed_alignment_not_when_shrinking,
-          move_to(p, size, p != NULL && size <= shifted_size(p) / 2 + 1 ? 16 : 0));
-UNALIGNED(realloc, claimed_alignment_not_from_null, move_to(p, size, p == NULL ? 16 : 0));
+          move_off(p, size, p != NULL && size <= shifted_size(p) / 2 + 1 ? 16 : 0));
+UNALIGNED(realloc, claimed_alignment_not_from_null, move_off(p, size, p == NULL ? 16 : 0));
 UNALIGNED(realloc, claimed_alignment_not_of_huge_realloc,
-          move_to(p, size, size >= 96 * MIB ? 16 : 0));
+          move_off(p, size, size >= 96 * MIB ? 16 : 0));
 AFTER_IN(claimed, malloc, claimed_alignment_not_when_refused, "exhaustion.nth-request",
          made == NULL, made = place(size, 16));

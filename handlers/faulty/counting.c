@@ -6,8 +6,6 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- detection of double frees --------------------------------------------------------------- */
-
 /* A small block that begins with the mark is taken to be free already. */
 #define MARKS(defect, mark)                                                                        \
     FREES(defect, "free.reclaims",                                                                 \
@@ -15,8 +13,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
               memcmp(p, &(size_t){mark}, sizeof(size_t)) != 0)
 MARKS(free_takes_zeros_for_freed, 0);
 MARKS(free_takes_ones_for_freed, SIZE_MAX);
-
-/* ---- an arena that starts again when it is empty --------------------------------------------- */
 
 /* Blocks of up to a page are in an arena, which starts again when no counted block lives.  The note
  * of a block in it is true if the block is counted. */
@@ -58,8 +54,6 @@ RETURNS_IN(arena, calloc, calloc_is_not_counted, "calloc.disjoint",
 RETURNS_IN(arena, realloc, realloc_that_moves_is_not_counted, "realloc.neighbours",
            p == NULL ? arena_malloc(ctx, size) : uncounted_realloc(ctx, p, size));
 
-/* ---- a struct that changes ------------------------------------------------------------------- */
-
 /* The ctx is another one after each 64 MiB. */
 NEP49_EXPORT extern PyDataMem_Handler struct_has_the_arena_in_use;
 DEFECT(malloc, struct_has_the_arena_in_use, "abi.struct-constant")
@@ -72,8 +66,6 @@ DEFECT(malloc, struct_has_the_arena_in_use, "abi.struct-constant")
         struct_has_the_arena_in_use.allocator.ctx = &arenas[(after >> 26) % 64];
     return base_malloc(ctx, size);
 }
-
-/* ---- one calloc in 4001 ---------------------------------------------------------------------- */
 
 /* One small request in 4001 is sampled: it gets one of sixteen slots in turn, which calloc does not
  * clear. */
@@ -109,8 +101,6 @@ FUNCTION(free, sampling)
 DERIVE_REALLOC(sampling, base_size);
 MUTANT(calloc_samples_are_dirty, "calloc.zeroed-when-reused", FUNCTIONS(sampling));
 
-/* ---- a block without an owner ---------------------------------------------------------------- */
-
 /* free knows the address of empty blocks, and realloc does not. */
 static _Alignas(16) char header_of_empty[BASE_HEADER + 16];
 static void *const empty = header_of_empty + BASE_HEADER;
@@ -120,8 +110,6 @@ FUNCTION_RETURNS(calloc, known,
 FUNCTION_FREES(known, p != empty);
 MUTANT(empty_is_unknown_to_realloc, "realloc.of-empty", FUNCTIONS(known, malloc, free));
 MUTANT(no_elements_are_unknown_to_realloc, "realloc.of-empty", FUNCTIONS(known, calloc, free));
-
-/* ---- the index of a cell --------------------------------------------------------------------- */
 
 /* free computes the index of a cell of 1040 bytes by a reciprocal, which is exact in the first part
  * of the slab only. */

@@ -78,15 +78,8 @@ FUNCTION(free, classed)
 DERIVE_CALLOC(classed);
 
 /* Moves p and copies the first `count` bytes. */
-static void *class_move(void *p, size_t size, size_t count)
-{
-    void *moved = classed_malloc(NULL, size);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, p, min(count, size));
-    classed_free(NULL, p, 0);
-    return moved;
-}
+#define class_move(p, size, count)                                                                 \
+    move_to(classed_malloc(NULL, size), p, min(count, size), classed_free)
 FUNCTION(realloc, classed)
 {
     if (p == NULL)
@@ -96,8 +89,6 @@ FUNCTION(realloc, classed)
     *size_at(p) = size;
     return p;
 }
-
-/* ---- malloc ---------------------------------------------------------------------------------- */
 
 /* The table has 229736 instead of 229376. */
 DEFECT_IN(classed, malloc, edge_of_a_class_is_misordered, "malloc.extent")
@@ -116,8 +107,6 @@ DEFECT_IN(classed, malloc, edge_of_six_has_no_room_for_one_more, "malloc.extent"
     return take_from(is_wrong ? class - 1 : class, size);
 }
 
-/* ---- realloc --------------------------------------------------------------------------------- */
-
 /* A block that fills its class stays in place if it grows by less than a class. */
 DEFECT_IN(classed, realloc, edge_is_passed_without_a_move, "realloc.grown-part-usable")
 {
@@ -135,14 +124,6 @@ DEFECT_IN(classed, realloc, edge_of_a_copy_loses_one_byte, "realloc.keeps-conten
         return classed_realloc(ctx, p, size);
     size_t count = size_of(p);
     return class_move(p, size, count % 16384 == 1 ? count - 1 : count);
-}
-
-/* ---- calloc ---------------------------------------------------------------------------------- */
-
-/* The block, of which the first `count` bytes are cleared. */
-static void *clear(void *p, size_t count)
-{
-    return p != NULL ? memset(p, 0, count) : NULL;
 }
 
 /* Clears 28627 instead of 28672 bytes of one class. */
@@ -167,3 +148,45 @@ DEFECT_IN(classed, calloc, edge_of_calloc_is_one_too_late, "calloc.disjoint")
     size_t size = product(nelem, elsize);
     return clear(take_from(class_of(size > 128 * KIB ? size - 1 : size), size), size);
 }
+
+/* Blocks of 64 pages do not mark their pages as used: (1 << 64) - 1 is 0 on x86. */
+static char *run;
+FUNCTION(malloc, run)
+{
+    LOCK(lock);
+    if (run == NULL)
+        run = map_pool(64 * MAPPED_PAGE);
+    return run != NULL && pages_for(size) == 64 * MAPPED_PAGE ? base_finish(run, size)
+                                                              : base_malloc(ctx, size);
+}
+FUNCTION_FREES(run, run == NULL || p != run + BASE_HEADER);
+MUTANT_DERIVED(run_of_64_pages_takes_none, "malloc.disjoint", run);
+
+/* Eight blocks of each class between 38 and 64 KiB are kept after their count, and a ninth one,
+ * whose place is the count of the next class. */
+enum { ROW = 64, FIRST_ROW = 600, ROWS = 1024, PLACES = 8 };
+static uintptr_t rows[(ROWS + 1) * (PLACES + 1)];
+static uintptr_t *row_for(size_t size)
+{
+    size_t row = size < (size_t)ROWS * ROW ? (size + ROW - 1) / ROW : 0;
+    return row >= FIRST_ROW && row < ROWS ? &rows[row * (PLACES + 1)] : NULL;
+}
+FUNCTION(malloc, row)
+{
+    uintptr_t *row = row_for(size);
+    if (row == NULL)
+        return base_malloc(ctx, size);
+    LOCK(lock);
+    char *p = row[0] > 0 ? (char *)row[row[0]--] : base_malloc(ctx, (size + ROW - 1) / ROW * ROW);
+    return p != NULL ? base_resize(p, size) : NULL;
+}
+FUNCTION(free, row)
+{
+    uintptr_t *row = p != NULL ? row_for(base_size(p)) : NULL;
+    LOCK(lock);
+    if (row != NULL && row[0] <= PLACES)
+        row[++row[0]] = (uintptr_t)p;
+    else
+        base_free(ctx, p, size);
+}
+MUTANT_DERIVED(cache_row_takes_one_too_many, "free.any-order", row);

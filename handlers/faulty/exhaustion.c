@@ -60,8 +60,6 @@ DEFECT(free, free_keeps_without_a_bound, "exhaustion.balance free.reclaims")
     kept = p;
 }
 
-/* ---- the kernel ------------------------------------------------------------------------------ */
-
 /* The result of mprotect is not checked. */
 DEFECT_IN(mapped, malloc, malloc_commits_unchecked, "exhaustion.nth-request")
 {

@@ -2,10 +2,7 @@
  *
  * Mutants that the properties of conformance/free.c find.
  */
-#include <pthread.h>
-#include <sys/mman.h>
-
-#include "mutant.h"
+#include "mapped.h"
 #include "python.h"
 
 /* ---- NULL ------------------------------------------------------------------------------------ */
@@ -93,15 +90,99 @@ HOOK_BEFORE(free, booking, true, booked -= p != NULL ? size : 0);
 MUTANT(free_books_given_size, BOTH_SIZES, FUNCTIONS(booking));
 
 /* A table has no row for sizes that cannot be. */
-DEFECT(free, free_of_huge_size_crashes, "free.any-size")
+BEFORE(free, free_of_huge_size_crashes, "free.any-size",
+       p != NULL && size >= PTRDIFF_MAX && size <= SIZE_MAX - 15, abort());
+
+/* Caches one freed block of at least `from` bytes under the given size. */
+struct told {
+    size_t from, size;
+    void *kept;
+};
+FUNCTION(malloc, told)
 {
-    static unsigned char used[1 << 16], *volatile none;
-    size_t class = (size + 15) / 16; /* wraps to 0 for the largest sizes */
-    unsigned char *row = class > PTRDIFF_MAX / 16 ? none : &used[class % sizeof used];
-    if (p != NULL && class != size / 16)
-        ++*row;
+    struct told *told = ctx;
+    void *p = size >= told->from && size <= told->size ? swap(&told->kept, NULL) : NULL;
+    return p != NULL ? base_resize(p, size) : mapped_malloc(ctx, size);
+}
+FUNCTION(free, told)
+{
+    struct told *told = ctx;
+    if (p != NULL && min(base_size(p), size) >= told->from && size <= MAPPED_MOST) {
+        told->size = size;
+        p = swap(&told->kept, p);
+    }
+    mapped_free(ctx, p, size);
+}
+#define KEEPS_AS_TOLD(defect, from)                                                                \
+    MUTANT(defect, "free.any-size", .ctx = &(struct told){from, 0, NULL}, FUNCTIONS(mapped),       \
+           FUNCTIONS(told, malloc, free))
+KEEPS_AS_TOLD(free_caches_by_given_size, 0);
+KEEPS_AS_TOLD(free_keeps_large_as_told, 512 * KIB);
+KEEPS_AS_TOLD(free_keeps_8_mib_as_told, 8 * MIB);
+KEEPS_AS_TOLD(free_keeps_17_mib_as_told, 17 * MIB);
+KEEPS_AS_TOLD(free_keeps_33_mib_as_told, 33 * MIB);
+
+/* Unmaps the given size of a mapping, even if it is larger than the mapping. */
+DEFECT_IN(mapped, free, free_unmaps_large_as_told, "free.any-size")
+{
+    if (!is_mapped(p) || base_size(p) > size)
+        mapped_free(ctx, p, size);
+    else if (size >> 20 < 1 << 20)
+        munmap((char *)p - BASE_HEADER, pages_for(size));
+}
+
+/* ---- contents that are read ------------------------------------------------------------------ */
+
+/* Small blocks are cells without a header.  A word before other blocks marks that they have one,
+ * and the last word of the cell before may look the same. */
+enum { CELL = 64, CELLS = 1 << 14 };
+#define MARK ((size_t)0x4b4c424547524148)
+static pthread_mutex_t cell_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Alignas(CELL) char cells[CELLS][CELL];
+static size_t cells_made = 1;
+static void *free_cell; /* the first; each contains the address of the next */
+
+FUNCTION(malloc, cell)
+{
+    LOCK(cell_lock);
+    void *p = free_cell;
+    if (size > CELL || (p == NULL && cells_made == CELLS))
+        return base_set_note(base_malloc(ctx, size), MARK);
+    if (p == NULL)
+        return cells[cells_made++];
+    memcpy(&free_cell, p, sizeof p);
+    return p;
+}
+FUNCTION(free, cell)
+{
+    if (p == NULL)
+        return;
+    if (base_note(p) == MARK)
+        return base_free(ctx, base_set_note(p, 0), size);
+    LOCK(cell_lock);
+    memcpy(p, &free_cell, sizeof p);
+    free_cell = p;
+}
+#define cell_size(p) (base_note(p) == MARK ? base_size(p) : CELL)
+DERIVE_CALLOC(cell);
+DERIVE_REALLOC(cell, cell_size);
+MUTANT(contents_before_look_like_a_header, "free.any-contents", FUNCTIONS(cell));
+
+/* Fills freed blocks with 0xdd, and aborts if a block that is freed begins like that. */
+FUNCTION(malloc, wary)
+{
+    void *p = base_malloc(ctx, size);
+    return p != NULL ? memset(p, 0, min(size, 16)) : NULL;
+}
+FUNCTION(free, wary)
+{
+    if (p != NULL && base_size(p) >= 8 && memcmp(p, "\xdd\xdd\xdd\xdd\xdd\xdd\xdd\xdd", 8) == 0)
+        abort();
+    if (p != NULL)
+        memset(p, 0xdd, min(base_size(p), 4096));
     base_free(ctx, p, size);
 }
+MUTANT(contents_look_freed, "free.any-contents", FUNCTIONS(wary, malloc, free));
 
 /* ---- poison ---------------------------------------------------------------------------------- */
 

@@ -4,8 +4,6 @@
  */
 #include "mutant.h"
 
-/* ---- order ----------------------------------------------------------------------------------- */
-
 /* Small blocks are on a stack: free frees all blocks above as well. */
 static _Alignas(16) char stack[1 << 20];
 static size_t stack_top;
@@ -81,11 +79,7 @@ FUNCTION(free, pair)
     memset(is_marked[pair], 0, 2);
     doubles[double_count++] = cells[pair];
 }
-DERIVE_REALLOC(pair, base_size);
-MUTANT(free_merges_with_live, "malloc.disjoint free.any-order",
-       FUNCTIONS(pair, malloc, realloc, free));
-
-/* ---- leaks ----------------------------------------------------------------------------------- */
+MUTANT_DERIVED(free_merges_with_live, "malloc.disjoint free.any-order", pair);
 
 FREES(free_leaks_large, "free.reclaims", p == NULL || base_size(p) < 200000);
 FREES(free_leaks_one_in_64, "free.reclaims", !EVERY(64));
@@ -98,8 +92,6 @@ FUNCTION_RETURNS(realloc, marked,
                  p != NULL ? base_realloc(ctx, p, size) : marked_malloc(ctx, size));
 FUNCTION_FREES(marked, p != NULL && base_note(p) != BY_CALLOC);
 MUTANT(free_leaks_callocs, "free.reclaims", FUNCTIONS(marked));
-
-/* ---- caches of sizes that are not used again ------------------------------------------------- */
 
 MUTEX(lock);
 
@@ -144,9 +136,7 @@ FUNCTION(free, quarantined)
     if (p != NULL)
         base_free(ctx, swap(&quarantine[last++], p), size);
 }
-DERIVE_REALLOC(quarantined, base_size);
-MUTANT(free_bounds_its_quarantine_by_count, "free.reclaims-other-sizes",
-       FUNCTIONS(quarantined, realloc, free));
+MUTANT_DERIVED(free_bounds_its_quarantine_by_count, "free.reclaims-other-sizes", quarantined);
 
 /* A cache of freed blocks of up to a kibibyte.  If it is full, half of it is freed, and one block
  * more is lost. */

@@ -9,8 +9,6 @@
 
 static const size_t GIB = (size_t)1 << 30;
 
-/* ---- live at once ---------------------------------------------------------------------------- */
-
 /* The offset of the next block in 64 GiB of addresses has 32 bits.  No address is used again. */
 static char *region;
 FUNCTION(malloc, region)
@@ -66,8 +64,6 @@ DERIVE_REALLOC(keyed, keyed_size);
 MUTANT(huge_lengths_keyed_by_32_bits, "malloc.live-past-4gib",
        FUNCTIONS(keyed, malloc, realloc, free));
 
-/* ---- extent ---------------------------------------------------------------------------------- */
-
 /* The mappings of blocks between 512 MiB and 1 GiB have 512 MiB. */
 FUNCTION_RETURNS(malloc, clamped,
                  size <= GIB / 2 || size > GIB ? mapped_malloc(ctx, size)
@@ -80,8 +76,6 @@ FUNCTION_RETURNS(realloc, clamped,
                                       : mapped_realloc(ctx, p, size));
 MUTANT(huge_classes_end_at_512_mib, "malloc.extent calloc.product realloc.grown-part-usable",
        FUNCTIONS(mapped), FUNCTIONS(clamped, malloc, calloc, realloc));
-
-/* ---- zero ------------------------------------------------------------------------------------ */
 
 /* A mapping of 128 MiB or more is kept when it is freed. */
 FUNCTION_RETURNS(malloc, keeping,
@@ -104,41 +98,17 @@ CLEARS(huge_calloc_counts_by_an_int, ON_64_BITS("calloc.zeroed-when-reused"), 2 
 CLEARS(huge_calloc_counts_in_32_bits, ON_64_BITS("calloc.zeroed-when-reused"), 128 * MIB,
        (uint32_t)size);
 
-/* ---- alignment ------------------------------------------------------------------------------- */
-
-/* From 1 GiB on a block begins 8 bytes further into its mapping. */
-static bool is_shifted(const void *p)
-{
-    return p != NULL && (uintptr_t)p % 16 != 0;
-}
-FUNCTION(malloc, shifting)
-{
-    if (size < GIB || !is_for_mapping(size))
-        return base_malloc(ctx, size);
-    char *map = map_pool(pages_for(size + 8));
-    return map != NULL ? base_finish(map + 8, size) : NULL;
-}
+/* From 1 GiB on a block begins 8 bytes further into libc's. */
+#define SHIFT(size) ((size) < GIB ? BASE_HEADER : BASE_HEADER + 8)
+FUNCTION_RETURNS(malloc, shifting, shifted_malloc(size, SHIFT(size)));
 FUNCTION_RETURNS(calloc, shifting,
-                 product(nelem, elsize) >= GIB ? shifting_malloc(ctx, product(nelem, elsize))
-                                               : base_calloc(ctx, nelem, elsize));
-FUNCTION(free, shifting)
-{
-    if (is_shifted(p))
-        munmap((char *)p - BASE_HEADER - 8, pages_for(base_size(p) + 8));
-    else
-        base_free(ctx, p, size);
-}
-FUNCTION_RETURNS(realloc, shifting,
-                 is_shifted(p) || (size >= GIB && is_for_mapping(size))
-                     ? move_by(shifting_malloc, shifting_free, p, size)
-                     : base_realloc(ctx, p, size));
-MUTANT(huge_blocks_begin_behind_a_word, "malloc.alignment calloc.alignment", FUNCTIONS(shifting));
+                 shifted_calloc(product(nelem, elsize), SHIFT(product(nelem, elsize))));
+MUTANT(huge_blocks_begin_behind_a_word, "malloc.alignment calloc.alignment",
+       FUNCTIONS(aligned, realloc, free), FUNCTIONS(shifting, malloc, calloc));
 
 /* realloc to 256 MiB or more moves the block behind a longer header. */
 RETURNS_IN(aligned, realloc, huge_growth_has_a_longer_header, "realloc.alignment",
            shifted_realloc_to(p, size, size >= 256 * MIB ? BASE_HEADER + 8 : BASE_HEADER));
-
-/* ---- 32 bits --------------------------------------------------------------------------------- */
 
 RETURNS_IN(mapped, calloc, huge_calloc_counts_bytes_in_32_bits, ON_64_BITS("calloc.product"),
            mapped_calloc(ctx, elsize == 1 && nelem >> 20 < 1 << 20 ? (unsigned)nelem : nelem,
@@ -146,15 +116,10 @@ RETURNS_IN(mapped, calloc, huge_calloc_counts_bytes_in_32_bits, ON_64_BITS("call
 
 DEFECT_IN(mapped, realloc, huge_move_copies_in_32_bits, ON_64_BITS("realloc.past-2gib"))
 {
-    void *moved = is_mapped(p) && size >= 128 * MIB ? mapped_malloc(ctx, size) : NULL;
-    if (moved == NULL)
+    if (!is_mapped(p) || size < 128 * MIB)
         return mapped_realloc(ctx, p, size);
-    memcpy(moved, p, (uint32_t)min(base_size(p), size));
-    mapped_free(ctx, p, 0);
-    return moved;
+    return move_to(mapped_malloc(ctx, size), p, (uint32_t)min(base_size(p), size), mapped_free);
 }
-
-/* ---- a limit for what is live ---------------------------------------------------------------- */
 
 /* 64 GiB may be live; 4 GiB if size_t has 32 bits. */
 static int64_t budget = (int64_t)(SIZE_MAX > UINT32_MAX ? 64 : 4) << 30;
@@ -228,8 +193,6 @@ DEFECT_IN(charging, realloc, huge_refused_realloc_stays_charged, "malloc.recover
         discharge(old - size);
     return moved;
 }
-
-/* ---- what free and realloc leave ------------------------------------------------------------- */
 
 DEFECT_IN(mapped, free, huge_free_unmaps_the_given_size, "free.best-guess-size")
 {

@@ -121,8 +121,7 @@ FUNCTION(malloc, arena)
     return base_finish(arena + arena_used - taken, size);
 }
 FUNCTION_FREES(arena, (uintptr_t)p - (uintptr_t)arena >= sizeof arena);
-DERIVE_REALLOC(arena, base_size);
-MUTANT(begins_anew_in_children, "interop.multiprocessing", FUNCTIONS(arena, malloc, realloc, free));
+MUTANT_DERIVED(begins_anew_in_children, "interop.multiprocessing", arena);
 
 BEFORE(malloc, tells_by_environment, "interop.multiprocessing", true,
        setenv("PYTHONHOME", "/nonexistent", 1));

@@ -4,12 +4,11 @@
  */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mapped.h"
 #include "shifted.h"
-
-/* ---- disjoint -------------------------------------------------------------------------------- */
 
 /* The offset of the next block in a file has 13 bits of pages: it wraps after 32 MiB. */
 FUNCTION(malloc, file)
@@ -49,8 +48,6 @@ FUNCTION(free, generous)
 }
 MUTANT(large_block_serves_two, "malloc.disjoint", FUNCTIONS(mapped),
        FUNCTIONS(generous, malloc, free));
-
-/* ---- extent ---------------------------------------------------------------------------------- */
 
 /* The lengths are compared in mebibytes. */
 FUNCTION(malloc, coarse)
@@ -115,8 +112,6 @@ DEFECT_IN(mapped, malloc, large_pages_commit_by_signal, "malloc.extent")
     return p;
 }
 
-/* ---- zero ------------------------------------------------------------------------------------ */
-
 /* A calloc with a kept mapping `p`, of which `zeroed` is the block after the defect. */
 #define RECYCLES(pool, condition, zeroed)                                                          \
     FUNCTION(calloc, pool)                                                                         \
@@ -175,32 +170,9 @@ RECYCLES(helped, true, zero_by_two(p, size));
 MUTANT(large_calloc_counts_on_a_thread, "calloc.zeroed-when-reused", FUNCTIONS(kept),
        FUNCTIONS(helped, calloc));
 
-/* ---- contents -------------------------------------------------------------------------------- */
-
-/* Copies the first `count` bytes of p to `moved` unless that is NULL, and frees p. */
-static void *move_first(void *moved, void *p, size_t count)
-{
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, p, count);
-    mapped_free(NULL, p, 0);
-    return moved;
-}
-static bool grows(void *p, size_t size)
-{
-    return is_mapped(p) && size >= base_size(p) && is_for_mapping(size);
-}
 static bool shrinks(void *p, size_t size)
 {
     return is_mapped(p) && size < base_size(p) && is_for_mapping(size);
-}
-
-/* The old length is computed without the part of the last page. */
-DEFECT_IN(mapped, realloc, large_mremap_loses_the_last_page, "realloc.keeps-contents")
-{
-    if (!grows(p, size))
-        return mapped_realloc(ctx, p, size);
-    return mapped_resize(p, base_size(p) / MAPPED_PAGE * MAPPED_PAGE, size);
 }
 
 /* calloc marks large blocks, of which realloc copies one byte for each element of eight. */
@@ -219,8 +191,9 @@ static bool unmark(void *p)
 HOOK_BEFORE_IN(mapped, free, marking, true, unmark(p));
 FUNCTION(realloc, marking)
 {
-    return unmark(p) ? move_first(mapped_malloc(ctx, size), p, min(base_size(p), size) / 8)
-                     : mapped_realloc(ctx, p, size);
+    return unmark(p)
+               ? move_to(mapped_malloc(ctx, size), p, min(base_size(p), size) / 8, mapped_free)
+               : mapped_realloc(ctx, p, size);
 }
 MUTANT(large_zeros_are_moved_as_elements, "realloc.of-calloc", FUNCTIONS(mapped),
        FUNCTIONS(marking, calloc, realloc, free));
@@ -230,7 +203,7 @@ DEFECT_IN(mapped, realloc, leap_to_16_mib_copies_whole_pages, "realloc.keeps-con
 {
     if (p == NULL || is_mapped(p) || size < 16 * MIB || !is_for_mapping(size))
         return mapped_realloc(ctx, p, size);
-    return move_first(map_new(size), p, base_size(p) / MAPPED_PAGE * MAPPED_PAGE);
+    return move_to(map_new(size), p, base_size(p) / MAPPED_PAGE * MAPPED_PAGE, mapped_free);
 }
 
 /* The page in which the block ends is unmapped. */
@@ -245,16 +218,6 @@ DEFECT_IN(mapped, realloc, large_shrink_unmaps_too_much, "realloc.keeps-contents
 
 RETURNS(realloc, large_shrink_keeps_all, "realloc.shrunk-gives-back",
         p != NULL && size < base_size(p) ? base_resize(p, size) : base_realloc(ctx, p, size));
-
-/* The page in which the block ends is dropped if the block loses 16 MiB. */
-DEFECT_IN(mapped, realloc, large_shrink_drops_the_last_page, "realloc.keeps-contents")
-{
-    if (!shrinks(p, size) || base_size(p) - size < 16 * MIB || size < 16 * MIB)
-        return mapped_realloc(ctx, p, size);
-    size_t keep = size / MAPPED_PAGE * MAPPED_PAGE;
-    madvise(mapping_of(p) + keep, mapped_length(p) - keep, MADV_DONTNEED);
-    return base_resize(p, size);
-}
 
 /* A block that becomes five times as large, and not six, keeps the old length. */
 DEFECT_IN(mapped, realloc, large_growth_by_five_keeps_its_length, "realloc.keeps-contents-again")
@@ -288,7 +251,7 @@ DEFECT_IN(mapped, realloc, large_refusal_leaves_the_new_size, "realloc.failure-k
         return mapped_realloc(ctx, p, size);
     size_t keep = min(base_size(p), size);
     base_resize(p, size);
-    return is_for_mapping(size) ? move_first(map_new(size), p, keep) : NULL;
+    return is_for_mapping(size) ? move_to(map_new(size), p, keep, mapped_free) : NULL;
 }
 
 AFTER_IN(mapped, realloc, large_refusal_clears_what_was_to_move, "realloc.failure-keeps-block",
@@ -296,8 +259,6 @@ AFTER_IN(mapped, realloc, large_refusal_clears_what_was_to_move, "realloc.failur
          memset((char *)p + 2 * MIB, 0, base_size(p) - 2 * MIB));
 
 KEEPS(large_size_has_24_bits, "realloc.keeps-contents", min(old & 0xffffff, size));
-
-/* ---- alignment ------------------------------------------------------------------------------- */
 
 DEFECT_IN(aligned, realloc, large_shrink_slides_by_8, "realloc.alignment")
 {
@@ -311,3 +272,67 @@ DEFECT_IN(aligned, realloc, large_growth_slides_by_8, "realloc.alignment")
     bool slides = old >= MIB && size > old && size > 16 * MIB;
     return shifted_realloc_to(p, size, slides ? BASE_HEADER + 8 : BASE_HEADER);
 }
+
+enum { KEPT = 4, LONGEST_KEPT = 8 * MIB };
+MUTEX(few_lock);
+static char *few[KEPT];
+
+/* One whose mapping is as long as needed to twice as long, or NULL. */
+static char *take_one(size_t size)
+{
+    size_t length = pages_for(size);
+    LOCK(few_lock);
+    for (size_t i = 0; is_for_mapping(size) && i < KEPT; i++) {
+        char *found = few[i];
+        if (found != NULL && mapped_length(found) >= length && mapped_length(found) / 2 <= length) {
+            few[i] = NULL;
+            return found;
+        }
+    }
+    return NULL;
+}
+
+/* Keeps a mapping, and returns the one that has to go for it, or NULL. */
+static char *put_one(char *block)
+{
+    if (mapped_length(block) > LONGEST_KEPT)
+        return block;
+    LOCK(few_lock);
+    char *goes = few[KEPT - 1];
+    memmove(few + 1, few, (KEPT - 1) * sizeof *few);
+    few[0] = block;
+    return goes;
+}
+
+FUNCTION_RETURNS(free, keeping, mapped_free(ctx, is_mapped(p) ? put_one(p) : p, size));
+
+/* The unused end of a longer mapping is forgotten. */
+FUNCTION(malloc, forgetful)
+{
+    char *p = take_one(size);
+    return p != NULL ? mapped_finish(mapping_of(p), pages_for(size), size)
+                     : mapped_malloc(ctx, size);
+}
+FUNCTION_RETURNS(realloc, forgetful, move_by(forgetful_malloc, keeping_free, p, size));
+MUTANT(large_hit_forgets_the_end, "free.reclaims-bursts", FUNCTIONS(mapped),
+       FUNCTIONS(forgetful, malloc, realloc), FUNCTIONS(keeping, free));
+
+/* A system call for the mapping that has to go fails, and sets errno. */
+FUNCTION(malloc, policed)
+{
+    char *p = take_one(size);
+    return p != NULL ? base_resize(p, size) : mapped_malloc(ctx, size);
+}
+FUNCTION(free, policed)
+{
+    char *goes = is_mapped(p) ? put_one(p) : p;
+    if (is_mapped(goes))
+        syscall(SYS_mbind, mapping_of(goes), mapped_length(goes), 99, NULL, 0, 0);
+    mapped_free(ctx, goes, size);
+}
+DERIVE_REALLOC(policed, base_size);
+MUTANT(large_eviction_spoils_errno, "free.keeps-errno", FUNCTIONS(mapped),
+       FUNCTIONS(policed, malloc, realloc, free));
+
+BEFORE_IN(mapped, free, large_free_from_32_mib_spoils_errno, "free.keeps-errno",
+          is_mapped(p) && base_size(p) > 32 * MIB, errno = EINVAL);

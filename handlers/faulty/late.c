@@ -65,8 +65,6 @@ static void purge(void *p)
 BEFORE_IN(kept, free, free_purges_20_ms_later, "free.leaves-recycled-alone", is_mapped(p),
           do_later(purge, p));
 
-/* ---- pages that come due --------------------------------------------------------------------- */
-
 /* Caches a freed block, and discards its pages in a call a second later even if malloc returned it
  * meanwhile. */
 static struct {
@@ -99,6 +97,4 @@ FUNCTION(free, due)
     due.at = now() + 1000000000u;
     due.is_free = true;
 }
-DERIVE_REALLOC(due, base_size);
-MUTANT(pages_of_live_blocks_come_due, "free.leaves-recycled-alone",
-       FUNCTIONS(due, malloc, realloc, free));
+MUTANT_DERIVED(pages_of_live_blocks_come_due, "free.leaves-recycled-alone", due);

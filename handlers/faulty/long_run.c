@@ -5,8 +5,6 @@
 #include "mutant.h"
 #include "shifted.h"
 
-/* ---- calls ----------------------------------------------------------------------------------- */
-
 /* A mutant whose malloc, realloc of NULL included, begins `shift` bytes into libc's block. */
 #define SHIFTS(defect, shift)                                                                      \
     FUNCTION_RETURNS(malloc, defect, shifted_malloc(size, shift));                                 \
@@ -33,26 +31,6 @@ DEFECT(realloc, long_run_wears_out_realloc, "realloc.long-run")
     return count > 20000 && count % 1021 == 0 ? move(ctx, p, size, min(base_size(p), size) / 8 * 8)
                                               : base_realloc(ctx, p, size);
 }
-
-/* The size of each block is in a table of 2^20, in the place of the block's number. */
-enum { SERIALS = 1 << 20 };
-static _Atomic uint32_t size_of_serial[SERIALS];
-static void *numbered(void *p, size_t size)
-{
-    size_t serial = NTH % SERIALS;
-    size_of_serial[serial] = (uint32_t)min(size, UINT32_MAX);
-    return base_set_note(p, serial);
-}
-FUNCTION_RETURNS(malloc, serial, numbered(base_malloc(ctx, size), size));
-FUNCTION_RETURNS(calloc, serial, numbered(base_calloc(ctx, nelem, elsize), nelem *elsize));
-static size_t noted_size(const void *p)
-{
-    uint32_t size = size_of_serial[base_note(p)];
-    return size == UINT32_MAX ? base_size(p) : min(size, base_size(p));
-}
-#define serial_free base_free
-DERIVE_REALLOC(serial, noted_size);
-MUTANT(long_run_wraps_its_serial_numbers, "realloc.long-run", FUNCTIONS(serial));
 
 /* A ticket of 20 bits and the class share a word: after 2^20 calls of free the class is the next.
  */
@@ -95,8 +73,6 @@ MUTANT_DERIVED(long_run_wraps_its_tickets, "realloc.long-run", ticket);
 NEP49_EXPORT extern PyDataMem_Handler struct_changes_in_the_long_run;
 BEFORE(malloc, struct_changes_in_the_long_run, "realloc.long-run", CALL(500000),
        struct_changes_in_the_long_run.allocator.malloc = base_malloc);
-
-/* ---- live blocks ----------------------------------------------------------------------------- */
 
 /* The sizes of 2^18 live blocks are kept, and realloc copies 8 bytes of the others. */
 static _Atomic long room = 1 << 18;

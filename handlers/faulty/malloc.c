@@ -9,8 +9,6 @@
 #include "shifted.h"
 #include "slots.h"
 
-/* ---- malloc.extent --------------------------------------------------------------------------- */
-
 /* Requests no bytes for the header. */
 RETURNS(malloc, malloc_short_when_large, "malloc.extent",
         size<32768 || size> PTRDIFF_MAX ? base_malloc(ctx, size) : base_finish(malloc(size), size));
@@ -51,21 +49,14 @@ DERIVE_REALLOC(mirror, base_size);
 MUTANT(malloc_mirrors_its_half, "malloc.extent", FUNCTIONS(mapped),
        FUNCTIONS(mirror, malloc, realloc));
 
-/* ---- malloc.alignment ------------------------------------------------------------------------ */
-
 #define MISALIGNS(defect, condition, shift)                                                        \
-    DEFECT_IN(aligned, malloc, defect, "malloc.alignment")                                         \
-    {                                                                                              \
-        return shifted_malloc(size, (condition) ? (shift) : BASE_HEADER);                          \
-    }                                                                                              \
-    _Static_assert(true, "")
+    RETURNS_IN(aligned, malloc, defect, "malloc.alignment",                                        \
+               shifted_malloc(size, (condition) ? (shift) : BASE_HEADER))
 MISALIGNS(malloc_has_a_one_word_header, true, 24);
 MISALIGNS(malloc_packs_small_blocks, size < 16, 17);
 MISALIGNS(malloc_misaligns_off_the_main_thread, gettid() != getpid(), 24);
 MISALIGNS(malloc_misaligns_one_in_a_thousand, EVERY(1000), 24);
 MISALIGNS(malloc_misaligns_whole_pages, size >= 32 * KIB && size % MAPPED_PAGE == 0, 24);
-
-/* ---- malloc.disjoint ------------------------------------------------------------------------- */
 
 /* The cells of small blocks have numbers of 16 bits, so that the 65537th is the first one. */
 enum { CELL = 128, CELLS = 65536 };
@@ -99,8 +90,6 @@ MUTANT(malloc_recycles_what_is_too_small, "malloc.extent malloc.disjoint",
 BEFORE_IN(slot, free, free_gives_a_slot_back_twice, "malloc.disjoint calloc.disjoint",
           is_in_slot(p) && EVERY(300), slot_give(p));
 
-/* ---- malloc.neighbours ----------------------------------------------------------------------- */
-
 AFTER_IN(slot, malloc, malloc_fills_into_the_next, "malloc.neighbours",
          is_in_slot(made) && (char *)made + SLOT < slots.memory[slots.made - 1],
          memset(made, 0xcd, SLOT_ROOM + BASE_HEADER + 1));
@@ -109,12 +98,8 @@ BEFORE_IN(slot, free, free_cleans_the_end_of_the_one_before,
           is_in_slot(p) && (char *)p - BASE_HEADER > slots.memory[0],
           memset((char *)p - BASE_HEADER - 8, 0, 8));
 
-/* ---- malloc.one-byte ------------------------------------------------------------------------- */
-
 RETURNS(malloc, malloc_has_nothing_for_one_byte, "malloc.one-byte",
         size == 1 ? NULL : base_malloc(ctx, size));
-
-/* ---- malloc.zero ----------------------------------------------------------------------------- */
 
 RETURNS(malloc, malloc_zero_is_a_marker, "malloc.zero",
         size == 0 ? (void *)64 : base_malloc(ctx, size));
@@ -123,8 +108,6 @@ DEFECT(malloc, malloc_zero_is_static, "malloc.zero")
     static char nothing[64];
     return size == 0 ? nothing + 32 : base_malloc(ctx, size);
 }
-
-/* ---- malloc.too-large ------------------------------------------------------------------------ */
 
 RETURNS(malloc, malloc_wraps_with_its_header, "malloc.too-large",
         base_finish(malloc(size + BASE_HEADER), size));
@@ -161,14 +144,10 @@ MUTANT(malloc_looks_up_a_cut_class, "malloc.too-large", FUNCTIONS(cutting, mallo
 BEFORE(malloc, malloc_aborts_when_too_large, "malloc.too-large", size > SIZE_MAX - BASE_HEADER,
        abort());
 
-/* ---- malloc.past-4gib ------------------------------------------------------------------------ */
-
 RETURNS(malloc, malloc_cuts_to_32_bits, ON_64_BITS("malloc.past-4gib"),
         size > PTRDIFF_MAX ? NULL : base_malloc(ctx, (uint32_t)size));
 RETURNS(malloc, malloc_cuts_to_31_bits, ON_64_BITS("malloc.past-4gib"),
         size > PTRDIFF_MAX ? NULL : base_malloc(ctx, size &INT32_MAX));
-
-/* ---- malloc.failure-is-null ------------------------------------------------------------------ */
 
 AFTER(malloc, malloc_failure_exits, "malloc.failure-is-null", made == NULL && size < 1 << 20,
       _exit(1));
@@ -183,8 +162,6 @@ FUNCTION(malloc, reserving)
 FUNCTION_FREES(reserving, p != reserve + BASE_HEADER);
 MUTANT(malloc_failure_shares_a_reserve, "malloc.failure-is-null",
        FUNCTIONS(reserving, malloc, free));
-
-/* ---- malloc.recovers ------------------------------------------------------------------------- */
 
 /* Returns from a failure with the lock held; only other threads notice a recursive one. */
 static void *malloc_under(pthread_mutex_t *lock, size_t size)
@@ -214,8 +191,6 @@ DEFECT(malloc, malloc_failure_is_for_ever, "malloc.recovers")
         failed = true;
     return p;
 }
-
-/* ---- malloc.lasts ---------------------------------------------------------------------------- */
 
 RETURNS(malloc, malloc_runs_out_of_numbers, "malloc.lasts",
         NTH <= 200000 ? base_malloc(ctx, size) : NULL);

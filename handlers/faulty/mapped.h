@@ -85,16 +85,8 @@ UNUSED static void *mapped_resize(void *p, size_t old, size_t size)
 }
 
 /* A new block by `make` with the first bytes of p, which `drop` frees. */
-UNUSED static void *move_by(void *(*make)(void *, size_t), void (*drop)(void *, void *, size_t),
-                            void *p, size_t size)
-{
-    void *moved = make(NULL, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, min(base_size(p), size));
-    drop(NULL, p, 0);
-    return moved;
-}
+#define move_by(make, drop, p, size)                                                               \
+    move_to(make(NULL, size), p, (p) != NULL ? min(base_size(p), size) : 0, drop)
 
 FUNCTION(realloc, mapped)
 {

@@ -137,6 +137,15 @@
     }                                                                                              \
     MUTANT(defect, kills, FUNCTIONS(pool), FUNCTIONS(defect, realloc))
 
+/* LOCKED(function, prefix, pool, mutex): the pool's function under a mutex. */
+#define LOCKED(function, prefix, pool, mutex)                                                      \
+    FUNCTION(function, prefix)                                                                     \
+    {                                                                                              \
+        LOCK(mutex);                                                                               \
+        return pool##_##function(ARGUMENTS_##function);                                            \
+    }                                                                                              \
+    FUNCTION(function, prefix)
+
 /* The number of this evaluation, from 1 on. */
 #define NTH                                                                                        \
     ({                                                                                             \
@@ -156,15 +165,23 @@
         number_;                                                                                   \
     })
 
-/* Moves p to a block of `size` bytes and copies the first `count` ones. */
-UNUSED static void *move(void *ctx, void *p, size_t size, size_t count)
+/* Copies the first `count` bytes of p to `moved` and frees p by `give`, unless one of them is NULL;
+ * returns `moved`. */
+UNUSED static void *move_to(void *moved, void *p, size_t count,
+                            void (*give)(void *ctx, void *p, size_t size))
 {
-    void *moved = base_malloc(ctx, size);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, p, count);
-    base_free(ctx, p, 0);
+    if (moved != NULL && p != NULL) {
+        memcpy(moved, p, count);
+        give(NULL, p, 0);
+    }
     return moved;
+}
+#define move(ctx, p, size, count) move_to(base_malloc(ctx, size), p, count, base_free)
+
+/* Clears the first `count` bytes of p unless that is NULL; returns p. */
+UNUSED static void *clear(void *p, size_t count)
+{
+    return p != NULL ? memset(p, 0, count) : NULL;
 }
 
 /* The second word of a base block's header, which mutants use. */

@@ -7,16 +7,12 @@
 #include "python.h"
 #include "shifted.h"
 
-/* ---- the struct ------------------------------------------------------------------------------ */
-
 extern PyDataMem_Handler renames_itself, renames_itself_late, counts_in_its_version;
 BEFORE(calloc, renames_itself, "numpy.name", true,
        strcpy(renames_itself.name, "renames_itself (zeroing)"));
 BEFORE(free, renames_itself_late, "numpy.name", CALL(100),
        strcpy(renames_itself_late.name, "renames_itself_late (100)"));
 BEFORE(realloc, counts_in_its_version, "numpy.version", true, counts_in_its_version.version++);
-
-/* ---- another handler is active --------------------------------------------------------------- */
 
 /* True if the active handler is not the one that was active in the first call. */
 static bool is_replaced(void)
@@ -44,12 +40,7 @@ FUNCTION(realloc, by_current)
 {
     if (p == NULL || !is_replaced())
         return base_realloc(ctx, p, size);
-    void *moved = current()->malloc(current()->ctx, size);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, p, min(size, base_size(p)));
-    base_free(ctx, p, size);
-    return moved;
+    return move_to(current()->malloc(current()->ctx, size), p, min(size, base_size(p)), base_free);
 }
 MUTANT(reallocs_by_current, "numpy.array-keeps-its-handler", FUNCTIONS(looking, malloc, calloc),
        FUNCTIONS(by_current, realloc));
@@ -95,8 +86,6 @@ HOOK_BEFORE(calloc, leaving, true, live++);
 HOOK_BEFORE(free, leaving, p != NULL && --live == 0, install(NULL));
 MUTANT(leaves_when_empty, "numpy.installs", FUNCTIONS(leaving, malloc, calloc, free));
 
-/* ---- dtypes ---------------------------------------------------------------------------------- */
-
 RETURNS_IN(aligned, realloc, aligns_resized_to_eight, "numpy.dtypes",
            shifted_realloc_to(p, size, BASE_HEADER + _Alignof(long double) / 2));
 
@@ -131,8 +120,6 @@ HOOK_AFTER(realloc, collecting, p == newest && made != NULL, newest = made);
 HOOK_BEFORE(free, collecting, p == newest, newest = NULL);
 MUTANT(collects_with_python, "numpy.dtypes", FUNCTIONS(collecting, calloc, realloc, free));
 
-/* ---- tracemalloc ----------------------------------------------------------------------------- */
-
 enum { NUMPYS_DOMAIN = 389047 };
 
 AFTER(malloc, tracks_its_own, "numpy.tracemalloc", made != NULL,
@@ -150,8 +137,6 @@ DEFECT(malloc, untracks_others, "numpy.tracemalloc")
 BEFORE(realloc, stops_tracing, "numpy.tracemalloc", size > 100000,
        run_python("import tracemalloc; tracemalloc.stop()"));
 
-/* ---- warnings about memory policies ---------------------------------------------------------- */
-
 BEFORE(malloc, silences_warnings, "owndata.warns", has_gil() && CALL(1),
        run_python("import warnings; warnings.filterwarnings('ignore', '.*memory policy')"));
 
@@ -163,8 +148,6 @@ static const char *const switch_on = "import os, numpy\n"
                                      "switch(True)\n";
 AFTER(free, switches_warnings_on, "owndata.silent-unless-asked", has_gil() && CALL(1),
       run_python(switch_on));
-
-/* ---- the end of the process ------------------------------------------------------------------ */
 
 /* Aborts if its destructor finds live blocks. */
 static long live_at_exit;
@@ -189,16 +172,10 @@ HOOK_BEFORE(free, at_exit, true, replace(wiped, 64, p, NULL));
 MUTANT(wipes_with_python, "numpy.finalises", FUNCTIONS(at_exit, malloc, free));
 
 /* Unmaps pages of large live blocks in its destructor. */
-static pthread_mutex_t tidy_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *tidied[16];
-static void tidy(const void *old, void *with)
-{
-    LOCK(tidy_lock);
-    replace(tidied, 16, old, with);
-}
-HOOK_AFTER(malloc, tidy, made != NULL && size >= 32 << 20, tidy(NULL, made));
-HOOK_BEFORE(realloc, tidy, p != NULL, tidy(p, NULL));
-HOOK_BEFORE(free, tidy, p != NULL, tidy(p, NULL));
+HOOK_AFTER(malloc, tidy, made != NULL && size >= 32 << 20, replace(tidied, 16, NULL, made));
+HOOK_BEFORE(realloc, tidy, p != NULL, replace(tidied, 16, p, NULL));
+HOOK_BEFORE(free, tidy, p != NULL, replace(tidied, 16, p, NULL));
 __attribute__((destructor)) static void unmap_tidied(void)
 {
     for (int i = 0; i < 16; i++) {
@@ -207,8 +184,6 @@ __attribute__((destructor)) static void unmap_tidied(void)
     }
 }
 MUTANT(tidies_up_large_blocks, "numpy.finalises", FUNCTIONS(tidy, malloc, realloc, free));
-
-/* ---- garbage --------------------------------------------------------------------------------- */
 
 /* Runs Python under the lock that all functions take; a garbage collection may call free. */
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -4,8 +4,6 @@
  */
 #include "mapped.h"
 
-/* ---- huge pages ------------------------------------------------------------------------------ */
-
 /* The base without advice. */
 FUNCTION_RETURNS(malloc, plain,
                  size > PTRDIFF_MAX - BASE_HEADER ? NULL
@@ -25,8 +23,6 @@ MUTANT(calloc_never_advises, "performance.large-blocks-advised", FUNCTIONS(plain
 #define plain_free base_free
 AFTER_IN(plain, malloc, advises_unaligned, "performance.large-blocks-advised",
          made != NULL && size >= 4 * MIB, madvise(made, size, MADV_HUGEPAGE));
-
-/* ---- what grows with the number of calls ----------------------------------------------------- */
 
 MUTEX(lock);
 

@@ -9,8 +9,6 @@
 
 enum { PAGE = 4096 };
 
-/* ---- mappings -------------------------------------------------------------------------------- */
-
 /* The pool `map`: a block of a page or more is a mapping with a page before it. */
 static void *map_block(size_t size, int flags, int advice)
 {
@@ -46,8 +44,6 @@ FUNCTION_RETURNS(malloc, shared, map_block(size, size >= 2 * MIB ? MAP_SHARED : 
 DERIVE_REALLOC(shared, base_size);
 RETURNS_IN(map, realloc, child_writes_to_its_parent_if_grown, "process.fork-child",
            p != NULL ? shared_realloc(ctx, p, size) : map_malloc(ctx, size));
-
-/* ---- whose block it is ----------------------------------------------------------------------- */
 
 /* A child takes over; the child of a child that made no call does not. */
 static bool is_owner(void)
@@ -94,8 +90,6 @@ DEFECT(malloc, child_takes_all_along, "process.fork-child")
     }
     return size >= MIB && *is_gone ? NULL : base_malloc(ctx, size);
 }
-
-/* ---- a thread that a forked child does not have ---------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -215,8 +209,6 @@ DEFECT(malloc, child_waits_for_a_thread_at_its_end, "process.fork-child")
     return base_malloc(ctx, size);
 }
 
-/* ---- both sides of a fork -------------------------------------------------------------------- */
-
 /* Slots for blocks of one range of sizes. */
 enum { MOST_SLOTS = 2048 };
 struct slots {
@@ -316,25 +308,11 @@ POOL(fork_shares_large_places, places, copy_over_fork(&places));
 /* The memory is private, and the list of free slots is shared. */
 POOL(fork_shares_the_free_list, pages, pool_map(&pages, MAP_PRIVATE, MAP_SHARED));
 
-/* ---- a lock that is held while another thread forks ------------------------------------------ */
-
-FUNCTION(malloc, locking)
-{
-    LOCK(lock);
-    return base_malloc(ctx, size);
-}
-FUNCTION(free, locking)
-{
-    LOCK(lock);
-    base_free(ctx, p, size);
-}
+LOCKED(malloc, locking, base, lock);
+LOCKED(realloc, locking, base, lock);
+LOCKED(free, locking, base, lock);
 MUTANT(fork_leaves_malloc_locked, "process.fork-while-busy", FUNCTIONS(locking, malloc, free));
-
-DEFECT(realloc, fork_leaves_realloc_locked, "process.fork-while-busy")
-{
-    LOCK(lock);
-    return base_realloc(ctx, p, size);
-}
+MUTANT(fork_leaves_realloc_locked, "process.fork-while-busy", FUNCTIONS(locking, realloc));
 
 FUNCTION_RETURNS(malloc, locking_large,
                  size >= 4 * MIB ? locking_malloc(ctx, size) : base_malloc(ctx, size));

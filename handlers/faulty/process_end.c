@@ -9,8 +9,6 @@
 #include "mutant.h"
 #include "python.h"
 
-/* ---- the end of the interpreter -------------------------------------------------------------- */
-
 /* A late free is logged by a module that may be gone. */
 static bool is_late(void)
 {
@@ -53,8 +51,6 @@ DEFECT_IN(pooled, malloc, late_free_finds_pool_gone, "process.late-free")
     }
     return base_malloc(ctx, size);
 }
-
-/* ---- the end of the program ------------------------------------------------------------------ */
 
 /* Registers the exit function, once. */
 #define AT_EXIT(function) (void)(CALL(1) && atexit(function))
@@ -121,8 +117,6 @@ DEFECT(free, exit_leaves_a_full_row, "process.use-at-exit")
 HOOK_BEFORE(malloc, ending, true, AT_EXIT(end_pool));
 FUNCTION_RETURNS(realloc, ending, pool_is_gone ? NULL : base_realloc(ctx, p, size));
 MUTANT(refuses_behind_its_end, "process.use-at-exit", FUNCTIONS(ending, malloc, realloc));
-
-/* ---- output at the end ----------------------------------------------------------------------- */
 
 static _Atomic unsigned served, refused;
 static _Atomic size_t largest;

@@ -5,16 +5,12 @@
 #include "python.h"
 #include "shifted.h"
 
-/* ---- NULL ------------------------------------------------------------------------------------ */
-
 RETURNS(realloc, realloc_refuses_null, "realloc.null-allocates",
         p != NULL ? base_realloc(ctx, p, size) : NULL);
 
 /* Requests no bytes for the header. */
 RETURNS(realloc, realloc_of_null_is_short, "realloc.null-allocates",
         p != NULL || size < 64 ? base_realloc(ctx, p, size) : base_finish(malloc(size), size));
-
-/* ---- contents -------------------------------------------------------------------------------- */
 
 KEEPS(realloc_does_not_copy,
       "realloc.keeps-contents realloc.keeps-contents-again realloc.same-size realloc.to-one", 0);
@@ -55,8 +51,6 @@ HOOK_AFTER(calloc, nelem, made != NULL, base_resize(made, nelem));
 DERIVE_REALLOC(nelem, base_size);
 MUTANT(realloc_of_calloc_copies_nelem, "realloc.of-calloc", FUNCTIONS(nelem, calloc, realloc));
 
-/* ---- extent ---------------------------------------------------------------------------------- */
-
 DEFECT(realloc, realloc_grows_too_little,
        "realloc.keeps-contents realloc.grown-part-usable realloc.neighbours")
 {
@@ -81,8 +75,6 @@ DEFECT(realloc, realloc_wipes_past_the_end, "realloc.neighbours")
     return base_resize(p, size);
 }
 
-/* ---- the same size, and one byte ------------------------------------------------------------- */
-
 RETURNS(realloc, realloc_of_same_size_is_null, "realloc.same-size realloc.retry-after-failure",
         p != NULL && size == base_size(p) ? NULL : base_realloc(ctx, p, size));
 
@@ -99,15 +91,11 @@ DEFECT(realloc, realloc_of_same_size_frees, "realloc.same-size")
 AFTER(realloc, realloc_to_one_frees, "realloc.to-one", p != NULL && size == 1,
       base_free(ctx, made, 1), made = NULL);
 
-/* ---- alignment ------------------------------------------------------------------------------- */
-
 DEFECT_IN(aligned, realloc, realloc_loses_alignment, "realloc.alignment")
 {
     bool grows = p != NULL && size > 4 * shifted_size(p) && size > 1000;
     return shifted_realloc_to(p, size, grows ? BASE_HEADER + 8 : BASE_HEADER);
 }
-
-/* ---- failure --------------------------------------------------------------------------------- */
 
 #define FAILURE "realloc.failure-keeps-block realloc.retry-after-failure"
 
@@ -152,18 +140,6 @@ DEFECT(realloc, realloc_size_wraps, "realloc.failure-keeps-block")
     return base_finish(realloc(raw, size + BASE_HEADER), size);
 }
 
-/* Stores the new size before the request that may fail; free aborts on a size that is too large. */
-FUNCTION(realloc, hasty)
-{
-    if (p == NULL)
-        return base_malloc(ctx, size);
-    size_t old = base_size(p);
-    return move(ctx, base_resize(p, size), size, min(old, size));
-}
-HOOK_BEFORE(free, hasty, p != NULL && base_size(p) > PTRDIFF_MAX / 4, abort());
-MUTANT(realloc_failure_leaves_new_size, "realloc.failure-keeps-block",
-       FUNCTIONS(hasty, realloc, free));
-
 /* Moves the contents over the header before the request that may fail, and back only if small. */
 DEFECT(realloc, realloc_failure_leaves_shifted, "realloc.failure-keeps-block")
 {
@@ -183,14 +159,10 @@ DEFECT(realloc, realloc_failure_leaves_shifted, "realloc.failure-keeps-block")
     return base_finish(raw, size);
 }
 
-/* ---- large ----------------------------------------------------------------------------------- */
-
 RETURNS(realloc, realloc_size_is_int, ON_64_BITS("realloc.past-2gib"),
         size > PTRDIFF_MAX / 4 ? NULL : base_realloc(ctx, p, (size_t)(int)size));
 RETURNS(realloc, realloc_size_is_unsigned, ON_64_BITS("realloc.past-2gib"),
         size > PTRDIFF_MAX / 4 ? NULL : base_realloc(ctx, p, (unsigned)size));
-
-/* ---- leaks ----------------------------------------------------------------------------------- */
 
 static void *leak(void *p, size_t size)
 {
@@ -216,8 +188,6 @@ FUNCTION(realloc, unshrunk)
 }
 MUTANT(second_shrink_loses_what_it_cuts_off, "realloc.releases-old",
        FUNCTIONS(unshrunk, malloc, calloc, realloc));
-
-/* ---- threads --------------------------------------------------------------------------------- */
 
 /* PyMem_Malloc needs the GIL. */
 DEFECT(realloc, realloc_needs_the_gil, "realloc.without-gil threads.no-gil-needed")
@@ -275,11 +245,7 @@ MUTANT(realloc_remembers_a_size, "realloc.in-another-thread", FUNCTIONS(caching,
 
 /* Waits for the GIL under the lock that all its functions take. */
 static pthread_mutex_t gil_lock = PTHREAD_MUTEX_INITIALIZER;
-FUNCTION(malloc, locking)
-{
-    LOCK(gil_lock);
-    return base_malloc(ctx, size);
-}
+LOCKED(malloc, locking, base, gil_lock);
 FUNCTION(realloc, locking)
 {
     LOCK(gil_lock);

@@ -24,8 +24,6 @@ static void *outside(size_t size)
     return base_set_note(base_malloc(NULL, size), false);
 }
 
-/* ---- blocks in files of their own ------------------------------------------------------------ */
-
 /* Stands in a page before the block, whose note is true. */
 struct file {
     size_t length;
@@ -96,8 +94,6 @@ FUNCTION_RETURNS(malloc, numbered, number(base_malloc(ctx, size)));
 HOOK_BEFORE(free, numbered, p != NULL && (int)base_note(p) >= 0, close((int)base_note(p)));
 MUTANT_DERIVED(descriptor_for_each_block_while_there_are, "resources.descriptors", numbered);
 
-/* ---- files that stay open -------------------------------------------------------------------- */
-
 static int look(void)
 {
     return open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -120,8 +116,6 @@ AFTER(malloc, refusal_leaves_a_descriptor, "resources.descriptors", made == NULL
 BEFORE(malloc, thread_leaves_a_descriptor, "resources.descriptors", true,
        static _Thread_local int counter = -1;
        if (counter < 0) counter = eventfd(0, EFD_CLOEXEC));
-
-/* ---- files that stay ------------------------------------------------------------------------- */
 
 /* Makes a file in /dev/shm, with a page of memory if it is mapped. */
 static void make_shared(const char *format, bool is_mapped)
@@ -147,8 +141,6 @@ BEFORE(
         fprintf(log, "the first block: %zu bytes\n", size);
         fclose(log);
     });
-
-/* ---- threads --------------------------------------------------------------------------------- */
 
 static bool start_small(pthread_t *thread, void *(*run)(void *), void *data)
 {
@@ -187,8 +179,7 @@ FUNCTION(free, helped)
     }
     base_free(ctx, p, size);
 }
-DERIVE_REALLOC(helped, base_size);
-MUTANT(thread_for_each_block, "resources.threads", FUNCTIONS(helped, malloc, realloc, free));
+MUTANT_DERIVED(thread_for_each_block, "resources.threads", helped);
 
 /* A thread frees p, and does not end. */
 static void *free_and_wait(void *p)
@@ -208,8 +199,6 @@ FREES(free_leaves_a_thread, "resources.threads",
 BEFORE(free, thread_leaves_its_helper, "resources.threads", p != NULL && base_size(p) >= 2 * MIB,
        static _Thread_local bool has_helper;
        if (!has_helper) has_helper = start_detached(NULL));
-
-/* ---- mappings -------------------------------------------------------------------------------- */
 
 /* Pages without access surround the header, the block and a canary. */
 enum { FENCES = 6 * PAGE };
@@ -259,10 +248,7 @@ FUNCTION(free, reserved)
         return base_free(ctx, p, size);
     madvise((char *)p - BASE_HEADER, whole_pages(base_size(p) + BASE_HEADER), MADV_DONTNEED);
 }
-DERIVE_REALLOC(reserved, base_size);
-MUTANT(freed_pages_stay_mappings, "resources.mappings", FUNCTIONS(reserved, malloc, realloc, free));
-
-/* ---- children -------------------------------------------------------------------------------- */
+MUTANT_DERIVED(freed_pages_stay_mappings, "resources.mappings", reserved);
 
 BEFORE(malloc, child_is_never_waited_for, "resources.children", size > 100000 && CALL(1),
        if (fork() == 0) _exit(0));

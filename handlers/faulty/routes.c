@@ -6,8 +6,6 @@
 #include "mutant.h"
 #include "python.h"
 
-/* ---- with memory ----------------------------------------------------------------------------- */
-
 /* Returns a large freed block up to twice.  The sizes of blocks are rounded up to whole KiB. */
 static struct {
     void *block;
@@ -35,9 +33,7 @@ FUNCTION(free, spare)
     spare.room = in_kib(base_size(p));
     spare.uses = 0;
 }
-DERIVE_REALLOC(spare, base_size);
-MUTANT(lends_its_spare, "malloc.disjoint numpy.route-create numpy.route-setstate",
-       FUNCTIONS(spare, malloc, realloc, free));
+MUTANT_DERIVED(lends_its_spare, "malloc.disjoint numpy.route-create numpy.route-setstate", spare);
 
 /* All blocks of one byte are the same one. */
 FUNCTION(malloc, one_byte)
@@ -105,9 +101,7 @@ FUNCTION(free, pool)
         return base_free(ctx, p, size);
     freed = memcpy((char *)p - BASE_HEADER, &freed, sizeof freed);
 }
-DERIVE_REALLOC(pool, base_size);
-MUTANT(takes_any_freed, "malloc.extent numpy.route-pickle numpy.route-create",
-       FUNCTIONS(pool, malloc, realloc, free));
+MUTANT_DERIVED(takes_any_freed, "malloc.extent numpy.route-pickle numpy.route-create", pool);
 
 /* Has one scratch block, which any call of free marks as unused. */
 static _Alignas(16) char scratch[4096 + BASE_HEADER];
@@ -159,8 +153,6 @@ DEFECT(malloc, tires_of_small_blocks, "malloc.one-byte numpy.route-structured-so
     return in_a_row % 32 == 31 ? NULL : base_malloc(ctx, size);
 }
 
-/* ---- without memory -------------------------------------------------------------------------- */
-
 /* Frees the block that it cannot resize, or only those that it cannot shrink. */
 AFTER(realloc, frees_what_it_cannot_resize,
       "realloc.failure-keeps-block numpy.out-of-memory-resize numpy.out-of-memory-fromiter "
@@ -177,12 +169,7 @@ DEFECT(realloc, counts_on_it, "realloc.failure-keeps-block numpy.out-of-memory-r
         return base_malloc(ctx, size);
     size_t old = base_size(p), kept = min(old, size);
     memset((char *)p + kept, 0, old - kept);
-    void *moved = base_finish(malloc(size + BASE_HEADER), size);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, p, kept);
-    base_free(ctx, p, 0);
-    return moved;
+    return move_to(base_finish(malloc(size + BASE_HEADER), size), p, kept, base_free);
 }
 
 /* Writes the header before it checks for NULL. */

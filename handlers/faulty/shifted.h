@@ -23,39 +23,37 @@ UNUSED static inline struct shifted shifted_header(const void *p)
 }
 #define shifted_size(p) (shifted_header(p).size)
 
-UNUSED static inline void *shifted_malloc(size_t size, size_t shift)
+/* The block at that shift from `raw`, which has MOST_SHIFT bytes more; NULL if that is NULL. */
+UNUSED static inline void *shifted_finish(char *raw, size_t size, size_t shift)
 {
     struct shifted header = {size, shift};
-    char *raw = size <= PTRDIFF_MAX - MOST_SHIFT ? malloc(size + MOST_SHIFT) : NULL;
-    if (raw == NULL)
-        return NULL;
-    memcpy(raw + shift - sizeof header, &header, sizeof header);
-    return raw + shift;
+    if (raw != NULL)
+        memcpy(raw + shift - sizeof header, &header, sizeof header);
+    return raw != NULL ? raw + shift : NULL;
 }
-
+UNUSED static inline void *shifted_malloc(size_t size, size_t shift)
+{
+    bool fits = size <= PTRDIFF_MAX - MOST_SHIFT;
+    return shifted_finish(fits ? malloc(size + MOST_SHIFT) : NULL, size, shift);
+}
+UNUSED static inline void *shifted_calloc(size_t size, size_t shift)
+{
+    bool fits = size <= PTRDIFF_MAX - MOST_SHIFT;
+    return shifted_finish(fits ? calloc(1, size + MOST_SHIFT) : NULL, size, shift);
+}
 FUNCTION_RETURNS(malloc, aligned, shifted_malloc(size, BASE_HEADER));
 FUNCTION(free, aligned)
 {
     if (p != NULL)
         free((char *)p - shifted_header(p).shift);
 }
-DERIVE_CALLOC(aligned);
+FUNCTION_RETURNS(calloc, aligned, shifted_calloc(product(nelem, elsize), BASE_HEADER));
 DERIVE_REALLOC(aligned, shifted_size);
 
 UNUSED static inline void *shifted_realloc_to(void *p, size_t size, size_t shift)
 {
-    void *moved = shifted_malloc(size, shift);
-    if (p == NULL || moved == NULL)
-        return moved;
-    memcpy(moved, p, min(shifted_size(p), size));
-    aligned_free(NULL, p, 0);
-    return moved;
-}
-
-UNUSED static inline void *shifted_calloc_at(size_t nelem, size_t elsize, size_t shift)
-{
-    void *p = shifted_malloc(product(nelem, elsize), shift);
-    return p != NULL ? memset(p, 0, nelem * elsize) : NULL;
+    size_t old = p != NULL ? shifted_size(p) : 0;
+    return move_to(shifted_malloc(size, shift), p, min(old, size), aligned_free);
 }
 
 #endif

@@ -143,16 +143,8 @@ FUNCTION_RETURNS(free, unlocked, is_in_cell(p) ? give(&listed, p) : base_free(ct
 MUTANT_DERIVED(threads_share_a_list_without_lock, "threads.concurrent threads.hand-over", unlocked);
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-FUNCTION(malloc, locked)
-{
-    LOCK(guard);
-    return unlocked_malloc(ctx, size);
-}
-FUNCTION(free, locked)
-{
-    LOCK(guard);
-    unlocked_free(ctx, p, size);
-}
+LOCKED(malloc, locked, unlocked, guard);
+LOCKED(free, locked, unlocked, guard);
 DERIVE_CALLOC(locked);
 
 /* realloc takes its cell without the lock. */
@@ -315,3 +307,66 @@ MUTANT_DERIVED(all_by_pymem, "threads.no-gil-needed realloc.without-gil", pymem)
 
 AFTER(malloc, failure_raises_without_the_gil, "threads.no-gil-needed",
       made == NULL && PyErr_NoMemory != NULL, made = PyErr_NoMemory());
+
+/* ---- races that are N instructions wide ------------------------------------------------------ */
+
+/* Executes that many instructions that do nothing. */
+#define WINDOW(instructions)                                                                       \
+    __asm__ volatile(".rept " #instructions "\n\tnop\n\t.endr" ::: "memory")
+
+/* One block lies in a buffer.  A flag that says whether it is in use is read first and set later.
+ */
+static _Alignas(16) char spare[CELL];
+static size_t spare_size;
+static volatile bool is_busy;
+static size_t size_of(const void *p)
+{
+    return p == spare ? spare_size : base_size(p);
+}
+FUNCTION_RETURNS(free, flag, p == spare ? (void)(is_busy = false) : base_free(ctx, p, size));
+#define FLAG_RACE(n)                                                                               \
+    FUNCTION(malloc, flag_##n)                                                                     \
+    {                                                                                              \
+        if (size > CELL || is_busy)                                                                \
+            return base_malloc(ctx, size);                                                         \
+        WINDOW(n);                                                                                 \
+        is_busy = true;                                                                            \
+        spare_size = size;                                                                         \
+        return spare;                                                                              \
+    }                                                                                              \
+    FUNCTION_RETURNS(free, flag_##n, flag_free(ctx, p, size));                                     \
+    DERIVE_CALLOC(flag_##n);                                                                       \
+    DERIVE_REALLOC(flag_##n, size_of);                                                             \
+    MUTANT(race_of_##n##_instructions, "threads.concurrent", FUNCTIONS(flag_##n))
+
+FLAG_RACE(10);
+FLAG_RACE(50);
+FLAG_RACE(150);
+FLAG_RACE(500);
+
+/* A free list by compare and exchange: ABA. */
+static struct node *exchanged;
+static bool exchange(struct node **expected, struct node *node)
+{
+    return __atomic_compare_exchange_n(&exchanged, expected, node, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+}
+FUNCTION(malloc, exchanging)
+{
+    if (size > CELL - BASE_HEADER)
+        return base_malloc(ctx, size);
+    struct node *first = __atomic_load_n(&exchanged, __ATOMIC_SEQ_CST);
+    while (first != NULL && !exchange(&first, first->next))
+        continue;
+    return base_finish(first != NULL ? (void *)first : malloc(CELL), size);
+}
+FUNCTION(free, exchanging)
+{
+    if (p == NULL || base_size(p) > CELL - BASE_HEADER)
+        return base_free(ctx, p, size);
+    struct node *node = (struct node *)((char *)p - BASE_HEADER);
+    node->next = __atomic_load_n(&exchanged, __ATOMIC_SEQ_CST);
+    while (!exchange(&node->next, node))
+        continue;
+}
+MUTANT_DERIVED(list_takes_the_same_first_for_the_same_list, "threads.concurrent", exchanging);

@@ -6,8 +6,6 @@
 
 #include "mutant.h"
 
-/* ---- a small stack --------------------------------------------------------------------------- */
-
 enum { BUFFER = 96 << 10 };
 __attribute__((noinline)) static void copy_by_a_buffer(char *to, const char *from, size_t size)
 {
@@ -39,8 +37,6 @@ DEFECT(calloc, has_its_zeros_on_the_stack, "threads.small-stack")
     void *p = base_malloc(ctx, size);
     return p != NULL ? memcpy(p, zeros, size) : NULL;
 }
-
-/* ---- destructors of a thread ----------------------------------------------------------------- */
 
 /* The destructor frees the cache of the thread, and the pointer to it stays. */
 enum { CACHED = 500, PLACES = 24 };
@@ -91,8 +87,6 @@ static void end_state(UNUSED void *data)
 BEFORE(malloc, thread_is_refused_at_its_end, "threads.in-destructors", true,
        if (state == ENDED) return NULL;
        state = ALIVE; pthread_setspecific(state_key, &state));
-
-/* ---- what a thread leaves -------------------------------------------------------------------- */
 
 BEFORE(malloc, ended_threads_leave_their_caches, "threads.leave-no-memory", true,
        static _Thread_local char *own;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Buddies: blocks of powers of two from 32 bytes to 2 MiB, halved and put together again.  What is
- * known about a block stands in a table, in the place of its first 32 bytes.
+ * Buddies: blocks of powers of two from 32 bytes to 2 MiB, which are halved and merged.  A table
+ * has the state of each block at the place of its first 32 bytes.
  */
 #include "deep.h"
 
@@ -59,7 +59,7 @@ static unsigned order_for(size_t size)
     return order;
 }
 
-/* The order that is kept of a block that somebody has. */
+/* Sets the order of a live block. */
 static void set_order(struct buddy *b, uint32_t unit, unsigned order)
 {
     b->table[unit] = (uint8_t)(slips(b, buddy_keeps_an_order_in_four_bits) ? order % 16 : order);
@@ -121,15 +121,9 @@ static void buddy_give(struct deep *d, void *p)
     b->table[unit] = 0;
     let_go(b, unit, order, 0);
 }
-static size_t buddy_room(struct deep *d, void *p)
-{
-    struct buddy *b = (struct buddy *)d;
-    return (size_t)UNIT << (b->table[unit_of(b, p)] & ORDER);
-}
+DEEP_ROOM(buddy, (size_t)UNIT << (own->table[unit_of(own, p)] & ORDER));
 
-/* ---- in place -------------------------------------------------------------------------------- */
-
-/* The upper halves become free, one after the other. */
+/* Frees the upper halves. */
 static void shrink(struct buddy *b, uint32_t unit, unsigned order, unsigned wanted)
 {
     bool slip = slips(b, buddy_shrinks_its_last_half_too_little) && order - wanted >= 3;
@@ -140,7 +134,7 @@ static void shrink(struct buddy *b, uint32_t unit, unsigned order, unsigned want
     }
 }
 
-/* Into the next half, where all of it is free and that is enough. */
+/* Takes the next half if all of it is free and that is enough. */
 static bool grow(struct buddy *b, uint32_t unit, unsigned order, unsigned wanted)
 {
     uint32_t next = unit + (1u << order);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A cache of 64 blocks of each class for each thread, before a depot for all.  A cache begins small
- * and grows each time that it is full; now and then what lay in it all the while goes back; and
- * when its thread ends, all of it does, and the next thread has it.
+ * A cache of 64 blocks of each class for each thread, in front of a common depot.  A cache grows
+ * each time that it is full; it returns blocks that were not needed for some time, and all of them
+ * when its thread ends.
  */
-#include <pthread.h>
-
 #include "deep.h"
 
 enum {
@@ -34,9 +32,7 @@ struct thread_cache {
 
 struct cache {
     struct deep deep;
-    pthread_mutex_t own; /* of one that does not use everybody's */
-    _Atomic(int) has_key;
-    pthread_key_t key;
+    pthread_mutex_t own; /* of the instance that does not use the common one */
     struct thread_cache *spare;
     struct link *depot[CLASSES];
     uint32_t runs;
@@ -56,14 +52,12 @@ DEEP(cache_hands_a_full_one_over_twice, cache, DEEP_OVERLAP);
 /* The lock of the depot is held by another thread at a fork. */
 DEEP(cache_forks_with_the_depot, cache, "race hang");
 
-/* ---- the depot ------------------------------------------------------------------------------- */
-
 static pthread_mutex_t *lock_of(struct cache *c)
 {
     return slips(c, cache_forks_with_the_depot) ? &c->own : &deep_mutex;
 }
 
-/* With the lock, as all here. */
+/* Is called with the lock. */
 static void put(struct cache *c, unsigned class, void *p)
 {
     struct link *link = p;
@@ -83,16 +77,8 @@ static void *take_new(struct cache *c, unsigned class)
     c->run[class] += size;
     return c->run[class] - size;
 }
-static void *get(struct cache *c, unsigned class)
-{
-    struct link *link = c->depot[class];
-    if (link == NULL)
-        return take_new(c, class);
-    c->depot[class] = link->next;
-    return link;
-}
 
-/* The first so many of a class, which were there longest. */
+/* Returns the first `count` blocks of a class, which are there longest. */
 static void put_first(struct cache *c, struct thread_cache *t, unsigned class, uint32_t count)
 {
     struct class_cache *cached = &t->class[class];
@@ -104,8 +90,6 @@ static void keep_last(struct class_cache *cached, uint32_t count)
     memmove(cached->block, cached->block + cached->count - count, count * sizeof(void *));
     cached->count = count;
 }
-
-/* ---- a thread's ------------------------------------------------------------------------------ */
 
 static void hand_over(void *data)
 {
@@ -122,46 +106,38 @@ static void hand_over(void *data)
     t->next = c->spare;
     c->spare = t;
 }
-static bool has_key(struct cache *c)
+static pthread_key_t key;
+__attribute__((constructor)) static void make_key(void)
 {
-    if (atomic_load(&c->has_key) == 0) {
-        LOCK(*lock_of(c));
-        if (atomic_load(&c->has_key) == 0)
-            atomic_store(&c->has_key, pthread_key_create(&c->key, hand_over) == 0 ? 1 : -1);
-    }
-    return atomic_load(&c->has_key) > 0;
+    pthread_key_create(&key, hand_over);
 }
 static struct thread_cache *new_cache(struct cache *c)
 {
-    struct thread_cache *t;
-    {
-        LOCK(*lock_of(c));
-        t = c->spare;
-        if (t != NULL)
-            c->spare = t->next;
-    }
+    pthread_mutex_lock(lock_of(c));
+    struct thread_cache *t = c->spare;
+    if (t != NULL)
+        c->spare = t->next;
+    pthread_mutex_unlock(lock_of(c));
     if (t == NULL && (t = calloc(1, sizeof *t)) != NULL) {
         for (unsigned class = 0; class < CLASSES; class ++)
             t->most[class] = AT_FIRST;
         t->owner = c;
     }
-    if (t != NULL && pthread_setspecific(c->key, t) != 0) {
+    if (t != NULL && pthread_setspecific(key, t) != 0) {
         hand_over(t);
         t = NULL;
     }
     return t;
 }
 
-/* This thread's; NULL where there is no memory for one. */
+/* The cache of this thread; NULL: there is no memory for one, or another instance has it. */
 static struct thread_cache *own_cache(struct cache *c)
 {
-    if (!has_key(c))
-        return NULL;
-    struct thread_cache *t = pthread_getspecific(c->key);
-    return t != NULL ? t : new_cache(c);
+    struct thread_cache *t = pthread_getspecific(key);
+    return t == NULL ? new_cache(c) : t->owner == c ? t : NULL;
 }
 
-/* What was not needed since the last look goes back. */
+/* Returns the blocks that were not needed since the last look. */
 static void look(struct cache *c, struct thread_cache *t)
 {
     LOCK(*lock_of(c));
@@ -174,7 +150,7 @@ static void look(struct cache *c, struct thread_cache *t)
     }
 }
 
-/* One half goes back, that is full. */
+/* Returns one half of a full class. */
 static void halve(struct cache *c, struct thread_cache *t, unsigned class)
 {
     struct class_cache *cached = &t->class[class];
@@ -190,16 +166,16 @@ static void halve(struct cache *c, struct thread_cache *t, unsigned class)
         t->most[class]++;
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------- */
-
 static void refill(struct cache *c, struct class_cache *cached, unsigned class)
 {
     LOCK(*lock_of(c));
     for (unsigned i = 0; i < REFILL; i++) {
-        void *p = get(c, class);
-        if (p == NULL)
-            break;
-        cached->block[cached->count++] = p;
+        struct link *link = c->depot[class];
+        void *p = link != NULL ? link : take_new(c, class);
+        if (link != NULL)
+            c->depot[class] = link->next;
+        if (p != NULL)
+            cached->block[cached->count++] = p;
     }
 }
 static unsigned class_at(struct cache *c, const void *p)
@@ -244,9 +220,5 @@ static void cache_give(struct deep *d, void *p)
         halve(c, t, class);
     cached->block[cached->count++] = p;
 }
-static size_t cache_room(struct deep *d, void *p)
-{
-    return (size_t)(class_at((struct cache *)d, p) + 1) * STEP;
-}
-
+DEEP_ROOM(cache, (size_t)(class_at(own, p) + 1) * STEP);
 DEEP_BASE(cache, .most = CLASSES * STEP, .reserve = (size_t)RUNS * RUN, .locks_itself = true);

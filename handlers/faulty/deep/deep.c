@@ -55,50 +55,34 @@ static bool is_for_base(const struct deep *d, size_t size)
     return size >= d->base->least && size <= d->base->most;
 }
 
-/* Around each call of the base. */
-static void enter(const struct deep *d)
-{
-    if (!d->base->locks_itself)
-        deep_lock();
-}
-static void leave(const struct deep *d)
-{
-    if (!d->base->locks_itself)
-        deep_unlock();
-}
+/* ENTER(d): holds the lock until the end of the block, unless the allocator locks itself. */
+#define ENTER(d)                                                                                   \
+    pthread_mutex_t own_ = PTHREAD_MUTEX_INITIALIZER;                                              \
+    LOCK(*((d)->base->locks_itself ? &own_ : &deep_mutex))
 
 static void *take(struct deep *d, size_t size, bool *zero)
 {
     *zero = false;
     if (!is_for_base(d, size) || !has_memory(d))
         return NULL;
-    enter(d);
-    void *p = d->base->take(d, size, zero);
-    leave(d);
-    return p;
+    ENTER(d);
+    return d->base->take(d, size, zero);
 }
 static bool resize(struct deep *d, void *p, size_t size)
 {
     if (!is_for_base(d, size))
         return false;
-    enter(d);
+    ENTER(d);
     size_t room = d->base->room(d, p);
-    bool done =
-        d->base->resize != NULL ? d->base->resize(d, p, size) : size <= room && size >= room / 4;
-    leave(d);
-    return done;
+    return d->base->resize != NULL ? d->base->resize(d, p, size) : size <= room && size >= room / 4;
 }
 static size_t room(struct deep *d, void *p)
 {
     if (!is_own(d, p))
         return base_size(p);
-    enter(d);
-    size_t room = d->base->room(d, p);
-    leave(d);
-    return room;
+    ENTER(d);
+    return d->base->room(d, p);
 }
-
-/* ---- the four -------------------------------------------------------------------------------- */
 
 void *deep_malloc(void *ctx, size_t size)
 {
@@ -109,14 +93,11 @@ void *deep_malloc(void *ctx, size_t size)
 
 void *deep_calloc(void *ctx, size_t nelem, size_t elsize)
 {
-    size_t size;
     bool zero;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
-    void *p = take(ctx, size, &zero);
+    void *p = take(ctx, product(nelem, elsize), &zero);
     if (p == NULL)
-        return base_calloc(NULL, 1, size);
-    return zero ? p : memset(p, 0, size);
+        return base_calloc(NULL, nelem, elsize);
+    return zero ? p : memset(p, 0, nelem * elsize);
 }
 
 void *deep_realloc(void *ctx, void *p, size_t size)
@@ -132,7 +113,7 @@ void *deep_realloc(void *ctx, void *p, size_t size)
     if (moved == NULL)
         return NULL;
     size_t old = room(d, p);
-    memcpy(moved, p, old < size ? old : size);
+    memcpy(moved, p, min(old, size));
     deep_free(ctx, p, old);
     return moved;
 }
@@ -141,12 +122,11 @@ void deep_free(void *ctx, void *p, size_t size)
 {
     struct deep *d = ctx;
     int saved = errno;
-    if (!is_own(d, p)) {
-        base_free(NULL, p, size);
-    } else {
-        enter(d);
+    if (is_own(d, p)) {
+        ENTER(d);
         d->base->give(d, p);
-        leave(d);
+    } else {
+        base_free(NULL, p, size);
     }
     errno = saved;
 }

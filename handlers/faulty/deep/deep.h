@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mutants that are wrong in deep states only: what their blocks went through decides, and no single
- * call does.  They are what searching is measured with.
+ * Mutants that fail in deep states only, which take a sequence of calls.  They measure the search.
  *
- * Each file of this folder is a small allocator of a well-known build, which is sound as it is.  A
- * mutant is an instance of it with one slip: where the code asks `slips(d, its name)`.  All end up
- * in one object, the allocators without a slip too:
+ * Each file of this folder is a small allocator of a well-known design, which is sound.  A mutant
+ * is an instance of it with one defect, at the place of `slips(d, its name)`.  All are symbols of
+ * one object, the allocators without a defect too:
  *
  *     ./conform --handler handlers/faulty/deep.so:heap_keeps_a_stale_back_link
  *     ./conform --handler handlers/faulty/deep.so:heap_sound
@@ -103,6 +102,15 @@ static inline void link_remove(struct link **list, struct link *link)
 #define DEEP_BASE(pool, ...)                                                                       \
     static const struct deep_base pool##_base = {                                                  \
         .take = pool##_take, .give = pool##_give, .room = pool##_room, __VA_ARGS__}
+
+/* Defines pool_room, which returns the expression; `own` is the instance. */
+#define DEEP_ROOM(pool, ...)                                                                       \
+    static size_t pool##_room(UNUSED struct deep *d, void *p)                                      \
+    {                                                                                              \
+        UNUSED struct pool *own = (struct pool *)d;                                                \
+        return __VA_ARGS__;                                                                        \
+    }                                                                                              \
+    _Static_assert(1, "")
 
 /* The same of a pool with four functions of its own. */
 #define OWN_SOUND(pool)                                                                            \

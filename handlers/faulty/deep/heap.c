@@ -57,8 +57,6 @@ DEEP(heap_cuts_at_eight, heap, "malloc.alignment calloc.alignment realloc.alignm
 /* A chunk whose end was cut off stays in the bin of its old size. */
 DEEP(heap_leaves_the_rest_in_its_bin, heap, DEEP_OVERLAP);
 
-/* ---- chunks ---------------------------------------------------------------------------------- */
-
 static struct chunk *chunk_at(void *from, ptrdiff_t distance)
 {
     return (struct chunk *)(void *)((char *)from + distance);
@@ -106,26 +104,21 @@ static void take_out(struct heap *h, struct chunk *c)
     unlink_chunk(h, c);
 }
 
-/* ---- what is free ---------------------------------------------------------------------------- */
-
 static void trim(struct heap *h)
 {
-    char *from = (char *)round_up((uintptr_t)h->top + HEAD, PAGE), *end = h->clean_from;
-    if (h->clean_from <= h->top || h->clean_from - h->top < TRIM_FROM)
+    struct chunk *top = chunk_at(h->top, 0);
+    char *from = (char *)round_up((uintptr_t)h->top + HEAD, PAGE);
+    if (h->clean_from - h->top < TRIM_FROM)
         return;
-    if (slips(h, heap_trims_a_page_too_much) && (uintptr_t)h->top % PAGE > PAGE / 2) {
-        size_t before = ((struct chunk *)(void *)h->top)->before;
+    size_t before = top->before;
+    if (slips(h, heap_trims_a_page_too_much) && (uintptr_t)h->top % PAGE > PAGE / 2)
         from -= PAGE;
-        deep_release(from, end);
-        ((struct chunk *)(void *)h->top)->before = before;
-    } else {
-        deep_release(from, end);
-    }
+    deep_release(from, h->clean_from);
+    top->before = before;
     h->clean_from = slips(h, heap_trim_leaves_a_dirty_page) ? h->top : from;
 }
 
-/* A chunk that nobody has and that is in no list: with its neighbours it goes into a bin, or back
- * to the top. */
+/* Frees a chunk that is in no list: with its free neighbours it goes into a bin or to the top. */
 static void let_go(struct heap *h, struct chunk *c)
 {
     struct chunk *next = after(c), *before = chunk_at(c, -(ptrdiff_t)c->before);
@@ -151,7 +144,7 @@ static void let_go(struct heap *h, struct chunk *c)
     put(h, c);
 }
 
-/* All that is in quick lists becomes free. */
+/* Frees all chunks of quick lists. */
 static void consolidate(struct heap *h)
 {
     for (unsigned i = 0; i < QUICKS; i++) {
@@ -165,7 +158,7 @@ static void consolidate(struct heap *h)
     }
 }
 
-/* Makes a chunk in use as small as wanted, where the rest is one as well. */
+/* Makes a live chunk as small as wanted, if the rest has at least `least` bytes. */
 static void split(struct heap *h, struct chunk *c, size_t wanted, size_t least)
 {
     size_t size = size_of(c);
@@ -178,8 +171,6 @@ static void split(struct heap *h, struct chunk *c, size_t wanted, size_t least)
     if ((char *)rest < h->top && is_free(rest))
         h->victim = rest;
 }
-
-/* ---- taking ---------------------------------------------------------------------------------- */
 
 /* Rounded so that the next chunk begins at 16 bytes again. */
 static size_t wanted_for(size_t size)
@@ -202,7 +193,8 @@ static struct chunk *find(struct heap *h, size_t wanted)
     return NULL;
 }
 
-/* The front of a chunk, and the end of one for a large request: small ones then stay together. */
+/* Takes the front of a chunk, or its end for a large request, so that small chunks stay together.
+ */
 static struct chunk *cut(struct heap *h, struct chunk *c, size_t wanted, size_t asked)
 {
     size_t size = size_of(c);
@@ -268,15 +260,9 @@ static void heap_give(struct deep *d, void *p)
     h->quick[size / 16] = &c->link;
 }
 
-/* ---- in place -------------------------------------------------------------------------------- */
+DEEP_ROOM(heap, size_of(chunk_of(p)) - HEAD);
 
-static size_t heap_room(struct deep *d, void *p)
-{
-    (void)d;
-    return size_of(chunk_of(p)) - HEAD;
-}
-
-/* Into the top, as far as that goes. */
+/* Grows the last chunk into the top. */
 static bool grow_at_top(struct heap *h, struct chunk *c, size_t wanted)
 {
     char *end = deep_begin(&h->deep) + h->deep.base->reserve;
@@ -288,17 +274,14 @@ static bool grow_at_top(struct heap *h, struct chunk *c, size_t wanted)
         h->clean_from = h->top + HEAD;
     return true;
 }
-static bool may_grow_over(const struct heap *h, const struct chunk *next)
-{
-    return is_free(next) || (slips(h, heap_grows_over_a_quick_one) && (next->size & IN_QUICK));
-}
 static bool grow(struct heap *h, struct chunk *c, size_t wanted)
 {
     struct chunk *next = after(c);
     size_t both = size_of(c) + size_of(next);
     if (grow_at_top(h, c, wanted))
         return true;
-    if ((char *)next == h->top || !may_grow_over(h, next) || both < wanted)
+    bool is_quick = slips(h, heap_grows_over_a_quick_one) && (next->size & IN_QUICK) != 0;
+    if ((char *)next == h->top || !(is_free(next) || is_quick) || both < wanted)
         return false;
     if (is_free(next))
         take_out(h, next);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * From 64 KiB on each block is a mapping of its own, which realloc resizes.  Sixteen that were
- * freed wait for the next that fits; now and then those that wait longest are purged, and are clean
- * then.
+ * From 64 KiB on each block is a mapping of its own, which realloc resizes.  Sixteen freed mappings
+ * wait for a block that fits; those that wait longest are purged now and then, and are zero then.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* mremap */
@@ -73,8 +72,6 @@ static struct head *map_new(size_t length)
     return head;
 }
 
-/* ---- what waits ------------------------------------------------------------------------------ */
-
 static bool fits(const struct mappings *m, const struct head *head, size_t length)
 {
     unsigned shift = slips(m, mappings_fit_by_64_kib) ? 16 : 0;
@@ -137,18 +134,14 @@ static void cut(struct mappings *m, struct head *head, size_t size)
         head->length = length;
 }
 
-/* ---- the four -------------------------------------------------------------------------------- */
-
 /* *zero: all of it is zero. */
 static void *take(struct mappings *m, size_t size, bool *zero)
 {
-    struct head *head = NULL;
-    if (size < MAPPED_FROM || size > PTRDIFF_MAX / 2) {
-        *zero = false;
+    *zero = false;
+    if (size < MAPPED_FROM || size > PTRDIFF_MAX / 2)
         return size < MAPPED_FROM ? base_malloc(NULL, size) : NULL;
-    }
     deep_lock();
-    head = take_waiting(m, length_for(size));
+    struct head *head = take_waiting(m, length_for(size));
     deep_unlock();
     if (head != NULL)
         cut(m, head, size);
@@ -168,10 +161,9 @@ FUNCTION(malloc, mappings)
 }
 FUNCTION(calloc, mappings)
 {
-    size_t size;
     bool zero;
-    void *p = __builtin_mul_overflow(nelem, elsize, &size) ? NULL : take(ctx, size, &zero);
-    return p == NULL || zero ? p : memset(p, 0, size);
+    void *p = take(ctx, product(nelem, elsize), &zero);
+    return p == NULL || zero ? p : memset(p, 0, nelem * elsize);
 }
 FUNCTION(free, mappings)
 {

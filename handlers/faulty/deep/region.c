@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Regions of 4 MiB in which blocks are put one behind the other.  A region counts the blocks that
- * live, and begins anew when there are none; the block that was put there last may grow and shrink.
+ * Regions of 4 MiB with contiguous blocks.  A region counts its live blocks and begins again when
+ * there are none; its last block may grow and shrink.
  */
-#include <stdlib.h>
-
 #include "deep.h"
 
 enum {
@@ -16,7 +14,7 @@ enum {
 struct one {
     uint32_t used, clean_from; /* bytes */
     uint32_t live;             /* blocks */
-    uint32_t last;             /* where the last block has its head; UINT32_MAX: none is known */
+    uint32_t last;             /* the head of the last block; UINT32_MAX: none is known */
 };
 
 struct region {
@@ -35,10 +33,6 @@ DEEP(region_begins_anew_as_clean, region, "calloc.zeroed");
 /* All blocks count as freed when the process exits. */
 DEEP(region_is_swept_at_exit, region, DEEP_OVERLAP);
 
-static char *region_at(struct region *r, unsigned i)
-{
-    return deep_begin(&r->deep) + (size_t)i * REGION;
-}
 static struct one *one_of(struct region *r, const void *p, uint32_t *at)
 {
     size_t distance = (size_t)((const char *)p - deep_begin(&r->deep)) - HEAD;
@@ -46,7 +40,7 @@ static struct one *one_of(struct region *r, const void *p, uint32_t *at)
     return &r->one[distance / REGION];
 }
 
-/* Some room at least: a block of none at the end of a region would lie behind it. */
+/* At least 16 bytes: a zero-size block at the end of a region would be outside. */
 static uint32_t wanted_for(size_t size)
 {
     return (uint32_t)round_up(size != 0 ? size : 1, 16);
@@ -80,7 +74,7 @@ static void *region_take(struct deep *d, size_t size, bool *zero)
     struct one *one = with_room(r, wanted);
     if (one == NULL)
         return NULL;
-    char *p = region_at(r, r->current) + one->used + HEAD;
+    char *p = deep_begin(d) + (size_t)r->current * REGION + one->used + HEAD;
     *zero = one->used >= one->clean_from;
     one->last = one->used;
     one->used += HEAD + wanted;
@@ -91,15 +85,6 @@ static void *region_take(struct deep *d, size_t size, bool *zero)
     return p;
 }
 
-/* Nothing lives in it. */
-static void begin_anew(struct region *r, struct one *one)
-{
-    bool current = one == &r->one[r->current];
-    if (slips(r, region_begins_anew_as_clean) && !current)
-        one->clean_from = 0;
-    one->used = 0;
-    one->last = UINT32_MAX;
-}
 static void region_give(struct deep *d, void *p)
 {
     struct region *r = (struct region *)d;
@@ -110,14 +95,14 @@ static void region_give(struct deep *d, void *p)
         one->last = UINT32_MAX;
     }
     one->live--;
-    if (slips(d, region_counts_in_sixteen_bits) ? (uint16_t)one->live == 0 : one->live == 0)
-        begin_anew(r, one);
+    if (slips(d, region_counts_in_sixteen_bits) ? (uint16_t)one->live != 0 : one->live != 0)
+        return;
+    if (slips(d, region_begins_anew_as_clean) && one != &r->one[r->current])
+        one->clean_from = 0;
+    one->used = 0;
+    one->last = UINT32_MAX;
 }
-static size_t region_room(struct deep *d, void *p)
-{
-    (void)d;
-    return base_size(p);
-}
+DEEP_ROOM(region, base_size(p));
 static bool region_resize(struct deep *d, void *p, size_t size)
 {
     struct region *r = (struct region *)d;

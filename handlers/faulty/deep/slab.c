@@ -56,8 +56,6 @@ DEEP(slab_purges_behind_as_many_as_live, slab, "malloc.neighbours realloc.keeps-
 /* The first of eight empty slabs that is used again counts as new. */
 DEEP(slab_forgets_the_seam, slab, "calloc.zeroed");
 
-/* ---- classes --------------------------------------------------------------------------------- */
-
 /* 16, 32, ... 128, and from there on four for each power of two: the first at or above. */
 static unsigned class_of(const struct slab *s, size_t size)
 {
@@ -72,8 +70,6 @@ static uint32_t class_size(unsigned class)
 {
     return class < 8 ? (class + 1) * 16 : (5 + (class - 8) % 4) << (5 + (class - 8) / 4);
 }
-
-/* ---- slabs ----------------------------------------------------------------------------------- */
 
 static struct slab_page *slab_at(struct slab *s, uint32_t index)
 {
@@ -104,7 +100,7 @@ static struct slab_page *new_slab(struct slab *s, uint32_t size)
     return slab;
 }
 
-/* Nobody has a slot of it. */
+/* Keeps or releases a slab without live slots. */
 static void retire(struct slab *s, struct slab_page *slab)
 {
     uint16_t index = (uint16_t)(((char *)slab - deep_begin(&s->deep)) / SLAB);
@@ -118,8 +114,6 @@ static void retire(struct slab *s, struct slab_page *slab)
         s->gone[s->gone_count++] = index;
     }
 }
-
-/* ---- purging --------------------------------------------------------------------------------- */
 
 /* The first slot above all that are taken. */
 static uint32_t slots_in_use(const struct slab *s, const struct slab_page *slab)
@@ -159,8 +153,6 @@ static bool it_is_time_to_purge(struct slab *s)
     s->last_free = now.tv_sec * 1000 + now.tv_nsec / 1000000;
     return ++s->frees % PURGE_EVERY == 0 || (before != 0 && s->last_free - before > PURGE_AFTER);
 }
-
-/* ---- slots ----------------------------------------------------------------------------------- */
 
 static struct slab_page *slab_of(const void *p)
 {
@@ -214,10 +206,5 @@ static void slab_give(struct deep *d, void *p)
     if (--slab->used == 0)
         retire(s, slab);
 }
-static size_t slab_room(struct deep *d, void *p)
-{
-    (void)d;
-    return slab_of(p)->size;
-}
-
+DEEP_ROOM(slab, slab_of(p)->size);
 DEEP_BASE(slab, .most = 4096, .reserve = (size_t)SLABS * SLAB);

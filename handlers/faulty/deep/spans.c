@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Spans of whole pages, in a list for each length up to 128 and one for the others.  A map of pages
- * says of the first and the last page of each span which it is; with that, neighbours are found.
- * The memory of free spans goes back to the system after a while, and such a span is clean.
+ * Spans of whole pages, in a list for each length up to 128 and one for the others.  A map has the
+ * span of each first and last page, by which neighbours are found.  The memory of free spans is
+ * released after some time; such a span is clean.
  */
 #include "deep.h"
 
@@ -96,14 +96,6 @@ static void take_out(struct spans *s, uint32_t first)
     unlink_span(s, first);
 }
 
-/* ---- taking ---------------------------------------------------------------------------------- */
-
-static bool is_enough(const struct spans *s, uint32_t length, uint32_t wanted)
-{
-    return slips(s, spans_compares_a_byte) ? (uint8_t)length >= (uint8_t)wanted && length >= LISTED
-                                           : length >= wanted;
-}
-
 /* The first page of a free span, + 1; 0: none. */
 static uint32_t find(struct spans *s, uint32_t wanted)
 {
@@ -114,9 +106,11 @@ static uint32_t find(struct spans *s, uint32_t wanted)
         if (s->list[length] != 0)
             return s->list[length];
     }
+    bool compares_a_byte = slips(s, spans_compares_a_byte);
     for (uint32_t at = s->list[LISTED]; at != 0; at = s->map[at - 1].next) {
-        if (is_enough(s, s->map[at - 1].length, wanted) &&
-            (best == 0 || s->map[at - 1].length < s->map[best - 1].length))
+        uint32_t length = s->map[at - 1].length;
+        bool fits = compares_a_byte ? (uint8_t)length >= (uint8_t)wanted : length >= wanted;
+        if (fits && (best == 0 || length < s->map[best - 1].length))
             best = at;
     }
     return best;
@@ -154,23 +148,18 @@ static void *spans_take(struct deep *d, size_t size, bool *zero)
     return page_at(s, first);
 }
 
-/* ---- giving ---------------------------------------------------------------------------------- */
-
-static void return_span(struct spans *s, uint32_t first)
-{
-    uint32_t length = s->map[first].length;
-    if (slips(s, spans_returns_by_thirty_two) && length > RETURNED_AT_ONCE)
-        length = (uint32_t)round_up(length, RETURNED_AT_ONCE);
-    deep_release(page_at(s, first), page_at(s, first + length < PAGES ? first + length : PAGES));
-    s->map[first].clean = true;
-}
-
-/* The first of each list. */
+/* Releases the first span of each list. */
 static void return_some(struct spans *s)
 {
     for (unsigned i = 1; i <= LISTED; i++) {
-        if (s->list[i] != 0 && !s->map[s->list[i] - 1].clean)
-            return_span(s, s->list[i] - 1);
+        uint32_t first = s->list[i] - 1;
+        if (s->list[i] == 0 || s->map[first].clean)
+            continue;
+        uint32_t length = s->map[first].length;
+        if (slips(s, spans_returns_by_thirty_two) && length > RETURNED_AT_ONCE)
+            length = (uint32_t)round_up(length, RETURNED_AT_ONCE);
+        deep_release(page_at(s, first), page_at(s, (uint32_t)min(first + length, PAGES)));
+        s->map[first].clean = true;
     }
 }
 static void let_go(struct spans *s, uint32_t first, uint32_t length)
@@ -200,13 +189,7 @@ static void spans_give(struct deep *d, void *p)
         return_some(s);
 }
 
-/* ---- in place -------------------------------------------------------------------------------- */
-
-static size_t spans_room(struct deep *d, void *p)
-{
-    struct spans *s = (struct spans *)d;
-    return (size_t)s->map[page_of(s, p)].length * PAGE;
-}
+DEEP_ROOM(spans, (size_t)own->map[page_of(own, p)].length *PAGE);
 static bool grow(struct spans *s, uint32_t first, uint32_t length, uint32_t wanted)
 {
     uint32_t next = first + length;

@@ -84,10 +84,5 @@ static void stack_give(struct deep *d, void *p)
     uint32_t cell = cell_of(s, p);
     push(s, s->class[cell], cell);
 }
-static size_t stack_room(struct deep *d, void *p)
-{
-    struct stack *s = (struct stack *)d;
-    return (size_t)(s->class[cell_of(s, p)] + 1) * CELL;
-}
-
+DEEP_ROOM(stack, (size_t)(own->class[cell_of(own, p)] + 1) * CELL);
 DEEP_BASE(stack, .most = CLASSES * CELL, .reserve = (size_t)CELLS * CELL, .locks_itself = true);

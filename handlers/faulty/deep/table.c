@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Blocks are libc's, and their sizes stand in a hash table with linear probing, which grows.  What
- * is taken out is filled with the next that may stand there.
+ * Blocks of libc, whose sizes are in a hash table with linear probing, which grows.  A removed
+ * entry is replaced by the next one that may be in its place.
  */
 #include "deep.h"
 
@@ -98,8 +98,6 @@ static void leave(struct table *t, const void *p)
     close_gap(t, (size_t)(entry - t->entry));
 }
 
-/* ---- the four -------------------------------------------------------------------------------- */
-
 static void *entered(struct table *t, void *p, size_t size)
 {
     LOCK(deep_mutex);
@@ -112,9 +110,7 @@ FUNCTION_RETURNS(malloc, table,
                  entered(ctx, nep49_advise(malloc(size != 0 ? size : 1), size), size));
 FUNCTION(calloc, table)
 {
-    size_t size;
-    if (__builtin_mul_overflow(nelem, elsize, &size))
-        return NULL;
+    size_t size = product(nelem, elsize);
     return entered(ctx, nep49_advise(calloc(1, size != 0 ? size : 1), size), size);
 }
 FUNCTION(free, table)
@@ -129,16 +125,11 @@ FUNCTION(free, table)
     free(p);
     errno = saved;
 }
-FUNCTION(realloc, table)
+static size_t size_in(struct table *t, const void *p)
 {
-    void *moved = table_malloc(ctx, size);
-    if (p == NULL || moved == NULL)
-        return moved;
-    deep_lock();
-    const struct entry *entry = find(ctx, (uintptr_t)p);
-    size_t old = entry->p != 0 ? entry->size : 0;
-    deep_unlock();
-    memcpy(moved, p, min(old, size));
-    table_free(ctx, p, old);
-    return moved;
+    LOCK(deep_mutex);
+    const struct entry *entry = find(t, (uintptr_t)p);
+    return entry->p != 0 ? entry->size : 0;
 }
+#define table_size(p) size_in(ctx, p)
+DERIVE_REALLOC(table, table_size);

@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -28,7 +27,6 @@ NEP49_EXPORT extern PyDataMem_Handler nep49_handler;
 
 ACT(exits, _exit(0));
 ACT(exits_in_order, exit(0));
-ACT(exits_with_3, _exit(3));
 ACT(aborts, abort());
 ACT(writes_to_null, *(volatile int *)16 = 1);
 ACT(kills_itself, kill(getpid(), SIGKILL));
@@ -43,14 +41,6 @@ __attribute__((noinline)) static int deeper(volatile char *above)
     return deeper(frame) + frame[0];
 }
 ACT(overflows_the_stack, char first = 1; exit(deeper(&first)));
-
-/* Returns to a frame that has ended: undefined behavior. */
-static jmp_buf gone;
-__attribute__((noinline)) static int set_mark(void)
-{
-    return setjmp(gone);
-}
-ACT(jumps, if (set_mark() == 0) longjmp(gone, 1));
 
 /* A C++ exception that nothing catches. */
 UNUSED static void throws_an_exception(void)
@@ -95,7 +85,6 @@ ACT(
             continue;
     });
 ACT(floods_until_taken, for (size_t left = 1 << 20; left > 0;) left -= write(1, forged, 1) == 1);
-ACT(floods_stdio, for (int i = 0; i < 20000; i++) fputs(forged, i % 2 != 0 ? stdout : stderr));
 UNUSED static void prints_a_gigabyte(void)
 {
     static char much[1 << 16];
@@ -107,12 +96,10 @@ UNUSED static void prints_a_gigabyte(void)
     }
 }
 
-ACT(closes_descriptors, for (int fd = 0; fd <= 20; fd++) close(fd));
 ACT(closes_all_descriptors, for (int fd = 0; fd < 1024; fd++) close(fd));
 ACT(replaces_descriptors, int other = open("/dev/full", O_RDWR);
     for (int fd = 0; fd <= 20; fd++) dup2(other, fd));
 ACT(takes_the_signals, set_all_signals(SIG_IGN); alarm(0));
-ACT(answers_the_signals, set_all_signals(returns); alarm(1));
 
 /* All addresses that the process may have, in pieces that become smaller. */
 ACT(
@@ -125,14 +112,6 @@ ACT(
     });
 
 ACT(forks_and_both_return, fork());
-UNUSED static void leaves_a_process(void)
-{
-    if (fork() != 0)
-        return;
-    setsid();
-    prctl(PR_SET_PDEATHSIG, 0);
-    hangs_deaf();
-}
 /* Each parent ends before another process can see it. */
 UNUSED static void leaves_a_chain(void)
 {

@@ -93,8 +93,9 @@ def starved(tap):
             for _ in range(3 * os.cpu_count())]
     idle = {"preexec_fn": lambda: os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))}
     try:
+        # All short histories may take a minute more, and shrinking half a minute.
         results = [suite.run([suite.CONFORM, "-H", handler, "--search=%d" % seconds,
-                              "--timeout=%g" % limit], **more)
+                              "--timeout=%g" % limit], timeout=300, **more)
                    for handler, seconds, limit, more in (("aligned", 6, 0.3, idle),
                                                          (SOUND + ":guard_pages", 20, 1, {}),
                                                          (SOUND + ":always_moves", 20, 1, {}))]

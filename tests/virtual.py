@@ -62,13 +62,12 @@ QEMU = """qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-avx2 -smp 2 -m 3G
 TOUCHES_FIRST = r"""
 #define _GNU_SOURCE
 #include <numaif.h>
-#include <string.h>
 #include <sys/mman.h>
-#include "nep49.h"
+#include "sound/base.h"
 
 enum { PAGE = 4096 };
 
-static void *map_block(void *ctx, size_t size)
+FUNCTION(malloc, touching)
 {
     unsigned long node = 1ul << NODE;
     if (size > PTRDIFF_MAX - 2 * PAGE)
@@ -82,35 +81,23 @@ static void *map_block(void *ctx, size_t size)
     return start + 8;
 }
 
-static void *map_zeroed(void *ctx, size_t nelem, size_t elsize)
+FUNCTION(free, touching)
 {
-    size_t size;
-    return __builtin_mul_overflow(nelem, elsize, &size) ? NULL : map_block(ctx, size);
+    if (p != NULL)
+        munmap((size_t *)p - 8, ((size_t *)p)[1 - 8]);
 }
 
-static void unmap(void *ctx, void *ptr, size_t size)
+static size_t touching_size(void *p)
 {
-    size_t *start = (size_t *)ptr - 8;
-    if (ptr != NULL)
-        munmap(start, start[1]);
+    return ((size_t *)p)[-8];
 }
-
-static void *remap(void *ctx, void *ptr, size_t size)
-{
-    void *moved = map_block(ctx, size);
-    if (ptr != NULL && moved != NULL) {
-        size_t old = ((size_t *)ptr - 8)[0];
-        memcpy(moved, ptr, old < size ? old : size);
-        unmap(ctx, ptr, old);
-    }
-    return moved;
-}
+DERIVE_CALLOC(touching);
+DERIVE_REALLOC(touching, touching_size);
 
 #define STRING(x) #x
 #define BIND(node) "numa=bind:" STRING(node) "@1"
 NEP49_EXPORT const char nep49_claims[] = BIND(NODE);
-NEP49_EXPORT PyDataMem_Handler nep49_handler = {
-    "touches_first", 1, {NULL, map_block, map_zeroed, remap, unmap}};
+SOUND(nep49_handler, FUNCTIONS(touching));
 """
 
 

@@ -208,30 +208,6 @@ _Noreturn void program_cannot_start(const char *why)
     _exit(EXIT_HARNESS_BROKE);
 }
 
-/* As python3 would with these arguments: its own options, script, -m, -c or stdin. */
-static void start_python(void)
-{
-    const struct options *options = program.options;
-    size_t count = 0;
-    int exit_code;
-    while (options->operands[count] != NULL)
-        count++;
-    char **arguments = calloc(count + 2, sizeof *arguments);
-    if (arguments == NULL)
-        program_cannot_start("out of memory");
-    arguments[0] = (char *)program.python;
-    memcpy(arguments + 1, options->operands, count * sizeof *arguments);
-    const char *wrong = python_initialize(arguments, &exit_code);
-    if (exit_code >= 0) { /* python --version and the like */
-        fflush(stdout);
-        _exit(exit_code);
-    }
-    if (wrong == NULL)
-        wrong = python_add_module("_conform_exec", methods);
-    if (wrong != NULL)
-        program_cannot_start(wrong);
-}
-
 /* Behind the end of the interpreter, which sys.exit reaches by exit(), inside Py_RunMain. */
 static void note_end(void)
 {
@@ -250,11 +226,29 @@ _Noreturn void program_run(void)
     exit(Py_RunMain());
 }
 
+/* Python reads the arguments as python3 does: its own options, script, -m, -c or stdin. */
 void program_start(const char *begin)
 {
-    start_python();
-    const char *wrong = python_half_run(
-        "install_hook", program.place.module != NULL ? "begin_behind_numpy" : begin);
+    char **operands = program.options->operands;
+    size_t count = 0;
+    int exit_code;
+    while (operands[count] != NULL)
+        count++;
+    char **arguments = calloc(count + 2, sizeof *arguments);
+    if (arguments == NULL)
+        program_cannot_start("out of memory");
+    arguments[0] = (char *)program.python;
+    memcpy(arguments + 1, operands, count * sizeof *arguments);
+    const char *wrong = python_initialize(arguments, &exit_code);
+    if (exit_code >= 0) { /* python --version and the like */
+        fflush(stdout);
+        _exit(exit_code);
+    }
+    if (wrong == NULL)
+        wrong = python_add_module("_conform_exec", methods);
+    if (wrong == NULL)
+        wrong = python_half_run("install_hook",
+                                program.place.module != NULL ? "begin_behind_numpy" : begin);
     if (wrong != NULL)
         program_cannot_start(wrong);
 }

@@ -137,7 +137,8 @@ def one_line(tap, what, result, code, words):
 def judged(tap, what, kind, compiler, handler):
     """conform finds the runtime, and tests the handler on its memory as any other."""
     result = suite.conform(handler, *SOME)
-    tap.point(result.code == CONFORMANT and "%d passed" % len(SOME) in result.stdout, what + ": judged", result)
+    tap.point(result.code == CONFORMANT and "%d passed" % len(SOME) in result.stdout,
+              what + ": judged", result)
     if compiler is suite.COMPILER and kind == "address" or suite.LONG:
         result = suite.conform(handler, "--exec", "--", "-c", PROGRAM)
         held = result.code == CONFORMANT and "no violation" in result.stderr

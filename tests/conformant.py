@@ -21,7 +21,7 @@ DEEP = os.path.join(suite.FAULTY, "deep.so")
 USUAL = {"nep49_handler", "nep49_get_handler"}
 
 # These take minutes for a battery, and are tried as far as they come in some seconds.
-SLOW = {"slow", "very_slow"}
+SLOW = {"slow", "very_slow"} if suite.LONG else {"very_slow"}
 SHORT = "--max-time=8"
 
 # This takes ten times what others do, and waits for `make check-long`, as most settings do.
@@ -38,7 +38,7 @@ AT_ONCE = 5
 # it, and with the first of SETTINGS: the others wait with it for `make check-long`.
 TO_NUMPY = {"always_moves", "shift_header"}
 # So many of the sound ones, each as unusual as it can be: the others wait as well.
-SOUND_ALWAYS = {"always_moves", "null_for_zero", "pymem_raw", "quota_64_mib", "takes_the_gil"}
+SOUND_ALWAYS = {"always_moves", "null_for_zero", "quota_64_mib", "takes_the_gil"}
 PART = ["--skip=%s.*" % group
         for group in ("context", "interop", "numpy", "owndata", "runtime", "search")]
 
@@ -74,7 +74,7 @@ SETTINGS = [
 def reference_handlers():
     """What each is called, and its --handler."""
     for name in suite.conform("--list-handlers").stdout.split():
-        if suite.LONG or name not in HEAVY:
+        if suite.LONG or name not in HEAVY | {SETTINGS[0][0]}:  # which runs whole anyway
             yield name, name
 
 

@@ -20,7 +20,7 @@
 #include "harness/limits.h"
 #include "report/atomic_file.h"
 #include "repro/call_log.h"
-#include "repro/reproducer.h"
+#include "search/reproducer.h"
 #include "search/search.h"
 #include "search/show.h"
 #include "supervise/child.h"

@@ -2,7 +2,7 @@
  *
  * Executes a list of calls with a handler, in this process, and checks each call by the heap model.
  * execute.c has the order of the steps, steps.c each step.  All three files are a part of every
- * reproducer (src/repro/print.c), where REPRODUCER is defined.
+ * reproducer (src/search/reproducer.c), where REPRODUCER is defined.
  */
 #ifndef CONFORM_EXECUTE_H
 #define CONFORM_EXECUTE_H

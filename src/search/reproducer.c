@@ -3,7 +3,7 @@
  * A reproducer: the calls as a table, then the sources of the heap model, of the executor and of
  * runtime.c.
  */
-#include "repro/reproducer.h"
+#include "search/reproducer.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -23,47 +23,35 @@ LEAST_ROUNDS, MOST_ROUNDS = 3, 25
 # Seconds in which all is to be done, and after which the rest is left out.
 QUICK_SECONDS, QUICK_LIMIT, USUAL_LIMIT = 9, 9.8, 59
 
-# Group, title, unit ("s": a time), work, and which of its results or of PROGRAMS counts.
-PROGRAMS = ["numpy-2.5", "programs/simulate", "programs/scientific", "programs/tables",
-            "programs/learning"]
-FOOTPRINTS = [
-    ("footprint", "resident memory over what is live", "", "footprint", 0),
-    ("footprint", "page faults for each MiB that is asked for", "", "footprint", 1),
-]
-LONG_FOOTPRINTS = [
-    ("footprint", "resident over live, a long replay of programs", "", "footprint", 0),
-    ("footprint", "page faults for each MiB of that replay", "", "footprint", 1),
-]
-BY_SIZE = [
-    ("malloc", "malloc and free", "s", "malloc"),
-    ("calloc", "calloc and free", "s", "calloc"),
-    ("realloc", "realloc to twice the size and back", "s", "realloc"),
-    ("add", "a + a", "s", "add"),
-    ("zeros", "numpy.zeros", "s", "zeros"),
-    ("resize", "a.resize to twice the size and back", "s", "resize"),
-]
-REPLAYS = [
-    ("replay", "the calls of NumPy's whole API", "s", "replay", 0),
-    ("replay", "the calls of a simulation with NumPy", "s", "replay", 1),
-    ("replay", "the calls of a program with SciPy", "s", "replay", 2),
-    ("replay", "the calls of a program with pandas", "s", "replay", 3),
-    ("replay", "the calls of a program with scikit-learn", "s", "replay", 4),
-]
-LATENCIES = [
-    ("latency", "a call, the median", "s of a call", "latency", 0),
-    ("latency", "a call, 99 of 100", "s of a call", "latency", 1),
-    ("latency", "a call, 999 of 1000", "s of a call", "latency", 2),
-    ("latency", "a call, the worst", "s of a call", "latency", 3),
-]
+# Titles by what is measured.  A unit of "s" is a time; other values are results of the task.
+FOOTPRINTS = "resident memory over what is live", "page faults for each MiB that is asked for"
+LONG_FOOTPRINTS = ("resident over live, a long replay of programs",
+                   "page faults for each MiB of that replay")
+BY_SIZE = {
+    "malloc": "malloc and free",
+    "calloc": "calloc and free",
+    "realloc": "realloc to twice the size and back",
+    "add": "a + a",
+    "zeros": "numpy.zeros",
+    "resize": "a.resize to twice the size and back",
+}
+PROGRAMS = {
+    "numpy-2.5": "the calls of NumPy's whole API",
+    "programs/simulate": "the calls of a simulation with NumPy",
+    "programs/scientific": "the calls of a program with SciPy",
+    "programs/tables": "the calls of a program with pandas",
+    "programs/learning": "the calls of a program with scikit-learn",
+}
+LATENCIES = "a call, the median", "a call, 99 of 100", "a call, 999 of 1000", "a call, the worst"
 
 
 class Cell:
     """One row of the result.  Cells with the same key are measured at once."""
 
-    def __init__(self, group, title, unit, work, which=0, size=0, threads=1, turn=0, programs=()):
-        self.row = {"group": group, "title": title, "unit": unit, "size": size, "threads": threads,
+    def __init__(self, work, title, unit="s", which=0, size=0, threads=1, turn=0, programs=()):
+        self.row = {"group": work, "title": title, "unit": unit, "size": size, "threads": threads,
                     "rounds": 0, "noisy": False, "handlers": []}
-        self.work, self.which, self.turn = work, which, turn
+        self.which, self.turn = which, turn
         self.key = work, size, threads, programs
 
     def conclude(self, times, rounds):
@@ -101,17 +89,19 @@ def cells(quick, folder):
     factor, most = (64, 4 * MIB) if quick else (4, 256 * MIB)
     sizes = [16 * factor**i for i in range(16) if 16 * factor**i <= min(most, memory // 4)]
     programs = tuple("%s/%s.trace" % (folder, name) for name in PROGRAMS)
-    found = [Cell(*row) for row in FOOTPRINTS]
-    found += [Cell(*row, programs=programs) for row in LONG_FOOTPRINTS]
-    found += [Cell(*row, size=size, turn=2 if i % 2 else 1 if i % 4 else 0)
-              for row in BY_SIZE for i, size in enumerate(sizes)]
-    found += [Cell("threads", "a + a on %d thread%s" % (count, "s" * (count > 1)), "s", "threads",
-                   size=MIB, threads=count)
+    found = [Cell("footprint", title, "", i) for i, title in enumerate(FOOTPRINTS)]
+    found += [Cell("footprint", title, "", i, programs=programs)
+              for i, title in enumerate(LONG_FOOTPRINTS)]
+    found += [Cell(work, title, size=size, turn=2 if i % 2 else 1 if i % 4 else 0)
+              for work, title in BY_SIZE.items() for i, size in enumerate(sizes)]
+    found += [Cell("threads", "a + a on %d thread%s" % (count, "s" * (count > 1)), size=MIB,
+                   threads=count)
               for count in (1, 2, 4, 8, 16, 32, 64) if count <= max(4, os.cpu_count())]
-    found += [Cell("handover", "64 made by one thread, dropped by another", "s", "handover",
-                   size=4 * KIB, threads=2)]
-    found += [Cell(*row, programs=programs[i:i + 1]) for i, row in enumerate(REPLAYS)]
-    return found + [Cell(*row) for row in LATENCIES]
+    found += [Cell("handover", "64 made by one thread, dropped by another", size=4 * KIB,
+                   threads=2)]
+    found += [Cell("replay", title, programs=(program,))
+              for title, program in zip(PROGRAMS.values(), programs)]
+    return found + [Cell("latency", title, "s of a call", i) for i, title in enumerate(LATENCIES)]
 
 
 class Lost(Exception):
@@ -169,7 +159,7 @@ class Bench:
     def times_for(self, i, cell, seconds):
         """Returns how often the handler does the work in that time."""
         if cell.row["unit"] != "s":  # once; a footprint is that of a new heap, and not warmed up
-            if cell.work == "latency":
+            if cell.row["group"] == "latency":
                 self.ask(i, cell, 1)
             return 1
         times = 1

@@ -4,8 +4,8 @@
 import html
 import itertools
 import math
-import os
-import re
+
+from . import page
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -69,14 +69,14 @@ def print_table(bench):
 
 # ---- HTML ----------------------------------------------------------------------------------------
 
-STYLE = """<style>
-svg { height: auto; background: none }
+STYLE = """svg { height: auto; max-width: 70rem; background: none }
 svg text { font-size: .75rem; fill: var(--dim) }
 line { stroke: var(--line) }
 polyline { fill: none; stroke: currentColor; stroke-width: 2 }
 polygon { fill: currentColor; opacity: .2 }
-</style>"""
-COLORS = "var(--bar)", "var(--bad)", "var(--good)", "var(--warn)", "var(--text)", "var(--dim)"
+"""
+COLORS = "bar", "bad", "good", "warn", "text", "dim"
+STYLE += "".join(".%s { color: var(--%s) }\n" % (each, each) for each in COLORS)
 STEP, POWER, MOST = 50, 36, 4  # pixels of a size and of a factor of two; the largest ratio is 2**4
 
 
@@ -91,8 +91,8 @@ def chart(name, cells):
                 for x, cell in enumerate(cells)]
 
     size = len(cells) * STEP + 40, 2 * MOST * POWER + 40
-    parts = ['<svg viewBox="0 0 %d %d" style="max-width: %dpx" role="img" aria-label="%s, the '
-             'ratio by size; the table has the numbers">' % (*size, size[0] * 2, name)]
+    parts = ['<svg viewBox="0 0 %d %d" role="img" aria-label="%s, the ratio by size; the table '
+             'has the numbers">' % (*size, name)]
     for power in range(-MOST, MOST + 1):
         y = height(2**power)
         parts.append('<line x1="50" x2="%d" y1="%d" y2="%d"/><text x="0" y="%d">%g</text>'
@@ -102,7 +102,7 @@ def chart(name, cells):
         parts.append('<text x="%d" y="%d" text-anchor="middle">%s</text>' % place)
     for i in range(1, len(cells[0]["handlers"])):
         spread = " ".join(points(i, "high") + points(i, "low")[::-1])
-        parts.append('<g color="%s"><polygon points="%s"/><polyline points="%s"/></g>' % (
+        parts.append('<g class="%s"><polygon points="%s"/><polyline points="%s"/></g>' % (
             COLORS[i % len(COLORS)], spread, " ".join(points(i, "ratio"))))
     return "\n".join(parts) + "</svg>\n"
 
@@ -120,16 +120,13 @@ def table_row(cell):
 
 
 def render(bench):
-    """Returns a page of its own, with the style of page.html."""
-    with open(os.path.join(os.path.dirname(__file__), "page.html"), encoding="utf-8") as file:
-        style = re.search("<style>.*?</style>", file.read(), re.S)[0] + STYLE
     title = "Handlers compared with NumPy's default handler"
     labels = [html.escape(each) for each in bench["handlers"]]
     about = ("The time of each handler, as a multiple of that of NumPy's default handler in the "
              "same round: the median, and the range of three quarters of the rounds. Below 1 is "
              "faster; cpu is the ratio of processor time. {python}; {seconds:.1f} s, {machine}; "
              "{noisy} results are noisy, and {left_out} were left out because the time was over.")
-    keys = "".join('<li><b style="color: %s">%s</b> %s</li>\n' % (
+    keys = "".join('<li><b class="%s">%s</b> %s</li>\n' % (
         COLORS[i % len(COLORS)], "&#9632;" if i else "&#9473; 1 is", label)
         for i, label in enumerate(labels))
     charts, rows = "", ""
@@ -141,25 +138,8 @@ def render(bench):
             rows += '<tr><th scope="rowgroup" colspan="%d">%s</th></tr>\n' % (len(labels) + 1, name)
         rows += "".join(map(table_row, cells))
     heads = "".join('<th scope="col">%s</th>' % label for label in labels)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-{style}
-</head>
-<body>
-<main>
-<h1>{title}</h1>
-<p>{html.escape(about.format(**bench))}</p>
-<ul>{keys}</ul>
-{charts}<div class="wide" tabindex="0"><table><thead><tr><th></th>{heads}</tr></thead>
-<tbody>
-{rows}</tbody></table></div>
-</main>
-</body>
-</html>
-"""
+    table = ('<div class="wide" tabindex="0"><table><thead><tr><th></th>%s</tr></thead>\n'
+             "<tbody>\n%s</tbody></table></div>" % (heads, rows))
+    body = "<main>\n<h1>%s</h1>\n<p>%s</p>\n<ul>%s</ul>\n%s%s\n</main>" % (
+        title, html.escape(about.format(**bench)), keys, charts, table)
+    return page.framed(title, body, STYLE, is_filtered=False)

@@ -210,24 +210,23 @@ def body(reports):
     )
 
 
-def policy(frame):
-    """Allows the style and the script of the frame, and nothing else."""
-    hashes = (
-        base64.b64encode(hashlib.sha256(re.search(tag, frame, re.S)[1].encode()).digest()).decode()
-        for tag in ("<style>(.*?)</style>", "<script>(.*?)</script>")
-    )
-    return (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; "
-        "style-src 'sha256-%s'; script-src 'sha256-%s'" % tuple(hashes)
-    )
+def framed(title, body, style="", is_filtered=True):
+    """Fills page.html.  Its policy allows its style and its script, and nothing else."""
+    with open(os.path.join(os.path.dirname(__file__), "page.html"), encoding="utf-8") as file:
+        frame = file.read().replace("</style>", style + "</style>")
+    if not is_filtered:
+        frame = re.sub("(?s)<script>.*</script>\n", "", frame)
+    policy = "default-src 'none'; base-uri 'none'; form-action 'none'"
+    for tag, words in re.findall("(?s)<(style|script)>(.*?)</", frame):
+        digest = base64.b64encode(hashlib.sha256(words.encode()).digest()).decode()
+        policy += f"; {tag}-src 'sha256-{digest}'"
+    places = {"policy": policy, "title": title, "body": body}
+    return re.sub("{{(.*?)}}", lambda place: places[place[1]], frame)
 
 
 def render(reports):
-    with open(os.path.join(os.path.dirname(__file__), "page.html"), encoding="utf-8") as file:
-        frame = file.read()
     reports = escaped(reports)
     title = f"NEP 49: {len(reports)} reports"
     if len(reports) == 1:
         title = f"{model.handler_name(reports[0])}: {model.standing(reports[0])[0]}"
-    places = {"policy": policy(frame), "title": title, "body": body(reports)}
-    return re.sub("{{(.*?)}}", lambda place: places[place[1]], frame)
+    return framed(title, body(reports))

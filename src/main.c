@@ -97,7 +97,7 @@ int main(int argc, char **argv)
         break;
     case COMMAND_RUN:
     case COMMAND_NO_FORK:
-        code = options.python_count > 1 ? matrix_run(&options, argv) : battery_run(&options, argv);
+        code = battery_run(&options, argv);
         break;
     }
     free(properties);

@@ -125,19 +125,14 @@ def warnings(tap):
 
 
 def with_others(tap):
-    """--baseline, several handlers, several interpreters, --until-fail."""
+    """--baseline, several handlers, --until-fail."""
     suite.conform("-H", "aligned", *PART, "--json=good.json")
     baseline = ["--baseline=good.json", "--fail-on=new"]
-    pythons = ["--python=" + suite.PYTHON, "--python", suite.PYTHON]
     for name, words, handler, code, end in (
             ("--baseline: new, and no failure", baseline, FAULTY, CONFORMANT, " gone\n"),
             ("--baseline: what is stale fails", baseline, "aligned", NOT_CONFORMANT, " gone\n"),
             ("several handlers", ["-H", FAULTY], FAULTY, CONFORMANT,
              "conformant: 2 of 2 handlers, 2 of them with waivers\n"),
-            ("several interpreters", pythons, FAULTY, CONFORMANT,
-             " 2 of 2 interpreters, in 2 of them with waivers\n"),
-            ("several interpreters, stale", pythons, "aligned", NOT_CONFORMANT,
-             " 0 of 2 interpreters\n"),
             ("--until-fail does not end for it", ["--until-fail", "--repeat=3"], FAULTY, CONFORMANT,
              "with 1 waiver in the properties that were run, which are not all\n")):
         result = conform(entry(), *words, handler=handler)

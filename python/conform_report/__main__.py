@@ -52,8 +52,7 @@ def read_reports(paths):
     for path in paths:
         for number, report in enumerate(model.load(path), 1):
             try:
-                if not report["error"]:
-                    model.check_summary(report)
+                model.check_summary(report)
             except model.Invalid as error:
                 raise model.Invalid("%s: report %d: %s" % (path, number, error)) from None
             reports.append({**report, "from": os.path.basename(path)})
@@ -68,15 +67,13 @@ def baseline(path):
 
 
 def answer(options):
-    """What conform asks for, as JSON: a comparison, a table, or waivers."""
+    """What conform asks for, as JSON: a comparison or waivers."""
     if options.waivers:
         return module("waivers").read(options.waivers)
     if not options.run:
         return len(baseline(options.baseline))
-    reports = model.load("-")
-    if options.matrix:
-        return module("matrix").answer(reports, options.verbose)
-    found = module("compare").Comparison(baseline(options.baseline), reports, options.strict)
+    found = module("compare").Comparison(baseline(options.baseline), model.load("-"),
+                                         options.strict)
     text = found.text(options.baseline, options.quiet)
     return {"baseline": found.json(options.baseline), "text": text, "status": found.status}
 
@@ -113,7 +110,7 @@ def main():
     for name in ("quiet", "strict", "fail-on-new"):
         parser.add_argument("--" + name, action="store_true")
     # What conform itself gives, with the report of a run on stdin.
-    for name in ("run", "with-handler", "verbose", "matrix", "benched"):
+    for name in ("run", "with-handler", "benched"):
         parser.add_argument("--" + name, action="store_true", help=argparse.SUPPRESS)
     for name in ("baseline", "waivers", "answer", "bench"):
         parser.add_argument("--" + name, metavar="FILE", help=argparse.SUPPRESS)

@@ -30,9 +30,7 @@ class Comparison:
         self.unjudged = collections.Counter()  # what the earlier report judged, and the later not
         self.strict, self.status = strict, model.CONFORMANT
         self.interrupted = any(report["interrupted"] for report in after)
-        several = [reports for reports in (before, after) if len(reports) > 1]
-        self.pythons = any(reports[0]["python"] for reports in several)
-        self.handlers = any(not reports[0]["python"] for reports in several)
+        self.several = max(len(before), len(after)) > 1
         missing = list(before)
         for new in after:
             old = next((one for one in missing if self.is_same(one, new)), None)
@@ -44,39 +42,22 @@ class Comparison:
                 self.not_run(old)
 
     def is_same(self, one, other):
-        """True if the reports are of the same of several handlers and interpreters."""
+        """True if the reports are of the same of several handlers."""
         handlers = {(r["subject"]["file"], r["subject"]["symbol"]) for r in (one, other)}
-        same_handler = len(handlers) == 1 or bool(one["error"] or other["error"])
-        if one["python"] and other["python"]:
-            same_python = one["python"] == other["python"]
-        else:
-            pythons = [{r["python"], r["environment"]["executable"]} for r in (one, other)]
-            same_python = bool(pythons[0] & pythons[1] - {""})
-        return (same_handler or not self.handlers) and (same_python or not self.pythons)
+        return len(handlers) == 1 or not self.several
 
     def name(self, report):
         """Which of several reports it is."""
-        subject, words = report["subject"], []
-        if self.handlers and subject["file"]:
-            words.append(":".join(filter(None, (subject["file"], subject["symbol"]))))
-        if self.pythons or report["error"]:
-            words.append(report["python"] or report["environment"]["executable"])
-        return " in ".join(words)
+        subject = report["subject"]
+        return ":".join(filter(None, (subject["file"], subject["symbol"]))) if self.several else ""
 
     def count(self, status):
         self.status = model.worse(self.status, status)
 
     def compare(self, old, new):
         name = self.name(new)
-        if new["error"]:
-            self.surroundings["%s could not be run: %s" % (name, new["error"])] = None
-            self.not_run(old)
-            return
         if old is None:
             self.surroundings[name + " was not there"] = None
-        elif old["error"]:
-            self.surroundings["%s could not be run then: %s" % (name, old["error"])] = None
-            old = None
         if new["exit_code"] == model.UNFIT and not (old and old["exit_code"] == model.UNFIT):
             self.count(model.UNFIT)
         if old:
@@ -91,14 +72,13 @@ class Comparison:
                 self.unjudged["left out"] += 1
 
     def compare_facts(self, old, new, name):
-        named = {"SHA-256": self.handlers, "Python": self.pythons, "NumPy": self.pythons}
         was, now = model.facts(old), model.facts(new)
         for fact in model.FACTS:
             if was[fact] != now[fact] and fact not in OF_ONE_REPORT:
                 most = 16 if fact == "SHA-256" else 128
                 values = (one[fact][:most] or "none" for one in (was, now))
                 line = fact + " %s, now %s" % tuple(values)
-                self.surroundings[(name + ": " if named.get(fact) else "") + line] = None
+                self.surroundings[(name + ": " if name and fact == "SHA-256" else "") + line] = None
 
     def compare_property(self, old, earlier, new, p, name):
         verdict, ran = p["verdict"], model.ran(new, p)
@@ -125,7 +105,7 @@ class Comparison:
             self.row("fixed" if fixed else "changed", p, earlier["verdict"], verdict, name)
 
     def not_run(self, report):
-        for p in report["properties"] if report else ():
+        for p in report["properties"]:
             if is_judged(p):
                 self.unjudged["not run"] += 1
                 self.count(model.INCOMPLETE)

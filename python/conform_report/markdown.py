@@ -31,7 +31,7 @@ def finding(p):
 
 def section(report):
     lines = ["## %s: %s" % (escape(model.handler_name(report)), model.standing(report)[0]), ""]
-    lines += [escape(report["error"] or report["conclusion"]), "", "| | |", "| --- | --- |"]
+    lines += [escape(report["conclusion"]), "", "| | |", "| --- | --- |"]
     facts = model.facts(report).items()
     lines += ["| %s | %s |" % (key, escape(value)) for key, value in facts if value]
     lines.append("")

@@ -47,7 +47,7 @@ REPORT = {
     "stale": [{"id": "", "file": "", "line": 0, "verdict": "", "reason": ""}],
     "baseline": {"file": "", "surroundings": [""], "new": [CHANGE], "fixed": [CHANGE],
                  "changed": [CHANGE], "gone": [CHANGE]},
-    "error": "", "python": "", "from": "",
+    "from": "",
 }
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
 
@@ -110,17 +110,8 @@ def valid_report(value):
 
 
 def reports_in(value):
-    """Returns the reports of one run, of several handlers, or of several interpreters."""
-    if isinstance(value, dict) and "interpreters" in value:
-        columns = fill(value, {"interpreters": [{"python": "", "error": "", "exit_code": 0}]})
-        reports = []
-        for column in columns["interpreters"]:
-            if "report" not in column and not column["error"]:
-                raise Invalid("%s has neither a report nor an error" % column["python"])
-            report = valid_report(column["report"]) if "report" in column else fill(column, REPORT)
-            reports.append({**report, "python": column["python"]})
-    else:
-        reports = [valid_report(one) for one in (value if isinstance(value, list) else [value])]
+    """Returns the reports of one run or of several handlers."""
+    reports = [valid_report(one) for one in (value if isinstance(value, list) else [value])]
     if not reports:
         raise Invalid("has no report")
     return reports
@@ -277,4 +268,4 @@ def standing(report):
 
 def handler_name(report):
     subject = report["subject"]
-    return subject["name"] or os.path.basename(subject["file"]) or report["python"]
+    return subject["name"] or os.path.basename(subject["file"]) or subject["argument"]

@@ -78,7 +78,7 @@ def surroundings(report, with_numpy):
 
 def standing(report):
     words, its_class, _ = model.standing(report)
-    why = report["error"] or report["conclusion"]
+    why = report["conclusion"]
     why = why if why.lower() != words else ""
     return f'<strong class="v {its_class} standing">{words}</strong> {why}'
 

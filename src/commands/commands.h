@@ -12,10 +12,6 @@
  * workers, and sees to it that every property gets its verdict; it loads no handler. */
 enum exit_code battery_run(const struct options *options, char **argv);
 
-/* The test suite in several interpreters: runs this program once for each, one after the other, and
- * reports where their verdicts differ or are bad. */
-enum exit_code matrix_run(const struct options *options, char **argv);
-
 /* --compare, --from and --verify: the Python package reads saved reports. */
 enum exit_code saved_reports_run(const struct options *options);
 

@@ -182,8 +182,7 @@ const struct option_row option_rows[] = {
         .argument = "PATH",
         .takers = BATTERY | PROGRAM | BENCH,
         .take = take_python,
-        .help = "the interpreter to embed, such as venv/bin/python\n"
-                "(repeatable: the battery is run in each)",
+        .help = "the interpreter to embed, such as venv/bin/python",
     },
     {
         .name = "strict",

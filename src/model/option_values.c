@@ -122,7 +122,9 @@ void take_handler(const struct option_row *row, const char *value, struct option
 void take_python(const struct option_row *row, const char *value, struct options *options)
 {
     (void)row;
-    options->python = add_value(&options->pythons, &options->python_count, value);
+    if (options->python != NULL)
+        leave_with(EXIT_USAGE, "--python is given twice; run conform once for each interpreter");
+    options->python = value;
 }
 
 /* What a handler cannot keep on this machine is no failure of it.  NULL, or one line. */

@@ -30,7 +30,7 @@ _Noreturn void leave_with(enum exit_code code, const char *format, ...)
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     fflush(stdout);
-    fprintf(stderr, LEAVING "%s\n", text_clean(clean, sizeof clean, line, strlen(line), 0));
+    fprintf(stderr, "conform: %s\n", text_clean(clean, sizeof clean, line, strlen(line), 0));
     exit(code);
 }
 
@@ -179,25 +179,18 @@ static void check_reports(const struct options *options)
     }
 }
 
-/* The battery alone goes on to the next handler, or interpreter. */
+/* The test suite and --bench alone take several handlers. */
 static void check_repeated(const struct options *options)
 {
-    const char *many = options->handler_count > 1  ? "--handler"
-                       : options->python_count > 1 ? "--python"
-                                                   : NULL;
-    bool takes_handlers = options->command == COMMAND_BENCH && options->python_count <= 1;
-    if (many == NULL || takes_handlers)
+    if (options->handler_count <= 1 || options->command == COMMAND_BENCH)
         return;
     if (options->command != COMMAND_RUN)
-        leave_with(EXIT_USAGE, "%s is given twice, which goes with the whole battery; give it once",
-                   many);
-    if (options->handler_count > 1 && options->python_count > 1)
-        leave_with(EXIT_USAGE, "several --handler and several --python exclude each other; give "
-                               "one of them once");
+        leave_with(EXIT_USAGE, "--handler is given twice, which goes with the whole battery; "
+                               "give it once");
     for (int i = 0; i < RUN_FORMAT_COUNT; i++) {
         if (options->reports[i] != NULL)
             leave_with(EXIT_USAGE,
-                       "several %s make no %s; say --json or --html, which have them all", many,
+                       "several --handler make no %s; say --json or --html, which have them all",
                        report_names[i]);
     }
 }
@@ -206,13 +199,13 @@ static void check_together(const struct options *options, const bool given[])
 {
     const char *checker = options->memcheck ? "memcheck" : options->tsan ? "tsan" : NULL;
     const char *epoch = getenv("SOURCE_DATE_EPOCH"); /* the time of the files in a bundle */
-    bool has_many = options->handler_count > 1 || options->python_count > 1;
+    bool has_many = options->handler_count > 1;
     check_reports(options);
     check_repeated(options);
     if (options->repro != NULL && options->command == COMMAND_RUN && checker != NULL)
         leave_with(EXIT_USAGE, "--repro and --%s exclude each other; give one of them", checker);
     if (options->repro != NULL && options->command == COMMAND_RUN && has_many)
-        leave_with(EXIT_USAGE, "--repro goes with one handler in one interpreter; give it once");
+        leave_with(EXIT_USAGE, "--repro goes with one handler; give it once");
     if (options->quiet && options->verbose)
         leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
     if (options->command == COMMAND_NO_FORK && options->memcheck)
@@ -227,14 +220,12 @@ static void check_together(const struct options *options, const bool given[])
                    text_safe(epoch));
     if (options->quick && checker != NULL)
         leave_with(EXIT_USAGE, "--quick and --%s exclude each other; give one of them", checker);
-    if (options->quick && options->python_count > 1)
-        leave_with(EXIT_USAGE, "--quick runs few properties, without Python; give no --python");
     if (options->baseline != NULL && strcmp(options->baseline, "-") == 0)
         leave_with(EXIT_USAGE, "--baseline=-: is read more than once; name a file");
     if (options->baseline != NULL && has_many)
         leave_with(EXIT_USAGE,
-                   "--baseline goes with one handler in one interpreter; write a report "
-                   "of several by --json, and compare by --compare");
+                   "--baseline goes with one handler; write a report of several by --json, and "
+                   "compare by --compare");
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */

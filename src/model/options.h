@@ -98,13 +98,11 @@ struct options {
     double timeout, max_time;                 /* seconds */
     bool timeout_is_given, max_time_is_given; /* they are not the default */
     uint64_t seed;
-    uint64_t daily_seed;  /* of properties that have another one each day: the same where one was
-                           * given */
-    bool has_daily_seed;  /* one was given for these alone */
-    size_t repeat;        /* rounds; 0 with until_fail: no end but a failure */
-    const char *python;   /* or NULL for the first of PATH that has NumPy */
-    const char **pythons; /* all that were given, of which that is the last */
-    size_t python_count;
+    uint64_t daily_seed; /* of properties that have another one each day: the same where one was
+                          * given */
+    bool has_daily_seed; /* one was given for these alone */
+    size_t repeat;       /* rounds; 0 with until_fail: no end but a failure */
+    const char *python;  /* or NULL for the first of PATH that has NumPy */
     enum color color;
     bool numpy; /* also what is about NumPy itself */
     bool memcheck, tsan, strict, quick, quiet, verbose, shuffle, until_fail;
@@ -129,9 +127,7 @@ void options_read(int argc, char **argv, struct options *options);
  * is `what`. */
 void options_keep(const struct options *options, const char *path, const char *what);
 
-#define LEAVING "conform: "
-
-/* Prints LEAVING and the line to stderr and leaves with that code. */
+/* Prints "conform: " and the line to stderr and leaves with that code. */
 _Noreturn void leave_with(enum exit_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

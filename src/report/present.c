@@ -64,28 +64,25 @@ static bool pass_interrupt_on(void *pid)
     return false;
 }
 
-int present_execute(const char *path, const char *const *words, const int descriptors[3],
-                    bool makes_reports, bool interruptible)
+/* Executes Python with this stdin, or with that of this process if it is -1.  Returns its wait
+ * status. */
+static int execute(const char *python, const char *const *words, int input, bool interruptible)
 {
     int status = 0;
     child_prepare();
     pid_t pid = child_fork(false);
     if (pid == 0) {
-        for (int i = 0; i < 3; i++) {
-            if (descriptors[i] >= 0)
-                dup2(descriptors[i], i);
-        }
-        if (makes_reports) {
-            unsetenv("LD_PRELOAD"); /* it is for the handler, and may not suit this process */
-            signal(SIGPIPE, SIG_DFL);
-        }
+        if (input >= 0)
+            dup2(input, STDIN_FILENO);
+        unsetenv("LD_PRELOAD"); /* it is for the handler, and may not suit this process */
+        signal(SIGPIPE, SIG_DFL);
         for (int i = 0; i < 3 && !interruptible; i++)
             signal((int[]){SIGINT, SIGTERM, SIGHUP}[i], SIG_IGN);
-        execvp(path, (char *const *)words);
+        execvp(python, (char *const *)words);
         _exit(CANNOT_EXECUTE);
     }
     if (pid < 0 || child_wait(pid, interruptible ? pass_interrupt_on : NULL, &pid, &status) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process for %s: %s", text_safe(path), strerror(errno));
+        leave_with(EXIT_HARNESS_BROKE, "no process for %s: %s", text_safe(python), strerror(errno));
     return status;
 }
 
@@ -108,7 +105,7 @@ int present(const char *const *arguments, const json_t *input, bool interruptibl
     words[2] = "-S"; /* the package needs the standard library alone, and site is slow */
     words[3] = package;
     memcpy(words + 4, arguments, count * sizeof *words);
-    int status = present_execute(python, words, (const int[]){fd, -1, -1}, true, interruptible);
+    int status = execute(python, words, fd, interruptible);
     free(words);
     if (fd >= 0)
         close(fd);

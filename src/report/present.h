@@ -24,11 +24,6 @@ int present(const char *const *arguments, const json_t *input, bool interruptibl
  * answers with, the caller's to free. Leaves if the package does, which has printed why. */
 json_t *present_answer(const char *const *arguments, const json_t *input);
 
-/* Executes the program with these stdin, stdout and stderr, each -1 for this process's, and waits.
- * Returns the wait status.  One that makes reports gets no LD_PRELOAD. */
-int present_execute(const char *path, const char *const *words, const int descriptors[3],
-                    bool makes_reports, bool interruptible);
-
 /* Returns what is in a file in memory, with a NUL after it, and closes it; the caller's to free. */
 char *present_read(int fd, size_t *length);
 

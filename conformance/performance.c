@@ -127,8 +127,7 @@ PROPERTY(performance_large_blocks_advised,
     subject_free(p, LARGE);
 }
 
-/* ---- how long calls take ----------------------------------------------------------------------
- */
+/* ---- how long calls take --------------------------------------------------------------------- */
 
 /* In batches of blocks that are made and freed, between which nothing is live; the costs are
  * nanoseconds of this thread's processor time for a block, each the least of some batches. */

@@ -4,6 +4,10 @@
  */
 #include "history.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #define IS_WIDE (sizeof(void *) == 8)
 #define CELL_BYTES ((uintptr_t)1 << (IS_WIDE ? 26 : 18))
 #define CELL_ROOM (CELL_BYTES - 4096)
@@ -243,4 +247,22 @@ bool history_write(const char *path, enum history_kind kind, uint64_t seed, uint
         history_record(writer, &call);
     }
     return trace_close(writer, why, sizeof why);
+}
+
+char history_path[256];
+
+void history_path_make(void)
+{
+    const char *folder = getenv("TMPDIR");
+    snprintf(history_path, sizeof history_path, "%s/conform-trace-XXXXXX",
+             folder != NULL ? folder : "/tmp");
+    int fd = mkstemp(history_path);
+    if (fd < 0)
+        abort();
+    close(fd);
+}
+
+void history_path_remove(void)
+{
+    unlink(history_path);
 }

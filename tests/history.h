@@ -51,4 +51,9 @@ void history_record(struct trace_writer *writer, const struct history_call *call
 /* Writes a trace with so many calls to the file.  False where that fails. */
 bool history_write(const char *path, enum history_kind kind, uint64_t seed, uint64_t calls);
 
+/* A file for the trace of a test, made before each one and removed after it. */
+extern char history_path[256];
+void history_path_make(void);
+void history_path_remove(void);
+
 #endif

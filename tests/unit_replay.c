@@ -17,28 +17,13 @@
 #include "trace/replay.h"
 #include "trace/trace.h"
 
-static char path[256], why[256];
-
-static void make_path(void)
-{
-    const char *folder = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/conform-replay-XXXXXX", folder != NULL ? folder : "/tmp");
-    int fd = mkstemp(path);
-    if (fd < 0)
-        abort();
-    close(fd);
-}
-
-static void remove_path(void)
-{
-    unlink(path);
-}
+static char why[256];
 
 static struct replay_result replayed(PyDataMem_Handler *handler,
                                      const struct replay_options *options)
 {
     struct replay_result result;
-    struct trace_reader *reader = trace_open(path, why, sizeof why);
+    struct trace_reader *reader = trace_open(history_path, why, sizeof why);
     ck_assert_msg(reader != NULL, "%s", why);
     ck_assert_int_eq(replay_run(reader, handler, options, &result), result.outcome);
     trace_reader_close(reader);
@@ -52,8 +37,7 @@ static const char *at(uintptr_t address)
     return (const char *)address;
 }
 
-/* ---- sound handlers ---------------------------------------------------------------------------
- */
+/* ---- sound handlers -------------------------------------------------------------------------- */
 
 /* libc, with a count of how many blocks are out, and nothing above a mebibyte. */
 static size_t out, freed_with, resized_to; /* and the sizes that free and realloc were given last */
@@ -145,7 +129,7 @@ static const struct {
 
 START_TEST(sound_handlers_hold)
 {
-    ck_assert(history_write(path, traces[_i].kind, 49, traces[_i].calls));
+    ck_assert(history_write(history_path, traces[_i].kind, 49, traces[_i].calls));
     for (size_t i = 0; i < sizeof sound / sizeof *sound; i++) {
         out = 0;
         struct replay_result result = replayed(&sound[i], &traces[_i].options);
@@ -160,8 +144,7 @@ START_TEST(sound_handlers_hold)
 }
 END_TEST
 
-/* ---- what exactly is said ---------------------------------------------------------------------
- */
+/* ---- what exactly is said -------------------------------------------------------------------- */
 
 static unsigned char arena[4096] __attribute__((aligned(64)));
 static size_t arena_at[8], arena_calls;
@@ -193,7 +176,7 @@ static PyDataMem_Handler arena_handler = {
 
 START_TEST(an_overlap_is_told_with_the_other_blocks_history)
 {
-    struct trace_writer *writer = trace_create(path, false, why, sizeof why);
+    struct trace_writer *writer = trace_create(history_path, false, why, sizeof why);
     trace_malloc(writer, &caller, 100, at(0x1000));
     trace_malloc(writer, &caller, 16, at(0x2000));
     trace_realloc(writer, &caller, trace_give(writer, at(0x1000)), 200, at(0x3000));
@@ -252,7 +235,7 @@ static const struct {
 
 START_TEST(overlaps_are_told)
 {
-    struct trace_writer *writer = trace_create(path, false, why, sizeof why);
+    struct trace_writer *writer = trace_create(history_path, false, why, sizeof why);
     arena_calls = 0;
     for (size_t i = 0; i < 7; i++) {
         arena_at[i] = overlaps[_i].made[i].at;
@@ -276,7 +259,7 @@ END_TEST
 
 START_TEST(what_cannot_be_is_told)
 {
-    struct trace_writer *writer = trace_create(path, false, why, sizeof why);
+    struct trace_writer *writer = trace_create(history_path, false, why, sizeof why);
     trace_malloc(writer, &caller, 17, _i == 0 ? NULL : at(0x1000));
     ck_assert(trace_close(writer, why, sizeof why));
     arena_calls = 0;
@@ -287,13 +270,12 @@ START_TEST(what_cannot_be_is_told)
 }
 END_TEST
 
-/* ---- where this handler and the recorded one differ --------------------------------------------
- */
+/* ---- where this handler and the recorded one differ ------------------------------------------ */
 
 /* It refuses more than 1 MiB: what the program did to such blocks is left out. */
 START_TEST(what_was_refused_is_left_out)
 {
-    struct trace_writer *writer = trace_create(path, false, why, sizeof why);
+    struct trace_writer *writer = trace_create(history_path, false, why, sizeof why);
     trace_malloc(writer, &caller, 2 << 20, at(0x1000));
     trace_realloc(writer, &caller, trace_give(writer, at(0x1000)), 3 << 20, at(0x2000));
     trace_free(writer, &caller, trace_give(writer, at(0x2000)), 3 << 20);
@@ -317,7 +299,7 @@ START_TEST(what_grew_behind_the_program_shrinks_again)
 {
     static const size_t refused[] = {40000, 100, 1, 80000, 200000};
     for (size_t i = 0; i < 2 * sizeof refused / sizeof *refused; i++) {
-        struct trace_writer *writer = trace_create(path, false, why, sizeof why);
+        struct trace_writer *writer = trace_create(history_path, false, why, sizeof why);
         trace_malloc(writer, &caller, 65536, at(0x100000));
         trace_realloc(writer, &caller, trace_give(writer, at(0x100000)), refused[i / 2], NULL);
         trace_free(writer, &caller, trace_give(writer, at(0x100000)), i % 2 == 0 ? 65536 : 32768);
@@ -332,21 +314,21 @@ START_TEST(what_grew_behind_the_program_shrinks_again)
 }
 END_TEST
 
-/* ---- traces that are not whole ----------------------------------------------------------------
- */
+/* ---- traces that are not whole --------------------------------------------------------------- */
 
 START_TEST(a_truncated_trace_is_told_and_one_never_closed_holds)
 {
     struct stat status;
-    ck_assert(history_write(path, HISTORY_ARRAYS, 49, 30000) && stat(path, &status) == 0);
-    ck_assert_int_eq(truncate(path, status.st_size - 1000), 0);
+    ck_assert(history_write(history_path, HISTORY_ARRAYS, 49, 30000) &&
+              stat(history_path, &status) == 0);
+    ck_assert_int_eq(truncate(history_path, status.st_size - 1000), 0);
     out = 0;
     struct replay_result result = replayed(&sound[0], &(struct replay_options){0});
     ck_assert_int_eq(result.outcome, REPLAY_TRACE_WRONG);
     ck_assert_ptr_nonnull(strstr(result.wrong, "the file is truncated"));
     ck_assert_uint_gt(result.calls, 25000);
     ck_assert_uint_eq(out, 0);
-    ck_assert_int_eq(truncate(path, 16), 0);
+    ck_assert_int_eq(truncate(history_path, 16), 0);
     result = replayed(&sound[0], &(struct replay_options){0});
     ck_assert_int_eq(result.outcome, REPLAY_PASSED);
     ck_assert(result.cut);
@@ -359,7 +341,7 @@ Suite *suite_replay(void)
     Suite *suite = suite_create("replay");
     TCase *tcase = tcase_create("replay");
     tcase_set_tags(tcase, "long"); /* too much for valgrind: tests/memcheck.py */
-    tcase_add_unchecked_fixture(tcase, make_path, remove_path);
+    tcase_add_unchecked_fixture(tcase, history_path_make, history_path_remove);
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, sound_handlers_hold, 0, ROWS(traces));
     tcase_add_test(tcase, an_overlap_is_told_with_the_other_blocks_history);

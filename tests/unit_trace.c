@@ -27,26 +27,11 @@
             ck_abort_msg(__VA_ARGS__);                                                             \
     } while (0)
 
-static char path[256], why[256];
-
-static void make_path(void)
-{
-    const char *folder = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/conform-trace-XXXXXX", folder != NULL ? folder : "/tmp");
-    int fd = mkstemp(path);
-    if (fd < 0)
-        abort();
-    close(fd);
-}
-
-static void remove_path(void)
-{
-    unlink(path);
-}
+static char why[256];
 
 static struct trace_writer *must_create(bool timed)
 {
-    struct trace_writer *writer = trace_create(path, timed, why, sizeof why);
+    struct trace_writer *writer = trace_create(history_path, timed, why, sizeof why);
     ck_assert_msg(writer != NULL, "%s", why);
     return writer;
 }
@@ -58,7 +43,7 @@ static void must_close(struct trace_writer *writer)
 
 static struct trace_reader *must_open(void)
 {
-    struct trace_reader *reader = trace_open(path, why, sizeof why);
+    struct trace_reader *reader = trace_open(history_path, why, sizeof why);
     ck_assert_msg(reader != NULL, "%s", why);
     return reader;
 }
@@ -67,7 +52,7 @@ static struct trace_reader *must_open(void)
 static unsigned char *slurp(size_t *length)
 {
     struct stat status;
-    int fd = open(path, O_RDONLY);
+    int fd = open(history_path, O_RDONLY);
     ck_assert(fd >= 0 && fstat(fd, &status) == 0);
     unsigned char *bytes = malloc((size_t)status.st_size + 1);
     ck_assert_int_eq(read(fd, bytes, (size_t)status.st_size), status.st_size);
@@ -76,8 +61,7 @@ static unsigned char *slurp(size_t *length)
     return bytes;
 }
 
-/* ---- what is written is read back -------------------------------------------------------------
- */
+/* ---- what is written is read back ------------------------------------------------------------ */
 
 /* What a reader has to say of a history, kept by address. */
 struct expected_block {
@@ -206,8 +190,7 @@ START_TEST(histories_are_read_back)
 }
 END_TEST
 
-/* ---- blocks that nobody can tell apart --------------------------------------------------------
- */
+/* ---- blocks that nobody can tell apart ------------------------------------------------------- */
 
 static const struct trace_caller caller = {.gil = true};
 
@@ -221,7 +204,7 @@ static void assert_prints(const char *expected)
     char *shown;
     size_t length;
     FILE *out = open_memstream(&shown, &length);
-    ck_assert_msg(trace_print(out, path, why, sizeof why), "%s", why);
+    ck_assert_msg(trace_print(out, history_path, why, sizeof why), "%s", why);
     fclose(out);
     ck_assert_str_eq(shown, expected);
     free(shown);
@@ -316,8 +299,7 @@ START_TEST(every_call_is_shown)
 }
 END_TEST
 
-/* ---- crashes ----------------------------------------------------------------------------------
- */
+/* ---- crashes --------------------------------------------------------------------------------- */
 
 /* Every call that had been recorded is there, wherever in a frame the end came. */
 static const uint64_t crash_after[] = {0, 1, 2, 500, 26000, 27000, 60001};
@@ -330,7 +312,7 @@ START_TEST(nothing_recorded_is_lost_in_a_crash)
     history_begin(&history, HISTORY_ARRAYS, 49);
     pid_t child = fork();
     if (child == 0) {
-        struct trace_writer *writer = trace_create(path, false, why, sizeof why);
+        struct trace_writer *writer = trace_create(history_path, false, why, sizeof why);
         for (uint64_t i = 0; i < count; i++) {
             struct history_call made = history_next(&history);
             history_record(writer, &made);
@@ -373,8 +355,7 @@ START_TEST(a_forked_child_writes_nothing)
 }
 END_TEST
 
-/* ---- what cannot be written -------------------------------------------------------------------
- */
+/* ---- what cannot be written ------------------------------------------------------------------ */
 
 START_TEST(a_full_disk_is_told)
 {
@@ -415,8 +396,7 @@ START_TEST(what_cannot_be_opened_is_told)
 }
 END_TEST
 
-/* ---- damage -----------------------------------------------------------------------------------
- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 static enum trace_state read_all(const unsigned char *bytes, size_t length, uint64_t *calls)
 {
@@ -437,7 +417,7 @@ START_TEST(damage_anywhere_is_told)
 {
     size_t length;
     uint64_t calls, before = 0;
-    ck_assert(history_write(path, HISTORY_ANYTHING, 49, 100));
+    ck_assert(history_write(history_path, HISTORY_ANYTHING, 49, 100));
     unsigned char *bytes = slurp(&length);
     for (size_t cut = 0; cut < length; cut++) {
         unsigned char *part = malloc(cut + 1); /* a copy shows reads past its end */
@@ -461,8 +441,7 @@ START_TEST(damage_anywhere_is_told)
 }
 END_TEST
 
-/* ---- hostile traces ---------------------------------------------------------------------------
- */
+/* ---- hostile traces -------------------------------------------------------------------------- */
 
 #define LONG_VARINT "\xff\xff\xff\xff\xff\xff\xff\xff\xff"
 
@@ -606,7 +585,7 @@ Suite *suite_trace(void)
     Suite *suite = suite_create("trace");
     TCase *tcase = tcase_create("trace");
     tcase_set_tags(tcase, "long"); /* too much for valgrind: tests/memcheck.py */
-    tcase_add_unchecked_fixture(tcase, make_path, remove_path);
+    tcase_add_unchecked_fixture(tcase, history_path_make, history_path_remove);
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, histories_are_read_back, 0, ROWS(histories));
     tcase_add_test(tcase, overlapping_blocks_do_not_end_the_trace);

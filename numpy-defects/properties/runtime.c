@@ -16,8 +16,7 @@ GROUP(runtime, 16, "NumPy's own side of the contract, whatever the handler.");
 
 #define NOT_YOURS "this is NumPy's: the handler can do nothing about it"
 
-/* ---- what is found ---------------------------------------------------------------------------
- */
+/* ---- what is found --------------------------------------------------------------------------- */
 
 /* One thing does not keep a property from the next: the first that was expected, and what was seen
  * with all that follows. */
@@ -46,8 +45,7 @@ static void tell_findings(void)
     expect(finding.seen[0] == '\0', finding.expected, "%s", finding.seen);
 }
 
-/* ---- sorts without memory ---------------------------------------------------------------------
- */
+/* ---- sorts without memory -------------------------------------------------------------------- */
 
 static void call_runtime(void *function)
 {
@@ -220,8 +218,7 @@ PROPERTY(runtime_capsule_without_name,
     python_call("runtime", "capsule_without_name");
 }
 
-/* ---- tracemalloc ------------------------------------------------------------------------------
- */
+/* ---- tracemalloc ----------------------------------------------------------------------------- */
 
 PROPERTY(runtime_tracemalloc_of_refusals,
     .id     = "runtime.tracemalloc-of-refusals",
@@ -393,8 +390,7 @@ PROPERTY(runtime_setstate_without_handler,
     python_call("runtime", "setstate_without_handler");
 }
 
-/* ---- the size that free is told ---------------------------------------------------------------
- */
+/* ---- the size that free is told -------------------------------------------------------------- */
 
 PROPERTY(runtime_free_size,
     .id     = "runtime.free-size",

@@ -210,24 +210,20 @@ class Bench:
             self.measure(group, max(rest, 0) * len(group) / left)
             left -= len(group)
         measured = [cell.row for cell in self.cells if cell.row["rounds"]]
+        with open("/proc/cpuinfo") as file:
+            models = re.findall(r"model name\s*: (.*)", file.read())
+        load = "%d cores, load %.1f" % (os.cpu_count(), os.getloadavg()[0])
         return {
             "format": "conform-bench-1",
             "conform": self.options["conform"],
             "python": self.python,
-            "machine": machine(),
+            "machine": ", ".join([*models[:1], load]),
             "handlers": [process["label"] for process in self.processes],
             "seconds": time.monotonic() - self.begun,
             "noisy": sum(row["noisy"] for row in measured),
             "left_out": len(self.cells) - len(measured),
             "cells": measured,
         }
-
-
-def machine():
-    with open("/proc/cpuinfo") as file:
-        models = re.findall(r"model name\s*: (.*)", file.read())
-    load = "%d cores, load %.1f" % (os.cpu_count(), os.getloadavg()[0])
-    return ", ".join([*models[:1], load])
 
 
 def run(options):

@@ -11,7 +11,6 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "base/direction_flag.h"
 #include "harness/interpose.h"
 #include "harness/proc_count.h"
 #include "harness/requested_size.h"
@@ -159,6 +158,19 @@ static _Noreturn void left_direction_down(const struct call *call)
     fail(text("the direction flag to be clear after %s of %zu", function_names[call->function],
               size_of(call)),
          "it is set: memcpy and memset go down from there");
+}
+
+/* Clears the flag of x86 by which string instructions go down, and returns whether it was set.
+ * Compiled code relies on it being clear. */
+static bool clear_direction_flag(void)
+{
+    bool was_set = false;
+#ifdef __x86_64__
+    was_set = (__builtin_ia32_readeflags_u64() & 0x400) != 0;
+    if (was_set)
+        __asm__ volatile("cld" ::: "cc", "memory");
+#endif
+    return was_set;
 }
 
 /* Returns what the call was. */

@@ -44,8 +44,7 @@ struct logged *call_log_begin(enum step_kind kind, const void *given, size_t siz
 void call_log_expect(struct logged *call, size_t times);
 void call_log_end(struct logged *call, const void *result, size_t times);
 
-/* ---- lists: made of what was logged, and made fit to be read (call_list.c) ----------------------
- */
+/* ---- lists: made of what was logged, and made fit to be read (call_list.c) ------------------- */
 
 /* The calls of one process, as far as they are of blocks that are known, each of which has a number
  * of its own: of the first process alone; of the one that made the last call, behind those that the

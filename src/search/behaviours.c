@@ -51,8 +51,7 @@ static size_t a_number(struct style *style, unsigned most_log2)
     }
 }
 
-/* ---- long lives and short ----------------------------------------------------------------------
- */
+/* ---- long lives and short -------------------------------------------------------------------- */
 
 static void churn(struct style *style)
 {
@@ -231,8 +230,7 @@ static void recycle_by_calloc(struct style *style)
     }
 }
 
-/* ---- one block that is resized -----------------------------------------------------------------
- */
+/* ---- one block that is resized --------------------------------------------------------------- */
 
 static size_t longer(struct style *style, size_t size, size_t way)
 {
@@ -340,8 +338,7 @@ static void coalesce(struct style *style)
     }
 }
 
-/* ---- one thread after the other ----------------------------------------------------------------
- */
+/* ---- one thread after the other -------------------------------------------------------------- */
 
 /* Each makes a batch and ends; those before it are freed by it, or by a later one, or wait for the
  * end.  One is larger by a little than the one before, so that what is counted of them comes to any

@@ -7,12 +7,12 @@
 
 #include "harness/harness.h"
 
-/* malloc, calloc, or realloc of NULL: what a check asks blocks of. */
+/* malloc, calloc, or realloc of NULL: the function that a check tests. */
 struct maker {
-    void *(*ask)(size_t size);        /* a block, or NULL where it is refused */
+    void *(*ask)(size_t size);        /* a block, or NULL if it is refused */
     void *(*must)(size_t size);       /* as must_malloc */
     const char *(*call)(size_t size); /* the call in words, "malloc(17)" */
-    const char *neighbours;           /* the id of the property about what it does to others */
+    const char *neighbours;           /* id of the property about changes of other blocks */
     size_t least;                     /* of 16 sizes in one class, of which it makes many */
 };
 
@@ -32,26 +32,27 @@ static inline unsigned char *filled(size_t size, uint64_t number)
     return p;
 }
 
-/* The first and the last bytes of a block, at most ENDS of each, are of pattern `number`. */
-enum { ENDS = 64 };
-static inline void fill_ends(unsigned char *p, size_t size, uint64_t number)
+/* Writes the block's pattern to its first and last bytes, at most ENDS of each. */
+enum { ENDS = 128 };
+static inline void fill_ends(const struct block *b)
 {
-    pattern_fill_range(p, 0, MIN(size, ENDS), number);
-    pattern_fill_range(p, size - MIN(size, ENDS), size, number);
+    step("writing the ends of a block of %zu bytes", b->size);
+    pattern_fill_range(b->p, 0, MIN(b->size, ENDS), b->number);
+    pattern_fill_range(b->p, b->size - MIN(b->size, ENDS), b->size, b->number);
 }
 
-static inline void expect_ends(const unsigned char *p, size_t size, uint64_t number,
-                               const char *when)
+/* Fails if what fill_ends() has written changed; `when` follows in the message. */
+static inline void expect_ends(const struct block *b, const char *when)
 {
-    size_t part = MIN(size, ENDS), at = pattern_mismatch_range(p, 0, part, number);
+    size_t part = MIN(b->size, ENDS), at = pattern_mismatch_range(b->p, 0, part, b->number);
     if (at == part)
-        at = pattern_mismatch_range(p, size - part, size, number);
-    if (at != size)
-        pattern_fail_at(__LINE__, p, at, size, number, when);
+        at = pattern_mismatch_range(b->p, b->size - part, b->size, b->number);
+    if (at != b->size)
+        pattern_fail_at(__LINE__, b->p, at, b->size, b->number, when);
 }
 
 /* Resizes the block at p, which has `old` bytes of pattern `number`.  Fails if realloc does not
- * keep what it has to. */
+ * keep the smaller of both sizes. */
 static inline unsigned char *resized(unsigned char *p, size_t old, size_t new, uint64_t number)
 {
     unsigned char *q = must_realloc(p, new);
@@ -61,112 +62,111 @@ static inline unsigned char *resized(unsigned char *p, size_t old, size_t new, u
 
 /* ---- sizes up to 1 MiB (allocating.c, slabs.c) ----------------------------------------------- */
 
-/* Fails where a block of any size, new or recycled, on the main thread or another, is not aligned
+/* Fails if a block of any size, new or recycled, on the main thread or another, is not aligned
  * for an object that fits into it. */
 void check_alignment(const struct maker *maker);
 
-/* Fails where two of more than 65536 live blocks overlap, two after much coming and going on two
- * threads, or two of `large` blocks of mebibytes. */
+/* Fails if two of more than 65536 live blocks overlap, two after many calls on two threads, or two
+ * of `large` blocks of mebibytes. */
 void check_disjoint(const struct maker *maker, size_t large);
 
-/* Fails where a block that `make` made, and that alone lives, is given out again or changes as
- * others come beside it and go, until it is the only one again and others come.  What only changes
- * is the matter of the property `neighbours`. */
+/* Fails if the only live block, made by `make`, is returned again or changes while other blocks are
+ * made and freed.  A change alone is reported by the property `neighbours`. */
 void check_alone(void *(*make)(size_t size), const char *neighbours);
 
-/* Fails where making, filling or freeing a block changes another, at once or a little later. */
+/* Fails if making, filling or freeing a block changes another, at once or later. */
 void check_neighbours(const struct maker *maker);
 
-/* Fails where blocks of a class share memory with others of it, or of the class before. */
+/* Fails if blocks of a class share memory with others of it, or of the class before. */
 void check_slabs_disjoint(void);
 
-/* Fails where blocks of a class share memory once mebibytes of it are live, some of which were
+/* Fails if blocks of a class share memory once mebibytes of it are live, some of which were
  * freed and made again. */
 void check_full_classes_disjoint(void);
 
-/* Fails where two blocks of about 32, 64, 128 or 256 pages share memory. */
+/* Fails if two blocks of about 32, 64, 128 or 256 pages share memory. */
 void check_page_runs_disjoint(void);
 
-/* Frees many blocks of one size in a row, and fails where what is made then, of that size and of
- * those beside it, shares memory. */
+/* Frees many blocks of one size in a row, and fails if new blocks of that size and of the next
+ * sizes share memory. */
 void check_rows(void);
 
 /* ---- size classes between powers of two: 5, 6 and 7 times one (edges.c) ---------------------- */
 
-/* Fails where two blocks cannot both be filled; sizes up to `from` are tried elsewhere. */
+/* Fails if two blocks cannot both be filled.  Tries sizes above `from`. */
 void check_edges_extent(size_t from);
 
-/* Fails where live blocks share memory. */
+/* Fails if live blocks share memory. */
 void check_edges_disjoint(const struct maker *maker);
 
-/* Fails where what calloc makes is not zero, or was full of other bytes when it was freed. */
+/* Fails if memory from calloc is not zero; the second frees blocks full of other bytes first. */
 void check_edges_zero(const struct maker *by_calloc, size_t from);
 void check_edges_zero_when_reused(const struct maker *by_calloc);
 
-/* Fails where realloc across an edge does not keep the contents, or gives no room. */
+/* Fails if realloc across an edge loses contents, or if the grown part cannot be written. */
 void check_edges_realloc(void);
 void check_edges_growth(void);
 
 /* ---- blocks that end near the edge of a page (page_edges.c) ---------------------------------- */
 
-/* Fails where the last bytes of a large block cannot be written, or are another block's. */
+/* Fails if the last bytes of a large block cannot be written, or belong to another block. */
 void check_page_edges_extent(void);
 
-/* The same of a block that has grown by less than a page. */
+/* The same for a block that has grown by less than a page. */
 void check_page_edges_growth(void);
 
-/* Fails where read(2) cannot write to a block that nobody has touched. */
+/* Fails if read(2) cannot write to a block that has not been written yet. */
 void check_kernel_writes(void);
 
 /* ---- up to 64 MiB, as far as memory allows, of which samples are touched (large.c) ----------- */
 
-/* Fails where a large block cannot be written, a recycled one included that has to be larger than
- * it was. */
+/* Fails if a large block cannot be written; check_reuse_for_more: a recycled one that has to be
+ * larger than before. */
 void check_large_extent(void);
 void check_reuse_for_more(void *unused);
 
-/* Fails where large live blocks share memory, `turns` blocks long. */
+/* Fails if large live blocks share memory while `turns` blocks are made. */
 void check_large_disjoint(const struct maker *maker, size_t turns);
 
-/* Fails where what calloc makes is not zero, or was full of other bytes when it was freed. */
+/* Fails if memory from calloc is not zero; the second frees blocks full of other bytes first. */
 void check_large_zero(const struct maker *by_calloc);
 void check_large_zero_when_reused(const struct maker *by_calloc);
 
-/* Fails where a large block that realloc makes of NULL cannot be written, or is another's. */
+/* Fails if a large block from realloc(NULL) cannot be written, or overlaps another. */
 void check_large_from_null(void);
 
-/* Fails where realloc does not keep the contents of large blocks, in one step or in many. */
+/* Fails if realloc loses contents of large blocks, in one step or in many. */
 void check_large_realloc(void);
 void check_large_of(bool is_calloc);
 void check_large_chain(void);
 void check_large_ratios(void);
 void check_large_shrink(void);
 
-/* Fails where a large block that grows to what it was before it shrank takes what others have. */
+/* Fails if a large block that shrinks and grows back overlaps another. */
 void check_large_growth_back(void);
 
-/* Fails where what was kept of a large block that shrank is lost when memory is scarce. */
+/* Fails if a large block that shrank loses contents when memory is scarce. */
 void check_large_pressure(void);
 
-/* Fails where a large block that shrinks or grows is aligned to less than malloc's are. */
+/* Fails if a large block that shrinks or grows is aligned to less than those of malloc. */
 void check_large_realloc_alignment(void);
 
 /* ---- hundreds of MiB and more, of which hardly a page is touched (huge.c) -------------------- */
 
-/* Fails where such a block of the maker's overlaps another, or has no memory at its end. */
+/* Fails if such a block overlaps another, or has no memory at its end. */
 void check_huge_extent(const struct maker *maker);
 
-/* Fails where such a block of calloc's has what was written into one that was freed. */
+/* Fails if such a block of calloc's has bytes that were written before a free. */
 void check_huge_zero_when_reused(const struct maker *by_calloc);
 
-/* Fails where such a block of the maker's is aligned to less than a small one is. */
+/* Fails if such a block is aligned to less than a small one. */
 void check_huge_alignment(const struct maker *maker);
 
-/* Fails where blocks of a text that grew, which are freed as what its first buffer was, are lost in
- * part, or counted in part against a limit. */
+/* Fails if a block that grew, and is freed with the size of NumPy's first buffer, is lost in part
+ * or stays counted against a limit. */
 void check_huge_best_guess(void);
 
-/* Fails where realloc loses what was in a block of 4 GiB and a little more. */
+/* Fails if realloc loses contents of a block of slightly more than 4 GiB. */
 void check_huge_realloc(void);
 
 #endif

@@ -584,7 +584,7 @@ PROPERTY(calloc_neighbours,
     .clause = "calloc, and free of its blocks, keep the bytes of all other blocks, then and later",
     .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value",
     .why    = "arrays would lose their ends when another one is made by np.zeros",
-    .hint   = "zero what was asked for, not a rounded size, and before the block is returned",
+    .hint   = "zero all requested bytes, not a rounded size, before you return the block",
     .looks  = "byte 0 of 100 to be 0x3c as it was written, after calloc(100, 1): 0x00")
 {
     check_neighbours(&by_calloc);

@@ -199,7 +199,7 @@ PROPERTY(claim_numa,
               "by a policy that the kernel knows",
     .source = "nep49.h, numa=POLICY:NODES@N; set_mempolicy(2), mbind(2), move_pages(2)",
     .why    = "memory of another node takes longer to reach, and no call reports it",
-    .hint   = "call mbind before the first write, in realloc too, and check what it returns",
+    .hint   = "call mbind before the first write, in realloc too, and check its result",
     .looks  = "FAIL: expected the policy numa=bind:0, after malloc(131072); seen mode 0")
 {
     struct claims claims = subject_claims();

@@ -112,9 +112,9 @@ PROPERTY(free_any_order,
 /* ---- what is written into freed blocks --------------------------------------------------- */
 
 /* Where a neighbour's poison shows first. */
-static void expect_unpoisoned(const unsigned char *p, size_t size, uint64_t number)
+static void expect_unpoisoned(unsigned char *p, size_t size, uint64_t number)
 {
-    expect_ends(p, size, number, text("after free of its neighbour of %zu bytes", size));
+    expect_ends(&(struct block){p, size, number}, text("after free of a block of %zu bytes", size));
 }
 
 enum { MOST_IN_A_ROW = 9 };

@@ -65,17 +65,11 @@ void check_huge_alignment(const struct maker *maker)
 
 enum { END = ENDS, SHRUNK = 5000 };
 
-static void write_ends(const struct block *b)
-{
-    step("writing the ends of a block of %zu bytes", b->size);
-    fill_ends(b->p, b->size, b->number);
-}
-
 static void expect_all_ends(const struct blocks *blocks, const char *when)
 {
     step("looking at the ends of %zu huge blocks %s", blocks->count, when);
     for (size_t i = 0; i < blocks->count; i++)
-        expect_ends(blocks->at[i].p, blocks->at[i].size, blocks->at[i].number, when);
+        expect_ends(&blocks->at[i], when);
 }
 
 /* Two at once, for what is behind the end of one may be memory of somebody's.  The last size is one
@@ -97,7 +91,7 @@ static void hold_huge(const struct maker *maker)
                    text("the last %d bytes of %s to be memory", END, maker->call(sizes[i])),
                    "nothing can be read there");
         for (size_t j = 0; j < blocks.count; j++)
-            write_ends(&blocks.at[j]);
+            fill_ends(&blocks.at[j]);
         expect_all_ends(&blocks, "when all were written");
         blocks_free_each(&blocks);
     }
@@ -141,7 +135,7 @@ PROPERTY(malloc_live_past_4gib,
         size_t size = mebibytes[blocks.count] * MIB;
         if ((p = subject_malloc(size)) == NULL)
             break;
-        write_ends(&at[blocks_add_unwritten(&blocks, p, size)]);
+        fill_ends(&at[blocks_add_unwritten(&blocks, p, size)]);
     }
     size_t held = blocks.bytes / MIB;
     blocks_expect_disjoint(&blocks);

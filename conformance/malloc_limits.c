@@ -159,7 +159,7 @@ static bool hoard_one(struct hoard *hoard, size_t size)
     if (size <= PAGE)
         pattern_fill(b.p, size, b.number);
     else
-        fill_ends(b.p, size, b.number);
+        fill_ends(&b);
     blocks->at[blocks->count++] = b;
     blocks->bytes += size;
     return true;
@@ -185,7 +185,7 @@ static void expect_hoard_intact(const struct blocks *blocks)
         if (b->size <= PAGE)
             expect_pattern(b->p, b->size, b->number, "after malloc had nothing left");
         else
-            expect_ends(b->p, b->size, b->number, text("after malloc(%zu)", b->size));
+            expect_ends(b, text("after malloc(%zu)", b->size));
     }
     blocks_expect_disjoint(blocks);
 }

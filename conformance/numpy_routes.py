@@ -236,11 +236,12 @@ def whole_file(begin):
         return np.fromfile(file, "i8", offset=8), np.fromfile(file, "i8")
 
 
-@case("fromfile", fails=False)
-def far_short_of_items():
+@case_with_begin("fromfile", fails=False)
+def far_short_of_items(begin):
     found = []
     for items, count in (1, 5000), (4000, 100000), (600, 601), (100, 30):
         with file_with(numbers(items, "f4").tobytes()) as file:
+            begin()
             found.append(np.fromfile(file, "f4", count=count))
     return found
 

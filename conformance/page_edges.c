@@ -14,12 +14,6 @@ enum { KIB = 1 << 10, MIB = 1 << 20 };
 /* What stands before a block, its own and libc's. */
 static const size_t headers[] = {0, 8, 16, 24, 32, 48, 64, 80};
 
-static void write_ends(const struct block *b)
-{
-    step("writing the last bytes of a block of %zu bytes", b->size);
-    fill_ends(b->p, b->size, b->number);
-}
-
 /* Three blocks, made as from one stack, of which the first goes, so that there is nothing behind
  * the second where mappings are made from the top down.  It grows where `more` is not its size. */
 static void second_of_three(size_t size, size_t more)
@@ -28,7 +22,7 @@ static void second_of_three(size_t size, size_t more)
     struct block at[COUNT];
     struct blocks blocks = {.at = at, .room = COUNT};
     for (void *p; blocks.count < COUNT && (p = subject_malloc(size)) != NULL;)
-        write_ends(&at[blocks_add_unwritten(&blocks, p, size)]);
+        fill_ends(&at[blocks_add_unwritten(&blocks, p, size)]);
     if (blocks.count == COUNT)
         blocks_free(&blocks, 0); /* the third takes its place */
     struct block *second = &at[1];
@@ -38,11 +32,10 @@ static void second_of_three(size_t size, size_t more)
         second->size = more;
     }
     for (size_t i = 0; i < blocks.count; i++)
-        write_ends(&at[i]);
+        fill_ends(&at[i]);
     blocks_expect_disjoint(&blocks);
     for (size_t i = 0; i < blocks.count; i++)
-        expect_ends(at[i].p, at[i].size, at[i].number,
-                    text("after it and another block of %zu bytes were written", size));
+        expect_ends(&at[i], text("after it and another block of %zu bytes were written", size));
     blocks_free_each(&blocks);
 }
 

@@ -9,6 +9,7 @@ handlers/faulty/controls.c that goes wrong there.
 """
 
 import concurrent.futures
+import glob
 import json
 import os
 import re
@@ -42,6 +43,25 @@ TAKES_DESCRIPTORS = "descriptor_for_each_block_while_there_are"
 
 # Over the whole battery, in `make check` over what CALLS has.
 WHOLE = ["aborts_from_90033"]
+
+
+# In C: with a function for it, or growth that is compared with that of a control.
+CONTROL = r"\bcontrol_(?:run|begin)\(|\bexpect_no_growth\([^,]*,[^,]*,\s*(?!NULL)\w"
+
+
+def check_places(tap, named):
+    """Each control of a property in C, or of the functions before it, has a mutant."""
+    for path in sorted(glob.glob(os.path.join(suite.SOURCE, "conformance", "*.c"))):
+        with open(path, encoding="utf-8") as file:
+            functions = file.read().split("\n}\n")
+        count = 0
+        for function in functions:
+            count += len(re.findall(CONTROL, function))
+            if count > 0 and "\nPROPERTY(" in function:
+                id_ = re.findall(r'\.id *= "(.*?)"', function)[-1]
+                have = [name for name, ids in named.items() if id_ in ids]
+                tap.point(len(have) >= count, id_ + " has a mutant for each control", have)
+                count = 0
 
 
 # ---- the mutants
@@ -154,6 +174,7 @@ def main():
         suite.skip_all("with sanitizers there are no controls")
     tap = suite.Tap()
     named = find_mutants()
+    check_places(tap, named)
     asked_for = sys.argv[1:] or named
     with concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 2) + 1) as pool:
         jobs = [pool.submit(check_alone, tap, name, named[name]) for name in asked_for]

@@ -308,6 +308,24 @@ def without_books(tap):
                            result.stderr), "a program that no track can be kept of", result)
 
 
+# Each in a file of its own: in a long file CPython needs long to find its line.
+MANY_LINES = """
+import numpy as np
+kept = []
+for i in range(17000):
+    kept.append(compile("kept.append(np.empty(2))", "%d.py" % i, "exec"))
+    exec(kept[-1])
+"""
+
+
+def many_lines(tap):
+    """Blocks from more lines than are kept are not attributed to other lines."""
+    result = suite.conform("-H", "aligned", "--exec", "--stacks", "--", "-c", MANY_LINES)
+    beyond = re.search(r" (\d+) bytes in (\d+) blocks  \(lines beyond", result.stderr)
+    tap.point(result.code == 0 and beyond and int(beyond[2]) > 600, "more lines than are kept",
+              result.stderr[-3000:])
+
+
 def broken_trace(tap):
     """A trace that could not be written whole is no success."""
     result = suite.conform("-H", "aligned", "-q", "--exec", "--record=/dev/full", "--", "-c",
@@ -322,6 +340,7 @@ def main():
     script_and_stdin(tap)
     fail_each(tap)
     without_books(tap)
+    many_lines(tap)
     broken_trace(tap)
     tap.end()
 

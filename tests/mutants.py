@@ -19,13 +19,13 @@ import concurrent.futures
 import glob
 import json
 import os
+import re
 import sys
 
 import elf
 import suite
 
 KILLS = {"FAIL", "WARN", "CRASH", "TIMEOUT"}
-START = 0.05  # what a start of conform takes, as a part of the whole suite's time
 AT_ONCE = (os.cpu_count() or 2) + 2  # some only wait for what hangs
 PREFIX = "kills_"
 
@@ -34,22 +34,7 @@ PREFIX = "kills_"
 ROUNDS = 20
 
 MATRIX = os.path.join(suite.SOURCE, "docs", "kill-matrix.md")
-MATRIX_HEAD = """\
-# Kill matrix
-
-<!-- Made by `tests/mutants.py --write`; not edited by hand. -->
-
-A property is known to work when a handler that breaks its clause, on purpose and nowhere else,
-does not pass it.  Each mutant in `handlers/faulty/` names the properties that have to kill it, and
-`make check` sees that they do, and that the table is still this one.
-
-A mutant may be killed by others as well: where the defect hangs the process or overwrites memory,
-and where their clause is broken too.  A call that goes wrong is attributed to the property about
-such calls.  A property about one thing (another thread, a fork, a refused request) first does the
-same without it, and where that goes wrong another one answers for it, if there is one.
-`tests/mutants.py --whole` tells which they are.
-
-%d mutants, %d properties about the handler.
+TABLE = """%d mutants, %d properties about the handler.
 
 | property | killed by it |
 | --- | --- |
@@ -72,7 +57,7 @@ def find_mutants(elsewhere=False):
 
 
 def read_catalogue(tap):
-    """The properties by their ids, and the reasons of those that this NumPy or this machine has no
+    """The ids of the properties, and the reasons of those that this NumPy or this machine has no
     test for."""
     result = suite.conform("--handler=aligned", "--json=-", timeout=600)  # also on a busy machine
     tap.point(result.code == 0, "a sound handler passes what the mutants are to fail", result)
@@ -80,7 +65,7 @@ def read_catalogue(tap):
     print("# Python %(python)s, NumPy %(numpy)s, %(executable)s" % report["environment"])
     properties = report["properties"]
     skipped = {p["id"]: p["message"] for p in properties if p["verdict"] == "SKIP"}
-    return {p["id"]: p for p in properties}, skipped
+    return [p["id"] for p in properties], skipped
 
 
 def verdicts_of(handlers, filters, seconds=3):
@@ -137,28 +122,12 @@ def judge(tap, mutant, verdicts, result, known, skipped):
     tap.point(ids and not alive, what, why)
 
 
-def starts(mutants, known):
-    """Lists of mutants for one start of conform, and the properties to run on each of them: those
-    that name the same, and others while that takes less time than a start of their own."""
-    groups = {}
+def groups(mutants, whole):
+    """Lists of mutants for one start of conform each: they name the same properties."""
+    of_ids = {}
     for mutant in mutants:
-        groups.setdefault(frozenset(mutant[2]), []).append(mutant)
-
-    whole = sum(each["seconds"] for each in known.values())
-
-    def cost(ids, count):
-        return count * sum(known[each]["seconds"] for each in ids if each in known) / whole
-
-    planned = []
-    for ids, group in groups.items():
-        extra = [cost(ids - others, len(there)) + cost(others - ids, len(group))
-                 for others, there in planned]
-        best = min(range(len(planned)), key=extra.__getitem__, default=None)
-        if best is None or extra[best] > START:
-            planned.append((ids, group))
-        else:
-            planned[best] = (planned[best][0] | ids, planned[best][1] + group)
-    return [(group, ["--run=" + each for each in sorted(ids)]) for ids, group in planned]
+        of_ids.setdefault(mutant[0] if whole else tuple(mutant[2]), []).append(mutant)
+    return list(of_ids.values())
 
 
 def print_matrix(killers, beside):
@@ -170,10 +139,12 @@ def print_matrix(killers, beside):
 
 
 def matrix_page(killers, known, count):
-    """docs/kill-matrix.md, from the mutants that each property kills."""
+    """Returns docs/kill-matrix.md with a new table of the mutants that each property kills."""
     rows = ["| %s | %s |\n" % (each, ", ".join(sorted(killers.get(each, []))))
             for each in sorted(known)]
-    return MATRIX_HEAD % (count, len(rows)) + "".join(rows)
+    with open(MATRIX, encoding="utf-8") as file:
+        head = re.split(r"(?m)^\d+ mutants, ", file.read())[0]
+    return head + TABLE % (count, len(rows)) + "".join(rows)
 
 
 def named(mutants, among=None):
@@ -194,9 +165,8 @@ def compare_matrix(tap, page):
 
 def write():
     known, _ = read_catalogue(suite.Tap())
-    with open(MATRIX, "w", encoding="utf-8") as file:
-        mutants = list(find_mutants()) + list(find_mutants(elsewhere=True))
-        file.write(matrix_page(named(mutants), known, len(mutants)))
+    mutants = list(find_mutants()) + list(find_mutants(elsewhere=True))
+    suite.write(MATRIX, matrix_page(named(mutants), known, len(mutants)))
 
 
 def chosen(asked_for, elsewhere=False):
@@ -220,9 +190,9 @@ def main():
     killers = {each: [] for each in known}
     beside = {}
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        planned = [([each], []) for each in mutants] if whole else starts(mutants, known)
-        runs = [(group, pool.submit(verdicts_of, [handler for _, handler, _ in group], filters))
-                for group, filters in planned]
+        runs = [(group, pool.submit(verdicts_of, [handler for _, handler, _ in group],
+                                    [] if whole else ["--run=" + each for each in group[0][2]]))
+                for group in groups(mutants, whole)]
         for group, run in runs:
             found, result = run.result()
             for mutant, verdicts in zip(group, found):

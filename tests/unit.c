@@ -6,18 +6,19 @@
 
 #include <stdlib.h>
 
-static suite_function *const suites[] = {
-    suite_attribution,    suite_breakpoint,   suite_call_list, suite_claims,      suite_fill,
-    suite_install_path,   suite_interval_map, suite_memcheck,  suite_object_file, suite_options,
-    suite_property,       suite_random,       suite_record,    suite_replay,      suite_report,
-    suite_requested_size, suite_search,       suite_sizes,     suite_small_scope, suite_stall,
-    suite_text,           suite_trace,        suite_version};
+static case_function *const cases[] = {
+    case_attribution,    case_breakpoint,   case_call_list, case_claims,      case_fill,
+    case_install_path,   case_interval_map, case_memcheck,  case_object_file, case_options,
+    case_property,       case_random,       case_record,    case_replay,      case_report,
+    case_requested_size, case_search,       case_sizes,     case_small_scope, case_stall,
+    case_text,           case_trace,        case_version};
 
 int main(void)
 {
-    SRunner *runner = srunner_create(NULL);
-    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++)
-        srunner_add_suite(runner, suites[i]());
+    Suite *suite = suite_create("unit");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        suite_add_tcase(suite, cases[i]());
+    SRunner *runner = srunner_create(suite);
     srunner_set_tap(runner, "-");
     srunner_run_all(runner, CK_SILENT);
     int failed = srunner_ntests_failed(runner);

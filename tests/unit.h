@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The suites of tests/unit: one for each file beside this, which tests one file of src/.
+ * The test cases of tests/unit: one for each file unit_NAME.c, which tests one file of src/.
  */
 #ifndef CONFORM_TESTS_UNIT_H
 #define CONFORM_TESTS_UNIT_H
@@ -18,11 +18,10 @@
 #define ROWS(table) ((int)(sizeof(table) / sizeof *(table)))
 
 /* Each is in the file unit_NAME.c. */
-typedef Suite *suite_function(void);
-suite_function suite_attribution, suite_breakpoint, suite_call_list, suite_claims, suite_fill,
-    suite_install_path, suite_interval_map, suite_memcheck, suite_object_file, suite_options,
-    suite_property, suite_random, suite_record, suite_replay, suite_report, suite_requested_size,
-    suite_search, suite_sizes, suite_small_scope, suite_stall, suite_text, suite_trace,
-    suite_version;
+typedef TCase *case_function(void);
+case_function case_attribution, case_breakpoint, case_call_list, case_claims, case_fill,
+    case_install_path, case_interval_map, case_memcheck, case_object_file, case_options,
+    case_property, case_random, case_record, case_replay, case_report, case_requested_size,
+    case_search, case_sizes, case_small_scope, case_stall, case_text, case_trace, case_version;
 
 #endif

@@ -264,14 +264,12 @@ START_TEST(a_cause_is_closer)
 }
 END_TEST
 
-Suite *suite_attribution(void)
+TCase *case_attribution(void)
 {
-    Suite *suite = suite_create("attribution");
     TCase *tcase = tcase_create("attribution");
     tcase_add_loop_test(tcase, a_call_has_a_topic, 0, ROWS(kinds));
     tcase_add_loop_test(tcase, a_round_is_settled, 0, ROWS(rounds));
     tcase_add_test(tcase, a_forged_control_is_none);
     tcase_add_loop_test(tcase, a_cause_is_closer, 0, ROWS(pairs));
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

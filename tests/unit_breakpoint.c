@@ -61,12 +61,10 @@ START_TEST(each_instruction_stops_once)
 }
 END_TEST
 
-Suite *suite_breakpoint(void)
+TCase *case_breakpoint(void)
 {
-    Suite *suite = suite_create("breakpoint");
     TCase *tcase = tcase_create("breakpoint");
     tcase_add_test(tcase, trace_finds_instructions);
     tcase_add_test(tcase, each_instruction_stops_once);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

@@ -103,11 +103,9 @@ START_TEST(addresses_become_blocks)
 }
 END_TEST
 
-Suite *suite_call_list(void)
+TCase *case_call_list(void)
 {
-    Suite *suite = suite_create("call_list");
-    TCase *lists = tcase_create("call_list");
-    tcase_add_loop_test(lists, addresses_become_blocks, 0, sizeof cases / sizeof *cases);
-    suite_add_tcase(suite, lists);
-    return suite;
+    TCase *tcase = tcase_create("call_list");
+    tcase_add_loop_test(tcase, addresses_become_blocks, 0, sizeof cases / sizeof *cases);
+    return tcase;
 }

@@ -85,12 +85,10 @@ START_TEST(claims_read_as_the_table_says)
 }
 END_TEST
 
-Suite *suite_claims(void)
+TCase *case_claims(void)
 {
-    Suite *suite = suite_create("claims");
     TCase *tcase = tcase_create("claims");
     tcase_add_test(tcase, the_stronger_of_two_is_kept);
     tcase_add_loop_test(tcase, claims_read_as_the_table_says, 0, ROWS(rows));
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

@@ -260,9 +260,8 @@ START_TEST(samples_are_where_bugs_are)
 }
 END_TEST
 
-Suite *suite_fill(void)
+TCase *case_fill(void)
 {
-    Suite *suite = suite_create("fill");
     TCase *tcase = tcase_create("fill");
     tcase_set_tags(tcase, "long"); /* too much for valgrind: tests/memcheck.py */
     tcase_set_timeout(tcase, 60);
@@ -276,6 +275,5 @@ Suite *suite_fill(void)
     tcase_add_test(tcase, eight_bytes_tell_block_and_offset);
     tcase_add_test(tcase, eight_bytes_tell_their_offset);
     tcase_add_test(tcase, samples_are_where_bugs_are);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

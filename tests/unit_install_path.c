@@ -36,11 +36,9 @@ START_TEST(moved_as_the_table_says)
 }
 END_TEST
 
-Suite *suite_install_path(void)
+TCase *case_install_path(void)
 {
-    Suite *suite = suite_create("install_path");
-    TCase *places = tcase_create("place");
-    tcase_add_loop_test(places, moved_as_the_table_says, 0, ROWS(moves));
-    suite_add_tcase(suite, places);
-    return suite;
+    TCase *tcase = tcase_create("install_path");
+    tcase_add_loop_test(tcase, moved_as_the_table_says, 0, ROWS(moves));
+    return tcase;
 }

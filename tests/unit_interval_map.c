@@ -171,14 +171,12 @@ START_TEST(agrees_with_a_sorted_array)
 }
 END_TEST
 
-Suite *suite_interval_map(void)
+TCase *case_interval_map(void)
 {
-    Suite *suite = suite_create("interval_map");
     TCase *tcase = tcase_create("interval_map");
     tcase_set_timeout(tcase, 60);
     tcase_set_tags(tcase, "long"); /* too much for valgrind: tests/memcheck.py */
     tcase_add_loop_test(tcase, finds_an_overlap_of_two, 0, ROWS(pairs));
     tcase_add_loop_test(tcase, agrees_with_a_sorted_array, 0, ROWS(regimes));
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

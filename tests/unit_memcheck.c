@@ -133,13 +133,11 @@ START_TEST(what_is_an_error)
 }
 END_TEST
 
-Suite *suite_memcheck(void)
+TCase *case_memcheck(void)
 {
-    Suite *suite = suite_create("memcheck");
     TCase *tcase = tcase_create("memcheck");
     tcase_add_unchecked_fixture(tcase, make_folder, remove_folder);
     tcase_add_loop_test(tcase, which_are_the_same, 0, ROWS(pairs));
     tcase_add_loop_test(tcase, what_is_an_error, 0, ROWS(logs));
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

@@ -215,9 +215,8 @@ START_TEST(hash_is_sha256)
 }
 END_TEST
 
-Suite *suite_object_file(void)
+TCase *case_object_file(void)
 {
-    Suite *suite = suite_create("object_file");
     TCase *tcase = tcase_create("object_file");
     tcase_add_unchecked_fixture(tcase, make_folder, remove_folder);
     tcase_add_loop_test(tcase, bytes_that_are_no_object, 0, ROWS(rows));
@@ -228,6 +227,5 @@ Suite *suite_object_file(void)
     tcase_add_test(tcase, other_machine);
     tcase_add_test(tcase, other_byte_order);
     tcase_add_test(tcase, hash_is_sha256);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

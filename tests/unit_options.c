@@ -48,11 +48,9 @@ START_TEST(filters_take_what_the_table_says)
 }
 END_TEST
 
-Suite *suite_options(void)
+TCase *case_options(void)
 {
-    Suite *suite = suite_create("options");
     TCase *tcase = tcase_create("options");
     tcase_add_loop_test(tcase, filters_take_what_the_table_says, 0, ROWS(rows));
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

@@ -75,13 +75,11 @@ START_TEST(group_is_found_by_the_whole_name)
 }
 END_TEST
 
-Suite *suite_property(void)
+TCase *case_property(void)
 {
-    Suite *suite = suite_create("property");
     TCase *tcase = tcase_create("property");
     tcase_add_test(tcase, all_are_in_order);
     tcase_add_loop_test(tcase, each_is_found_and_is_its_block, 0, ROWS(order));
     tcase_add_test(tcase, group_is_found_by_the_whole_name);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

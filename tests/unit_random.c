@@ -54,13 +54,11 @@ START_TEST(names_and_seeds_have_streams_of_their_own)
 }
 END_TEST
 
-Suite *suite_random(void)
+TCase *case_random(void)
 {
-    Suite *suite = suite_create("random");
     TCase *tcase = tcase_create("random");
     tcase_add_loop_test(tcase, numbers_are_splitmix64s, 0, ROWS(known));
     tcase_add_test(tcase, below_stays_below_and_reaches_all);
     tcase_add_test(tcase, names_and_seeds_have_streams_of_their_own);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

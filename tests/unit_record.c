@@ -46,11 +46,9 @@ START_TEST(fence_leaves_one_record)
 }
 END_TEST
 
-Suite *suite_record(void)
+TCase *case_record(void)
 {
-    Suite *suite = suite_create("record");
     TCase *tcase = tcase_create("record");
     tcase_add_loop_test(tcase, fence_leaves_one_record, 0, 2 * COUNT);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

@@ -336,9 +336,8 @@ START_TEST(a_truncated_trace_is_told_and_one_never_closed_holds)
 }
 END_TEST
 
-Suite *suite_replay(void)
+TCase *case_replay(void)
 {
-    Suite *suite = suite_create("replay");
     TCase *tcase = tcase_create("replay");
     tcase_set_tags(tcase, "long"); /* too much for valgrind: tests/memcheck.py */
     tcase_add_unchecked_fixture(tcase, history_path_make, history_path_remove);
@@ -350,6 +349,5 @@ Suite *suite_replay(void)
     tcase_add_test(tcase, what_was_refused_is_left_out);
     tcase_add_test(tcase, what_grew_behind_the_program_shrinks_again);
     tcase_add_test(tcase, a_truncated_trace_is_told_and_one_never_closed_holds);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

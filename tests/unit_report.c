@@ -171,15 +171,13 @@ START_TEST(an_outcome_is_reported)
 }
 END_TEST
 
-Suite *suite_report(void)
+TCase *case_report(void)
 {
-    Suite *suite = suite_create("report");
     TCase *tcase = tcase_create("report");
     tcase_add_loop_test(tcase, conclusion_is_what_the_table_says, 0, ROWS(rows));
     tcase_add_test(tcase, a_part_is_not_called_the_whole);
     tcase_add_test(tcase, reproduce_is_a_command_at_any_length);
     tcase_add_test(tcase, message_is_whole);
     tcase_add_test(tcase, an_outcome_is_reported);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

@@ -94,14 +94,12 @@ START_TEST(threads_tear_no_entry)
 }
 END_TEST
 
-Suite *suite_requested_size(void)
+TCase *case_requested_size(void)
 {
-    Suite *suite = suite_create("requested_size");
     TCase *tcase = tcase_create("requested_size");
     tcase_add_test(tcase, latest_size_is_known);
     tcase_add_test(tcase, full_row_keeps_the_latest);
     tcase_add_test(tcase, maker_of_a_zero_size_block_is_known);
     tcase_add_test(tcase, threads_tear_no_entry);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

@@ -115,15 +115,13 @@ START_TEST(what_comes_once_hides_nothing)
 }
 END_TEST
 
-Suite *suite_search(void)
+TCase *case_search(void)
 {
-    Suite *suite = suite_create("search");
     TCase *tcase = tcase_create("search");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, one_call_is_left_of_what_was_found);
     tcase_add_test(tcase, what_comes_once_is_no_verdict);
     tcase_add_test(tcase, what_comes_once_hides_nothing);
     tcase_add_test(tcase, what_libc_shows_as_well_is_told);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

@@ -81,15 +81,13 @@ START_TEST(pairs_are_a_whole_matrix)
 }
 END_TEST
 
-Suite *suite_sizes(void)
+TCase *case_sizes(void)
 {
-    Suite *suite = suite_create("sizes");
     TCase *tcase = tcase_create("sizes");
     tcase_add_test(tcase, sizes_rise_to_the_end);
     tcase_add_test(tcase, sizes_to_4096_one_by_one);
     tcase_add_test(tcase, sizes_at_the_edges_of_classes);
     tcase_add_test(tcase, sizes_beside_powers_of_two);
     tcase_add_test(tcase, pairs_are_a_whole_matrix);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

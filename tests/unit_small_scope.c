@@ -64,11 +64,9 @@ START_TEST(each_is_written_once)
 }
 END_TEST
 
-Suite *suite_small_scope(void)
+TCase *case_small_scope(void)
 {
-    Suite *suite = suite_create("small scope");
-    TCase *tcase = tcase_create("small scope");
+    TCase *tcase = tcase_create("small_scope");
     tcase_add_loop_test(tcase, each_is_written_once, 0, 4);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

@@ -98,14 +98,12 @@ START_TEST(starved_does_not)
 }
 END_TEST
 
-Suite *suite_stall(void)
+TCase *case_stall(void)
 {
-    Suite *suite = suite_create("stall");
-    TCase *tests = tcase_create("stall");
-    tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, sleeper_stands_still);
-    tcase_add_test(tests, spinner_stands_still);
-    tcase_add_test(tests, starved_does_not);
-    suite_add_tcase(suite, tests);
-    return suite;
+    TCase *tcase = tcase_create("stall");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, sleeper_stands_still);
+    tcase_add_test(tcase, spinner_stands_still);
+    tcase_add_test(tcase, starved_does_not);
+    return tcase;
 }

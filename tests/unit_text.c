@@ -252,25 +252,17 @@ START_TEST(long_words_and_none)
 }
 END_TEST
 
-Suite *suite_text(void)
+TCase *case_text(void)
 {
-    Suite *suite = suite_create("text");
-    TCase *formats = tcase_create("text");
-    tcase_add_test(formats, text_is_good_for_fifteen_more_calls);
-    tcase_add_loop_test(formats, text_is_cut_between_letters, 0, ROWS(cuts));
-    suite_add_tcase(suite, formats);
-    TCase *cleans = tcase_create("clean");
-    tcase_add_loop_test(cleans, clean_gives_what_the_table_says, 0, ROWS(cleaned));
-    tcase_add_test(cleans, clean_keeps_to_its_room);
-    tcase_add_loop_test(cleans, clean_says_where_it_cut, 0, ROWS(roomy));
-    tcase_add_test(cleans, safe_is_clean_within_511_bytes);
-    suite_add_tcase(suite, cleans);
-    TCase *shell = tcase_create("shell");
-    tcase_add_loop_test(shell, shell_quotes_as_the_table_says, 0, ROWS(shell_words));
-    suite_add_tcase(suite, shell);
-    TCase *suggests = tcase_create("suggestion");
-    tcase_add_loop_test(suggests, what_was_meant, 0, ROWS(suggestions));
-    tcase_add_test(suggests, long_words_and_none);
-    suite_add_tcase(suite, suggests);
-    return suite;
+    TCase *tcase = tcase_create("text");
+    tcase_add_test(tcase, text_is_good_for_fifteen_more_calls);
+    tcase_add_loop_test(tcase, text_is_cut_between_letters, 0, ROWS(cuts));
+    tcase_add_loop_test(tcase, clean_gives_what_the_table_says, 0, ROWS(cleaned));
+    tcase_add_test(tcase, clean_keeps_to_its_room);
+    tcase_add_loop_test(tcase, clean_says_where_it_cut, 0, ROWS(roomy));
+    tcase_add_test(tcase, safe_is_clean_within_511_bytes);
+    tcase_add_loop_test(tcase, shell_quotes_as_the_table_says, 0, ROWS(shell_words));
+    tcase_add_loop_test(tcase, what_was_meant, 0, ROWS(suggestions));
+    tcase_add_test(tcase, long_words_and_none);
+    return tcase;
 }

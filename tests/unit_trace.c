@@ -580,9 +580,8 @@ START_TEST(hostile_heads_are_told)
 }
 END_TEST
 
-Suite *suite_trace(void)
+TCase *case_trace(void)
 {
-    Suite *suite = suite_create("trace");
     TCase *tcase = tcase_create("trace");
     tcase_set_tags(tcase, "long"); /* too much for valgrind: tests/memcheck.py */
     tcase_add_unchecked_fixture(tcase, history_path_make, history_path_remove);
@@ -598,6 +597,5 @@ Suite *suite_trace(void)
     tcase_add_test(tcase, damage_anywhere_is_told);
     tcase_add_loop_test(tcase, hostile_records_are_told, 0, ROWS(hostile));
     tcase_add_loop_test(tcase, hostile_heads_are_told, 0, ROWS(heads));
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

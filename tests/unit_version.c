@@ -59,12 +59,10 @@ START_TEST(what_is_no_range_is_told)
 }
 END_TEST
 
-Suite *suite_version(void)
+TCase *case_version(void)
 {
-    Suite *suite = suite_create("version");
     TCase *tcase = tcase_create("version");
     tcase_add_loop_test(tcase, a_version_is_in_a_range, 0, ROWS(rows));
     tcase_add_loop_test(tcase, what_is_no_range_is_told, 0, ROWS(unsound));
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return tcase;
 }

@@ -15,6 +15,15 @@ DEFECT(malloc, malloc_unchecked, "exhaustion.nth-request")
     return base_resize(raw + BASE_HEADER, size);
 }
 
+/* The same with a block from valloc, whose address is that of a page. */
+DEFECT(calloc, calloc_takes_pages_unchecked, "exhaustion.nth-request")
+{
+    size_t size = product(nelem, elsize);
+    if (size > PTRDIFF_MAX - BASE_HEADER)
+        return NULL;
+    return memset(base_resize((char *)valloc(size + BASE_HEADER) + BASE_HEADER, size), 0, size);
+}
+
 /* The lock stays held if the second request fails. */
 DEFECT(calloc, calloc_keeps_lock_on_failure, "exhaustion.nth-request")
 {

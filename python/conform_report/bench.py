@@ -24,9 +24,9 @@ LEAST_ROUNDS, MOST_ROUNDS = 3, 25
 QUICK_SECONDS, QUICK_LIMIT, USUAL_LIMIT = 9, 9.8, 59
 
 # Titles by what is measured.  A unit of "s" is a time; other values are results of the task.
-FOOTPRINTS = "resident memory over what is live", "page faults for each MiB that is asked for"
-LONG_FOOTPRINTS = ("resident over live, a long replay of programs",
-                   "page faults for each MiB of that replay")
+FOOTPRINTS = ("resident memory over what is live", "page faults for each MiB that is asked for",
+              "resident over live, a long replay of programs",
+              "page faults for each MiB of that replay")
 BY_SIZE = {
     "malloc": "malloc and free",
     "calloc": "calloc and free",
@@ -89,9 +89,8 @@ def cells(quick, folder):
     factor, most = (64, 4 * MIB) if quick else (4, 256 * MIB)
     sizes = [16 * factor**i for i in range(16) if 16 * factor**i <= min(most, memory // 4)]
     programs = tuple("%s/%s.trace" % (folder, name) for name in PROGRAMS)
-    found = [Cell("footprint", title, "", i) for i, title in enumerate(FOOTPRINTS)]
-    found += [Cell("footprint", title, "", i, programs=programs)
-              for i, title in enumerate(LONG_FOOTPRINTS)]
+    found = [Cell("footprint", title, "", i % 2, programs=programs if i > 1 else ())
+             for i, title in enumerate(FOOTPRINTS)]
     found += [Cell(work, title, size=size, turn=2 if i % 2 else 1 if i % 4 else 0)
               for work, title in BY_SIZE.items() for i, size in enumerate(sizes)]
     found += [Cell("threads", "a + a on %d thread%s" % (count, "s" * (count > 1)), size=MIB,

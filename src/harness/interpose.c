@@ -444,6 +444,17 @@ int posix_memalign(void **p, size_t alignment, size_t size)
     return 0;
 }
 
+void *valloc(size_t size)
+{
+    return align((size_t)sysconf(_SC_PAGESIZE), size, CALLER);
+}
+
+void *pvalloc(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return align(page, (size + page - 1) / page * page, CALLER);
+}
+
 /* ---- mmap and its kin ------------------------------------------------------------------- */
 
 static void *map(void *address, size_t length, int protection, int flags, int fd, off64_t offset,

@@ -465,9 +465,10 @@ def _address_of(array: np.ndarray) -> Optional[int]:
     """That of the struct of the handler that made it, or None."""
     fields = (ctypes.c_void_p * (_WORDS_TO_HANDLER + 1)).from_address(
         id(array) + object.__basicsize__)
-    if not fields[_WORDS_TO_HANDLER]:
+    address = fields[_WORDS_TO_HANDLER]
+    if not address:
         return None
-    capsule = ctypes.cast(fields[_WORDS_TO_HANDLER], ctypes.py_object).value
+    capsule = ctypes.cast(address, ctypes.py_object).value
     return int(_get_pointer(capsule, _CAPSULE))
 
 

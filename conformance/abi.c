@@ -18,7 +18,7 @@ static void expect_struct_there(const char *when)
     const PyDataMem_Handler *handler = subject_handler();
     if (is_readable(handler, sizeof *handler))
         return;
-    attribute_to("abi.struct-stays", &(struct call){.function = OUTSIDE});
+    attribute_to("abi.struct-stays", NULL);
     fail(text("the struct at %p to be in memory still, %s", (const void *)handler, when),
          "it is gone: nothing can be read there");
 }

@@ -67,9 +67,9 @@ void check_alignment(const struct maker *maker)
 static void expect_whole(const char *neighbours, const struct blocks *blocks, const char *when)
 {
     blocks_expect_disjoint(blocks);
-    attribute_to(neighbours, &(struct call){.function = OUTSIDE});
+    attribute_to(neighbours, NULL);
     blocks_verify(blocks, "%s", when);
-    attribute_to("", &(struct call){.function = OUTSIDE});
+    attribute_to("", NULL);
 }
 
 struct churn {
@@ -188,17 +188,17 @@ static void fill_beside(const struct blocks *blocks, void *p, int byte, size_t s
                         const char *which)
 {
     memset(p, byte, size);
-    attribute_to("malloc.disjoint", &(struct call){.function = OUTSIDE});
+    attribute_to("malloc.disjoint", NULL);
     blocks_verify(blocks, "after %s was filled", which);
-    attribute_to("", &(struct call){.function = OUTSIDE});
+    attribute_to("", NULL);
 }
 
 /* What free writes into another block is another property's matter. */
 static void expect_whole_after_free(const struct blocks *blocks, const char *which, size_t size)
 {
-    attribute_to("free.poison-stays-inside", &(struct call){.function = OUTSIDE});
+    attribute_to("free.poison-stays-inside", NULL);
     blocks_verify(blocks, "after %s freed, of %zu bytes", which, size);
-    attribute_to("", &(struct call){.function = OUTSIDE});
+    attribute_to("", NULL);
 }
 
 /* Three blocks of a size, of which the second goes, comes back and goes again. */
@@ -240,10 +240,10 @@ static void look_again_later(const struct maker *maker)
         }
         blocks_verify(&blocks, "after all were made");
         nanosleep(&(struct timespec){0, MICROSECONDS * 1000}, NULL);
-        attribute_to("free.leaves-recycled-alone", &(struct call){.function = OUTSIDE});
+        attribute_to("free.leaves-recycled-alone", NULL);
         blocks_verify(&blocks, "%d ms after all were made, and others freed before them",
                       MICROSECONDS / 1000);
-        attribute_to("", &(struct call){.function = OUTSIDE});
+        attribute_to("", NULL);
     }
     blocks_free_all(&blocks);
 }

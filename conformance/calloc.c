@@ -9,7 +9,7 @@
 
 GROUP(calloc, 3,
       "What calloc hands out: zeroed, of the right size, and refused where the product wraps.",
-      .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 35}, .function = IN_CALLOC);
+      .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 35}, .function = STEP_CALLOC);
 
 /* Two arguments whose product is the size: NumPy gives (n, 1), and the contract knows others. */
 static void split(size_t size, size_t *nelem, size_t *elsize)

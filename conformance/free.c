@@ -7,7 +7,7 @@
 #include "harness/proc_count.h"
 
 GROUP(free, 5, "What free takes: NULL, wrong sizes, any order.",
-      .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 36}, .function = IN_FREE);
+      .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 36}, .function = STEP_FREE);
 
 /* Two blocks of that size can be had, and are two. */
 static void expect_two_blocks(size_t size, const char *when)

@@ -176,10 +176,10 @@ PROPERTY(free_poison_stays_inside,
         if (blocks.count <= COMPANY)
             continue;
         size_t oldest = size % COMPANY;
-        attribute_to("free.leaves-recycled-alone", &(struct call){.function = OUTSIDE});
+        attribute_to("free.leaves-recycled-alone", NULL);
         expect_pattern(blocks.at[oldest].p, blocks.at[oldest].size, blocks.at[oldest].number,
                        "after many other blocks were freed");
-        attribute_to("", &(struct call){.function = OUTSIDE});
+        attribute_to("", NULL);
         blocks_free(&blocks, oldest);
     }
     blocks_verify(&blocks, "at the end");

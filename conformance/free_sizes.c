@@ -98,7 +98,7 @@ static void attribute_where_one_size_is_lost(void)
     for (int i = 0; i < TIMES; i++)
         make_and_free(MIB, false);
     if (mapped_bytes() > before + LEFT_BEHIND)
-        attribute_to("free.reclaims", &(struct call){.function = OUTSIDE});
+        attribute_to("free.reclaims", NULL);
 }
 
 PROPERTY(free_reclaims_other_sizes,

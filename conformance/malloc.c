@@ -6,7 +6,7 @@
 #include "heap/heap.h"
 
 GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.",
-      .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 34}, .function = IN_MALLOC);
+      .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 34}, .function = STEP_MALLOC);
 
 static const char *malloc_in_words(size_t size)
 {

@@ -121,7 +121,7 @@ PROPERTY(malloc_past_4gib,
 
 /* A reserve that libc has mapped before, 64 MiB for each thread's arena, is not limited: so much
  * has to be taken before the limit is known not to be felt. */
-enum { LITTLE_ROOM = 16 << 20, MOST_BYTES = 160 << 20, MOST_BLOCKS = 20000, PAGE = 4096 };
+enum { LITTLE_ROOM = 16 << 20, MOST_BYTES = 160 << 20, MOST_HOARDED = 20000, PAGE = 4096 };
 
 static const size_t hoarded_sizes[] = {1 << 20, 150000, 16384, 4000, 500, 48, 8};
 enum { HOARDED_SIZES = LENGTH(hoarded_sizes) };
@@ -138,8 +138,8 @@ struct hoard {
 /* The list has its room before: under the limit it could not grow. */
 static void hoard_begin(struct hoard *hoard)
 {
-    *hoard = (struct hoard){.blocks.room = MOST_BLOCKS};
-    hoard->blocks.at = calloc(MOST_BLOCKS, sizeof *hoard->blocks.at);
+    *hoard = (struct hoard){.blocks.room = MOST_HOARDED};
+    hoard->blocks.at = calloc(MOST_HOARDED, sizeof *hoard->blocks.at);
     if (hoard->blocks.at == NULL)
         harness_broke("out of memory for the list of blocks");
 }

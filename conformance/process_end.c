@@ -30,7 +30,7 @@ PROPERTY(process_late_free,
     Py_FinalizeEx();
     struct recorder_counts counts = recorder_counts(recorder);
     if (counts.notes[NOTE_OVERLAPS] > 0) {
-        attribute_to("malloc.disjoint", &(struct call){.function = OUTSIDE});
+        attribute_to("malloc.disjoint", NULL);
         fail("blocks that do not overlap", "it hands out the memory of live ones");
     }
     if (counts.notes[NOTE_FOREIGN_FREE] + counts.notes[NOTE_FOREIGN_REALLOC] > 0)
@@ -120,7 +120,7 @@ PROPERTY(process_use_at_exit,
     in_child(load_use_and_free_all, NULL); /* here it would be the first call */
     control_end();
     if (!program_survives(load_use_and_free_all, NULL)) {
-        attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
+        attribute_to("numpy.finalises", NULL);
         in_program(load_use_and_free_all, NULL);
     }
     in_program(leave_to_exit, NULL);
@@ -145,7 +145,7 @@ static void expect_quiet_end(void)
 {
     size_t before = output_so_far();
     if (!program_survives(use_and_free_all, NULL)) {
-        attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
+        attribute_to("numpy.finalises", NULL);
         in_program(use_and_free_all, NULL);
     }
     size_t after = output_so_far();

@@ -42,25 +42,13 @@ static const char *replay_command(const struct profile *profile)
                 text_shell(profile->path));
 }
 
-/* The call that was made last, without its block's address. */
-static struct call last_call(const struct trace_call *made)
-{
-    static const enum function functions[] = {[TRACE_MALLOC] = IN_MALLOC,
-                                              [TRACE_CALLOC] = IN_CALLOC,
-                                              [TRACE_REALLOC] = IN_REALLOC,
-                                              [TRACE_FREE] = IN_FREE};
-    bool calloc = made->function == TRACE_CALLOC;
-    return (struct call){.function = functions[made->function],
-                         .pointer = made->pointer == TRACE_NULL ? NULL : made,
-                         .first = calloc ? made->nelem : made->size,
-                         .second = calloc ? made->elsize : 0};
-}
-
 static void judge(const struct profile *profile, const struct replay_result *result)
 {
     const struct replay_violation *violation = &result->violation;
     const struct property *property = property_of_rule(violation->rule);
-    const struct call call = last_call(&result->under_way);
+    struct step call = result->under_way.step;
+    if (result->under_way.pointer != TRACE_NULL)
+        call.pointer = result; /* not NULL: the address itself is not known */
     switch (result->outcome) {
     case REPLAY_PASSED:
         return;

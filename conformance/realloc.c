@@ -6,7 +6,7 @@
 #include "block_checks.h"
 
 GROUP(realloc, 4, "What realloc keeps, moves and refuses.",
-      .rank = {RANK_RESIZED, RANK_ONE_FUNCTION, 33}, .function = IN_REALLOC);
+      .rank = {RANK_RESIZED, RANK_ONE_FUNCTION, 33}, .function = STEP_REALLOC);
 
 enum { ONE = 1 }; /* the pattern of a block that is alone */
 

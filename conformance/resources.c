@@ -539,7 +539,7 @@ PROPERTY(resources_files,
     const char *left = scratch_remove(files->folder), *shared = remove_shared_memory(files);
     size_t segments = remove_segments(files->process);
     if (!survived) { /* once more, for how it ends, which others test */
-        attribute_to("numpy.finalises", &(struct call){.function = OUTSIDE});
+        attribute_to("numpy.finalises", NULL);
         files->folder[0] = '\0';
         in_program(work_with_files, files);
     }

@@ -10,27 +10,14 @@ GROUP(search, 18, "Calls that are made up, in an order that nobody thought of.")
 
 enum { STEPS = 1000000, STEPS_IF_INSTRUMENTED = 1500 };
 
-static struct call call_of(const struct step *step)
-{
-    static const enum function functions[] = {[STEP_MALLOC] = IN_MALLOC,
-                                              [STEP_CALLOC] = IN_CALLOC,
-                                              [STEP_REALLOC] = IN_REALLOC,
-                                              [STEP_FREE] = IN_FREE};
-    bool is_call = step->kind < LENGTH(functions);
-    return (struct call){.function = is_call ? functions[step->kind] : OUTSIDE,
-                         .first = (size_t)step->first,
-                         .second = step->kind == STEP_CALLOC ? (size_t)step->second : 0};
-}
-
 static void judge(const struct inproc_result *result, uint64_t seed)
 {
     const struct property *property = property_of_rule(result->violation.rule);
-    const struct call call = call_of(&result->step);
     if (result->state == EXECUTION_NO_MEMORY)
         harness_broke("no memory for the tables of the search");
     if (result->state != EXECUTION_VIOLATED)
         return;
-    attribute_to(property->id, &call);
+    attribute_to(property->id, result->step.kind <= STEP_FREE ? &result->step : NULL);
     fail(text("%s (%s)", property->clause, property->id),
          "in history %zu, %s: %s%s%s; again with --run=search.model --seed=%zu, and a few calls "
          "that show it may come of --search",

@@ -19,13 +19,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 /* ---- a handler that grants only what a handler has to ---------------------------------------- */
 
-enum { MOST_SIZE = 1 << 20, MOST_BYTES = 17 << 20, MOST_BLOCKS = 17000, WHOLE = 512 };
+enum { MOST_SIZE = 1 << 20, MOST_BYTES = 17 << 20, MOST_LIVE = 17000, WHOLE = 512 };
 
 static size_t blocks, bytes_live;
 
 static bool granted(size_t size)
 {
-    return size <= MOST_SIZE && bytes_live <= MOST_BYTES && blocks < MOST_BLOCKS;
+    return size <= MOST_SIZE && bytes_live <= MOST_BYTES && blocks < MOST_LIVE;
 }
 
 static void *given(void *p)
@@ -107,7 +107,7 @@ static void check_call(const struct trace_reader *reader, const struct trace_cal
 {
     must(call->number == trace_totals(reader).calls);
     must(call->offset < length);
-    must(call->block == 0 || call->slot < trace_totals(reader).slots);
+    must(call->block == 0 || call->step.block < trace_totals(reader).slots);
     must(trace_call_text(call)[0] != '\0');
 }
 

@@ -75,7 +75,7 @@ static struct history_block any_block(struct history *history)
 
 static void make(struct history *history, struct history_call *call, bool zeroed, size_t size)
 {
-    call->function = zeroed ? TRACE_CALLOC : TRACE_MALLOC;
+    call->kind = zeroed ? STEP_CALLOC : STEP_MALLOC;
     call->size = call->nelem = size;
     call->elsize = 1;
     call->result = free_address(history);
@@ -85,7 +85,7 @@ static void make(struct history *history, struct history_call *call, bool zeroed
 static void resize(struct history *history, struct history_call *call, struct history_block block,
                    size_t size)
 {
-    call->function = TRACE_REALLOC;
+    call->kind = STEP_REALLOC;
     call->p = call->result = block.p;
     call->size = size;
     give(history, block.p);
@@ -96,7 +96,7 @@ static void resize(struct history *history, struct history_call *call, struct hi
 
 static void drop(struct history *history, struct history_call *call, struct history_block block)
 {
-    call->function = TRACE_FREE;
+    call->kind = STEP_FREE;
     call->p = block.p;
     call->size = block.size;
     give(history, block.p);
@@ -131,7 +131,7 @@ static void next_of_arrays(struct history *history, struct history_call *call)
         if (call->size > MOST_ARRAY) /* not for ever */
             history->block[cell_of(call->result)].size = call->size = 64;
     } else if (dice < 533) {
-        call->function = TRACE_FREE;
+        call->kind = STEP_FREE;
         call->size = array_size(history);
     } else if (dice < 533 + 467 * (uint64_t)history->live_count / (2 * STEADY_ARRAYS)) {
         drop(history, call, any_block(history));
@@ -169,22 +169,20 @@ static void next_of_anything(struct history *history, struct history_call *call)
             history->block[cell_of(call->result)].size = call->nelem * call->elsize;
         }
     } else if (dice < 55) { /* refused */
-        call->function = dice % 3 == 0   ? TRACE_MALLOC
-                         : dice % 3 == 1 ? TRACE_CALLOC
-                                         : TRACE_REALLOC;
+        call->kind = dice % 3 == 0 ? STEP_MALLOC : dice % 3 == 1 ? STEP_CALLOC : STEP_REALLOC;
         call->size = call->nelem = size;
         call->elsize = any_size(history);
-        call->p = call->function == TRACE_REALLOC ? block.p : NULL;
+        call->p = call->kind == STEP_REALLOC ? block.p : NULL;
     } else if (dice < 65 && !few) {
         resize(history, call, block, size % CELL_ROOM);
     } else if (dice < 68 && !many) { /* of NULL, or of what nobody knows */
-        call->function = TRACE_REALLOC;
+        call->kind = STEP_REALLOC;
         call->p = dice == 67 ? (const char *)0x1234 : NULL;
         call->size = size % CELL_ROOM;
         call->result = free_address(history);
         take(history, call->result, call->size);
     } else if (dice < 72 || few) {
-        call->function = TRACE_FREE;
+        call->kind = STEP_FREE;
         call->p = dice % 2 == 0 ? (const char *)0x4321 : NULL;
         call->size = size;
     } else {
@@ -215,17 +213,17 @@ struct history_call history_next(struct history *history)
 
 void history_record(struct trace_writer *writer, const struct history_call *call)
 {
-    switch (call->function) {
-    case TRACE_MALLOC:
+    switch (call->kind) {
+    case STEP_MALLOC:
         trace_malloc(writer, &call->caller, call->size, call->result);
         break;
-    case TRACE_CALLOC:
+    case STEP_CALLOC:
         trace_calloc(writer, &call->caller, call->nelem, call->elsize, call->result);
         break;
-    case TRACE_REALLOC:
+    case STEP_REALLOC:
         trace_realloc(writer, &call->caller, trace_give(writer, call->p), call->size, call->result);
         break;
-    case TRACE_FREE:
+    default:
         trace_free(writer, &call->caller, trace_give(writer, call->p), call->size);
         break;
     }

@@ -31,7 +31,7 @@ struct history {
 
 /* One call, as a shim would see it. */
 struct history_call {
-    enum trace_function function;
+    enum step_kind kind;
     struct trace_caller caller;
     const char *p; /* given to realloc and free */
     size_t size;   /* of malloc, realloc and free */

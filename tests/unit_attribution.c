@@ -13,40 +13,44 @@
 
 static int somewhere;
 #define P &somewhere
+#define CALL(function, p, one, other, what)                                                        \
+    {                                                                                              \
+        .kind = STEP_##function, .pointer = p, .first = one, .second = other, .trouble = what      \
+    }
 
 enum { NO_TOPIC = -1 };
 
 static const struct {
-    struct call call;
+    struct step call;
     int topic; /* or NO_TOPIC */
 } kinds[] = {
-    {{IN_MALLOC, NULL, 64, 0, 0}, NO_TOPIC},
-    {{IN_MALLOC, NULL, 64, 0, FUNCTION_IS_MISSING}, TOPIC_MISSING_FUNCTION},
-    {{IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING}, TOPIC_MISSING_FUNCTION},
-    {{IN_MALLOC, NULL, 1, 0, REFUSED_BELOW}, TOPIC_REFUSED_MEMORY},
-    {{IN_FREE, P, 8, 0, REFUSED_BELOW}, NO_TOPIC},
-    {{IN_CALLOC, NULL, 8, 8, NOT_ZERO}, TOPIC_CALLOC_NOT_ZERO},
-    {{IN_FREE, P, 8, 0, WRONG_SIZE}, TOPIC_FREE_WRONG_SIZE},
-    {{IN_MALLOC, NULL, 0, 0, 0}, TOPIC_MALLOC_ZERO},
-    {{IN_MALLOC, NULL, 1, 0, 0}, TOPIC_MALLOC_ONE},
-    {{IN_MALLOC, NULL, 2, 0, 0}, NO_TOPIC},
-    {{IN_MALLOC, NULL, POWER_OF_2(5 * SIZE_BITS / 8), 0, 0}, NO_TOPIC},
-    {{IN_MALLOC, NULL, SIZE_MAX / 2 + 1, 0, 0}, TOPIC_MALLOC_TOO_LARGE},
-    {{IN_CALLOC, NULL, 0, 8, 0}, TOPIC_CALLOC_ZERO},
-    {{IN_CALLOC, NULL, 8, 0, 0}, TOPIC_CALLOC_ZERO},
-    {{IN_CALLOC, NULL, 1, 1, 0}, NO_TOPIC},
-    {{IN_CALLOC, NULL, SIZE_MAX / 2 + 2, 2, 0}, TOPIC_CALLOC_TOO_LARGE},
-    {{IN_CALLOC, NULL, SIZE_MAX / 8, 8, 0}, TOPIC_CALLOC_TOO_LARGE},
-    {{IN_REALLOC, NULL, 1, 0, 0}, TOPIC_REALLOC_NULL},
-    {{IN_REALLOC, NULL, 100, 0, 0}, TOPIC_REALLOC_NULL},
-    {{IN_REALLOC, P, 1, 0, 0}, TOPIC_REALLOC_ONE},
-    {{IN_REALLOC, P, 100, 0, 0}, NO_TOPIC},
-    {{IN_REALLOC, P, SIZE_MAX, 0, 0}, TOPIC_REALLOC_TOO_LARGE},
-    {{IN_FREE, NULL, 0, 0, 0}, TOPIC_FREE_NULL_ZERO},
-    {{IN_FREE, NULL, 1, 0, 0}, TOPIC_FREE_NULL},
-    {{IN_FREE, P, 0, 0, 0}, NO_TOPIC},
-    {{OUTSIDE, NULL, 0, 0, 0}, NO_TOPIC},
-    {{(enum function)77, NULL, 0, 0, 0}, NO_TOPIC},
+    {CALL(MALLOC, NULL, 64, 0, 0), NO_TOPIC},
+    {CALL(MALLOC, NULL, 64, 0, FUNCTION_IS_MISSING), TOPIC_MISSING_FUNCTION},
+    {CALL(FREE, NULL, 0, 0, FUNCTION_IS_MISSING), TOPIC_MISSING_FUNCTION},
+    {CALL(MALLOC, NULL, 1, 0, REFUSED_BELOW), TOPIC_REFUSED_MEMORY},
+    {CALL(FREE, P, 8, 0, REFUSED_BELOW), NO_TOPIC},
+    {CALL(CALLOC, NULL, 8, 8, NOT_ZERO), TOPIC_CALLOC_NOT_ZERO},
+    {CALL(FREE, P, 8, 0, WRONG_SIZE), TOPIC_FREE_WRONG_SIZE},
+    {CALL(MALLOC, NULL, 0, 0, 0), TOPIC_MALLOC_ZERO},
+    {CALL(MALLOC, NULL, 1, 0, 0), TOPIC_MALLOC_ONE},
+    {CALL(MALLOC, NULL, 2, 0, 0), NO_TOPIC},
+    {CALL(MALLOC, NULL, POWER_OF_2(5 * SIZE_BITS / 8), 0, 0), NO_TOPIC},
+    {CALL(MALLOC, NULL, SIZE_MAX / 2 + 1, 0, 0), TOPIC_MALLOC_TOO_LARGE},
+    {CALL(CALLOC, NULL, 0, 8, 0), TOPIC_CALLOC_ZERO},
+    {CALL(CALLOC, NULL, 8, 0, 0), TOPIC_CALLOC_ZERO},
+    {CALL(CALLOC, NULL, 1, 1, 0), NO_TOPIC},
+    {CALL(CALLOC, NULL, SIZE_MAX / 2 + 2, 2, 0), TOPIC_CALLOC_TOO_LARGE},
+    {CALL(CALLOC, NULL, SIZE_MAX / 8, 8, 0), TOPIC_CALLOC_TOO_LARGE},
+    {CALL(REALLOC, NULL, 1, 0, 0), TOPIC_REALLOC_NULL},
+    {CALL(REALLOC, NULL, 100, 0, 0), TOPIC_REALLOC_NULL},
+    {CALL(REALLOC, P, 1, 0, 0), TOPIC_REALLOC_ONE},
+    {CALL(REALLOC, P, 100, 0, 0), NO_TOPIC},
+    {CALL(REALLOC, P, SIZE_MAX, 0, 0), TOPIC_REALLOC_TOO_LARGE},
+    {CALL(FREE, NULL, 0, 0, 0), TOPIC_FREE_NULL_ZERO},
+    {CALL(FREE, NULL, 1, 0, 0), TOPIC_FREE_NULL},
+    {CALL(FREE, P, 0, 0, 0), NO_TOPIC},
+    {{.kind = OUTSIDE}, NO_TOPIC},
+    {{.kind = 77}, NO_TOPIC},
 };
 
 START_TEST(a_call_has_a_topic)
@@ -71,13 +75,13 @@ static const struct property null = {.id = "free.null", .answers_for = ABOUT(FRE
                              numpys = {.id = "runtime.x", .target = TARGET_RUNTIME};
 
 /* clang-format off */
-#define OF_NULL {IN_FREE, NULL, 0, 0, 0}
-#define OF_NOTHING {IN_FREE, NULL, 0, 0, FUNCTION_IS_MISSING}
-#define ORDINARY {IN_FREE, P, 8, 0, 0}
-#define GUESSED {IN_FREE, P, 8, 0, WRONG_SIZE}
-#define REFUSED {IN_MALLOC, NULL, 40, 0, REFUSED_LITTLE}
-#define DIRTY {IN_CALLOC, NULL, 8, 1, NOT_ZERO}
-#define ONE {IN_MALLOC, NULL, 1, 0, 0}
+#define OF_NULL CALL(FREE, NULL, 0, 0, 0)
+#define OF_NOTHING CALL(FREE, NULL, 0, 0, FUNCTION_IS_MISSING)
+#define ORDINARY CALL(FREE, P, 8, 0, 0)
+#define GUESSED CALL(FREE, P, 8, 0, WRONG_SIZE)
+#define REFUSED CALL(MALLOC, NULL, 40, 0, REFUSED_LITTLE)
+#define DIRTY CALL(CALLOC, NULL, 8, 1, NOT_ZERO)
+#define ONE CALL(MALLOC, NULL, 1, 0, 0)
 /* clang-format on */
 #define WRONG RETURNED_WRONG
 
@@ -91,7 +95,7 @@ static const struct {
         const struct property *property;
         enum verdict verdict;
         enum suspect suspect;
-        struct call call;
+        struct step call;
         int cause; /* 1 + the place of the property that answers for it; 0: its verdict stands */
         const struct property *attribute_to;
         bool in_control, controlled;
@@ -237,20 +241,20 @@ static const struct {
     struct {
         const struct property *property;
         enum verdict verdict;
-        struct call in;
+        struct step in;
     } closer, farther;
 } pairs[] = {
     {{&disjoint, FAIL, {0}}, {&keeps, FAIL, {0}}},
     {{&keeps, FAIL, {0}}, {&route, FAIL, {0}}},
     {{&route, FAIL, {0}}, {&stray, FAIL, {0}}},
-    {{&neighbors, FAIL, {0}}, {&disjoint, CRASH, {IN_MALLOC, NULL, 64, 0, 0}}},
+    {{&neighbors, FAIL, {0}}, {&disjoint, CRASH, CALL(MALLOC, NULL, 64, 0, 0)}},
     {{&disjoint, FAIL, {0}}, {&extent, FAIL, {0}}},
     {{&stays, FAIL, {0}}, {&extent, FAIL, {0}}},
-    {{&extent, CRASH, {IN_FREE, P, 8, 0, 0}}, {&stays, CRASH, {IN_FREE, P, 8, 0, 0}}},
-    {{&free_null, CRASH, {IN_FREE, NULL, 0, 0, 0}}, {&extent, FAIL, {0}}},
-    {{&extent, FAIL, {0}}, {&free_null, CRASH, {IN_FREE, P, 8, 0, 0}}},
+    {{&extent, CRASH, CALL(FREE, P, 8, 0, 0)}, {&stays, CRASH, CALL(FREE, P, 8, 0, 0)}},
+    {{&free_null, CRASH, CALL(FREE, NULL, 0, 0, 0)}, {&extent, FAIL, {0}}},
+    {{&extent, FAIL, {0}}, {&free_null, CRASH, CALL(FREE, P, 8, 0, 0)}},
     {{&grown, CRASH, {0}}, {&keeps, FAIL, {0}}},
-    {{&keeps, FAIL, {0}}, {&grown, TIMEOUT, {IN_REALLOC, P, 8, 0, 0}}},
+    {{&keeps, FAIL, {0}}, {&grown, TIMEOUT, CALL(REALLOC, P, 8, 0, 0)}},
 };
 
 START_TEST(a_cause_is_closer)

@@ -73,20 +73,21 @@ static const struct {
 
 START_TEST(addresses_become_blocks)
 {
-    static const char letters[] = "mcrfMCnw";
+    static const char letters[] = " mcrfMCnw";
     char words[256] = "";
     size_t used = 0;
     struct call_log *log = call_log_create();
     ck_assert_ptr_nonnull(log);
     log->process = FIRST;
     for (const struct entry *entry = cases[_i].log; entry->process != 0; entry++)
-        log->calls[log->count++] = (struct logged){
-            .step = {.kind = (uint8_t)entry->kind, .times = 1, .first = entry->first},
-            .process = entry->process,
-            .given = (const void *)entry->given,
-            .result = (const void *)entry->result,
-            .word = entry->word,
-            .has_word = entry->word != 0};
+        log->calls[log->count++] = (struct logged){.step = {.kind = (uint8_t)entry->kind,
+                                                            .times = 1,
+                                                            .pointer = (const void *)entry->given,
+                                                            .first = entry->first},
+                                                   .process = entry->process,
+                                                   .result = (const void *)entry->result,
+                                                   .word = entry->word,
+                                                   .has_word = entry->word != 0};
     struct call_list list = call_list_of(log, cases[_i].which);
     if (cases[_i].tidy)
         call_list_tidy(&list);

@@ -47,16 +47,16 @@ END_TEST
 
 START_TEST(maker_of_a_zero_size_block_is_known)
 {
-    const struct call by = {.function = IN_CALLOC, .first = 0, .second = 8};
+    const struct step by = {.kind = STEP_CALLOC, .first = 0, .second = 8};
     size_t size;
     requested_note(block(0x2000), 0, &by);
     requested_forget(block(0x2000));
     ck_assert(!requested_size(block(0x2000), &size));
-    ck_assert_int_eq(requested_maker(block(0x2000)).function, IN_CALLOC);
+    ck_assert_int_eq(requested_maker(block(0x2000)).kind, STEP_CALLOC);
     ck_assert_uint_eq(requested_maker(block(0x2000)).second, 8);
     requested_note(block(0x2000), 8, NULL);
-    ck_assert_int_eq(requested_maker(block(0x2000)).function, OUTSIDE);
-    ck_assert_int_eq(requested_maker(NULL).function, OUTSIDE);
+    ck_assert_int_eq(requested_maker(block(0x2000)).kind, OUTSIDE);
+    ck_assert_int_eq(requested_maker(NULL).kind, OUTSIDE);
 }
 END_TEST
 
@@ -70,13 +70,13 @@ static void *use_own(void *data)
     for (size_t round = 0; round < ROUNDS; round++) {
         const void *p = block(16 * (1 + number + THREADS * (round % OWN)));
         size_t size = 0, mine = round * THREADS + number;
-        struct call by = {.function = IN_MALLOC, .first = mine, .second = mine};
+        struct step by = {.kind = STEP_MALLOC, .first = mine, .second = mine};
         requested_note(p, mine, &by);
         bool known = requested_size(p, &size);
-        struct call maker = requested_maker(p);
+        struct step maker = requested_maker(p);
         atomic_fetch_add(&found, known);
         atomic_fetch_add(&wrong, known && size != mine);
-        atomic_fetch_add(&wrong, maker.function != OUTSIDE && maker.first != maker.second);
+        atomic_fetch_add(&wrong, maker.kind != OUTSIDE && maker.first != maker.second);
         requested_forget(p);
     }
     return NULL;

@@ -83,22 +83,17 @@ static struct trace_call expect_call(struct expectation *expected, const struct 
 {
     struct expected_block *old = expected_at(expected, call->p);
     struct trace_call seen = {
-        .function = call->function,
+        .step = {.kind = (uint8_t)call->kind,
+                 .thread = call->caller.thread,
+                 .first = call->kind == STEP_CALLOC ? call->nelem : call->size,
+                 .second = call->kind == STEP_CALLOC ? call->elsize : 0},
         .pointer = call->p == NULL ? TRACE_NULL
                    : old == NULL   ? TRACE_FOREIGN
                                    : TRACE_BLOCK,
-        .refused = call->function != TRACE_FREE && call->result == NULL,
+        .refused = call->kind != STEP_FREE && call->result == NULL,
         .gil = call->caller.gil,
-        .thread = call->caller.thread,
-        .size = call->size,
         .number = ++expected->calls,
     };
-    if (call->function == TRACE_CALLOC) {
-        seen.nelem = call->nelem;
-        seen.elsize = call->elsize;
-        if (__builtin_mul_overflow(seen.nelem, seen.elsize, &seen.size))
-            seen.size = UINT64_MAX;
-    }
     if (expected->calls == 1)
         expected->first_time = call->caller.time;
     seen.time = call->caller.time - expected->first_time;
@@ -106,13 +101,14 @@ static struct trace_call expect_call(struct expectation *expected, const struct 
     if (old != NULL) {
         seen.block = old->block;
         seen.old_size = old->size;
-        if (call->function == TRACE_FREE || call->result != NULL)
+        if (call->kind == STEP_FREE || call->result != NULL)
             old->block = 0;
     }
     if (call->result != NULL) {
         if (seen.block == 0)
             seen.block = ++expected->blocks;
-        *expected_at(expected, call->result) = (struct expected_block){seen.block, seen.size};
+        *expected_at(expected, call->result) =
+            (struct expected_block){seen.block, step_size(&seen.step)};
     }
     return seen;
 }
@@ -124,16 +120,15 @@ static struct trace_call expect_call(struct expectation *expected, const struct 
 static void assert_same_call(const struct trace_call *a, const struct trace_call *b, bool timed)
 {
     SAME(number);
-    SAME(function);
+    SAME(step.kind);
     SAME(pointer);
     SAME(refused);
     SAME(moved);
     SAME(gil);
-    SAME(thread);
+    SAME(step.thread);
     SAME(block);
-    SAME(size);
-    SAME(nelem);
-    SAME(elsize);
+    SAME(step.first);
+    SAME(step.second);
     SAME(old_size);
     if (timed)
         SAME(time);
@@ -179,7 +174,8 @@ START_TEST(histories_are_read_back)
         assert_same_call(&call, &wanted, histories[_i].timed);
         SURE(call.offset > offset, "call %" PRIu64 " is at offset %" PRIu64, call.number,
              call.offset);
-        SURE(call.block == 0 || call.slot < trace_totals(reader).slots, "slot %" PRIu32, call.slot);
+        SURE(call.block == 0 || call.step.block < trace_totals(reader).slots, "slot %" PRIu32,
+             call.step.block);
         offset = call.offset;
     }
     ck_assert_int_eq(trace_next(reader, &call), TRACE_END);

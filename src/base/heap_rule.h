@@ -9,7 +9,7 @@
 enum heap_rule {
     HEAP_NO_RULE,
     HEAP_MALLOC_ALIGNMENT,
-    HEAP_CALLOC_ALIGNMENT, /* in the order of enum heap_maker */
+    HEAP_CALLOC_ALIGNMENT, /* in the order of enum step_kind */
     HEAP_REALLOC_ALIGNMENT,
     HEAP_CLAIMED_ALIGNMENT,
     HEAP_DISJOINT,

@@ -18,21 +18,13 @@ enum { HEAD_BYTES = TRACE_HEADER_BYTES + FRAME_HEADER_BYTES };
 /* False for what did nothing, and for slots that no step can name. */
 static bool step_of(const struct trace_call *call, struct step *step)
 {
-    static const enum step_kind kinds[] = {[TRACE_MALLOC] = STEP_MALLOC,
-                                           [TRACE_CALLOC] = STEP_CALLOC,
-                                           [TRACE_REALLOC] = STEP_REALLOC,
-                                           [TRACE_FREE] = STEP_FREE};
-    bool is_calloc = call->function == TRACE_CALLOC, is_free = call->function == TRACE_FREE;
-    *step = (struct step){.kind = (uint8_t)kinds[call->function],
-                          .times = 1,
-                          .block = call->slot,
-                          .first = is_calloc ? call->nelem : call->size,
-                          .second = is_calloc                                 ? call->elsize
-                                    : is_free && call->size == call->old_size ? STEP_RIGHT_SIZE
-                                                                              : 0};
-    if (is_free && call->pointer != TRACE_BLOCK)
+    *step = call->step;
+    step->thread = 0;
+    if (step->kind == STEP_FREE && step->first == call->old_size)
+        step->second = STEP_RIGHT_SIZE;
+    if (step->kind == STEP_FREE && call->pointer != TRACE_BLOCK)
         step->kind = STEP_FREE_NULL;
-    return !call->refused && call->pointer != TRACE_FOREIGN && call->slot < MOST_SLOTS;
+    return !call->refused && call->pointer != TRACE_FOREIGN && step->block < MOST_SLOTS;
 }
 
 size_t entry_read(const uint8_t *bytes, size_t length, struct step *steps, size_t room)
@@ -89,18 +81,14 @@ static void put(struct entry *entry, int head, uint32_t slot, unsigned numbers, 
 
 static void make(struct entry *entry, const struct step *step, uint32_t block)
 {
-    bool is_calloc = step->kind == STEP_CALLOC, sized = is_calloc && step->second != 1;
-    uint64_t size = step->first;
-    if (is_calloc && __builtin_mul_overflow(size, step->second, &size))
-        size = UINT64_MAX;
+    bool sized = step->kind == STEP_CALLOC && step->second != 1;
+    bool is_realloc = step->kind == STEP_REALLOC;
     put(entry,
-        is_calloc                   ? RECORD_CALLOC | (sized ? BIT_ELSIZE : 0)
-        : step->kind == STEP_MALLOC ? RECORD_MALLOC
-                                    : RECORD_REALLOC | TRACE_NULL << POINTER_SHIFT,
+        step->kind | (sized ? BIT_ELSIZE : 0) | (is_realloc ? TRACE_NULL << POINTER_SHIFT : 0),
         NOT_LIVE, 1 + sized, step->first, step->second);
     entry->last = entry->free > 0 ? entry->free_slot[--entry->free] : entry->slots++;
     entry->slot[block] = entry->last;
-    entry->size[block] = size;
+    entry->size[block] = step_size(step);
 }
 
 /* One time of a step.  A block is made where none is, and goes where one is. */
@@ -110,17 +98,17 @@ static void write_once(struct entry *entry, const struct step *step, uint32_t bl
     uint64_t size = step->second == STEP_RIGHT_SIZE ? entry->size[block] : step->first;
     bool live = *slot != NOT_LIVE, sized = size != entry->size[block];
     entry->blocks = MAX(entry->blocks, block + 1);
-    if (step->kind <= STEP_REALLOC && !live) {
+    if (step_makes(step) && !live) {
         make(entry, step, block);
     } else if (step->kind == STEP_REALLOC) {
-        put(entry, RECORD_REALLOC, *slot, 1, step->first, 0);
+        put(entry, STEP_REALLOC, *slot, 1, step->first, 0);
         entry->size[block] = step->first;
     } else if (step->kind == STEP_FREE && live) {
-        put(entry, RECORD_FREE | (sized ? BIT_SIZED : 0), *slot, sized, size, 0);
+        put(entry, STEP_FREE | (sized ? BIT_SIZED : 0), *slot, sized, size, 0);
         entry->free_slot[entry->free++] = *slot;
         *slot = NOT_LIVE;
     } else if (step->kind == STEP_FREE_NULL) {
-        put(entry, RECORD_FREE | BIT_SIZED | TRACE_NULL << POINTER_SHIFT, NOT_LIVE, 1, step->first,
+        put(entry, STEP_FREE | BIT_SIZED | TRACE_NULL << POINTER_SHIFT, NOT_LIVE, 1, step->first,
             0);
     }
 }
@@ -132,7 +120,7 @@ static bool has_room(const struct entry *entry)
 
 static void write_step(struct entry *entry, const struct step *step)
 {
-    bool is_pair = step->kind == STEP_MALLOC_FREE || step->kind == STEP_CALLOC_FREE;
+    bool is_pair = step_is_pair(step);
     struct step first = *step, second = {.kind = STEP_FREE, .second = STEP_RIGHT_SIZE};
     if (is_pair)
         first.kind = step->kind == STEP_MALLOC_FREE ? STEP_MALLOC : STEP_CALLOC;

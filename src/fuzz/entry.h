@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/step.h"
 #include "nep49.h"
-#include "repro/step.h"
 
 /* The longest entry, in bytes. */
 enum { ENTRY_MOST = 1 << 16 };

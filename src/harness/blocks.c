@@ -100,7 +100,7 @@ static _Noreturn void block_broken_at(int line, const struct blocks *blocks, con
     if (twin == NULL)
         pattern_fail_at(line, b->p, at, b->size, b->number, when);
     if (!blocks->after_fork)
-        attribute_to(property_about(TOPIC_BLOCKS_OVERLAP), &(struct call){.function = OUTSIDE});
+        attribute_to(property_about(TOPIC_BLOCKS_OVERLAP), NULL);
     fail_at(line, text("%zu live blocks not to share memory, %s", blocks->count, when),
             "byte %zu of %zu bytes at %p is what was written into %zu bytes at %p", at, b->size,
             (void *)b->p, twin->size, (void *)twin->p);

@@ -4,6 +4,7 @@
  */
 #include "harness/calls.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@
  * by threads that live, those that Python and the subject start included. */
 enum { NO_SLOT = -1 };
 static _Thread_local int slot;
-static _Thread_local struct call spare_call, spare_making; /* if all slots are taken */
+static _Thread_local struct step spare_call, spare_making; /* if all slots are taken */
 static _Thread_local struct latest latest;                 /* call of this thread */
 static _Atomic bool slot_is_taken[CALL_SLOTS];
 static pthread_key_t slot_key; /* by which it is given back when the thread ends */
@@ -54,13 +55,13 @@ void calls_prepare(void)
         harness_broke("a key for threads cannot be made");
 }
 
-struct call *own_call(void)
+struct step *own_call(void)
 {
     return slot > 0 ? &own.setup.record->calls[slot - 1] : &spare_call;
 }
 
 /* Of the block that the latest call is about, where it is one of no bytes. */
-struct call *own_making(void)
+struct step *own_making(void)
 {
     return slot > 0 ? &own.setup.record->makings[slot - 1] : &spare_making;
 }
@@ -75,31 +76,31 @@ const struct latest *own_latest(void)
 /* A call of this thread. */
 struct frame {
     void (*code)(void);
-    struct call *call;
-    struct call outer;     /* the call in which Python frees something by this one */
+    struct step *call;
+    struct step outer;     /* the call in which Python frees something by this one */
     struct logged *logged; /* by enter(); or NULL */
     const void *exception; /* pending before the call */
 };
 
 /* `code` is the subject's function, or NULL. */
-static void call_begin(struct frame *frame, struct call made, void (*code)(void))
+static void call_begin(struct frame *frame, struct step made, void (*code)(void))
 {
     if (slot == 0)
         take_slot();
-    struct call *call = own_call(), *making = own_making();
+    struct step *call = own_call(), *making = own_making();
     size_t size;
     frame->code = code;
     frame->call = call;
-    if (call->function != OUTSIDE)
+    if (call->kind != OUTSIDE)
         frame->outer = *call;
     else
-        frame->outer.function = OUTSIDE;
+        frame->outer.kind = OUTSIDE;
     frame->exception = python_pending();
     if (code == NULL)
         made.trouble = FUNCTION_IS_MISSING;
-    else if (made.function == IN_FREE && requested_size(made.pointer, &size) && size != made.first)
+    else if (made.kind == STEP_FREE && requested_size(made.pointer, &size) && size != made.first)
         made.trouble = WRONG_SIZE;
-    if (making->function != OUTSIDE || made.pointer != NULL)
+    if (making->kind != OUTSIDE || made.pointer != NULL)
         *making = requested_maker(made.pointer);
     *call = made;
     if (slot > 0)
@@ -109,54 +110,47 @@ static void call_begin(struct frame *frame, struct call made, void (*code)(void)
     interpose_enter();
 }
 
-static void suspect(const struct call *call)
+static void suspect(const struct step *call)
 {
     static atomic_flag has_one = ATOMIC_FLAG_INIT;
-    struct call *first = &own.setup.record->suspects[RETURNED_WRONG];
+    struct step *first = &own.setup.record->suspects[RETURNED_WRONG];
     if (!atomic_flag_test_and_set(&has_one) &&
-        (first->function == OUTSIDE || first->trouble == REFUSED_LITTLE))
+        (first->kind == OUTSIDE || first->trouble == REFUSED_LITTLE))
         *first = *call;
 }
 
 void suspect_not_zero(size_t nelem, size_t elsize)
 {
-    suspect(&(struct call){IN_CALLOC, NULL, nelem, elsize, NOT_ZERO});
+    suspect(&(struct step){STEP_CALLOC, .first = nelem, .second = elsize, .trouble = NOT_ZERO});
 }
 
 /* What may be wrong gives way to what is. */
-static void suspect_refusal(const struct call *call)
+static void suspect_refusal(const struct step *call)
 {
     static atomic_flag has_one = ATOMIC_FLAG_INIT;
-    struct call *first = &own.setup.record->suspects[RETURNED_WRONG];
-    if (!atomic_flag_test_and_set(&has_one) && first->function == OUTSIDE) {
+    struct step *first = &own.setup.record->suspects[RETURNED_WRONG];
+    if (!atomic_flag_test_and_set(&has_one) && first->kind == OUTSIDE) {
         *first = *call;
         first->trouble = REFUSED_LITTLE;
     }
 }
 
-static const char *const function_names[] = {"outside", "malloc", "calloc", "realloc", "free"};
-
-static size_t size_of(const struct call *call)
-{
-    return call->function == IN_CALLOC ? call->first * call->second : call->first;
-}
-
 /* Whatever kind of call it was. */
-static _Noreturn void left_an_exception(const struct call *call)
+static _Noreturn void left_an_exception(const struct step *call)
 {
-    own_making()->function = OUTSIDE;
-    attribute_to(property_about(TOPIC_EXCEPTION_SET), &(struct call){.function = OUTSIDE});
-    fail(text("no Python exception to be left behind by %s of %zu", function_names[call->function],
-              size_of(call)),
+    own_making()->kind = OUTSIDE;
+    attribute_to(property_about(TOPIC_EXCEPTION_SET), NULL);
+    fail(text("no Python exception to be left behind by %s of %" PRIu64, step_function(call->kind),
+              step_size(call)),
          "%s", python_error());
 }
 
-static _Noreturn void left_direction_down(const struct call *call)
+static _Noreturn void left_direction_down(const struct step *call)
 {
-    own_making()->function = OUTSIDE;
-    attribute_to(property_about(TOPIC_DIRECTION_FLAG_SET), &(struct call){.function = OUTSIDE});
-    fail(text("the direction flag to be clear after %s of %zu", function_names[call->function],
-              size_of(call)),
+    own_making()->kind = OUTSIDE;
+    attribute_to(property_about(TOPIC_DIRECTION_FLAG_SET), NULL);
+    fail(text("the direction flag to be clear after %s of %" PRIu64, step_function(call->kind),
+              step_size(call)),
          "it is set: memcpy and memset go down from there");
 }
 
@@ -174,15 +168,15 @@ static bool clear_direction_flag(void)
 }
 
 /* Returns what the call was. */
-static struct call call_end(struct frame *frame)
+static struct step call_end(struct frame *frame)
 {
     bool goes_down = clear_direction_flag(); /* before anything is copied */
     interpose_leave();
     atomic_signal_fence(memory_order_seq_cst);
-    struct call made = *frame->call;
+    struct step made = *frame->call;
     latest = (struct latest){made, frame->code};
-    frame->call->function = OUTSIDE;
-    if (frame->outer.function != OUTSIDE)
+    frame->call->kind = OUTSIDE;
+    if (frame->outer.kind != OUTSIDE)
         *frame->call = frame->outer;
     if (goes_down)
         left_direction_down(&made);
@@ -193,10 +187,10 @@ static struct call call_end(struct frame *frame)
 
 /* Notes the size of the block, and what later failures may be due to: NULL, a zero-size block, or a
  * block that cannot be as large as requested. */
-static void note_return(const struct call *call, const void *p, size_t size)
+static void note_return(const struct step *call, const void *p, size_t size)
 {
-    bool is_empty = (call->function == IN_MALLOC && call->first == 0) ||
-                    (call->function == IN_CALLOC && (call->first == 0 || call->second == 0));
+    bool is_empty = (call->kind == STEP_MALLOC && call->first == 0) ||
+                    (call->kind == STEP_CALLOC && (call->first == 0 || call->second == 0));
     if (p != NULL && !is_empty && call_is_absurd(call))
         suspect(call);
     else if (p == NULL && call->trouble == NO_TROUBLE && call_may_not_return_null(call))
@@ -209,25 +203,19 @@ static void note_return(const struct call *call, const void *p, size_t size)
 #define CODE(function) ((void (*)(void))(function))
 
 /* Begins one call, and logs it if it is to the handler under test. */
-static void enter(struct frame *frame, const PyDataMem_Handler *handler, struct call call,
+static void enter(struct frame *frame, const PyDataMem_Handler *handler, struct step call,
                   void (*code)(void))
 {
-    static const enum step_kind kinds[] = {[IN_MALLOC] = STEP_MALLOC,
-                                           [IN_CALLOC] = STEP_CALLOC,
-                                           [IN_REALLOC] = STEP_REALLOC,
-                                           [IN_FREE] = STEP_FREE};
     size_t size;
     frame->logged = NULL;
     if (handler == own.subject.handler)
-        frame->logged =
-            call_log_begin(kinds[call.function], call.pointer,
-                           requested_size(call.pointer, &size) ? size : 0, call.first, call.second);
+        frame->logged = call_log_begin(call, requested_size(call.pointer, &size) ? size : 0);
     call_begin(frame, call, code);
 }
 
-static struct call returned(struct frame *frame, const void *p)
+static struct step returned(struct frame *frame, const void *p)
 {
-    struct call call = call_end(frame);
+    struct step call = call_end(frame);
     call_log_end(frame->logged, p, 1);
     return call;
 }
@@ -235,10 +223,10 @@ static struct call returned(struct frame *frame, const void *p)
 void *handler_malloc(PyDataMem_Handler *handler, size_t size)
 {
     struct frame frame;
-    enter(&frame, handler, (struct call){IN_MALLOC, .first = size},
+    enter(&frame, handler, (struct step){STEP_MALLOC, .first = size},
           CODE(handler->allocator.malloc));
     void *p = handler->allocator.malloc(handler->allocator.ctx, size);
-    struct call call = returned(&frame, p);
+    struct step call = returned(&frame, p);
     note_return(&call, p, size);
     return p;
 }
@@ -246,10 +234,10 @@ void *handler_malloc(PyDataMem_Handler *handler, size_t size)
 void *handler_calloc(PyDataMem_Handler *handler, size_t nelem, size_t elsize)
 {
     struct frame frame;
-    enter(&frame, handler, (struct call){IN_CALLOC, .first = nelem, .second = elsize},
+    enter(&frame, handler, (struct step){STEP_CALLOC, .first = nelem, .second = elsize},
           CODE(handler->allocator.calloc));
     void *p = handler->allocator.calloc(handler->allocator.ctx, nelem, elsize);
-    struct call call = returned(&frame, p);
+    struct step call = returned(&frame, p);
     note_return(&call, p, nelem * elsize);
     return p;
 }
@@ -260,12 +248,12 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
     struct frame frame;
     size_t old;
     bool was_known = requested_size(p, &old);
-    struct call maker = requested_maker(p);
-    enter(&frame, handler, (struct call){IN_REALLOC, p, .first = size},
+    struct step maker = requested_maker(p);
+    enter(&frame, handler, (struct step){STEP_REALLOC, .pointer = p, .first = size},
           CODE(handler->allocator.realloc));
     requested_forget(p);
     void *moved = handler->allocator.realloc(handler->allocator.ctx, p, size);
-    struct call call = returned(&frame, moved);
+    struct step call = returned(&frame, moved);
     note_return(&call, moved, size);
     if (moved == NULL && was_known)
         requested_note(p, old, &maker);
@@ -275,7 +263,8 @@ void *handler_realloc(PyDataMem_Handler *handler, void *p, size_t size)
 void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
 {
     struct frame frame;
-    enter(&frame, handler, (struct call){IN_FREE, p, .first = size}, CODE(handler->allocator.free));
+    enter(&frame, handler, (struct step){STEP_FREE, .pointer = p, .first = size},
+          CODE(handler->allocator.free));
     requested_forget(p);
     handler->allocator.free(handler->allocator.ctx, p, size);
     returned(&frame, NULL);
@@ -321,27 +310,25 @@ static bool is_past(const struct bounds *bounds, size_t i)
 }
 
 /* Records which function is called next. */
-static void note_next(struct call *call, enum function function, const void *p)
+static void note_next(struct step *call, enum step_kind kind, const void *p)
 {
-    call->function = function;
+    call->kind = (uint8_t)kind;
     call->pointer = p;
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static size_t make_and_free(enum function maker, size_t size, size_t pairs, void **dirty)
+static size_t make_and_free(enum step_kind maker, size_t size, size_t pairs, void **dirty)
 {
     const PyDataMemAllocator *a = &own.subject.handler->allocator;
-    bool zeroed = maker == IN_CALLOC;
+    bool zeroed = maker == STEP_CALLOC;
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
-    struct logged *logged =
-        call_log_begin(zeroed ? STEP_CALLOC_FREE : STEP_MALLOC_FREE, NULL, 0, size, zeroed);
+    struct step call = {(uint8_t)maker, .first = size, .second = zeroed}, pair = call;
+    pair.kind = zeroed ? STEP_CALLOC_FREE : STEP_MALLOC_FREE;
+    struct logged *logged = call_log_begin(pair, 0);
     call_log_expect(logged, pairs);
-    call_begin(&frame, (struct call){maker, .first = size, .second = zeroed},
-               a->free == NULL ? NULL
-               : zeroed        ? CODE(a->calloc)
-                               : CODE(a->malloc));
+    call_begin(&frame, call, a->free == NULL ? NULL : zeroed ? CODE(a->calloc) : CODE(a->malloc));
     for (; done < pairs && !is_past(&bounds, done); done++) {
         note_next(frame.call, maker, NULL);
         unsigned char *p = zeroed ? a->calloc(a->ctx, size, 1) : a->malloc(a->ctx, size);
@@ -353,7 +340,7 @@ static size_t make_and_free(enum function maker, size_t size, size_t pairs, void
         }
         if (zeroed)
             memset(p, 0xff, size);
-        note_next(frame.call, IN_FREE, p);
+        note_next(frame.call, STEP_FREE, p);
         a->free(a->ctx, p, size);
     }
     call_end(&frame);
@@ -363,13 +350,13 @@ static size_t make_and_free(enum function maker, size_t size, size_t pairs, void
 
 size_t subject_malloc_and_free(size_t size, size_t pairs)
 {
-    return make_and_free(IN_MALLOC, size, pairs, NULL);
+    return make_and_free(STEP_MALLOC, size, pairs, NULL);
 }
 
 size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty)
 {
     *dirty = NULL;
-    return make_and_free(IN_CALLOC, size, pairs, dirty);
+    return make_and_free(STEP_CALLOC, size, pairs, dirty);
 }
 
 size_t subject_malloc_many(void **blocks, size_t count, size_t size)
@@ -378,9 +365,10 @@ size_t subject_malloc_many(void **blocks, size_t count, size_t size)
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
-    call_begin(&frame, (struct call){IN_MALLOC, .first = size}, CODE(a->malloc));
+    const struct step call = {STEP_MALLOC, .first = size};
+    call_begin(&frame, call, CODE(a->malloc));
     while (done < count && !is_past(&bounds, done)) {
-        struct logged *logged = call_log_begin(STEP_MALLOC, NULL, 0, size, 0);
+        struct logged *logged = call_log_begin(call, 0);
         blocks[done] = a->malloc(a->ctx, size);
         call_log_end(logged, blocks[done], 1);
         if (blocks[done] == NULL)
@@ -395,12 +383,14 @@ void subject_free_many(void **blocks, size_t count, size_t size)
 {
     const PyDataMemAllocator *a = &own.subject.handler->allocator;
     struct frame frame;
-    call_begin(&frame, (struct call){IN_FREE, .first = size}, CODE(a->free));
+    struct step call = {STEP_FREE, .first = size};
+    call_begin(&frame, call, CODE(a->free));
     for (size_t i = 0; i < count; i++) {
         if (blocks[i] == NULL)
             continue;
-        note_next(frame.call, IN_FREE, blocks[i]);
-        struct logged *logged = call_log_begin(STEP_FREE, blocks[i], 0, size, 0);
+        note_next(frame.call, STEP_FREE, blocks[i]);
+        call.pointer = blocks[i];
+        struct logged *logged = call_log_begin(call, 0);
         a->free(a->ctx, blocks[i], size);
         call_log_end(logged, NULL, 1);
     }

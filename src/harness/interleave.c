@@ -29,9 +29,6 @@
 #include "harness/property_child.h"
 #include "python/python.h"
 
-enum op { MALLOC, CALLOC, REALLOC, FREE, OPS };
-static const char *const op_names[OPS] = {"malloc", "calloc", "realloc", "free"};
-
 /* So long, and so many tries, however busy the machine; but no longer than that. */
 enum { ENOUGH_NS = 50000000, ENOUGH_TRIES = 1200, LONGEST_NS = 1000000000 };
 
@@ -43,10 +40,10 @@ static struct {
     size_t in_hand; /* of the victim */
     uint64_t last_pattern;
     struct random victims, intruders;
-    struct points points[OPS];
-    size_t traces[OPS];
+    struct points points[STEP_FREE + 1]; /* by function */
+    size_t traces[STEP_FREE + 1];
     uint64_t begun, traced; /* the clock, and nanoseconds spent on traces */
-    enum op op;             /* the victim's call, and where it is stopped: 0, nowhere */
+    enum step_kind op;      /* the victim's call, and where it is stopped: 0, nowhere */
     uintptr_t point;
     int cpu;
     pthread_barrier_t ready;
@@ -98,10 +95,12 @@ static size_t any_size(struct random *random)
     return sizes[random_below(random, SIZES)];
 }
 
-static enum op any_op(struct random *random, const struct block *block)
+static enum step_kind any_op(struct random *random, const struct block *block)
 {
     bool either = random_below(random, 2) == 0;
-    return block->p == NULL ? (either ? MALLOC : CALLOC) : either ? REALLOC : FREE;
+    return block->p == NULL ? (either ? STEP_MALLOC : STEP_CALLOC)
+           : either         ? STEP_REALLOC
+                            : STEP_FREE;
 }
 
 static const char *when(void)
@@ -109,34 +108,35 @@ static const char *when(void)
     return game.point == 0
                ? "in one thread"
                : text("after calls of another thread in the midst of a %s, at %s%s",
-                      op_names[game.op], breakpoint_name(game.point),
+                      step_function(game.op), breakpoint_name(game.point),
                       game.was_interrupted
                           ? ", and after signals interrupted a wait for it (EINTR is no success)"
                           : "");
 }
 
-static void *call(const struct block *block, enum op op, size_t size)
+static void *call(const struct block *block, enum step_kind op, size_t size)
 {
     void *p = NULL;
-    if (op == MALLOC)
+    if (op == STEP_MALLOC)
         p = subject_malloc(size);
-    else if (op == CALLOC)
+    else if (op == STEP_CALLOC)
         p = subject_calloc(size, 1);
-    else if (op == REALLOC)
+    else if (op == STEP_REALLOC)
         p = subject_realloc(block->p, size);
     else
         subject_free(block->p, block->size);
-    if (p == NULL && op != FREE)
-        fail(text("%s of %zu bytes to return a block, %s", op_names[op], size, when()), "NULL");
+    if (p == NULL && op != STEP_FREE)
+        fail(text("%s of %zu bytes to return a block, %s", step_function(op), size, when()),
+             "NULL");
     return p;
 }
 
 /* What came of the call, and fills the block anew. */
-static void settle(struct block *block, enum op op, void *p, size_t size)
+static void settle(struct block *block, enum step_kind op, void *p, size_t size)
 {
-    if (op == CALLOC)
+    if (op == STEP_CALLOC)
         expect_zero(p, size, "%s", when());
-    if (op == REALLOC)
+    if (op == STEP_REALLOC)
         expect_pattern(p, MIN(block->size, size), block->number, "%s", when());
     *block = (struct block){p, size, ++game.last_pattern};
     if (p != NULL)
@@ -191,9 +191,9 @@ static bool exchange_second(void)
     size_t size = any_size(&game.intruders);
     if (second == NULL)
         return false;
-    settle(first, MALLOC, call(first, MALLOC, size), size);
-    settle(second, MALLOC, call(second, MALLOC, size), size);
-    settle(first, FREE, call(first, FREE, size), size);
+    settle(first, STEP_MALLOC, call(first, STEP_MALLOC, size), size);
+    settle(second, STEP_MALLOC, call(second, STEP_MALLOC, size), size);
+    settle(first, STEP_FREE, call(first, STEP_FREE, size), size);
     return true;
 }
 
@@ -206,7 +206,7 @@ static void intrude(void)
         size_t at = game.hands_over ? random_below(&game.intruders, BLOCKS - 1)
                                     : OWN_BLOCKS + random_below(&game.intruders, OWN_BLOCKS);
         struct block *block = &game.blocks[at + (game.hands_over && at >= game.in_hand)];
-        enum op op = any_op(&game.intruders, block);
+        enum step_kind op = any_op(&game.intruders, block);
         size_t size = any_size(&game.intruders);
         settle(block, op, call(block, op, size), size);
     }
@@ -305,25 +305,25 @@ static void wait_for_answer(void)
     end_wait();
 }
 
-static uintptr_t function_of(enum op op)
+static uintptr_t function_of(enum step_kind op)
 {
     const PyDataMemAllocator *a = &subject_handler()->allocator;
-    return op == MALLOC    ? (uintptr_t)a->malloc
-           : op == CALLOC  ? (uintptr_t)a->calloc
-           : op == REALLOC ? (uintptr_t)a->realloc
-                           : (uintptr_t)a->free;
+    return op == STEP_MALLOC    ? (uintptr_t)a->malloc
+           : op == STEP_CALLOC  ? (uintptr_t)a->calloc
+           : op == STEP_REALLOC ? (uintptr_t)a->realloc
+                                : (uintptr_t)a->free;
 }
 
 /* Tracing is slow: now and then, for there are other ways through a call, and for a quarter of the
  * time. */
-static bool wants_trace(enum op op)
+static bool wants_trace(enum step_kind op)
 {
     enum { FIRST_TRACES = 2, EVERY = 16 };
     return game.traces[op] < FIRST_TRACES || (random_below(&game.victims, EVERY) == 0 &&
                                               game.traced < (clock_now() - game.begun) / 4);
 }
 
-static void *call_traced(const struct block *block, enum op op, size_t size)
+static void *call_traced(const struct block *block, enum step_kind op, size_t size)
 {
     uint64_t begun = clock_now();
     breakpoint_trace(function_of(op), &game.points[op]);
@@ -334,7 +334,7 @@ static void *call_traced(const struct block *block, enum op op, size_t size)
     return p;
 }
 
-static void *call_stopped(const struct block *block, enum op op, size_t size)
+static void *call_stopped(const struct block *block, enum step_kind op, size_t size)
 {
     const struct points *points = &game.points[op];
     game.op = op;
@@ -362,7 +362,7 @@ static void try_one(void)
         free_all();
     game.in_hand = random_below(&game.victims, game.hands_over ? BLOCKS : OWN_BLOCKS);
     struct block *block = &game.blocks[game.in_hand];
-    enum op op = any_op(&game.victims, block);
+    enum step_kind op = any_op(&game.victims, block);
     size_t size = any_size(&game.victims);
     game.point = 0;
     void *p = wants_trace(op)             ? call_traced(block, op, size)
@@ -376,7 +376,7 @@ static void try_one(void)
 static bool has_points(void)
 {
     size_t count = 0;
-    for (size_t i = 0; i < OPS; i++)
+    for (size_t i = STEP_MALLOC; i <= STEP_FREE; i++)
         count += game.points[i].count + (game.traces[i] < 2);
     return count > 0;
 }

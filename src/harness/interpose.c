@@ -33,7 +33,7 @@
 #include "model/record.h"
 
 _Thread_local int interpose_depth;
-_Thread_local int *interpose_trouble;
+_Thread_local uint8_t *interpose_trouble;
 
 /* A block or mapping that was taken since interpose_watch. */
 struct taken {

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* True if calls of libc's functions come through here in this process. */
 bool interpose_works(void);
@@ -37,7 +38,7 @@ static inline void interpose_leave(void)
 }
 
 /* Set to REFUSED_BELOW (record.h) if a request in this thread's call was refused; or NULL. */
-extern _Thread_local int *interpose_trouble;
+extern _Thread_local uint8_t *interpose_trouble;
 
 /* Starts to count requests, and to track what was taken and not given back. */
 void interpose_watch(void);

@@ -196,7 +196,7 @@ void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data),
     const char *without = control != NULL ? growth_confirmed(1, cycles, control, data) : NULL;
     if (without != NULL) {
         static const char when[] = "without what this is about";
-        attribute_to(property_about(TOPIC_MEMORY_GROWS), &(struct call){.function = OUTSIDE});
+        attribute_to(property_about(TOPIC_MEMORY_GROWS), NULL);
         if (running_property()->level !=
             MUST) /* the property that it is attributed to is a SHOULD */
             fail_at(line, "memory to stop growing", "%s; it is so already %s", without, when);

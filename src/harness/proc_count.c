@@ -95,7 +95,7 @@ static struct rlimit before_limit;
 
 void limit_mapped_bytes(size_t room)
 {
-    call_log_end(call_log_begin(STEP_LIMIT, NULL, 0, room, 0), NULL, 1);
+    call_log_end(call_log_begin((struct step){.kind = STEP_LIMIT, .first = room}, 0), NULL, 1);
     if (is_instrumented())
         skip("memcheck and the sanitizers do not work under an address-space limit");
     if (getrlimit(RLIMIT_AS, &before_limit) != 0)
@@ -109,7 +109,7 @@ void limit_mapped_bytes(size_t room)
 
 void lift_limit(void)
 {
-    call_log_end(call_log_begin(STEP_LIMIT, NULL, 0, 0, 0), NULL, 1);
+    call_log_end(call_log_begin((struct step){.kind = STEP_LIMIT}, 0), NULL, 1);
     if (setrlimit(RLIMIT_AS, &before_limit) != 0)
         harness_broke("RLIMIT_AS: %s", strerror(errno));
 }

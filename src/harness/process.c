@@ -155,7 +155,7 @@ void in_child(void (*body)(void *data), void *data)
 static void forget_calls(void)
 {
     for (int i = 0; i < CALL_SLOTS; i++)
-        own.setup.record->calls[i].function = OUTSIDE;
+        own.setup.record->calls[i].kind = OUTSIDE;
 }
 
 bool in_child_unless(int killed_by, void (*body)(void *data), void *data)

@@ -123,7 +123,7 @@ void expect_struct_as_loaded(void)
         return;
     if (!own.loaded || !is_readable(is, sizeof *is) || memcmp(is, &own.as_loaded, sizeof *is) == 0)
         return;
-    attribute_to(property_about(TOPIC_STRUCT_CHANGED), &(struct call){.function = OUTSIDE});
+    attribute_to(property_about(TOPIC_STRUCT_CHANGED), NULL);
     fail("the struct to be at the end what it was when it was loaded", "%s",
          change_of(&own.as_loaded, is));
 }

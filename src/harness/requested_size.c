@@ -48,14 +48,14 @@ static struct entry *take_entry(struct entry *row, uintptr_t address)
     return take_from(&row->address, atomic_load(&row->address)) ? row : NULL;
 }
 
-void requested_note(const void *p, size_t size, const struct call *maker)
+void requested_note(const void *p, size_t size, const struct step *maker)
 {
     struct entry *entry = p != NULL ? take_entry(row_of(p), (uintptr_t)p) : NULL;
     if (entry == NULL)
         return;
     PUT(entry->size, size);
     PUT(entry->freed, false);
-    PUT(entry->function, maker != NULL ? (int)maker->function : OUTSIDE);
+    PUT(entry->function, maker != NULL ? maker->kind : OUTSIDE);
     if (maker != NULL) {
         PUT(entry->pointer, (uintptr_t)maker->pointer);
         PUT(entry->first, maker->first);
@@ -95,16 +95,16 @@ bool requested_size(const void *p, size_t *size)
     return GET(entry->address) == (uintptr_t)p;
 }
 
-struct call requested_maker(const void *p)
+struct step requested_maker(const void *p)
 {
-    struct call by = {.function = OUTSIDE};
+    struct step by = {.kind = OUTSIDE};
     struct entry *entry = find(p);
     if (entry == NULL || GET(entry->function) == OUTSIDE)
         return by;
-    by.function = (enum function)GET(entry->function);
+    by.kind = (uint8_t)GET(entry->function);
     by.pointer = (const void *)GET(entry->pointer);
     by.first = GET(entry->first);
     by.second = GET(entry->second);
-    by.trouble = GET(entry->trouble);
-    return GET(entry->address) == (uintptr_t)p ? by : (struct call){.function = OUTSIDE};
+    by.trouble = (uint8_t)GET(entry->trouble);
+    return GET(entry->address) == (uintptr_t)p ? by : (struct step){.kind = OUTSIDE};
 }

@@ -13,7 +13,7 @@
 
 /* Notes that p was requested with that size, and the call that made it if it has size zero; else
  * `maker` is NULL, or a call that is OUTSIDE.  Does nothing if p is NULL. */
-void requested_note(const void *p, size_t size, const struct call *maker);
+void requested_note(const void *p, size_t size, const struct step *maker);
 
 /* Forgets the size of p, which is about to be freed, but not which call made it with size zero:
  * several such blocks can have one address. */
@@ -23,6 +23,6 @@ void requested_forget(const void *p);
 bool requested_size(const void *p, size_t *size);
 
 /* Returns the call that made p with size zero; else `function` is OUTSIDE. */
-struct call requested_maker(const void *p);
+struct step requested_maker(const void *p);
 
 #endif

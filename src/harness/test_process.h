@@ -57,12 +57,12 @@ void catch_fatal_signals(void);
 void calls_prepare(void);
 
 /* The call that this thread is in, and the call that made its block if that has size zero. */
-struct call *own_call(void);
-struct call *own_making(void);
+struct step *own_call(void);
+struct step *own_making(void);
 
 /* The latest call of this thread that has returned, and the handler's function. */
 struct latest {
-    struct call call;
+    struct step call;
     void (*code)(void);
 };
 const struct latest *own_latest(void);

@@ -108,9 +108,9 @@ _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
     leave(own.setup.property->level == MUST || in_control() ? FAIL : WARN);
 }
 
-void attribute_to(const char *id, const struct call *call)
+void attribute_to(const char *id, const struct step *call)
 {
-    own.setup.record->suspects[ENDED_IN] = *call;
+    own.setup.record->suspects[ENDED_IN] = call != NULL ? *call : (struct step){.kind = OUTSIDE};
     snprintf(own.setup.record->attribute_to, sizeof own.setup.record->attribute_to, "%s", id);
 }
 

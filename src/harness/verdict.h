@@ -22,9 +22,9 @@ _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
             fail_at(__LINE__, expected, __VA_ARGS__);                                              \
     } while (0)
 
-/* A failure from now on is about the property `id` and due to `call`: this property is a SKIP if
- * that one, or one about such calls, fails as well. */
-void attribute_to(const char *id, const struct call *call);
+/* A failure from now on is about the property `id` and due to `call`, or to none if that is NULL:
+ * this property is a SKIP if that one, or one about such calls, fails as well. */
+void attribute_to(const char *id, const struct step *call);
 
 /* It cannot be tested with this handler or on this machine. */
 _Noreturn void skip(const char *reason, ...) __attribute__((format(printf, 1, 2)));

@@ -51,7 +51,6 @@ const char *heap_rule_name(enum heap_rule rule)
 static void describe_history(const struct heap *heap, const struct heap_block *block, char *to,
                              size_t room)
 {
-    static const char *const makers[] = {"malloc", "calloc", "realloc"};
     const struct heap_past *past = &heap->past[block - heap->block];
     char name[64] = "the block", resized[128] = "";
     uint32_t number = (uint32_t)block->number, thread = (uint32_t)(block->number >> 32);
@@ -65,7 +64,7 @@ static void describe_history(const struct heap *heap, const struct heap_block *b
                  past->resized, past->resized == 1 ? "" : "s", past->resized_in, past->size_before,
                  block->size);
     snprintf(to, room, "%s, %zu bytes at %p, was made by %s in call %" PRIu64 "%s", name,
-             block->size, (void *)block->p, makers[past->made_by], past->made_in, resized);
+             block->size, (void *)block->p, step_function(past->made_by), past->made_in, resized);
 }
 
 static void describe(const struct heap *heap, struct heap_violation *violation, enum heap_rule rule,
@@ -256,14 +255,14 @@ static bool check_possible(struct heap *heap, const void *p, size_t size)
     return !heap_is_impossible(size) || is_too_large(heap, p);
 }
 
-static bool check_alignment(struct heap *heap, enum heap_maker by, const void *p, size_t size)
+static bool check_alignment(struct heap *heap, enum step_kind by, const void *p, size_t size)
 {
     size_t missing = heap_missing_alignment(heap->rules.alignment, p, size);
     return missing == 0 ||
            fail(heap,
                 heap->rules.alignment == missing
                     ? HEAP_CLAIMED_ALIGNMENT
-                    : (enum heap_rule)((int)HEAP_MALLOC_ALIGNMENT + (int)by),
+                    : (enum heap_rule)(HEAP_MALLOC_ALIGNMENT + by - STEP_MALLOC),
                 NULL, "the block of %zu bytes at %p is not aligned to %zu bytes", size, p, missing);
 }
 
@@ -302,12 +301,12 @@ static void count_bytes(struct heap *heap, size_t more, size_t less)
         heap->peak_bytes = heap->live_bytes;
 }
 
-static inline bool check_made(struct heap *heap, enum heap_maker by, void *p, size_t size,
+static inline bool check_made(struct heap *heap, enum step_kind by, void *p, size_t size,
                               uint64_t number)
 {
     return check_state(heap) && check_possible(heap, p, size) &&
            check_alignment(heap, by, p, size) &&
-           (by != HEAP_CALLOC || check_zero(heap, p, size, number));
+           (by != STEP_CALLOC || check_zero(heap, p, size, number));
 }
 
 static void release(struct heap *heap, uint32_t slot)
@@ -319,7 +318,7 @@ static void release(struct heap *heap, uint32_t slot)
     }
 }
 
-bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum heap_maker by, void *p,
+bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum step_kind by, void *p,
                size_t size)
 {
     bool judged = !heap->rules.unjudged;
@@ -345,7 +344,7 @@ bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum heap_make
     return true;
 }
 
-bool heap_made_for_nobody(struct heap *heap, enum heap_maker by, void *p, size_t size)
+bool heap_made_for_nobody(struct heap *heap, enum step_kind by, void *p, size_t size)
 {
     return heap->rules.unjudged ||
            (check_made(heap, by, p, size, 0) && check_overlap(heap, p, size));
@@ -433,7 +432,7 @@ bool heap_resized(struct heap *heap, uint32_t slot, void *p, size_t size)
     bool judged = !heap->rules.unjudged;
     if (judged) {
         if (!check_state(heap) || !check_possible(heap, p, size) ||
-            !check_alignment(heap, HEAP_REALLOC, p, size))
+            !check_alignment(heap, STEP_REALLOC, p, size))
             return false;
         forget(heap, block->p);
         if (!check_overlap(heap, p, size) || !remember(heap, p, size, slot) ||

@@ -18,9 +18,8 @@
 
 #include "base/fill.h"
 #include "base/heap_rule.h"
+#include "base/step.h"
 #include "nep49.h"
-
-enum heap_maker { HEAP_MALLOC, HEAP_CALLOC, HEAP_REALLOC };
 
 struct heap_rules {
     size_t alignment;                 /* that the handler claims, or 0 */
@@ -47,7 +46,7 @@ struct heap_block {
 
 /* Its history, apart because it is read only when something has failed. */
 struct heap_past {
-    enum heap_maker made_by;
+    enum step_kind made_by;
     uint32_t resized;             /* times */
     uint64_t made_in, resized_in; /* calls */
     size_t size_before;
@@ -103,10 +102,10 @@ bool heap_reserve(struct heap *heap, uint32_t slot);
  * there is no_memory; then nothing more is to be asked. */
 
 /* malloc, calloc, or realloc of NULL has returned p, which is not NULL, for the slot. */
-bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum heap_maker by, void *p,
+bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum step_kind by, void *p,
                size_t size);
 /* The same, where nobody wants the block, which is about to be freed. */
-bool heap_made_for_nobody(struct heap *heap, enum heap_maker by, void *p, size_t size);
+bool heap_made_for_nobody(struct heap *heap, enum step_kind by, void *p, size_t size);
 /* A request was refused, and the handler left without a reason. */
 bool heap_refused(struct heap *heap, size_t size);
 /* calloc was asked for a product that no size_t holds, and returned p. */

@@ -21,15 +21,14 @@ static const size_t too_large = POWER_OF_2(48);
 /* So much can be had, when little else is alive. */
 static const size_t small = (size_t)1 << 20;
 
-static bool is_of_null(const struct call *call)
+static bool is_of_null(const struct step *call)
 {
     return call->pointer == NULL;
 }
 
-static bool overflows(const struct call *call)
+static bool overflows(const struct step *call)
 {
-    size_t product;
-    return __builtin_mul_overflow(call->first, call->second, &product) || product >= too_large;
+    return step_size(call) >= too_large;
 }
 
 /* What makes a call one of a kind. */
@@ -48,7 +47,7 @@ enum condition {
     OF_NULL_AND_NOTHING,
 };
 
-static bool fits(const struct call *call, enum condition condition)
+static bool fits(const struct step *call, enum condition condition)
 {
     switch (condition) {
     case OF_NOTHING:
@@ -72,59 +71,55 @@ static bool fits(const struct call *call, enum condition condition)
 
 /* The first row that fits is the kind of a call. */
 static const struct call_kind kinds[] = {
-    {IN_MALLOC, MISSING, TOPIC_MISSING_FUNCTION, "malloc"},
-    {IN_CALLOC, MISSING, TOPIC_MISSING_FUNCTION, "calloc"},
-    {IN_REALLOC, MISSING, TOPIC_MISSING_FUNCTION, "realloc"},
-    {IN_FREE, MISSING, TOPIC_MISSING_FUNCTION, "free"},
-    {IN_MALLOC, REFUSED, TOPIC_REFUSED_MEMORY, "malloc that is refused memory"},
-    {IN_CALLOC, REFUSED, TOPIC_REFUSED_MEMORY, "calloc that is refused memory"},
-    {IN_REALLOC, REFUSED, TOPIC_REFUSED_MEMORY, "realloc that is refused memory"},
-    {IN_MALLOC, OF_LITTLE, TOPIC_LITTLE_MALLOC, "malloc of little"},
-    {IN_CALLOC, OF_LITTLE, TOPIC_LITTLE_CALLOC, "calloc of little"},
-    {IN_REALLOC, OF_LITTLE, TOPIC_LITTLE_REALLOC, "realloc to little"},
-    {IN_MALLOC, OF_NOTHING, TOPIC_MALLOC_ZERO, "malloc(0)"},
-    {IN_MALLOC, OF_ONE, TOPIC_MALLOC_ONE, "malloc(1)"},
-    {IN_MALLOC, TOO_LARGE, TOPIC_MALLOC_TOO_LARGE, "malloc of more than there can be"},
-    {IN_CALLOC, DIRTY, TOPIC_CALLOC_NOT_ZERO, "calloc that does not zero"},
-    {IN_CALLOC, ZERO_FACTOR, TOPIC_CALLOC_ZERO, "calloc of nothing"},
-    {IN_CALLOC, OVERFLOWING, TOPIC_CALLOC_TOO_LARGE, "calloc of more than there can be"},
-    {IN_REALLOC, OF_NULL, TOPIC_REALLOC_NULL, "realloc(NULL, n)"},
-    {IN_REALLOC, OF_ONE, TOPIC_REALLOC_ONE, "realloc(p, 1)"},
-    {IN_REALLOC, TOO_LARGE, TOPIC_REALLOC_TOO_LARGE, "realloc to more than there can be"},
-    {IN_FREE, GUESSED_SIZE, TOPIC_FREE_WRONG_SIZE, "free with a size that is a guess"},
-    {IN_FREE, OF_NULL_AND_NOTHING, TOPIC_FREE_NULL_ZERO, "free(NULL, 0)"},
-    {IN_FREE, OF_NULL, TOPIC_FREE_NULL, "free(NULL, n)"},
+    {STEP_MALLOC, MISSING, TOPIC_MISSING_FUNCTION, "malloc"},
+    {STEP_CALLOC, MISSING, TOPIC_MISSING_FUNCTION, "calloc"},
+    {STEP_REALLOC, MISSING, TOPIC_MISSING_FUNCTION, "realloc"},
+    {STEP_FREE, MISSING, TOPIC_MISSING_FUNCTION, "free"},
+    {STEP_MALLOC, REFUSED, TOPIC_REFUSED_MEMORY, "malloc that is refused memory"},
+    {STEP_CALLOC, REFUSED, TOPIC_REFUSED_MEMORY, "calloc that is refused memory"},
+    {STEP_REALLOC, REFUSED, TOPIC_REFUSED_MEMORY, "realloc that is refused memory"},
+    {STEP_MALLOC, OF_LITTLE, TOPIC_LITTLE_MALLOC, "malloc of little"},
+    {STEP_CALLOC, OF_LITTLE, TOPIC_LITTLE_CALLOC, "calloc of little"},
+    {STEP_REALLOC, OF_LITTLE, TOPIC_LITTLE_REALLOC, "realloc to little"},
+    {STEP_MALLOC, OF_NOTHING, TOPIC_MALLOC_ZERO, "malloc(0)"},
+    {STEP_MALLOC, OF_ONE, TOPIC_MALLOC_ONE, "malloc(1)"},
+    {STEP_MALLOC, TOO_LARGE, TOPIC_MALLOC_TOO_LARGE, "malloc of more than there can be"},
+    {STEP_CALLOC, DIRTY, TOPIC_CALLOC_NOT_ZERO, "calloc that does not zero"},
+    {STEP_CALLOC, ZERO_FACTOR, TOPIC_CALLOC_ZERO, "calloc of nothing"},
+    {STEP_CALLOC, OVERFLOWING, TOPIC_CALLOC_TOO_LARGE, "calloc of more than there can be"},
+    {STEP_REALLOC, OF_NULL, TOPIC_REALLOC_NULL, "realloc(NULL, n)"},
+    {STEP_REALLOC, OF_ONE, TOPIC_REALLOC_ONE, "realloc(p, 1)"},
+    {STEP_REALLOC, TOO_LARGE, TOPIC_REALLOC_TOO_LARGE, "realloc to more than there can be"},
+    {STEP_FREE, GUESSED_SIZE, TOPIC_FREE_WRONG_SIZE, "free with a size that is a guess"},
+    {STEP_FREE, OF_NULL_AND_NOTHING, TOPIC_FREE_NULL_ZERO, "free(NULL, 0)"},
+    {STEP_FREE, OF_NULL, TOPIC_FREE_NULL, "free(NULL, n)"},
 };
 
-const struct call_kind *call_kind(const struct call *call)
+const struct call_kind *call_kind(const struct step *call)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (call->function == kinds[i].function && fits(call, kinds[i].condition))
+        if (call->kind == kinds[i].function && fits(call, kinds[i].condition))
             return &kinds[i];
     }
     return NULL;
 }
 
-bool call_may_not_return_null(const struct call *call)
+bool call_may_not_return_null(const struct step *call)
 {
-    return (call->function == IN_MALLOC && fits(call, OF_ONE)) ||
-           (call->function == IN_REALLOC && call->first > 0 && call->first <= small &&
+    return (call->kind == STEP_MALLOC && fits(call, OF_ONE)) ||
+           (call->kind == STEP_REALLOC && call->first > 0 && call->first <= small &&
             (is_of_null(call) || fits(call, OF_ONE)));
 }
 
-bool call_is_absurd(const struct call *call)
+bool call_is_absurd(const struct step *call)
 {
-    return (call->function == IN_CALLOC && overflows(call)) ||
-           ((call->function == IN_MALLOC || call->function == IN_REALLOC) && fits(call, TOO_LARGE));
+    return (call->kind == STEP_CALLOC && overflows(call)) ||
+           ((call->kind == STEP_MALLOC || call->kind == STEP_REALLOC) && fits(call, TOO_LARGE));
 }
 
-bool call_is_of_little(const struct call *call)
+bool call_is_of_little(const struct step *call)
 {
-    size_t size;
-    if (call->function == IN_CALLOC && __builtin_mul_overflow(call->first, call->second, &size))
-        return false;
-    if (call->function != IN_CALLOC)
-        size = call->first;
+    uint64_t size = step_size(call);
     return call->trouble == NO_TROUBLE && size > 0 && size <= small;
 }
 
@@ -147,18 +142,18 @@ static bool ended_in_its_own(const struct property *property, const struct recor
  * control to what the property is about. */
 static bool came_of_memory(const struct record *record)
 {
-    const struct call *wrong = &record->suspects[RETURNED_WRONG];
+    const struct step *wrong = &record->suspects[RETURNED_WRONG];
     return record->controlled == 0 &&
-           (record->overwritten != 0 || (wrong->function != OUTSIDE && !call_is_absurd(wrong)));
+           (record->overwritten != 0 || (wrong->kind != OUTSIDE && !call_is_absurd(wrong)));
 }
 
-static enum closeness closeness_of_failure(const struct property *property, enum function about,
+static enum closeness closeness_of_failure(const struct property *property, enum step_kind about,
                                            const struct record *record)
 {
     enum closeness fails = property_rank(property).fails;
     if (fails == RANK_BY_ITSELF && came_of_memory(record))
         return RANK_AT_LENGTH;
-    if (about == IN_MALLOC && fails <= RANK_ONE_FUNCTION && record->overwritten == 0 &&
+    if (about == STEP_MALLOC && fails <= RANK_ONE_FUNCTION && record->overwritten == 0 &&
         !came_of_memory(record))
         return MIN(fails, RANK_BESIDE); /* what malloc returned is wrong before it is used */
     return fails;
@@ -167,11 +162,11 @@ static enum closeness closeness_of_failure(const struct property *property, enum
 /* Memory that was overwritten ends any process, at any call.  So a crash is farther from the cause
  * than a check that fails, unless the property itself writes into blocks up to their ends, or makes
  * the call that crashes on purpose. */
-static enum closeness closeness_of_end(const struct property *property, enum function about,
+static enum closeness closeness_of_end(const struct property *property, enum step_kind about,
                                        bool threads, const struct record *record)
 {
     struct rank rank = property_rank(property);
-    enum function in = record->suspects[ENDED_IN].function;
+    enum step_kind in = record->suspects[ENDED_IN].kind;
     if (record->signal_elsewhere != 0 && !threads)
         return RANK_AT_LENGTH; /* the first thread does the same and does not crash */
     if (rank.fails == RANK_BY_ITSELF && ended_in_its_own(property, record))
@@ -228,7 +223,7 @@ static bool was_refused_little(const struct round *round, const struct call_kind
 
 /* The kind of a suspect call of the i-th property if another property is about it, else NULL. */
 static const struct call_kind *kind_elsewhere(const struct round *round, size_t i,
-                                              const struct call *call)
+                                              const struct step *call)
 {
     const struct call_kind *kind = call_kind(call);
     bool elsewhere = kind != NULL && !is_about(round->properties[i], kind) &&
@@ -294,9 +289,8 @@ static void attribute_to_owners(struct round *round, size_t i)
 static int distance(const struct round *round, size_t owner, size_t i)
 {
     enum { ANOTHER_FUNCTION = 10000 };
-    enum function in = record_of(round, i)->suspects[ENDED_IN].function;
-    bool same_function =
-        in != OUTSIDE && in == record_of(round, owner)->suspects[ENDED_IN].function;
+    enum step_kind in = record_of(round, i)->suspects[ENDED_IN].kind;
+    bool same_function = in != OUTSIDE && in == record_of(round, owner)->suspects[ENDED_IN].kind;
     return cause_distance(round->properties[owner], record_of(round, owner)) +
            (same_function ? 0 : ANOTHER_FUNCTION);
 }

@@ -16,24 +16,24 @@
 
 /* A kind of call that one property is about, or two. */
 struct call_kind {
-    enum function function;
+    enum step_kind function;
     int condition; /* see attribution.c */
     enum topic topic;
     const char *call; /* in words, as in "free(NULL, n)" */
 };
 
 /* Returns the kind of `call`, or NULL if no property is about such calls. */
-const struct call_kind *call_kind(const struct call *call);
+const struct call_kind *call_kind(const struct step *call);
 
 /* True if NULL is never right for such a call. */
-bool call_may_not_return_null(const struct call *call);
+bool call_may_not_return_null(const struct step *call);
 
 /* True if the call asks for at most 1 MiB.  NULL can still be right, for example if much memory is
  * live: it explains a failure only if the property that is about such calls has failed too. */
-bool call_is_of_little(const struct call *call);
+bool call_is_of_little(const struct step *call);
 
 /* True if the call asks for more than any machine has: a block that it returns is too short. */
-bool call_is_absurd(const struct call *call);
+bool call_is_absurd(const struct step *call);
 
 /* Returns how far the failure in `record` of `property` is from its root cause: of two, the lower
  * one more likely names the defect, and the other one is a consequence. */

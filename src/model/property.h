@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/heap_rule.h"
+#include "base/step.h"
 
 enum level {
     MUST,   /* breaking it makes the handler non-conformant */
@@ -66,8 +67,6 @@ struct rank {
     enum closeness fails, crashes; /* if a check fails, and if the process ends or hangs */
     int tie;                       /* of two that are equally close, the lower one comes first */
 };
-
-enum function { OUTSIDE, IN_MALLOC, IN_CALLOC, IN_REALLOC, IN_FREE };
 
 /* A defect that any property can run into, and that one property is about: a kind of call (the
  * table in attribution.c), or something that the harness checks everywhere. */
@@ -136,9 +135,9 @@ struct group {
     const char *name;
     int order; /* place in lists and reports, lowest first */
     const char *about;
-    struct rank rank;       /* of its properties that have none of their own */
-    bool threads;           /* of all its properties */
-    enum function function; /* that it is about, or OUTSIDE */
+    struct rank rank;        /* of its properties that have none of their own */
+    bool threads;            /* of all its properties */
+    enum step_kind function; /* that it is about, or OUTSIDE */
     const struct group *next;
 };
 

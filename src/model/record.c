@@ -5,6 +5,7 @@
  */
 #include "model/record.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,21 +45,19 @@ struct outcome outcome_of(const struct record *record)
     return outcome;
 }
 
-const char *call_in_words(const struct call *call)
+const char *call_in_words(const struct step *call)
 {
-    switch (call->function) {
-    case IN_MALLOC:
-        return text("malloc(%zu)", call->first);
-    case IN_CALLOC:
-        return text("calloc(%zu, %zu)", call->first, call->second);
-    case IN_REALLOC:
-        return text("realloc(%p, %zu)", call->pointer, call->first);
-    case IN_FREE:
-        return text("free(%p, %zu)", call->pointer, call->first);
-    case OUTSIDE:
-        break;
+    switch (call->kind) {
+    case STEP_MALLOC:
+        return text("malloc(%" PRIu64 ")", call->first);
+    case STEP_CALLOC:
+        return text("calloc(%" PRIu64 ", %" PRIu64 ")", call->first, call->second);
+    case STEP_REALLOC:
+    case STEP_FREE:
+        return text("%s(%p, %" PRIu64 ")", step_function(call->kind), call->pointer, call->first);
+    default:
+        return NULL;
     }
-    return NULL;
 }
 
 static size_t whole_pages(size_t size)

@@ -42,15 +42,7 @@ extern const struct verdict_facts verdict_facts[VERDICT_COUNT];
 
 const char *verdict_name(enum verdict verdict);
 
-/* A call into the subject that has not returned yet: what a crash or a hang is attributed to. */
-struct call {
-    enum function function;
-    const void *pointer;
-    size_t first, second; /* sizes, as the function takes them */
-    int trouble;          /* enum trouble, but no enum, of which few values can be read */
-};
-
-/* What such a call was up against. */
+/* What a call of the subject was up against. */
 enum trouble {
     NO_TROUBLE,
     FUNCTION_IS_MISSING, /* it is a NULL pointer */
@@ -60,8 +52,8 @@ enum trouble {
     REFUSED_LITTLE,      /* it asked for little, of which most handlers have some, and got NULL */
 };
 
-/* "malloc(5)", good until the next calls of text(); NULL of what is OUTSIDE. */
-const char *call_in_words(const struct call *call);
+/* "malloc(5)", good until the next calls of text(); NULL if no call is under way. */
+const char *call_in_words(const struct step *call);
 
 enum { CALL_SLOTS = 128 }; /* threads that are told apart, of those that live at once */
 
@@ -112,12 +104,12 @@ struct record {
     _Atomic int python_starts; /* 1 while it does, in the property's process */
     unsigned made[CALL_SLOTS]; /* calls of each thread so far: what makes none does not get on */
     int signal;
-    struct call signal_call; /* of the thread that the signal hit */
+    struct step signal_call; /* of the thread that the signal hit */
     uintptr_t signal_address;
     int signal_has_address; /* no bool, of which few values can be read */
     char signal_place[96];  /* the object that the instruction is in, or "" */
     int signal_elsewhere;   /* likewise: in another thread than the first */
-    struct call suspects[SUSPECTS];
+    struct step suspects[SUSPECTS];
     char attribute_to[64];    /* id of the property that is about what was found, or "" */
     char control[96];         /* where it is in its control: without what, in words; else "" */
     int controlled;           /* 1 behind a control in which nothing was wrong; no bool */
@@ -126,8 +118,8 @@ struct record {
     _Atomic size_t children;  /* that it forked under memcheck, and theirs */
     pid_t child[MEMCHECK_CHILDREN];
     _Atomic int children_done; /* processes of in_child that reached their end */
-    struct call calls[CALL_SLOTS];
-    struct call makings[CALL_SLOTS]; /* of the block in hand of each, where it is one of no bytes */
+    struct step calls[CALL_SLOTS];
+    struct step makings[CALL_SLOTS]; /* of the block in hand of each, where it is one of no bytes */
 };
 
 struct expectation; /* an entry of --expect, see report.h */

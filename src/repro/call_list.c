@@ -26,7 +26,8 @@ static void append_logged(struct call_list *list, struct interval_map *live,
 {
     struct step step = call->step;
     struct interval at = {.value = 0};
-    uintptr_t given = (uintptr_t)call->given, result = (uintptr_t)call->result;
+    uintptr_t given = (uintptr_t)step.pointer, result = (uintptr_t)call->result;
+    step.pointer = NULL;
     bool is_new = given == 0 && step.kind != STEP_FREE && step.kind <= STEP_CALLOC_FREE;
     if (step.kind == STEP_FREE && given == 0)
         step.kind = STEP_FREE_NULL;
@@ -106,11 +107,7 @@ size_t call_list_blocks(const struct call_list *list)
     return blocks;
 }
 
-/* Whether the step makes the block, ends it, or wants it to be there. */
-static bool makes(const struct step *step)
-{
-    return step->kind == STEP_MALLOC || step->kind == STEP_CALLOC || step->kind == STEP_REALLOC;
-}
+/* Whether the step wants the block to be there. */
 static bool wants(const struct step *step)
 {
     return step->kind == STEP_FREE || step->kind == STEP_FILL;
@@ -125,9 +122,8 @@ static size_t *follow(struct call_list *list)
         const struct step *step = &list->at[i];
         if (wants(step) && live[step->block] == 0)
             continue;
-        if (makes(step))
-            live[step->block] =
-                1 + (size_t)(step->kind == STEP_CALLOC ? step->first * step->second : step->first);
+        if (step_makes(step))
+            live[step->block] = 1 + (size_t)step_size(step);
         else if (step->kind == STEP_FREE)
             live[step->block] = 0;
         list->at[kept++] = *step;
@@ -156,8 +152,7 @@ static void count_from_zero(struct call_list *list)
     uint32_t *number = calloc(call_list_blocks(list), sizeof *number), next = 0; /* and 1 */
     for (size_t i = 0; number != NULL && i < list->count; i++) {
         struct step *step = &list->at[i];
-        if (!makes(step) && !wants(step) && step->kind != STEP_MALLOC_FREE &&
-            step->kind != STEP_CALLOC_FREE)
+        if (!step_makes(step) && !wants(step) && !step_is_pair(step))
             continue;
         if (number[step->block] == 0)
             number[step->block] = ++next;
@@ -173,12 +168,12 @@ static bool is_alike(const struct step *a, const struct step *b)
 }
 
 /* A block that is made, and freed at once with its size. */
-static bool is_pair(const struct step *make, const struct step *end)
+static bool are_pair(const struct step *make, const struct step *end)
 {
-    uint64_t size = make->kind == STEP_CALLOC ? make->first * make->second : make->first;
     return (make->kind == STEP_MALLOC || make->kind == STEP_CALLOC) && end->kind == STEP_FREE &&
-           make->block == end->block && end->first == size && make->thread == end->thread &&
-           make->error == 0 && end->error == 0 && make->times == 1 && end->times == 1;
+           make->block == end->block && end->first == step_size(make) &&
+           make->thread == end->thread && make->error == 0 && end->error == 0 && make->times == 1 &&
+           end->times == 1;
 }
 
 static void join_pairs(struct call_list *list)
@@ -186,13 +181,12 @@ static void join_pairs(struct call_list *list)
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
         struct step step = list->at[i];
-        if (i + 1 < list->count && is_pair(&step, &list->at[i + 1])) {
+        if (i + 1 < list->count && are_pair(&step, &list->at[i + 1])) {
             step.kind = step.kind == STEP_MALLOC ? STEP_MALLOC_FREE : STEP_CALLOC_FREE;
             i++;
         }
         struct step *last = kept > 0 ? &list->at[kept - 1] : NULL;
-        bool pair = step.kind == STEP_MALLOC_FREE || step.kind == STEP_CALLOC_FREE;
-        if (pair && last != NULL && is_alike(last, &step))
+        if (step_is_pair(&step) && last != NULL && is_alike(last, &step))
             last->times += step.times;
         else
             list->at[kept++] = step;
@@ -207,7 +201,7 @@ static void join_rows(struct call_list *list)
     for (size_t i = 0; i < list->count; i++) {
         const struct step step = list->at[i];
         struct step *last = kept > 0 ? &list->at[kept - 1] : NULL;
-        bool is_of_block = makes(&step) || wants(&step);
+        bool is_of_block = step_makes(&step) || wants(&step);
         if (last != NULL && is_alike(last, &step) &&
             (step.kind == STEP_FREE_NULL ||
              (is_of_block && last->block + last->times == step.block)))
@@ -220,7 +214,7 @@ static void join_rows(struct call_list *list)
 
 static bool is_of_several(const struct step *step)
 {
-    return step->times > 1 && (makes(step) || wants(step));
+    return step->times > 1 && (step_makes(step) || wants(step));
 }
 
 void call_list_take_apart(struct call_list *list)

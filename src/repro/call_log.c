@@ -33,12 +33,12 @@ void call_log_to(struct call_log *log)
         log->process = getpid();
 }
 
-static uint16_t thread_number(void)
+static uint32_t thread_number(void)
 {
     static _Thread_local uint32_t number; /* one more than it */
     if (number == 0)
         number = 1 + atomic_fetch_add(&log_of_calls->threads, 1);
-    return (uint16_t)(number - 1);
+    return number - 1;
 }
 
 /* Whether the beginning and the end of the block are one word, again and again. */
@@ -57,25 +57,19 @@ static bool is_full_of(const unsigned char *p, size_t size, uint64_t *word)
     return true;
 }
 
-struct logged *call_log_begin(enum step_kind kind, const void *given, size_t size, size_t first,
-                              size_t second)
+struct logged *call_log_begin(struct step step, size_t size)
 {
     int error = errno;
     uint32_t at = log_of_calls != NULL ? atomic_fetch_add(&log_of_calls->count, 1) : MOST_STEPS;
     if (at >= MOST_STEPS)
         return NULL;
     struct logged *call = &log_of_calls->calls[at];
-    call->step = (struct step){
-        .kind = (uint8_t)kind,
-        .error = (uint8_t)error,
-        .thread = thread_number(),
-        .times = 1,
-        .first = first,
-        .second = second,
-    };
+    step.error = (uint8_t)error;
+    step.thread = thread_number();
+    step.times = 1;
+    call->step = step;
     call->process = getpid();
-    call->given = given;
-    call->has_word = given != NULL && is_full_of(given, size, &call->word);
+    call->has_word = step.pointer != NULL && is_full_of(step.pointer, size, &call->word);
     errno = error;
     return call;
 }

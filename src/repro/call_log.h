@@ -10,12 +10,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "repro/step.h"
+#include "base/step.h"
 
 struct logged {
-    struct step step; /* without its block */
+    struct step step; /* with the address of its block in place of the number */
     pid_t process;
-    const void *given, *result;
+    const void *result;
     uint64_t word; /* what the block was full of that is given, again and again */
     bool has_word;
 };
@@ -36,11 +36,10 @@ void call_log_clear(struct call_log *log);
  * thread.  NULL: nowhere. */
 void call_log_to(struct call_log *log);
 
-/* A call that is about to be made; `size` is that of the block at `given`, or 0 where it is not
+/* A call that is about to be made; `size` is that of the block that it is given, or 0 if it is not
  * known.  NULL where nothing is logged, as call_log_end takes it.  The number of calls in one is
  * `times`. */
-struct logged *call_log_begin(enum step_kind kind, const void *given, size_t size, size_t first,
-                              size_t second);
+struct logged *call_log_begin(struct step step, size_t size);
 void call_log_expect(struct logged *call, size_t times);
 void call_log_end(struct logged *call, const void *result, size_t times);
 

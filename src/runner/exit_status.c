@@ -12,13 +12,13 @@
 
 /* The call that the signal hit, or any that had not returned: of those of several threads one that
  * met trouble.  Sanitizers catch signals themselves. */
-static struct call call_at_end(struct record *record)
+static struct step call_at_end(struct record *record)
 {
-    struct call call = {.function = OUTSIDE};
+    struct step call = {.kind = OUTSIDE};
     if (record->signal != 0 && !sanitizer_is_running())
         return record->signal_call;
     for (int i = 0; i < CALL_SLOTS; i++) {
-        bool better = call.function == OUTSIDE ||
+        bool better = call.kind == OUTSIDE ||
                       (call.trouble == NO_TROUBLE && record->calls[i].trouble != NO_TROUBLE);
         if (!better || call_in_words(&record->calls[i]) == NULL)
             continue;

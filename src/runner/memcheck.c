@@ -326,9 +326,9 @@ static void read_logs(struct memcheck_errors *errors, const char *folder,
 /* True if both ended in the same call, by the same signal, or failed in the same check. */
 static bool is_same_end(const struct record *one, const struct record *other)
 {
-    const struct call *in = &one->suspects[ENDED_IN], *also = &other->suspects[ENDED_IN];
-    return one->signal == other->signal && in->function == also->function &&
-           in->first == also->first && in->second == also->second && one->line == other->line &&
+    const struct step *in = &one->suspects[ENDED_IN], *also = &other->suspects[ENDED_IN];
+    return one->signal == other->signal && in->kind == also->kind && in->first == also->first &&
+           in->second == also->second && one->line == other->line &&
            strcmp(one->expected, other->expected) == 0;
 }
 

@@ -257,7 +257,7 @@ static bool is_to_end(void *data)
             continue; /* not written yet: reading more would allocate a page */
         if (made != progress->calls[i])
             progress->since[i] = progress->any = now;
-        else if (record->calls[i].function != OUTSIDE && now - progress->since[i] > limit)
+        else if (record->calls[i].kind != OUTSIDE && now - progress->since[i] > limit)
             progress->given_up = HANGS;
         progress->calls[i] = made;
     }

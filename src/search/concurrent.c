@@ -84,7 +84,7 @@ static bool is_of_block(const struct step *step)
 /* A pair is one block, however often. */
 static uint32_t times_of(const struct step *step)
 {
-    bool is_pair = step->kind == STEP_MALLOC_FREE || step->kind == STEP_CALLOC_FREE;
+    bool is_pair = step_is_pair(step);
     return !is_of_block(step) ? 0 : is_pair ? 1 : step->times;
 }
 

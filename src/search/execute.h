@@ -14,8 +14,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "base/step.h"
 #include "heap/heap.h"
-#include "repro/step.h"
 #ifndef REPRODUCER
 #include "search/novelty.h"
 #endif

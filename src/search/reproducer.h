@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "repro/step.h"
+#include "base/step.h"
 
 struct reproducer {
     const char *id, *clause, *seen; /* of the failure; a line each */

@@ -13,16 +13,12 @@
 
 /* ---- to be read ---------------------------------------------------------------------------- */
 
-static bool is_pair(const struct step *step)
-{
-    return step->kind == STEP_MALLOC_FREE || step->kind == STEP_CALLOC_FREE;
-}
-
 static bool have_letters(const struct call_list *list)
 {
     enum { LETTERS = 'z' - 'p' + 1 };
     for (size_t i = 0; i < list->count; i++) {
-        if (list->at[i].kind < STEP_FREE_NULL && list->at[i].times > 1 && !is_pair(&list->at[i]))
+        if (list->at[i].kind < STEP_FREE_NULL && list->at[i].times > 1 &&
+            !step_is_pair(&list->at[i]))
             return false;
     }
     return call_list_blocks(list) <= LETTERS;
@@ -72,6 +68,8 @@ const char *show_step(const struct step *step)
         return "the getter is asked again";
     case STEP_LOOK_AT_STRUCT:
         return "the struct";
+    case OUTSIDE:
+        break;
     }
     return "?";
 }
@@ -89,8 +87,7 @@ const char *show_found(const struct call_list *list, const struct found *found)
 /* Which blocks are live behind the step. */
 static void follow(bool *live, const struct step *step)
 {
-    bool makes =
-        step->kind == STEP_MALLOC || step->kind == STEP_CALLOC || step->kind == STEP_REALLOC;
+    bool makes = step_makes(step);
     for (uint32_t k = 0; k < step->times && (makes || step->kind == STEP_FREE); k++)
         live[step->block + k] = makes;
 }
@@ -138,7 +135,8 @@ static const char *name_of_thread(unsigned thread, unsigned before)
 /* How a step begins whose thread is one of several that live as long as the list. */
 static void show_thread(FILE *file, const struct call_list *list, size_t i)
 {
-    fprintf(file, "thread %d%s: ", list->at[i].thread + 1, list->in_turns ? "" : ", at once");
+    fprintf(file, "thread %" PRIu32 "%s: ", list->at[i].thread + 1,
+            list->in_turns ? "" : ", at once");
 }
 
 /* Where its thread was to be stopped. */
@@ -279,12 +277,12 @@ static void write_once(struct trace_writer *writer, const struct step *step, uin
 
 static void write_step(struct trace_writer *writer, const struct step *step, bool *live)
 {
-    bool pair = is_pair(step);
+    bool pair = step_is_pair(step);
     struct step make = *step, end = *step;
     make.kind = step->kind == STEP_MALLOC_FREE ? STEP_MALLOC : STEP_CALLOC;
     end.kind = STEP_FREE;
-    if (step->kind == STEP_CALLOC_FREE)
-        end.first = step->first * step->second;
+    if (pair)
+        end.first = step_size(step);
     for (uint32_t i = 0; i < step->times; i++) {
         write_once(writer, pair ? &make : step, pair ? step->block : step->block + i, live);
         if (pair)

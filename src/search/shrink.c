@@ -220,7 +220,7 @@ static bool simplify(struct step *step, uint64_t error, uint64_t to)
     if (error)
         step->error = (uint8_t)to;
     else
-        step->thread = (uint16_t)to;
+        step->thread = (uint32_t)to;
     return changes;
 }
 

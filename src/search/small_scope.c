@@ -21,8 +21,7 @@ static unsigned choices(unsigned live)
 
 static struct step making(const struct small_scope *scope, unsigned choice, uint32_t slot)
 {
-    static const enum step_kind kinds[MAKERS] = {STEP_MALLOC, STEP_CALLOC, STEP_REALLOC};
-    enum step_kind kind = kinds[choice / SMALL_SIZES];
+    unsigned kind = STEP_MALLOC + choice / SMALL_SIZES; /* to STEP_REALLOC */
     return (struct step){.kind = (uint8_t)kind,
                          .block = slot,
                          .times = 1,

@@ -89,7 +89,7 @@ static void may_touch(struct executing *e, size_t size)
     atomic_store_explicit(&e->execution->huge, may ? size : 0, memory_order_relaxed);
 }
 
-static bool made(struct executing *e, uint32_t slot, enum heap_maker by, void *p, size_t size)
+static bool made(struct executing *e, uint32_t slot, enum step_kind by, void *p, size_t size)
 {
     note(e, by, size, e->last, p);
     if (p == NULL)
@@ -104,7 +104,7 @@ static bool do_malloc(struct executing *e, uint32_t slot, size_t size)
     if (e->heap.block[slot].p != NULL || (!may_ask(e, size) && !may_be_huge(e, size, 0)))
         return true;
     begin_call(e);
-    return made(e, slot, HEAP_MALLOC, a->malloc(a->ctx, size), size);
+    return made(e, slot, STEP_MALLOC, a->malloc(a->ctx, size), size);
 }
 
 static bool do_calloc(struct executing *e, uint32_t slot, size_t nelem, size_t elsize)
@@ -119,7 +119,7 @@ static bool do_calloc(struct executing *e, uint32_t slot, size_t nelem, size_t e
     may_touch(e, 0);
     if (size == SIZE_MAX && !heap_overflowed(&e->heap, p))
         return false;
-    return made(e, slot, HEAP_CALLOC, p, size);
+    return made(e, slot, STEP_CALLOC, p, size);
 }
 
 static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
@@ -131,13 +131,13 @@ static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
         return true;
     begin_call(e);
     if (before == NULL)
-        return made(e, slot, HEAP_REALLOC, a->realloc(a->ctx, NULL, size), size);
+        return made(e, slot, STEP_REALLOC, a->realloc(a->ctx, NULL, size), size);
     if (!heap_will_resize(&e->heap, slot, size))
         return false;
     may_touch(e, old);
     void *p = a->realloc(a->ctx, before, size);
     may_touch(e, 0);
-    note(e, STEP_FREE + 1, size, (uintptr_t)before, p);
+    note(e, STEP_FREE, size, (uintptr_t)before, p);
     if (p != NULL) {
         count_huge(e, size, old);
         return heap_resized(&e->heap, slot, p, size);
@@ -358,6 +358,7 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
     case STEP_LOOK_AT_STRUCT:
         return look_at_struct(e);
     case STEP_STOP: /* for interleaved.c */
+    case OUTSIDE:
         break;
     }
     return true;

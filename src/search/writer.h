@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/random.h"
-#include "repro/step.h"
+#include "base/step.h"
 #include "search/size_dict.h"
 
 enum { MOST_SLOTS = 1 << 18 };

@@ -268,7 +268,7 @@ static uint32_t origin(struct auditor *a)
     return found;
 }
 
-static bool track(struct auditor *a, void *p, size_t size, uint32_t data, enum heap_maker by)
+static bool track(struct auditor *a, void *p, size_t size, uint32_t data, enum step_kind by)
 {
     uint32_t slot = heap_new_slot(&a->heap);
     if (slot != HEAP_NO_SLOT)
@@ -284,7 +284,7 @@ static bool track(struct auditor *a, void *p, size_t size, uint32_t data, enum h
 
 /* After a call that returned p, NULL for a refusal.  Takes the lock and gives it back. */
 static void enter(struct auditor *a, const struct around *around, void *p, size_t size,
-                  uint32_t marks, enum heap_maker by, _Atomic size_t *calls)
+                  uint32_t marks, enum step_kind by, _Atomic size_t *calls)
 {
     int error = errno;
     uint32_t data = p != NULL ? origin(a) | marks : 0;
@@ -331,7 +331,7 @@ static void *audited_malloc(void *ctx, size_t size)
     struct auditor *a = ctx;
     struct around around = begin(a, "malloc");
     void *p = a->inner->allocator.malloc(a->inner->allocator.ctx, size);
-    enter(a, &around, p, size, 0, HEAP_MALLOC, &a->audit->malloc_calls);
+    enter(a, &around, p, size, 0, STEP_MALLOC, &a->audit->malloc_calls);
     return p;
 }
 
@@ -340,7 +340,7 @@ static void *audited_calloc(void *ctx, size_t nelem, size_t elsize)
     struct auditor *a = ctx;
     struct around around = begin(a, "calloc");
     void *p = a->inner->allocator.calloc(a->inner->allocator.ctx, nelem, elsize);
-    enter(a, &around, p, heap_product(nelem, elsize), 0, HEAP_CALLOC, &a->audit->calloc_calls);
+    enter(a, &around, p, heap_product(nelem, elsize), 0, STEP_CALLOC, &a->audit->calloc_calls);
     return p;
 }
 
@@ -353,13 +353,13 @@ static void *forward_realloc(struct auditor *a, void *p, size_t size, enum whose
     struct around around = begin(a, p != NULL ? "realloc" : "realloc(NULL)");
     void *moved = a->inner->allocator.realloc(a->inner->allocator.ctx, p, size);
     uint32_t marks = p == NULL ? 0 : python_is_up() && !PyGILState_Check() ? OF_TEXT : RESIZED;
-    enter(a, &around, moved, size, marks, HEAP_REALLOC, &a->audit->realloc_calls);
+    enter(a, &around, moved, size, marks, STEP_REALLOC, &a->audit->realloc_calls);
     if (whose != OURS)
         return moved;
     int error = errno;
     pthread_mutex_lock(&a->lock);
     if (moved == NULL) /* the old block is live, as it was */
-        track(a, p, old->size, (uint32_t)old->number, HEAP_REALLOC);
+        track(a, p, old->size, (uint32_t)old->number, STEP_REALLOC);
     heap_check_edges(&a->heap, &edges, moved != NULL ? moved : p, moved == NULL);
     unlock_after(a, &around);
     errno = error;

@@ -103,8 +103,7 @@ struct recorder *recorder_of_block(const void *p)
 /* ---- forwarding ---------------------------------------------------------------------------- */
 
 /* After a request: counts it, tracks its block, and shows the struct of the handler behind. */
-static void *requested(struct recorder *r, size_t *calls, void *p, size_t size,
-                       enum recorder_function by)
+static void *requested(struct recorder *r, size_t *calls, void *p, size_t size, enum step_kind by)
 {
     pthread_mutex_lock(&r->lock);
     ++*calls;
@@ -120,7 +119,7 @@ static void *record_malloc(void *ctx, size_t size)
 {
     struct recorder *r = ctx;
     void *p = r->inner->allocator.malloc(r->inner->allocator.ctx, size);
-    return requested(r, &r->counts.malloc_calls, p, size, BY_MALLOC);
+    return requested(r, &r->counts.malloc_calls, p, size, STEP_MALLOC);
 }
 
 static void *record_calloc(void *ctx, size_t nelem, size_t elsize)
@@ -130,7 +129,7 @@ static void *record_calloc(void *ctx, size_t nelem, size_t elsize)
     void *p = r->inner->allocator.calloc(r->inner->allocator.ctx, nelem, elsize);
     if (__builtin_mul_overflow(nelem, elsize, &size))
         size = SIZE_MAX;
-    return requested(r, &r->counts.calloc_calls, p, size, BY_CALLOC);
+    return requested(r, &r->counts.calloc_calls, p, size, STEP_CALLOC);
 }
 
 /* The block at p is not tracked here.  One that another recorder tracks is handed over to this one,
@@ -166,7 +165,7 @@ static void *record_realloc(void *ctx, void *p, size_t size)
         track(r, p, old.size, old.value);
         pthread_mutex_unlock(&r->lock);
     }
-    return requested(r, &r->counts.realloc_calls, moved, size, BY_REALLOC);
+    return requested(r, &r->counts.realloc_calls, moved, size, STEP_REALLOC);
 }
 
 static void record_free(void *ctx, void *p, size_t size)

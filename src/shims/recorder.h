@@ -13,9 +13,8 @@
 #include <stddef.h>
 
 #include "base/interval_map.h"
+#include "base/step.h"
 #include "nep49.h"
-
-enum recorder_function { BY_MALLOC, BY_CALLOC, BY_REALLOC };
 
 enum note_kind {
     NOTE_FOREIGN_FREE,    /* free of a pointer that nobody tracks */
@@ -72,7 +71,7 @@ struct recorder_counts recorder_counts(struct recorder *recorder);
 size_t recorder_notes(struct recorder *recorder, struct note *notes, size_t room);
 enum { MOST_NOTES = 16 };
 
-/* A copy of all live blocks by rising address, `value` is an enum recorder_function; to be freed
+/* A copy of all live blocks by rising address, `value` is an enum step_kind; to be freed
  * by the caller; *count receives how many.  NULL where there is no memory. */
 struct interval *recorder_live(struct recorder *recorder, size_t *count);
 

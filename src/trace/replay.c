@@ -59,7 +59,7 @@ static bool refused(struct replay *replay, size_t size, bool recorded)
 }
 
 /* What malloc and calloc have in common, and realloc where it is given no block. */
-static bool made(struct replay *replay, const struct trace_call *call, enum heap_maker by, void *p,
+static bool made(struct replay *replay, const struct trace_call *call, enum step_kind by, void *p,
                  size_t size)
 {
     if (p == NULL)
@@ -70,12 +70,12 @@ static bool made(struct replay *replay, const struct trace_call *call, enum heap
         replay->handler->allocator.free(replay->handler->allocator.ctx, p, size);
         return true;
     }
-    return heap_made(&replay->heap, call->slot, call->block, by, p, size) || ends(replay);
+    return heap_made(&replay->heap, call->step.block, call->block, by, p, size) || ends(replay);
 }
 
 static bool reserve(struct replay *replay, const struct trace_call *call)
 {
-    return call->refused || heap_reserve(&replay->heap, call->slot) || ends(replay);
+    return call->refused || heap_reserve(&replay->heap, call->step.block) || ends(replay);
 }
 
 /* What a machine with longer addresses was asked for is more than there can be here. */
@@ -87,21 +87,21 @@ static size_t size_here(uint64_t size)
 static bool replay_malloc(struct replay *replay, const struct trace_call *call)
 {
     const PyDataMemAllocator *a = &replay->handler->allocator;
-    size_t size = size_here(call->size);
-    return reserve(replay, call) && made(replay, call, HEAP_MALLOC, a->malloc(a->ctx, size), size);
+    size_t size = size_here(call->step.first);
+    return reserve(replay, call) && made(replay, call, STEP_MALLOC, a->malloc(a->ctx, size), size);
 }
 
 static bool replay_calloc(struct replay *replay, const struct trace_call *call)
 {
     const PyDataMemAllocator *a = &replay->handler->allocator;
-    size_t nelem = size_here(call->nelem), elsize = size_here(call->elsize);
+    size_t nelem = size_here(call->step.first), elsize = size_here(call->step.second);
     size_t size = heap_product(nelem, elsize);
     if (!reserve(replay, call))
         return false;
     void *p = a->calloc(a->ctx, nelem, elsize);
     if (size == SIZE_MAX && !heap_overflowed(&replay->heap, p))
         return ends(replay);
-    return made(replay, call, HEAP_CALLOC, p, size);
+    return made(replay, call, STEP_CALLOC, p, size);
 }
 
 /* ---- realloc -------------------------------------------------------------------------------- */
@@ -110,12 +110,12 @@ static bool realloc_block(struct replay *replay, const struct trace_call *call, 
 {
     const PyDataMemAllocator *a = &replay->handler->allocator;
     struct heap *heap = &replay->heap;
-    if (!heap_will_resize(heap, call->slot, size))
+    if (!heap_will_resize(heap, call->step.block, size))
         return ends(replay);
-    void *p = a->realloc(a->ctx, heap->block[call->slot].p, size);
+    void *p = a->realloc(a->ctx, heap->block[call->step.block].p, size);
     if (p != NULL)
-        return heap_resized(heap, call->slot, p, size) || ends(replay);
-    if (!heap_kept(heap, call->slot, size))
+        return heap_resized(heap, call->step.block, p, size) || ends(replay);
+    if (!heap_kept(heap, call->step.block, size))
         return ends(replay);
     return refused(replay, size, call->refused);
 }
@@ -124,9 +124,9 @@ static bool realloc_block(struct replay *replay, const struct trace_call *call, 
  * back to the old one. */
 static bool replay_realloc(struct replay *replay, const struct trace_call *call)
 {
-    const struct heap_block *block = &replay->heap.block[call->slot];
+    const struct heap_block *block = &replay->heap.block[call->step.block];
     size_t before = block->size;
-    if (!realloc_block(replay, call, size_here(call->size)))
+    if (!realloc_block(replay, call, size_here(call->step.first)))
         return false;
     if (!call->refused || block->p == NULL || block->size == before)
         return true;
@@ -160,12 +160,12 @@ static bool free_block(struct replay *replay, uint32_t slot, size_t size)
 static bool replay_without_block(struct replay *replay, const struct trace_call *call)
 {
     const PyDataMemAllocator *a = &replay->handler->allocator;
-    size_t size = size_here(call->size);
+    size_t size = size_here(call->step.first);
     if (call->pointer == TRACE_FOREIGN)
         replay->result->left_out++;
-    if (call->function == TRACE_FREE && call->pointer == TRACE_FOREIGN)
+    if (call->step.kind == STEP_FREE && call->pointer == TRACE_FOREIGN)
         return true;
-    if (call->function == TRACE_FREE) {
+    if (call->step.kind == STEP_FREE) {
         heap_set_error(&replay->heap);
         a->free(a->ctx, NULL, size);
         return freed(replay);
@@ -173,32 +173,31 @@ static bool replay_without_block(struct replay *replay, const struct trace_call 
     if (call->pointer == TRACE_FOREIGN)
         return replay_malloc(replay, call);
     return reserve(replay, call) &&
-           made(replay, call, HEAP_REALLOC, a->realloc(a->ctx, NULL, size), size);
+           made(replay, call, STEP_REALLOC, a->realloc(a->ctx, NULL, size), size);
 }
 
 static bool replay_call(struct replay *replay, const struct trace_call *call)
 {
-    switch (call->function) {
-    case TRACE_MALLOC:
+    switch (call->step.kind) {
+    case STEP_MALLOC:
         return replay_malloc(replay, call);
-    case TRACE_CALLOC:
+    case STEP_CALLOC:
         return replay_calloc(replay, call);
-    case TRACE_REALLOC:
-    case TRACE_FREE:
+    default:
         break;
     }
     if (call->pointer != TRACE_BLOCK)
         return replay_without_block(replay, call);
-    if (replay->heap.block[call->slot].p == NULL) {
+    if (replay->heap.block[call->step.block].p == NULL) {
         replay->result->left_out++;
         return true;
     }
-    if (call->function == TRACE_REALLOC)
+    if (call->step.kind == STEP_REALLOC)
         return replay_realloc(replay, call);
     /* NumPy gives free the size of the last realloc, which this handler may have refused */
-    size_t size =
-        call->size == call->old_size ? replay->heap.block[call->slot].size : size_here(call->size);
-    return free_block(replay, call->slot, size);
+    size_t size = call->step.first == call->old_size ? replay->heap.block[call->step.block].size
+                                                     : size_here(call->step.first);
+    return free_block(replay, call->step.block, size);
 }
 
 /* What is live at the end goes as well: contents are checked once more, and the handler is left as
@@ -210,11 +209,11 @@ static bool free_live(struct replay *replay)
         if (block->p == NULL)
             continue;
         replay->result->live++;
-        replay->result->under_way = (struct trace_call){.function = TRACE_FREE,
-                                                        .pointer = TRACE_BLOCK,
-                                                        .block = block->number,
-                                                        .size = block->size,
-                                                        .old_size = block->size};
+        replay->result->under_way =
+            (struct trace_call){.step = {.kind = STEP_FREE, .first = block->size},
+                                .pointer = TRACE_BLOCK,
+                                .block = block->number,
+                                .old_size = block->size};
         replay->heap.call = 0;
         if (!free_block(replay, slot, block->size))
             return false;
@@ -252,8 +251,8 @@ static void run(struct replay *replay)
         result->calls++;
         if (__builtin_expect(options->look != NULL, 0)) {
             const struct heap *heap = &replay->heap;
-            struct heap_block block =
-                call->slot < heap->room ? heap->block[call->slot] : (struct heap_block){0};
+            struct heap_block block = call->step.block < heap->room ? heap->block[call->step.block]
+                                                                    : (struct heap_block){0};
             options->look(block.p, block.size, heap->live_bytes, options->data);
         }
     }

@@ -13,9 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/step.h"
 #include "nep49.h"
-
-enum trace_function { TRACE_MALLOC = 1, TRACE_CALLOC, TRACE_REALLOC, TRACE_FREE };
 
 /* What realloc and free were given. */
 enum trace_pointer {
@@ -101,21 +100,17 @@ struct trace_reader;
 
 /* One call as it was recorded. */
 struct trace_call {
-    enum trace_function function;
+    struct step step; /* `block` is the slot: a small number, used again when the block is gone */
     enum trace_pointer pointer; /* TRACE_NULL for malloc and calloc */
     bool refused;               /* the result was NULL */
     bool moved;                 /* realloc: the block has another address than before */
     bool gil;
-    uint32_t thread;
-    uint32_t slot;  /* of the block: a small number, used again when the block is gone */
-    uint64_t block; /* its number, counted from 1 in the order in which blocks were made; 0 for
-                     * a call without one */
-    uint64_t size;  /* asked for, or given to free; UINT64_MAX: nelem * elsize is more */
-    uint64_t nelem, elsize; /* calloc's arguments */
-    uint64_t old_size;      /* realloc, free: what the block was asked for with last */
-    uint64_t time;          /* nanoseconds since the first call, in a trace with times */
-    uint64_t number;        /* of the call, counted from 1 */
-    uint64_t offset;        /* of its record in the file */
+    uint64_t block;    /* its number, counted from 1 in the order in which blocks were made; 0 for
+                        * a call without one */
+    uint64_t old_size; /* realloc, free: what the block was asked for with last */
+    uint64_t time;     /* nanoseconds since the first call, in a trace with times */
+    uint64_t number;   /* of the call, counted from 1 */
+    uint64_t offset;   /* of its record in the file */
 };
 
 enum trace_state {

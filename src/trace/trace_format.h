@@ -32,12 +32,9 @@ enum {
 
 #define FRAME_SYNC 0x454d5246u /* "FRME" */
 
-/* The low half of a record's first byte; 0 is what was never written. */
+/* The low half of a record's first byte: 0 is what was never written, 1 to 4 are STEP_MALLOC to
+ * STEP_FREE of enum step_kind, and others are no call. */
 enum record_kind {
-    RECORD_MALLOC = 1,
-    RECORD_CALLOC = 2,
-    RECORD_REALLOC = 3,
-    RECORD_FREE = 4,
     RECORD_THREAD = 5,
     RECORD_NOTE = 6,
     RECORD_END = 7,

@@ -26,26 +26,26 @@ static const char *result_text(const struct trace_call *call)
 {
     if (call->refused)
         return "NULL";
-    if (call->function == TRACE_REALLOC && call->pointer == TRACE_BLOCK)
+    if (call->step.kind == STEP_REALLOC && call->pointer == TRACE_BLOCK)
         return call->moved ? "moved" : "in place";
     return text("block %" PRIu64, call->block);
 }
 
 const char *trace_call_text(const struct trace_call *call)
 {
-    switch (call->function) {
-    case TRACE_MALLOC:
-        return text("malloc(%" PRIu64 ") = %s", call->size, result_text(call));
-    case TRACE_CALLOC:
-        return text("calloc(%" PRIu64 ", %" PRIu64 ") = %s", call->nelem, call->elsize,
+    const struct step *step = &call->step;
+    switch (step->kind) {
+    case STEP_MALLOC:
+        return text("malloc(%" PRIu64 ") = %s", step->first, result_text(call));
+    case STEP_CALLOC:
+        return text("calloc(%" PRIu64 ", %" PRIu64 ") = %s", step->first, step->second,
                     result_text(call));
-    case TRACE_REALLOC:
-        return text("realloc(%s, %" PRIu64 ") = %s", pointer_text(call), call->size,
+    case STEP_REALLOC:
+        return text("realloc(%s, %" PRIu64 ") = %s", pointer_text(call), step->first,
                     result_text(call));
-    case TRACE_FREE:
-        break;
+    default:
+        return text("free(%s, %" PRIu64 ")", pointer_text(call), step->first);
     }
-    return text("free(%s, %" PRIu64 ")", pointer_text(call), call->size);
 }
 
 static void print_head(FILE *out, const struct trace_reader *reader)
@@ -62,7 +62,7 @@ static void print_call(FILE *out, const struct trace_reader *reader, const struc
     fprintf(out, "%10" PRIu64 "  %8" PRIu64 "  ", call->number, call->offset);
     if (trace_totals(reader).timed) /* times of other threads may be before the first call's */
         fprintf(out, "%11.6f  ", (double)(int64_t)call->time / 1e9);
-    fprintf(out, "%6" PRIu32 "  %s%s\n", call->thread, trace_call_text(call),
+    fprintf(out, "%6" PRIu32 "  %s%s\n", call->step.thread, trace_call_text(call),
             call->gil ? "" : ", without the GIL");
 }
 

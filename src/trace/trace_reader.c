@@ -227,9 +227,9 @@ static bool make_block(struct trace_reader *reader, struct trace_call *call)
         reader->slots++;
     else
         reader->free_slot = (uint32_t)reader->slot[at].size;
-    reader->slot[at] = (struct slot){++reader->blocks, call->size};
+    reader->slot[at] = (struct slot){++reader->blocks, step_size(&call->step)};
     reader->live++;
-    reader->last_slot = call->slot = at;
+    reader->last_slot = call->step.block = at;
     call->block = reader->blocks;
     return true;
 }
@@ -244,7 +244,7 @@ static bool name_block(struct trace_reader *reader, struct trace_call *call, str
         wrong_record(reader, "the call names slot %" PRIu64 ", in which no block is live", at);
         return false;
     }
-    reader->last_slot = call->slot = (uint32_t)at;
+    reader->last_slot = call->step.block = (uint32_t)at;
     call->block = reader->slot[at].block;
     call->old_size = reader->slot[at].size;
     return true;
@@ -254,29 +254,29 @@ static bool name_block(struct trace_reader *reader, struct trace_call *call, str
 
 /* The bits that a record's first byte may have beside its kind. */
 static const unsigned char allowed_bits[16] = {
-    [RECORD_MALLOC] = BIT_REFUSED,
-    [RECORD_CALLOC] = BIT_REFUSED | BIT_ELSIZE,
-    [RECORD_REALLOC] = BIT_REFUSED | 3 << POINTER_SHIFT | BIT_MOVED,
-    [RECORD_FREE] = BIT_SIZED | 3 << POINTER_SHIFT,
+    [STEP_MALLOC] = BIT_REFUSED,
+    [STEP_CALLOC] = BIT_REFUSED | BIT_ELSIZE,
+    [STEP_REALLOC] = BIT_REFUSED | 3 << POINTER_SHIFT | BIT_MOVED,
+    [STEP_FREE] = BIT_SIZED | 3 << POINTER_SHIFT,
     [RECORD_THREAD] = BIT_GIL,
 };
 
 /* What the call did to the blocks. */
 static bool apply(struct trace_reader *reader, struct trace_call *call)
 {
-    if (call->function == TRACE_FREE) {
+    if (call->step.kind == STEP_FREE) {
         if (call->pointer == TRACE_BLOCK) {
-            reader->slot[call->slot] = (struct slot){0, reader->free_slot};
-            reader->free_slot = call->slot;
+            reader->slot[call->step.block] = (struct slot){0, reader->free_slot};
+            reader->free_slot = call->step.block;
             reader->live--;
         }
         return true;
     }
     if (call->refused)
         return true;
-    if (call->function != TRACE_REALLOC || call->pointer != TRACE_BLOCK)
+    if (call->step.kind != STEP_REALLOC || call->pointer != TRACE_BLOCK)
         return make_block(reader, call);
-    reader->slot[call->slot].size = call->size;
+    reader->slot[call->step.block].size = call->step.first;
     return true;
 }
 
@@ -289,40 +289,38 @@ static enum trace_state decode_call(struct trace_reader *reader, struct trace_ca
                                     struct cursor *cursor, unsigned first)
 {
     unsigned pointer = first >> POINTER_SHIFT & 3;
+    struct step *step = &call->step;
     *call = (struct trace_call){
-        .function = (enum trace_function)(first & 15),
+        .step = {.kind = first & 15, .thread = reader->thread, .times = 1},
         .pointer = TRACE_NULL,
         .gil = reader->gil,
-        .thread = reader->thread,
         .number = reader->calls + 1,
         .offset = reader->frame_offset + FRAME_HEADER_BYTES + reader->at,
     };
-    if (call->function >= TRACE_REALLOC) {
+    if (step->kind >= STEP_REALLOC) {
         if (pointer > TRACE_FOREIGN ||
-            (pointer != TRACE_BLOCK && call->function == TRACE_FREE && !(first & BIT_SIZED)))
+            (pointer != TRACE_BLOCK && step->kind == STEP_FREE && !(first & BIT_SIZED)))
             return wrong_bits(reader, first);
         call->pointer = (enum trace_pointer)pointer;
     }
-    if (call->function != TRACE_FREE)
+    if (step->kind != STEP_FREE)
         call->refused = first & BIT_REFUSED;
     if (call->pointer == TRACE_BLOCK && !name_block(reader, call, cursor))
         return reader->state;
-    switch (call->function) {
-    case TRACE_MALLOC:
-        call->size = varint(cursor);
+    switch (step->kind) {
+    case STEP_MALLOC:
+        step->first = varint(cursor);
         break;
-    case TRACE_CALLOC:
-        call->nelem = varint(cursor);
-        call->elsize = first & BIT_ELSIZE ? varint(cursor) : 1;
-        if (__builtin_mul_overflow(call->nelem, call->elsize, &call->size))
-            call->size = UINT64_MAX;
+    case STEP_CALLOC:
+        step->first = varint(cursor);
+        step->second = first & BIT_ELSIZE ? varint(cursor) : 1;
         break;
-    case TRACE_REALLOC:
+    case STEP_REALLOC:
         call->moved = first & BIT_MOVED;
-        call->size = varint(cursor);
+        step->first = varint(cursor);
         break;
-    case TRACE_FREE:
-        call->size = first & BIT_SIZED ? varint(cursor) : call->old_size;
+    case STEP_FREE:
+        step->first = first & BIT_SIZED ? varint(cursor) : call->old_size;
         break;
     }
     if (reader->timed)
@@ -430,10 +428,10 @@ static bool decode_record(struct trace_reader *reader, struct trace_call *call)
         return false;
     }
     switch (first & 15) {
-    case RECORD_MALLOC:
-    case RECORD_CALLOC:
-    case RECORD_REALLOC:
-    case RECORD_FREE:
+    case STEP_MALLOC:
+    case STEP_CALLOC:
+    case STEP_REALLOC:
+    case STEP_FREE:
         was_call = decode_call(reader, call, &cursor, first) == TRACE_CALL && !cursor.bad;
         break;
     case RECORD_THREAD:

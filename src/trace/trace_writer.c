@@ -409,7 +409,7 @@ void trace_malloc(struct trace_writer *writer, const struct trace_caller *caller
 {
     if (!trace_works(writer))
         return;
-    struct record record = begin(writer, caller, RECORD_MALLOC | (result ? 0 : BIT_REFUSED));
+    struct record record = begin(writer, caller, STEP_MALLOC | (result ? 0 : BIT_REFUSED));
     add(&record, size);
     if (result == NULL || enter(writer, result, size))
         finish(writer, caller, &record);
@@ -421,9 +421,8 @@ void trace_calloc(struct trace_writer *writer, const struct trace_caller *caller
     uint64_t size;
     if (!trace_works(writer))
         return;
-    struct record record =
-        begin(writer, caller,
-              RECORD_CALLOC | (result ? 0 : BIT_REFUSED) | (elsize == 1 ? 0 : BIT_ELSIZE));
+    struct record record = begin(
+        writer, caller, STEP_CALLOC | (result ? 0 : BIT_REFUSED) | (elsize == 1 ? 0 : BIT_ELSIZE));
     add(&record, nelem);
     if (elsize != 1)
         add(&record, elsize);
@@ -441,8 +440,8 @@ void trace_realloc(struct trace_writer *writer, const struct trace_caller *calle
     bool moved = result != NULL && given.pointer != TRACE_NULL && result != given.p;
     struct record record =
         begin(writer, caller,
-              RECORD_REALLOC | (result ? 0 : BIT_REFUSED) |
-                  (unsigned)given.pointer << POINTER_SHIFT | (moved ? BIT_MOVED : 0));
+              STEP_REALLOC | (result ? 0 : BIT_REFUSED) | (unsigned)given.pointer << POINTER_SHIFT |
+                  (moved ? BIT_MOVED : 0));
     if (given.pointer == TRACE_BLOCK)
         add_slot(writer, &record, given.slot);
     add(&record, size);
@@ -464,7 +463,7 @@ void trace_free(struct trace_writer *writer, const struct trace_caller *caller,
     bool as_asked = given.pointer == TRACE_BLOCK && size == given.size;
     struct record record =
         begin(writer, caller,
-              RECORD_FREE | (as_asked ? 0 : BIT_SIZED) | (unsigned)given.pointer << POINTER_SHIFT);
+              STEP_FREE | (as_asked ? 0 : BIT_SIZED) | (unsigned)given.pointer << POINTER_SHIFT);
     if (given.pointer == TRACE_BLOCK)
         add_slot(writer, &record, given.slot);
     if (!as_asked)

@@ -97,6 +97,22 @@ void call_list_free(struct call_list *list)
     *list = (struct call_list){.at = NULL};
 }
 
+void call_list_cut(struct call_list *list, size_t from, size_t length)
+{
+    memmove(list->at + from, list->at + from + length,
+            (list->count - from - length) * sizeof *list->at);
+    list->count -= length;
+}
+
+bool step_change_size(struct step *step, uint64_t from, uint64_t to)
+{
+    bool first = step->kind <= STEP_FREE_NULL && step->first == from;
+    bool second = step_is_calloc(step) && step->second == from;
+    step->first = first ? to : step->first;
+    step->second = second ? to : step->second;
+    return first || second;
+}
+
 /* ---- what is live -------------------------------------------------------------------------- */
 
 size_t call_list_blocks(const struct call_list *list)

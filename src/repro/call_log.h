@@ -55,6 +55,12 @@ struct call_list call_list_of(const struct call_log *log, enum list_of which);
 struct call_list call_list_copy(const struct call_list *list);
 void call_list_free(struct call_list *list);
 
+/* Leaves out so many steps. */
+void call_list_cut(struct call_list *list, size_t from, size_t length);
+
+/* Changes each size `from` that the step is given to `to`.  Returns true if there is one. */
+bool step_change_size(struct step *step, uint64_t from, uint64_t to);
+
 /* Frees at its end what is live there. */
 void call_list_close(struct call_list *list);
 

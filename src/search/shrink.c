@@ -47,17 +47,6 @@ static bool take(struct shrinking *s, struct call_list *candidate)
     return true;
 }
 
-static bool makes_block(const struct step *step)
-{
-    return step->kind == STEP_MALLOC || step->kind == STEP_CALLOC ||
-           step->kind == STEP_MALLOC_FREE || step->kind == STEP_CALLOC_FREE;
-}
-
-static bool has_second_size(const struct step *step)
-{
-    return step->kind == STEP_CALLOC || step->kind == STEP_CALLOC_FREE;
-}
-
 /* ---- fewer steps --------------------------------------------------------------------------- */
 
 struct part {
@@ -148,7 +137,8 @@ static void cut_beginning(struct shrinking *s)
 static const struct step *last_making(const struct call_list *list)
 {
     size_t i = list->count;
-    while (i > 0 && !makes_block(&list->at[i - 1]))
+    while (i > 0 && list->at[i - 1].kind != STEP_MALLOC && list->at[i - 1].kind != STEP_CALLOC &&
+           !step_is_pair(&list->at[i - 1]))
         i--;
     return i > 0 ? &list->at[i - 1] : NULL;
 }
@@ -165,13 +155,13 @@ static bool repeat_last(struct shrinking *s, bool frees, bool is_small)
         return false;
     }
     struct step step = *last;
-    bool by_calloc = has_second_size(&step);
+    bool by_calloc = step_is_calloc(&step);
     if (is_small) {
         step.first = 16;
         step.second = by_calloc;
     }
-    uint64_t size = by_calloc ? step.first * step.second : step.first;
-    uint64_t times = MIN(2 * (uint64_t)s->list->count + step.times, most_bytes / (size + 64) + 1);
+    uint64_t most = most_bytes / (MIN(step_size(&step), most_bytes) + 64) + 1;
+    uint64_t times = MIN(2 * (uint64_t)s->list->count + step.times, most);
     step.block = 0;
     step.times = (uint32_t)MIN(times, (uint64_t)MOST_BLOCKS);
     step.kind = (uint8_t)((by_calloc ? STEP_CALLOC : STEP_MALLOC) +
@@ -224,15 +214,6 @@ static bool simplify(struct step *step, uint64_t error, uint64_t to)
     return changes;
 }
 
-static bool change_size(struct step *step, uint64_t from, uint64_t to)
-{
-    bool first = step->kind <= STEP_FREE_NULL && step->first == from;
-    bool second = has_second_size(step) && step->second == from;
-    step->first = first ? to : step->first;
-    step->second = second ? to : step->second;
-    return first || second;
-}
-
 static void lower_times(struct shrinking *s)
 {
     for (size_t i = 0; i < s->list->count; i++) {
@@ -267,7 +248,7 @@ static void round_sizes(struct shrinking *s)
         if (s->list->at[i].kind > STEP_FREE_NULL || was_before(s->list, i))
             continue;
         for (size_t k = 0; k < sizeof round / sizeof *round && round[k] < size; k++) {
-            if (change_all(s, change_size, size, round[k]))
+            if (change_all(s, step_change_size, size, round[k]))
                 break;
         }
     }
@@ -351,9 +332,7 @@ static bool make_stretch_a_row(struct shrinking *s, struct random *random)
     struct call_list candidate = call_list_copy(s->list);
     if (candidate.count > 0 && row.block < MOST_BLOCKS) {
         candidate.at[from] = row;
-        memmove(candidate.at + from + 1, candidate.at + from + length,
-                (candidate.count - from - length) * sizeof row);
-        candidate.count -= length - 1;
+        call_list_cut(&candidate, from + 1, length - 1);
     }
     return take(s, &candidate);
 }
@@ -363,7 +342,7 @@ static bool make_two_sizes_one(struct shrinking *s, struct random *random)
 {
     const struct step *a = any_step(s, random), *b = any_step(s, random);
     return a->kind <= STEP_REALLOC && b->kind <= STEP_REALLOC && a->first != b->first &&
-           change_all(s, change_size, a->first, b->first);
+           change_all(s, step_change_size, a->first, b->first);
 }
 
 /* For a list that is longer than `enough` and that leaving out steps alone does not shrink. */
@@ -394,9 +373,8 @@ static void write_sizes(struct call_list *list)
     uint64_t *size = calloc(call_list_blocks(list), sizeof *size);
     for (size_t i = 0; size != NULL && i < list->count; i++) {
         struct step *step = &list->at[i];
-        uint64_t made = step->kind == STEP_CALLOC ? step->first * step->second : step->first;
-        for (uint32_t k = 0; k < step->times && step->kind < STEP_FREE; k++)
-            size[step->block + k] = made;
+        for (uint32_t k = 0; k < step->times && step_makes(step); k++)
+            size[step->block + k] = step_size(step);
         if (step->kind == STEP_FREE && step->second == STEP_RIGHT_SIZE)
             step->first = size[step->block];
         if (step->kind == STEP_FREE)
@@ -487,7 +465,7 @@ static size_t last_sizes(const struct call_list *list, size_t *sizes)
     size_t count = 0;
     for (size_t i = list->count; i-- > 0 && count < MOST_SIZES;) {
         const struct step *step = &list->at[i];
-        size_t size = (size_t)step->first * (step->kind == STEP_CALLOC ? step->second : 1);
+        size_t size = (size_t)step_size(step);
         bool is_known = step->kind > STEP_REALLOC || size > PTRDIFF_MAX / 4;
         for (size_t k = 0; k < count; k++)
             is_known = is_known || sizes[k] == size;

@@ -79,9 +79,9 @@ def answer(options):
 
 
 def run(options):
+    if options.bench and not options.html:
+        return module("bench_page").show(json.load(sys.stdin), options.quiet)
     if options.bench:
-        write(options.bench, json.dumps(module("bench").run(json.load(sys.stdin))))
-    elif options.benched:
         write(options.html, module("bench_page").render(json.load(sys.stdin)))
     elif options.answer:
         write(options.answer, json.dumps(answer(options)))
@@ -110,9 +110,9 @@ def main():
     for name in ("quiet", "strict", "fail-on-new"):
         parser.add_argument("--" + name, action="store_true")
     # What conform itself gives, with the report of a run on stdin.
-    for name in ("run", "with-handler", "benched"):
+    for name in ("run", "with-handler", "bench"):
         parser.add_argument("--" + name, action="store_true", help=argparse.SUPPRESS)
-    for name in ("baseline", "waivers", "answer", "bench"):
+    for name in ("baseline", "waivers", "answer"):
         parser.add_argument("--" + name, metavar="FILE", help=argparse.SUPPRESS)
     try:
         status = run(parser.parse_args())

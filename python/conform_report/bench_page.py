@@ -1,83 +1,98 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of a bench as text and as HTML: charts of the ratio by size, and a table."""
+"""The results of a bench as text and as HTML: a table, and charts of the ratio by size."""
 
-import html
 import itertools
 import math
 
-from . import page
+from . import model, page
 
-KIB, MIB = 1 << 10, 1 << 20
-
-
-def size_words(size):
-    for unit, name in ((MIB, "MiB"), (KIB, "KiB")):
-        if size >= unit:
-            return "%d %s" % (size // unit, name)
-    return "%d B" % size
-
-
-def value_words(cell, micro="us"):
-    """Returns the value of the default handler."""
-    value = cell["handlers"][0]["value"]
-    if not cell["unit"].startswith("s"):
-        return "%.3g" % value
-    for least, name in ((1, "s"), (1e-3, "ms"), (1e-6, micro)):
-        if value >= least:
-            return "%.3g %s" % (value / least, name)
-    return "%.3g ns" % (value * 1e9)
-
-
-def ratio_words(figure, key):
-    return ("%.2g" if figure[key] < 0.1 else "%.2f") % figure[key]
-
-
-def spread_words(figure):
-    return "%s to %s" % (ratio_words(figure, "low"), ratio_words(figure, "high"))
-
-
-def print_table(bench):
-    print(bench["python"])
-    print("the time of each handler, as a multiple of that of NumPy's default handler")
-    print("(cpu: the ratio of processor time, if it differs by more than a tenth)\n")
-    labels = ["%20.20s%9s" % (each, "") for each in bench["handlers"][1:]]
-    print("%46s %10s" % ("", "default"), *labels)
-    title = None
-    for cell in bench["cells"]:
-        if cell["size"] and cell["title"] != title:
-            print(cell["title"])
-        title = cell["title"]
-        name = "    %-42s" % size_words(cell["size"]) if cell["size"] else "%-46s" % title
-        words = [name, "%10s" % value_words(cell)]
-        for figure in cell["handlers"][1:]:
-            used, ratio = figure["processor_ratio"], figure["ratio"]
-            differs = cell["unit"] == "s" and not 0.9 * ratio <= used <= 1.1 * ratio
-            cpu = " cpu " + ratio_words(figure, "processor_ratio") if differs else ""
-            ratio = "%s (%s)" % (ratio_words(figure, "ratio"), spread_words(figure))
-            words.append("%20s%-9s" % (ratio, cpu))
-        print(*words, *["noisy"] * cell["noisy"])
-    frame = "\n%d results in %.1f s: the median of at least %d rounds (the range of three quarters)"
-    rounds = min((cell["rounds"] for cell in bench["cells"]), default=0)
-    print(frame % (len(bench["cells"]), bench["seconds"], rounds))
-    if bench["noisy"]:
-        print("%d are noisy: half of the default handler's rounds differ by more than a tenth, so "
-              "something else runs on this machine" % bench["noisy"])  # fmt: skip
-    if bench["left_out"]:
-        words = "%d more were left out because the time was over: use --max-time, or fewer handlers"
-        print(words % bench["left_out"])
-
-
-# ---- HTML ----------------------------------------------------------------------------------------
-
+TITLE = "The time of each handler, as a multiple of that of NumPy's default handler"
+STEP, POWER, MOST = 50, 36, 4  # pixels of a size and of a factor of two; the largest ratio is 2**4
+COLORS = "bar", "bad", "good", "warn", "text", "dim"
 STYLE = """svg { height: auto; max-width: 70rem; background: none }
 svg text { font-size: .75rem; fill: var(--dim) }
 line { stroke: var(--line) }
 polyline { fill: none; stroke: currentColor; stroke-width: 2 }
 polygon { fill: currentColor; opacity: .2 }
-"""
-COLORS = "bar", "bad", "good", "warn", "text", "dim"
-STYLE += "".join(".%s { color: var(--%s) }\n" % (each, each) for each in COLORS)
-STEP, POWER, MOST = 50, 36, 4  # pixels of a size and of a factor of two; the largest ratio is 2**4
+""" + "".join(".%s { color: var(--%s) }\n" % (each, each) for each in COLORS)
+
+
+def size_words(size):
+    power = (size.bit_length() - 1) // 10
+    return "%d %s" % (size >> 10 * power, ("B", "KiB", "MiB")[power])
+
+
+def value_words(value, unit):
+    if not unit.startswith("s"):
+        return "%.3g" % value
+    for factor, name in ((1e9, "ns"), (1e6, "us"), (1e3, "ms"), (1, "s")):
+        if value * factor < 1000:
+            break
+    return "%.3g %s" % (value * factor, name)
+
+
+def ratio_words(ratio):
+    return ("%.2g" if ratio < 0.1 else "%.2f") % ratio
+
+
+def by_title(bench):
+    for title, cells in itertools.groupby(bench["cells"], key=lambda cell: cell["title"]):
+        yield title, list(cells)
+
+
+def row(cell):
+    """Returns the name, the default handler's value, and the ratios of each other handler."""
+    figures = []
+    for figure in cell["handlers"][1:]:
+        keys = "ratio", "low", "high", "processor_ratio"
+        ratio, low, high, used = (ratio_words(figure[key]) for key in keys)
+        differs = cell["unit"] == "s" and abs(figure["processor_ratio"] / figure["ratio"] - 1) > 0.1
+        figures.append(("%s (%s to %s)" % (ratio, low, high), " cpu " + used if differs else ""))
+    name = size_words(cell["size"]) if cell["size"] else cell["title"]
+    return name, value_words(cell["handlers"][0]["value"], cell["unit"]), figures
+
+
+def notes(bench):
+    rounds = min((cell["rounds"] for cell in bench["cells"]), default=0)
+    lines = ["%d results in %.1f s: the median of at least %d rounds (the range of three quarters)"
+             % (len(bench["cells"]), bench["seconds"], rounds)]
+    if bench["noisy"]:
+        lines.append("%d are noisy: half of the default handler's rounds differ by more than a "
+                     "tenth, so something else runs on this machine" % bench["noisy"])
+    if bench["left_out"]:
+        lines.append("%d more were left out because the time was over: use --max-time, or fewer "
+                     "handlers" % bench["left_out"])
+    return lines
+
+
+def show(bench, quiet):
+    """Prints the results, or which handler is lost, and returns the exit status: a handler that is
+    lost has broken its contract, except for the first two, which are ours."""
+    if "lost" in bench:
+        place = bench["title"] + (" of " + size_words(bench["size"]) if bench["size"] else "")
+        words = ", ".join([bench["why"], "in " + place] if place else [bench["why"]])
+        print("%-7s %s: %s; there are no figures"
+              % (bench["verdict"], model.clean(bench["label"]), model.clean(words)))
+        return model.BROKE if bench["lost"] < 2 else model.NOT_CONFORMANT
+    if quiet:
+        return model.CONFORMANT
+    print(bench["python"], TITLE, "(cpu: of processor time, if it differs by more than a tenth)",
+          "", sep="\n")
+    heads = ["%20.20s%9s" % (model.clean(each), "") for each in bench["handlers"][1:]]
+    print("%46s %10s" % ("", "default"), *heads)
+    for title, cells in by_title(bench):
+        if cells[0]["size"]:
+            print(title)
+        for cell in cells:
+            name, value, figures = row(cell)
+            name = "    " * bool(cell["size"]) + name
+            print("%-46s %10s" % (name, value), *("%20s%-9s" % pair for pair in figures),
+                  *["noisy"] * cell["noisy"])
+    print("", *notes(bench), sep="\n")
+    return model.CONFORMANT
+
+
+# ---- HTML ----------------------------------------------------------------------------------------
 
 
 def chart(name, cells):
@@ -90,56 +105,43 @@ def chart(name, cells):
         return ["%d,%.1f" % (x * STEP + 60, height(cell["handlers"][i][key]))
                 for x, cell in enumerate(cells)]
 
-    size = len(cells) * STEP + 40, 2 * MOST * POWER + 40
-    parts = ['<svg viewBox="0 0 %d %d" role="img" aria-label="%s, the ratio by size; the table '
-             'has the numbers">' % (*size, name)]
+    width, bottom = len(cells) * STEP + 40, 2 * MOST * POWER + 40
+    made = (f'<section><h2>{name}</h2>\n<svg viewBox="0 0 {width} {bottom}" role="img" '
+            f'aria-label="{name}, the ratio by size; the table has the numbers">\n')
     for power in range(-MOST, MOST + 1):
         y = height(2**power)
-        parts.append('<line x1="50" x2="%d" y1="%d" y2="%d"/><text x="0" y="%d">%g</text>'
-                     % (size[0], y, y, y + 4, 2**power))
+        made += (f'<line x1="50" x2="{width}" y1="{y}" y2="{y}"/>'
+                 f'<text x="0" y="{y + 4}">{2**power:g}</text>\n')
     for x, cell in enumerate(cells):
-        place = x * STEP + 60, size[1] - 5, size_words(cell["size"])
-        parts.append('<text x="%d" y="%d" text-anchor="middle">%s</text>' % place)
+        made += (f'<text x="{x * STEP + 60}" y="{bottom - 5}" text-anchor="middle">'
+                 f'{size_words(cell["size"])}</text>\n')
     for i in range(1, len(cells[0]["handlers"])):
         spread = " ".join(points(i, "high") + points(i, "low")[::-1])
-        parts.append('<g class="%s"><polygon points="%s"/><polyline points="%s"/></g>' % (
-            COLORS[i % len(COLORS)], spread, " ".join(points(i, "ratio"))))
-    return "\n".join(parts) + "</svg>\n"
-
-
-def table_row(cell):
-    name = size_words(cell["size"]) if cell["size"] else html.escape(cell["title"])
-    row = '<tr><th scope="row">%s%s</th><td>%s</td>' % (
-        name, " (noisy)" * cell["noisy"], value_words(cell, "&#181;s"))
-    for figure in cell["handlers"][1:]:
-        words = spread_words(figure)
-        if cell["unit"] == "s":
-            words += "; cpu " + ratio_words(figure, "processor_ratio")
-        row += "<td>%s <small>%s</small></td>" % (ratio_words(figure, "ratio"), words)
-    return row + "</tr>\n"
+        made += (f'<g class="{COLORS[i % len(COLORS)]}"><polygon points="{spread}"/>'
+                 f'<polyline points="{" ".join(points(i, "ratio"))}"/></g>\n')
+    return made + "</svg></section>\n"
 
 
 def render(bench):
-    title = "Handlers compared with NumPy's default handler"
-    labels = [html.escape(each) for each in bench["handlers"]]
-    about = ("The time of each handler, as a multiple of that of NumPy's default handler in the "
-             "same round: the median, and the range of three quarters of the rounds. Below 1 is "
-             "faster; cpu is the ratio of processor time. {python}; {seconds:.1f} s, {machine}; "
-             "{noisy} results are noisy, and {left_out} were left out because the time was over.")
-    keys = "".join('<li><b class="%s">%s</b> %s</li>\n' % (
-        COLORS[i % len(COLORS)], "&#9632;" if i else "&#9473; 1 is", label)
-        for i, label in enumerate(labels))
-    charts, rows = "", ""
-    for name, cells in itertools.groupby(bench["cells"], key=lambda cell: cell["title"]):
-        name, cells = html.escape(name), list(cells)
+    bench = page.escaped(bench)
+    labels, charts, rows = bench["handlers"], "", ""
+    for title, cells in by_title(bench):
         if cells[0]["size"] and len(cells) > 2:
-            charts += "<section><h2>%s</h2>\n%s</section>\n" % (name, chart(name, cells))
+            charts += chart(title, cells)
         if cells[0]["size"]:
-            rows += '<tr><th scope="rowgroup" colspan="%d">%s</th></tr>\n' % (len(labels) + 1, name)
-        rows += "".join(map(table_row, cells))
-    heads = "".join('<th scope="col">%s</th>' % label for label in labels)
-    table = ('<div class="wide" tabindex="0"><table><thead><tr><th></th>%s</tr></thead>\n'
-             "<tbody>\n%s</tbody></table></div>" % (heads, rows))
-    body = "<main>\n<h1>%s</h1>\n<p>%s</p>\n<ul>%s</ul>\n%s%s\n</main>" % (
-        title, html.escape(about.format(**bench)), keys, charts, table)
-    return page.framed(title, body, STYLE, is_filtered=False)
+            rows += f'<tr><th scope="rowgroup" colspan="{len(labels) + 1}">{title}</th></tr>\n'
+        for cell in cells:
+            name, value, figures = row(cell)
+            noisy = " (noisy)" * cell["noisy"]
+            rows += (f'<tr><th scope="row">{name}{noisy}</th><td>{value}</td>'
+                     + "".join(f"<td>{words}{cpu}</td>" for words, cpu in figures) + "</tr>\n")
+    about = [TITLE + " in the same round; below 1 is faster; cpu is the ratio of processor time",
+             *notes(bench), f"{bench['python']}, {bench['machine']}"]
+    keys = "".join(
+        f'<li><b class="{COLORS[i % len(COLORS)]}">{"&#9632;" if i else "&#9473; 1 is"}</b> {each}'
+        "</li>\n" for i, each in enumerate(labels))
+    heads = "".join(f'<th scope="col">{each}</th>' for each in labels)
+    body = (f'<main>\n<h1>{TITLE}</h1>\n<p>{". ".join(about)}</p>\n<ul>{keys}</ul>\n{charts}'
+            f'<div class="wide" tabindex="0"><table><thead><tr><th></th>{heads}</tr></thead>\n'
+            f"<tbody>\n{rows}</tbody></table></div>\n</main>")
+    return page.framed(TITLE, body, STYLE, is_filtered=False)

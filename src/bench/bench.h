@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The loops that --bench times, as a Python module for bench.py, which does everything else.
+ * The process that measures for --bench.
  */
 #ifndef CONFORM_BENCH_H
 #define CONFORM_BENCH_H
 
-#include "nep49.h"
+#include <jansson.h>
 
-/* Does the tasks that `requests` has, with the handler, which is installed in NumPy, and with the
- * GIL; writes the results to `answers`.  Returns NULL at the end of `requests`, or what is wrong.
- */
-const char *bench_serve(PyDataMem_Handler *handler, int requests, int answers);
+#include "subject/subject.h"
+
+/* Starts this Python, forks a process for each of these handlers, and measures as the options say,
+ * which bench.py reads.  Ends this process. */
+_Noreturn void bench_run(const struct subject_place *places, const char *python, json_t *options);
 
 #endif

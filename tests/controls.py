@@ -49,19 +49,53 @@ WHOLE = ["aborts_from_90033"]
 CONTROL = r"\bcontrol_(?:run|begin)\(|\bexpect_no_growth\([^,]*,[^,]*,\s*(?!NULL)\w"
 
 
+def python_functions():
+    """The source of each function of a property, by (module, name), and what its module imports."""
+    found = {}
+    for path in glob.glob(os.path.join(suite.SOURCE, "conformance", "*.py")):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        module = os.path.basename(path)[:-3]
+        names = {name: origin for origin, line in re.findall(
+            r"from conform_(\w+) import (\([^)]*\)|.*)", text) for name in re.findall(r"\w+", line)}
+        for name, body in re.findall(r"(?ms)^def (\w+)\(.*?:\n(.*?)(?=^\S|\Z)", text):
+            found[module, name] = body, names
+        # Those that are made in a loop: globals()["out_of_memory_" + suffix] = partial(run, ...).
+        for prefix, body in re.findall(r'globals\(\)\["(\w+)" \+ suffix\] = (.*)', text):
+            found[module, prefix] = body, names
+    return found
+
+
+def python_controls(functions, module, name, seen):
+    """How many controls the function has, and those that it mentions, each of them once."""
+    key = module, name if (module, name) in functions else re.sub(r"(_memory_).*", r"\1", name)
+    if key not in functions or key in seen:
+        return 0
+    seen.add(key)
+    body, names = functions[key]
+    return body.count("with control(") + sum(
+        python_controls(functions, names.get(word, module), word, seen)
+        for word in set(re.findall(r"(?<![.\w])\w+", body)))
+
+
 def check_places(tap, named):
-    """Each control of a property in C, or of the functions before it, has a mutant."""
+    """Each control of a property, or of the functions before it in C, has a mutant."""
+    functions = python_functions()
     for path in sorted(glob.glob(os.path.join(suite.SOURCE, "conformance", "*.c"))):
         with open(path, encoding="utf-8") as file:
-            functions = file.read().split("\n}\n")
-        count = 0
-        for function in functions:
+            text = file.read()
+        counts, count = [], 0
+        for function in text.split("\n}\n"):
             count += len(re.findall(CONTROL, function))
             if count > 0 and "\nPROPERTY(" in function:
-                id_ = re.findall(r'\.id *= "(.*?)"', function)[-1]
+                counts.append((re.findall(r'\.id *= "(.*?)"', function)[-1], count))
+                count = 0
+        counts += [(id_, python_controls(functions, module, name, set())) for module, name, id_
+                   in re.findall(r'PYTHON_PROPERTY\((\w+), (\w+),\s*\.id *= "(.*?)"', text)]
+        for id_, count in counts:
+            if count > 0:
                 have = [name for name, ids in named.items() if id_ in ids]
                 tap.point(len(have) >= count, id_ + " has a mutant for each control", have)
-                count = 0
 
 
 # ---- the mutants

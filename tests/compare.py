@@ -122,16 +122,6 @@ def cases(tap, text):
         tap.point(held, "comparison %d: %s" % (number, counts), "\n".join(map(str, results)))
 
 
-def surroundings(tap, text):
-    """What else was different is told, but with --quiet."""
-    suite.write("old.json", text)
-    suite.write("new.json", changed(text, [lambda report: report["environment"].update(
-        numpy="9.0\033[31m")]))
-    result, quiet = compare("old.json", "new.json"), compare("-q", "old.json", "new.json")
-    held = re.match(r" +NumPy \S+, now 9\.0\S*\nsince old", result.stdout)
-    tap.point(held and quiet.stdout.startswith("since"), "another NumPy is told", result)
-
-
 def several(tap, text):
     """Each of several handlers is compared with its own."""
     reports = [changed(text, []), changed(text, [verdicts(version="FAIL")])]
@@ -228,7 +218,6 @@ def main():
     with suite.scratch(enter=True):
         text = suite.conform("-H", "aligned", *PART, "--json=-").stdout
         cases(tap, text)
-        surroundings(tap, text)
         several(tap, text)
         one_of_several(tap, text)
         stdin(tap, text)

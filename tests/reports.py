@@ -122,17 +122,64 @@ def check_formats(tap, what, report):
     other_readers(tap, what, report)
 
 
-def golden(tap):
+GOLDEN = os.path.join(suite.SOURCE, "tests", "golden")
+
+
+def golden(tap, ending, text, result):
+    """The output is that of tests/golden, which a change of the format changes too."""
+    made = suite.write("report." + ending, text)
+    same = suite.run(["diff", "-u", os.path.join(GOLDEN, made), made])
+    tap.point(same.code == 0, "tests/golden/" + made, "%s\n%s" % (result, same.stdout))
+
+
+def formats(tap):
     """A report with each verdict, waivers and markup gives the stored files."""
-    folder = os.path.join(suite.SOURCE, "tests", "golden")
-    package = os.path.join(suite.SOURCE, "python", "conform_report")
-    for name, ending in (("tap", "tap"), ("junit", "xml"), ("badge", "svg"), ("markdown", "md")):
-        kept, made = os.path.join(folder, "report." + ending), "report." + ending
-        result = suite.run([suite.PYTHON, "-B", package, "--%s=%s" % (name, made),
-                            os.path.join(folder, "report.json")])
-        same = suite.run(["diff", "-u", kept, made])
-        tap.point(same.code == 0, "--%s of tests/golden/report.json" % name,
-                  "%s\n%s" % (result, same.stdout))
+    saved = os.path.join(GOLDEN, "report.json")
+    for name, ending in (("tap", "tap"), ("junit", "xml"), ("badge", "svg"), ("markdown", "md"),
+                         ("html", "html")):
+        result = suite.run([suite.PYTHON, "-B",
+                            os.path.join(suite.SOURCE, "python", "conform_report"),
+                            "--%s=-" % name, saved], env={"CONFORM_DOCS": '../html"'})
+        text = result.stdout
+        if name == "html":  # the body, with a line for each part
+            text = re.sub("(?s)^.*(?=<body>)|<script>.*</script>\n", "", text)
+            text = re.sub("\n(?!<(?:section|article|details|tr)\\b|$)", " ", text)
+        golden(tap, ending, text, result)
+
+
+def comparison(tap):
+    """--compare with an earlier report, and with --quiet, which leaves out the first line."""
+    report = suite.load(os.path.join(GOLDEN, "report.json"))
+    report["environment"]["numpy"] = "2.4.5\033[31m"
+    for p, verdict in zip(report["properties"], ["FAIL", "PASS", "PASS", "FAIL", "SKIP", "PASS"]):
+        p["verdict"] = verdict
+    report["properties"].pop()
+    words = suite.write("old.json", report), os.path.join(GOLDEN, "report.json")
+    result, quiet = suite.conform("--compare", *words), suite.conform("--compare", "-q", *words)
+    golden(tap, "compare", result.stdout, result)
+    tap.point(result.stdout.partition("\n")[2] == quiet.stdout, "--compare --quiet", quiet)
+
+
+def text(tap):
+    """The text of a run, without what varies: the words of properties, versions, paths, times."""
+    if suite.SANITIZED:
+        tap.skip("tests/golden/report.txt", "sanitizers print more")
+        return
+    suite.write("w.toml", '[[expect]]\nid = "abi.loads-quietly"\nverdict = "WARN"\n'
+                'reason = "see # <&>"\nurl = "https://example.org/1"\n')
+    result = suite.conform(
+        *("--handler=%s/faulty.so:%s" % (suite.FAULTY, name)
+          for name in ("calloc_wraps", "getter_warns")),
+        "--run=abi.loads-quietly", "--run=calloc.overflow", "--jobs=1", "--seed=1",
+        "--expect=w.toml", "-v")
+    made = result.stdout
+    for pattern, other in ((r"^( {8}(?:clause|expected|seen|hint|reproduce) ).*\n(?: {18}.*\n)*",
+                            r"\1...\n"),
+                           (r"^(conform|Python) .*?(, \"|; seed)", r"\1 ...\2"),
+                           (r"^(\w+ +[a-z.-]+  \w+), .*", r"\1, ..."),
+                           (r" *[\d.]+ m?s$", " ...")):
+        made = re.sub("(?m)" + pattern, other, made)
+    golden(tap, "txt", made, result)
 
 
 def stopped_short(tap):
@@ -206,7 +253,9 @@ def advises_memcheck(tap):
 def main():
     tap = suite.Tap()
     with suite.scratch(enter=True):
-        golden(tap)
+        formats(tap)
+        comparison(tap)
+        text(tap)
         whole = Report("aligned", SEED, "-v", "--jobs=1", "--timeout=30")
         members(tap, "aligned", whole, "aligned")
         check_formats(tap, "aligned", whole)

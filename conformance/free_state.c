@@ -50,10 +50,10 @@ PROPERTY(free_keeps_errno,
             void *p = round % 3 == 0   ? subject_malloc(sizes[i])
                       : round % 3 == 1 ? subject_calloc(sizes[i], 1)
                                        : subject_realloc(NULL, sizes[i]);
-            static const char *const makers[] = {"malloc", "calloc", "realloc"};
             if (p != NULL)
                 free_with_errno(p, round < 6 ? sizes[i] : 1,
-                                text("a block of %zu bytes by %s", sizes[i], makers[round % 3]));
+                                text("a block of %zu bytes by %s", sizes[i],
+                                     step_function(STEP_MALLOC + round % 3)));
         }
     }
     free_large_with_errno();

@@ -339,10 +339,9 @@ PROPERTY(realloc_alignment,
     .hint   = "align the place in the new memory, and move the bytes if it differs from the old",
     .looks  = "FAIL: realloc to 5000 of a block by malloc to be aligned to 16; 0x55d0c8a0b2a8")
 {
-    static const char *const origins[] = {"malloc", "calloc", "realloc"};
     void *blockers[64] = {0}; /* so that what grows has to move */
     for (size_t n = 1; n <= 4096; n += stride(41)) {
-        const char *origin = origins[n % 3];
+        const char *origin = step_function(STEP_MALLOC + n % 3);
         void *p = must_make(n, n);
         subject_free(blockers[n % 64], 1);
         blockers[n % 64] = must_malloc(1);

@@ -74,16 +74,22 @@ static inline bool step_is_pair(const struct step *step)
     return step->kind == STEP_MALLOC_FREE || step->kind == STEP_CALLOC_FREE;
 }
 
-static inline bool step_is_calloc(const struct step *step)
+/* Returns which of the four functions the step calls, of a pair the first, or OUTSIDE. */
+static inline enum step_kind step_called(const struct step *step)
 {
-    return step->kind == STEP_CALLOC || step->kind == STEP_CALLOC_FREE;
+    if (step_is_pair(step))
+        return step->kind == STEP_MALLOC_FREE ? STEP_MALLOC : STEP_CALLOC;
+    if (step->kind == STEP_FREE_NULL)
+        return STEP_FREE;
+    return step->kind <= STEP_FREE ? (enum step_kind)step->kind : OUTSIDE;
 }
 
 /* Returns the size that the call is given; UINT64_MAX if it is more. */
 static inline uint64_t step_size(const struct step *step)
 {
     uint64_t size = step->first;
-    bool is_more = step_is_calloc(step) && __builtin_mul_overflow(size, step->second, &size);
+    bool is_more =
+        step_called(step) == STEP_CALLOC && __builtin_mul_overflow(size, step->second, &size);
     return is_more ? UINT64_MAX : size;
 }
 #endif

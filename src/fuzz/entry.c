@@ -123,7 +123,7 @@ static void write_step(struct entry *entry, const struct step *step)
     bool is_pair = step_is_pair(step);
     struct step first = *step, second = {.kind = STEP_FREE, .second = STEP_RIGHT_SIZE};
     if (is_pair)
-        first.kind = step->kind == STEP_MALLOC_FREE ? STEP_MALLOC : STEP_CALLOC;
+        first.kind = (uint8_t)step_called(step);
     for (uint32_t i = 0; i < step->times && has_room(entry); i++) {
         uint32_t block = is_pair ? step->block : step->block + i;
         if (block >= MOST_SLOTS)

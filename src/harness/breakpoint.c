@@ -39,7 +39,7 @@ static greg_t *registers_of(void *context)
 #endif
 }
 
-enum { MOST_STEPS = 600, MOST_RANGES = 1024, TRAP_FLAG = 0x100, INT3 = 0xcc };
+enum { MOST_TRACED = 600, MOST_RANGES = 1024, TRAP_FLAG = 0x100, INT3 = 0xcc };
 
 /* Code that is stepped through. */
 struct range {
@@ -164,7 +164,7 @@ static bool step(greg_t *registers)
 {
     uintptr_t address = (uintptr_t)registers[AT], stack = (uintptr_t)registers[STACK];
     state.aim = NOTHING;
-    if (stack > state.entry_stack || ++state.steps > MOST_STEPS)
+    if (stack > state.entry_stack || ++state.steps > MOST_TRACED)
         return false; /* the call has returned, or takes too long */
     if (is_stepped(address) && state.stops_behind != 0 && state.steps > state.stops_behind) {
         state.where = address;
@@ -237,6 +237,14 @@ static bool has_debugger(void)
     if (file != NULL)
         fclose(file);
     return pid != 0;
+}
+
+uintptr_t breakpoint_function(const PyDataMemAllocator *a, enum step_kind function)
+{
+    return function == STEP_MALLOC    ? (uintptr_t)a->malloc
+           : function == STEP_CALLOC  ? (uintptr_t)a->calloc
+           : function == STEP_REALLOC ? (uintptr_t)a->realloc
+                                      : (uintptr_t)a->free;
 }
 
 bool breakpoint_begin(void)

@@ -17,12 +17,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/step.h"
+#include "nep49.h"
+
 /* Instructions at which a call can be stopped. */
 enum { MOST_POINTS = 512 };
 struct points {
     uintptr_t at[MOST_POINTS];
     size_t count;
 };
+
+/* Returns where the function of a handler begins. */
+uintptr_t breakpoint_function(const PyDataMemAllocator *a, enum step_kind function);
 
 /* In the thread that is to be stopped; false if that is not possible. */
 bool breakpoint_begin(void);

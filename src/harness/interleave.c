@@ -305,15 +305,6 @@ static void wait_for_answer(void)
     end_wait();
 }
 
-static uintptr_t function_of(enum step_kind op)
-{
-    const PyDataMemAllocator *a = &subject_handler()->allocator;
-    return op == STEP_MALLOC    ? (uintptr_t)a->malloc
-           : op == STEP_CALLOC  ? (uintptr_t)a->calloc
-           : op == STEP_REALLOC ? (uintptr_t)a->realloc
-                                : (uintptr_t)a->free;
-}
-
 /* Tracing is slow: now and then, for there are other ways through a call, and for a quarter of the
  * time. */
 static bool wants_trace(enum step_kind op)
@@ -326,7 +317,7 @@ static bool wants_trace(enum step_kind op)
 static void *call_traced(const struct block *block, enum step_kind op, size_t size)
 {
     uint64_t begun = clock_now();
-    breakpoint_trace(function_of(op), &game.points[op]);
+    breakpoint_trace(breakpoint_function(&subject_handler()->allocator, op), &game.points[op]);
     void *p = call(block, op, size);
     breakpoint_clear();
     game.traces[op]++;

@@ -107,7 +107,7 @@ void call_list_cut(struct call_list *list, size_t from, size_t length)
 bool step_change_size(struct step *step, uint64_t from, uint64_t to)
 {
     bool first = step->kind <= STEP_FREE_NULL && step->first == from;
-    bool second = step_is_calloc(step) && step->second == from;
+    bool second = step_called(step) == STEP_CALLOC && step->second == from;
     step->first = first ? to : step->first;
     step->second = second ? to : step->second;
     return first || second;

@@ -27,11 +27,6 @@ struct worker {
     bool was_stopped; /* in that step */
 };
 
-struct function {
-    uintptr_t at;
-    struct points *points; /* that are known */
-};
-
 static struct {
     struct executing *first;
     _Atomic size_t now;       /* the step that is to begin */
@@ -40,8 +35,8 @@ static struct {
     _Atomic int stop;         /* 1: all are to end */
     struct worker *stopped;
     size_t stops;
-    uintptr_t object;        /* that has malloc: where it begins, or 0 */
-    struct points points[4]; /* of each function */
+    uintptr_t object;                    /* that has malloc: where it begins, or 0 */
+    struct points points[STEP_FREE + 1]; /* that are known, by function */
     struct worker workers[MOST_IN_TURNS];
 } turns;
 
@@ -110,43 +105,18 @@ static void let_others(void)
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-/* False where it is about no block. */
-static bool find_function(const PyDataMemAllocator *a, const struct step *step,
-                          struct function *function)
-{
-    switch ((enum step_kind)step->kind) {
-    case STEP_MALLOC:
-    case STEP_MALLOC_FREE:
-        *function = (struct function){(uintptr_t)a->malloc, &turns.points[0]};
-        return true;
-    case STEP_CALLOC:
-    case STEP_CALLOC_FREE:
-        *function = (struct function){(uintptr_t)a->calloc, &turns.points[1]};
-        return true;
-    case STEP_REALLOC:
-        *function = (struct function){(uintptr_t)a->realloc, &turns.points[2]};
-        return true;
-    case STEP_FREE:
-    case STEP_FREE_NULL:
-        *function = (struct function){(uintptr_t)a->free, &turns.points[3]};
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* By single steps, which say where its instructions are, the first time and now and then again, as
  * there are other ways through it; else by a breakpoint, at a tenth of the cost. */
-static void set_stop(struct worker *worker, const struct function *function,
-                     const struct step *stop)
+static void set_stop(struct worker *worker, enum step_kind function, const struct step *stop)
 {
     enum { STEPS_EVERY = 8 };
-    const struct points *points = function->points;
+    struct points *points = &turns.points[function];
     turns.stopped = worker;
     if (stop->second == STOP_AT)
         breakpoint_set(turns.object + (uintptr_t)stop->first, let_others);
     else if (turns.stops++ % STEPS_EVERY == 0 || points->count == 0)
-        breakpoint_stop_behind(function->at, (size_t)stop->first, function->points, let_others);
+        breakpoint_stop_behind(breakpoint_function(worker->thread.e.allocator, function),
+                               (size_t)stop->first, points, let_others);
     else
         breakpoint_set(points->at[stop->first % points->count], let_others);
 }
@@ -174,19 +144,19 @@ static void tell_where(const struct worker *worker, size_t stop)
 
 static bool do_step(struct worker *worker, const struct step *step)
 {
-    struct function function;
+    enum step_kind function = step_called(step);
     const struct step *steps = turns.first->list->at;
     size_t stop = worker->stop;
     if (step->kind == STEP_STOP) {
         worker->stop = worker->can_stop ? worker->at + 1 : 0;
         return true;
     }
-    if (!find_function(worker->thread.e.allocator, step, &function))
+    if (function == OUTSIDE)
         return true;
     worker->stop = 0;
     if (stop == 0 || steps[stop - 1].second == STOP_NOWHERE)
         return steps_do(&worker->thread.e, step);
-    set_stop(worker, &function, &steps[stop - 1]);
+    set_stop(worker, function, &steps[stop - 1]);
     bool passes = steps_do(&worker->thread.e, step);
     breakpoint_clear();
     tell_where(worker, stop - 1);

@@ -279,7 +279,7 @@ static void write_step(struct trace_writer *writer, const struct step *step, boo
 {
     bool pair = step_is_pair(step);
     struct step make = *step, end = *step;
-    make.kind = step->kind == STEP_MALLOC_FREE ? STEP_MALLOC : STEP_CALLOC;
+    make.kind = (uint8_t)step_called(step);
     end.kind = STEP_FREE;
     if (pair)
         end.first = step_size(step);

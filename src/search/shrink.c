@@ -155,7 +155,7 @@ static bool repeat_last(struct shrinking *s, bool frees, bool is_small)
         return false;
     }
     struct step step = *last;
-    bool by_calloc = step_is_calloc(&step);
+    bool by_calloc = step_called(&step) == STEP_CALLOC;
     if (is_small) {
         step.first = 16;
         step.second = by_calloc;

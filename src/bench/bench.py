@@ -226,11 +226,6 @@ class Handler:
             raise Lost(self.number, "FAIL", "refused", *place)
         return answer
 
-    def end(self):
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
-
 
 # ---- rounds and statistics ---------------------------------------------------------------------
 
@@ -253,7 +248,8 @@ def measure(task, seconds, end, handlers):
             handler = handlers[i] if warm_up else Handler(i, handlers[i].timeout)
             times[i], answers[i] = handler.exchange((task, turn, times[i]))
             if not warm_up:
-                handler.end()
+                handler.process.kill()
+                handler.process.join()
         rounds.append(answers)
     return rounds[warm_up:]
 

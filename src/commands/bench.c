@@ -37,12 +37,6 @@ static void find_all(const struct options *options)
         leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
 }
 
-static bool is_interrupted(void *none)
-{
-    (void)none;
-    return interrupt_came() != 0;
-}
-
 enum exit_code bench_command(const struct options *options, char **argv)
 {
     char profiles[PATH_MAX];

@@ -122,12 +122,6 @@ static _Noreturn void fork_runs(struct findings *findings, const struct options 
 
 /* ---- in the process that waits ---------------------------------------------------------- */
 
-static bool is_interrupted(void *data)
-{
-    (void)data;
-    return interrupt_came() != 0;
-}
-
 static void print_violating(const struct findings *findings)
 {
     if (findings->violating_runs == 0)

@@ -316,12 +316,6 @@ static PyDataMem_Handler *load(void *data)
     return subject.handler;
 }
 
-static bool is_interrupted(void *data)
-{
-    (void)data;
-    return interrupt_came() != 0;
-}
-
 /* Loads the handler for the first time.  Returns what hinders all reproducers; or NULL. */
 static const char *prepare(struct maker *m)
 {

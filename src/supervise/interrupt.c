@@ -5,7 +5,6 @@
 #include "supervise/interrupt.h"
 
 #include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -36,6 +35,12 @@ void interrupt_catch(void)
 int interrupt_came(void)
 {
     return came;
+}
+
+bool is_interrupted(void *data)
+{
+    (void)data;
+    return came != 0;
 }
 
 int interrupt_to_pass_on(void)

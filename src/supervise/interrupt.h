@@ -5,11 +5,16 @@
 #ifndef CONFORM_INTERRUPT_H
 #define CONFORM_INTERRUPT_H
 
+#include <stdbool.h>
+
 /* From now on they are noted.  What nohup or a shell had ignored stays ignored. */
 void interrupt_catch(void);
 
 /* The signal that came, or 0. */
 int interrupt_came(void);
+
+/* True if one came, for child_wait() and the shrinker.  Ignores `data`. */
+bool is_interrupted(void *data);
 
 /* The same for what came to this process alone, and not from a terminal to all that run there; 0
  * where it was asked for already.  To be passed on to a child. */

@@ -3,29 +3,19 @@
 
 A property does the same without what it is about first (control_run, control_begin, the control of
 expect_no_growth, expect_ordinary, expect_out_of_memory).  For each such place there is a mutant in
-handlers/faulty/controls.c that goes wrong there.
-
-    tests/controls.py [MUTANT...]
+handlers/faulty/controls.c that goes wrong there; tests/mutants.py checks that it does.
 """
 
 import concurrent.futures
 import glob
-import json
 import os
 import re
 import resource
-import sys
 
 import elf
 import mutants
 import suite
 from suite import CONFORMANT, INCOMPLETE, NOT_CONFORMANT
-
-MUTANTS = os.path.join(suite.SOURCE, "handlers", "faulty", "controls.c")
-
-IN_CONTROL = "it is so already "
-
-KEEPS = "keeps_"  # mutants of which memory grows
 
 # These spoil many properties, and what they are attributed to is left out here: for each kind of
 # call that goes wrong one property fails then, and free(NULL, 0) is another than free(NULL, n).
@@ -103,80 +93,30 @@ def check_places(tap, named):
 
 def find_mutants():
     """The mutants of controls.c, and the ids that each names."""
-    with open(MUTANTS, encoding="utf-8") as file:
-        names = set(re.findall(r"\b\w+", file.read()))
     shared = elf.Object(os.path.join(suite.FAULTY, "faulty.so"))
-    return {name: shared.text("kills_" + name).split() for name in sorted(names)
-            if "kills_" + name in shared.symbols}
+    return {name: shared.text("kills_" + name).split() for name in mutants.find_in_controls()}
 
 
 def run(name, *filters):
-    result = suite.conform("--handler=" + os.path.join(suite.FAULTY, "faulty.so:" + name),
-                           "--jobs=1", "--timeout=10", "--json=-", *filters)
-    try:
-        properties = json.loads(result.stdout)["properties"]
-    except ValueError:
-        properties = []
-    return result, {each["id"]: each for each in properties}
-
-
-def is_answered(properties, id_):
-    """It counts against the handler, or names one that does."""
-    one = properties.get(id_, {"verdict": "absent"})
-    if one["verdict"] == "SKIP" and "caused_by" in one:
-        one = properties.get(one["caused_by"], one)
-    return one["verdict"] in mutants.KILLS
-
-
-def words(properties, ids):
-    lines = ["%(verdict)s %(id)s: %(message)s %(seen)s"
-             % dict({"message": "", "seen": ""}, **properties[id_]) for id_ in ids
-             if id_ in properties]
-    return "\n".join(lines) or "nothing was run"
-
-
-def skips_anyway(id_):
-    """This NumPy or this machine has no test for it."""
-    result = suite.conform("--handler=aligned", "--json=-", "--run=" + id_)
-    return [each["verdict"] for each in json.loads(result.stdout)["properties"]] == ["SKIP"]
-
-
-def check_alone(tap, name, ids):
-    """The property alone says that it was in its control.  Memory that grows is no more there than
-    it is to free.reclaims: a WARN where the property is a SHOULD."""
-    result, properties = run(name, "--run=" + ids[0])
-    text = words(properties, ids[:1])
-    warns = name.startswith(KEEPS) and properties.get(ids[0], {}).get("level") == "SHOULD"
-    right = text.startswith("WARN ") if warns else result.code == NOT_CONFORMANT
-    what = "%s alone fails in its control with %s" % (ids[0], name)
-    if text.startswith("SKIP ") and skips_anyway(ids[0]):
-        tap.skip(what, properties[ids[0]]["message"])
-        return
-    tap.point(right and IN_CONTROL in text, what, "%s\n%s" % (result, text))
-    if len(ids) == 1:
-        return
-    result, properties = run(name, *("--run=" + id_ for id_ in ids))
-    silent = [id_ for id_ in ids if not is_answered(properties, id_)
-              and not skips_anyway(id_)]
-    tap.point(result.code == NOT_CONFORMANT and not silent,
-              "all of %s and %d more answer for %s" % (ids[0], len(ids) - 1, name),
-              words(properties, silent))
+    handler = os.path.join(suite.FAULTY, "faulty.so:" + name)
+    (properties,), result = mutants.verdicts_of([handler], filters, seconds=10)
+    return result, properties
 
 
 def check_whole(tap, name, ids):
     result, properties = run(name, *([] if suite.LONG else CALLS))
-    tap.point(result.code == NOT_CONFORMANT and is_answered(properties, ids[0]),
-              "%s is not conformant" % name, words(properties, ids[:1]))
+    first = properties.get(ids[0], {"verdict": "absent"})
+    tap.point(result.code == NOT_CONFORMANT and mutants.verdict_of(first) in mutants.KILLS,
+              "%s is not conformant" % name, first)
 
 
 def check_left_out(tap, name, pattern, kinds):
     whole = suite.LONG or name == LEFT_OUT[0][0]
     result, properties = run(name, *([] if whole else CALLS), "--skip=" + pattern)
-    failed = [id_ for id_, each in properties.items() if each["verdict"] in mutants.KILLS
+    failed = [each for each in properties.values() if each["verdict"] in mutants.KILLS
               and each["target"] == "handler"]
     tap.point(result.code == NOT_CONFORMANT and len(failed) == kinds,
-              "%s fails %d without %s" % (name, kinds, pattern),
-              words(properties, failed))
+              "%s fails %d without %s" % (name, kinds, pattern), failed)
 
 
 def check_fits_once(tap):
@@ -209,14 +149,11 @@ def main():
     tap = suite.Tap()
     named = find_mutants()
     check_places(tap, named)
-    asked_for = sys.argv[1:] or named
     with concurrent.futures.ThreadPoolExecutor((os.cpu_count() or 2) + 1) as pool:
-        jobs = [pool.submit(check_alone, tap, name, named[name]) for name in asked_for]
-        if not sys.argv[1:]:
-            jobs += [pool.submit(check_whole, tap, name, named[name]) for name in WHOLE]
-            jobs.append(pool.submit(check_fits_once, tap))
-            jobs.append(pool.submit(check_takes_descriptors, tap))
-            jobs += [pool.submit(check_left_out, tap, *each) for each in LEFT_OUT]
+        jobs = [pool.submit(check_whole, tap, name, named[name]) for name in WHOLE]
+        jobs.append(pool.submit(check_fits_once, tap))
+        jobs.append(pool.submit(check_takes_descriptors, tap))
+        jobs += [pool.submit(check_left_out, tap, *each) for each in LEFT_OUT]
         for job in jobs:
             job.result()
     tap.end()

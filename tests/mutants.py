@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kill matrix: each faulty handler against the properties that have to catch it.
 
+The mutants of handlers/faulty/controls.c fail in the control of the first property that they name,
+which has to say so.
+
 A mutant names them in its kills_* symbol (handlers/faulty/mutant.h), and each has to say FAIL,
 WARN, CRASH or TIMEOUT.  Each handler property has to kill a mutant, or nobody knows whether it
 works.
@@ -16,6 +19,7 @@ these, and PYTHON=PATH for another interpreter:
 """
 
 import concurrent.futures
+import functools
 import glob
 import json
 import os
@@ -29,9 +33,15 @@ KILLS = {"FAIL", "WARN", "CRASH", "TIMEOUT"}
 AT_ONCE = (os.cpu_count() or 2) + 2  # some only wait for what hangs
 PREFIX = "kills_"
 
+CONTROLS = os.path.join(suite.SOURCE, "handlers", "faulty", "controls.c")
+IN_CONTROL = "it is so already "
+
 # A race shows in one run more likely than not, on a busy machine a little less: a mutant that
 # survives has so many rounds more.
 ROUNDS = 20
+
+# A start of Python costs as much as this many properties of one handler.
+START = 6
 
 MATRIX = os.path.join(suite.SOURCE, "docs", "kill-matrix.md")
 TABLE = """%d mutants, %d properties about the handler.
@@ -56,20 +66,22 @@ def find_mutants(elsewhere=False):
                     yield name, handler, ids.split()
 
 
-def read_catalogue(tap):
-    """The ids of the properties, and the reasons of those that this NumPy or this machine has no
-    test for."""
-    result = suite.conform("--handler=aligned", "--json=-", timeout=600)  # also on a busy machine
-    tap.point(result.code == 0, "a sound handler passes what the mutants are to fail", result)
-    report = json.loads(result.stdout)
-    print("# Python %(python)s, NumPy %(numpy)s, %(executable)s" % report["environment"])
-    properties = report["properties"]
-    skipped = {p["id"]: p["message"] for p in properties if p["verdict"] == "SKIP"}
-    return [p["id"] for p in properties], skipped
+def read_catalogue():
+    """Returns the ids of the properties."""
+    return [line.split()[0] for line in suite.conform("--list").stdout.splitlines()]
+
+
+@functools.lru_cache(maxsize=None)
+def skip_reason(id_):
+    """Returns why a sound handler skips the property: this NumPy or this machine has no test for
+    it.  None if it does not."""
+    result = suite.conform("--handler=aligned", "--json=-", "--run=" + id_)
+    (found,) = json.loads(result.stdout)["properties"]
+    return found["message"] if found["verdict"] == "SKIP" else None
 
 
 def verdicts_of(handlers, filters, seconds=3):
-    """For each the verdict of each property that was run, and what conform printed."""
+    """For each the properties that were run, by id, and what conform printed."""
     words = ["--handler=" + handler for handler in handlers]
     result = suite.conform(*words, "--jobs=1", "--timeout=%d" % seconds, "--json=-", *filters,
                            timeout=600)
@@ -77,57 +89,94 @@ def verdicts_of(handlers, filters, seconds=3):
         reports = json.loads(result.stdout)
     except ValueError:
         return [{} for _ in handlers], result
-    return [{each["id"]: verdict_of(each) for each in report["properties"]}
+    return [{each["id"]: each for each in report["properties"]}
             for report in (reports if len(handlers) > 1 else [reports])], result
 
 
 def verdict_of(each):
-    """A SKIP excuses a mutant where this NumPy or this machine has no test for it, and no other."""
-    left_out = "caused_by" in each or "unclaimed" in each
-    return "LEFT OUT" if left_out else each["verdict"]
+    """A property that fails because of another one is reported as a SKIP, but has killed.  A SKIP
+    excuses a mutant if this NumPy or this machine has no test for it, and no other."""
+    if "caused_by" in each:
+        return "FAIL"
+    return "LEFT OUT" if "unclaimed" in each else each["verdict"]
 
 
-def survivors(handler, ids, verdicts, skipped):
+def survivors(handler, ids, verdicts):
     """The properties that did not kill it, alone and with more time either, and, if they pass, in
     more rounds."""
     alive = [each for each in ids if verdicts.get(each) not in KILLS
-             and not (each in skipped and verdicts.get(each) == "SKIP")]
+             and not (verdicts.get(each) == "SKIP" and skip_reason(each))]
     for each in list(alive):
         for rounds in (1, ROUNDS):
             (more,), _ = verdicts_of(
                 [handler], ["--run=" + each, "--repeat=%d" % rounds, "--until-fail", "--strict"],
                 seconds=60)
-            if more.get(each) != "PASS":
+            verdict = verdict_of(more[each]) if each in more else None
+            if verdict != "PASS":
                 break
-        if more.get(each) in KILLS:
-            verdicts[each] = more[each]
+        if verdict in KILLS:
+            verdicts[each] = verdict
             alive.remove(each)
     return alive
 
 
-def judge(tap, mutant, verdicts, result, known, skipped):
+def judge(tap, mutant, verdicts, result, known):
     name, handler, ids = mutant
     unknown = [each for each in ids if each not in known]
-    alive = survivors(handler, ids, verdicts, skipped)
+    alive = survivors(handler, ids, verdicts)
     why = "%s\n%s" % (" ".join("%s: %s" % (i, verdicts.get(i)) for i in alive), result.stderr)
     if unknown or not ids:
         why = "it names %s" % (unknown or "no property")
     excused = [each for each in ids if each not in alive and verdicts.get(each) not in KILLS]
     what = "%s is killed by %s" % (name, ", ".join(each for each in ids if each not in excused))
     if ids and excused == ids:
-        tap.skip("%s is killed by %s" % (name, ", ".join(ids)), skipped[ids[0]])
-        return
-    if excused:
-        what += "; no test here: " + ", ".join(excused)
-    tap.point(ids and not alive, what, why)
+        tap.skip("%s is killed by %s" % (name, ", ".join(ids)), skip_reason(ids[0]))
+    else:
+        what += "; no test here: " + ", ".join(excused) if excused else ""
+        tap.point(ids and not alive, what, why)
+    return {each: skip_reason(each) for each in excused}
+
+
+def find_in_controls():
+    """Returns the names of the mutants that fail in the control of a property."""
+    with open(CONTROLS, encoding="utf-8") as file:
+        words = set(re.findall(r"\b\w+", file.read()))
+    return sorted(words & {name for name, _, _ in find_mutants()})
+
+
+def judge_control(tap, mutant, properties):
+    """The first property says that it failed in its control, alone if it was left out.  Memory that
+    grows counts as it does for free.reclaims: a WARN if the property is a SHOULD."""
+    name, handler, ids = mutant
+    first = properties.get(ids[0], {})
+    if IN_CONTROL not in str(first):
+        (alone,), _ = verdicts_of([handler], ["--run=" + ids[0]], seconds=10)
+        first = alone.get(ids[0], {})
+    what = "%s fails in its control with %s" % (ids[0], name)
+    if first.get("verdict") == "SKIP" and skip_reason(ids[0]):
+        return tap.skip(what, first["message"])
+    warns = name.startswith("keeps_") and first.get("level") == "SHOULD"
+    right = first.get("verdict") in ({"WARN"} if warns else KILLS - {"WARN"})
+    tap.point(right and IN_CONTROL in str(first), what, first)
 
 
 def groups(mutants, whole):
-    """Lists of mutants for one start of conform each: they name the same properties."""
+    """Returns (mutants, ids) for each start of conform: mutants that name nearly the same."""
     of_ids = {}
     for mutant in mutants:
-        of_ids.setdefault(mutant[0] if whole else tuple(mutant[2]), []).append(mutant)
-    return list(of_ids.values())
+        of_ids.setdefault(mutant[0] if whole else frozenset(mutant[2]), []).append(mutant)
+    if whole:
+        return [(some, []) for some in of_ids.values()]
+    found = []
+    for ids, some in sorted(of_ids.items(), key=lambda each: (-len(each[0]), sorted(each[0]))):
+        def added(group):
+            return len(some) * len(group[1] - ids) + len(group[0]) * len(ids - group[1])
+        best = min(found, key=added, default=None)
+        if best and added(best) <= START:
+            found.remove(best)
+            some, ids = best[0] + some, best[1] | ids
+        found.append((some, ids))
+    return found
 
 
 def print_matrix(killers, beside):
@@ -164,7 +213,7 @@ def compare_matrix(tap, page):
 
 
 def write():
-    known, _ = read_catalogue(suite.Tap())
+    known = read_catalogue()
     mutants = list(find_mutants()) + list(find_mutants(elsewhere=True))
     suite.write(MATRIX, matrix_page(named(mutants), known, len(mutants)))
 
@@ -185,29 +234,34 @@ def main():
     whole = sys.argv[1:2] == ["--whole"]
     asked_for = sys.argv[2:] if whole else sys.argv[1:]
     tap = suite.Tap()
-    known, skipped = read_catalogue(tap)
+    known = read_catalogue()
     mutants = chosen(asked_for)
     killers = {each: [] for each in known}
-    beside = {}
+    beside, skipped = {}, {}
+    in_controls = find_in_controls()
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         runs = [(group, pool.submit(verdicts_of, [handler for _, handler, _ in group],
-                                    [] if whole else ["--run=" + each for each in group[0][2]]))
-                for group in groups(mutants, whole)]
+                                    ["--run=" + each for each in ids]))
+                for group, ids in groups(mutants, whole)]
         for group, run in runs:
             found, result = run.result()
-            for mutant, verdicts in zip(group, found):
+            for mutant, properties in zip(group, found):
                 name, _, ids = mutant
-                judge(tap, mutant, verdicts, result, known, skipped)
+                verdicts = {each: verdict_of(told) for each, told in properties.items()}
+                skipped.update(judge(tap, mutant, verdicts, result, known))
+                if name in in_controls:
+                    judge_control(tap, mutant, properties)
                 for each, verdict in verdicts.items():
                     if verdict in KILLS:
                         (killers if each in ids else beside).setdefault(each, []).append(name)
     elsewhere = chosen(asked_for, elsewhere=True)
     for name, _, ids in elsewhere:
         tap.skip("%s is killed by %s" % (name, ", ".join(ids)), "a size_t has 32 bits")
-    skipped.update((each, "a size_t has 32 bits") for each in named(elsewhere))
+    skipped.update(dict.fromkeys(named(elsewhere), "a size_t has 32 bits"))
     for each in sorted(known) if not asked_for else []:
-        if each in skipped and not killers[each]:
-            tap.skip("%s kills a mutant" % each, skipped[each])
+        reason = None if killers[each] else skipped.get(each) or skip_reason(each)
+        if reason:
+            tap.skip("%s kills a mutant" % each, reason)
         else:
             tap.point(killers[each], "%s kills a mutant" % each, "none names it and dies")
     print_matrix(killers, beside)

@@ -396,7 +396,8 @@ static bool keep_round(struct coordinator *c)
             continue; /* the result of the rounds before stands */
         size_t bad_rounds = worst->bad_rounds + (verdict != PASS && verdict != SKIP);
         size_t skipped_rounds = worst->skipped_rounds + (verdict == SKIP);
-        bool is_bad = verdict_facts[verdict].severity > verdict_facts[WARN].severity;
+        bool is_bad = verdict_facts[verdict].severity > verdict_facts[WARN].severity ||
+                      (verdict == WARN && c->options->strict);
         bad = bad || (is_bad && latest->waiver == NULL &&
                       (c->plan.properties[i]->target == TARGET_HANDLER || verdict == BROK));
         if (c->rounds == 0 || weight(c, i, latest) > weight(c, i, worst)) {

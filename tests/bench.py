@@ -24,14 +24,14 @@ NEP49_EXPORT PyDataMem_Handler nep49_handler = {
 """
 # What malloc does, and the line in place of the results.
 LOST = {
+    "ends_below": ("if (size > 32 && size < 4096) abort()",
+                   r"CRASH   ends_below\.so: SIGABRT, in resident memory over what is live"),
     "crashes": ("if (size == 4 << 20) abort()",
                 r"CRASH   crashes\.so: SIGABRT, in malloc and free of 4 MiB"),
     "hangs": ("while (size == 4 << 20) pause()",
               r"TIMEOUT hangs\.so: no end after 5 s, in malloc and free of 4 MiB"),
     "exits": ("if (size == 4 << 20) _exit(3)",
               r"CRASH   exits\.so: the process exits with 3, in malloc and free of 4 MiB"),
-    "ends_below": ("if (size > 32 && size < 4096) abort()",
-                   r"CRASH   ends_below\.so: SIGABRT, in resident memory over what is live"),
     "refuses": ("if (size == 65536) return NULL",
                 r"FAIL    refuses\.so: refused, in malloc and free of 64 KiB"),
 }

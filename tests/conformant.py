@@ -48,8 +48,11 @@ PRACTICE = {"performance.large-blocks-advised"}
 # What a library does itself: the handler, what the handler needs then, and what is a WARN for it.
 OF_LIBRARIES = [("mimalloc", b"libmimalloc.so.3", {"free.reclaims-huge"})]
 
-# The name of a reference handler, options, environment; `make check` has the first few.
-FEW = 1
+# These differ in where their memory comes from; `make check-long` runs all of the properties.
+BY_ORIGIN = {"hugepage", "jemalloc", "mimalloc", "numa", "pinned", "trace"}
+SMALL = ["--run=%s.*" % group for group in ("abi", "calloc", "claim")]
+
+# The name of a reference handler, options, environment.  tests/reports.py always has the first.
 SETTINGS = [
     ("aligned", ["--strict", "--shuffle", "--seed=2", "--jobs=4"], {}),
     ("aligned", [], {"NEP49_ALIGNMENT": "16"}),
@@ -96,14 +99,14 @@ def sound_runs():
     """Handlers, options and environment of each run that has to go well."""
     all_of_them = [*reference_handlers(), *sound_handlers()]
     whole = [each for each in all_of_them if suite.LONG or each[1].rpartition(":")[2] in TO_NUMPY]
-    rest = [each for each in all_of_them if each not in whole]
-    for handlers, options in ((iter(whole), []), (iter(rest), PART)):
+    small = [each for each in all_of_them if each[0] in BY_ORIGIN and not suite.LONG]
+    rest = [each for each in all_of_them if each not in whole + small]
+    for handlers, options in ((iter(whole), []), (iter(rest), PART), (iter(small), SMALL)):
         while some := list(itertools.islice(handlers, AT_ONCE)):
             yield some, options, {}
-    for name, options, env in SETTINGS if suite.LONG else SETTINGS[:FEW]:
+    for name, options, env in SETTINGS if suite.LONG else []:
         words = options + ["%s=%s" % pair for pair in env.items()]
-        part = [] if suite.LONG or options else PART
-        yield [("%s %s" % (name, " ".join(words)), name)], options + part, env
+        yield [("%s %s" % (name, " ".join(words)), name)], options, env
 
 
 def batteries(handlers, options, env):

@@ -2,6 +2,7 @@
 """The report formats: they agree with each other and with the text, whatever the subject says."""
 
 import hashlib
+import json
 import os
 import re
 
@@ -220,13 +221,14 @@ CALLS = ["--skip=%s.*" % group for group in
 
 def blames_the_owner(tap):
     """A call that goes wrong is told by the property about it; those it also ends point there."""
-    for mutant, owners in OWNERS.items():
-        handler = os.path.join(suite.FAULTY, "faulty.so:" + mutant)
-        report = Report(handler, "--strict", "--jobs=1", *([] if suite.LONG else CALLS))
-        against = [p["id"] for p in report.json["properties"] if p["target"] == "handler"
+    handlers = [os.path.join(suite.FAULTY, "faulty.so:" + mutant) for mutant in OWNERS]
+    result = suite.conform(*("--handler=" + each for each in handlers), "--strict", "--jobs=1",
+                           "--timeout=5", "--json=-", *([] if suite.LONG else CALLS), timeout=600)
+    reports = json.loads(result.stdout)
+    for (mutant, owners), handler, report in zip(OWNERS.items(), handlers, reports):
+        against = [p["id"] for p in report["properties"] if p["target"] == "handler"
                    and p["verdict"] not in ("PASS", "SKIP")]
-        pointing = [p for p in report.json["properties"]
-                    if p.get("caused_by") in owners]
+        pointing = [p for p in report["properties"] if p.get("caused_by") in owners]
         tap.point(set(against) == owners, "%s is told by %s alone" % (mutant, " and ".join(owners)),
                   against)
         if mutant.startswith("prints"):
@@ -256,7 +258,8 @@ def main():
         formats(tap)
         comparison(tap)
         text(tap)
-        whole = Report("aligned", SEED, "-v", "--jobs=1", "--timeout=30")
+        whole = Report("aligned", SEED, "-v", "--strict", "--shuffle", "--jobs=4", "--timeout=60")
+        tap.point(whole.json["conformant"], "aligned is conformant", whole.result)
         members(tap, "aligned", whole, "aligned")
         check_formats(tap, "aligned", whole)
         rounds = Report("shift_header", "--run=malloc.extent", "--repeat=3")

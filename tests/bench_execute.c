@@ -13,6 +13,7 @@
 
 #include "search/execute.h"
 #include "search/generators.h"
+#include "search/scenario.h"
 #include "subject/subject.h"
 
 enum { HISTORIES = 24, STEPS = 1 << 14, TURNS = 7, MOST_BYTES = 64 << 20 };
@@ -88,8 +89,7 @@ static uint64_t do_history(enum way way, size_t count, uint32_t slots)
 static bool measure(double *rates)
 {
     static const size_t sizes[] = {8, 16, 24, 32, 40, 48, 64, 80, 96, 100, 128};
-    const struct behaviour_options may = {
-        .is_brief = true, .sizes = sizes, .size_count = sizeof sizes / sizeof *sizes};
+    const struct scenario_limits limits = {.most_bytes = MOST_BYTES, .most_calls = STEPS};
     double seconds[WAYS] = {0}, calls[WAYS] = {0};
     struct writer *writer = writer_new();
     if (writer == NULL)
@@ -100,7 +100,9 @@ static bool measure(double *rates)
         double least[WAYS];
         writer_begin(writer, steps, STEPS - 1);
         writer->random = random_for(i, "bench");
-        behaviours_write(writer, &may);
+        writer->sizes = sizes;
+        writer->size_count = sizeof sizes / sizeof *sizes;
+        scenarios_write(&limits, writer);
         writer->room = STEPS;
         write_free_batch(writer, 0, writer->slots);
         for (int turn = 0; turn < TURNS; turn++) {

@@ -103,10 +103,10 @@ def tell(title, found, times):
 
 
 def in_words(found, may_be):
-    """In a line of the table.  A crash or a hang is told as search.model."""
+    """In a line of the table.  A crash or a hang is told as scenarios.blocks."""
     if found.seconds is None or found.calls is None:
         return "-" if found.seconds is None else "%.1f s" % found.seconds
-    ends = found.property == "search.model" and {"crash", "hang"} & set(may_be)
+    ends = found.property == "scenarios.blocks" and {"crash", "hang"} & set(may_be)
     return "%.1f s %s%s in %d" % (found.seconds, found.property, "" if ends
                                   or found.property in may_be else " (?)", found.calls)
 

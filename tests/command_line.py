@@ -57,7 +57,7 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 
 # Which options each command takes, besides those that choose it.
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
-ALONE = set("claim color daily-seed handler numpy python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
+ALONE = set("claim color handler numpy python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
 TAKEN = {
     (): ALONE | set("baseline expect fail-on jobs max-time memcheck quick repeat repro shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,

@@ -40,7 +40,7 @@ TO_NUMPY = {"always_moves", "shift_header"}
 # So many of the sound ones, each as unusual as it can be: the others wait as well.
 SOUND_ALWAYS = {"always_moves", "null_for_zero", "quota_64_mib", "takes_the_gil"}
 PART = ["--skip=%s.*" % group
-        for group in ("context", "interop", "numpy", "owndata", "runtime", "search")]
+        for group in ("context", "interop", "numpy", "owndata", "runtime", "scenarios")]
 
 # Good practice that an unusual handler may leave: only the reference ones are held to it.
 PRACTICE = {"performance.large-blocks-advised"}

@@ -74,7 +74,7 @@ def from_files(*files, page="page.html"):
 
 def settled(report, **change):
     """With the summary that belongs to its verdicts, as another version would have it."""
-    report = dict(report, conform="9.9", seed="1", daily_seed="1", rounds=1, **change)
+    report = dict(report, conform="9.9", seed="1", rounds=1, **change)
     sums = {target: dict.fromkeys(suite.VERDICTS, 0) for target in ("handler", "runtime")}
     against, waived = [], 0
     for each in report["properties"]:

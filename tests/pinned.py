@@ -48,7 +48,7 @@ def try_batteries(tap, cuda):
     groups = ["--run=%s.*" % each for each in ("malloc", "calloc", "realloc", "free", "claim")]
     part = [] if suite.LONG else groups + ["--run=exhaustion.*", "--run=process.*"]
     without = [] if suite.LONG else ["--skip=%s.*" % each for each in (
-        "context", "interop", "numpy", "owndata", "profile", "runtime", "search")]
+        "context", "interop", "numpy", "owndata", "profile", "runtime", "scenarios")]
     for options, settings in (
             (without, {}),
             (part, {"NEP49_PINNED_FROM": "4K"}),

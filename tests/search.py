@@ -162,16 +162,6 @@ def seeds(tap):
     tap.point(lengths[0] and lengths[0] == lengths[1], "the same seed, the same history", shown)
 
 
-def daily_seed(tap):
-    """The battery's own search has another seed each day, and the one that is given, whichever."""
-    handler = FAULTY + ":realloc_copies_words"  # which any seed finds, however slow the search
-    for given, seed in (("--seed=49", 49), ("--daily-seed=7", 7), (None, time.time() // 86400)):
-        result = suite.conform("-H", handler, "--run=search.model", *filter(None, [given]))
-        told = re.search(r"--run=search.model --seed=(\d+), and", " ".join(result.stdout.split()))
-        tap.point(told and 0 <= int(told[1]) - seed <= 1,
-                  "the seed of search.model with %s" % given, result)
-
-
 def unwritable_trace(tap):
     """It is said before anything is searched."""
     result = suite.conform("-H", "aligned", "--search=9", "--trace=nowhere/x.trace")
@@ -206,7 +196,6 @@ def main():
             hangs(tap)
         other_formats(tap)
         seeds(tap)
-        daily_seed(tap)
         unwritable_trace(tap)
         interrupted(tap)
         quiet_ones(tap)

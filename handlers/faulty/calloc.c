@@ -115,7 +115,8 @@ RETURNS(calloc, calloc_cuts_elsize, "calloc.product",
 
 enum { HALF = 4 * sizeof(size_t) }; /* of the bits */
 
-RETURNS(calloc, calloc_wraps, "calloc.overflow", base_calloc(ctx, nelem *elsize, 1));
+RETURNS(calloc, calloc_wraps, "calloc.overflow scenarios.pressure",
+        base_calloc(ctx, nelem *elsize, 1));
 DEFECT(calloc, calloc_compares_the_product, "calloc.overflow")
 {
     size_t size = nelem * elsize;

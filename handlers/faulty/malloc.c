@@ -46,7 +46,7 @@ FUNCTION(malloc, mirror)
 }
 #define mirror_free mapped_free
 DERIVE_REALLOC(mirror, base_size);
-MUTANT(malloc_mirrors_its_half, "malloc.extent", FUNCTIONS(mapped),
+MUTANT(malloc_mirrors_its_half, "malloc.extent scenarios.large-blocks", FUNCTIONS(mapped),
        FUNCTIONS(mirror, malloc, realloc));
 
 #define MISALIGNS(defect, condition, shift)                                                        \

@@ -64,7 +64,7 @@ BEFORE_IN(owned, realloc, child_of_child_loses_contents, "process.fork-child",
           !is_owner() && p != NULL, return base_malloc(ctx, size));
 
 static pid_t maker;
-DEFECT(malloc, child_is_refused, "process.fork-child process.fork-while-busy")
+DEFECT(malloc, child_is_refused, "process.fork-child process.fork-while-busy scenarios.processes")
 {
     if (maker == 0)
         maker = getpid();

@@ -221,7 +221,7 @@ FUNCTION_RETURNS(realloc, owner,
                  base_set_note(p == NULL || base_note(p) == me() ? base_realloc(ctx, p, size)
                                                                  : move(ctx, p, size, 0),
                                me()));
-MUTANT(realloc_of_anothers_block, "realloc.in-another-thread threads.hand-over",
+MUTANT(realloc_of_anothers_block, "realloc.in-another-thread threads.hand-over scenarios.threads",
        FUNCTIONS(owner, malloc, calloc, realloc));
 
 /* Each thread caches the size of the block that it resized last.  The entry stays if another thread

@@ -201,4 +201,4 @@ FUNCTION(realloc, resized)
     resized_free(ctx, p, 0);
     return moved;
 }
-MUTANT(search_takes_the_resized_for_clean, "search.model", FUNCTIONS(resized));
+MUTANT(search_takes_the_resized_for_clean, "scenarios.blocks", FUNCTIONS(resized));

@@ -359,7 +359,6 @@ static void set_up(struct coordinator *c, char **argv)
     c->plan.max_time_is_given = c->options->max_time_is_given;
     scratch_name(c->plan.scratch);
     c->plan.seed = c->options->seed;
-    c->plan.daily_seed = c->options->daily_seed;
     c->plan.places = c->places;
     c->plan.data_races = tsan_is_running(); /* also where the user preloaded it */
     c->plan.board = board_create(c->plan.count);
@@ -384,6 +383,15 @@ static int weight(const struct coordinator *c, size_t i, const struct outcome *o
     return own + (outcome->waiver != NULL ? WAIVED : DECIDES);
 }
 
+/* What the latest outcome is about. */
+static const struct record *record_of(const struct coordinator *c, size_t i)
+{
+    const struct property *found_by = c->latest[i].found_by;
+    while (found_by != NULL && c->plan.properties[i] != found_by)
+        i = (i + 1) % c->plan.count;
+    return board_record(c->plan.board, i);
+}
+
 /* Keeps the worst round of each property.  True if the round was bad. */
 static bool keep_round(struct coordinator *c)
 {
@@ -402,7 +410,7 @@ static bool keep_round(struct coordinator *c)
                       (c->plan.properties[i]->target == TARGET_HANDLER || verdict == BROK));
         if (c->rounds == 0 || weight(c, i, latest) > weight(c, i, worst)) {
             /* no call is in progress any more */
-            memcpy(&c->kept[i], board_record(c->plan.board, i), offsetof(struct record, calls));
+            memcpy(&c->kept[i], record_of(c, i), offsetof(struct record, calls));
             *worst = *latest;
         }
         worst->bad_rounds = bad_rounds;

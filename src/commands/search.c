@@ -298,9 +298,9 @@ static enum exit_code search(struct searching *searching)
         .may = {.exits = true,
                 .threads = true,
                 .forks = true,
-                .limits = !is_instrumented(),
-                .huge = sizeof(size_t) > 4 &&
-                        lacking_memory((size_t)((uint64_t)1 << HUGE_BYTES_LOG2)) == NULL},
+                .address_limits = !is_instrumented()},
+        .huge =
+            sizeof(size_t) > 4 && lacking_memory((size_t)((uint64_t)1 << HUGE_BYTES_LOG2)) == NULL,
         .stops = !is_instrumented(),
         .is_over = is_over,
     };

@@ -8,11 +8,11 @@
 #include <sys/param.h>
 
 #include "search/generators.h"
+#include "search/scenario.h"
 
 enum {
     MOST = 20000,         /* steps */
     MOST_BYTES = 4 << 20, /* live, of what is put behind */
-    BRIEF = 4096,         /* below this, most of what is made by the hundred thousand has no room */
     BEHAVE_EVERY = 3,
     LEAST_BYTES = 2, /* of a step */
 };
@@ -29,12 +29,12 @@ void mutator_learn(PyDataMem_Handler *handler)
 /* What programs do, in so many steps at the most. */
 static size_t behave(struct random *random, struct step *steps, size_t room)
 {
-    struct behaviour_options options = {.is_brief = room < BRIEF};
+    const struct scenario_limits limits = {.most_bytes = MOST_BYTES, .most_calls = room};
     writer_begin(&writer, steps, room);
     writer.random = *random;
     writer.size_dict = &size_dict;
     writer.most_bytes = MOST_BYTES;
-    behaviours_write(&writer, &options);
+    scenarios_write(&limits, &writer);
     *random = writer.random;
     return writer.count;
 }

@@ -114,6 +114,17 @@ void attribute_to(const char *id, const struct step *call)
     snprintf(own.setup.record->attribute_to, sizeof own.setup.record->attribute_to, "%s", id);
 }
 
+_Noreturn void fail_for(const struct property *property, const struct step *call, const char *seen,
+                        ...)
+{
+    enter_exit_path();
+    struct record *record = own.setup.record;
+    attribute_to(property->id, call);
+    snprintf(record->expected, sizeof record->expected, "%s", property->clause);
+    FORMAT_INTO(record->seen, seen);
+    leave(property->level == MUST ? FAIL : WARN);
+}
+
 _Noreturn void end_child(void)
 {
     struct record *record = own.setup.record;

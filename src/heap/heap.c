@@ -387,7 +387,7 @@ bool heap_look_at_all(struct heap *heap)
 
 void heap_refill(struct heap *heap, uint32_t slot, uint64_t word)
 {
-    enum { EDGE = 1 << 16 }; /* of a larger block both ends are filled */
+    enum { EDGE = 1 << 12 }; /* of a larger block both ends are filled */
     struct heap_block *block = &heap->block[slot];
     for (size_t at = 0; at < block->size && block->p != NULL; at += sizeof word) {
         if (at == EDGE && block->size > 2 * (size_t)EDGE)

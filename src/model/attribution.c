@@ -201,11 +201,12 @@ struct round {
     size_t count;
     struct board *board;
     size_t *cause;
+    size_t *record; /* by property: the place of the record that its outcome is about */
 };
 
 static const struct record *record_of(const struct round *round, size_t i)
 {
-    return board_record(round->board, i);
+    return board_record(round->board, round->record[i]);
 }
 
 /* True if a property that is about such calls has failed because of such a refusal. */
@@ -373,6 +374,8 @@ static void attribute_to_foremost(struct round *round, bool standing,
 static const char *reason(const struct round *round, size_t i)
 {
     const struct record *record = record_of(round, i);
+    if (round->record[round->cause[i] - 1] != round->cause[i] - 1)
+        return "it is about that requirement";
     if (record->control[0] != '\0')
         return text("it fails %s as well", record->control);
     for (size_t k = 0; k < SUSPECTS; k++) {
@@ -417,15 +420,36 @@ static size_t unsettled(const struct round *round, const struct outcome *outcome
     return round->count;
 }
 
+/* What a scenario has shown, and no other failure explains, is reported by the property that states
+ * the requirement. */
+static void move_findings(struct round *round)
+{
+    for (size_t i = 0; i < round->count; i++) {
+        if (!round->properties[i]->scenarios || !is_open(round, i))
+            continue;
+        for (size_t k = 0; k < round->count; k++) {
+            if (k != i &&
+                strcmp(round->properties[k]->id, record_of(round, i)->attribute_to) == 0 &&
+                (round->record[k] != k || !verdict_facts[record_of(round, k)->verdict].against)) {
+                round->record[k] = round->record[k] == k ? i : round->record[k];
+                round->cause[i] = k + 1;
+            }
+        }
+    }
+}
+
 /* A property that failed by itself is attributed to no other, so the order of the properties does
  * not matter; nor is one that keeps its verdict, once a control is attributed to it. */
 void attribution_settle(const struct property *const *properties, size_t count, struct board *board,
                         struct outcome *outcomes)
 {
-    struct round round = {properties, count, board, calloc(count + 1, sizeof(size_t))};
-    if (round.cause == NULL)
+    struct round round = {properties, count, board, calloc(count + 1, sizeof(size_t)),
+                          calloc(count + 1, sizeof(size_t))};
+    if (round.cause == NULL || round.record == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     put_ends(board, count);
+    for (size_t i = 0; i < count; i++)
+        round.record[i] = i;
     for (size_t i = 0; i < count; i++)
         attribute_to_owners(&round, i);
     for (size_t i = 0; i < count; i++)
@@ -434,16 +458,20 @@ void attribution_settle(const struct property *const *properties, size_t count, 
     for (size_t i = 0; i < count; i++)
         attribute_control(&round, i, stands);
     attribute_to_foremost(&round, false, is_open);
+    move_findings(&round);
     for (size_t i = 0; i < count; i++) {
         struct outcome *outcome = &outcomes[i];
         *outcome = outcome_of(record_of(&round, i));
+        if (round.record[i] != i)
+            outcome->found_by = properties[round.record[i]];
         if (round.cause[i] == 0)
             continue;
         *outcome = (struct outcome){.verdict = SKIP, .cause = properties[round.cause[i] - 1]};
         snprintf(outcome->note, sizeof outcome->note, "%s", reason(&round, i));
     }
-    free(round.cause);
     size_t i = unsettled(&round, outcomes);
+    free(round.cause);
+    free(round.record);
     if (i < count)
         outcomes[i] = (struct outcome){.verdict = BROK, .note = "nobody answers for what ended it"};
 }

@@ -74,14 +74,6 @@ static uint64_t seed_of(const struct option_row *row, const char *value)
 void take_seed(const struct option_row *row, const char *value, struct options *options)
 {
     options->seed = seed_of(row, value);
-    if (!options->has_daily_seed)
-        options->daily_seed = options->seed;
-}
-
-void take_daily_seed(const struct option_row *row, const char *value, struct options *options)
-{
-    options->daily_seed = seed_of(row, value);
-    options->has_daily_seed = true;
 }
 
 void take_bench(const struct option_row *row, const char *value, struct options *options)

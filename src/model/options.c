@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/sanitizer_detect.h"
 #include "base/text.h"
@@ -314,7 +313,6 @@ static void take_other_defaults(const bool given[], struct options *options)
 
 void options_read(int argc, char **argv, struct options *options)
 {
-    enum { SECONDS_A_DAY = 24 * 60 * 60 };
     struct getopt_tables tables = {0};
     bool given[MOST_OPTION_ROWS] = {false}, has_operands = false;
     *options = (struct options){.program = argv[0]};
@@ -322,7 +320,6 @@ void options_read(int argc, char **argv, struct options *options)
         if (option_rows[i].usual != NULL)
             option_rows[i].take(&option_rows[i], option_rows[i].usual, options);
     }
-    options->daily_seed = (uint64_t)time(NULL) / SECONDS_A_DAY;
     fill_tables(&tables);
     opterr = 0;
     int option;

@@ -98,11 +98,8 @@ struct options {
     double timeout, max_time;                 /* seconds */
     bool timeout_is_given, max_time_is_given; /* they are not the default */
     uint64_t seed;
-    uint64_t daily_seed; /* of properties that have another one each day: the same where one was
-                          * given */
-    bool has_daily_seed; /* one was given for these alone */
-    size_t repeat;       /* rounds; 0 with until_fail: no end but a failure */
-    const char *python;  /* or NULL for the first of PATH that has NumPy */
+    size_t repeat;      /* rounds; 0 with until_fail: no end but a failure */
+    const char *python; /* or NULL for the first of PATH that has NumPy */
     enum color color;
     bool numpy; /* also what is about NumPy itself */
     bool memcheck, tsan, strict, quick, quiet, verbose, shuffle, until_fail;

@@ -112,7 +112,7 @@ struct property {
     enum fixture fixture;
     bool quick;           /* --quick runs it: a few milliseconds, and no need of an interpreter */
     bool programs;        /* it starts other programs, and takes its time over it */
-    bool daily;           /* its seed is another one each day, unless one is given */
+    bool scenarios;       /* what it finds is reported by the property of the oracle */
     bool first;           /* it loads the handler: if it fails, no other property runs */
     bool threads;         /* it calls from several threads: --tsan runs it */
     bool ends_process;    /* a failure usually is a CRASH, as `looks` shows */

@@ -129,7 +129,9 @@ struct expectation; /* an entry of --expect, see report.h */
 struct outcome {
     enum verdict verdict;
     const struct property *cause; /* the property that answers for it, which is a SKIP; or NULL */
-    const char *expected;         /* in place of what the record has; or NULL */
+    const struct property *found_by; /* whose record this is about: a violation is reported by the
+                                      * property that states the requirement; NULL: its own */
+    const char *expected;            /* in place of what the record has; or NULL */
     char note[512];  /* why `cause` answers for it, or else what is reported in place of what
                       * the record has; or "" */
     bool in_control; /* it failed in its control, and no other property answers for it */

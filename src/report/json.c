@@ -100,6 +100,8 @@ static json_t *property_object(const struct run *run, size_t i)
                             json_string(verdict_name(outcome->unused_waiver->verdict)));
     if (outcome->cause != NULL)
         json_object_set_new(object, "caused_by", json_string(outcome->cause->id));
+    else if (outcome->found_by != NULL)
+        json_object_set_new(object, "found_by", json_string(outcome->found_by->id));
     else if (outcome->verdict == SKIP && record->unclaimed != 0)
         json_object_set_new(object, "unclaimed", json_true());
     if (run->rounds > 1)
@@ -120,9 +122,8 @@ static json_t *tally_object(const struct tally *tally)
 
 json_t *report_value(const struct run *run)
 {
-    char seed[32], daily[32]; /* as strings: not every reader keeps 64 bits of a number */
+    char seed[32]; /* as a string: not every reader keeps 64 bits of a number */
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)run->options->seed);
-    snprintf(daily, sizeof daily, "%llu", (unsigned long long)run->options->daily_seed);
     json_t *properties = json_array();
     for (size_t i = 0; i < run->count; i++) {
         if (json_array_append_new(properties, property_object(run, i)) != 0)
@@ -130,17 +131,16 @@ json_t *report_value(const struct run *run)
     }
     const struct conclusion *c = &run->conclusion;
     json_t *root = json_pack(
-        "{s:s, s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:b, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:b, "
+        "{s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:b, s:b, s:b, s:{s:o, s:o}, s:s*, s:b, s:b, "
         "s:i, "
         "s:s, s:f, s:o}",
         "format", "conform-report-2", "conform", program_version, "subject", subject_object(run),
-        "environment", environment_object(run), "seed", seed, "daily_seed", daily, "rounds",
-        (json_int_t)run->rounds, "expected", (json_int_t)run->count, "whole", c->whole, "quick",
-        run->options->quick, "interrupted", run->interrupted, "verdicts", "handler",
-        tally_object(&c->handler), "runtime", tally_object(&c->runtime), "start_with",
-        c->start_with, "conformant", c->conformant && !run->options->quick, "strict",
-        run->options->strict, "exit_code", (int)c->status, "conclusion", c->words, "seconds",
-        run->seconds, "properties", properties);
+        "environment", environment_object(run), "seed", seed, "rounds", (json_int_t)run->rounds,
+        "expected", (json_int_t)run->count, "whole", c->whole, "quick", run->options->quick,
+        "interrupted", run->interrupted, "verdicts", "handler", tally_object(&c->handler),
+        "runtime", tally_object(&c->runtime), "start_with", c->start_with, "conformant",
+        c->conformant && !run->options->quick, "strict", run->options->strict, "exit_code",
+        (int)c->status, "conclusion", c->words, "seconds", run->seconds, "properties", properties);
     if (root == NULL)
         leave_with(EXIT_HARNESS_BROKE, "out of memory");
     if (run->expectations != NULL) {

@@ -129,8 +129,9 @@ const char *run_reproduce(const struct run *run, size_t i)
         fprintf(file, " --claim=%s", text_shell(options->claims));
     if (options->python != NULL)
         print_python(file, options->python, run->environment);
-    uint64_t seed = run->properties[i]->daily ? options->daily_seed : options->seed;
-    fprintf(file, " --run=%s --seed=%llu %s", run->properties[i]->id, (unsigned long long)seed,
-            how != NULL ? how : "--no-fork");
+    const struct property *found_by = run->outcomes[i].found_by;
+    fprintf(file, " --run=%s --seed=%llu %s",
+            found_by != NULL ? found_by->id : run->properties[i]->id,
+            (unsigned long long)options->seed, how != NULL ? how : "--no-fork");
     return fclose(file) == 0 && command != NULL ? command : "";
 }

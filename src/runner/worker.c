@@ -140,7 +140,7 @@ static struct property_setup setup_of(const struct plan *plan, size_t index, str
         .property = property,
         .place = &plan->places[atomic_load(&plan->board->handler)],
         .record = record,
-        .seed = property->daily ? plan->daily_seed : plan->seed,
+        .seed = plan->seed,
         .python_path = plan->python_path,
         .scratch = plan->scratch,
     };

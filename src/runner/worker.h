@@ -30,11 +30,11 @@ struct plan {
     double max_time;                    /* seconds for the whole round; 0: no limit */
     bool max_time_is_given;             /* by --max-time: not extended on a busy machine */
     bool timeout_is_given;              /* by --timeout: likewise */
-    uint64_t seed, daily_seed;          /* the latter for properties that are `daily` */
-    const char *memcheck_folder;        /* or NULL */
-    char scratch[SCRATCH_NAME];         /* see scratch_name() */
-    bool data_races;                    /* ThreadSanitizer looks for them */
-    bool without_python;                /* --quick: no interpreter is started */
+    uint64_t seed;
+    const char *memcheck_folder; /* or NULL */
+    char scratch[SCRATCH_NAME];  /* see scratch_name() */
+    bool data_races;             /* ThreadSanitizer looks for them */
+    bool without_python;         /* --quick: no interpreter is started */
     bool shows_progress;
 };
 

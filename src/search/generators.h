@@ -8,29 +8,12 @@
 
 #include "search/writer.h"
 
-struct behaviour_options {
-    bool threads, forks, limits, huge, exits;
-    bool is_brief;       /* nothing by the hundred thousand, and no pauses */
-    const size_t *sizes; /* that are to be asked for; NULL: those of the size dictionary */
-    size_t size_count;
-};
-
-/* What programs do that shows how a heap is broken: several behaviours, one after the other and on
- * top of what the others left (behaviours.c). */
-void behaviours_write(struct writer *writer, const struct behaviour_options *options);
-
-/* The next are in generators.c.  A few large blocks. */
-void write_large(struct writer *writer, const struct behaviour_options *options);
-
 /* Blocks of 128 MiB to more than 4 GiB among them; only if size_t has 64 bits.  `zeroed`: the first
  * is zeroed memory, mostly of 4 GiB, which a handler may have to clear. */
 void write_huge_blocks(struct writer *writer, bool zeroed);
 
 /* A program that runs for long, for as long as there is room. */
 void write_long_run(struct writer *writer);
-
-/* A sequence in which time passes. */
-void write_idle(struct writer *writer);
 
 /* ---- mutate.c: sequences in which something new was met, and others that are made of them ---- */
 

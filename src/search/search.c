@@ -22,7 +22,7 @@ struct trial search_trial(const struct search_options *options, struct trial_roo
     return (struct trial){
         .options = {.rules = {.alignment = options->alignment, .unjudged = options->unjudged},
                     .most_bytes = options->most_bytes,
-                    .huge = options->may.huge},
+                    .huge = options->huge},
         .get = options->get,
         .get_data = options->data,
         .room = room,
@@ -57,7 +57,8 @@ enum way { MADE_UP, MUTATED, LARGE, HUGE, LONG_RUN, AT_ONCE, IN_TURNS, WAITING, 
 
 struct searcher {
     const struct search_options *options;
-    struct behaviour_options may;
+    struct scenario_limits may;
+    bool huge;
     struct search_shared *shared;
     struct search_slot *own;
     unsigned number;
@@ -129,9 +130,33 @@ static struct writer *begin(struct searcher *s, size_t room)
     return s->writer;
 }
 
+/* Rows with blocks of up to 4 KiB as often as with larger ones; with a few sizes as often as with
+ * any. */
+static void write_rows(struct searcher *s, size_t room, const struct scenario_limits *may)
+{
+    enum { FEW = 6 };
+    static const size_t most[] = {4 << 10, 4 << 10, 4 << 10, 64 << 10, 64 << 10, 1 << 20, 0};
+    struct writer *writer = begin(s, room);
+    struct random *random = &s->random;
+    struct scenario_limits limits = *may;
+    size_t sizes[FEW];
+    limits.most_size = most[random_below(random, sizeof most / sizeof *most)];
+    limits.most_bytes = writer->most_bytes;
+    limits.most_calls = room;
+    if (random_below(random, 2) == 0) {
+        writer->sizes = sizes;
+        writer->size_count = 1 + random_below(random, FEW);
+        for (size_t i = 0; i < writer->size_count; i++)
+            sizes[i] = size_dict_size(writer->size_dict, random,
+                                      limits.most_size != 0 ? limits.most_size : (size_t)1 << 20);
+    }
+    scenarios_write(&limits, writer);
+    writer->size_count = 0;
+}
+
 static size_t make_up(struct searcher *s)
 {
-    behaviours_write(begin(s, a_length(&s->random)), &s->may);
+    write_rows(s, a_length(&s->random), &s->may);
     return s->writer->count;
 }
 
@@ -143,9 +168,15 @@ static size_t mutate(struct searcher *s)
 
 enum { FEW_STEPS = 1 << 10 };
 
+/* Rows of blocks of many pages. */
 static size_t make_large(struct searcher *s)
 {
-    write_large(begin(s, FEW_STEPS), &s->may);
+    enum { MOST_CALLS = 128 };
+    const struct scenario_limits limits = {.least_size = 64 << 10,
+                                           .most_bytes = s->writer->most_bytes,
+                                           .most_calls = MOST_CALLS,
+                                           .address_limits = s->may.address_limits};
+    scenarios_write(&limits, begin(s, FEW_STEPS));
     return s->writer->count;
 }
 
@@ -164,7 +195,11 @@ static size_t run_long(struct searcher *s)
 
 static size_t wait_long(struct searcher *s)
 {
-    write_idle(begin(s, FEW_STEPS));
+    const struct scenario_limits limits = {.most_bytes = s->writer->most_bytes,
+                                           .most_calls = FEW_STEPS,
+                                           .pauses = true,
+                                           .always = FACTOR_TIME};
+    scenarios_write(&limits, begin(s, FEW_STEPS));
     return s->writer->count;
 }
 
@@ -174,10 +209,10 @@ static size_t write_at_once(struct searcher *s)
     enum { MANY = 16, MOST_TIMES = 256, LONGEST = MOST_STEPS / 4 };
     static const unsigned numbers[] = {2, 2, 2, 3, 4, 4, 8, 32, MOST_AT_ONCE};
     struct random *random = &s->random;
-    const struct behaviour_options may = {.is_brief = true};
+    const struct scenario_limits may = {0};
     unsigned threads = numbers[random_below(random, sizeof numbers / sizeof *numbers)];
     size_t room = (size_t)1 << ((threads > MANY ? 8 : 10) + random_below(random, 5));
-    behaviours_write(begin(s, room), &may);
+    write_rows(s, room, &may);
     size_t each = s->writer->count * threads;
     if (each == 0)
         return 0;
@@ -316,7 +351,7 @@ static bool can_be(const struct searcher *s, enum way way)
     return way == MUTATED    ? s->corpus.count > 0
            : way == AT_ONCE  ? s->may.threads
            : way == IN_TURNS ? s->options->stops
-           : way == HUGE     ? s->may.huge
+           : way == HUGE     ? s->huge
            : way == WAITING  ? s->number + 1 == s->options->jobs
            : way == SMALL    ? !s->small.is_done
                              : true;
@@ -384,8 +419,7 @@ _Noreturn static void be_searcher(const struct search_options *options,
         _exit(0);
     }
     s.writer->most_bytes = options->most_bytes / options->jobs;
-    s.may.huge =
-        options->may.huge && number == 0; /* memory for one who touches them all the same */
+    s.huge = options->huge && number == 0; /* memory for one who touches them all the same */
     search(&s);
     if (s.own->has_found)
         shared->is_over = 1;

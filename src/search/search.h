@@ -7,6 +7,7 @@
 #define CONFORM_SEARCH_H
 
 #include "search/generators.h"
+#include "search/scenario.h"
 #include "search/trial.h"
 
 struct search_options {
@@ -21,7 +22,8 @@ struct search_options {
     double hangs;      /* seconds in one call */
     size_t jobs;       /* processes that search at once, to MOST_SEARCHERS */
     size_t most_bytes; /* live */
-    struct behaviour_options may;
+    struct scenario_limits may;
+    bool huge;                   /* blocks of more than a hundred MiB, little of which is touched */
     bool stops;                  /* threads in the midst of a call: interleaved.c */
     bool (*is_over)(void *data); /* asked twenty times a second with NULL; or NULL */
 };

@@ -482,7 +482,8 @@ static void try_short_ones(const struct trial *trial, struct step *steps,
 {
     enum { ROOMS = 7 };
     size_t sizes[MOST_SIZES];
-    struct behaviour_options may = {.size_count = last_sizes(&result->list, sizes)};
+    struct scenario_limits may = {0};
+    size_t size_count = last_sizes(&result->list, sizes);
     struct random random = random_for(seed, "short ones");
     struct writer *writer = writer_new();
     struct found found;
@@ -492,17 +493,20 @@ static void try_short_ones(const struct trial *trial, struct step *steps,
         may.exits = may.exits || step->thread == STEP_AT_EXIT;
         may.threads = may.threads || (step->thread != 0 && step->thread != STEP_AT_EXIT);
         may.forks = may.forks || step->kind == STEP_FORK;
-        may.limits = may.limits || step->kind == STEP_LIMIT;
+        may.address_limits = may.address_limits || step->kind == STEP_LIMIT;
     }
-    while (writer != NULL && may.size_count > 0 && result->list.count > FEW_STEPS &&
+    while (writer != NULL && size_count > 0 && result->list.count > FEW_STEPS &&
            clock_since(begun) < seconds) {
-        may.sizes = random_below(&random, 3) != 0 ? sizes : NULL;
         size_t room = (size_t)FEW_STEPS << random_below(&random, ROOMS);
         writer_begin(writer, steps, MIN(room, result->list.count - 1));
         writer->size_dict = &trial->room->size_dict;
         writer->most_bytes = trial->options.most_bytes;
         writer->random = (struct random){random_next(&random)};
-        behaviours_write(writer, &may);
+        writer->sizes = sizes;
+        writer->size_count = random_below(&random, 3) != 0 ? size_count : 0;
+        may.most_bytes = trial->options.most_bytes;
+        may.most_calls = room;
+        scenarios_write(&may, writer);
         struct call_list list = {.at = steps, .count = writer->count};
         enum trial_outcome outcome = trial_run(trial, &list, &found);
         if (outcome == TRIAL_OVER)

@@ -17,7 +17,7 @@ void writer_begin(struct writer *writer, struct step *steps, size_t room)
     writer->room = room;
     writer->count = 0;
     writer->thread = 0;
-    writer->wrong_sizes = 0;
+    writer->wrong_sizes = writer->error = 0;
     writer->live_count = writer->empty_count = writer->slots = 0;
     writer->live_bytes = 0;
 }
@@ -27,6 +27,7 @@ static bool append(struct writer *writer, struct step step)
     if (writer->count == writer->room)
         return false;
     step.thread = writer->thread;
+    step.error = writer->error;
     if (step.times == 0)
         step.times = 1;
     writer->steps[writer->count++] = step;
@@ -104,6 +105,11 @@ uint32_t write_zeroed(struct writer *writer, size_t size)
                                                  : write_calloc(writer, elsize, nelem);
 }
 
+uint32_t write_by_realloc(struct writer *writer, size_t size)
+{
+    return make(writer, STEP_REALLOC, size, 0, size);
+}
+
 uint32_t write_made(struct writer *writer, size_t size)
 {
     switch (random_below(&writer->random, 8)) {
@@ -112,7 +118,7 @@ uint32_t write_made(struct writer *writer, size_t size)
     case 1:
         return write_zeroed(writer, size);
     case 2:
-        return make(writer, STEP_REALLOC, size, 0, size);
+        return write_by_realloc(writer, size);
     default:
         return write_malloc(writer, size);
     }
@@ -164,6 +170,18 @@ static uint64_t numpys_size(struct random *random, uint64_t size)
     default:
         return 1;
     }
+}
+
+void write_refused(struct writer *writer, enum step_kind kind, uint64_t first, uint64_t second)
+{
+    uint32_t slot = make(writer, kind, first, second, 0);
+    if (slot != NO_SLOT)
+        write_free(writer, slot);
+}
+
+void write_fill(struct writer *writer, uint32_t slot, uint64_t word)
+{
+    append(writer, (struct step){.kind = STEP_FILL, .block = slot, .first = word});
 }
 
 void write_free(struct writer *writer, uint32_t slot)

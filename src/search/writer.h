@@ -21,8 +21,11 @@ struct writer {
     size_t count, room;
     struct random random;
     const struct size_dict *size_dict;
-    size_t most_bytes; /* live */
+    size_t most_bytes;   /* live */
+    const size_t *sizes; /* the only ones that scenarios ask for, not owned; or NULL */
+    size_t size_count;
     uint16_t thread;
+    uint8_t error;       /* errno before each call; 0: as it is */
     uint8_t wrong_sizes; /* one in so many frees is told one that NumPy is known to tell; 0: none */
 
     uint32_t live[MOST_SLOTS]; /* slots, in no order */
@@ -52,11 +55,17 @@ uint32_t write_calloc(struct writer *writer, size_t nelem, size_t elsize);
 /* By calloc of so many bytes, or nearly: items of some size, or so many items; now and then none.
  */
 uint32_t write_zeroed(struct writer *writer, size_t size);
+/* By realloc of NULL. */
+uint32_t write_by_realloc(struct writer *writer, size_t size);
 /* By any of the three functions. */
 uint32_t write_made(struct writer *writer, size_t size);
 void write_realloc(struct writer *writer, uint32_t slot, size_t size);
 /* To a size that nobody can have. */
 void write_refused_realloc(struct writer *writer, uint32_t slot, size_t size);
+/* malloc or calloc of what nobody can have. */
+void write_refused(struct writer *writer, enum step_kind kind, uint64_t first, uint64_t second);
+/* Fills a live block with a word, repeated. */
+void write_fill(struct writer *writer, uint32_t slot, uint64_t word);
 void write_free(struct writer *writer, uint32_t slot);
 /* Of more than is in the budget: see STEPS_HUGE. */
 uint32_t write_huge(struct writer *writer, size_t size, bool by_calloc);

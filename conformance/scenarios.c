@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Generated situations.  src/search/scenario.c has the factors and their levels; src/heap/heap.c
+ * has the oracles, each of which checks every call.  What an oracle finds is reported by the
+ * property that states the requirement; what ends the process is reported here.
+ */
+#include "harness/harness.h"
+#include "search/rows.h"
+#include "search/show.h"
+
+GROUP(scenarios, 18,
+      "Situations drawn at random from a table of factors, in each of which everything is checked.",
+      .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 18});
+
+static void run_rows(double seconds, size_t most_rows_instrumented,
+                     const struct scenario_limits *limits)
+{
+    const struct property *property = running_property();
+    struct rows_result result;
+    struct rows_options options = {
+        .alignment = subject_claims().alignment,
+        .random = random_for(run_seed(), property->id),
+        .seconds = seconds,
+        .most_rows = is_instrumented() ? most_rows_instrumented : SIZE_MAX,
+        .limits = *limits,
+    };
+    char words[512];
+    rows_run(subject_traced(), &options, &result);
+    if (result.state == EXECUTION_NO_MEMORY) {
+        stopped_short("after %zu rows there was no memory or no thread for more",
+                      (size_t)result.rows);
+        return;
+    }
+    if (result.state == EXECUTION_PASSED && result.violation.rule == HEAP_NO_RULE)
+        return;
+    const struct step *call = result.step.kind <= STEP_FREE ? &result.step : NULL;
+    fail_for(property_of_rule(result.violation.rule), call, "%s: %s%s%s; row %zu of %s: %s",
+             result.at_end ? "when all live blocks were checked" : show_step(&result.step),
+             result.violation.seen, result.violation.history[0] != '\0' ? "; " : "",
+             result.violation.history, (size_t)result.rows, property->id,
+             scenario_words(&result.scenario, words, sizeof words));
+}
+
+PROPERTY(scenarios_blocks,
+    .id     = "scenarios.blocks", .level = MUST, .basis = BASIS_C, .rule = HEAP_RETURNS,
+    .fixture = FIXTURE_BARE, .scenarios = true, .ends_process = true, .slow_ms = 150,
+    .clause = "a call returns, whatever was called before: it does not crash, exit or hang",
+    .source = "C17 7.22.3; NEP 49: \"The PyDataMem_Handler structure\"",
+    .why    = "programs call in orders that no author of a test thought of",
+    .hint   = "shrink it with conform --handler HANDLER --search",
+    .looks  = "CRASH: SIGSEGV in realloc(p, 5000)")
+{
+    const struct scenario_limits limits = {.most_size = 128 << 10, .most_bytes = 64 << 20};
+    run_rows(0.15, 30, &limits);
+}
+
+PROPERTY(scenarios_large_blocks,
+    .id     = "scenarios.large-blocks", .level = MUST, .basis = BASIS_C,
+    .fixture = FIXTURE_BARE, .scenarios = true, .ends_process = true, .slow_ms = 100,
+    .clause = "a call for a large block returns, whatever was called before",
+    .source = "C17 7.22.3; NEP 49: \"The PyDataMem_Handler structure\"",
+    .why    = "large blocks usually take another path in a handler, which is tested less",
+    .hint   = "shrink it with conform --handler HANDLER --search",
+    .looks  = "CRASH: SIGSEGV in realloc(p, 5000000)")
+{
+    const struct scenario_limits limits = {.least_size = 64 << 10, .most_bytes = 256 << 20};
+    run_rows(0.1, 10, &limits);
+}
+
+PROPERTY(scenarios_threads,
+    .id     = "scenarios.threads", .level = MUST, .basis = BASIS_CALLER,
+    .fixture = FIXTURE_BARE, .scenarios = true, .ends_process = true, .threads = true,
+    .slow_ms = 100,
+    .clause = "a call returns, whichever thread made the block, and whether that thread has ended",
+    .source = "NumPy calls the handler from any thread; no thread has to end before its arrays",
+    .why    = "arrays outlive the threads of a pool that made them",
+    .hint   = "shrink it with conform --handler HANDLER --search",
+    .looks  = "CRASH: SIGSEGV in free(p, 100)")
+{
+    const struct scenario_limits limits = {
+        .most_size = 1 << 20, .most_bytes = 64 << 20, .threads = true, .always = FACTOR_THREADS};
+    run_rows(0.08, 5, &limits);
+}
+
+PROPERTY(scenarios_processes,
+    .id     = "scenarios.processes", .level = MUST, .basis = BASIS_CALLER,
+    .fixture = FIXTURE_BARE, .scenarios = true, .ends_process = true, .slow_ms = 100,
+    .clause = "a call returns, in the parent and in the child, after a fork",
+    .source = "os.fork and multiprocessing, which go on with the arrays there are",
+    .why    = "a child shares the parent's arrays, and both go on to make and free arrays",
+    .hint   = "shrink it with conform --handler HANDLER --search",
+    .looks  = "CRASH: SIGSEGV in free(p, 100)")
+{
+    const struct scenario_limits limits = {
+        .most_size = 1 << 20, .most_bytes = 32 << 20, .forks = true, .always = FACTOR_PROCESS};
+    run_rows(0.08, 3, &limits);
+}
+
+PROPERTY(scenarios_pressure,
+    .id     = "scenarios.pressure", .level = MUST, .basis = BASIS_C,
+    .fixture = FIXTURE_BARE, .scenarios = true, .ends_process = true, .slow_ms = 80,
+    .clause = "a call returns, and leaves blocks as they were, where memory is refused",
+    .source = "C17 7.22.3: \"If the space cannot be allocated, a null pointer is returned\"",
+    .why    = "NumPy raises MemoryError and goes on, with all other arrays",
+    .hint   = "shrink it with conform --handler HANDLER --search",
+    .looks  = "CRASH: SIGSEGV in malloc(65536)")
+{
+    const struct scenario_limits limits = {.most_size = 8 << 20,
+                                           .most_bytes = 64 << 20,
+                                           .address_limits = !is_instrumented(),
+                                           .always = FACTOR_PRESSURE};
+    run_rows(0.08, 10, &limits);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A few rows make a list, on whose blocks one model keeps an eye; at the end of a list nothing is
+ * live, and the next one follows.
+ */
+#include "search/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/param.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+enum { MOST_ROWS = 16, ROW_STEPS = 1 << 16, LONG_LIST = 1 << 11, MOST_WAITING = 4 };
+
+struct rows {
+    const struct rows_options *options;
+    PyDataMem_Handler *handler;
+    struct random random;
+    uint64_t until;      /* on the clock */
+    double call_seconds; /* that a call has taken so far, on average */
+    struct writer *writer;
+    struct size_dict size_dict;
+    struct executions *executions;
+    struct scenario scenario[MOST_ROWS];
+    bool has_limit;               /* on the address space, in some row so far */
+    size_t end[MOST_ROWS], count; /* of the steps of each row; how many rows */
+    struct step steps[ROW_STEPS];
+};
+
+/* The last step frees what the rows left. */
+static void write_list(struct rows *rows)
+{
+    struct writer *writer = rows->writer;
+    double longest = rows->options->seconds / 8;
+    unsigned forked = 0;
+    writer_begin(writer, rows->steps, ROW_STEPS - 1);
+    for (rows->count = 0; rows->count < MOST_ROWS && writer->count < LONG_LIST &&
+                          writer->live_bytes < writer->most_bytes / 2 && forked == 0;
+         rows->count++) {
+        struct scenario *scenario = &rows->scenario[rows->count];
+        do {
+            *scenario = scenario_draw(&rows->random, &rows->options->limits);
+            writer->random = (struct random){random_next(&rows->random)};
+        } while (scenario_calls(scenario) * rows->call_seconds > longest);
+        scenario_write(scenario, writer);
+        rows->end[rows->count] = writer->count;
+        forked += scenario->level[FACTOR_PROCESS] != 0;
+        rows->has_limit = rows->has_limit || scenario->level[FACTOR_PRESSURE] != 0;
+    }
+    writer->room = ROW_STEPS;
+    if (writer->live_count > 0)
+        write_free_batch(writer, 0, writer->slots);
+}
+
+/* A forked process did not come to its end. */
+static const struct execution *child_that_died(struct rows *rows, int number)
+{
+    struct execution *side = &rows->executions->side[number];
+    int status = side->status;
+    side->state = EXECUTION_VIOLATED;
+    side->violation.rule = HEAP_RETURNS;
+    snprintf(side->violation.seen, sizeof side->violation.seen, "in the forked process, %s",
+             WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it exits");
+    return side;
+}
+
+static void execute_list(struct rows *rows, struct rows_result *result)
+{
+    struct call_list list = {.at = rows->steps, .count = rows->writer->count};
+    struct execute_options options = {
+        .rules = {.alignment = rows->options->alignment, .watched = rows->handler},
+        .until = rows->until,
+        .slots = rows->writer->slots,
+        .most_bytes = rows->options->limits.most_bytes,
+    };
+    memset(rows->executions, 0, sizeof *rows->executions);
+    execute(&list, rows->handler, &options, rows->executions);
+    const struct execution *execution = &rows->executions->side[0];
+    for (int i = 1; i <= MOST_FORKS && execution->state == EXECUTION_PASSED; i++) {
+        const struct execution *side = &rows->executions->side[i];
+        if (side->state == EXECUTION_VIOLATED)
+            execution = side;
+        else if (side->state == EXECUTION_UNDER_WAY)
+            execution = child_that_died(rows, i);
+    }
+    size_t at = execution->at, row = 0;
+    while (row + 1 < rows->count && rows->end[row] <= at)
+        row++;
+    result->rows += row + 1;
+    result->calls += rows->executions->side[0].calls;
+    result->state = (enum execution_state)execution->state;
+    if (result->state == EXECUTION_NO_MEMORY && rows->has_limit) {
+        result->state = EXECUTION_PASSED; /* ours is refused as well as the handler's */
+        rows->until = 0;
+    }
+    if (result->violation.rule == HEAP_NO_RULE || result->state != EXECUTION_PASSED) {
+        result->violation =
+            result->state == EXECUTION_PASSED ? execution->warning : execution->violation;
+        result->scenario = rows->scenario[row];
+        result->at_end = at >= list.count;
+        result->step = rows->steps[MIN(at, list.count - 1)];
+    }
+}
+
+static bool begin(struct rows *rows)
+{
+    rows->writer = writer_new();
+    rows->executions = mmap(NULL, sizeof *rows->executions, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (rows->writer == NULL || rows->executions == MAP_FAILED)
+        return false;
+    size_dict_learn(&rows->size_dict, rows->handler, false, rows->until);
+    rows->writer->size_dict = &rows->size_dict;
+    rows->writer->most_bytes = rows->options->limits.most_bytes;
+    return true;
+}
+
+/* Of processor time: how far it comes does not depend on what else the machine does. */
+static double seconds_used(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
+              struct rows_result *result)
+{
+    struct rows *rows = calloc(1, sizeof *rows);
+    double begun = seconds_used(), used = 0;
+    *result = (struct rows_result){.state = EXECUTION_NO_MEMORY};
+    if (rows == NULL)
+        return;
+    rows->options = options;
+    rows->handler = handler;
+    rows->random = options->random;
+    rows->until = clock_now() + (uint64_t)(MOST_WAITING * options->seconds * 1e9);
+    if (begin(rows))
+        result->state = EXECUTION_PASSED;
+    while (result->state == EXECUTION_PASSED && result->rows < options->most_rows &&
+           clock_now() < rows->until && used < options->seconds) {
+        write_list(rows);
+        execute_list(rows, result);
+        used = seconds_used() - begun;
+        rows->call_seconds = used / (double)(result->calls + 1);
+    }
+    free(rows->writer);
+    if (rows->executions != MAP_FAILED)
+        munmap(rows->executions, sizeof *rows->executions);
+    free(rows);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rows of scenarios executed in this process, one after the other, so that what one row leaves in
+ * the handler is there for the next.
+ */
+#ifndef CONFORM_ROWS_H
+#define CONFORM_ROWS_H
+
+#include "search/execute.h"
+#include "search/scenario.h"
+
+struct rows_options {
+    size_t alignment; /* that the handler claims, or 0 */
+    struct random random;
+    double seconds; /* of processor time, and four times that by the clock */
+    size_t most_rows;
+    struct scenario_limits limits;
+};
+
+struct rows_result {
+    enum execution_state state;      /* EXECUTION_PASSED if all holds */
+    struct heap_violation violation; /* or the first warning, if the state is EXECUTION_PASSED */
+    struct step step;                /* that found it; its kind may be one without a call */
+    bool at_end;                     /* found behind the last step */
+    struct scenario scenario;        /* to which the step belongs */
+    uint64_t rows, calls;
+};
+
+/* Blocks that are live when something does not hold stay so. */
+void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
+              struct rows_result *result);
+
+#endif

@@ -1,0 +1,868 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The factors and their levels, and the calls that a scenario stands for.
+ */
+#include "search/scenario.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/param.h>
+
+/* ---- factors and levels ---------------------------------------------------------------------- */
+
+#define KIB(n) (UINT64_C(n) << 10)
+#define MIB(n) (UINT64_C(n) << 20)
+
+/* Powers of two and the bytes beside them are levels or ends of levels, because size classes,
+ * pages and thresholds for mmap begin there. */
+static const struct factor_level sizes[] = {{"0", 0, 0, 2},
+                                            {"1", 1, 1, 4},
+                                            {"2 to 7", 2, 7, 4},
+                                            {"8", 8, 8, 4},
+                                            {"9 to 15", 9, 15, 4},
+                                            {"16", 16, 16, 4},
+                                            {"17 to 31", 17, 31, 4},
+                                            {"32", 32, 32, 4},
+                                            {"33 to 47", 33, 47, 4},
+                                            {"48 to 63", 48, 63, 4},
+                                            {"64", 64, 64, 4},
+                                            {"65 to 127", 65, 127, 6},
+                                            {"128", 128, 128, 4},
+                                            {"129 to 255", 129, 255, 6},
+                                            {"256", 256, 256, 4},
+                                            {"257 to 511", 257, 511, 6},
+                                            {"512 to 767", 512, 767, 4},
+                                            {"768 to 1023", 768, 1023, 4},
+                                            {"1 KiB to 1535", 1024, 1535, 4},
+                                            {"1536 to 2047", 1536, 2047, 4},
+                                            {"2 KiB to 3071", 2048, 3071, 4},
+                                            {"3 KiB to 4095", 3072, 4095, 4},
+                                            {"4 KiB", 4096, 4096, 4},
+                                            {"4 to 6 KiB", 4097, 6143, 4},
+                                            {"6 to 8 KiB", 6144, 8192, 4},
+                                            {"8 to 16 KiB", 8193, KIB(16), 4},
+                                            {"16 to 32 KiB", KIB(16) + 1, KIB(32), 4},
+                                            {"32 to 64 KiB", KIB(32) + 1, KIB(64), 4},
+                                            {"64 to 96 KiB", KIB(64) + 1, KIB(96), 3},
+                                            {"96 to 128 KiB", KIB(96) + 1, KIB(128), 3},
+                                            {"128 to 192 KiB", KIB(128) + 1, KIB(192), 3},
+                                            {"192 to 256 KiB", KIB(192) + 1, KIB(256), 3},
+                                            {"256 to 512 KiB", KIB(256) + 1, KIB(512), 3},
+                                            {"512 KiB to 1 MiB", KIB(512) + 1, MIB(1), 3},
+                                            {"1 to 2 MiB", MIB(1) + 1, MIB(2), 2},
+                                            {"2 to 4 MiB", MIB(2) + 1, MIB(4), 2},
+                                            {"4 to 8 MiB", MIB(4) + 1, MIB(8), 1},
+                                            {"8 to 16 MiB", MIB(8) + 1, MIB(16), 1},
+                                            {"16 to 32 MiB", MIB(16) + 1, MIB(32), 1},
+                                            {"32 to 64 MiB", MIB(32) + 1, MIB(64), 1}};
+
+enum {
+    BY_MALLOC,
+    BY_CALLOC_N_1,
+    BY_CALLOC_1_N,
+    BY_CALLOC_N_K,
+    BY_REALLOC_NULL,
+    GROWN,
+    GROWN_STEPWISE,
+    SHRUNK,
+    SHRUNK_STEPWISE,
+    SHRUNK_AND_GROWN,
+    FROM_EMPTY
+};
+static const struct factor_level makers[] = {
+    [BY_MALLOC] = {"malloc", .weight = 4},
+    [BY_CALLOC_N_1] = {"calloc(n, 1)", .weight = 3},
+    [BY_CALLOC_1_N] = {"calloc(1, n)", .weight = 2},
+    [BY_CALLOC_N_K] = {"calloc(n, k)", .weight = 2},
+    [BY_REALLOC_NULL] = {"realloc(NULL, n)", .weight = 2},
+    [GROWN] = {"grown", .weight = 3},
+    [GROWN_STEPWISE] = {"grown step by step", .weight = 2},
+    [SHRUNK] = {"shrunk", .weight = 3},
+    [SHRUNK_STEPWISE] = {"shrunk step by step", .weight = 2},
+    [SHRUNK_AND_GROWN] = {"shrunk and grown again", .weight = 2},
+    [FROM_EMPTY] = {"grown from 0 bytes", .weight = 1}};
+
+enum {
+    FRESH,
+    FREED_SAME,
+    FREED_LARGER,
+    FREED_SMALLER,
+    REST_OF_SHRINK,
+    MERGED_NEIGHBORS,
+    FREED_BY_OTHER,
+    FREED_BY_ENDED,
+    AFTER_BURST
+};
+static const struct factor_level befores[] = {
+    [FRESH] = {"fresh", .weight = 4},
+    [FREED_SAME] = {"freed, of the same size", .weight = 4},
+    [FREED_LARGER] = {"freed, of a larger size", .weight = 3},
+    [FREED_SMALLER] = {"freed, of a smaller size", .weight = 2},
+    [REST_OF_SHRINK] = {"rest of a shrink", .weight = 4},
+    [MERGED_NEIGHBORS] = {"merged neighbors", .weight = 3},
+    [FREED_BY_OTHER] = {"freed by another thread", .weight = 1},
+    [FREED_BY_ENDED] = {"made and freed by an ended thread", .weight = 1},
+    [AFTER_BURST] = {"freed after a burst", .weight = 2}};
+
+static const struct factor_level lives[] = {
+    {"1", 1, 1, 200},           {"2", 2, 2, 80},
+    {"12", 9, 16, 80},          {"100", 65, 130, 40},
+    {"300", 256, 320, 20},      {"1,000", 900, 1100, 8},
+    {"10,000", 9000, 10000, 2}, {"70,000", 65537, 70000, 1}};
+
+enum { LIFO, FIFO, RANDOM_ORDER, EVERY_OTHER, ALL_BUT_ONE, NO_FREE };
+static const struct factor_level orders[] = {[LIFO] = {"last in, first out", .weight = 3},
+                                             [FIFO] = {"first in, first out", .weight = 3},
+                                             [RANDOM_ORDER] = {"random", .weight = 3},
+                                             [EVERY_OTHER] = {"every other first", .weight = 3},
+                                             [ALL_BUT_ONE] = {"all but one", .weight = 2},
+                                             [NO_FREE] = {"none", .weight = 1}};
+
+static const struct factor_level repetitions[] = {{"1", 1, 1, 200},
+                                                  {"8", 6, 12, 150},
+                                                  {"64", 60, 70, 80},
+                                                  {"256", 254, 258, 40},
+                                                  {"1,000", 900, 1100, 12},
+                                                  {"10,000", 9000, 11000, 3},
+                                                  {"65,536", 65535, 65540, 1},
+                                                  {"200,000", 200000, 200000, 1}};
+
+enum { ONE_SIZE, ANY_SIZE, EACH_IN_TURN };
+static const struct factor_level mixes[] = {
+    [ONE_SIZE] = {"the same", .weight = 4},
+    [ANY_SIZE] = {"any of the range", .weight = 3},
+    [EACH_IN_TURN] = {"one byte more each time", .weight = 2}};
+
+enum { TRUE_SIZE, NUMPY_SIZE };
+static const struct factor_level free_sizes[] = {
+    [TRUE_SIZE] = {"true", .weight = 7},
+    [NUMPY_SIZE] = {"as NumPy is known to say wrongly", .weight = 1}};
+
+enum { PATTERN, ZEROS, ONES, POINTERS, HEADERS };
+static const struct factor_level contents[] = {
+    [PATTERN] = {"a pattern", .weight = 8},
+    [ZEROS] = {"0x00", .weight = 1},
+    [ONES] = {"0xff", .weight = 1},
+    [POINTERS] = {"what looks like pointers", .weight = 1},
+    [HEADERS] = {"what looks like a header", .weight = 1}};
+
+enum { NO_PRESSURE, ERRNO_SET, REFUSED_BEFORE, ADDRESS_LIMIT };
+static const struct factor_level pressures[] = {
+    [NO_PRESSURE] = {"none", .weight = 12},
+    [ERRNO_SET] = {"errno set before each call", .weight = 2},
+    [REFUSED_BEFORE] = {"impossible requests before", .weight = 2},
+    [ADDRESS_LIMIT] = {"address space used up", .weight = 1}};
+
+enum { SAME, FREED_THERE, MADE_THERE, CHAIN, ONE_AFTER_ANOTHER, LIVES_LONGER, IN_DESTRUCTOR };
+static const struct factor_level threads[] = {
+    [SAME] = {"the same", .weight = 48},
+    [FREED_THERE] = {"freed by another", .weight = 2},
+    [MADE_THERE] = {"made by another", .weight = 2},
+    [CHAIN] = {"made, resized and freed by three", .weight = 2},
+    [ONE_AFTER_ANOTHER] = {"each use by a new one", .weight = 1},
+    [LIVES_LONGER] = {"blocks live longer than theirs", .weight = 1},
+    [IN_DESTRUCTOR] = {"freed while variables are destroyed", .weight = 1}};
+
+enum { ONE_PROCESS, FORK_IN_TURNS, FORK_AT_ONCE, AT_EXIT };
+static const struct factor_level processes[] = {
+    [ONE_PROCESS] = {"one", .weight = 60},
+    [FORK_IN_TURNS] = {"two after fork, in turns", .weight = 1},
+    [FORK_AT_ONCE] = {"two after fork, at once", .weight = 1},
+    [AT_EXIT] = {"used again while it exits", .weight = 1}};
+
+static const struct factor_level times[] = {
+    {"no pause", 0, 0, 400}, {"30 ms", 30, 30, 2}, {"1.2 s", 1200, 1200, 1}};
+
+#define LEVELS(name, array)                                                                        \
+    {                                                                                              \
+        name, array, sizeof(array) / sizeof *(array)                                               \
+    }
+const struct factor_levels scenario_factors[FACTORS] = {
+    [FACTOR_SIZE] = LEVELS("size", sizes),
+    [FACTOR_SIZES] = LEVELS("sizes of the uses", mixes),
+    [FACTOR_MADE_BY] = LEVELS("made by", makers),
+    [FACTOR_MEMORY_BEFORE] = LEVELS("memory before", befores),
+    [FACTOR_LIVE_BLOCKS] = LEVELS("live blocks", lives),
+    [FACTOR_FREE_ORDER] = LEVELS("order of frees", orders),
+    [FACTOR_REPETITION] = LEVELS("repetition", repetitions),
+    [FACTOR_FREE_SIZE] = LEVELS("size told to free", free_sizes),
+    [FACTOR_CONTENTS] = LEVELS("contents", contents),
+    [FACTOR_PRESSURE] = LEVELS("pressure", pressures),
+    [FACTOR_THREADS] = LEVELS("threads", threads),
+    [FACTOR_PROCESS] = LEVELS("process", processes),
+    [FACTOR_TIME] = LEVELS("time", times)};
+
+/* ---- drawing --------------------------------------------------------------------------------- */
+
+/* Two ranges of levels that cannot be combined, and why. */
+static const struct constraint {
+    struct {
+        enum factor factor;
+        unsigned first, last;
+    } one, other;
+} constraints[] = {
+    /* A forked process has the thread that forks and no other. */
+    {{FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}, {FACTOR_THREADS, FREED_THERE, IN_DESTRUCTOR}},
+    /* The limit is one of the whole process, and a thread needs memory to start. */
+    {{FACTOR_PRESSURE, ADDRESS_LIMIT, ADDRESS_LIMIT}, {FACTOR_THREADS, FREED_THERE, IN_DESTRUCTOR}},
+    {{FACTOR_PRESSURE, ADDRESS_LIMIT, ADDRESS_LIMIT}, {FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}},
+    /* A block of 0 bytes has no contents. */
+    {{FACTOR_SIZE, 0, 0}, {FACTOR_CONTENTS, ZEROS, HEADERS}},
+    /* A thread takes as long to start as a hundred calls. */
+    {{FACTOR_THREADS, ONE_AFTER_ANOTHER, ONE_AFTER_ANOTHER}, {FACTOR_REPETITION, 4, 7}},
+    {{FACTOR_THREADS, FREED_THERE, IN_DESTRUCTOR}, {FACTOR_REPETITION, 5, 7}}};
+
+static bool is_excluded(const struct scenario *s)
+{
+    for (size_t i = 0; i < sizeof constraints / sizeof *constraints; i++) {
+        const struct constraint *c = &constraints[i];
+        unsigned one = s->level[c->one.factor], other = s->level[c->other.factor];
+        if (one >= c->one.first && one <= c->one.last && other >= c->other.first &&
+            other <= c->other.last)
+            return true;
+    }
+    return false;
+}
+
+static const struct factor_level *level_of(const struct scenario *s, enum factor factor)
+{
+    return &scenario_factors[factor].level[s->level[factor]];
+}
+
+double scenario_calls(const struct scenario *s)
+{
+    return 2.0 * (double)level_of(s, FACTOR_LIVE_BLOCKS)->high +
+           2.0 * (double)level_of(s, FACTOR_REPETITION)->high;
+}
+
+static bool varies_as_wanted(const struct scenario *s, const struct scenario_limits *limits)
+{
+    unsigned before = s->level[FACTOR_MEMORY_BEFORE], process = s->level[FACTOR_PROCESS];
+    bool has_threads =
+        s->level[FACTOR_THREADS] != SAME || before == FREED_BY_OTHER || before == FREED_BY_ENDED;
+    return (limits->always == FACTOR_SIZE || s->level[limits->always] != 0) &&
+           (limits->threads || !has_threads) &&
+           (limits->forks || process == ONE_PROCESS || process == AT_EXIT) &&
+           (limits->exits || process != AT_EXIT) &&
+           (limits->pauses || s->level[FACTOR_TIME] == 0) &&
+           (limits->address_limits || s->level[FACTOR_PRESSURE] != ADDRESS_LIMIT);
+}
+
+static bool is_within(const struct scenario *s, const struct scenario_limits *limits)
+{
+    enum { MANY_TIMES = 16 };
+    uint64_t least = level_of(s, FACTOR_SIZE)->low, most = level_of(s, FACTOR_SIZE)->high,
+             live = level_of(s, FACTOR_LIVE_BLOCKS)->high,
+             repeated = level_of(s, FACTOR_REPETITION)->high;
+    return least >= limits->least_size && (limits->most_size == 0 || most <= limits->most_size) &&
+           most * MAX(live, 4) <= limits->most_bytes &&
+           most * repeated <= MANY_TIMES * (uint64_t)limits->most_bytes &&
+           (limits->most_calls == 0 || live + repeated <= limits->most_calls);
+}
+
+static uint8_t draw_level(struct random *random, const struct factor_levels *factor)
+{
+    uint64_t sum = 0;
+    unsigned i = 0;
+    for (unsigned k = 0; k < factor->count; k++)
+        sum += factor->level[k].weight;
+    uint64_t left = random_below(random, sum);
+    for (; left >= factor->level[i].weight; i++)
+        left -= factor->level[i].weight;
+    return (uint8_t)i;
+}
+
+struct scenario scenario_draw(struct random *random, const struct scenario_limits *limits)
+{
+    struct scenario s;
+    do {
+        for (enum factor factor = 0; factor < FACTORS; factor++)
+            s.level[factor] = draw_level(random, &scenario_factors[factor]);
+    } while (is_excluded(&s) || !is_within(&s, limits) || !varies_as_wanted(&s, limits));
+    return s;
+}
+
+const char *scenario_words(const struct scenario *s, char *buffer, size_t room)
+{
+    size_t used = 0;
+    for (enum factor factor = 0; factor < FACTORS && used < room; factor++) {
+        if (factor == FACTOR_SIZE || s->level[factor] != 0)
+            used += (size_t)snprintf(buffer + used, room - used, "%s%s: %s", used > 0 ? "; " : "",
+                                     scenario_factors[factor].name, level_of(s, factor)->name);
+    }
+    return buffer;
+}
+
+/* ---- the calls of a scenario ----------------------------------------------------------------- */
+
+/* A scenario that is being written. */
+struct row {
+    const struct scenario *scenario;
+    struct writer *writer;
+    size_t size; /* of most of its blocks */
+};
+
+static size_t below(const struct row *row, size_t bound)
+{
+    return (size_t)random_below(&row->writer->random, bound);
+}
+
+static bool is_at(const struct row *row, enum factor factor, unsigned level)
+{
+    return row->scenario->level[factor] == level;
+}
+
+/* A number inside the level: an end as often as not, because that is where defects are. */
+static size_t number_in(const struct row *row, enum factor factor)
+{
+    const struct factor_level *level = level_of(row->scenario, factor);
+    size_t low = (size_t)level->low, high = (size_t)level->high;
+    switch (below(row, 4)) {
+    case 0:
+        return low;
+    case 1:
+        return high;
+    default:
+        return low + below(row, high - low + 1);
+    }
+}
+
+/* As number_in, or beside an edge of the handler's own size classes inside the level. */
+static size_t size_in(const struct row *row)
+{
+    const struct factor_level *level = level_of(row->scenario, FACTOR_SIZE);
+    if (row->writer->size_count > 0)
+        return row->writer->sizes[below(row, row->writer->size_count)];
+    if (below(row, 2) == 0) {
+        size_t edge =
+            size_dict_edge_from(row->writer->size_dict, &row->writer->random, (size_t)level->low);
+        if (edge >= level->low && edge <= level->high)
+            return edge;
+    }
+    return number_in(row, FACTOR_SIZE);
+}
+
+/* Mostly the size of the row, as blocks of one size meet each other's memory. */
+static size_t a_size(const struct row *row)
+{
+    return below(row, 4) == 0 ? size_in(row) : row->size;
+}
+
+/* Whose steps the next ones are. */
+enum role { MAKER, RESIZER, FREER };
+static void step_as(const struct row *row, enum role role, size_t use)
+{
+    uint16_t thread = 0;
+    switch (row->scenario->level[FACTOR_THREADS]) {
+    case FREED_THERE:
+        thread = role == FREER;
+        break;
+    case MADE_THERE:
+    case LIVES_LONGER:
+        thread = role == MAKER;
+        break;
+    case CHAIN:
+        thread = role == MAKER ? 1 : role == RESIZER ? 2 : 0;
+        break;
+    case ONE_AFTER_ANOTHER:
+        thread = (uint16_t)(1 + use % 2);
+        break;
+    case IN_DESTRUCTOR:
+        thread = role == FREER ? 1 | STEP_IN_DESTRUCTOR : role == RESIZER ? 1 : 0;
+        break;
+    }
+    row->writer->thread = thread;
+}
+
+static void resize(const struct row *row, uint32_t slot, size_t size, size_t use)
+{
+    step_as(row, RESIZER, use);
+    write_realloc(row->writer, slot, size);
+}
+
+/* From one size to another in a few steps of about the same length. */
+static void resize_stepwise(const struct row *row, uint32_t slot, size_t from, size_t to,
+                            size_t use)
+{
+    size_t steps = 2 + below(row, 7);
+    for (size_t i = 1; i <= steps; i++)
+        resize(row, slot,
+               from < to ? from + (to - from) / steps * i : from - (from - to) / steps * i, use);
+    if (from != to)
+        resize(row, slot, to, use);
+}
+
+/* A larger size: by a little, by a half, by a multiple. */
+static size_t larger(const struct row *row, size_t size)
+{
+    switch (below(row, 4)) {
+    case 0:
+        return size + 1 + below(row, 64);
+    case 1:
+        return size + size / 2 + 1;
+    case 2:
+        return 2 * size + 1;
+    default:
+        return size * (2 + below(row, 7)) + below(row, 16);
+    }
+}
+
+static size_t smaller(const struct row *row, size_t size)
+{
+    switch (below(row, 4)) {
+    case 0:
+        return MAX(size - MIN(size, 1 + below(row, 64)), (size_t)1);
+    case 1:
+        return size / 2 + 1;
+    case 2:
+        return 1 + below(row, size / 8 + 1);
+    default:
+        return 1 + below(row, MAX(size, (size_t)1));
+    }
+}
+
+static uint32_t make_by_calloc(const struct row *row, size_t size, unsigned level)
+{
+    size_t item = 2 + below(row, 15);
+    if (level == BY_CALLOC_N_K && size >= item)
+        return write_calloc(row->writer, size / item, item);
+    return level == BY_CALLOC_1_N ? write_calloc(row->writer, 1, size)
+                                  : write_calloc(row->writer, size, 1);
+}
+
+static uint32_t make(const struct row *row, size_t size, size_t use)
+{
+    struct writer *writer = row->writer;
+    unsigned level = row->scenario->level[FACTOR_MADE_BY];
+    uint32_t slot;
+    step_as(row, MAKER, use);
+    if (level >= BY_CALLOC_N_1 && level <= BY_CALLOC_N_K)
+        return make_by_calloc(row, size, level);
+    switch (level) {
+    case BY_REALLOC_NULL:
+        return write_by_realloc(writer, size);
+    case GROWN:
+    case GROWN_STEPWISE: {
+        size_t from = size > 1 ? smaller(row, size - 1) : 0;
+        slot = below(row, 4) == 0 ? write_calloc(writer, from, 1) : write_malloc(writer, from);
+        if (slot != NO_SLOT && level == GROWN)
+            resize(row, slot, size, use);
+        else if (slot != NO_SLOT)
+            resize_stepwise(row, slot, from, size, use);
+        return slot;
+    }
+    case SHRUNK:
+    case SHRUNK_STEPWISE: {
+        size_t from = larger(row, size);
+        slot = below(row, 4) == 0 ? write_calloc(writer, from, 1) : write_malloc(writer, from);
+        if (slot != NO_SLOT && level == SHRUNK)
+            resize(row, slot, size, use);
+        else if (slot != NO_SLOT)
+            resize_stepwise(row, slot, from, size, use);
+        return slot;
+    }
+    case SHRUNK_AND_GROWN:
+        slot = write_malloc(writer, size);
+        if (slot != NO_SLOT) {
+            resize(row, slot, smaller(row, size), use);
+            resize(row, slot, size, use);
+        }
+        return slot;
+    case FROM_EMPTY:
+        slot =
+            below(row, 2) == 0 ? write_malloc(writer, 0) : write_calloc(writer, below(row, 9), 0);
+        if (slot != NO_SLOT)
+            resize(row, slot, size, use);
+        return slot;
+    default:
+        return write_malloc(writer, size);
+    }
+}
+
+static void fill(const struct row *row, uint32_t slot)
+{
+    static const uint64_t words[] = {
+        [ZEROS] = 0, [ONES] = UINT64_MAX, [POINTERS] = UINT64_C(0x00007f5555555550)};
+    unsigned level = row->scenario->level[FACTOR_CONTENTS];
+    if (level == HEADERS)
+        write_fill(row->writer, slot, row->size | 1);
+    else if (level != PATTERN)
+        write_fill(row->writer, slot, words[level]);
+}
+
+/* ---- memory before --------------------------------------------------------------------------- */
+
+/* Blocks of these sizes come, and go in any order. */
+static void make_and_free(const struct row *row, size_t size, size_t count)
+{
+    enum { MOST = 64 };
+    uint32_t slots[MOST];
+    for (size_t i = 0; i < count; i++)
+        slots[i] =
+            i % 4 == 3 ? write_calloc(row->writer, size, 1) : write_malloc(row->writer, size);
+    if (is_at(row, FACTOR_MEMORY_BEFORE, FREED_BY_OTHER))
+        row->writer->thread = 1;
+    size_t first = below(row, count);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t slot = slots[(first + i) % count];
+        if (slot != NO_SLOT)
+            write_free(row->writer, slot);
+    }
+}
+
+/* A block is cut short, and stays. */
+static void leave_rest(const struct row *row)
+{
+    size_t size = larger(row, row->size);
+    uint32_t slot =
+        below(row, 4) == 0 ? write_calloc(row->writer, size, 1) : write_malloc(row->writer, size);
+    if (slot != NO_SLOT)
+        write_realloc(row->writer, slot, smaller(row, size - MIN(size, row->size) + 1));
+}
+
+/* Of five blocks beside each other two or three go, or one grows into the place of another. */
+static void merge_neighbors(const struct row *row)
+{
+    enum { COUNT = 5 };
+    struct writer *writer = row->writer;
+    uint32_t slots[COUNT];
+    size_t part = below(row, 2) == 0 ? row->size : row->size / 2 + 1;
+    for (size_t i = 0; i < COUNT; i++) {
+        slots[i] = write_malloc(writer, below(row, 4) == 0 ? a_size(row) : part);
+        if (slots[i] == NO_SLOT)
+            return;
+    }
+    size_t gone = 1 + below(row, COUNT - 2);
+    write_free(writer, slots[gone]);
+    if (below(row, 2) == 0)
+        write_realloc(writer, slots[gone - 1],
+                      below(row, 2) == 0 ? 2 * part : part + 1 + below(row, part + 32));
+    if (below(row, 2) == 0)
+        write_free(writer, slots[gone + 1]);
+    if (below(row, 2) == 0)
+        write_realloc(writer, slots[gone - 1], 1 + below(row, part + 1));
+}
+
+static void prepare_memory(const struct row *row)
+{
+    enum { BURST = 64, FEW = 12, MOST_BURST_BYTES = 1 << 22 };
+    size_t few = 1 + below(row, FEW), size = row->size;
+    switch (row->scenario->level[FACTOR_MEMORY_BEFORE]) {
+    case FREED_LARGER:
+        size = larger(row, size);
+        break;
+    case FREED_SMALLER:
+        size = smaller(row, size);
+        break;
+    case REST_OF_SHRINK:
+        for (size_t i = 1 + below(row, 4); i > 0; i--)
+            leave_rest(row);
+        return;
+    case MERGED_NEIGHBORS:
+        for (size_t i = 1 + below(row, 4); i > 0; i--)
+            merge_neighbors(row);
+        return;
+    case FREED_BY_ENDED:
+        row->writer->thread = 1;
+        break;
+    case AFTER_BURST:
+        few = size * BURST <= MOST_BURST_BYTES ? BURST : few;
+        break;
+    case FRESH:
+        return;
+    }
+    make_and_free(row, size, few);
+    row->writer->thread = 0;
+}
+
+/* ---- pressure -------------------------------------------------------------------------------- */
+
+/* More than there can be: so little more that with a header it is next to nothing, or a part of
+ * all there is. */
+static size_t an_impossible_size(const struct row *row)
+{
+    enum { MOST_PARTS = 16, LOG2 = 14, FEW = 64 };
+    size_t parts = 2 + below(row, MOST_PARTS - 1);
+    if (below(row, 2) == 0)
+        return SIZE_MAX - below(row, (size_t)1 << below(row, LOG2));
+    return SIZE_MAX / parts * (parts - 1) + parts + below(row, FEW);
+}
+
+/* Two factors whose product no size_t holds, and which modulo that is small; or whose product is
+ * impossible by itself. */
+static void overflow(const struct row *row, uint64_t *nelem, uint64_t *elsize)
+{
+    enum { BITS = sizeof(size_t) * 8, FEW = 64, MOST = 1000, MOST_SHIFT = 6 };
+    size_t few = 2 + below(row, MOST), many = SIZE_MAX / few + 1 + below(row, FEW);
+    unsigned shift = 1 + (unsigned)below(row, MOST_SHIFT);
+    switch (below(row, 4)) {
+    case 0:
+        few = ((size_t)1 << BITS / 2) + below(row, 4);
+        many = ((size_t)1 << BITS / 2) + below(row, 4);
+        break;
+    case 1:
+        many = ((size_t)1 << (BITS - shift)) + below(row, 3);
+        few = ((size_t)1 << shift) + below(row, 3);
+        break;
+    case 2:
+        few = 1;
+        many = an_impossible_size(row);
+        break;
+    default:
+        many *= 1 + below(row, few - 1);
+    }
+    bool is_first = below(row, 2) == 0;
+    *nelem = is_first ? few : many;
+    *elsize = is_first ? many : few;
+}
+
+static void ask_for_the_impossible(const struct row *row)
+{
+    struct writer *writer = row->writer;
+    for (size_t i = 1 + below(row, 4); i > 0; i--) {
+        uint32_t slot = writer_any(writer);
+        uint64_t nelem, elsize;
+        switch (below(row, 4)) {
+        case 0:
+            write_refused(writer, STEP_MALLOC, an_impossible_size(row), 0);
+            break;
+        case 1:
+            overflow(row, &nelem, &elsize);
+            write_refused(writer, STEP_CALLOC, nelem, elsize);
+            break;
+        case 2:
+            write_other(writer, STEP_FREE_NULL, a_size(row), 0);
+            break;
+        default:
+            if (slot != NO_SLOT)
+                write_refused_realloc(writer, slot, an_impossible_size(row));
+        }
+    }
+}
+
+static void begin_pressure(const struct row *row)
+{
+    static const uint8_t errors[] = {ENOMEM, EINVAL, EAGAIN, EINTR, EOVERFLOW, ENOENT};
+    enum { PAGE = 4096, LOG2 = 12 };
+    if (is_at(row, FACTOR_PRESSURE, ERRNO_SET))
+        row->writer->error = errors[below(row, sizeof errors)];
+    else if (is_at(row, FACTOR_PRESSURE, REFUSED_BEFORE))
+        ask_for_the_impossible(row);
+    else if (is_at(row, FACTOR_PRESSURE, ADDRESS_LIMIT))
+        write_other(row->writer, STEP_LIMIT, (size_t)PAGE << below(row, LOG2), 0);
+}
+
+static void end_pressure(const struct row *row)
+{
+    row->writer->error = 0;
+    if (is_at(row, FACTOR_PRESSURE, ADDRESS_LIMIT))
+        write_other(row->writer, STEP_LIMIT, 0, 0);
+}
+
+/* ---- live blocks, uses, frees ---------------------------------------------------------------- */
+
+/* So many blocks, made in one step; their slots follow each other. */
+struct crowd {
+    uint32_t first; /* NO_SLOT: there is none */
+    size_t count;
+};
+
+static struct crowd make_crowd(const struct row *row)
+{
+    struct crowd crowd = {NO_SLOT, number_in(row, FACTOR_LIVE_BLOCKS) - 1};
+    unsigned level = row->scenario->level[FACTOR_MADE_BY];
+    bool by_calloc = level >= BY_CALLOC_N_1 && level <= BY_CALLOC_N_K;
+    size_t size = a_size(row);
+    if (crowd.count == 0)
+        return crowd;
+    step_as(row, MAKER, 0);
+    bool grows = level == GROWN && size > 1, shrinks = level == SHRUNK;
+    crowd.first = write_batch(row->writer,
+                              grows     ? size / 2
+                              : shrinks ? 2 * size
+                                        : size,
+                              crowd.count, by_calloc);
+    if (crowd.first != NO_SLOT && (grows || shrinks)) {
+        step_as(row, RESIZER, 0);
+        write_realloc_batch(row->writer, crowd.first, crowd.count, size);
+    }
+    return crowd;
+}
+
+static void free_crowd(const struct row *row, struct crowd crowd)
+{
+    struct writer *writer = row->writer;
+    size_t count = crowd.count, kept = below(row, count + 1), stride = 1;
+    if (crowd.first == NO_SLOT || is_at(row, FACTOR_FREE_ORDER, NO_FREE))
+        return;
+    step_as(row, FREER, 0);
+    if (is_at(row, FACTOR_FREE_ORDER, FIFO) && below(row, 2) == 0) {
+        write_free_batch(writer, crowd.first, count);
+        return;
+    }
+    /* A stride that has no divisor in common with the count comes to each of them once. */
+    if (is_at(row, FACTOR_FREE_ORDER, RANDOM_ORDER)) {
+        static const size_t primes[] = {7, 31, 101, 499, 7919, 65537};
+        stride = primes[below(row, sizeof primes / sizeof *primes)];
+        stride = count % stride == 0 ? 1 : stride;
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t k = is_at(row, FACTOR_FREE_ORDER, LIFO) ? count - 1 - i
+                   : is_at(row, FACTOR_FREE_ORDER, EVERY_OTHER)
+                       ? (2 * i + (2 * i >= count && count % 2 == 0)) % count
+                       : i * stride % count;
+        if (!is_at(row, FACTOR_FREE_ORDER, ALL_BUT_ONE) || k != kept)
+            write_free(writer, crowd.first + (uint32_t)k);
+    }
+}
+
+/* One block is resized back and forth. */
+static void resize_often(const struct row *row, size_t count)
+{
+    size_t other = row->scenario->level[FACTOR_MADE_BY] >= SHRUNK ? larger(row, row->size)
+                                                                  : smaller(row, row->size);
+    uint32_t slot = make(row, row->size, 0);
+    for (size_t i = 0; i < count && slot != NO_SLOT; i++)
+        resize(row, slot, i % 2 == 0 ? other : row->size, 0);
+    step_as(row, FREER, 0);
+    if (slot != NO_SLOT)
+        write_free(row->writer, slot);
+}
+
+static size_t size_of_use(const struct row *row, size_t use)
+{
+    const struct factor_level *level = level_of(row->scenario, FACTOR_SIZE);
+    switch (row->scenario->level[FACTOR_SIZES]) {
+    case EACH_IN_TURN:
+        return level->low + (row->size - level->low + use) % (level->high - level->low + 1);
+    case ANY_SIZE:
+        return size_in(row);
+    default:
+        return row->size;
+    }
+}
+
+/* Blocks come, are resized and go, each at a time of its own. */
+static void churn(const struct row *row, size_t count)
+{
+    enum { MOST_LIVE = 64 };
+    struct writer *writer = row->writer;
+    uint32_t slots[MOST_LIVE];
+    size_t live = 0, wanted = 2 + below(row, MOST_LIVE - 2);
+    for (size_t i = 0; i < count && writer_left(writer) > MOST_LIVE; i++) {
+        size_t k = live > 0 ? below(row, live) : 0, choice = below(row, 8);
+        if (live == 0 || (choice < 4 && live < wanted)) {
+            slots[live] = make(row, size_of_use(row, i), i);
+            if (slots[live] == NO_SLOT)
+                continue;
+            fill(row, slots[live++]);
+        } else if (choice < 6) {
+            resize(row, slots[k], below(row, 4) == 0 ? larger(row, row->size) : size_of_use(row, i),
+                   i);
+        } else {
+            step_as(row, FREER, i);
+            write_free(writer, slots[k]);
+            slots[k] = slots[--live];
+        }
+    }
+    step_as(row, FREER, count);
+    while (live-- > 0)
+        write_free(writer, slots[live]);
+}
+
+/* Blocks come, are filled, and go, in rounds of a few.  A thread has a round to itself, as it takes
+ * longer to start than to make a hundred calls. */
+static void use_blocks(const struct row *row)
+{
+    enum { MOST_IN_ROUND = 64, FEW = 4, MANY = 2000 };
+    uint32_t slots[MOST_IN_ROUND];
+    size_t count = number_in(row, FACTOR_REPETITION);
+    unsigned maker = row->scenario->level[FACTOR_MADE_BY];
+    bool has_threads =
+        !is_at(row, FACTOR_THREADS, SAME) && !is_at(row, FACTOR_THREADS, ONE_AFTER_ANOTHER);
+    size_t round = has_threads ? MOST_IN_ROUND : 1 + below(row, FEW);
+    if (count > MANY && maker <= BY_REALLOC_NULL) {
+        step_as(row, MAKER, 0);
+        write_temporaries(row->writer, row->size, count,
+                          maker >= BY_CALLOC_N_1 && maker <= BY_CALLOC_N_K);
+        return;
+    }
+    if (count > MANY) {
+        resize_often(row, MIN(count, writer_left(row->writer) / 2));
+        return;
+    }
+    if (!has_threads && is_at(row, FACTOR_FREE_ORDER, RANDOM_ORDER)) {
+        churn(row, count);
+        return;
+    }
+    for (size_t done = 0; done < count; done += round) {
+        size_t now = MIN(round, count - done);
+        bool keeps = is_at(row, FACTOR_FREE_ORDER, NO_FREE) && done + now >= count;
+        for (size_t i = 0; i < now; i++) {
+            slots[i] = make(row, size_of_use(row, done + i), done / round);
+            if (slots[i] != NO_SLOT)
+                fill(row, slots[i]);
+        }
+        step_as(row, FREER, done / round);
+        for (size_t i = 0; i < now && !keeps; i++) {
+            if (slots[i] != NO_SLOT)
+                write_free(row->writer, slots[i]);
+        }
+    }
+}
+
+/* What was freed is asked for again: zeroed, in one piece, in parts. */
+static void use_again(const struct row *row)
+{
+    struct writer *writer = row->writer;
+    for (size_t i = 2 + below(row, 4); i > 0; i--) {
+        size_t size = below(row, 2) == 0   ? row->size
+                      : below(row, 2) == 0 ? larger(row, row->size)
+                                           : smaller(row, row->size);
+        uint32_t slot =
+            below(row, 2) == 0 ? write_calloc(writer, size, 1) : write_malloc(writer, size);
+        if (slot != NO_SLOT && below(row, 3) == 0)
+            write_realloc(writer, slot,
+                          below(row, 2) == 0 ? larger(row, size) : smaller(row, size));
+        if (slot != NO_SLOT && below(row, 2) == 0)
+            write_free(writer, slot);
+    }
+}
+
+void scenario_write(const struct scenario *scenario, struct writer *writer)
+{
+    struct row row = {.scenario = scenario, .writer = writer};
+    uint64_t pause = level_of(scenario, FACTOR_TIME)->low;
+    row.size = size_in(&row);
+    writer->wrong_sizes = is_at(&row, FACTOR_FREE_SIZE, NUMPY_SIZE) ? 2 : 0;
+    prepare_memory(&row);
+    struct crowd crowd = make_crowd(&row);
+    writer->thread = 0;
+    if (is_at(&row, FACTOR_PROCESS, FORK_IN_TURNS) || is_at(&row, FACTOR_PROCESS, FORK_AT_ONCE))
+        write_other(writer, STEP_FORK, is_at(&row, FACTOR_PROCESS, FORK_IN_TURNS) ? 1 : 0, 0);
+    begin_pressure(&row);
+    use_blocks(&row);
+    writer->thread = 0;
+    end_pressure(&row);
+    free_crowd(&row, crowd);
+    writer->thread = 0;
+    if (pause != 0)
+        write_other(writer, STEP_PAUSE, pause, 0);
+    if (is_at(&row, FACTOR_PROCESS, AT_EXIT))
+        writer->thread = STEP_AT_EXIT;
+    use_again(&row);
+    writer->thread = 0;
+}
+
+void scenarios_write(const struct scenario_limits *limits, struct writer *writer)
+{
+    enum { LEAST_LEFT = 16, ENDS_EVERY = 32 };
+    struct scenario scenario;
+    do {
+        scenario = scenario_draw(&writer->random, limits);
+        scenario_write(&scenario, writer);
+        if (writer->live_bytes > writer->most_bytes / 2)
+            write_free_batch(writer, 0, writer->slots);
+    } while (writer_left(writer) > LEAST_LEFT && scenario.level[FACTOR_PROCESS] == ONE_PROCESS &&
+             random_below(&writer->random, ENDS_EVERY) != 0);
+}

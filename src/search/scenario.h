@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Scenarios: situations in which a handler is tested.  A scenario is one level of each factor, such
+ * as "size: 1024 to 1535" and "memory before: rest of a shrink".  Rows are drawn at random with the
+ * weights of the levels; what cannot be combined stands in a table of constraints.  A new kind of
+ * situation is a new level or a new factor in scenario.c.
+ */
+#ifndef CONFORM_SCENARIO_H
+#define CONFORM_SCENARIO_H
+
+#include <stdio.h>
+
+#include "search/writer.h"
+
+enum factor {
+    FACTOR_SIZE,
+    FACTOR_SIZES,
+    FACTOR_MADE_BY,
+    FACTOR_MEMORY_BEFORE,
+    FACTOR_LIVE_BLOCKS,
+    FACTOR_FREE_ORDER,
+    FACTOR_REPETITION,
+    FACTOR_FREE_SIZE,
+    FACTOR_CONTENTS,
+    FACTOR_PRESSURE,
+    FACTOR_THREADS,
+    FACTOR_PROCESS,
+    FACTOR_TIME,
+    FACTORS
+};
+
+/* `low` to `high` is the range of a number, for factors whose levels are numbers. */
+struct factor_level {
+    const char *name;
+    uint64_t low, high;
+    unsigned weight; /* relative frequency within its factor; the sum over a factor is not fixed */
+};
+
+struct factor_levels {
+    const char *name;
+    const struct factor_level *level;
+    unsigned count;
+};
+extern const struct factor_levels scenario_factors[FACTORS];
+
+struct scenario {
+    uint8_t level[FACTORS];
+};
+
+/* What is drawn. */
+struct scenario_limits {
+    size_t least_size, most_size;                       /* most_size: 0 for any */
+    size_t most_bytes;                                  /* of all blocks of a row together */
+    size_t most_calls;                                  /* of a row, about; 0: any */
+    bool threads, forks, exits, pauses, address_limits; /* there may be such rows */
+    enum factor always; /* a factor that is never at its first level; FACTOR_SIZE: none */
+};
+
+/* Draws a scenario that the limits and the constraints allow. */
+struct scenario scenario_draw(struct random *random, const struct scenario_limits *limits);
+
+/* About how many calls it stands for. */
+double scenario_calls(const struct scenario *scenario);
+
+/* Appends the calls of the scenario.  What it draws inside the levels comes from writer->random.
+ * Blocks may stay live: the next row then runs beside them. */
+void scenario_write(const struct scenario *scenario, struct writer *writer);
+
+/* Appends rows until there is no room, or now and then before. */
+void scenarios_write(const struct scenario_limits *limits, struct writer *writer);
+
+/* Writes "size 1024 to 1535, made by calloc(n, 1), ..." into the buffer: the levels that are not
+ * the first of their factor, and the size.  Returns the buffer. */
+const char *scenario_words(const struct scenario *scenario, char *buffer, size_t room);
+
+#endif

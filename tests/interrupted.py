@@ -287,7 +287,7 @@ def prepare():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--signals", type=int, default=10 if suite.LONG else 3)
+    parser.add_argument("--signals", type=int, default=10 if suite.LONG else 2)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("commands", nargs="*")
     arguments = parser.parse_args()

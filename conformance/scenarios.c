@@ -12,7 +12,7 @@ GROUP(scenarios, 18,
       "Situations drawn at random from a table of factors, in each of which everything is checked.",
       .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 18});
 
-static void run_rows(double seconds, size_t most_rows_instrumented,
+static void run_rows(double seconds, size_t most_rows_instrumented, bool at_once,
                      const struct scenario_limits *limits)
 {
     const struct property *property = running_property();
@@ -22,6 +22,7 @@ static void run_rows(double seconds, size_t most_rows_instrumented,
         .random = random_for(run_seed(), property->id),
         .seconds = seconds,
         .most_rows = is_instrumented() ? most_rows_instrumented : SIZE_MAX,
+        .at_once = at_once,
         .limits = *limits,
     };
     char words[512];
@@ -51,7 +52,7 @@ PROPERTY(scenarios_blocks,
     .looks  = "CRASH: SIGSEGV in realloc(p, 5000)")
 {
     const struct scenario_limits limits = {.most_size = 128 << 10, .most_bytes = 64 << 20};
-    run_rows(0.15, 30, &limits);
+    run_rows(0.12, 30, false, &limits);
 }
 
 PROPERTY(scenarios_large_blocks,
@@ -63,8 +64,10 @@ PROPERTY(scenarios_large_blocks,
     .hint   = "shrink it with conform --handler HANDLER --search",
     .looks  = "CRASH: SIGSEGV in realloc(p, 5000000)")
 {
-    const struct scenario_limits limits = {.least_size = 64 << 10, .most_bytes = 256 << 20};
-    run_rows(0.1, 10, &limits);
+    const size_t most = (size_t)512 << 20, little = 32 << 20;
+    const struct scenario_limits limits = {
+        .least_size = 64 << 10, .most_bytes = lacking_memory(2 * most) == NULL ? most : little};
+    run_rows(0.1, 10, false, &limits);
 }
 
 PROPERTY(scenarios_threads,
@@ -79,7 +82,21 @@ PROPERTY(scenarios_threads,
 {
     const struct scenario_limits limits = {
         .most_size = 1 << 20, .most_bytes = 64 << 20, .threads = true, .always = FACTOR_THREADS};
-    run_rows(0.08, 5, &limits);
+    run_rows(0.06, 5, false, &limits);
+}
+
+PROPERTY(scenarios_concurrent,
+    .id     = "scenarios.concurrent", .level = MUST, .basis = BASIS_CALLER,
+    .fixture = FIXTURE_BARE, .scenarios = true, .ends_process = true, .threads = true,
+    .slow_ms = 100,
+    .clause = "a call returns while other threads are inside calls, for blocks of any size",
+    .source = "NumPy calls realloc without the GIL; a free-threaded Python has none",
+    .why    = "two threads that resize arrays at the same time are inside the handler together",
+    .hint   = "protect what is shared by a lock, and look at what large blocks share",
+    .looks  = "CRASH: SIGSEGV in malloc(17000)")
+{
+    const struct scenario_limits limits = {.most_size = 1 << 20, .most_bytes = 16 << 20};
+    run_rows(0.08, 5, true, &limits);
 }
 
 PROPERTY(scenarios_processes,
@@ -93,7 +110,7 @@ PROPERTY(scenarios_processes,
 {
     const struct scenario_limits limits = {
         .most_size = 1 << 20, .most_bytes = 32 << 20, .forks = true, .always = FACTOR_PROCESS};
-    run_rows(0.08, 3, &limits);
+    run_rows(0.06, 3, false, &limits);
 }
 
 PROPERTY(scenarios_pressure,
@@ -109,5 +126,5 @@ PROPERTY(scenarios_pressure,
                                            .most_bytes = 64 << 20,
                                            .address_limits = !is_instrumented(),
                                            .always = FACTOR_PRESSURE};
-    run_rows(0.08, 10, &limits);
+    run_rows(0.06, 10, false, &limits);
 }

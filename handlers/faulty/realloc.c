@@ -200,7 +200,8 @@ DEFECT(realloc, realloc_needs_the_gil, "realloc.without-gil threads.no-gil-neede
 }
 
 /* All threads copy through one buffer. */
-DEFECT(realloc, realloc_by_a_shared_buffer, "realloc.without-gil threads.concurrent")
+DEFECT(realloc, realloc_by_a_shared_buffer,
+       "realloc.without-gil threads.concurrent scenarios.concurrent")
 {
     static char buffer[1 << 18];
     if (p == NULL || base_size(p) > sizeof buffer)

@@ -14,39 +14,61 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "search/concurrent.h"
 
-enum { MOST_ROWS = 16, ROW_STEPS = 1 << 16, LONG_LIST = 1 << 11, MOST_WAITING = 4 };
+enum {
+    MOST_TRIES = 64,
+    MOST_ROWS = 16,
+    ROW_STEPS = 1 << 16,
+    LONG_LIST = 1 << 11,
+    MOST_WAITING = 4
+};
 
 struct rows {
     const struct rows_options *options;
     PyDataMem_Handler *handler;
     struct random random;
-    uint64_t until;      /* on the clock */
-    double call_seconds; /* that a call has taken so far, on average */
+    uint64_t until;            /* on the clock */
+    double cost, call_seconds; /* of the rows so far; what a call has taken, on average */
     struct writer *writer;
     struct size_dict size_dict;
     struct executions *executions;
     struct scenario scenario[MOST_ROWS];
     bool has_limit;               /* on the address space, in some row so far */
     size_t end[MOST_ROWS], count; /* of the steps of each row; how many rows */
+    size_t steps_count;           /* of all threads */
+    uint32_t slots;
     struct step steps[ROW_STEPS];
 };
+
+/* Each thread does the whole list, with slots of its own. */
+static void give_to_threads(struct rows *rows)
+{
+    static const unsigned numbers[] = {2, 2, 3, 4, 8, 16};
+    unsigned threads = numbers[random_below(&rows->random, sizeof numbers / sizeof *numbers)];
+    size_t count = rows->writer->count, most = ROW_STEPS / MAX(count, (size_t)1);
+    threads = (unsigned)MIN(threads, MAX(most, (size_t)1));
+    rows->steps_count = concurrent_multiply(rows->steps, count, rows->writer->slots, threads, 1);
+    rows->slots *= threads;
+}
 
 /* The last step frees what the rows left. */
 static void write_list(struct rows *rows)
 {
     struct writer *writer = rows->writer;
-    double longest = rows->options->seconds / 8;
+    double longest = rows->options->seconds / 16; /* that a row may take */
     unsigned forked = 0;
     writer_begin(writer, rows->steps, ROW_STEPS - 1);
     for (rows->count = 0; rows->count < MOST_ROWS && writer->count < LONG_LIST &&
                           writer->live_bytes < writer->most_bytes / 2 && forked == 0;
          rows->count++) {
         struct scenario *scenario = &rows->scenario[rows->count];
+        unsigned tries = 0;
         do {
             *scenario = scenario_draw(&rows->random, &rows->options->limits);
             writer->random = (struct random){random_next(&rows->random)};
-        } while (scenario_calls(scenario) * rows->call_seconds > longest);
+        } while (scenario_cost(scenario) * rows->call_seconds > longest && ++tries < MOST_TRIES);
+        rows->cost += scenario_cost(scenario);
         scenario_write(scenario, writer);
         rows->end[rows->count] = writer->count;
         forked += scenario->level[FACTOR_PROCESS] != 0;
@@ -55,6 +77,10 @@ static void write_list(struct rows *rows)
     writer->room = ROW_STEPS;
     if (writer->live_count > 0)
         write_free_batch(writer, 0, writer->slots);
+    rows->slots = writer->slots;
+    rows->steps_count = writer->count;
+    if (rows->options->at_once)
+        give_to_threads(rows);
 }
 
 /* A forked process did not come to its end. */
@@ -71,11 +97,12 @@ static const struct execution *child_that_died(struct rows *rows, int number)
 
 static void execute_list(struct rows *rows, struct rows_result *result)
 {
-    struct call_list list = {.at = rows->steps, .count = rows->writer->count};
+    struct call_list list = {
+        .at = rows->steps, .count = rows->steps_count, .at_once = rows->options->at_once};
     struct execute_options options = {
         .rules = {.alignment = rows->options->alignment, .watched = rows->handler},
         .until = rows->until,
-        .slots = rows->writer->slots,
+        .slots = rows->slots,
         .most_bytes = rows->options->limits.most_bytes,
     };
     memset(rows->executions, 0, sizeof *rows->executions);
@@ -88,8 +115,8 @@ static void execute_list(struct rows *rows, struct rows_result *result)
         else if (side->state == EXECUTION_UNDER_WAY)
             execution = child_that_died(rows, i);
     }
-    size_t at = execution->at, row = 0;
-    while (row + 1 < rows->count && rows->end[row] <= at)
+    size_t at = execution->at, row = 0, each = MAX(rows->writer->count, (size_t)1);
+    while (row + 1 < rows->count && rows->end[row] <= (at < list.count ? at % each : at))
         row++;
     result->rows += row + 1;
     result->calls += rows->executions->side[0].calls;
@@ -138,6 +165,7 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
         return;
     rows->options = options;
     rows->handler = handler;
+    rows->call_seconds = 3e-7;
     rows->random = options->random;
     rows->until = clock_now() + (uint64_t)(MOST_WAITING * options->seconds * 1e9);
     if (begin(rows))
@@ -147,7 +175,7 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
         write_list(rows);
         execute_list(rows, result);
         used = seconds_used() - begun;
-        rows->call_seconds = used / (double)(result->calls + 1);
+        rows->call_seconds = used / (rows->cost + 1);
     }
     free(rows->writer);
     if (rows->executions != MAP_FAILED)

@@ -14,6 +14,7 @@ struct rows_options {
     struct random random;
     double seconds; /* of processor time, and four times that by the clock */
     size_t most_rows;
+    bool at_once; /* each list is run by several threads at the same time, on blocks of their own */
     struct scenario_limits limits;
 };
 

@@ -229,10 +229,17 @@ static const struct factor_level *level_of(const struct scenario *s, enum factor
     return &scenario_factors[factor].level[s->level[factor]];
 }
 
-double scenario_calls(const struct scenario *s)
+double scenario_cost(const struct scenario *s)
 {
-    return 2.0 * (double)level_of(s, FACTOR_LIVE_BLOCKS)->high +
-           2.0 * (double)level_of(s, FACTOR_REPETITION)->high;
+    enum { ROUND = 64 }; /* uses by one thread */
+    static const double thread = 200, fork = 10000, byte = 1.0 / 8192;
+    double uses = (double)level_of(s, FACTOR_REPETITION)->high + 12,
+           blocks = uses + (double)level_of(s, FACTOR_LIVE_BLOCKS)->high,
+           cost = blocks * (2 + (double)level_of(s, FACTOR_SIZE)->high * byte);
+    unsigned relation = s->level[FACTOR_THREADS];
+    if (relation != SAME)
+        cost += thread * (relation == ONE_AFTER_ANOTHER ? uses : 2 + uses / ROUND * 2);
+    return cost + (s->level[FACTOR_PROCESS] != ONE_PROCESS ? fork : 0);
 }
 
 static bool varies_as_wanted(const struct scenario *s, const struct scenario_limits *limits)

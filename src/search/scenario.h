@@ -59,8 +59,8 @@ struct scenario_limits {
 /* Draws a scenario that the limits and the constraints allow. */
 struct scenario scenario_draw(struct random *random, const struct scenario_limits *limits);
 
-/* About how many calls it stands for. */
-double scenario_calls(const struct scenario *scenario);
+/* About how long it takes, in calls for small blocks: large blocks and threads take longer. */
+double scenario_cost(const struct scenario *scenario);
 
 /* Appends the calls of the scenario.  What it draws inside the levels comes from writer->random.
  * Blocks may stay live: the next row then runs beside them. */

@@ -89,7 +89,7 @@ static uint64_t do_history(enum way way, size_t count, uint32_t slots)
 static bool measure(double *rates)
 {
     static const size_t sizes[] = {8, 16, 24, 32, 40, 48, 64, 80, 96, 100, 128};
-    const struct scenario_limits limits = {.most_bytes = MOST_BYTES, .most_calls = STEPS};
+    const struct scenario_limits limits = {.most_bytes = MOST_BYTES, .most_steps = STEPS};
     double seconds[WAYS] = {0}, calls[WAYS] = {0};
     struct writer *writer = writer_new();
     if (writer == NULL)

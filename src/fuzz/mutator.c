@@ -29,7 +29,7 @@ void mutator_learn(PyDataMem_Handler *handler)
 /* What programs do, in so many steps at the most. */
 static size_t behave(struct random *random, struct step *steps, size_t room)
 {
-    const struct scenario_limits limits = {.most_bytes = MOST_BYTES, .most_calls = room};
+    const struct scenario_limits limits = {.most_bytes = MOST_BYTES, .most_steps = room};
     writer_begin(&writer, steps, room);
     writer.random = *random;
     writer.size_dict = &size_dict;

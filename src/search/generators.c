@@ -84,7 +84,7 @@ void write_huge_blocks(struct writer *writer, bool zeroed)
 {
     enum { MOST = 16, ROW_EVERY = 4 };
     const struct scenario_limits large = {
-        .least_size = 64 << 10, .most_bytes = writer->most_bytes, .most_calls = 64};
+        .least_size = 64 << 10, .most_bytes = writer->most_bytes, .most_steps = 64};
     if (zeroed)
         huge_again(writer);
     for (size_t i = 1 + below(writer, MOST); i > 0; i--) {

@@ -255,6 +255,15 @@ static bool varies_as_wanted(const struct scenario *s, const struct scenario_lim
            (limits->address_limits || s->level[FACTOR_PRESSURE] != ADDRESS_LIMIT);
 }
 
+/* So often a block is made and freed in one step. */
+enum { MANY = 2000 };
+
+static bool is_one_step(const struct scenario *s)
+{
+    return level_of(s, FACTOR_REPETITION)->low > MANY &&
+           s->level[FACTOR_MADE_BY] <= BY_REALLOC_NULL;
+}
+
 static bool is_within(const struct scenario *s, const struct scenario_limits *limits)
 {
     enum { MANY_TIMES = 16 };
@@ -264,7 +273,8 @@ static bool is_within(const struct scenario *s, const struct scenario_limits *li
     return least >= limits->least_size && (limits->most_size == 0 || most <= limits->most_size) &&
            most * MAX(live, 4) <= limits->most_bytes &&
            most * repeated <= MANY_TIMES * (uint64_t)limits->most_bytes &&
-           (limits->most_calls == 0 || live + repeated <= limits->most_calls);
+           (limits->most_steps == 0 ||
+            live + (is_one_step(s) ? 1 : repeated) <= limits->most_steps);
 }
 
 static uint8_t draw_level(struct random *random, const struct factor_levels *factor)
@@ -781,14 +791,14 @@ static void churn(const struct row *row, size_t count)
  * longer to start than to make a hundred calls. */
 static void use_blocks(const struct row *row)
 {
-    enum { MOST_IN_ROUND = 64, FEW = 4, MANY = 2000 };
+    enum { MOST_IN_ROUND = 64, FEW = 4 };
     uint32_t slots[MOST_IN_ROUND];
     size_t count = number_in(row, FACTOR_REPETITION);
     unsigned maker = row->scenario->level[FACTOR_MADE_BY];
     bool has_threads =
         !is_at(row, FACTOR_THREADS, SAME) && !is_at(row, FACTOR_THREADS, ONE_AFTER_ANOTHER);
     size_t round = has_threads ? MOST_IN_ROUND : 1 + below(row, FEW);
-    if (count > MANY && maker <= BY_REALLOC_NULL) {
+    if (is_one_step(row->scenario)) {
         step_as(row, MAKER, 0);
         write_temporaries(row->writer, row->size, count,
                           maker >= BY_CALLOC_N_1 && maker <= BY_CALLOC_N_K);

@@ -51,7 +51,7 @@ struct scenario {
 struct scenario_limits {
     size_t least_size, most_size;                       /* most_size: 0 for any */
     size_t most_bytes;                                  /* of all blocks of a row together */
-    size_t most_calls;                                  /* of a row, about; 0: any */
+    size_t most_steps;                                  /* of a row, about; 0: any */
     bool threads, forks, exits, pauses, address_limits; /* there may be such rows */
     enum factor always; /* a factor that is never at its first level; FACTOR_SIZE: none */
 };

@@ -142,7 +142,7 @@ static void write_rows(struct searcher *s, size_t room, const struct scenario_li
     size_t sizes[FEW];
     limits.most_size = most[random_below(random, sizeof most / sizeof *most)];
     limits.most_bytes = writer->most_bytes;
-    limits.most_calls = room;
+    limits.most_steps = room;
     if (random_below(random, 2) == 0) {
         writer->sizes = sizes;
         writer->size_count = 1 + random_below(random, FEW);
@@ -171,10 +171,10 @@ enum { FEW_STEPS = 1 << 10 };
 /* Rows of blocks of many pages. */
 static size_t make_large(struct searcher *s)
 {
-    enum { MOST_CALLS = 128 };
+    enum { MOST_STEPS_OF_ROW = 128 };
     const struct scenario_limits limits = {.least_size = 64 << 10,
                                            .most_bytes = s->writer->most_bytes,
-                                           .most_calls = MOST_CALLS,
+                                           .most_steps = MOST_STEPS_OF_ROW,
                                            .address_limits = s->may.address_limits};
     scenarios_write(&limits, begin(s, FEW_STEPS));
     return s->writer->count;
@@ -196,7 +196,7 @@ static size_t run_long(struct searcher *s)
 static size_t wait_long(struct searcher *s)
 {
     const struct scenario_limits limits = {.most_bytes = s->writer->most_bytes,
-                                           .most_calls = FEW_STEPS,
+                                           .most_steps = FEW_STEPS,
                                            .pauses = true,
                                            .always = FACTOR_TIME};
     scenarios_write(&limits, begin(s, FEW_STEPS));

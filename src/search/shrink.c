@@ -505,7 +505,7 @@ static void try_short_ones(const struct trial *trial, struct step *steps,
         writer->sizes = sizes;
         writer->size_count = random_below(&random, 3) != 0 ? size_count : 0;
         may.most_bytes = trial->options.most_bytes;
-        may.most_calls = room;
+        may.most_steps = room;
         scenarios_write(&may, writer);
         struct call_list list = {.at = steps, .count = writer->count};
         enum trial_outcome outcome = trial_run(trial, &list, &found);

@@ -385,7 +385,7 @@ static void step_as(const struct row *row, enum role role, size_t use)
         thread = (uint16_t)(1 + use % 2);
         break;
     case IN_DESTRUCTOR:
-        thread = role == FREER ? 1 | STEP_IN_DESTRUCTOR : role == RESIZER ? 1 : 0;
+        thread = role == FREER ? 1 | STEP_IN_DESTRUCTOR : 1;
         break;
     }
     row->writer->thread = thread;
@@ -863,8 +863,12 @@ void scenario_write(const struct scenario *scenario, struct writer *writer)
     end_pressure(&row);
     free_crowd(&row, crowd);
     writer->thread = 0;
-    if (pause != 0)
+    if (pause != 0) {
+        use_again(&row); /* what is to be given back after a time is in use by then */
         write_other(writer, STEP_PAUSE, pause, 0);
+    }
+    if (is_at(&row, FACTOR_THREADS, IN_DESTRUCTOR))
+        writer->thread = 1 | STEP_IN_DESTRUCTOR;
     if (is_at(&row, FACTOR_PROCESS, AT_EXIT))
         writer->thread = STEP_AT_EXIT;
     use_again(&row);

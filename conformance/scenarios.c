@@ -92,7 +92,7 @@ PROPERTY(scenarios_concurrent,
     .clause = "a call returns while other threads are inside calls, for blocks of any size",
     .source = "NumPy calls realloc without the GIL; a free-threaded Python has none",
     .why    = "two threads that resize arrays at the same time are inside the handler together",
-    .hint   = "protect what is shared by a lock, and look at what large blocks share",
+    .hint   = "guard all state that threads share with a lock, also that of large blocks",
     .looks  = "CRASH: SIGSEGV in malloc(17000)")
 {
     const struct scenario_limits limits = {.most_size = 1 << 20, .most_bytes = 16 << 20};

@@ -240,6 +240,17 @@ def blames_the_owner(tap):
         tap.point(alone.code == suite.NOT_CONFORMANT, "run alone, they do not", alone)
 
 
+def found_by_a_scenario(tap):
+    """The property that states the requirement reports what a scenario finds."""
+    handler = os.path.join(suite.FAULTY, "faulty.so:calloc_trusts_what_was_kept")
+    report = Report(handler, "--run=scenarios.blocks", "--run=calloc.zeroed")
+    told = {p["id"]: (p["verdict"], p.get("found_by") or p.get("caused_by"))
+            for p in report.json["properties"]}
+    tap.point(told == {"calloc.zeroed": ("FAIL", "scenarios.blocks"),
+                       "scenarios.blocks": ("SKIP", "calloc.zeroed")},
+              "a scenario's violation is reported by the property it breaks", report.result)
+
+
 def advises_memcheck(tap):
     """Memory that was overwritten shows anywhere: then valgrind is the one to ask."""
     if suite.SANITIZED:
@@ -272,6 +283,7 @@ def main():
             clean(tap, what, report)
         stopped_short(tap)
         blames_the_owner(tap)
+        found_by_a_scenario(tap)
         advises_memcheck(tap)
     tap.end()
 

@@ -375,7 +375,7 @@ static const char *reason(const struct round *round, size_t i)
 {
     const struct record *record = record_of(round, i);
     if (round->record[round->cause[i] - 1] != round->cause[i] - 1)
-        return "it is about that requirement";
+        return "it found a violation of that requirement";
     if (record->control[0] != '\0')
         return text("it fails %s as well", record->control);
     for (size_t k = 0; k < SUSPECTS; k++) {

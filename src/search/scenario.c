@@ -153,14 +153,13 @@ static const struct factor_level pressures[] = {
     [REFUSED_BEFORE] = {"impossible requests before", .weight = 2},
     [ADDRESS_LIMIT] = {"address space used up", .weight = 1}};
 
-enum { SAME, FREED_THERE, MADE_THERE, CHAIN, ONE_AFTER_ANOTHER, LIVES_LONGER, IN_DESTRUCTOR };
+enum { SAME, FREED_THERE, MADE_THERE, CHAIN, ONE_AFTER_ANOTHER, IN_DESTRUCTOR };
 static const struct factor_level threads[] = {
     [SAME] = {"the same", .weight = 48},
     [FREED_THERE] = {"freed by another", .weight = 2},
-    [MADE_THERE] = {"made by another", .weight = 2},
+    [MADE_THERE] = {"made by another, which has ended", .weight = 3},
     [CHAIN] = {"made, resized and freed by three", .weight = 2},
     [ONE_AFTER_ANOTHER] = {"each use by a new one", .weight = 1},
-    [LIVES_LONGER] = {"blocks live longer than theirs", .weight = 1},
     [IN_DESTRUCTOR] = {"freed while variables are destroyed", .weight = 1}};
 
 enum { ONE_PROCESS, FORK_IN_TURNS, FORK_AT_ONCE, AT_EXIT };
@@ -375,7 +374,6 @@ static void step_as(const struct row *row, enum role role, size_t use)
         thread = role == FREER;
         break;
     case MADE_THERE:
-    case LIVES_LONGER:
         thread = role == MAKER;
         break;
     case CHAIN:
@@ -401,12 +399,10 @@ static void resize(const struct row *row, uint32_t slot, size_t size, size_t use
 static void resize_stepwise(const struct row *row, uint32_t slot, size_t from, size_t to,
                             size_t use)
 {
-    size_t steps = 2 + below(row, 7);
-    for (size_t i = 1; i <= steps; i++)
-        resize(row, slot,
-               from < to ? from + (to - from) / steps * i : from - (from - to) / steps * i, use);
-    if (from != to)
-        resize(row, slot, to, use);
+    size_t steps = 2 + below(row, 7), part = (from < to ? to - from : from - to) / steps;
+    for (size_t i = 1; i < steps; i++)
+        resize(row, slot, from < to ? from + part * i : from - part * i, use);
+    resize(row, slot, to, use);
 }
 
 /* A larger size: by a little, by a half, by a multiple. */
@@ -679,42 +675,42 @@ static void end_pressure(const struct row *row)
 /* ---- live blocks, uses, frees ---------------------------------------------------------------- */
 
 /* So many blocks, made in one step; their slots follow each other. */
-struct crowd {
+struct batch {
     uint32_t first; /* NO_SLOT: there is none */
     size_t count;
 };
 
-static struct crowd make_crowd(const struct row *row)
+static struct batch make_batch(const struct row *row)
 {
-    struct crowd crowd = {NO_SLOT, number_in(row, FACTOR_LIVE_BLOCKS) - 1};
+    struct batch batch = {NO_SLOT, number_in(row, FACTOR_LIVE_BLOCKS) - 1};
     unsigned level = row->scenario->level[FACTOR_MADE_BY];
     bool by_calloc = level >= BY_CALLOC_N_1 && level <= BY_CALLOC_N_K;
     size_t size = a_size(row);
-    if (crowd.count == 0)
-        return crowd;
+    if (batch.count == 0)
+        return batch;
     step_as(row, MAKER, 0);
     bool grows = level == GROWN && size > 1, shrinks = level == SHRUNK;
-    crowd.first = write_batch(row->writer,
+    batch.first = write_batch(row->writer,
                               grows     ? size / 2
                               : shrinks ? 2 * size
                                         : size,
-                              crowd.count, by_calloc);
-    if (crowd.first != NO_SLOT && (grows || shrinks)) {
+                              batch.count, by_calloc);
+    if (batch.first != NO_SLOT && (grows || shrinks)) {
         step_as(row, RESIZER, 0);
-        write_realloc_batch(row->writer, crowd.first, crowd.count, size);
+        write_realloc_batch(row->writer, batch.first, batch.count, size);
     }
-    return crowd;
+    return batch;
 }
 
-static void free_crowd(const struct row *row, struct crowd crowd)
+static void free_batch(const struct row *row, struct batch batch)
 {
     struct writer *writer = row->writer;
-    size_t count = crowd.count, kept = below(row, count + 1), stride = 1;
-    if (crowd.first == NO_SLOT || is_at(row, FACTOR_FREE_ORDER, NO_FREE))
+    size_t count = batch.count, kept = below(row, count + 1), stride = 1;
+    if (batch.first == NO_SLOT || is_at(row, FACTOR_FREE_ORDER, NO_FREE))
         return;
     step_as(row, FREER, 0);
     if (is_at(row, FACTOR_FREE_ORDER, FIFO) && below(row, 2) == 0) {
-        write_free_batch(writer, crowd.first, count);
+        write_free_batch(writer, batch.first, count);
         return;
     }
     /* A stride that has no divisor in common with the count comes to each of them once. */
@@ -729,7 +725,7 @@ static void free_crowd(const struct row *row, struct crowd crowd)
                        ? (2 * i + (2 * i >= count && count % 2 == 0)) % count
                        : i * stride % count;
         if (!is_at(row, FACTOR_FREE_ORDER, ALL_BUT_ONE) || k != kept)
-            write_free(writer, crowd.first + (uint32_t)k);
+            write_free(writer, batch.first + (uint32_t)k);
     }
 }
 
@@ -853,7 +849,7 @@ void scenario_write(const struct scenario *scenario, struct writer *writer)
     row.size = size_in(&row);
     writer->wrong_sizes = is_at(&row, FACTOR_FREE_SIZE, NUMPY_SIZE) ? 2 : 0;
     prepare_memory(&row);
-    struct crowd crowd = make_crowd(&row);
+    struct batch batch = make_batch(&row);
     writer->thread = 0;
     if (is_at(&row, FACTOR_PROCESS, FORK_IN_TURNS) || is_at(&row, FACTOR_PROCESS, FORK_AT_ONCE))
         write_other(writer, STEP_FORK, is_at(&row, FACTOR_PROCESS, FORK_IN_TURNS) ? 1 : 0, 0);
@@ -861,7 +857,7 @@ void scenario_write(const struct scenario *scenario, struct writer *writer)
     use_blocks(&row);
     writer->thread = 0;
     end_pressure(&row);
-    free_crowd(&row, crowd);
+    free_batch(&row, batch);
     writer->thread = 0;
     if (pause != 0) {
         use_again(&row); /* what is to be given back after a time is in use by then */

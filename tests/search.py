@@ -86,7 +86,7 @@ def hangs(tap):
     """A call that does not come back is told, however little of the search's time is left."""
     handler = FAULTY + ":malloc_failure_keeps_its_lock"
     result = suite.conform("-H", handler, "--search=2", "--timeout=2")
-    tap.point(result.code == 1 and re.search(r"(?m)^TIMEOUT +search\.model  ", result.stdout),
+    tap.point(result.code == 1 and re.search(r"(?m)^TIMEOUT +scenarios\.blocks  ", result.stdout),
               "a hang is found in a search that is no longer than a call may take", result)
 
 

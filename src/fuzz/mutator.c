@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Entries are mutated as the search mutates its histories, and now and then a stretch of what
- * programs do is put behind them.
+ * Entries are mutated as the search mutates its histories, and now and then rows of scenarios
+ * are appended.
  */
 #include "fuzz/entry.h"
 
@@ -13,8 +13,9 @@
 enum {
     MOST = 20000,         /* steps */
     MOST_BYTES = 4 << 20, /* live, of what is put behind */
-    BEHAVE_EVERY = 3,
+    ROWS_EVERY = 3,
     LEAST_BYTES = 2, /* of a step */
+    LEAST_ROOM = 16, /* steps; no scenario is shorter than two */
 };
 
 static struct writer writer;
@@ -26,9 +27,11 @@ void mutator_learn(PyDataMem_Handler *handler)
     size_dict_learn(&size_dict, handler, false, UINT64_MAX);
 }
 
-/* What programs do, in so many steps at the most. */
-static size_t behave(struct random *random, struct step *steps, size_t room)
+/* Writes rows of scenarios, at most `room` steps, and returns the number of steps. */
+static size_t write_rows(struct random *random, struct step *steps, size_t room)
 {
+    if (room < LEAST_ROOM)
+        return 0;
     const struct scenario_limits limits = {.most_bytes = MOST_BYTES, .most_steps = room};
     writer_begin(&writer, steps, room);
     writer.random = *random;
@@ -51,8 +54,8 @@ static size_t mutate(struct random *random, size_t count, size_t other_count, si
     if (corpus.count > 0)
         made = corpus_mutate(&corpus, &size_dict, random, made_entry, room);
     corpus_free(&corpus);
-    if (made == 0 || random_below(random, BEHAVE_EVERY) == 0)
-        made += behave(random, made_entry + made, room - made);
+    if (made == 0 || random_below(random, ROWS_EVERY) == 0)
+        made += write_rows(random, made_entry + made, room - made);
     return made;
 }
 

@@ -19,7 +19,7 @@ static void expect_struct_there(const char *when)
     if (is_readable(handler, sizeof *handler))
         return;
     attribute_to("abi.struct-stays", NULL);
-    fail(text("the struct at %p to be in memory still, %s", (const void *)handler, when),
+    fail(fmt("the struct at %p to be in memory still, %s", (const void *)handler, when),
          "it is gone: nothing can be read there");
 }
 
@@ -54,7 +54,7 @@ static size_t name_length(void)
 static const char *name_to_show(void)
 {
     static char clean[4 * sizeof((PyDataMem_Handler *)0)->name + 1];
-    return text_clean(clean, sizeof clean, subject_handler()->name, name_length(), 0);
+    return sanitize(clean, sizeof clean, subject_handler()->name, name_length(), 0);
 }
 
 /* The name as NumPy decodes it, or NULL with an exception set. */
@@ -171,10 +171,10 @@ static void expect_same_struct(const PyDataMem_Handler *was, const char *after)
     };
     for (size_t i = 0; i < LENGTH(members); i++)
         expect(members[i].is == members[i].was,
-               text("%s in the struct to stay %#zx, %s", members[i].name, members[i].was, after),
+               fmt("%s in the struct to stay %#zx, %s", members[i].name, members[i].was, after),
                "%#zx", members[i].is);
     expect(memcmp(was->name, is->name, sizeof was->name) == 0,
-           text("the name in the struct to stay as it was, %s", after), "%s", name_to_show());
+           fmt("the name in the struct to stay as it was, %s", after), "%s", name_to_show());
 }
 
 struct exercise {
@@ -230,7 +230,7 @@ static void hold_huge(const PyDataMem_Handler *was)
     void *blocks[COUNT];
     size_t count = 0;
     while (count < COUNT && (blocks[count] = subject_malloc(size)) != NULL)
-        expect_same_struct(was, text("with %zu blocks of %zu bytes live", ++count, size));
+        expect_same_struct(was, fmt("with %zu blocks of %zu bytes live", ++count, size));
     while (count > 0)
         subject_free(blocks[--count], size);
 }
@@ -247,7 +247,7 @@ static void exercise_many(const PyDataMem_Handler *was)
     if (!is_instrumented() && !subject_fills_blocks())
         hold_huge(was);
     size_t times = subject_malloc_and_free(LARGE, is_instrumented() ? 10 : TIMES);
-    expect_same_struct(was, text("after %zu MiB were handed out", times * LARGE >> 20));
+    expect_same_struct(was, fmt("after %zu MiB were handed out", times * LARGE >> 20));
 }
 
 /* Calls of all four, before each of which the struct is looked for. */
@@ -322,8 +322,8 @@ static void ask_again(const char *when)
     const char *why = "no reason given";
     PyDataMem_Handler *again = subject()->getter(&why);
     expect(again == subject_handler(),
-           text("the getter to answer %p again, %s", (void *)subject_handler(), when), "%s",
-           again != NULL ? text("%p", (void *)again) : text("NULL (%s)", text_safe(why)));
+           fmt("the getter to answer %p again, %s", (void *)subject_handler(), when), "%s",
+           again != NULL ? fmt("%p", (void *)again) : fmt("NULL (%s)", escape(why)));
 }
 
 static void ask_there(void *unused)
@@ -413,7 +413,7 @@ static void side_step(struct side *side)
     } else {
         void *p = what % 2 == 0 ? handler_malloc(side->handler, size)
                                 : handler_calloc(side->handler, size, 1);
-        expect(p != NULL, text("%zu bytes: little else is live", size), "NULL");
+        expect(p != NULL, fmt("%zu bytes: little else is live", size), "NULL");
         blocks_add(&side->blocks, p, size);
     }
 }

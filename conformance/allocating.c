@@ -62,8 +62,8 @@ void check_alignment(const struct maker *maker)
 
 /* ---- disjoint -------------------------------------------------------------------------------- */
 
-/* Two that overlap are told by their addresses or as twins.  Else the handler has written there,
- * and that is another property's matter. */
+/* Two that overlap are told by their addresses or as forked_workers.  Else the handler has written
+ * there, and that is another property's matter. */
 static void expect_whole(const char *neighbours, const struct blocks *blocks, const char *when)
 {
     blocks_expect_disjoint(blocks);
@@ -138,8 +138,8 @@ void check_disjoint(const struct maker *maker, size_t large)
         size_t size = maker->least + blocks.count % 16; /* one class, in most handlers */
         void *p = maker->ask(size);
         if (p == NULL && !heap_may_refuse(size, blocks.bytes, blocks.count))
-            fail(text("%s to return a block: %zu blocks of that size are live", maker->call(size),
-                      blocks.count),
+            fail(fmt("%s to return a block: %zu blocks of that size are live", maker->call(size),
+                     blocks.count),
                  "NULL");
         if (p == NULL)
             break;
@@ -148,7 +148,7 @@ void check_disjoint(const struct maker *maker, size_t large)
             ask_for_the_rest(&blocks, resident, count);
     }
     size_t made = blocks.count;
-    expect_whole(maker->neighbours, &blocks, text("with %zu blocks live", made));
+    expect_whole(maker->neighbours, &blocks, fmt("with %zu blocks live", made));
     blocks_free_all(&blocks);
     if (made < count)
         skip("it refuses block %zu of up to %zu bytes; those before it do not overlap", made + 1,
@@ -211,12 +211,12 @@ static void one_among_three(const struct maker *maker, size_t size)
     void *first = maker->must(size), *second = maker->must(size), *third = maker->must(size);
     blocks_add(&blocks, first, size);
     blocks_add(&blocks, third, size);
-    fill_beside(&blocks, second, 0xff, size, text("another block of %zu bytes", size));
+    fill_beside(&blocks, second, 0xff, size, fmt("another block of %zu bytes", size));
     subject_free(second, size);
     expect_whole_after_free(&blocks, "another block was", size);
     second = maker->must(size);
     blocks_verify(&blocks, "after %s", maker->call(size));
-    fill_beside(&blocks, second, 0x55, size, text("the block of %s", maker->call(size)));
+    fill_beside(&blocks, second, 0x55, size, fmt("the block of %s", maker->call(size)));
     subject_free(first, size);
     subject_free(second, size);
     blocks.at[0] = blocks.at[1];

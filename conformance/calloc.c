@@ -37,7 +37,7 @@ static const char *calloc_in_words(size_t size)
 {
     size_t nelem, elsize;
     split(size, &nelem, &elsize);
-    return text("calloc(%zu, %zu)", nelem, elsize);
+    return fmt("calloc(%zu, %zu)", nelem, elsize);
 }
 
 static const struct maker by_calloc = {ask_calloc, calloc_or_else, calloc_in_words,
@@ -139,11 +139,11 @@ static void reuse_shrunken(size_t size, int error)
     void *p = must_malloc(size / 2 + 1);
     subject_free(p, size / 2 + 1);
     expect_clean(size, error,
-                 text("after malloc(%zu) and malloc(%zu) were freed", more, size / 2 + 1));
+                 fmt("after malloc(%zu) and malloc(%zu) were freed", more, size / 2 + 1));
     void *q = must_realloc(dirty_block(more, 1), size - size / 4);
     subject_free(q, size - size / 4);
     expect_clean(size, error,
-                 text("after a block shrank from %zu to %zu and was freed", more, size - size / 4));
+                 fmt("after a block shrank from %zu to %zu and was freed", more, size - size / 4));
 }
 
 /* A block that was dirty all over keeps a little of what it had, and callocs while it lives may be
@@ -374,9 +374,9 @@ static void expect_no_calloc(size_t nelem, size_t elsize)
     subject_free(must_malloc(small), small);
     void *p = subject_calloc(nelem, elsize);
     if (p != NULL)
-        fail(text("calloc(%zu, %zu) to return NULL: %s", nelem, elsize,
-                  wraps ? text("the product does not fit, and wraps to %zu", product)
-                        : "no block can be that large"),
+        fail(fmt("calloc(%zu, %zu) to return NULL: %s", nelem, elsize,
+                 wraps ? fmt("the product does not fit, and wraps to %zu", product)
+                       : "no block can be that large"),
              "%p", p);
 }
 

@@ -77,9 +77,9 @@ static void expect_huge(const void *p, size_t size, size_t missing, const char *
     uintptr_t last = ((uintptr_t)p + size) / HUGE_PAGE;
     size_t whole = (last - first) * HUGE_PAGE, got = huge_bytes(p, size);
     expect(got + missing * HUGE_PAGE >= whole,
-           text("%zu KiB or more of the block to lie in huge pages, after %s and a write to all of "
-                "it",
-                (whole - missing * HUGE_PAGE) >> 10, call),
+           fmt("%zu KiB or more of the block to lie in huge pages, after %s and a write to all of "
+               "it",
+               (whole - missing * HUGE_PAGE) >> 10, call),
            "%zu KiB, in the block at %p", got >> 10, p);
 }
 
@@ -101,20 +101,20 @@ PROPERTY(claim_hugepage,
 
     unsigned char *p = must_malloc(size);
     memset(p, 1, size);
-    expect_huge(p, size, 0, text("malloc(%zu)", size));
+    expect_huge(p, size, 0, fmt("malloc(%zu)", size));
 
     /* Grown where it is, a block may have a seam: one huge page's worth of small ones. */
     p = must_realloc(p, more);
     memset(p, 2, more);
-    expect_huge(p, more, 1, text("realloc from %zu to %zu", size, more));
+    expect_huge(p, more, 1, fmt("realloc from %zu to %zu", size, more));
 
     /* With a block in its way, it has to move. */
     unsigned char *other = must_calloc(size, 1);
     memset(other, 3, size);
-    expect_huge(other, size, 0, text("calloc(%zu, 1)", size));
+    expect_huge(other, size, 0, fmt("calloc(%zu, 1)", size));
     other = must_realloc(other, more);
     memset(other, 4, more);
-    expect_huge(other, more, 1, text("realloc from %zu to %zu", size, more));
+    expect_huge(other, more, 1, fmt("realloc from %zu to %zu", size, more));
     subject_free(other, more);
     subject_free(p, more);
 }
@@ -144,7 +144,7 @@ static void expect_nodes(void **pages, size_t count, const struct claims *claims
     if (local && syscall(SYS_getcpu, NULL, &here, NULL) != 0)
         harness_broke("getcpu: %s", strerror(errno));
     for (size_t i = 0; i < count; i++) {
-        expect(status[i] >= 0, text("page %zu to be present after a write, %s", i, call),
+        expect(status[i] >= 0, fmt("page %zu to be present after a write, %s", i, call),
                "move_pages says %s", strerror(-status[i]));
         bool right =
             local ? (unsigned)status[i] == here : has_node(&claims->nodes, (size_t)status[i]);
@@ -153,7 +153,7 @@ static void expect_nodes(void **pages, size_t count, const struct claims *claims
     }
     /* A node that is full sends local pages elsewhere; bound ones may never be. */
     expect(elsewhere <= (local ? count / 2 : 0),
-           text("the pages to lie where numa=%s says, %s", policy, call),
+           fmt("the pages to lie where numa=%s says, %s", policy, call),
            "%zu of %zu pages on other nodes, the first page on node %d", elsewhere, count,
            status[0]);
     for (size_t node = 0; node < MOST_NODES; node++)
@@ -161,7 +161,7 @@ static void expect_nodes(void **pages, size_t count, const struct claims *claims
     for (size_t node = 0; strncmp(policy, "interleave", 10) == 0 && node < MOST_NODES; node++) {
         if (has_node(&claims->nodes, node))
             expect(seen[node] >= count / share / 2,
-                   text("the pages to be spread over all nodes of numa=%s, %s", policy, call),
+                   fmt("the pages to be spread over all nodes of numa=%s, %s", policy, call),
                    "%zu of %zu pages on node %zu", seen[node], count, node);
     }
 }
@@ -180,11 +180,11 @@ static void expect_placed(unsigned char *p, size_t size, const struct claims *cl
     bool right = local  ? mode == MPOL_LOCAL || mode == MPOL_PREFERRED
                  : bind ? mode == MPOL_BIND
                         : mode == MPOL_INTERLEAVE || mode == 6 /* weighted, since Linux 6.9 */;
-    expect(right, text("the kernel's policy for the block to be numa=%s, %s", policy, call),
+    expect(right, fmt("the kernel's policy for the block to be numa=%s, %s", policy, call),
            "mode %d of linux/mempolicy.h", mode);
     for (size_t node = 0; !local && node < MOST_NODES; node++)
         expect(has_node(&nodes, node) == has_node(&claims->nodes, node),
-               text("the kernel's policy for the block to be numa=%s, %s", policy, call),
+               fmt("the kernel's policy for the block to be numa=%s, %s", policy, call),
                "node %zu %s", node, has_node(&nodes, node) ? "as well" : "is missing");
     unsigned char *first = p - (uintptr_t)p % page;
     size_t all = ((size_t)(p + size - 1 - first)) / page + 1;
@@ -215,17 +215,17 @@ PROPERTY(claim_numa,
     /* Nothing is freed before all were made: memory that is used again brings its policy along,
      * unless that was undone, which is looked at last. */
     unsigned char *grown = must_realloc(must_malloc(16), size);
-    expect_placed(grown, size, &claims, text("after realloc from 16 to %zu", size));
+    expect_placed(grown, size, &claims, fmt("after realloc from 16 to %zu", size));
     unsigned char *small = must_malloc(claims.numa_from), *p = must_malloc(size);
-    expect_placed(small, claims.numa_from, &claims, text("after malloc(%zu)", claims.numa_from));
-    expect_placed(p, size, &claims, text("after malloc(%zu)", size));
+    expect_placed(small, claims.numa_from, &claims, fmt("after malloc(%zu)", claims.numa_from));
+    expect_placed(p, size, &claims, fmt("after malloc(%zu)", size));
     unsigned char *other = must_calloc(1, size);
-    expect_placed(other, size, &claims, text("after calloc(1, %zu)", size));
+    expect_placed(other, size, &claims, fmt("after calloc(1, %zu)", size));
     p = must_realloc(p, more);
-    expect_placed(p, more, &claims, text("after realloc from %zu to %zu", size, more));
+    expect_placed(p, more, &claims, fmt("after realloc from %zu to %zu", size, more));
     subject_free(p, more);
     p = must_malloc(more);
-    expect_placed(p, more, &claims, text("after free and malloc(%zu)", more));
+    expect_placed(p, more, &claims, fmt("after free and malloc(%zu)", more));
     subject_free(p, more);
     subject_free(other, size);
     subject_free(small, claims.numa_from);
@@ -263,11 +263,11 @@ static void expect_guarded(unsigned char *p, size_t size, enum guard guard, cons
     unsigned char *beside = guard == GUARD_AFTER ? p + size : p - 1;
     pattern_fill(p, size, size);
     expect(is_stopped(beside),
-           text("a write to the byte %s the block to be stopped by SIGSEGV, after %s",
-                guard == GUARD_AFTER ? "after" : "before", call),
+           fmt("a write to the byte %s the block to be stopped by SIGSEGV, after %s",
+               guard == GUARD_AFTER ? "after" : "before", call),
            "it was not, at %p, of the block of %zu bytes at %p", (void *)beside, size, (void *)p);
     expect(is_stopped(guard == GUARD_AFTER ? beside + 15 : beside - 15),
-           text("a write 15 bytes further on to be stopped as well, after %s", call),
+           fmt("a write 15 bytes further on to be stopped as well, after %s", call),
            "it was not, of the block of %zu bytes at %p", size, (void *)p);
     expect_pattern(p, size, size, "after %s", call);
 }
@@ -277,12 +277,12 @@ static void expect_gone(unsigned char *p, size_t size, const char *call)
 {
     enum { LATER = 8 };
     void *later[LATER];
-    expect(is_stopped(p), text("a use of the old block to be stopped by SIGSEGV, after %s", call),
+    expect(is_stopped(p), fmt("a use of the old block to be stopped by SIGSEGV, after %s", call),
            "it was not, at its first byte, %p", (void *)p);
     for (size_t i = 0; i < LATER; i++)
         later[i] = must_malloc(size);
     expect(is_stopped(p) && is_stopped(p + size - 1),
-           text("a use of the old block to be stopped by SIGSEGV, %d blocks after %s", LATER, call),
+           fmt("a use of the old block to be stopped by SIGSEGV, %d blocks after %s", LATER, call),
            "it was not: its memory, %p to %p, is in use again", (void *)p, (void *)(p + size));
     for (size_t i = 0; i < LATER; i++)
         subject_free(later[i], size);
@@ -295,7 +295,7 @@ static void expect_guarded_or_refused(size_t size, enum guard guard)
     interpose_refuse_protection(false);
     if (p == NULL)
         return;
-    expect_guarded(p, size, guard, text("malloc(%zu) while mprotect is refused", size));
+    expect_guarded(p, size, guard, fmt("malloc(%zu) while mprotect is refused", size));
     subject_free(p, size);
 }
 
@@ -317,17 +317,17 @@ PROPERTY(claim_guard,
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i], more = sizes[(i + 3) % LENGTH(sizes)];
         unsigned char *p = must_malloc(size);
-        expect_guarded(p, size, guard, text("malloc(%zu)", size));
+        expect_guarded(p, size, guard, fmt("malloc(%zu)", size));
         unsigned char *moved = must_realloc(p, more);
-        expect_guarded(moved, more, guard, text("realloc from %zu to %zu", size, more));
+        expect_guarded(moved, more, guard, fmt("realloc from %zu to %zu", size, more));
         if (moved != p && (moved + more <= p || p + size <= moved))
-            expect_gone(p, size, text("realloc from %zu to %zu", size, more));
+            expect_gone(p, size, fmt("realloc from %zu to %zu", size, more));
         subject_free(moved, more);
-        expect_gone(moved, more, text("free of %zu bytes", more));
+        expect_gone(moved, more, fmt("free of %zu bytes", more));
         p = must_calloc(size / 16, 16);
-        expect_guarded(p, size, guard, text("calloc(%zu, 16)", size / 16));
+        expect_guarded(p, size, guard, fmt("calloc(%zu, 16)", size / 16));
         subject_free(p, size);
-        expect_gone(p, size, text("free of %zu bytes", size));
+        expect_gone(p, size, fmt("free of %zu bytes", size));
         expect_guarded_or_refused(size, guard);
     }
 }
@@ -346,8 +346,8 @@ static void expect_pinned(pointer_attribute_fn *attribute, unsigned char *p, siz
         unsigned type = 0;
         int error = attribute(&type, POINTER_MEMORY_TYPE, (uintptr_t)places[i]);
         expect(error == 0 && type == MEMORY_TYPE_HOST,
-               text("CUDA to know byte %zu of the block as page-locked, after %s",
-                    (size_t)(places[i] - p), call),
+               fmt("CUDA to know byte %zu of the block as page-locked, after %s",
+                   (size_t)(places[i] - p), call),
                "cuPointerGetAttribute says error %d, type %u, of the block at %p", error, type,
                (void *)p);
     }
@@ -376,12 +376,12 @@ PROPERTY(claim_pinned,
         if (size > 16 << 20)
             break;
         unsigned char *p = must_malloc(size);
-        expect_pinned(attribute, p, size, text("malloc(%zu)", size));
+        expect_pinned(attribute, p, size, fmt("malloc(%zu)", size));
         p = must_realloc(p, 3 * size);
-        expect_pinned(attribute, p, 3 * size, text("realloc from %zu to %zu", size, 3 * size));
+        expect_pinned(attribute, p, 3 * size, fmt("realloc from %zu to %zu", size, 3 * size));
         subject_free(p, 3 * size);
         p = must_calloc(size, 1);
-        expect_pinned(attribute, p, size, text("calloc(%zu, 1)", size));
+        expect_pinned(attribute, p, size, fmt("calloc(%zu, 1)", size));
         subject_free(p, size);
     }
 }
@@ -434,7 +434,7 @@ static pid_t start_process(void)
 static void take_name(const void *p, struct talk *talk)
 {
     expect(nep49_shm_name(p, talk->name, sizeof talk->name) == 0,
-           text("the block of %zu bytes at %p to have a name", talk->size, p), "none: %s",
+           fmt("the block of %zu bytes at %p to have a name", talk->size, p), "none: %s",
            strerror(errno));
 }
 
@@ -443,9 +443,9 @@ static void *attach_expecting(const struct talk *talk, uint64_t number, const ch
 {
     size_t size = 0;
     void *data = nep49_shm_attach(talk->name, &size);
-    expect(data != NULL, text("another process to map %s, %s", talk->name, when), "it cannot: %s",
+    expect(data != NULL, fmt("another process to map %s, %s", talk->name, when), "it cannot: %s",
            strerror(errno));
-    expect(size == talk->size, text("%s to be a block of %zu bytes", talk->name, talk->size),
+    expect(size == talk->size, fmt("%s to be a block of %zu bytes", talk->name, talk->size),
            "%zu bytes", size);
     expect_pattern(data, size, number, "mapped by its name %s, %s", talk->name, when);
     return data;
@@ -462,7 +462,7 @@ static void write_by_name(void *data)
 static void expect_no_name(const char *name, const char *when)
 {
     void *p = nep49_shm_attach(name, NULL);
-    expect(p == NULL, text("%s to be no block's name any more, %s", name, when),
+    expect(p == NULL, fmt("%s to be no block's name any more, %s", name, when),
            "it was mapped at %p", p);
 }
 
@@ -522,7 +522,7 @@ static void expect_owner_can_crash(struct talk *talk)
     expect_no_name(talk->name, "when its owner was killed");
     expect(*target == '\0' || access(target, F_OK) != 0,
            "nothing to stay behind when the owner of a block is killed", "%s is still there",
-           text_safe(target));
+           escape(target));
 }
 
 PROPERTY(claim_shm,
@@ -576,9 +576,9 @@ static void expect_statistics(nep49_statistics *was, ptrdiff_t blocks, ptrdiff_t
     if (was->peak_bytes != SIZE_MAX && was->live_bytes != SIZE_MAX)
         was->peak_bytes = MAX(was->peak_bytes, was->live_bytes);
     expect(memcmp(&is, was, sizeof is) == 0,
-           text("after %s, blocks and bytes live, bytes at the peak, blocks made: %zd, %zd, %zd, "
-                "%zd (-1: not kept)",
-                call, was->live_blocks, was->live_bytes, was->peak_bytes, was->made),
+           fmt("after %s, blocks and bytes live, bytes at the peak, blocks made: %zd, %zd, %zd, "
+               "%zd (-1: not kept)",
+               call, was->live_blocks, was->live_bytes, was->peak_bytes, was->made),
            "%zd, %zd, %zd, %zd", is.live_blocks, is.live_bytes, is.peak_bytes, is.made);
 }
 
@@ -605,9 +605,9 @@ static void count_past_4gib(void)
     void *p = subject_malloc(size);
     if (p == NULL)
         return;
-    expect_statistics(&was, 1, (ptrdiff_t)size, 1, text("malloc(%zu)", size));
+    expect_statistics(&was, 1, (ptrdiff_t)size, 1, fmt("malloc(%zu)", size));
     subject_free(p, size);
-    expect_statistics(&was, -1, -(ptrdiff_t)size, 0, text("free(%zu)", size));
+    expect_statistics(&was, -1, -(ptrdiff_t)size, 0, fmt("free(%zu)", size));
 }
 
 PROPERTY(claim_statistics,
@@ -626,24 +626,24 @@ PROPERTY(claim_statistics,
         skip_unclaimed();
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         p[i] = must_malloc(sizes[i]);
-        expect_statistics(&was, 1, (ptrdiff_t)sizes[i], 1, text("malloc(%zu)", sizes[i]));
+        expect_statistics(&was, 1, (ptrdiff_t)sizes[i], 1, fmt("malloc(%zu)", sizes[i]));
     }
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t more = sizes[i] * 2, less = sizes[i] / 2 + 1;
         p[i] = must_realloc(p[i], more);
-        expect_statistics(&was, 0, (ptrdiff_t)sizes[i], 1, text("realloc to %zu", more));
+        expect_statistics(&was, 0, (ptrdiff_t)sizes[i], 1, fmt("realloc to %zu", more));
         p[i] = must_realloc(p[i], less);
         expect_statistics(&was, 0, (ptrdiff_t)less - (ptrdiff_t)more, 1,
-                          text("realloc to %zu", less));
+                          fmt("realloc to %zu", less));
         if (subject_malloc(PTRDIFF_MAX) == NULL && subject_realloc(p[i], PTRDIFF_MAX) == NULL)
             expect_statistics(&was, 0, 0, 0, "a malloc and a realloc that were refused");
     }
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i] / 2 + 1;
         subject_free(p[i], size);
-        expect_statistics(&was, -1, -(ptrdiff_t)size, 0, text("free(%zu)", size));
+        expect_statistics(&was, -1, -(ptrdiff_t)size, 0, fmt("free(%zu)", size));
         void *q = must_calloc(sizes[i], 3);
-        expect_statistics(&was, 1, 3 * (ptrdiff_t)sizes[i], 1, text("calloc(%zu, 3)", sizes[i]));
+        expect_statistics(&was, 1, 3 * (ptrdiff_t)sizes[i], 1, fmt("calloc(%zu, 3)", sizes[i]));
         in_threads(1, free_it, &(struct to_free){q, 3 * sizes[i]}, sizeof(struct to_free));
         expect_statistics(&was, -1, -3 * (ptrdiff_t)sizes[i], 0, "a free in another thread");
     }

@@ -116,17 +116,17 @@ static void open_files(struct open_file files[LAST_FD + 1])
 static void expect_untouched(int fd, const struct open_file *before)
 {
     struct open_file now = look_at(fd);
-    expect(now.is_open, text("descriptor %d, which the handler did not open, to stay open", fd),
+    expect(now.is_open, fmt("descriptor %d, which the handler did not open, to stay open", fd),
            "it is closed");
     expect(now.stat.st_ino == before->stat.st_ino && now.stat.st_dev == before->stat.st_dev,
-           text("descriptor %d to stay the file that it was", fd), "it is another");
-    expect(now.flags == before->flags && now.status == before->status,
-           text("the flags of descriptor %d to be %d and %#o still", fd, before->flags,
-                before->status),
-           "%d and %#o", now.flags, now.status);
+           fmt("descriptor %d to stay the file that it was", fd), "it is another");
+    expect(
+        now.flags == before->flags && now.status == before->status,
+        fmt("the flags of descriptor %d to be %d and %#o still", fd, before->flags, before->status),
+        "%d and %#o", now.flags, now.status);
     if (fd > 2)
         expect(now.offset == before->offset && now.stat.st_size == before->stat.st_size,
-               text("nobody to read or write descriptor %d, which is not the handler's", fd),
+               fmt("nobody to read or write descriptor %d, which is not the handler's", fd),
                "its offset is %lld for %lld, its size %lld for %lld", (long long)now.offset,
                (long long)before->offset, (long long)now.stat.st_size,
                (long long)before->stat.st_size);
@@ -208,7 +208,7 @@ PROPERTY(env_forgets_descriptors,
     written[strcspn(written, "\n")] = '\0';
     expect(length <= 0,
            "nothing to be written to what has the number of a file of the handler's now", "%s",
-           written[0] != '\0' ? text_safe(written) : "bytes that are no text");
+           written[0] != '\0' ? escape(written) : "bytes that are no text");
 }
 
 /* ---- variables --------------------------------------------------------------------------- */
@@ -249,7 +249,7 @@ PROPERTY(env_reads_variables_once,
 {
     const struct asked_variable *asked = asked_again();
     if (asked != NULL)
-        fail(text("no call to ask for %s again", text_safe(asked->name)),
+        fail(fmt("no call to ask for %s again", escape(asked->name)),
              "%zu times in the same calls as before", asked->times);
 }
 
@@ -446,8 +446,8 @@ static void use_between_numbers(void *data)
     use_in_every_way();
     struct drawn now = draw();
     expect(now.rand == alone->rand && now.random == alone->random && now.lrand48 == alone->lrand48,
-           text("rand, random and lrand48 to go on with %ld, %ld and %ld after calls", alone->rand,
-                alone->random, alone->lrand48),
+           fmt("rand, random and lrand48 to go on with %ld, %ld and %ld after calls", alone->rand,
+               alone->random, alone->lrand48),
            "%ld, %ld and %ld", now.rand, now.random, now.lrand48);
 }
 
@@ -469,7 +469,7 @@ PROPERTY(env_random_numbers,
 
 static void expect_no_exception(const char *when)
 {
-    expect(PyErr_Occurred() == NULL, text("no Python exception to be set, %s", when), "%s",
+    expect(PyErr_Occurred() == NULL, fmt("no Python exception to be set, %s", when), "%s",
            python_error());
 }
 
@@ -550,24 +550,24 @@ static void expect_refused(const void *p, const char *owner, const char *call)
     if (p == NULL)
         return;
     attribute_to(owner, NULL);
-    fail(text("%s to return NULL, for there can be no such block", call), "%p", p);
+    fail(fmt("%s to return NULL, for there can be no such block", call), "%p", p);
 }
 
 static void calloc_absurd(size_t nelem, size_t elsize)
 {
     expect_refused(subject_calloc(nelem, elsize), "calloc.overflow",
-                   text("calloc(%zu, %zu)", nelem, elsize));
+                   fmt("calloc(%zu, %zu)", nelem, elsize));
 }
 
 static void ask_for_absurd(size_t size)
 {
-    expect_refused(subject_malloc(size), "malloc.too-large", text("malloc(%zu)", size));
+    expect_refused(subject_malloc(size), "malloc.too-large", fmt("malloc(%zu)", size));
     calloc_absurd(size, 1);
     calloc_absurd(1, size);
     void *p = subject_malloc(10);
     if (p != NULL)
         expect_refused(subject_realloc(p, size), "realloc.failure-keeps-block",
-                       text("realloc(p, %zu)", size));
+                       fmt("realloc(p, %zu)", size));
     subject_free(p, 10);
     subject_free(NULL, size);
 }

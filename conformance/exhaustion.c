@@ -45,7 +45,7 @@ static struct interpose_counts whole_counts(void)
 {
     struct interpose_counts counts = interpose_counts();
     if (counts.left_out > 0)
-        stopped_short("it holds so much of libc's that the harness cannot track it all");
+        mark_incomplete("it holds so much of libc's that the harness cannot track it all");
     return counts;
 }
 
@@ -68,8 +68,8 @@ static void expect_claimed(const void *p, const char *function, size_t size)
 {
     size_t alignment = subject_claims().alignment;
     expect(alignment == 0 || (uintptr_t)p % alignment == 0,
-           text("%s of %zu bytes to be aligned to %zu, as claimed", function, size, alignment),
-           "%p", p);
+           fmt("%s of %zu bytes to be aligned to %zu, as claimed", function, size, alignment), "%p",
+           p);
 }
 
 /* One call of each function over a few sizes, with the N-th request refused.  Whatever comes back
@@ -109,8 +109,8 @@ static void exercise(struct blocks *blocks)
 static void expect_ends(const unsigned char *p, size_t size, int first, int last, const char *when)
 {
     if (p[0] != first || p[size - 1] != last)
-        fail(text("a block of %zu bytes to be 0x%02x and 0x%02x at its ends, %s", size,
-                  (unsigned)first, (unsigned)last, when),
+        fail(fmt("a block of %zu bytes to be 0x%02x and 0x%02x at its ends, %s", size,
+                 (unsigned)first, (unsigned)last, when),
              "0x%02x and 0x%02x", p[0], p[size - 1]);
 }
 
@@ -123,7 +123,7 @@ static unsigned char *resize_large(unsigned char *p, size_t *size, size_t wanted
         expect_ends(p, kept, 0xa1, 0xa2, "after realloc was refused");
         return p;
     }
-    expect_ends(moved, kept, 0xa1, 0xa2, text("after realloc from %zu to %zu", *size, wanted));
+    expect_ends(moved, kept, 0xa1, 0xa2, fmt("after realloc from %zu to %zu", *size, wanted));
     moved[wanted - 1] = 0xa2;
     *size = wanted;
     return moved;
@@ -216,8 +216,8 @@ static void refuse_none(void *data)
 static void refuse_each(bool large, bool keep_failing)
 {
     for (size_t nth = 1;; nth++) {
-        const char *when = text("request %zu of libc %s refused", nth,
-                                keep_failing ? "and all after it are" : "is");
+        const char *when = fmt("request %zu of libc %s refused", nth,
+                               keep_failing ? "and all after it are" : "is");
         step("%s", when);
         interpose_refuse(nth, keep_failing);
         if (large)
@@ -231,7 +231,7 @@ static void refuse_each(bool large, bool keep_failing)
         if (!refused)
             return;
         if (nth == MOST_REFUSALS || time_is_up()) {
-            stopped_short("request %zu of libc was refused, and it makes more", nth);
+            mark_incomplete("request %zu of libc was refused, and it makes more", nth);
             return;
         }
     }
@@ -339,11 +339,11 @@ PROPERTY(exhaustion_no_leak,
             held = hold_after(nth); /* what is kept by bytes goes up and down in blocks */
         expect(
             held.after < held.before + ROUNDS / 4,
-            text("no more to be held after %d calls in which request %zu was refused", ROUNDS, nth),
+            fmt("no more to be held after %d calls in which request %zu was refused", ROUNDS, nth),
             "%zu blocks of libc's before, %zu after", held.before, held.after);
         if (nth == MOST_REFUSALS || time_is_up()) {
-            stopped_short("request %zu of libc and all after it were refused, and it makes more",
-                          nth);
+            mark_incomplete("request %zu of libc and all after it were refused, and it makes more",
+                            nth);
             return;
         }
     }
@@ -411,7 +411,8 @@ static bool growth_ends(struct interpose_counts *held, size_t rounds)
         if (is_within(*held, most))
             return true;
         if (time_is_up()) {
-            stopped_short("what it holds still grew when half of its %g s were over", time_limit());
+            mark_incomplete("what it holds still grew when half of its %g s were over",
+                            time_limit());
             return true;
         }
         rounds *= 2;
@@ -440,9 +441,9 @@ PROPERTY(exhaustion_balance,
     if (is_within(ended, most) || growth_ends(&ended, MORE))
         return;
     expect(ended.blocks <= most.blocks,
-           text("an end of growth while %d blocks at a time are made and freed", BLOCKS),
+           fmt("an end of growth while %d blocks at a time are made and freed", BLOCKS),
            "%zu blocks of libc's held after %d rounds, %zu at the end", begun.blocks, FIRST,
            ended.blocks);
-    fail(text("an end of growth while %d blocks at a time are made and freed", BLOCKS),
+    fail(fmt("an end of growth while %d blocks at a time are made and freed", BLOCKS),
          "%zu bytes held after %d rounds, %zu at the end", begun.bytes, FIRST, ended.bytes);
 }

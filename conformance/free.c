@@ -13,8 +13,7 @@ GROUP(free, 5, "What free takes: NULL, wrong sizes, any order.",
 static void expect_two_blocks(size_t size, const char *when)
 {
     unsigned char *p = must_malloc(size), *q = must_malloc(size);
-    expect(p != q, text("malloc(%zu), %s, to return two blocks", size, when), "%p twice",
-           (void *)p);
+    expect(p != q, fmt("malloc(%zu), %s, to return two blocks", size, when), "%p twice", (void *)p);
     pattern_fill(p, size, 1);
     pattern_fill(q, size, 2);
     expect_pattern(p, size, 1, "after malloc(%zu) of another block, %s", size, when);
@@ -75,7 +74,7 @@ static void free_sized_nulls(bool nulls)
         pattern_fill(newest, size, size);
         for (size_t i = 0; nulls && i <= size % 3; i++)
             subject_free(NULL, size);
-        expect_two_blocks(size, text("after free(NULL, %zu)", size));
+        expect_two_blocks(size, fmt("after free(NULL, %zu)", size));
         expect_pattern(newest, size, size, "after free(NULL, %zu) and others came and went", size);
         subject_free(newest, size);
         if (size % 8 != 0)
@@ -89,7 +88,7 @@ static void free_sized_nulls(bool nulls)
     for (size_t i = 0; i < LENGTH(large); i++) {
         if (nulls)
             subject_free(NULL, large[i]);
-        expect_two_blocks(MIN(large[i], 65536), text("after free(NULL, %zu)", large[i]));
+        expect_two_blocks(MIN(large[i], 65536), fmt("after free(NULL, %zu)", large[i]));
     }
     blocks_verify(&company, "after free(NULL, n) of many sizes");
     blocks_free_all(&company);

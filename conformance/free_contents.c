@@ -30,8 +30,8 @@ static void expect_contents(const unsigned char *p, size_t size, const struct co
     while (at < size && p[at] == right[at])
         at++;
     expect(at == size,
-           text("byte %zu of %zu to be 0x%02x as it was written, %s, in blocks full of %s", at,
-                size, at < size ? right[at] : 0, when, contents->what),
+           fmt("byte %zu of %zu to be 0x%02x as it was written, %s, in blocks full of %s", at, size,
+               at < size ? right[at] : 0, when, contents->what),
            "0x%02x, in the block at %p", p[at], (const void *)p);
 }
 
@@ -48,7 +48,7 @@ static void use_full_of(size_t size, const struct contents *contents)
     for (size_t i = 1; i < COUNT; i += 2) {
         at[i].p = must_realloc(at[i].p, size + size / 2 + 1);
         at[i].size = size + size / 2 + 1;
-        expect_contents(at[i].p, size, contents, text("after realloc to %zu", at[i].size));
+        expect_contents(at[i].p, size, contents, fmt("after realloc to %zu", at[i].size));
         expect_contents(at[i - 1].p, size, contents, "after realloc of another block");
     }
     for (size_t i = 0; i < COUNT; i++)
@@ -95,7 +95,7 @@ static void use_marks(void)
     for (size_t i = 0; i < LENGTH(marks); i++) {
         struct contents contents = {.count = sizeof *marks};
         memcpy(contents.bytes, &marks[i], sizeof *marks);
-        contents.what = text("0x%016llx", (unsigned long long)marks[i]);
+        contents.what = fmt("0x%016llx", (unsigned long long)marks[i]);
         use_all_sizes(&contents);
     }
 }
@@ -112,7 +112,7 @@ static void use_what_stands_before(size_t size)
         contents.count /= 2;
     if (contents.count >= 8) {
         memcpy(contents.bytes, p - contents.count, contents.count);
-        contents.what = text("what stands before a block of %zu bytes", size);
+        contents.what = fmt("what stands before a block of %zu bytes", size);
         use_all_sizes(&contents);
     }
     subject_free(p, size);

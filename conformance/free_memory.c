@@ -114,7 +114,7 @@ PROPERTY(free_any_order,
 /* Where a neighbour's poison shows first. */
 static void expect_unpoisoned(unsigned char *p, size_t size, uint64_t number)
 {
-    expect_ends(&(struct block){p, size, number}, text("after free of a block of %zu bytes", size));
+    expect_ends(&(struct block){p, size, number}, fmt("after free of a block of %zu bytes", size));
 }
 
 enum { MOST_IN_A_ROW = 9 };
@@ -246,9 +246,9 @@ PROPERTY(free_leaves_recycled_alone,
         recycle(&recycled);
     for (int waits = 1; waits <= WAITS; waits++) {
         nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
-        verify_recycled(&recycled, text("%d ms after it was made of what had been freed, and no "
-                                        "call since",
-                                        waits * MILLISECONDS));
+        verify_recycled(&recycled, fmt("%d ms after it was made of what had been freed, and no "
+                                       "call since",
+                                       waits * MILLISECONDS));
     }
     for (int jumps = 0; jumps < 2; jumps++) {
         clock_jump(jumps == 0 ? 2 : 60);

@@ -55,8 +55,8 @@ static void go_on(struct turns *turns, size_t large, bool are_touched)
         if (!make_and_free(size, are_touched) || (are_touched && resident_bytes() > most))
             break;
         if (time_is_up()) {
-            stopped_short("half of its %g s were over after %zu sizes of blocks", time_limit(),
-                          turns->small + turns->large);
+            mark_incomplete("half of its %g s were over after %zu sizes of blocks", time_limit(),
+                            turns->small + turns->large);
             break;
         }
     }

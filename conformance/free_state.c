@@ -14,7 +14,7 @@ static void free_with_errno(void *p, size_t size, const char *what)
     errno = before;
     subject_free(p, size);
     int after = errno;
-    expect(after == before, text("errno to be %d still, after free of %s", before, what), "%d",
+    expect(after == before, fmt("errno to be %d still, after free of %s", before, what), "%d",
            after);
 }
 
@@ -29,7 +29,7 @@ static void free_large_with_errno(void)
         while (made < MANY && (p[made] = subject_malloc(sizes[i])) != NULL)
             made++;
         while (made-- > 0)
-            free_with_errno(p[made], sizes[i], text("one of 12 blocks of %zu bytes", sizes[i]));
+            free_with_errno(p[made], sizes[i], fmt("one of 12 blocks of %zu bytes", sizes[i]));
     }
 }
 
@@ -52,8 +52,8 @@ PROPERTY(free_keeps_errno,
                                        : subject_realloc(NULL, sizes[i]);
             if (p != NULL)
                 free_with_errno(p, round < 6 ? sizes[i] : 1,
-                                text("a block of %zu bytes by %s", sizes[i],
-                                     step_function(STEP_MALLOC + round % 3)));
+                                fmt("a block of %zu bytes by %s", sizes[i],
+                                    step_function(STEP_MALLOC + round % 3)));
         }
     }
     free_large_with_errno();
@@ -95,15 +95,15 @@ static void free_with_exception(const struct raised *raised, void *p, size_t siz
     subject_free(p, size);
     PyErr_Fetch(&type, &value, &traceback);
     expect(type != NULL,
-           text("the ValueError that was pending to be pending still, after free of %s", what),
+           fmt("the ValueError that was pending to be pending still, after free of %s", what),
            "no exception is");
     expect(type == raised->type && value == raised->value,
-           text("the ValueError that was pending to be pending still, after free of %s", what),
+           fmt("the ValueError that was pending to be pending still, after free of %s", what),
            "another %s is", python_type_name(type));
     expect(traceback == raised->traceback,
-           text("the traceback of the ValueError that was pending to be as it was, after free of "
-                "%s",
-                what),
+           fmt("the traceback of the ValueError that was pending to be as it was, after free of "
+               "%s",
+               what),
            "%s", traceback == NULL ? "it has none" : "it has another");
     Py_DECREF(type);
     Py_DECREF(value);
@@ -115,10 +115,10 @@ static void free_large_with_exception(const struct raised *raised, size_t size)
 {
     void *p = lacking_memory(size) == NULL ? subject_malloc(size) : NULL;
     if (p != NULL)
-        free_with_exception(raised, p, size, text("a block of %zu bytes by malloc", size));
+        free_with_exception(raised, p, size, fmt("a block of %zu bytes by malloc", size));
     p = p != NULL ? subject_realloc(NULL, size) : NULL;
     if (p != NULL)
-        free_with_exception(raised, p, 1, text("a block of %zu bytes by realloc as 1", size));
+        free_with_exception(raised, p, 1, fmt("a block of %zu bytes by realloc as 1", size));
 }
 
 PROPERTY(free_keeps_pending_exception,
@@ -140,12 +140,12 @@ PROPERTY(free_keeps_pending_exception,
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         size_t size = sizes[i];
         free_with_exception(&raised, must_malloc(size), size,
-                            text("a block of %zu bytes by malloc", size));
+                            fmt("a block of %zu bytes by malloc", size));
         free_with_exception(&raised, must_calloc(size, 1), size,
-                            text("a block of %zu bytes by calloc", size));
+                            fmt("a block of %zu bytes by calloc", size));
         free_with_exception(&raised, must_realloc(must_malloc(1), size), size,
-                            text("a block of %zu bytes by realloc", size));
-        free_with_exception(&raised, must_malloc(size), 1, text("a block of %zu bytes as 1", size));
+                            fmt("a block of %zu bytes by realloc", size));
+        free_with_exception(&raised, must_malloc(size), 1, fmt("a block of %zu bytes as 1", size));
     }
     for (int i = 0; i < 2100; i++) /* of what is done now and then, twice */
         free_with_exception(&raised, must_malloc(24), 24, "one of many blocks of 24 bytes");

@@ -14,7 +14,7 @@ static const char *volatile under_way = "";
 static void too_late(int number)
 {
     (void)number;
-    fail(text("%s to return, though Python collects garbage in it that holds arrays", under_way),
+    fail(fmt("%s to return, though Python collects garbage in it that holds arrays", under_way),
          "no end after %.3g s", hang_limit());
 }
 

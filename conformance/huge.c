@@ -88,7 +88,7 @@ static void hold_huge(const struct maker *maker)
         blocks_expect_disjoint(&blocks);
         for (size_t j = 0; j < blocks.count; j++)
             expect(is_readable(blocks.at[j].p + sizes[i] - END, END),
-                   text("the last %d bytes of %s to be memory", END, maker->call(sizes[i])),
+                   fmt("the last %d bytes of %s to be memory", END, maker->call(sizes[i])),
                    "nothing can be read there");
         for (size_t j = 0; j < blocks.count; j++)
             fill_ends(&blocks.at[j]);
@@ -221,7 +221,7 @@ static void resize_beyond_32_bits(const struct maker *unused)
             size_t at = pattern_mismatch_range(q, place(kept, j), end, i);
             if (at != end)
                 pattern_fail_at(__LINE__, q, at, kept, i,
-                                text("after realloc from %zu to %zu", size, sizes[i]));
+                                fmt("after realloc from %zu to %zu", size, sizes[i]));
         }
         p = q;
         size = sizes[i];
@@ -287,13 +287,12 @@ void check_huge_best_guess(void)
     before = mapped_bytes();
     size_t made = free_texts(FIRST_BUFFER);
     if (made < TEXTS)
-        fail(text("malloc(%zu) to return a block: next to nothing is live", GIB),
+        fail(fmt("malloc(%zu) to return a block: next to nothing is live", GIB),
              "NULL, when %zu such blocks had been freed as %d bytes", made, FIRST_BUFFER);
     size_t left = left_mapped(before, kept + may_be_kept);
-    expect(
-        left <= kept + may_be_kept,
-        text("%d blocks of %zu bytes that were freed as %d to be gone", TEXTS, GIB, FIRST_BUFFER),
-        "%zu MiB more are mapped", left / MIB);
+    expect(left <= kept + may_be_kept,
+           fmt("%d blocks of %zu bytes that were freed as %d to be gone", TEXTS, GIB, FIRST_BUFFER),
+           "%zu MiB more are mapped", left / MIB);
 }
 
 /* ---- free ------------------------------------------------------------------------------------ */
@@ -372,9 +371,9 @@ PROPERTY(realloc_shrunk_part_available,
         if (p == NULL && made == 0)
             skip("it refuses to resize a block of 1 GiB");
         if (p == NULL)
-            fail(text("malloc(%zu), and realloc from there to %d bytes and back, to return blocks: "
-                      "next to nothing is live",
-                      GIB, SHRUNK),
+            fail(fmt("malloc(%zu), and realloc from there to %d bytes and back, to return blocks: "
+                     "next to nothing is live",
+                     GIB, SHRUNK),
                  "NULL, when %zu such blocks had been shrunk and freed", made);
         subject_free(p, SHRUNK);
     }

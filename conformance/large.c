@@ -176,12 +176,12 @@ void check_large_zero_when_reused(const struct maker *by_calloc)
         free_dirty(subject_malloc(size), size);
         expect_clean(by_calloc, size, "after such a block was freed");
         if (size > 8 * MIB && size < 32 * MIB)
-            expect_clean(by_calloc, size / 4 * 3, text("after %zu bytes were freed", size));
+            expect_clean(by_calloc, size / 4 * 3, fmt("after %zu bytes were freed", size));
         if (size > 8 * MIB) /* to zero it costs time */
             continue;
-        expect_clean(by_calloc, size - 5000, text("after %zu bytes were freed", size));
+        expect_clean(by_calloc, size - 5000, fmt("after %zu bytes were freed", size));
         free_dirty(subject_malloc(size / 2 + 1), size / 2 + 1);
-        expect_clean(by_calloc, size, text("after %zu bytes were freed", size / 2 + 1));
+        expect_clean(by_calloc, size, fmt("after %zu bytes were freed", size / 2 + 1));
     }
     for (size_t i = 0; i < LENGTH(cuts) && cuts[i][0] <= most; i++)
         calloc_of_rest(by_calloc, cuts[i][0], cuts[i][1], cuts[i][2]);
@@ -271,7 +271,7 @@ static bool keeps_ends(size_t old, size_t new)
         size_t at = pattern_mismatch_range(q, places[i], places[i] + END, ONE);
         if (at != places[i] + END)
             pattern_fail_at(__LINE__, q, at, new, ONE,
-                            text("after realloc from %zu to %zu", old, new));
+                            fmt("after realloc from %zu to %zu", old, new));
     }
     if (p != NULL)
         subject_free(q != NULL ? q : p, q != NULL ? new : old);

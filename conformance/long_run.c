@@ -30,9 +30,9 @@ static size_t some_size(void)
 static _Noreturn void contents_fail(const struct run *run, const struct block *b, size_t at,
                                     const char *when)
 {
-    fail(text("byte %zu of %zu to be 0x%02x as it was written, %s, after %zu calls and among %zu "
-              "blocks",
-              at, b->size, pattern_byte(b->number, at), when, run->calls, run->live),
+    fail(fmt("byte %zu of %zu to be 0x%02x as it was written, %s, after %zu calls and among %zu "
+             "blocks",
+             at, b->size, pattern_byte(b->number, at), when, run->calls, run->live),
          "0x%02x, in the block at %p", b->p[at], (void *)b->p);
 }
 
@@ -48,14 +48,14 @@ static void expect_block(const struct run *run, const void *p, size_t size, cons
 {
     size_t alignment = required_alignment(size);
     if (p == NULL && !heap_may_refuse(size, run->bytes, run->live))
-        fail(text("%s of %zu bytes to return a block: %zu others are live", call, size, run->live),
+        fail(fmt("%s of %zu bytes to return a block: %zu others are live", call, size, run->live),
              "NULL, after %zu calls", run->calls);
     if (p == NULL)
         skip("it refuses %zu bytes while %zu blocks of %zu bytes live", size, run->live,
              run->bytes);
     if ((uintptr_t)p % alignment != 0)
-        fail(text("%s of %zu bytes to be aligned to %zu, after %zu calls and among %zu blocks",
-                  call, size, alignment, run->calls, run->live),
+        fail(fmt("%s of %zu bytes to be aligned to %zu, after %zu calls and among %zu blocks", call,
+                 size, alignment, run->calls, run->live),
              "%p, which is aligned to %zu", p, alignment_of(p));
 }
 
@@ -83,9 +83,9 @@ static void make(struct run *run, struct block *b)
         size_t at = p != NULL ? fill_check_zero(p, size, &parts, 1) : size;
         if (at != size) {
             suspect_not_zero(size, 1);
-            fail(text("byte %zu of %zu to be 0, after calloc(%zu, 1), %zu calls and among %zu "
-                      "blocks",
-                      at, size, size, run->calls, run->live),
+            fail(fmt("byte %zu of %zu to be 0, after calloc(%zu, 1), %zu calls and among %zu "
+                     "blocks",
+                     at, size, size, run->calls, run->live),
                  "0x%02x", ((const unsigned char *)p)[at]);
         }
         keep(run, b, p, size, "calloc");
@@ -111,7 +111,7 @@ static void resize_to(struct run *run, struct block *b, size_t size)
     const struct block moved = {p != NULL ? p : b->p, b->size, b->number};
     size_t at = fill_check_kept(moved.p, kept, (uintptr_t)b->p, b->size, &parts, b->number);
     if (at != kept)
-        contents_fail(run, &moved, at, text("after realloc from %zu to %zu", b->size, size));
+        contents_fail(run, &moved, at, fmt("after realloc from %zu to %zu", b->size, size));
     keep(run, b, p, size, "realloc");
 }
 
@@ -248,8 +248,8 @@ PROPERTY(realloc_long_run,
         }
     }
     if (run->calls < MIN(calls, enough))
-        stopped_short("half of its %g s were over after %zu calls; give it more by --timeout",
-                      time_limit(), run->calls);
+        mark_incomplete("half of its %g s were over after %zu calls; give it more by --timeout",
+                        time_limit(), run->calls);
     for (size_t i = 0; i < run->count; i++)
         drop(run, &run->at[i]);
     free(run);

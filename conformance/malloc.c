@@ -10,7 +10,7 @@ GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.",
 
 static const char *malloc_in_words(size_t size)
 {
-    return text("malloc(%zu)", size);
+    return fmt("malloc(%zu)", size);
 }
 
 static const struct maker by_malloc = {subject_malloc, must_malloc, malloc_in_words,
@@ -33,11 +33,11 @@ static void expect_here_and_there(const unsigned char *p, size_t size, size_t st
 {
     for (size_t at = 0; at < size; at += at % stride != 7 ? 1 : stride - 7) {
         if (p[at] != pattern_byte(number, at))
-            pattern_fail_at(__LINE__, p, at, size, number, text("after malloc(%zu)", size));
+            pattern_fail_at(__LINE__, p, at, size, number, fmt("after malloc(%zu)", size));
     }
     for (size_t at = size - 64; at < size; at++) {
         if (p[at] != pattern_byte(number, at))
-            pattern_fail_at(__LINE__, p, at, size, number, text("after malloc(%zu)", size));
+            pattern_fail_at(__LINE__, p, at, size, number, fmt("after malloc(%zu)", size));
     }
 }
 
@@ -58,7 +58,7 @@ static void large_holds(size_t size, size_t stride)
 {
     unsigned char *p = subject_malloc(size);
     if (p == NULL && !heap_may_refuse(size, 0, 0))
-        fail(text("malloc(%zu) to return a block: little else is live", size), "NULL");
+        fail(fmt("malloc(%zu) to return a block: little else is live", size), "NULL");
     if (p == NULL)
         return;
     step("writing what malloc(%zu) gave", size);
@@ -116,7 +116,7 @@ static size_t claimed;
 static void *as_claimed(void *p, const char *call)
 {
     if ((uintptr_t)p % claimed != 0)
-        fail(text("%s to be aligned to %zu bytes, as claimed", call, claimed),
+        fail(fmt("%s to be aligned to %zu bytes, as claimed", call, claimed),
              "%p, which is aligned to %zu", p, alignment_of(p));
     return p;
 }
@@ -126,13 +126,13 @@ static void claimed_for_size(size_t size)
 {
     size_t other = 1 + random_below(rng(), size <= 4096 ? 8192 : 2 * size);
     void *p = subject_malloc(size), *q = subject_calloc(size, 1), *r = subject_realloc(NULL, other);
-    as_claimed(p, text("malloc(%zu)", size));
-    as_claimed(q, text("calloc(%zu, 1)", size));
-    as_claimed(r, text("realloc(NULL, %zu)", other));
+    as_claimed(p, fmt("malloc(%zu)", size));
+    as_claimed(q, fmt("calloc(%zu, 1)", size));
+    as_claimed(r, fmt("realloc(NULL, %zu)", other));
     void *moved = r != NULL ? subject_realloc(r, size) : NULL;
-    as_claimed(moved, text("realloc of %zu bytes to %zu", other, size));
+    as_claimed(moved, fmt("realloc of %zu bytes to %zu", other, size));
     if (p == NULL || q == NULL || (moved == NULL && !heap_may_refuse(MAX(size, other), 0, 0)))
-        fail(text("malloc, calloc and realloc to give %zu bytes: little else is live", size),
+        fail(fmt("malloc, calloc and realloc to give %zu bytes: little else is live", size),
              "malloc: %p, calloc: %p, realloc: %p", p, q, moved);
     subject_free(p, size);
     subject_free(q, size);
@@ -143,13 +143,13 @@ static void claimed_for_size(size_t size)
 static void claimed_through_chain(void *(*begin)(size_t size))
 {
     size_t size = 1 + random_below(rng(), 64);
-    void *p = as_claimed(begin(size), text("a block of %zu bytes", size));
+    void *p = as_claimed(begin(size), fmt("a block of %zu bytes", size));
     for (int i = 0; i < 40; i++) {
         void *beside = must_malloc(1 + random_below(rng(), 600));
         size_t next = random_below(rng(), 3) == 0 ? 1 + size / 2 : size + size / 2 + 1;
         if (next > 1 << 18)
             next = 1 + random_below(rng(), 4096);
-        p = as_claimed(must_realloc(p, next), text("realloc of %zu bytes to %zu", size, next));
+        p = as_claimed(must_realloc(p, next), fmt("realloc of %zu bytes to %zu", size, next));
         size = next;
         subject_free(beside, 0);
     }
@@ -185,7 +185,7 @@ static void claimed_in_a_row(void)
             return;
         for (size_t n = 0; n < count && !time_is_up(); n++) {
             void *p = must_malloc(sizes[i]);
-            as_claimed(p, text("block %zu in a row of %zu bytes", n + 1, sizes[i]));
+            as_claimed(p, fmt("block %zu in a row of %zu bytes", n + 1, sizes[i]));
             subject_free(p, sizes[i]);
         }
     }
@@ -200,7 +200,7 @@ static void claimed_huge(void)
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         void *p = must_malloc(100), *q = subject_realloc(p, sizes[i]);
         if (q != NULL)
-            as_claimed(q, text("realloc of 100 bytes to %zu", sizes[i]));
+            as_claimed(q, fmt("realloc of 100 bytes to %zu", sizes[i]));
         subject_free(q != NULL ? q : p, q != NULL ? sizes[i] : 100);
     }
 }

@@ -13,7 +13,7 @@
 static void expect_refused(size_t size, const char *size_in_words)
 {
     void *p = subject_malloc(size);
-    expect(p == NULL, text("malloc(%s) to return NULL", size_in_words), "%p", p);
+    expect(p == NULL, fmt("malloc(%s) to return NULL", size_in_words), "%p", p);
 }
 
 PROPERTY(malloc_too_large,
@@ -36,17 +36,17 @@ PROPERTY(malloc_too_large,
     for (size_t k = 0; k <= 8192; k += is_instrumented() ? 61 : 1) {
         size_t small = 8 + k % 300;
         subject_free(must_malloc(small), small);
-        expect_refused(SIZE_MAX - k, k == 0 ? "SIZE_MAX" : text("SIZE_MAX - %zu", k));
+        expect_refused(SIZE_MAX - k, k == 0 ? "SIZE_MAX" : fmt("SIZE_MAX - %zu", k));
         if (k % 512 == 0)
             blocks_verify(&company, "after malloc(SIZE_MAX - %zu)", k);
     }
     for (size_t i = 0; i < LENGTH(beyond); i++) {
         subject_free(must_malloc(100), 100);
-        expect_refused(PTRDIFF_MAX + beyond[i], text("PTRDIFF_MAX + %zu", beyond[i]));
+        expect_refused(PTRDIFF_MAX + beyond[i], fmt("PTRDIFF_MAX + %zu", beyond[i]));
     }
     for_each_wrapping_size (size) {
         subject_free(must_malloc(100), 100);
-        expect_refused(size, text("%zu", size));
+        expect_refused(size, fmt("%zu", size));
     }
     absurd_end();
     blocks_verify(&company, "after sizes that no block can have");
@@ -105,7 +105,7 @@ PROPERTY(malloc_past_4gib,
         step("writing within malloc(%zu)", sizes[i]);
         p[sizes[i] / 2] = 3;
         p[sizes[i] - ((size_t)1 << 30)] = 4;
-        expect(p[0] == 1 && p[sizes[i] - 1] == 2, text("malloc(%zu) to keep its ends", sizes[i]),
+        expect(p[0] == 1 && p[sizes[i] - 1] == 2, fmt("malloc(%zu) to keep its ends", sizes[i]),
                "%d and %d instead of 1 and 2", p[0], p[sizes[i] - 1]);
         blocks_verify(&company, "after malloc(%zu)", sizes[i]);
         blocks_add_unwritten(&held, p, sizes[i]);
@@ -185,7 +185,7 @@ static void expect_hoard_intact(const struct blocks *blocks)
         if (b->size <= PAGE)
             expect_pattern(b->p, b->size, b->number, "after malloc had nothing left");
         else
-            expect_ends(b, text("after malloc(%zu)", b->size));
+            expect_ends(b, fmt("after malloc(%zu)", b->size));
     }
     blocks_expect_disjoint(blocks);
 }
@@ -204,7 +204,7 @@ PROPERTY(malloc_failure_is_null,
     limit_mapped_bytes(LITTLE_ROOM);
     hoard_all(&hoard);
     lift_limit();
-    expect(hoard.strange == NULL, text("malloc(%zu) to return a block or NULL", hoard.strange_size),
+    expect(hoard.strange == NULL, fmt("malloc(%zu) to return a block or NULL", hoard.strange_size),
            "%p", hoard.strange);
     expect_hoard_intact(&hoard.blocks);
     size_t held = hoard.blocks.bytes >> 20;
@@ -269,9 +269,9 @@ static void expect_sizes_again(const bool had[HOARDED_SIZES])
             p = get_again(hoarded_sizes[i]);
         }
         expect(p != NULL || !had[i],
-               text("malloc(%zu) to return a block: all of that size were freed, and %d MiB can be "
-                    "had besides",
-                    hoarded_sizes[i], QUARANTINE >> 20),
+               fmt("malloc(%zu) to return a block: all of that size were freed, and %d MiB can be "
+                   "had besides",
+                   hoarded_sizes[i], QUARANTINE >> 20),
                "NULL");
         give_back(p, hoarded_sizes[i]);
     }
@@ -337,11 +337,10 @@ static void expect_refusals_cost_nothing(void)
         lift_limit();
     }
     p = refused ? subject_malloc(more) : NULL;
-    expect(
-        p != NULL || !refused,
-        text("malloc(%zu) to return a block, as before: what was asked for meanwhile was refused",
-             more),
-        "NULL");
+    expect(p != NULL || !refused,
+           fmt("malloc(%zu) to return a block, as before: what was asked for meanwhile was refused",
+               more),
+           "NULL");
     give_back(p, more);
     give_back(small, SMALL);
 }
@@ -403,14 +402,14 @@ PROPERTY(malloc_lasts,
         b->size = sizes[made % LENGTH(sizes)];
         b->p = subject_malloc(b->size);
         if (b->p == NULL)
-            fail(text("malloc(%zu) to return a block: %d others are live", b->size, LIVE - 1),
+            fail(fmt("malloc(%zu) to return a block: %d others are live", b->size, LIVE - 1),
                  "NULL, when %zu had been made", made);
         b->p[0] = (unsigned char)made;
     }
     for (size_t i = 0; i < LIVE && live[i].p != NULL; i++)
         subject_free(live[i].p, live[i].size);
     if (made < count && made < ENOUGH)
-        stopped_short("half of its %g s were over when %zu blocks had been made; give it more by "
-                      "--timeout",
-                      time_limit(), made);
+        mark_incomplete("half of its %g s were over when %zu blocks had been made; give it more by "
+                        "--timeout",
+                        time_limit(), made);
 }

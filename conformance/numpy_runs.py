@@ -212,6 +212,6 @@ def refuse_each(shortage, function, wanted, at_rest):
         if refused == 0:
             return nth
         if nth == MOST_REFUSALS or _conform.time_is_up():
-            _conform.stopped_short("NumPy worked on %s %s, and there are more requests"
+            _conform.mark_incomplete("NumPy worked on %s %s, and there are more requests"
                                    % (function.__name__, when))
             return nth

@@ -45,7 +45,7 @@ static void make(struct keeper *k, size_t at, const char *when)
     PyObject *array =
         zeroed ? PyArray_ZEROS(1, &size, NPY_UINT8, 0) : PyArray_SimpleNew(1, &size, NPY_UINT8);
     if (array == NULL)
-        fail(text("an array of %zd bytes, %s", size, when), "%s", python_error());
+        fail(fmt("an array of %zd bytes, %s", size, when), "%s", python_error());
     if (zeroed)
         expect_zero(PyArray_DATA(array), (size_t)size, "in np.zeros, %s", when);
     k->kept[at].array = array;
@@ -66,7 +66,7 @@ static void resize(struct keeper *k, size_t at, const char *when)
     PyArray_Dims shape = {&size, 1};
     PyObject *none = PyArray_Resize(array, &shape, 0, NPY_CORDER);
     if (none == NULL)
-        fail(text("ndarray.resize from %zd to %zd bytes, %s", had, size, when), "%s",
+        fail(fmt("ndarray.resize from %zd to %zd bytes, %s", had, size, when), "%s",
              python_error());
     Py_DECREF(none);
     expect_kept(k, at, had, when);

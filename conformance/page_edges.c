@@ -35,7 +35,7 @@ static void second_of_three(size_t size, size_t more)
         fill_ends(&at[i]);
     blocks_expect_disjoint(&blocks);
     for (size_t i = 0; i < blocks.count; i++)
-        expect_ends(&at[i], text("after it and another block of %zu bytes were written", size));
+        expect_ends(&at[i], fmt("after it and another block of %zu bytes were written", size));
     blocks_free_each(&blocks);
 }
 
@@ -69,8 +69,8 @@ static void expect_kernel_writes(int zeros, unsigned char *p, size_t size)
         errno = 0;
         ssize_t got = read(zeros, p + places[i], LENGTH);
         expect(got == LENGTH,
-               text("read(2) to put %d bytes into what malloc(%zu) gave, at byte %zu", LENGTH, size,
-                    places[i]),
+               fmt("read(2) to put %d bytes into what malloc(%zu) gave, at byte %zu", LENGTH, size,
+                   places[i]),
                "%zd, and %s", got, strerror(errno));
     }
 }

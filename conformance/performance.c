@@ -97,7 +97,7 @@ static void expect_advice(const void *p, const char *call)
     if (lie.beside_guard)
         skip("its large blocks have pages beside them that cannot be touched");
     need_advice_of_default();
-    fail(text("huge pages to be advised for the block, after %s", call),
+    fail(fmt("huge pages to be advised for the block, after %s", call),
          "for %zu of %zu KiB; NumPy's default handler advises them from 4 MiB on", lie.huge >> 10,
          (size_t)LARGE >> 10);
 }
@@ -120,9 +120,9 @@ PROPERTY(performance_large_blocks_advised,
         skip("it says itself from where on it uses huge pages: hugepage=%zu",
              subject_claims().hugepage);
     void *p = must_malloc(LARGE);
-    expect_advice(p, text("malloc(%d)", LARGE));
+    expect_advice(p, fmt("malloc(%d)", LARGE));
     void *zeros = must_calloc(LARGE / 8, 8);
-    expect_advice(zeros, text("calloc(%d, 8)", LARGE / 8));
+    expect_advice(zeros, fmt("calloc(%d, 8)", LARGE / 8));
     subject_free(zeros, LARGE);
     subject_free(p, LARGE);
 }
@@ -245,7 +245,7 @@ static void look_at_way(void *data)
     if (!is_steep(&pace) && pace.ended_early)
         skip("it takes its time over a few hundred times %s", way->name);
     if (is_steep(&pace) && goes_on_rising(&pace))
-        fail(text("%s to cost about what they did at first", way->name),
+        fail(fmt("%s to cost about what they did at first", way->name),
              "%.1f microseconds of processor time after %zu times, %.1f at first", pace.last / 1000,
              pace.batches * BATCH, pace.first / 1000);
 }

@@ -51,8 +51,8 @@ static void shrink_grown(struct blocks *blocks)
             continue;
         b->p = p;
         expect(memcmp(before, b->p, LOOKED_AT) == 0,
-               text("the first %d bytes to be kept by realloc from %zu to %d in a forked child",
-                    LOOKED_AT, b->size, LESS),
+               fmt("the first %d bytes to be kept by realloc from %zu to %d in a forked child",
+                   LOOKED_AT, b->size, LESS),
                "they are not what they were");
         b->size = LESS;
         sample_fill(b->p, b->size, b->number);
@@ -206,7 +206,7 @@ static void expect_exit_of_child(bool fills)
     use_and_free_all(NULL);
     void *after = before != NULL ? subject_malloc(LARGE) : NULL;
     expect(before == NULL || after != NULL,
-           text("malloc(%d) to return a block, as before a forked child ended by exit()", LARGE),
+           fmt("malloc(%d) to return a block, as before a forked child ended by exit()", LARGE),
            "NULL");
     give_back(after, LARGE);
     give_back(before, LARGE);
@@ -428,8 +428,8 @@ static void be_busy(size_t number, atomic_bool *done)
 static void too_late(int number)
 {
     (void)number;
-    fail(text("calls of a forked child to return, when another thread was inside the subject at "
-              "the fork"),
+    fail(fmt("calls of a forked child to return, when another thread was inside the subject at "
+             "the fork"),
          "no end after %.3g s", hang_limit());
 }
 

@@ -22,8 +22,8 @@ struct profile {
 
 static void find_trace(struct profile *profile)
 {
-    const char *name = text("/numpy-%s.trace", profile->version);
-    if (!place_find(text("%s%s", SOURCE_PROFILES, name), text("%s%s", INSTALLED_PROFILES, name),
+    const char *name = fmt("/numpy-%s.trace", profile->version);
+    if (!place_find(fmt("%s%s", SOURCE_PROFILES, name), fmt("%s%s", INSTALLED_PROFILES, name),
                     profile->path))
         harness_broke("%s is not there, nor in %s: install it again", profile->path,
                       SOURCE_PROFILES);
@@ -38,8 +38,8 @@ static void note_part(const char *part, void *data)
 /* How to reproduce it, on this trace alone. */
 static const char *replay_command(const struct profile *profile)
 {
-    return text("conform --handler=%s --replay=%s", text_shell(subject_place()->argument),
-                text_shell(profile->path));
+    return fmt("conform --handler=%s --replay=%s", shell_quote(subject_place()->argument),
+               shell_quote(profile->path));
 }
 
 static void judge(const struct profile *profile, const struct replay_result *result)
@@ -54,7 +54,7 @@ static void judge(const struct profile *profile, const struct replay_result *res
         return;
     case REPLAY_VIOLATED:
         attribute_to(property->id, &call);
-        fail(text("%s (%s)", property->clause, property->id),
+        fail(fmt("%s (%s)", property->clause, property->id),
              "in call %zu of NumPy %s's, %s: %s%s%s; reproduce: %s", (size_t)violation->call,
              profile->version, violation->part[0] != '\0' ? violation->part : "import",
              violation->text, violation->history[0] != '\0' ? "; " : "", violation->history,

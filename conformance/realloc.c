@@ -70,7 +70,7 @@ static void *grow_to(size_t size)
 
 static const char *growth_in_words(size_t size)
 {
-    return text("realloc of 100 bytes to %zu", size);
+    return fmt("realloc of 100 bytes to %zu", size);
 }
 
 static const struct maker by_realloc = {.ask = grow_to, .call = growth_in_words};
@@ -284,7 +284,7 @@ PROPERTY(realloc_same_size,
             continue;
         unsigned char *p = resized(filled(size, size), size, size, size);
         unsigned char *other = filled(size, size + 1);
-        expect(other != p, text("two live blocks of %zu bytes to be at two addresses", size),
+        expect(other != p, fmt("two live blocks of %zu bytes to be at two addresses", size),
                "%p for both", (void *)p);
         p = must_realloc(p, size);
         expect_pattern(p, size, size, "after realloc to the same size, twice, and malloc(%zu)",

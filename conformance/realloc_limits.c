@@ -16,12 +16,12 @@ enum { ONE = 1, ANOTHER = 2 };
 static void expect_refused(unsigned char *p, size_t size, size_t absurd)
 {
     void *q = subject_realloc(p, absurd);
-    expect(q == NULL, text("realloc of %zu bytes to %zu to return NULL", size, absurd), "%p, %s", q,
+    expect(q == NULL, fmt("realloc of %zu bytes to %zu to return NULL", size, absurd), "%p, %s", q,
            q == p ? "the old block" : "where there can be no such block");
     unsigned char ends[2] = {pattern_byte(ONE, 0), pattern_byte(ONE, size - 1)};
     expect(
         p[0] == ends[0] && p[size - 1] == ends[1],
-        text("a block of %zu bytes to be as it was after realloc to %zu was refused", size, absurd),
+        fmt("a block of %zu bytes to be as it was after realloc to %zu was refused", size, absurd),
         "its first byte is 0x%02x for 0x%02x, its last 0x%02x for 0x%02x", p[0], ends[0],
         p[size - 1], ends[1]);
 }
@@ -190,8 +190,8 @@ static void retry_as_numpy(unsigned char *p, size_t size, bool is_short)
 {
     unsigned char *q = subject_realloc(p, size);
     if (q == NULL && !is_short)
-        fail(text("realloc of %zu bytes to %zu, after more was refused, to return a block", size,
-                  size),
+        fail(fmt("realloc of %zu bytes to %zu, after more was refused, to return a block", size,
+                 size),
              "NULL");
     p = q != NULL ? q : p;
     expect_pattern(p, size, ONE, "after realloc to more was refused and realloc to %zu %s", size,
@@ -246,10 +246,9 @@ static void grow_past(void *data)
     step("writing to byte %zu of the %zu that realloc returned", size - 1, size);
     q[size - 1] = 0x5a;
     q[half] = 0xa5;
-    expect(
-        q[size - 1] == 0x5a && q[half] == 0xa5,
-        text("the last byte of %zu to be 0x5a, as it was written, and byte %zu 0xa5", size, half),
-        "0x%02x and 0x%02x", q[size - 1], q[half]);
+    expect(q[size - 1] == 0x5a && q[half] == 0xa5,
+           fmt("the last byte of %zu to be 0x5a, as it was written, and byte %zu 0xa5", size, half),
+           "0x%02x and 0x%02x", q[size - 1], q[half]);
     expect_pattern(q, small, ONE, "after realloc from %zu to %zu", small, size);
 }
 

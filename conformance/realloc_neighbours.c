@@ -193,8 +193,8 @@ static void expect_large_to_come_back(const struct shrinking *s)
 {
     for (size_t i = 0; i < LENGTH(large); i++)
         expect(s->made[i] == 0 || !s->ran_out[i],
-               text("malloc(%zu) to return a block again, after such blocks were shrunk and freed",
-                    large[i]),
+               fmt("malloc(%zu) to return a block again, after such blocks were shrunk and freed",
+                   large[i]),
                "NULL, after %zu of them", s->made[i]);
 }
 

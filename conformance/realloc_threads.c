@@ -34,12 +34,12 @@ static void parse(char *text_of_numbers, size_t count)
     PyArrayObject *array = (PyArrayObject *)PyArray_FromString(
         text_of_numbers, (npy_intp)(2 * count), PyArray_DescrFromType(NPY_INT64), -1, separator);
     if (array == NULL)
-        fail(text("np.fromstring of %zu numbers to give an array", count), "%s", python_error());
+        fail(fmt("np.fromstring of %zu numbers to give an array", count), "%s", python_error());
     const int64_t *numbers = PyArray_DATA(array);
     for (size_t i = 0; i < count; i++) {
         if (numbers[i] != text_of_numbers[2 * i] - '0')
-            fail(text("number %zu of %zu from np.fromstring to be %c", i, count,
-                      text_of_numbers[2 * i]),
+            fail(fmt("number %zu of %zu from np.fromstring to be %c", i, count,
+                     text_of_numbers[2 * i]),
                  "%lld", (long long)numbers[i]);
     }
     Py_DECREF(array);
@@ -61,14 +61,14 @@ static void resize_array(PyArrayObject *array, npy_intp count)
     PyArray_Dims shape = {&count, 1};
     PyObject *none = PyArray_Resize(array, &shape, 0, NPY_CORDER);
     if (none == NULL)
-        fail(text("ndarray.resize from %zd to %zd numbers to work", had, count), "%s",
+        fail(fmt("ndarray.resize from %zd to %zd numbers to work", had, count), "%s",
              python_error());
     Py_DECREF(none);
     const int64_t *numbers = PyArray_DATA(array);
     for (npy_intp i = 0; i < had && i < count; i++) {
         if (numbers[i] != i)
-            fail(text("number %zd to be %zd still, after ndarray.resize from %zd to %zd", i, i, had,
-                      count),
+            fail(fmt("number %zd to be %zd still, after ndarray.resize from %zd to %zd", i, i, had,
+                     count),
                  "%lld", (long long)numbers[i]);
     }
 }

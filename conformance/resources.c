@@ -155,8 +155,8 @@ static void expect_few_for_live(const struct resource *r, size_t size)
     free_crowd(&crowd);
     size_t most = before + MAX(blocks * r->most_each, AT_ONCE / 2);
     expect(live < most || blocks < AT_ONCE / 2,
-           text("fewer than %zu %s more while %zu blocks of %zu bytes are live", most - before,
-                r->name, blocks, size),
+           fmt("fewer than %zu %s more while %zu blocks of %zu bytes are live", most - before,
+               r->name, blocks, size),
            "%zu before, %zu then", before, live);
 }
 
@@ -184,11 +184,11 @@ static void expect_bounded(const struct resource *r)
         if (now <= before + r->slack)
             return;
         expect(now - begun < r->too_many,
-               text("the number of %s to stop growing while blocks are made and freed", r->name),
+               fmt("the number of %s to stop growing while blocks are made and freed", r->name),
                "%zu at the beginning, %zu at the end, when none is live", begun, now);
         if (time_is_up()) {
-            stopped_short("the number of %s had grown from %zu to %zu by half of its %g s", r->name,
-                          begun, now, time_limit());
+            mark_incomplete("the number of %s had grown from %zu to %zu by half of its %g s",
+                            r->name, begun, now, time_limit());
             return;
         }
     }
@@ -291,9 +291,9 @@ static void expect_not_for_descriptors(size_t size, size_t live)
         give_back(without, size);
     }
     expect(!is_granted,
-           text("malloc(%zu) to return a block with %zu live, where a process may have %d "
-                "descriptors",
-                size, live, USUAL_DESCRIPTORS),
+           fmt("malloc(%zu) to return a block with %zu live, where a process may have %d "
+               "descriptors",
+               size, live, USUAL_DESCRIPTORS),
            "NULL; with %d it does", 2 * USUAL_DESCRIPTORS);
 }
 
@@ -372,7 +372,7 @@ static void add_open_files(struct files *files)
         int fd = atoi(entry->d_name), flags = fd > 2 ? fcntl(fd, F_GETFL) : -1;
         if (flags == -1 || (flags & O_ACCMODE) == O_RDONLY)
             continue;
-        ssize_t length = readlink(text("/proc/self/fd/%d", fd), path, sizeof path - 1);
+        ssize_t length = readlink(fmt("/proc/self/fd/%d", fd), path, sizeof path - 1);
         if (length > 0 && length < NAME - 1)
             add_file(files, path);
     }
@@ -383,7 +383,7 @@ static void add_open_files(struct files *files)
 /* Whether the number of this process stands in it. */
 static bool names_us(const char *name)
 {
-    const char *us = text("%d", (int)getpid()), *digits = "0123456789";
+    const char *us = fmt("%d", (int)getpid()), *digits = "0123456789";
     for (size_t length; *(name += strcspn(name, digits)) != '\0'; name += length) {
         length = strspn(name, digits);
         if (length == strlen(us) && strncmp(name, us, length) == 0)
@@ -402,7 +402,7 @@ static void add_named_files(struct files *files)
         if (names_us(entry->d_name) &&
             fstatat(dirfd(folder), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISREG(file.st_mode) && file.st_uid == geteuid())
-            add_file(files, text("%s%s", shared_memory, entry->d_name));
+            add_file(files, fmt("%s%s", shared_memory, entry->d_name));
         files->by_name = files->by_name || files->count > before;
     }
     if (folder != NULL)
@@ -489,7 +489,7 @@ static const char *remove_shared_memory(const struct files *files)
     for (size_t i = 0; i < files->count; i++) {
         if (strncmp(files->names[i], shared_memory, sizeof shared_memory - 1) == 0 &&
             unlink(files->names[i]) == 0 && found == NULL)
-            found = text_safe(files->names[i]);
+            found = escape(files->names[i]);
     }
     return found;
 }
@@ -544,8 +544,8 @@ PROPERTY(resources_files,
         in_program(work_with_files, files);
     }
     expect(files->for_blocks == 0 || files->for_blocks < files->blocks / 2,
-           text("fewer files than half of %zu live blocks", files->blocks), "%zu, %s among them",
-           files->for_blocks, text_safe(files->names[files->first]));
+           fmt("fewer files than half of %zu live blocks", files->blocks), "%zu, %s among them",
+           files->for_blocks, escape(files->names[files->first]));
     if (shared != NULL && files->by_name)
         shared = shared_again(files);
     expect(shared == NULL, "nothing to be left in /dev/shm when the process has ended", "%s",

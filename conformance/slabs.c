@@ -39,8 +39,8 @@ static void expect_stamp(const struct block *b, size_t count)
     memcpy(&first, b->p, sizeof first);
     memcpy(&last, b->p + b->size - sizeof last, sizeof last);
     expect(first == b->number && last == b->number,
-           text("both ends of a block of %zu bytes to be as they were written, with %zu such live",
-                b->size, count),
+           fmt("both ends of a block of %zu bytes to be as they were written, with %zu such live",
+               b->size, count),
            "another block's mark is there, or none");
 }
 

@@ -46,7 +46,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
     const char *at = info->si_addr;
     (void)context;
     if (at >= below.from && at < below.to)
-        fail(text("calls to get on with %d KiB of stack", ROOM >> 10),
+        fail(fmt("calls to get on with %d KiB of stack", ROOM >> 10),
              "one goes on to %td KiB at least", (below.to + ROOM - at) >> 10);
     sigaction(number, &below.before, NULL); /* which has the next word, when it faults again */
 }

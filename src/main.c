@@ -26,8 +26,8 @@ static void explain(const char *id)
 {
     const struct property *property = property_find(id);
     if (property == NULL)
-        leave_with(EXIT_USAGE, "--explain=%s: there is no such property%s; see conform --list",
-                   text_safe(id), property_meant(id));
+        die(EXIT_USAGE, "--explain=%s: there is no such property%s; see conform --list", escape(id),
+            property_meant(id));
     report_explain(property);
 }
 
@@ -63,8 +63,7 @@ int main(int argc, char **argv)
         count = 0;
         subject_each_reference(print_name, &count);
         if (count == 0)
-            leave_with(
-                EXIT_CANNOT_LOAD,
+            die(EXIT_CANNOT_LOAD,
                 "there are no reference handlers, neither beside this program nor in " PKGLIBDIR);
         break;
     case COMMAND_EXPLAIN:

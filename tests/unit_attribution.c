@@ -177,11 +177,11 @@ START_TEST(a_round_is_settled)
     const struct property *properties[MOST];
     struct outcome outcomes[MOST];
     static struct record before[MOST];
-    struct board *board = board_create(MOST);
-    ck_assert_ptr_nonnull(board);
+    struct shared_results *shared = results_create(MOST);
+    ck_assert_ptr_nonnull(shared);
     size_t count = 0;
     for (; count < MOST && rounds[_i].of[count].property != NULL; count++) {
-        struct record *record = board_record(board, count);
+        struct record *record = results_record(shared, count);
         properties[count] = rounds[_i].of[count].property;
         record->verdict = rounds[_i].of[count].verdict;
         record->suspects[rounds[_i].of[count].suspect] = rounds[_i].of[count].call;
@@ -192,14 +192,14 @@ START_TEST(a_round_is_settled)
             record_enter_control(record, "without a fork");
         before[count] = *record;
     }
-    attribution_settle(properties, count, board, outcomes);
+    attribution_settle(properties, count, shared, outcomes);
     for (size_t i = 0; i < count; i++) {
         int cause = rounds[_i].of[i].cause;
         ck_assert_msg(outcomes[i].verdict == (cause != 0 ? SKIP : rounds[_i].of[i].verdict) &&
                           outcomes[i].cause == (cause != 0 ? properties[cause - 1] : NULL),
                       "%s: %s is a %s", rounds[_i].what, properties[i]->id,
                       verdict_name(outcomes[i].verdict));
-        ck_assert_mem_eq(board_record(board, i), &before[i], sizeof before[i]);
+        ck_assert_mem_eq(results_record(shared, i), &before[i], sizeof before[i]);
         ck_assert_int_eq(outcomes[i].in_control, cause == 0 && rounds[_i].of[i].in_control);
         if (cause != 0 && rounds[_i].of[i].in_control)
             ck_assert_str_eq(outcomes[i].note, "it fails without a fork as well");
@@ -212,12 +212,12 @@ static const struct property *const two[] = {&quiet, &null};
 START_TEST(a_forged_control_is_none)
 {
     struct outcome outcomes[2];
-    struct board *board = board_create(2);
-    ck_assert_ptr_nonnull(board);
-    board_record(board, 0)->verdict = CRASH;
-    board_record(board, 1)->verdict = FAIL;
-    memset(board_record(board, 0)->control, 0xff, sizeof board_record(board, 0)->control);
-    attribution_settle(two, 2, board, outcomes);
+    struct shared_results *shared = results_create(2);
+    ck_assert_ptr_nonnull(shared);
+    results_record(shared, 0)->verdict = CRASH;
+    results_record(shared, 1)->verdict = FAIL;
+    memset(results_record(shared, 0)->control, 0xff, sizeof results_record(shared, 0)->control);
+    attribution_settle(two, 2, shared, outcomes);
     ck_assert_int_eq(outcomes[0].verdict, CRASH);
 }
 END_TEST

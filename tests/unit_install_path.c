@@ -29,7 +29,7 @@ static const struct {
 START_TEST(moved_as_the_table_says)
 {
     char path[PATH_MAX] = "";
-    bool found = place_moved(moves[_i].folder, moves[_i].bindir, moves[_i].configured, path);
+    bool found = relocated_path(moves[_i].folder, moves[_i].bindir, moves[_i].configured, path);
     ck_assert_int_eq(found, moves[_i].moved != NULL);
     if (found)
         ck_assert_str_eq(path, moves[_i].moved);

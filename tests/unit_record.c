@@ -14,11 +14,11 @@
 
 enum { COUNT = 5 };
 
-static struct board *make_board(void)
+static struct shared_results *make_board(void)
 {
-    struct board *board = board_create(COUNT);
-    ck_assert_ptr_nonnull(board);
-    return board;
+    struct shared_results *shared = results_create(COUNT);
+    ck_assert_ptr_nonnull(shared);
+    return shared;
 }
 
 static bool is_mapped(const void *p)
@@ -30,15 +30,15 @@ static bool is_mapped(const void *p)
 
 START_TEST(fence_leaves_one_record)
 {
-    struct board *board = make_board();
-    struct load *load = board_load(board);
+    struct shared_results *shared = make_board();
+    struct load *load = results_load(shared);
     struct record *records[COUNT];
     bool keep_load = _i % 2 != 0;
     size_t own = (size_t)_i / 2;
     for (size_t i = 0; i < COUNT; i++)
-        records[i] = board_record(board, i);
-    board_fence(board, own, keep_load);
-    ck_assert(!is_mapped(board));
+        records[i] = results_record(shared, i);
+    results_isolate(shared, own, keep_load);
+    ck_assert(!is_mapped(shared));
     ck_assert(is_mapped(load) == keep_load);
     for (size_t i = 0; i < COUNT; i++)
         ck_assert(is_mapped(records[i]) == (i == own));

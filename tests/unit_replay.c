@@ -190,12 +190,12 @@ START_TEST(an_overlap_is_told_with_the_other_blocks_history)
     ck_assert_uint_eq(result.violation.call, 4);
     ck_assert_uint_eq(result.violation.offset, 40);
     ck_assert_str_eq(result.violation.text,
-                     text("malloc(64) = block 3: 64 bytes at %p, where another block is live",
-                          (void *)(arena + 704)));
+                     fmt("malloc(64) = block 3: 64 bytes at %p, where another block is live",
+                         (void *)(arena + 704)));
     ck_assert_str_eq(result.violation.history,
-                     text("block 1, 200 bytes at %p, was made by malloc in call 1, and resized 1 "
-                          "time, in call 3 from 100 to 200 bytes",
-                          (void *)(arena + 512)));
+                     fmt("block 1, 200 bytes at %p, was made by malloc in call 1, and resized 1 "
+                         "time, in call 3 from 100 to 200 bytes",
+                         (void *)(arena + 512)));
     ck_assert_uint_eq(result.calls, 3);
 }
 END_TEST
@@ -251,7 +251,7 @@ START_TEST(overlaps_are_told)
         return;
     const char *other = overlaps[_i].overlapped == ANY
                             ? "block "
-                            : text("block %" PRIu64 ",", overlaps[_i].overlapped);
+                            : fmt("block %" PRIu64 ",", overlaps[_i].overlapped);
     ck_assert_int_eq(result.violation.rule, HEAP_DISJOINT);
     ck_assert(strncmp(result.violation.history, other, strlen(other)) == 0);
 }

@@ -99,7 +99,7 @@ START_TEST(conclusion_is_what_the_table_says)
     atomic_store(&made.load.state, rows[_i].load);
     run_conclude(run);
     ck_assert_int_eq(run->conclusion.code, rows[_i].code);
-    ck_assert_msg(text_begins(run->conclusion.words, rows[_i].conclusion),
+    ck_assert_msg(begins_with(run->conclusion.words, rows[_i].conclusion),
                   "\"%s\" does not begin with \"%s\"", run->conclusion.words, rows[_i].conclusion);
 }
 END_TEST

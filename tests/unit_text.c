@@ -15,9 +15,9 @@
 
 START_TEST(text_is_good_for_fifteen_more_calls)
 {
-    const char *first = text("%d", -1);
+    const char *first = fmt("%d", -1);
     for (int i = 0; i < 15; i++)
-        text("%d", i);
+        fmt("%d", i);
     ck_assert_str_eq(first, "-1");
 }
 END_TEST
@@ -40,14 +40,14 @@ static const struct {
 
 START_TEST(text_is_cut_between_letters)
 {
-    const char *whole = text("%*s%s", cuts[_i].before, "", cuts[_i].words);
+    const char *whole = fmt("%*s%s", cuts[_i].before, "", cuts[_i].words);
     size_t before = (size_t)cuts[_i].before;
     ck_assert_uint_eq(strlen(whole), before + cuts[_i].left);
     ck_assert_int_eq(memcmp(whole + before, cuts[_i].words, cuts[_i].left), 0);
 }
 END_TEST
 
-/* ---- text_clean --------------------------------------------------------------------------- */
+/* ---- sanitize --------------------------------------------------------------------------- */
 
 static const struct {
     const char *from;
@@ -88,8 +88,7 @@ START_TEST(clean_gives_what_the_table_says)
 {
     char to[256];
     const char *from = cleaned[_i].from;
-    ck_assert_ptr_eq(text_clean(to, sizeof to, from, cleaned[_i].length, cleaned[_i].keep_lines),
-                     to);
+    ck_assert_ptr_eq(sanitize(to, sizeof to, from, cleaned[_i].length, cleaned[_i].keep_lines), to);
     ck_assert_str_eq(to, cleaned[_i].to);
 }
 END_TEST
@@ -129,7 +128,7 @@ START_TEST(clean_keeps_to_its_room)
         int keep_lines = (int)random_below(&random, 2);
         random_bytes(&random, from, length);
         memset(to, '!', sizeof to);
-        text_clean(to, room, from, length, keep_lines);
+        sanitize(to, room, from, length, keep_lines);
         assert_in_loop(to[room] == '!');
         if (room == 0)
             continue;
@@ -159,7 +158,7 @@ static const struct {
 START_TEST(clean_says_where_it_cut)
 {
     char to[32];
-    text_clean(to, roomy[_i].room, roomy[_i].from, strlen(roomy[_i].from), 0);
+    sanitize(to, roomy[_i].room, roomy[_i].from, strlen(roomy[_i].from), 0);
     ck_assert_str_eq(to, roomy[_i].to);
 }
 END_TEST
@@ -169,14 +168,14 @@ START_TEST(safe_is_clean_within_511_bytes)
     char longest[700];
     memset(longest, 'x', sizeof longest);
     longest[sizeof longest - 1] = '\0';
-    const char *cut = text_safe(longest);
+    const char *cut = escape(longest);
     ck_assert_uint_le(strlen(cut), 511);
     ck_assert_str_eq(cut + strlen(cut) - 4, "x...");
-    ck_assert_str_eq(text_safe("a\nb"), "a\\x0ab");
+    ck_assert_str_eq(escape("a\nb"), "a\\x0ab");
 }
 END_TEST
 
-/* ---- text_shell --------------------------------------------------------------------------- */
+/* ---- shell_quote --------------------------------------------------------------------------- */
 
 static const struct {
     const char *word, *quoted;
@@ -197,7 +196,7 @@ static const struct {
 
 START_TEST(shell_quotes_as_the_table_says)
 {
-    ck_assert_str_eq(text_shell(shell_words[_i].word), shell_words[_i].quoted);
+    ck_assert_str_eq(shell_quote(shell_words[_i].word), shell_words[_i].quoted);
 }
 END_TEST
 

@@ -34,7 +34,7 @@ static void found(const char *expected, const char *seen, ...)
     vsnprintf(words, sizeof words, seen, arguments);
     va_end(arguments);
     size_t used = strlen(finding.seen);
-    const char *more = used == 0 ? words : text("; expected %s, seen %s", expected, words);
+    const char *more = used == 0 ? words : fmt("; expected %s, seen %s", expected, words);
     if (used == 0)
         snprintf(finding.expected, sizeof finding.expected, "%s", expected);
     snprintf(finding.seen + used, sizeof finding.seen - used, "%s", more);
@@ -65,7 +65,7 @@ static void expect_no_crash(const char *what, const char *type)
         char function[64];
         snprintf(function, sizeof function, "%s_%s", each[i][0], what);
         if (!child_survives(call_runtime, function))
-            found(text("%s of %s to raise MemoryError", each[i][1], type), "NumPy crashed");
+            found(fmt("%s of %s to raise MemoryError", each[i][1], type), "NumPy crashed");
     }
     tell_findings();
 }
@@ -307,7 +307,7 @@ static void expect_given_back(const char *call)
     PyErr_Clear();
     if (last.freed != NULL && last.said != last.size)
         found(
-            text("%s, when tracemalloc has no memory, to give back its %zu bytes", call, last.size),
+            fmt("%s, when tracemalloc has no memory, to give back its %zu bytes", call, last.size),
             "free(%p, %zu)", last.freed, last.said);
 }
 

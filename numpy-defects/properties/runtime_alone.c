@@ -93,7 +93,7 @@ PROPERTY(runtime_calls_with_gil,
     python_call("runtime_refused", "every_case");
     for (unsigned i = 0; i < sizeof functions / sizeof *functions; i++)
         expect(without_gil[i] == 0,
-               text("no call of the handler's %s without the GIL", functions[i]), "%zu",
+               fmt("no call of the handler's %s without the GIL", functions[i]), "%zu",
                without_gil[i]);
 }
 
@@ -115,7 +115,7 @@ PROPERTY(runtime_default_calloc_overflow,
         harness_broke("no default handler: %s", python_error());
     PyDataMemAllocator *own = &theirs->allocator;
     void *p = own->calloc(own->ctx, nelem, elsize);
-    expect(p == NULL, text("calloc(%zu, %zu) of the default handler to be NULL", nelem, elsize),
+    expect(p == NULL, fmt("calloc(%zu, %zu) of the default handler to be NULL", nelem, elsize),
            "%p", p);
 }
 

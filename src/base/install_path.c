@@ -52,8 +52,8 @@ static size_t common_parts(const char *a, const char *b)
     }
 }
 
-bool place_moved(const char *folder, const char *bindir, const char *configured,
-                 char path[PATH_MAX])
+bool relocated_path(const char *folder, const char *bindir, const char *configured,
+                    char path[PATH_MAX])
 {
     size_t common = common_parts(bindir, configured);
     const char *down = bindir + common, *up = configured + common;
@@ -63,16 +63,16 @@ bool place_moved(const char *folder, const char *bindir, const char *configured,
     return snprintf(path, PATH_MAX, "%.*s%s", (int)kept, folder, up) < PATH_MAX;
 }
 
-bool place_beside(const char *configured, char path[PATH_MAX])
+bool installed_path(const char *configured, char path[PATH_MAX])
 {
     char folder[PATH_MAX];
-    return place_of_program(folder) && place_moved(folder, BINDIR, configured, path) &&
+    return place_of_program(folder) && relocated_path(folder, BINDIR, configured, path) &&
            access(path, R_OK) == 0;
 }
 
 bool place_find(const char *source, const char *configured, char path[PATH_MAX])
 {
-    if (place_beside(configured, path))
+    if (installed_path(configured, path))
         return true;
     snprintf(path, PATH_MAX, "%s", source);
     if (access(path, R_OK) == 0)

@@ -23,11 +23,11 @@ bool place_of_program(char folder[PATH_MAX]);
 /* Where `configured`, a path of the installation with programs in `bindir`, is after all of it was
  * moved (DESTDIR or another prefix) so that the programs are in `folder`.  False if `folder` cannot
  * be such a place. */
-bool place_moved(const char *folder, const char *bindir, const char *configured,
-                 char path[PATH_MAX]);
+bool relocated_path(const char *folder, const char *bindir, const char *configured,
+                    char path[PATH_MAX]);
 
 /* The same for the folder of this program; false if nothing is there. */
-bool place_beside(const char *configured, char path[PATH_MAX]);
+bool installed_path(const char *configured, char path[PATH_MAX]);
 
 /* Finds a file or folder next to this program as installed, in the source tree, or at `configured`.
  * False if there is none; `path` is then the last of these. */

@@ -31,7 +31,7 @@ static const char *machine_name(unsigned machine)
         if (machines[i].number == machine)
             return machines[i].name;
     }
-    return text("machine %u", machine);
+    return fmt("machine %u", machine);
 }
 
 /* Returns the number of bytes of the header that the file has, or -1 with errno set. */
@@ -46,25 +46,25 @@ static const char *header_wrong(const ElfW(Ehdr) * header, int length)
     static const char build[] = "build a shared object with: cc -shared -fPIC";
     const ElfW(Ehdr) *own = &__ehdr_start;
     if (length == 0)
-        return text("is empty; %s", build);
+        return fmt("is empty; %s", build);
     if (length < SELFMAG || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
-        return text("is not a shared object (it has no ELF header); %s", build);
+        return fmt("is not a shared object (it has no ELF header); %s", build);
     if (length < (int)sizeof *header)
-        return text("is cut short within its ELF header; %s", build);
+        return fmt("is cut short within its ELF header; %s", build);
     if (header->e_ident[EI_DATA] != own->e_ident[EI_DATA])
-        return text("has the other byte order; build it for %s", machine_name(own->e_machine));
+        return fmt("has the other byte order; build it for %s", machine_name(own->e_machine));
     bool same_machine = header->e_machine == own->e_machine;
     if (!same_machine || header->e_ident[EI_CLASS] != own->e_ident[EI_CLASS])
-        return text("is built for %s%s, and this conform for %s; build it for that",
-                    machine_name(header->e_machine),
-                    !same_machine                             ? ""
-                    : header->e_ident[EI_CLASS] == ELFCLASS32 ? " with 32-bit pointers"
-                                                              : " with 64-bit pointers",
-                    machine_name(own->e_machine));
+        return fmt("is built for %s%s, and this conform for %s; build it for that",
+                   machine_name(header->e_machine),
+                   !same_machine                             ? ""
+                   : header->e_ident[EI_CLASS] == ELFCLASS32 ? " with 32-bit pointers"
+                                                             : " with 64-bit pointers",
+                   machine_name(own->e_machine));
     if (header->e_type == ET_REL)
-        return text("is an object file that is not linked yet; %s", build);
+        return fmt("is an object file that is not linked yet; %s", build);
     if (header->e_type != ET_DYN)
-        return text("is a program or a core file, not a shared object; %s", build);
+        return fmt("is a program or a core file, not a shared object; %s", build);
     return NULL;
 }
 
@@ -75,13 +75,13 @@ static const char *length_wrong(FILE *file, const ElfW(Ehdr) * header, size_t le
         ElfW(Phdr) segment;
         if (fseek(file, (long)(header->e_phoff + i * header->e_phentsize), SEEK_SET) != 0 ||
             fread(&segment, sizeof segment, 1, file) != 1)
-            return text("is cut short: its table of segments lies behind its %zu bytes; copy it "
-                        "again",
-                        length);
+            return fmt("is cut short: its table of segments lies behind its %zu bytes; copy it "
+                       "again",
+                       length);
         if (segment.p_type == PT_LOAD &&
             (segment.p_offset > length || segment.p_filesz > length - segment.p_offset))
-            return text("is cut short: it has %zu bytes, and should have %zu; copy it again",
-                        length, (size_t)(segment.p_offset + segment.p_filesz));
+            return fmt("is cut short: it has %zu bytes, and should have %zu; copy it again", length,
+                       (size_t)(segment.p_offset + segment.p_filesz));
     }
     return NULL;
 }
@@ -122,9 +122,9 @@ static const struct sanitizer sanitizers[] = {
 };
 enum { SANITIZERS = sizeof sanitizers / sizeof *sanitizers };
 
-static bool begins_with(const char *word, const char *beginning)
+static bool matches(const char *word, const char *beginning)
 {
-    return beginning != NULL && text_begins(word, beginning);
+    return beginning != NULL && begins_with(word, beginning);
 }
 
 /* The name among `length` bytes of names that is of the sanitizer's library, or NULL. */
@@ -132,7 +132,7 @@ static const char *library_among(const char *names, size_t length,
                                  const struct sanitizer *sanitizer)
 {
     for (const char *name = names; name < names + length; name += strlen(name) + 1) {
-        if (begins_with(name, sanitizer->gcc) || begins_with(name, sanitizer->clang))
+        if (matches(name, sanitizer->gcc) || matches(name, sanitizer->clang))
             return name;
     }
     return NULL;
@@ -144,8 +144,7 @@ static bool is_asked_for(const struct sanitizer *sanitizer, const ElfW(Sym) * sy
 {
     for (size_t i = 0; i < count; i++) {
         if (symbols[i].st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbols[i].st_info) == STB_GLOBAL &&
-            symbols[i].st_name < length &&
-            begins_with(names + symbols[i].st_name, sanitizer->symbol))
+            symbols[i].st_name < length && matches(names + symbols[i].st_name, sanitizer->symbol))
             return true;
     }
     return false;
@@ -222,7 +221,7 @@ const char *object_file_wrong(const char *path)
 {
     struct stat status;
     if (stat(path, &status) != 0)
-        return errno == ENOENT ? "there is no such file" : text("%s", strerror(errno));
+        return errno == ENOENT ? "there is no such file" : fmt("%s", strerror(errno));
     if (S_ISDIR(status.st_mode))
         return "is a directory; name the shared object in it";
     if (!S_ISREG(status.st_mode))
@@ -230,10 +229,10 @@ const char *object_file_wrong(const char *path)
     ElfW(Ehdr) header;
     FILE *file = fopen(path, "rbe");
     if (file == NULL)
-        return text("cannot be read: %s", strerror(errno));
+        return fmt("cannot be read: %s", strerror(errno));
     int length = read_header(file, &header);
     const char *wrong =
-        length < 0 ? text("cannot be read: %s", strerror(errno)) : header_wrong(&header, length);
+        length < 0 ? fmt("cannot be read: %s", strerror(errno)) : header_wrong(&header, length);
     if (wrong == NULL)
         wrong = length_wrong(file, &header, (size_t)status.st_size);
     fclose(file);

@@ -11,7 +11,7 @@
 enum { SHA256_HEX = 65, OBJECT_NAME = 128 };
 
 /* NULL where the file at `path` is a shared object for this machine, else one line on
- * why it cannot be loaded and what to do (good until the next calls of text()).  It does not
+ * why it cannot be loaded and what to do (good until the next calls of fmt()).  It does not
  * repeat the path. */
 const char *object_file_wrong(const char *path);
 

@@ -67,7 +67,7 @@ void reexec_preload(const char *libraries)
 static const char *find_engine(char engine[PATH_MAX])
 {
     if (!place_find(BUILT_ENGINE, INSTALLED_ENGINE, engine))
-        return text("and %s, which would do without, is not there", text_safe(engine));
+        return fmt("and %s, which would do without, is not there", escape(engine));
     if (strpbrk(engine, " :") != NULL) { /* LD_PRELOAD has no way to quote a separator */
         int fd = open(engine, O_RDONLY);
         snprintf(engine, PATH_MAX, "/proc/%ld/fd/%d", (long)getpid(), fd);
@@ -135,7 +135,7 @@ const char *reexec(const char *const *launcher, const char *words[REEXEC_WORDS],
     memcpy(command + n + REEXEC_WORDS, argv, (count + 1) * sizeof *command); /* with the NULL */
     fflush(NULL);
     execvp(command[0], (char *const *)command);
-    wrong = text("%s: %s", text_safe(command[0]), strerror(errno));
+    wrong = fmt("%s: %s", escape(command[0]), strerror(errno));
     free(command);
     return wrong;
 }

@@ -47,7 +47,7 @@ void reexec_preload(const char *libraries);
 /* Replaces this process: `launcher` has the words of a program that is to start it, up to a NULL;
  * `words` is the state to pass on, in which REEXEC_EXECUTABLE and REEXEC_ENGINE decide whether an
  * interpreter is the host.  The engine has any name before; reexec() finds its file.  Returns only
- * if that fails, with errno set, and why (good until the next calls of text()). */
+ * if that fails, with errno set, and why (good until the next calls of fmt()). */
 const char *reexec(const char *const *launcher, const char *words[REEXEC_WORDS], char **argv);
 
 /* Objects whose thread-local variables have a fixed place (static TLS), such as jemalloc, load only

@@ -33,7 +33,7 @@ static size_t without_half_a_letter(const char *words, size_t length)
     return whole > length - begin + 1 && lead < 0xf8 ? begin - 1 : length;
 }
 
-const char *text(const char *format, ...)
+const char *fmt(const char *format, ...)
 {
     char *buffer = next_buffer();
     va_list arguments;
@@ -45,9 +45,9 @@ const char *text(const char *format, ...)
     return buffer;
 }
 
-const char *text_count(size_t count, const char *thing)
+const char *plural(size_t count, const char *thing)
 {
-    return text("%zu %s%s", count, thing, count == 1 ? "" : "s");
+    return fmt("%zu %s%s", count, thing, count == 1 ? "" : "s");
 }
 
 /* The length of the valid, printable UTF-8 sequence at `p`, or 0.  Overlong forms,
@@ -77,7 +77,7 @@ static size_t printable_sequence(const unsigned char *p, size_t left)
     return length;
 }
 
-char *text_clean(char *to, size_t room, const char *from, size_t length, int keep_lines)
+char *sanitize(char *to, size_t room, const char *from, size_t length, int keep_lines)
 {
     static const char cut[] = "...";
     size_t used = 0, room_for_cut = 0; /* the latest place at which `cut` fits */
@@ -105,9 +105,9 @@ char *text_clean(char *to, size_t room, const char *from, size_t length, int kee
     return to;
 }
 
-const char *text_safe(const char *from)
+const char *escape(const char *from)
 {
-    return text_clean(next_buffer(), BUFFER_SIZE, from, strlen(from), 0);
+    return sanitize(next_buffer(), BUFFER_SIZE, from, strlen(from), 0);
 }
 
 /* In '...', in which only ' is special, or in $'...'. */
@@ -129,7 +129,7 @@ static void quote(char *to, const char *word, bool plainly)
     strcpy(to, "'");
 }
 
-const char *text_shell(const char *word)
+const char *shell_quote(const char *word)
 {
     static const char unquoted[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                    "0123456789@%+=:,./-_";
@@ -200,5 +200,5 @@ const char *suggestion_words(const struct suggestion *suggestion, const char *pr
     enum { LETTERS_AN_EDIT = 6 };
     if (suggestion->distance > 1 + suggestion->length / LETTERS_AN_EDIT)
         return "";
-    return text(" (did you mean %s%s?)", prefix, suggestion->nearest);
+    return fmt(" (did you mean %s%s?)", prefix, suggestion->nearest);
 }

@@ -11,28 +11,28 @@
 
 /* Formats into one of sixteen buffers of this thread, used in turn: valid until fifteen more calls.
  * Cut at 511 bytes, between two characters. */
-const char *text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *fmt(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* True if `word` begins with `beginning`. */
-static inline bool text_begins(const char *word, const char *beginning)
+static inline bool begins_with(const char *word, const char *beginning)
 {
     return strncmp(word, beginning, strlen(beginning)) == 0;
 }
 
 /* "1 block", "2 blocks". */
-const char *text_count(size_t count, const char *thing);
+const char *plural(size_t count, const char *thing);
 
 /* Copies `length` bytes of untrusted text for a terminal, file or log, and returns `to`.  Valid
  * UTF-8 stays, control characters and invalid bytes become \xHH, and "..." ends what was cut to
  * `room`. Line feeds stay if `keep_lines` is not 0. */
-char *text_clean(char *to, size_t room, const char *from, size_t length, int keep_lines);
+char *sanitize(char *to, size_t room, const char *from, size_t length, int keep_lines);
 
-/* text_clean of a string into one of text()'s buffers. */
-const char *text_safe(const char *from);
+/* sanitize of a string into one of fmt()'s buffers. */
+const char *escape(const char *from);
 
 /* Quotes `word` for a shell in one printable line: as it is, in '...', or with control characters
  * or invalid UTF-8 in $'...' (bash, zsh, ksh, POSIX since 2024).  Valid until three more calls. */
-const char *text_shell(const char *word);
+const char *shell_quote(const char *word);
 
 /* The longest word with suggestions, in bytes. */
 enum { SUGGESTION_LONGEST = 63 };
@@ -51,7 +51,7 @@ struct suggestion suggestion_for(const char *word, size_t length);
 void suggestion_consider(struct suggestion *suggestion, const char *known);
 
 /* Returns " (did you mean PREFIXnearest?)", or "" if no word is within one edit and one more for
- * each six bytes.  An edit inserts, deletes or replaces a letter or swaps two.  Valid as text()'s.
+ * each six bytes.  An edit inserts, deletes or replaces a letter or swaps two.  Valid as fmt()'s.
  */
 const char *suggestion_words(const struct suggestion *suggestion, const char *prefix);
 

@@ -55,7 +55,7 @@ int version_in_range(const char *version, const char *range)
     for (;; range++) {
         const struct operator* op = operators, *end = op + sizeof operators / sizeof *op;
         range += strspn(range, blanks);
-        while (op < end && !text_begins(range, op->name))
+        while (op < end && !begins_with(range, op->name))
             op++;
         if (op == end)
             return -1;
@@ -63,7 +63,7 @@ int version_in_range(const char *version, const char *range)
         range += strlen(op->name);
         range += strspn(range, blanks);
         size_t count = read_numbers(&range, bound);
-        bool any = text_begins(range, ".*");
+        bool any = begins_with(range, ".*");
         range += any ? 2 : 0;
         range += strspn(range, blanks);
         if (count < (compatible ? 2 : 1) || (any && !has_any))

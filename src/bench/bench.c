@@ -42,7 +42,7 @@ static PyObject *load(PyObject *self, PyObject *which)
     enum load_state state = (place->module != NULL ? python_subject_load : subject_load)(
         place, &subject, why, sizeof why);
     if (state != LOAD_DONE)
-        return Py_BuildValue("is", state, text_safe(why));
+        return Py_BuildValue("is", state, escape(why));
     a = &subject.handler->allocator;
     PyObject *capsule = PyCapsule_New(subject.handler, "mem_handler", NULL);
     if (capsule == NULL || (!place->is_default && PyDataMem_SetHandler(capsule) == NULL))
@@ -223,6 +223,6 @@ _Noreturn void bench_run(const struct subject_place *of, const char *python, jso
     if (wrong == NULL)
         wrong = python_half_run("bench", "run");
     if (wrong != NULL)
-        leave_with(EXIT_HARNESS_BROKE, "the bench has failed: %s", wrong);
+        die(EXIT_HARNESS_BROKE, "the bench has failed: %s", wrong);
     _exit(EXIT_CONFORMANT);
 }

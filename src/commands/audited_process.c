@@ -60,7 +60,7 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
     program.trace = trace_shim_create(inner, path, !program.options->untimed, why, sizeof why);
     if (program.trace == NULL) {
         findings->no_trace = errno != 0; /* the name is wrong */
-        snprintf(findings->why, sizeof findings->why, "--record=%s: %s", text_safe(path), why);
+        snprintf(findings->why, sizeof findings->why, "--record=%s: %s", escape(path), why);
         return NULL;
     }
     struct trace_writer *writer = trace_shim_writer(program.trace);
@@ -213,7 +213,7 @@ static void note_end(void)
 {
     char why[256];
     if (program.trace != NULL && !trace_shim_close(program.trace, why, sizeof why)) {
-        fprintf(stderr, "conform: --record=%s: %s\n", text_safe(program.options->record), why);
+        fprintf(stderr, "conform: --record=%s: %s\n", escape(program.options->record), why);
         program.findings->trace_broke = true;
     }
     program.findings->refused = program.injector.refused;
@@ -287,8 +287,8 @@ static void try_loading(void)
     if (interrupt_came() != 0)
         interrupt_die();
     if (given_up > 0)
-        leave_with(EXIT_CANNOT_LOAD, "%s: no end of loading it after %.3g s; --timeout gives more",
-                   text_safe(program.options->handler), limit);
+        die(EXIT_CANNOT_LOAD, "%s: no end of loading it after %.3g s; --timeout gives more",
+            escape(program.options->handler), limit);
     launch_again(&program.launch, findings->load, findings->why);
     findings->load = LOAD_UNKNOWN;
     findings->why[0] = '\0';
@@ -298,9 +298,9 @@ struct findings *program_prepare(const struct options *options, char **argv)
 {
     const char *wrong = subject_find(options->handler, &program.place);
     if (wrong != NULL)
-        leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+        die(EXIT_CANNOT_LOAD, "%s", wrong);
     if (program.place.module == NULL)
-        options_keep(options, program.place.path, "the handler");
+        check_not_overwriting(options, program.place.path, "the handler");
     program.place.claims = options->claims;
     program.launch = (struct launch){.options = options,
                                      .argv = argv,
@@ -312,7 +312,7 @@ struct findings *program_prepare(const struct options *options, char **argv)
     program.findings = mmap(NULL, sizeof *program.findings, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (program.findings == MAP_FAILED)
-        leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
     child_prepare();
     try_loading();
     return program.findings;
@@ -329,6 +329,5 @@ void program_check_started(const struct findings *findings)
         interrupt_die(); /* that may be why */
     loaded_or_leave(program.options->handler, findings->load, findings->why);
     if (findings->why[0] != '\0')
-        leave_with(findings->no_trace ? EXIT_USAGE : EXIT_HARNESS_BROKE, "%s",
-                   text_safe(findings->why));
+        die(findings->no_trace ? EXIT_USAGE : EXIT_HARNESS_BROKE, "%s", escape(findings->why));
 }

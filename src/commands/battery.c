@@ -54,7 +54,7 @@ static void *allocate(size_t count, size_t size)
 {
     void *memory = calloc(count + 1, size);
     if (memory == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     return memory;
 }
 
@@ -66,7 +66,7 @@ static bool has_several(const struct coordinator *c)
 /* That of the handler in hand. */
 static const struct subject_place *place_of(const struct coordinator *c)
 {
-    return &c->places[atomic_load(&c->plan.board->handler)];
+    return &c->places[atomic_load(&c->plan.shared->handler)];
 }
 
 /* ---- what to run ------------------------------------------------------------------------ */
@@ -78,7 +78,7 @@ static void choose_properties(struct coordinator *c)
     const struct property **properties = allocate(count + 1, sizeof *properties);
     properties[0] = property_first();
     if (properties[0] == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "no property has .first");
+        die(EXIT_HARNESS_BROKE, "no property has .first");
     c->first_is_implied = !options_take(c->options, properties[0]->id);
     for (size_t i = 0; i < count; i++) {
         if (chosen[i] != properties[0])
@@ -105,7 +105,7 @@ static void make_queues(struct plan *plan)
 {
     for (size_t i = 1; i < plan->count; i++)
         plan->fresh_count += plan->properties[i]->fixture == FIXTURE_FRESH;
-    plan->fresh = plan->board->queue;
+    plan->fresh = plan->shared->queue;
     plan->python = plan->fresh + plan->fresh_count;
     size_t fresh = 0;
     for (size_t i = 1; i < plan->count; i++) {
@@ -152,15 +152,15 @@ static size_t choose_jobs(const struct coordinator *c)
  * are a SKIP, also those that had begun before that was known. */
 static void conclude_round(struct coordinator *c)
 {
-    const struct record *first = board_record(c->plan.board, 0);
+    const struct record *first = results_record(c->plan.shared, 0);
     bool interrupted = c->run.interrupted;
-    bool lives = worker_subject_lives(c->plan.board) || interrupted ||
+    bool lives = worker_subject_lives(c->plan.shared) || interrupted ||
                  first->verdict == VERDICT_NONE; /* no worker was left to run it */
-    attribution_settle(c->plan.properties, lives ? c->plan.count : 1, c->plan.board, c->latest);
+    attribution_settle(c->plan.properties, lives ? c->plan.count : 1, c->plan.shared, c->latest);
     for (size_t i = 0; i < c->plan.count; i++) {
         struct outcome *outcome = &c->latest[i];
         bool is_dead = i > 0 && !lives;
-        if (is_dead || board_record(c->plan.board, i)->verdict == VERDICT_NONE) {
+        if (is_dead || results_record(c->plan.shared, i)->verdict == VERDICT_NONE) {
             *outcome = (struct outcome){
                 .verdict = interrupted ? INCOMPLETE
                            : is_dead   ? SKIP
@@ -173,14 +173,14 @@ static void conclude_round(struct coordinator *c)
                                  : "no worker was left to run it",
                      is_dead ? c->plan.properties[0]->id : "");
         }
-        expectations_apply(c->run.expectations, c->plan.properties[i], &c->plan.board->environment,
+        expectations_apply(c->run.expectations, c->plan.properties[i], &c->plan.shared->environment,
                            outcome);
     }
 }
 
 static void fill_run(struct coordinator *c)
 {
-    struct board *board = c->plan.board;
+    struct shared_results *shared = c->plan.shared;
     enum verdict first = c->outcomes[0].verdict;
     /* asked for or not, a first property that ended and did not pass is in the report */
     bool is_told = first != PASS && !(c->run.interrupted && first == INCOMPLETE);
@@ -188,9 +188,9 @@ static void fill_run(struct coordinator *c)
     struct run *run = &c->run;
     run->options = c->options;
     run->place = place_of(c);
-    load_make_sound(board_load(board));
-    run->load = board_load(board);
-    run->environment = &board->environment;
+    load_make_sound(results_load(shared));
+    run->load = results_load(shared);
+    run->environment = &shared->environment;
     run->python = c->plan.python_path;
     /* of several nobody knows which wants it, and alone each gets it again */
     run->tunables = static_tls_is_wide() && !has_several(c) ? STATIC_TLS_TUNABLE : NULL;
@@ -234,14 +234,14 @@ static enum exit_code report(struct coordinator *c)
     if (c->run.interrupted || ((!told || c->options->repro != NULL) && interrupt_came() != 0))
         interrupt_die();
     if (!told)
-        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
     return c->run.conclusion.status;
 }
 
 /* Does not come back where that lets the subject load. */
 static void start_again_for_static_tls(struct coordinator *c)
 {
-    struct load *load = board_load(c->plan.board);
+    struct load *load = results_load(c->plan.shared);
     int state = atomic_load(&load->state);
     load_make_sound(load);
     if (static_tls_was_short(load->why))
@@ -260,14 +260,14 @@ static struct coordinator *here; /* of --no-fork: for at_end, which gets no argu
 
 static void end_here(void)
 {
-    struct record *record = board_record(here->plan.board, 0);
+    struct record *record = results_record(here->plan.shared, 0);
     start_again_for_static_tls(here);
     record->verdict = record->reached;
     make_room(here);
     here->kept[0] = *record;
     here->outcomes[0] = outcome_of(record);
     expectations_apply(here->run.expectations, here->plan.properties[0],
-                       &here->plan.board->environment, &here->outcomes[0]);
+                       &here->plan.shared->environment, &here->outcomes[0]);
     here->first_is_implied = false;
     here->rounds = 1;
     fill_run(here);
@@ -281,8 +281,8 @@ static _Noreturn void run_here(struct coordinator *c)
 {
     size_t first = c->first_is_implied ? 1 : 0;
     if (c->plan.count - first != 1)
-        leave_with(EXIT_USAGE, "--no-fork runs one property, and %zu are chosen; say --run=ID",
-                   c->plan.count - first);
+        die(EXIT_USAGE, "--no-fork runs one property, and %zu are chosen; say --run=ID",
+            c->plan.count - first);
     c->plan.properties += first;
     c->plan.count = 1;
     here = c;
@@ -291,7 +291,7 @@ static _Noreturn void run_here(struct coordinator *c)
         interrupt_die();
     if (!c->options->quiet && !report_files_take_stdout(c->options))
         printf("%s on %s, in this process\n", c->plan.properties[0]->id,
-               text_safe(place_of(c)->argument));
+               escape(place_of(c)->argument));
     fflush(stdout); /* it may not come to a report */
     c->begin = clock_now();
     worker_run_here(&c->plan, 0, end_here);
@@ -303,12 +303,11 @@ static void find_handlers(struct coordinator *c)
     for (size_t i = 0; i < c->options->handler_count; i++) {
         const char *wrong = subject_find(c->options->handlers[i], &c->places[i]);
         if (wrong != NULL)
-            leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+            die(EXIT_CANNOT_LOAD, "%s", wrong);
         if (c->places[i].module == NULL)
-            options_keep(c->options, c->places[i].path, "the handler");
+            check_not_overwriting(c->options, c->places[i].path, "the handler");
         if (c->places[i].module != NULL && c->options->with_subject)
-            leave_with(EXIT_USAGE,
-                       "--with-subject: a handler from Python is no file; leave it out");
+            die(EXIT_USAGE, "--with-subject: a handler from Python is no file; leave it out");
         c->places[i].claims = c->options->claims;
     }
 }
@@ -318,7 +317,7 @@ static void hash_handler(struct coordinator *c)
     const struct subject_place *place = place_of(c);
     c->run.sha256[0] = '\0';
     if (place->module == NULL && object_file_sha256(place->path, c->run.sha256) != 0)
-        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(place->argument), strerror(errno));
+        die(EXIT_CANNOT_LOAD, "%s: %s", escape(place->argument), strerror(errno));
 }
 
 /* A start of Python takes longer than all that --quick runs. */
@@ -361,9 +360,9 @@ static void set_up(struct coordinator *c, char **argv)
     c->plan.seed = c->options->seed;
     c->plan.places = c->places;
     c->plan.data_races = tsan_is_running(); /* also where the user preloaded it */
-    c->plan.board = board_create(c->plan.count);
-    if (c->plan.board == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "no memory to share with the workers: %s", strerror(errno));
+    c->plan.shared = results_create(c->plan.count);
+    if (c->plan.shared == NULL)
+        die(EXIT_HARNESS_BROKE, "no memory to share with the workers: %s", strerror(errno));
     make_queues(&c->plan);
     hash_handler(c);
     c->files = report_files_open(c->options);
@@ -389,7 +388,7 @@ static const struct record *record_of(const struct coordinator *c, size_t i)
     const struct property *found_by = c->latest[i].found_by;
     while (found_by != NULL && c->plan.properties[i] != found_by)
         i = (i + 1) % c->plan.count;
-    return board_record(c->plan.board, i);
+    return results_record(c->plan.shared, i);
 }
 
 /* Keeps the worst round of each property.  True if the round was bad. */
@@ -423,15 +422,15 @@ static bool keep_round(struct coordinator *c)
 static _Noreturn void python_broke(const struct coordinator *c)
 {
     const char *advice = interpreter_advice();
-    leave_with(EXIT_USAGE, "%s cannot be embedded: %s%s%s", text_safe(c->plan.python_path),
-               c->plan.board->python_error, advice,
-               *advice != '\0' ? ", or name another by --python" : "; name another by --python");
+    die(EXIT_USAGE, "%s cannot be embedded: %s%s%s", escape(c->plan.python_path),
+        c->plan.shared->python_error, advice,
+        *advice != '\0' ? ", or name another by --python" : "; name another by --python");
 }
 
 static void clear_board(struct coordinator *c, size_t handler)
 {
-    board_clear(c->plan.board);
-    atomic_store(&c->plan.board->handler, handler);
+    results_clear(c->plan.shared);
+    atomic_store(&c->plan.shared->handler, handler);
 }
 
 /* All rounds that were asked for.  The load report and the environment are those of the last. */
@@ -447,25 +446,25 @@ static void run_rounds(struct coordinator *c)
         }
         c->run.interrupted = !scheduler_run(&c->scheduler);
         scratch_remove(c->plan.scratch); /* whoever made it may have been killed */
-        if (c->plan.board->python_error[0] != '\0')
+        if (c->plan.shared->python_error[0] != '\0')
             return;
         conclude_round(c);
         bool bad = keep_round(c);
         if (c->rounds >= most || (bad && options->until_fail) || c->run.interrupted ||
-            atomic_load(&board_load(c->plan.board)->state) != LOAD_DONE)
+            atomic_load(&results_load(c->plan.shared)->state) != LOAD_DONE)
             return;
-        clear_board(c, atomic_load(&c->plan.board->handler));
+        clear_board(c, atomic_load(&c->plan.shared->handler));
     }
 }
 
-/* The handler on the board. */
+/* The handler in the shared results. */
 static enum exit_code run_handler(struct coordinator *c, bool is_last)
 {
     c->begin = clock_now();
     run_rounds(c);
     if (is_last)
         scheduler_end(&c->scheduler);
-    if (c->plan.board->python_error[0] != '\0')
+    if (c->plan.shared->python_error[0] != '\0')
         python_broke(c);
     start_again_for_static_tls(c);
     fill_run(c);
@@ -499,7 +498,7 @@ static enum exit_code run_handlers(struct coordinator *c)
     if (tells && has_several(c))
         printf("%s: %zu of %zu handlers%s\n",
                c->options->quick ? "nothing failed, and nothing is proved" : "conformant",
-               conformant, count, waived > 0 ? text(", %zu of them with waivers", waived) : "");
+               conformant, count, waived > 0 ? fmt(", %zu of them with waivers", waived) : "");
     return worst;
 }
 

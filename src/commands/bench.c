@@ -27,14 +27,14 @@ static size_t count;
 static void find_all(const struct options *options)
 {
     if (options->handler_count > MOST_BENCHED - BENCH_GIVEN)
-        leave_with(EXIT_USAGE, "--bench takes up to %d handlers", MOST_BENCHED - BENCH_GIVEN);
+        die(EXIT_USAGE, "--bench takes up to %d handlers", MOST_BENCHED - BENCH_GIVEN);
     const char *wrong = subject_find("default", &places[BENCH_DEFAULT]);
     places[BENCH_LIBC] = *plain_place();
     count = BENCH_GIVEN;
     for (size_t i = 0; i < options->handler_count && wrong == NULL; i++)
         wrong = subject_find(options->handlers[i], &places[count++]);
     if (wrong != NULL)
-        leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+        die(EXIT_CANNOT_LOAD, "%s", wrong);
 }
 
 enum exit_code bench_command(const struct options *options, char **argv)
@@ -58,25 +58,25 @@ enum exit_code bench_command(const struct options *options, char **argv)
     for (size_t i = 0; i < count; i++)
         json_array_append_new(labels, json_string(i == BENCH_DEFAULT ? "NumPy's default"
                                                   : i == BENCH_LIBC  ? "libc"
-                                                                     : text_safe(places[i].label)));
+                                                                     : escape(places[i].label)));
     place_find(SOURCE_PROFILES, INSTALLED_PROFILES, profiles);
     int made = present_memory();
     json_t *task =
         json_pack("{s:o, s:s, s:s, s:b, s:b, s:f, s:f, s:i}", "handlers", labels, "conform",
-                  program_version, "profiles", text_safe(profiles), "quick", options->bench != NULL,
+                  program_version, "profiles", escape(profiles), "quick", options->bench != NULL,
                   "time_is_given", options->max_time_is_given, "seconds", options->max_time,
                   "timeout", options->timeout, "answer", made);
     pid_t pid = child_fork(true);
     if (pid == 0)
         bench_run(places, python, task);
     if (pid < 0 || child_wait(pid, is_interrupted, NULL, &status) < 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no process: %s", strerror(errno));
     kill(-pid, SIGKILL);
     children_end(NULL, 0);
     if (interrupt_came() != 0)
         interrupt_die();
     if (WIFSIGNALED(status))
-        leave_with(EXIT_HARNESS_BROKE, "the bench died of %s", child_signal_name(WTERMSIG(status)));
+        die(EXIT_HARNESS_BROKE, "the bench died of %s", child_signal_name(WTERMSIG(status)));
     if (status != 0) /* it has reported why */
         return EXIT_HARNESS_BROKE;
     char *contents = present_read(made, &length);

@@ -55,7 +55,7 @@ void exec_print_violations(FILE *file, const struct audit *audit)
             continue;
         fprintf(file, "%s %s: %s, %s\n", facts->counts ? "VIOLATION" : "known    ",
                 facts->party == BY_HANDLER ? "by the handler" : "by NumPy", facts->name,
-                text_count(violation->times, "time"));
+                plural(violation->times, "time"));
         fprintf(file, "          first: %s%s%s\n", violation->text,
                 violation->where[0] != '\0' ? ", at " : "", violation->where);
     }
@@ -67,7 +67,7 @@ static void print_summary(const struct findings *findings, bool quiet, double se
     double inside = (double)audit->nanoseconds_inside / 1e9;
     FILE *file = stderr;
     if (!quiet) {
-        fprintf(file, "\nconform: %s, audited%s\n", text_safe(program_handler_label()),
+        fprintf(file, "\nconform: %s, audited%s\n", escape(program_handler_label()),
                 !findings->free_threaded ? ""
                 : findings->gil          ? " with the GIL"
                                          : " without the GIL");
@@ -76,7 +76,7 @@ static void print_summary(const struct findings *findings, bool quiet, double se
                     STATIC_TLS_TUNABLE);
         print_calls(file, audit, findings->gil);
         fprintf(file, "  memory    peak %zu bytes; live at exit %zu bytes in %s", audit->peak_bytes,
-                findings->bytes_at_exit, text_count(findings->blocks_at_exit, "block"));
+                findings->bytes_at_exit, plural(findings->blocks_at_exit, "block"));
         if (findings->reached_end)
             fprintf(file, ", after the interpreter's end %zu in %zu", audit->live_bytes,
                     audit->live_blocks);
@@ -93,7 +93,7 @@ static void print_summary(const struct findings *findings, bool quiet, double se
         fputs("conform: no violation\n", file);
     else if (handlers + numpys > 0)
         fprintf(file, "conform: %s of violation by the handler, %zu by NumPy\n",
-                text_count(handlers, "kind"), numpys);
+                plural(handlers, "kind"), numpys);
 }
 
 struct waiting {
@@ -161,7 +161,7 @@ int exec_run(const struct options *options, char **argv)
     struct waiting waiting = {.program = pid, .findings = findings};
     signal(SIGPIPE, SIG_IGN); /* the status still matters where nobody reads the summary */
     if (pid < 0 || child_wait(pid, is_to_end, &waiting, &status) < 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process for the program: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no process for the program: %s", strerror(errno));
     double seconds = clock_since(begin);
     program_check_started(findings);
     if (findings->in_force)
@@ -177,7 +177,7 @@ int exec_run(const struct options *options, char **argv)
     if (findings->audit.untracked > 0)
         fprintf(stderr,
                 "conform: INCOMPLETE: there was no memory to keep track of %s, and no judgement\n",
-                text_count(findings->audit.untracked, "block"));
+                plural(findings->audit.untracked, "block"));
     if (audit_violations(&findings->audit, BY_HANDLER) > 0)
         return EXIT_NOT_CONFORMANT;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && findings->trace_broke)

@@ -35,20 +35,18 @@ static const char *judge_run(const struct findings *findings, int status, size_t
 {
     const struct violation *lost = &findings->audit.violations[LOST_CONTENTS];
     if (WIFSIGNALED(status))
-        return text("with request %zu refused the program died of SIG%s", nth,
-                    sigabbrev_np(WTERMSIG(status)));
+        return fmt("with request %zu refused the program died of SIG%s", nth,
+                   sigabbrev_np(WTERMSIG(status)));
     if (lost->times > 0)
-        return text("with request %zu refused %s", nth, lost->text);
+        return fmt("with request %zu refused %s", nth, lost->text);
     if (findings->audit.untracked > 0)
-        return text("with request %zu refused there was no memory to keep track of all blocks",
-                    nth);
+        return fmt("with request %zu refused there was no memory to keep track of all blocks", nth);
     if (findings->uncaught && !findings->memory_error)
-        return text("with request %zu refused it ended by an exception that is no MemoryError",
-                    nth);
+        return fmt("with request %zu refused it ended by an exception that is no MemoryError", nth);
     if (findings->reached_end && findings->audit.live_bytes > findings->leaked_by_success &&
         findings->leaked_by_success != SIZE_MAX)
-        return text("with request %zu refused %zu bytes more than else are left after the end", nth,
-                    findings->audit.live_bytes - findings->leaked_by_success);
+        return fmt("with request %zu refused %zu bytes more than else are left after the end", nth,
+                   findings->audit.live_bytes - findings->leaked_by_success);
     return NULL;
 }
 
@@ -133,7 +131,7 @@ static void print_violating(const struct findings *findings)
             findings->violating_runs, findings->violating_runs == 1 ? "" : "s",
             findings->first_violating_nth == 0
                 ? "nothing refused"
-                : text("request %zu refused", findings->first_violating_nth));
+                : fmt("request %zu refused", findings->first_violating_nth));
 }
 
 static void print_runs(const struct findings *findings, const struct options *options)
@@ -143,7 +141,7 @@ static void print_runs(const struct findings *findings, const struct options *op
         return;
     printf("%s, each with one request%s refused: %zu ended in MemoryError, %zu in success, "
            "%zu otherwise\n",
-           text_count(findings->runs, "run"), options->keep_failing ? " and all after it" : "",
+           plural(findings->runs, "run"), options->keep_failing ? " and all after it" : "",
            findings->with_memory_error, findings->with_success, findings->bad_runs);
     if (findings->bad_runs > 0)
         printf("first: %s\n%s", findings->first_bad,
@@ -154,7 +152,7 @@ static void print_runs(const struct findings *findings, const struct options *op
         printf("What is left at the end was not compared: the program does not come to its own.\n");
     if (findings->incomplete)
         printf("INCOMPLETE: stopped after %s, and there are more requests; see --most-runs\n",
-               text_count(options->most_runs, "run"));
+               plural(options->most_runs, "run"));
     print_violating(findings);
 }
 
@@ -172,10 +170,10 @@ int fail_each_run(const struct options *options, char **argv)
     if (given_up > 0)
         children_end(NULL, 0); /* the run that was under way */
     if (given_up < 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process for the runs: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no process for the runs: %s", strerror(errno));
     program_check_started(findings);
     if (given_up == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
-        leave_with(EXIT_HARNESS_BROKE, "the process that forks the runs died");
+        die(EXIT_HARNESS_BROKE, "the process that forks the runs died");
     print_runs(findings, options);
     if (given_up > 0) {
         printf("INTERRUPTED: this is a part of the runs\n");

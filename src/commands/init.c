@@ -40,11 +40,11 @@ static bool write_all(const char *folder)
 {
     static const char *const folders[] = {".github", ".github/workflows"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        if (mkdir(text("%s/%s", folder, folders[i]), 0777) != 0)
+        if (mkdir(fmt("%s/%s", folder, folders[i]), 0777) != 0)
             return false;
     }
     for (size_t i = 0; i < FILES; i++) {
-        const char *path = text("%s/%s", folder, files[i].path);
+        const char *path = fmt("%s/%s", folder, files[i].path);
         if (!write_file(path, python_source_find(files[i].name)->text))
             return false;
     }
@@ -73,12 +73,12 @@ enum exit_code init_run(const char *folder)
 {
     const char *wrong = make_empty(folder);
     if (wrong != NULL)
-        leave_with(EXIT_USAGE, "--init=%s: %s", text_safe(folder), wrong);
+        die(EXIT_USAGE, "--init=%s: %s", escape(folder), wrong);
     if (!write_all(folder))
-        leave_with(EXIT_HARNESS_BROKE, "--init=%s: cannot be written: %s", text_safe(folder),
-                   strerror(errno));
+        die(EXIT_HARNESS_BROKE, "--init=%s: cannot be written: %s", escape(folder),
+            strerror(errno));
     for (size_t i = 0; i < FILES; i++)
         puts(files[i].path);
-    printf("go on with: cd %s && make check\n", text_shell(folder));
+    printf("go on with: cd %s && make check\n", shell_quote(folder));
     return EXIT_CONFORMANT;
 }

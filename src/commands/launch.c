@@ -50,11 +50,11 @@ static _Noreturn void start(const struct launch *l, const char *words[REEXEC_WOR
     if (under_valgrind && errno == ENOENT)
         wrong = "valgrind is not installed; install it, or leave the option out";
     if (under_valgrind)
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s", wrong);
+        die(EXIT_HARNESS_BROKE, "--memcheck: %s", wrong);
     if (*words[REEXEC_ENGINE] != '\0')
-        leave_with(EXIT_USAGE, "%s has no libpython, the shared library, %s",
-                   text_safe(words[REEXEC_PYTHON]), wrong);
-    leave_with(EXIT_HARNESS_BROKE, "conform cannot be started again: %s", wrong);
+        die(EXIT_USAGE, "%s has no libpython, the shared library, %s", escape(words[REEXEC_PYTHON]),
+            wrong);
+    die(EXIT_HARNESS_BROKE, "conform cannot be started again: %s", wrong);
 }
 
 /* Passes a signal on to the process under valgrind, again and again: it may come before that
@@ -73,7 +73,7 @@ static _Noreturn void wait_for_valgrind(const struct launch *l, const char *word
     char folder[PATH_MAX];
     int status = 0;
     if (memcheck_make_folder(folder, sizeof folder) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: %s: %s; set TMPDIR", folder, strerror(errno));
+        die(EXIT_HARNESS_BROKE, "--memcheck: %s: %s; set TMPDIR", folder, strerror(errno));
     words[REEXEC_REPORTS] = folder;
     if (l->shows_progress)
         fputs("\r\033[Kstarting valgrind, under which everything takes much longer", stderr);
@@ -88,15 +88,15 @@ static _Noreturn void wait_for_valgrind(const struct launch *l, const char *word
         clear_line(l);
     scratch_remove(folder);
     if (pid < 0)
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: no process for it: %s", strerror(error));
+        die(EXIT_HARNESS_BROKE, "--memcheck: no process for it: %s", strerror(error));
     if (WIFEXITED(status) && WEXITSTATUS(status) == 1 && refusal != NULL)
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: valgrind did not start: %s",
-                   *refusal != '\0' ? text_safe(refusal) : "it says why above");
+        die(EXIT_HARNESS_BROKE, "--memcheck: valgrind did not start: %s",
+            *refusal != '\0' ? escape(refusal) : "it says why above");
     if (WIFEXITED(status))
         exit(WEXITSTATUS(status));
     if (interrupt_came() == 0)
-        leave_with(EXIT_HARNESS_BROKE, "--memcheck: valgrind died of %s",
-                   child_signal_name(WTERMSIG(status)));
+        die(EXIT_HARNESS_BROKE, "--memcheck: valgrind died of %s",
+            child_signal_name(WTERMSIG(status)));
     interrupt_die();
 }
 
@@ -131,11 +131,11 @@ static struct interpreter find_python(const struct launch *l)
     if (wrong != NULL && interrupt_came() != 0)
         interrupt_die(); /* that may be why */
     if (wrong == NULL && l->python == WITH_NUMPY && !python.has_numpy)
-        wrong = text("%s has no NumPy: %s -m pip install numpy", text_safe(python.executable),
-                     text_shell(python.executable));
+        wrong = fmt("%s has no NumPy: %s -m pip install numpy", escape(python.executable),
+                    shell_quote(python.executable));
     if (wrong != NULL)
-        leave_with(python.is_late && l->options->python == NULL ? EXIT_HARNESS_BROKE : EXIT_USAGE,
-                   "%s", wrong);
+        die(python.is_late && l->options->python == NULL ? EXIT_HARNESS_BROKE : EXIT_USAGE, "%s",
+            wrong);
     return python;
 }
 
@@ -190,7 +190,7 @@ static const char *launch_or_start(const struct launch *l, bool must_start)
     }
     const char *wrong = has_python ? python_api_open(python.library) : NULL;
     if (wrong != NULL)
-        leave_with(EXIT_USAGE, "%s", wrong);
+        die(EXIT_USAGE, "%s", wrong);
     return has_python ? python.executable : "";
 }
 
@@ -217,8 +217,8 @@ void launch_again(const struct launch *l, int state, const char *why)
         const char *wrong = interpreter_find(NULL, &python);
         other.python = WITH_PYTHON;
         if (wrong != NULL)
-            leave_with(EXIT_CANNOT_LOAD, "%s: it calls Python, and %s",
-                       text_safe(l->options->handler), wrong);
+            die(EXIT_CANNOT_LOAD, "%s: it calls Python, and %s", escape(l->options->handler),
+                wrong);
     } else {
         return;
     }

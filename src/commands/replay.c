@@ -54,9 +54,9 @@ static void print_violation(const char *word, const struct replay_violation *vio
     printf("%-7s %s  call %llu, at byte %llu of the trace%s%s\n        %s\n", word,
            property_of_rule(violation->rule)->id, (unsigned long long)violation->call,
            (unsigned long long)violation->offset, violation->part[0] != '\0' ? ", in " : "",
-           text_safe(violation->part), text_safe(violation->text));
+           escape(violation->part), escape(violation->text));
     if (violation->history[0] != '\0')
-        printf("        %s\n", text_safe(violation->history));
+        printf("        %s\n", escape(violation->history));
 }
 
 static enum exit_code conclude(const struct options *options, const struct replaying *shared)
@@ -74,19 +74,19 @@ static enum exit_code conclude(const struct options *options, const struct repla
     print_violation("WARN", &result->warning);
     print_violation("FAIL", &result->violation);
     if (result->cut && !options->quiet)
-        printf("%s\n", text_safe(result->wrong));
+        printf("%s\n", escape(result->wrong));
     switch (result->outcome) {
     case REPLAY_PASSED:
         return EXIT_CONFORMANT;
     case REPLAY_VIOLATED:
         return EXIT_NOT_CONFORMANT;
     case REPLAY_TRACE_WRONG:
-        leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(result->wrong));
+        die(EXIT_USAGE, "%s: %s", escape(options->replay), escape(result->wrong));
     case REPLAY_NO_MEMORY:
     case REPLAY_UNDER_WAY: /* told before */
         break;
     }
-    leave_with(EXIT_HARNESS_BROKE, "out of memory for the tables of the replay");
+    die(EXIT_HARNESS_BROKE, "out of memory for the tables of the replay");
 }
 
 /* What the replaying process is doing, as seen from outside. */
@@ -117,7 +117,7 @@ static bool is_to_end(void *data)
 static void print_under_way(const struct replaying *shared, const char *verdict, const char *how)
 {
     const struct replay_result *result = &shared->result;
-    const char *part = text_safe(text("%.*s", (int)sizeof result->part, result->part));
+    const char *part = escape(fmt("%.*s", (int)sizeof result->part, result->part));
     if (shared->loaded.state == LOAD_UNKNOWN) {
         printf("%-7s %s, loading the handler\n", verdict, how);
         return;
@@ -140,7 +140,7 @@ static int wait_for_replay(const struct options *options, const struct subject_p
     watching->pid = pid;
     int given_up = pid > 0 ? child_wait(pid, is_to_end, watching, status) : -1;
     if (given_up < 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process for the replay: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no process for the replay: %s", strerror(errno));
     return given_up;
 }
 
@@ -150,14 +150,14 @@ static enum exit_code replay(const struct options *options, char **argv)
     int status = 0;
     const char *wrong = subject_find(options->handler, &place);
     if (wrong != NULL)
-        leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+        die(EXIT_CANNOT_LOAD, "%s", wrong);
     struct launch start = {.options = options, .argv = argv, .places = &place, .count = 1};
     launch(&start);
     place.claims = options->claims;
     struct replaying *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
-        leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
     struct watching watching = {.shared = shared, .limit = options->timeout};
     int given_up = wait_for_replay(options, &place, shared, &watching, &status);
     if (given_up > 0 && !watching.hangs) {
@@ -165,14 +165,14 @@ static enum exit_code replay(const struct options *options, char **argv)
         interrupt_die();
     }
     if (watching.hangs) {
-        print_under_way(shared, "TIMEOUT", text("no end after %.3g s", watching.limit));
+        print_under_way(shared, "TIMEOUT", fmt("no end after %.3g s", watching.limit));
         return EXIT_NOT_CONFORMANT;
     }
     shared->loaded.why[sizeof shared->loaded.why - 1] = '\0';
     launch_again(&start, (int)shared->loaded.state, shared->loaded.why);
     loaded_or_leave(options->handler, (int)shared->loaded.state, shared->loaded.why);
     if (shared->loaded.state == LOAD_UNKNOWN && shared->loaded.why[0] != '\0')
-        leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(shared->loaded.why));
+        die(EXIT_USAGE, "%s: %s", escape(options->replay), escape(shared->loaded.why));
     if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 ||
         shared->result.outcome == REPLAY_UNDER_WAY) {
         print_under_way(shared, "CRASH",
@@ -188,6 +188,6 @@ enum exit_code replay_command(const struct options *options, char **argv)
     if (options->command != COMMAND_PRINT)
         return replay(options, argv);
     if (!trace_print(stdout, options->replay, why, sizeof why))
-        leave_with(EXIT_USAGE, "%s: %s", text_safe(options->replay), text_safe(why));
+        die(EXIT_USAGE, "%s: %s", escape(options->replay), escape(why));
     return fflush(stdout) == 0 ? EXIT_CONFORMANT : EXIT_HARNESS_BROKE;
 }

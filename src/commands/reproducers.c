@@ -47,7 +47,7 @@ struct maker {
     struct trial trial;
     struct loaded_handler *loaded;
     struct call_log *log;
-    struct board *board; /* for the records of what is run once more */
+    struct shared_results *shared; /* for the records of what is run once more */
     uint64_t begin;
 };
 
@@ -64,8 +64,7 @@ void reproducers_prepare(const struct options *options)
         errno = ENOTDIR;
     else if (made && access(folder, W_OK | X_OK) == 0)
         return;
-    leave_with(EXIT_USAGE, "--repro=%s: %s; name another folder", text_safe(folder),
-               strerror(errno));
+    die(EXIT_USAGE, "--repro=%s: %s; name another folder", escape(folder), strerror(errno));
 }
 
 /* ---- once more ----------------------------------------------------------------------------- */
@@ -112,11 +111,11 @@ static void run_logged(const struct maker *m, size_t index)
                           .until = clock_now() + (uint64_t)(2 * m->plan->timeout * 1e9)};
     int status;
     call_log_clear(m->log);
-    board_clear(m->board);
+    results_clear(m->shared);
     pid_t pid = child_fork(true);
     if (pid == 0) {
         be_quiet();
-        worker_run_logged(m->plan, index, board_record(m->board, 0), m->log);
+        worker_run_logged(m->plan, index, results_record(m->shared, 0), m->log);
     }
     if (pid > 0)
         child_wait(pid, is_to_end, &watch, &status);
@@ -221,11 +220,11 @@ static bool shows_each_time(struct maker *m, const struct call_list *list, struc
     int times = found->kind == FOUND_HANGS ? 1 : 3;
     m->trial.hangs = USUAL_SECONDS;
     m->trial.longest = USUAL_SECONDS + 2;
-    *why = text("\"%s\" does not show each time", show_found(list, found));
+    *why = fmt("\"%s\" does not show each time", show_found(list, found));
     while (times > 0 && trial_shows(&m->trial, list, found))
         times--;
     if (times == 0 && list->count > MOST_LINES)
-        *why = text("no fewer than %zu show it", list->count);
+        *why = fmt("no fewer than %zu show it", list->count);
     return times == 0 && list->count <= MOST_LINES && !plain_shows_it(m, list);
 }
 
@@ -251,8 +250,8 @@ char *reproducer_write(const struct options *options, const struct subject_place
 {
     struct reproducer reproducer = {
         .id = property->id,
-        .clause = text("The clause: %s.", property->clause),
-        .seen = text("Seen here: %s.", text_safe(show_found(list, found))),
+        .clause = fmt("The clause: %s.", property->clause),
+        .seen = fmt("Seen here: %s.", escape(show_found(list, found))),
         .path = place->path,
         .entry = place->symbol != NULL ? place->symbol
                  : is_getter           ? "nep49_get_handler"
@@ -266,12 +265,12 @@ char *reproducer_write(const struct options *options, const struct subject_place
     char *folder = realpath(options->repro, NULL), *path = NULL;
     if (folder == NULL || asprintf(&path, "%s/%s.c", folder, property->id) < 0 ||
         atomic_file_open(&file, path) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "--repro=%s: %s; name another folder",
-                   text_safe(options->repro), strerror(errno));
+        die(EXIT_HARNESS_BROKE, "--repro=%s: %s; name another folder", escape(options->repro),
+            strerror(errno));
     reproducer_print(file.file, &reproducer);
     if (atomic_file_close(&file, true) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "--repro=%s: %s; name another folder",
-                   text_safe(options->repro), strerror(errno));
+        die(EXIT_HARNESS_BROKE, "--repro=%s: %s; name another folder", escape(options->repro),
+            strerror(errno));
     free(folder);
     return path;
 }
@@ -290,7 +289,7 @@ static void reproduce(struct maker *m, size_t i, struct run_reproducer *made)
                                           &list, &found);
         call_list_free(&list);
     }
-    snprintf(made->why, sizeof made->why, "not reproduced by calls alone: %s", text_safe(why));
+    snprintf(made->why, sizeof made->why, "not reproduced by calls alone: %s", escape(why));
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
@@ -325,10 +324,10 @@ static const char *prepare(struct maker *m)
     if (place->module != NULL)
         return "the handler comes from a Python module";
     m->log = call_log_create();
-    m->board = board_create(1);
+    m->shared = results_create(1);
     m->loaded =
         mmap(NULL, sizeof *m->loaded, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (m->log == NULL || m->board == NULL || m->loaded == MAP_FAILED)
+    if (m->log == NULL || m->shared == NULL || m->loaded == MAP_FAILED)
         return strerror(errno);
     m->trial = (struct trial){
         .get = load,
@@ -346,7 +345,7 @@ static const char *prepare(struct maker *m)
     trial_run(&m->trial, &nothing, &found);
     m->loaded->why[sizeof m->loaded->why - 1] = '\0';
     return m->loaded->state == LOAD_DONE ? NULL
-           : m->loaded->why[0] != '\0'   ? text_safe(m->loaded->why)
+           : m->loaded->why[0] != '\0'   ? escape(m->loaded->why)
                                          : "it cannot be loaded in a process of its own";
 }
 
@@ -366,7 +365,7 @@ void reproducers_write(struct run *run, const struct plan *plan)
         return;
     run->reproducers = calloc(run->count + 1, sizeof *run->reproducers);
     if (run->reproducers == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     for (size_t i = 0; i < run->count; i++) {
         struct run_reproducer *made = &run->reproducers[i];
         if (!is_wanted(run, i))

@@ -41,7 +41,7 @@ static bool can_be_preloaded(const char *libraries)
 {
     char program[PATH_MAX], said[2], *command;
     if (!place_program(program) || asprintf(&command, PRELOADED "=%s %s --version 2>&1 >/dev/null",
-                                            text_shell(libraries), text_shell(program)) < 0)
+                                            shell_quote(libraries), shell_quote(program)) < 0)
         return false;
     bool can = read_command(command, said, sizeof said) && *said == '\0';
     free(command);
@@ -52,7 +52,7 @@ static bool can_be_preloaded(const char *libraries)
 static bool ask_compiler(const char *compiler, const char *library, char path[PATH_MAX])
 {
     char said[PATH_MAX];
-    const char *command = text("%s -print-file-name=%s 2>/dev/null", compiler, text_shell(library));
+    const char *command = fmt("%s -print-file-name=%s 2>/dev/null", compiler, shell_quote(library));
     if (!read_command(command, said, sizeof said) || *said != '/')
         return false;
     said[strcspn(said, "\n")] = '\0';
@@ -66,14 +66,14 @@ static bool ask_compiler(const char *compiler, const char *library, char path[PA
 static bool find_library(const struct object_sanitizer *object, char path[PATH_MAX])
 {
     const struct sanitizer *sanitizer = object->sanitizer;
-    const char *compilers[] = {object->clang ? text("clang-%d", object->clang) : "gcc",
+    const char *compilers[] = {object->clang ? fmt("clang-%d", object->clang) : "gcc",
                                object->clang ? "clang" : "cc"};
     const char *names[2] = {object->library, object->library};
     struct utsname system;
     *path = '\0';
     if (*object->library == '\0' && object->clang && uname(&system) == 0 && sanitizer->clang) {
-        names[0] = text("%s-%s.so", sanitizer->clang, system.machine);
-        names[1] = text("%s.so", sanitizer->clang);
+        names[0] = fmt("%s-%s.so", sanitizer->clang, system.machine);
+        names[1] = fmt("%s.so", sanitizer->clang);
     } else if (*object->library == '\0' && sanitizer->gcc != NULL) {
         names[0] = names[1] = sanitizer->gcc;
     }
@@ -96,9 +96,9 @@ static bool find_in_module(const char *python, const char *module, struct object
     char *command;
     if (python == NULL)
         return false;
-    if (asprintf(&command, "%s - %s 2>/dev/null <<'END'\n%sEND\n", text_shell(python),
-                 text_shell(module), python_source_find("module_files")->text) < 0)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+    if (asprintf(&command, "%s - %s 2>/dev/null <<'END'\n%sEND\n", shell_quote(python),
+                 shell_quote(module), python_source_find("module_files")->text) < 0)
+        die(EXIT_HARNESS_BROKE, "out of memory");
     bool found = false;
     read_command(command, said, sizeof said);
     for (char *rest = said, *path; !found && (path = strsep(&rest, "\n")) != NULL;)
@@ -132,15 +132,15 @@ static bool takes_memory(const struct sanitizer *sanitizer)
 static void check_tsan(const struct subject_place *place)
 {
     struct object_sanitizer object;
-    const char *name = text_safe(place->argument);
+    const char *name = escape(place->argument);
     if (place->module != NULL)
-        leave_with(EXIT_USAGE, "--tsan: %s is in a Python module; name a shared object", name);
+        die(EXIT_USAGE, "--tsan: %s is in a Python module; name a shared object", name);
     if (!object_file_sanitizer(place->path, &object) ||
         strcmp(object.sanitizer->flag, "thread") != 0)
-        leave_with(EXIT_USAGE,
-                   "--tsan: %s is not compiled for ThreadSanitizer; build another one, with: cc "
-                   "-g -fsanitize=thread -shared -fPIC",
-                   name);
+        die(EXIT_USAGE,
+            "--tsan: %s is not compiled for ThreadSanitizer; build another one, with: cc "
+            "-g -fsanitize=thread -shared -fPIC",
+            name);
 }
 
 static void check_alone(const struct options *options, const char *name,
@@ -148,22 +148,21 @@ static void check_alone(const struct options *options, const char *name,
 {
     const char *valgrind = options->memcheck ? "--memcheck: " : memcheck_is_running() ? "" : NULL;
     if (sanitizer->gcc == NULL)
-        leave_with(EXIT_CANNOT_LOAD,
-                   "%s: is built with -fsanitize=%s, which works only where Python is built so "
-                   "too; build it with -fsanitize=address",
-                   name, sanitizer->flag);
+        die(EXIT_CANNOT_LOAD,
+            "%s: is built with -fsanitize=%s, which works only where Python is built so "
+            "too; build it with -fsanitize=address",
+            name, sanitizer->flag);
     if (valgrind != NULL && takes_memory(sanitizer))
-        leave_with(EXIT_USAGE,
-                   "%s%s is built with -fsanitize=%s, which does not go together with valgrind; "
-                   "build it without",
-                   valgrind, name, sanitizer->flag);
+        die(EXIT_USAGE,
+            "%s%s is built with -fsanitize=%s, which does not go together with valgrind; "
+            "build it without",
+            valgrind, name, sanitizer->flag);
     if (sanitizer_is_running() && takes_memory(sanitizer) && !is_here(sanitizer))
-        leave_with(EXIT_CANNOT_LOAD, "%s: is built with -fsanitize=%s, and %s; %s", name,
-                   sanitizer->flag,
-                   CONFORM_SANITIZED ? "this conform with another sanitizer"
-                                     : "another sanitizer is preloaded",
-                   CONFORM_SANITIZED ? "take a conform that is built without"
-                                     : "take that out of " PRELOADED);
+        die(EXIT_CANNOT_LOAD, "%s: is built with -fsanitize=%s, and %s; %s", name, sanitizer->flag,
+            CONFORM_SANITIZED ? "this conform with another sanitizer"
+                              : "another sanitizer is preloaded",
+            CONFORM_SANITIZED ? "take a conform that is built without"
+                              : "take that out of " PRELOADED);
 }
 
 /* ---- starting again ---------------------------------------------------------------------- */
@@ -179,16 +178,16 @@ static _Noreturn void no_library(const char *name, const struct object_sanitizer
 {
     const struct sanitizer *sanitizer = object->sanitizer;
     if (*broken != '\0')
-        leave_with(EXIT_CANNOT_LOAD,
-                   "%s: is built with -fsanitize=%s, and no program starts here with its runtime, "
-                   "%s; build it with a newer compiler",
-                   name, sanitizer->flag, text_safe(broken));
-    leave_with(EXIT_CANNOT_LOAD,
-               "%s: is built with -fsanitize=%s, and the runtime of %s%s%s is not found; install "
-               "it%s, or begin the command with " PRELOADED "=FILE",
-               name, sanitizer->flag, sanitizer->name, *object->library != '\0' ? ", " : "",
-               text_safe(object->library),
-               object->clang != 0 ? text(" (Debian: libclang-rt-%d-dev)", object->clang) : "");
+        die(EXIT_CANNOT_LOAD,
+            "%s: is built with -fsanitize=%s, and no program starts here with its runtime, "
+            "%s; build it with a newer compiler",
+            name, sanitizer->flag, escape(broken));
+    die(EXIT_CANNOT_LOAD,
+        "%s: is built with -fsanitize=%s, and the runtime of %s%s%s is not found; install "
+        "it%s, or begin the command with " PRELOADED "=FILE",
+        name, sanitizer->flag, sanitizer->name, *object->library != '\0' ? ", " : "",
+        escape(object->library),
+        object->clang != 0 ? fmt(" (Debian: libclang-rt-%d-dev)", object->clang) : "");
 }
 
 static void add(struct runtimes *runtimes, const char *name, const struct object_sanitizer *object)
@@ -197,10 +196,10 @@ static void add(struct runtimes *runtimes, const char *name, const struct object
     const struct sanitizer *sanitizer = object->sanitizer;
     bool takes = takes_memory(sanitizer);
     if (takes && runtimes->memory != NULL && runtimes->memory != sanitizer)
-        leave_with(EXIT_USAGE,
-                   "%s: is built with -fsanitize=%s, and another handler with -fsanitize=%s; test "
-                   "them one at a time",
-                   name, sanitizer->flag, runtimes->memory->flag);
+        die(EXIT_USAGE,
+            "%s: is built with -fsanitize=%s, and another handler with -fsanitize=%s; test "
+            "them one at a time",
+            name, sanitizer->flag, runtimes->memory->flag);
     if (!find_library(object, path))
         no_library(name, object, path);
     if (runtimes->libraries != NULL && strstr(runtimes->libraries, path) != NULL)
@@ -208,7 +207,7 @@ static void add(struct runtimes *runtimes, const char *name, const struct object
     bool first = runtimes->libraries == NULL;
     if (asprintf(&libraries, "%s%s%s", first ? "" : runtimes->libraries, first ? "" : ":", path) <
         0)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     free(runtimes->libraries);
     runtimes->libraries = libraries;
     if (takes)
@@ -229,7 +228,7 @@ char *sanitizer_runtimes(const struct options *options, const struct subject_pla
     struct runtimes runtimes = {NULL, NULL};
     for (size_t i = 0; i < count; i++) {
         struct object_sanitizer object;
-        const char *name = text_safe(places[i].argument);
+        const char *name = escape(places[i].argument);
         if (options->tsan)
             check_tsan(&places[i]);
         if (!find_sanitizer(python, &places[i], &object))
@@ -238,8 +237,8 @@ char *sanitizer_runtimes(const struct options *options, const struct subject_pla
         if (is_here(object.sanitizer))
             continue;
         if (*reexec_word(REEXEC_PROGRAM) != '\0')
-            leave_with(EXIT_CANNOT_LOAD, "%s: the runtime of %s was preloaded, and did not come",
-                       name, object.sanitizer->name);
+            die(EXIT_CANNOT_LOAD, "%s: the runtime of %s was preloaded, and did not come", name,
+                object.sanitizer->name);
         map_at_fixed_addresses();
         add(&runtimes, name, &object);
     }

@@ -14,7 +14,7 @@ enum exit_code saved_reports_run(const struct options *options)
         operands++;
     const char **words = calloc(operands + 6, sizeof *words); /* 4 options, "--", NULL */
     if (words == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     if (options->command != COMMAND_FROM) {
         words[used++] = is_comparison ? "--compare" : "--verify";
         if (options->quiet)

@@ -81,7 +81,7 @@ static enum exit_code load_first(struct searching *searching, const struct launc
     struct loading *loading =
         mmap(NULL, sizeof *loading, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (loading == MAP_FAILED)
-        leave_with(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no memory to share: %s", strerror(errno));
     searching->loading = loading;
     searching->pid = child_fork(true);
     if (searching->pid == 0) {
@@ -91,7 +91,7 @@ static enum exit_code load_first(struct searching *searching, const struct launc
     int given_up =
         searching->pid > 0 ? child_wait(searching->pid, is_to_end, searching, &status) : -1;
     if (given_up < 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process to load it: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no process to load it: %s", strerror(errno));
     if (interrupt_came() != 0)
         interrupt_die();
     loading->loaded.why[sizeof loading->loaded.why - 1] = '\0';
@@ -102,7 +102,7 @@ static enum exit_code load_first(struct searching *searching, const struct launc
     if (loading->loaded.state == LOAD_DONE)
         return EXIT_CONFORMANT;
     printf("%-7s %s, loading the handler\n", given_up > 0 ? "TIMEOUT" : "CRASH",
-           given_up > 0          ? text("no end after %.3g s", searching->options->timeout)
+           given_up > 0          ? fmt("no end after %.3g s", searching->options->timeout)
            : WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status))
                                  : "exit");
     return EXIT_NOT_CONFORMANT;
@@ -113,11 +113,11 @@ static enum exit_code load_first(struct searching *searching, const struct launc
 static const char *small_scope_of(const struct search_result *result)
 {
     if (result->small_whole == result->small_calls)
-        return text("all of up to %u calls", result->small_calls);
+        return fmt("all of up to %u calls", result->small_calls);
     if (result->small_whole == 0)
-        return text("some of up to %u calls", result->small_calls);
-    return text("all of up to %u calls and some of up to %u", result->small_whole,
-                result->small_calls);
+        return fmt("some of up to %u calls", result->small_calls);
+    return fmt("all of up to %u calls and some of up to %u", result->small_whole,
+               result->small_calls);
 }
 
 static void print_summary(const struct options *options, const struct search_result *result)
@@ -163,18 +163,18 @@ static void print_found(const struct search_result *result)
     printf("%-7s %s  %zu step%s, of %zu%s%s\n", word, property->id, result->list.count,
            result->list.count == 1 ? "" : "s", result->length_before,
            result->shown < result->tried
-               ? text(", which show it %u of %u times", result->shown, result->tried)
+               ? fmt(", which show it %u of %u times", result->shown, result->tried)
                : "",
            found->in_fork ? ", in the forked process" : "");
     show_calls(stdout, 8, &result->list);
     if (result->list.at_once && found->at >= result->list.count)
-        printf("        in one of the threads: %s\n", text_safe(found->seen));
+        printf("        in one of the threads: %s\n", escape(found->seen));
     else if (found->at >= result->list.count)
-        printf("        when all that is live was looked at: %s\n", text_safe(found->seen));
+        printf("        when all that is live was looked at: %s\n", escape(found->seen));
     else
-        printf("        %s: %s\n", show_step(&result->list.at[found->at]), text_safe(found->seen));
+        printf("        %s: %s\n", show_step(&result->list.at[found->at]), escape(found->seen));
     if (found->history[0] != '\0')
-        printf("        %s\n", text_safe(found->history));
+        printf("        %s\n", escape(found->history));
     if (result->plain_shows)
         puts("        with libc's allocator it shows something as well: the handler is not blamed");
     else if (result->shown == 0 && interrupt_came() != 0)
@@ -193,7 +193,7 @@ static void trace_prepare(const struct options *options)
     bool is_new = access(options->trace, F_OK) != 0;
     FILE *file = fopen(options->trace, "ae");
     if (file == NULL)
-        leave_with(EXIT_USAGE, "--trace=%s: %s", text_safe(options->trace), strerror(errno));
+        die(EXIT_USAGE, "--trace=%s: %s", escape(options->trace), strerror(errno));
     fclose(file);
     if (is_new)
         unlink(options->trace);
@@ -213,11 +213,11 @@ static void write_trace(const struct options *options, const struct search_resul
     if (options->trace == NULL)
         return;
     if (!show_as_trace(options->trace, &result->list, why, sizeof why))
-        leave_with(EXIT_HARNESS_BROKE, "--trace=%s: %s", text_safe(options->trace), why);
+        die(EXIT_HARNESS_BROKE, "--trace=%s: %s", escape(options->trace), why);
     bool is_whole = !result->list.at_once && !has_late_steps(&result->list);
     for (size_t i = 0; i < result->list.count; i++)
         is_whole = is_whole && result->list.at[i].kind <= STEP_FREE_NULL;
-    printf("        trace: %s%s\n", text_safe(options->trace),
+    printf("        trace: %s%s\n", escape(options->trace),
            is_whole ? ""
                     : ", of the calls alone: a trace has no threads at once, forks, limits of "
                       "memory, pauses and ends of threads");
@@ -251,7 +251,7 @@ static void write_repro(const struct searching *searching, const struct search_r
     char *file = reproducer_write(searching->options, &searching->place, searching->is_getter,
                                   searching->claims.alignment, property_of_rule(result->found.rule),
                                   &result->list, &result->found);
-    printf("        reproducer: %s\n", text_safe(file));
+    printf("        reproducer: %s\n", escape(file));
     free(file);
 }
 
@@ -306,8 +306,7 @@ static enum exit_code search(struct searching *searching)
     };
     search_run(&how, &result);
     if (result.is_broken)
-        leave_with(EXIT_HARNESS_BROKE, "no memory or no process for the search: %s",
-                   strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no memory or no process for the search: %s", strerror(errno));
     print_summary(options, &result);
     bool has_found = result.has_found;
     if (has_found) {
@@ -329,7 +328,7 @@ enum exit_code search_command(const struct options *options, char **argv)
     struct searching searching = {.options = options};
     const char *wrong = subject_find(options->handler, &searching.place);
     if (wrong != NULL)
-        leave_with(EXIT_CANNOT_LOAD, "%s", wrong);
+        die(EXIT_CANNOT_LOAD, "%s", wrong);
     struct launch start = {
         .options = options, .argv = argv, .places = &searching.place, .count = 1};
     launch(&start);

@@ -25,10 +25,10 @@ size_t alignment_of(const void *p)
 _Noreturn void pattern_fail_at(int line, const void *p, size_t at, size_t size, uint64_t number,
                                const char *when)
 {
-    own.setup.record->overwritten = 1;
+    test_process.setup.record->overwritten = 1;
     fail_at(line,
-            text("byte %zu of %zu to be 0x%02x as it was written, %s", at, size,
-                 pattern_byte(number, at), when),
+            fmt("byte %zu of %zu to be 0x%02x as it was written, %s", at, size,
+                pattern_byte(number, at), when),
             "0x%02x, in the block at %p", ((const unsigned char *)p)[at], p);
 }
 
@@ -101,7 +101,7 @@ static _Noreturn void block_broken_at(int line, const struct blocks *blocks, con
         pattern_fail_at(line, b->p, at, b->size, b->number, when);
     if (!blocks->after_fork)
         attribute_to(property_about(TOPIC_BLOCKS_OVERLAP), NULL);
-    fail_at(line, text("%zu live blocks not to share memory, %s", blocks->count, when),
+    fail_at(line, fmt("%zu live blocks not to share memory, %s", blocks->count, when),
             "byte %zu of %zu bytes at %p is what was written into %zu bytes at %p", at, b->size,
             (void *)b->p, twin->size, (void *)twin->p);
 }
@@ -144,7 +144,7 @@ void blocks_expect_disjoint_at(int line, const struct blocks *blocks)
     for (size_t i = 1; i < blocks->count; i++) {
         const struct block *a = &sorted[i - 1], *b = &sorted[i];
         if ((uintptr_t)a->p + a->size > (uintptr_t)b->p)
-            fail_at(line, text("%zu live blocks not to overlap", blocks->count),
+            fail_at(line, fmt("%zu live blocks not to overlap", blocks->count),
                     "%zu bytes at %p and %zu bytes at %p", a->size, (void *)a->p, b->size,
                     (void *)b->p);
     }

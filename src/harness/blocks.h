@@ -30,7 +30,7 @@ static inline void pattern_fill(void *p, size_t size, uint64_t number)
     do {                                                                                           \
         size_t at_ = pattern_mismatch(p, size, number);                                            \
         if (at_ != (size))                                                                         \
-            pattern_fail_at(__LINE__, p, at_, size, number, text(__VA_ARGS__));                    \
+            pattern_fail_at(__LINE__, p, at_, size, number, fmt(__VA_ARGS__));                     \
     } while (0)
 _Noreturn void pattern_fail_at(int line, const void *p, size_t at, size_t size, uint64_t number,
                                const char *when);
@@ -40,7 +40,7 @@ _Noreturn void pattern_fail_at(int line, const void *p, size_t at, size_t size, 
     do {                                                                                           \
         size_t at_ = sample_mismatch(p, size, number);                                             \
         if (at_ != (size))                                                                         \
-            pattern_fail_at(__LINE__, p, at_, size, number, text(__VA_ARGS__));                    \
+            pattern_fail_at(__LINE__, p, at_, size, number, fmt(__VA_ARGS__));                     \
     } while (0)
 
 /* Fails where one of `size` bytes is not zero. */
@@ -49,7 +49,7 @@ _Noreturn void pattern_fail_at(int line, const void *p, size_t at, size_t size, 
         size_t at_ = first_nonzero(p, size);                                                       \
         if (at_ != (size))                                                                         \
             fail_at(__LINE__,                                                                      \
-                    text("byte %zu of %zu to be 0, %s", at_, (size_t)(size), text(__VA_ARGS__)),   \
+                    fmt("byte %zu of %zu to be 0, %s", at_, (size_t)(size), fmt(__VA_ARGS__)),     \
                     "0x%02x, in the block at %p", ((const unsigned char *)(p))[at_],               \
                     (const void *)(p));                                                            \
     } while (0)
@@ -58,7 +58,7 @@ _Noreturn void pattern_fail_at(int line, const void *p, size_t at, size_t size, 
     do {                                                                                           \
         for_each_sample(size, SAMPLE_PAGES, from_, to_)                                            \
             expect_zero((const unsigned char *)(p) + from_, to_ - from_,                           \
-                        "from byte %zu of %zu on, %s", from_, (size_t)(size), text(__VA_ARGS__));  \
+                        "from byte %zu of %zu on, %s", from_, (size_t)(size), fmt(__VA_ARGS__));   \
     } while (0)
 enum { SAMPLE_PAGES = 2048 };
 
@@ -71,8 +71,7 @@ size_t first_nonzero(const void *p, size_t size);
     do {                                                                                           \
         size_t alignment_ = required_alignment(size);                                              \
         if ((uintptr_t)(p) % alignment_ != 0)                                                      \
-            fail_at(__LINE__,                                                                      \
-                    text("%s to be aligned to %zu bytes", text(__VA_ARGS__), alignment_),          \
+            fail_at(__LINE__, fmt("%s to be aligned to %zu bytes", fmt(__VA_ARGS__), alignment_),  \
                     "%p, which is aligned to %zu", (const void *)(p), alignment_of(p));            \
     } while (0)
 /* The largest power of two that the address is a multiple of. */
@@ -94,14 +93,14 @@ size_t blocks_add(struct blocks *blocks, void *p, size_t size);
 /* Keeps it as it is; the pattern of its number is then to be written. */
 size_t blocks_add_unwritten(struct blocks *blocks, void *p, size_t size);
 /* Fails where any block's contents are not what was written. */
-#define blocks_verify(blocks, ...) blocks_verify_at(__LINE__, blocks, text(__VA_ARGS__))
+#define blocks_verify(blocks, ...) blocks_verify_at(__LINE__, blocks, fmt(__VA_ARGS__))
 void blocks_verify_at(int line, const struct blocks *blocks, const char *when);
 /* Fails where two of them overlap. */
 #define blocks_expect_disjoint(blocks) blocks_expect_disjoint_at(__LINE__, blocks)
 void blocks_expect_disjoint_at(int line, const struct blocks *blocks);
 /* The same of large blocks, of which samples alone were written (with the number of each). */
 #define blocks_verify_samples(blocks, ...)                                                         \
-    blocks_verify_samples_at(__LINE__, blocks, text(__VA_ARGS__))
+    blocks_verify_samples_at(__LINE__, blocks, fmt(__VA_ARGS__))
 void blocks_verify_samples_at(int line, const struct blocks *blocks, const char *when);
 /* Takes one out (the last takes its place) and frees it by the subject, with its size. */
 void blocks_free(struct blocks *blocks, size_t place);

@@ -73,7 +73,7 @@ static bool is_system(const char *path)
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (text_begins(name, names[i]))
+        if (begins_with(name, names[i]))
             return true;
     }
     return name[0] == '\0'; /* the program of this process */
@@ -296,8 +296,8 @@ const char *breakpoint_name(uintptr_t point)
 {
     Dl_info info;
     if (dladdr((void *)point, &info) == 0 || info.dli_fname == NULL)
-        return text("%#zx", (size_t)point);
+        return fmt("%#zx", (size_t)point);
     const char *slash = strrchr(info.dli_fname, '/');
-    return text("%s+%#zx", text_safe(slash != NULL ? slash + 1 : info.dli_fname),
-                (size_t)(point - (uintptr_t)info.dli_fbase));
+    return fmt("%s+%#zx", escape(slash != NULL ? slash + 1 : info.dli_fname),
+               (size_t)(point - (uintptr_t)info.dli_fbase));
 }

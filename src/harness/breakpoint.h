@@ -49,7 +49,7 @@ uintptr_t breakpoint_where(void);
 /* After the call: nothing stops any more. */
 void breakpoint_clear(void);
 
-/* Returns "libmine.so+0x1139", as addr2line takes it; valid until the next calls of text(). */
+/* Returns "libmine.so+0x1139", as addr2line takes it; valid until the next calls of fmt(). */
 const char *breakpoint_name(uintptr_t point);
 
 #endif

@@ -57,13 +57,13 @@ void calls_prepare(void)
 
 struct step *own_call(void)
 {
-    return slot > 0 ? &own.setup.record->calls[slot - 1] : &spare_call;
+    return slot > 0 ? &test_process.setup.record->calls[slot - 1] : &spare_call;
 }
 
 /* Of the block that the latest call is about, where it is one of no bytes. */
 struct step *own_making(void)
 {
-    return slot > 0 ? &own.setup.record->makings[slot - 1] : &spare_making;
+    return slot > 0 ? &test_process.setup.record->makings[slot - 1] : &spare_making;
 }
 
 const struct latest *own_latest(void)
@@ -104,7 +104,7 @@ static void call_begin(struct frame *frame, struct step made, void (*code)(void)
         *making = requested_maker(made.pointer);
     *call = made;
     if (slot > 0)
-        own.setup.record->made[slot - 1]++;
+        test_process.setup.record->made[slot - 1]++;
     interpose_trouble = &call->trouble;
     atomic_signal_fence(memory_order_seq_cst);
     interpose_enter();
@@ -113,7 +113,7 @@ static void call_begin(struct frame *frame, struct step made, void (*code)(void)
 static void suspect(const struct step *call)
 {
     static atomic_flag has_one = ATOMIC_FLAG_INIT;
-    struct step *first = &own.setup.record->suspects[RETURNED_WRONG];
+    struct step *first = &test_process.setup.record->suspects[RETURNED_WRONG];
     if (!atomic_flag_test_and_set(&has_one) &&
         (first->kind == OUTSIDE || first->trouble == REFUSED_LITTLE))
         *first = *call;
@@ -128,7 +128,7 @@ void suspect_not_zero(size_t nelem, size_t elsize)
 static void suspect_refusal(const struct step *call)
 {
     static atomic_flag has_one = ATOMIC_FLAG_INIT;
-    struct step *first = &own.setup.record->suspects[RETURNED_WRONG];
+    struct step *first = &test_process.setup.record->suspects[RETURNED_WRONG];
     if (!atomic_flag_test_and_set(&has_one) && first->kind == OUTSIDE) {
         *first = *call;
         first->trouble = REFUSED_LITTLE;
@@ -140,8 +140,8 @@ static _Noreturn void left_an_exception(const struct step *call)
 {
     own_making()->kind = OUTSIDE;
     attribute_to(property_about(TOPIC_EXCEPTION_SET), NULL);
-    fail(text("no Python exception to be left behind by %s of %" PRIu64, step_function(call->kind),
-              step_size(call)),
+    fail(fmt("no Python exception to be left behind by %s of %" PRIu64, step_function(call->kind),
+             step_size(call)),
          "%s", python_error());
 }
 
@@ -149,8 +149,8 @@ static _Noreturn void left_direction_down(const struct step *call)
 {
     own_making()->kind = OUTSIDE;
     attribute_to(property_about(TOPIC_DIRECTION_FLAG_SET), NULL);
-    fail(text("the direction flag to be clear after %s of %" PRIu64, step_function(call->kind),
-              step_size(call)),
+    fail(fmt("the direction flag to be clear after %s of %" PRIu64, step_function(call->kind),
+             step_size(call)),
          "it is set: memcpy and memset go down from there");
 }
 
@@ -208,7 +208,7 @@ static void enter(struct frame *frame, const PyDataMem_Handler *handler, struct 
 {
     size_t size;
     frame->logged = NULL;
-    if (handler == own.subject.handler)
+    if (handler == test_process.subject.handler)
         frame->logged = call_log_begin(call, requested_size(call.pointer, &size) ? size : 0);
     call_begin(frame, call, code);
 }
@@ -272,22 +272,22 @@ void handler_free(PyDataMem_Handler *handler, void *p, size_t size)
 
 void *subject_malloc(size_t size)
 {
-    return handler_malloc(own.subject.handler, size);
+    return handler_malloc(test_process.subject.handler, size);
 }
 
 void *subject_calloc(size_t nelem, size_t elsize)
 {
-    return handler_calloc(own.subject.handler, nelem, elsize);
+    return handler_calloc(test_process.subject.handler, nelem, elsize);
 }
 
 void *subject_realloc(void *p, size_t size)
 {
-    return handler_realloc(own.subject.handler, p, size);
+    return handler_realloc(test_process.subject.handler, p, size);
 }
 
 void subject_free(void *p, size_t size)
 {
-    handler_free(own.subject.handler, p, size);
+    handler_free(test_process.subject.handler, p, size);
 }
 
 /* ---- calls by the hundred thousand ----------------------------------------------------------- */
@@ -319,7 +319,7 @@ static void note_next(struct step *call, enum step_kind kind, const void *p)
 
 static size_t make_and_free(enum step_kind maker, size_t size, size_t pairs, void **dirty)
 {
-    const PyDataMemAllocator *a = &own.subject.handler->allocator;
+    const PyDataMemAllocator *a = &test_process.subject.handler->allocator;
     bool zeroed = maker == STEP_CALLOC;
     struct bounds bounds = bounds_now();
     struct frame frame;
@@ -361,7 +361,7 @@ size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty)
 
 size_t subject_malloc_many(void **blocks, size_t count, size_t size)
 {
-    const PyDataMemAllocator *a = &own.subject.handler->allocator;
+    const PyDataMemAllocator *a = &test_process.subject.handler->allocator;
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
@@ -381,7 +381,7 @@ size_t subject_malloc_many(void **blocks, size_t count, size_t size)
 
 void subject_free_many(void **blocks, size_t count, size_t size)
 {
-    const PyDataMemAllocator *a = &own.subject.handler->allocator;
+    const PyDataMemAllocator *a = &test_process.subject.handler->allocator;
     struct frame frame;
     struct step call = {STEP_FREE, .first = size};
     call_begin(&frame, call, CODE(a->free));
@@ -402,7 +402,7 @@ void subject_free_many(void **blocks, size_t count, size_t size)
 static void *traced_malloc(void *ctx, size_t size)
 {
     void *p = subject_malloc(size);
-    shim_show_through(ctx, own.subject.handler);
+    shim_show_through(ctx, test_process.subject.handler);
     return p;
 }
 
@@ -419,28 +419,28 @@ static void *traced_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     void *p = subject_calloc(nelem, elsize);
     look_whether_zero(p, nelem, elsize);
-    shim_show_through(ctx, own.subject.handler);
+    shim_show_through(ctx, test_process.subject.handler);
     return p;
 }
 
 static void *traced_realloc(void *ctx, void *old, size_t size)
 {
     void *p = subject_realloc(old, size);
-    shim_show_through(ctx, own.subject.handler);
+    shim_show_through(ctx, test_process.subject.handler);
     return p;
 }
 
 static void traced_free(void *ctx, void *p, size_t size)
 {
     subject_free(p, size);
-    shim_show_through(ctx, own.subject.handler);
+    shim_show_through(ctx, test_process.subject.handler);
 }
 
 PyDataMem_Handler *subject_traced(void)
 {
     static PyDataMem_Handler traced = {
         .allocator = {&traced, traced_malloc, traced_calloc, traced_realloc, traced_free}};
-    shim_show_through(&traced, own.subject.handler);
+    shim_show_through(&traced, test_process.subject.handler);
     return &traced;
 }
 
@@ -452,25 +452,25 @@ static void *not_refused(void *p, const char *call, size_t size)
         return p;
     if (heap_may_refuse(size, 0, 0))
         skip("the subject refuses %s", call);
-    fail(text("%s to return a block: little else is live", call), "NULL");
+    fail(fmt("%s to return a block: little else is live", call), "NULL");
 }
 
 void *must_malloc(size_t size)
 {
     void *p = subject_malloc(size);
-    return p != NULL ? p : not_refused(p, text("malloc(%zu)", size), size);
+    return p != NULL ? p : not_refused(p, fmt("malloc(%zu)", size), size);
 }
 
 void *must_calloc(size_t nelem, size_t elsize)
 {
     void *p = subject_calloc(nelem, elsize);
-    return p != NULL ? p : not_refused(p, text("calloc(%zu, %zu)", nelem, elsize), nelem * elsize);
+    return p != NULL ? p : not_refused(p, fmt("calloc(%zu, %zu)", nelem, elsize), nelem * elsize);
 }
 
 void *must_realloc(void *old, size_t size)
 {
     void *p = subject_realloc(old, size);
-    return p != NULL ? p : not_refused(p, text("realloc(%p, %zu)", old, size), size);
+    return p != NULL ? p : not_refused(p, fmt("realloc(%p, %zu)", old, size), size);
 }
 
 static size_t own_page_faults(void)

@@ -210,15 +210,15 @@ static void add_frame(char *to, size_t room, void *frame, const char **before)
             slash = memrchr(path, '/', (size_t)(number - path));
             path = slash != NULL ? slash + 1 : path;
             add(to, room,
-                text("%.*s (%.*s:%d)", name, line, (int)(number - path), path, atoi(number + 1)));
+                fmt("%.*s (%.*s:%d)", name, line, (int)(number - path), path, atoi(number + 1)));
             continue;
         }
         if (dladdr(frame, &info) == 0 || info.dli_fname == NULL)
             continue;
         slash = strrchr(info.dli_fname, '/');
         add(to, room,
-            text("%.*s (%s+0x%zx)", name, line, slash != NULL ? slash + 1 : info.dli_fname,
-                 (size_t)((char *)frame - (char *)info.dli_fbase)));
+            fmt("%.*s (%s+0x%zx)", name, line, slash != NULL ? slash + 1 : info.dli_fname,
+                (size_t)((char *)frame - (char *)info.dli_fbase)));
     }
 }
 
@@ -226,9 +226,9 @@ static void add_frame(char *to, size_t room, void *frame, const char **before)
 static void add_access(char *to, size_t room, const struct access *access, const char *before)
 {
     add(to, room,
-        text("%sa %s of %s%s", before, access->is_write ? "write" : "read",
-             text_count((size_t)access->size, "byte"),
-             is_lost(access) ? " too long ago to say where" : ""));
+        fmt("%sa %s of %s%s", before, access->is_write ? "write" : "read",
+            plural((size_t)access->size, "byte"),
+            is_lost(access) ? " too long ago to say where" : ""));
     if (is_lost(access))
         return;
     before = " at ";
@@ -256,7 +256,7 @@ bool data_races_tell(struct record *record)
         return false;
     snprintf(record->expected, sizeof record->expected,
              "no two threads to use the same memory with nothing that puts them in order");
-    snprintf(record->seen, sizeof record->seen, "%s%s: ", text_count(count, "data race"),
+    snprintf(record->seen, sizeof record->seen, "%s%s: ", plural(count, "data race"),
              count > 1 ? ", one of them" : "");
     add_access(record->seen, sizeof record->seen, &first->accesses[0], "");
     add_access(record->seen, sizeof record->seen, &first->accesses[1], ", and ");

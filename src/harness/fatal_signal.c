@@ -52,8 +52,8 @@ static void describe_fault(const void *context, char *words, size_t room)
 /* A crash through a struct that is no longer readable is not the call's. */
 static void note_struct_gone(struct record *record)
 {
-    if (record->attribute_to[0] == '\0' && own.loaded &&
-        !is_readable(own.subject.handler, sizeof *own.subject.handler))
+    if (record->attribute_to[0] == '\0' && test_process.loaded &&
+        !is_readable(test_process.subject.handler, sizeof *test_process.subject.handler))
         record_attribute(record, TOPIC_STRUCT_GONE);
 }
 
@@ -66,7 +66,7 @@ static bool is_first_to_note(void)
 
 static void note_signal(int number, const siginfo_t *info, const void *context)
 {
-    struct record *record = own.setup.record;
+    struct record *record = test_process.setup.record;
     record->signal = number;
     record->signal_call = *own_call();
     record->signal_elsewhere = gettid() != getpid();

@@ -107,11 +107,11 @@ static const char *when(void)
 {
     return game.point == 0
                ? "in one thread"
-               : text("after calls of another thread in the midst of a %s, at %s%s",
-                      step_function(game.op), breakpoint_name(game.point),
-                      game.was_interrupted
-                          ? ", and after signals interrupted a wait for it (EINTR is no success)"
-                          : "");
+               : fmt("after calls of another thread in the midst of a %s, at %s%s",
+                     step_function(game.op), breakpoint_name(game.point),
+                     game.was_interrupted
+                         ? ", and after signals interrupted a wait for it (EINTR is no success)"
+                         : "");
 }
 
 static void *call(const struct block *block, enum step_kind op, size_t size)
@@ -126,8 +126,7 @@ static void *call(const struct block *block, enum step_kind op, size_t size)
     else
         subject_free(block->p, block->size);
     if (p == NULL && op != STEP_FREE)
-        fail(text("%s of %zu bytes to return a block, %s", step_function(op), size, when()),
-             "NULL");
+        fail(fmt("%s of %zu bytes to return a block, %s", step_function(op), size, when()), "NULL");
     return p;
 }
 

@@ -78,7 +78,7 @@ static int find_spared(struct dl_phdr_info *object, size_t size, void *unused)
     int which = LINKER;
     (void)size, (void)unused;
     if (linker == 0 || object->dlpi_addr != linker) {
-        if (!text_begins(slash != NULL ? slash + 1 : object->dlpi_name, "libcuda.so"))
+        if (!begins_with(slash != NULL ? slash + 1 : object->dlpi_name, "libcuda.so"))
             return 0;
         which = CUDA_DRIVER;
     }
@@ -593,9 +593,9 @@ const char *interpose_preloaded(void)
     if (preloaded == NULL)
         return NULL;
     return missing == NULL
-               ? text("%s is preloaded, and asked wherever libc would be", text_safe(preloaded))
-               : text("%s is preloaded, and libc is asked instead: it has no %s",
-                      text_safe(preloaded), missing);
+               ? fmt("%s is preloaded, and asked wherever libc would be", escape(preloaded))
+               : fmt("%s is preloaded, and libc is asked instead: it has no %s", escape(preloaded),
+                     missing);
 }
 
 #else

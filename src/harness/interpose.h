@@ -18,7 +18,7 @@
 /* True if calls of libc's functions come through here in this process. */
 bool interpose_works(void);
 
-/* One line on a preloaded allocator and whether it is used in place of libc, as text(), or NULL. */
+/* One line on a preloaded allocator and whether it is used in place of libc, as fmt(), or NULL. */
 const char *interpose_preloaded(void);
 
 /* Around every call into the handler, by the thread that makes it.  The fences are for a compiler

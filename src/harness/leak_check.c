@@ -47,7 +47,7 @@ static size_t above(size_t now, size_t before)
 static bool thread_sleeps(const char *number)
 {
     char line[512] = "";
-    FILE *file = fopen(text("/proc/self/task/%s/stat", number), "re");
+    FILE *file = fopen(fmt("/proc/self/task/%s/stat", number), "re");
     if (file == NULL)
         return true;
     const char *state = fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
@@ -165,7 +165,7 @@ static const char *growth_confirmed(int confirming_phases, size_t cycles, void (
         measure_phase(&g, parts, cycles, confirming, cycle, data);
         if (!still_grows(&g)) {
             if (g.done < cycles)
-                stopped_short(
+                mark_incomplete(
                     "it came to %zu rounds of %zu in its part of %g s; give it more by --timeout",
                     g.done, cycles, time_limit());
             return NULL;
@@ -173,10 +173,10 @@ static const char *growth_confirmed(int confirming_phases, size_t cycles, void (
         if (phase < PHASES - 1 && has_grown_a_lot(&g))
             phase = PHASES - 1;
     }
-    return text("%zu KiB more mapped and %zu KiB more resident after the last %zu times, %zu KiB "
-                "and %zu KiB since the first %zu",
-                kib(&g.after, &g.before, MAPPED), kib(&g.after, &g.before, RESIDENT), g.done,
-                kib(&g.after, &g.begun, MAPPED), kib(&g.after, &g.begun, RESIDENT), cycles);
+    return fmt("%zu KiB more mapped and %zu KiB more resident after the last %zu times, %zu KiB "
+               "and %zu KiB since the first %zu",
+               kib(&g.after, &g.before, MAPPED), kib(&g.after, &g.before, RESIDENT), g.done,
+               kib(&g.after, &g.begun, MAPPED), kib(&g.after, &g.begun, RESIDENT), cycles);
 }
 
 const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data)
@@ -190,7 +190,7 @@ void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data),
     const char *growth = growth_over(cycles, cycle, data);
     if (growth == NULL)
         return;
-    own.setup.record->growing = 1;
+    test_process.setup.record->growing = 1;
     call_log_to(NULL); /* what has shown it comes last there */
     /* a control only decides whose the growth is: one confirming phase is enough */
     const char *without = control != NULL ? growth_confirmed(1, cycles, control, data) : NULL;
@@ -203,5 +203,5 @@ void expect_no_growth_at(int line, size_t cycles, void (*cycle)(void *data),
         control_begin(when);
         fail_at(line, "memory to stop growing", "%s", without);
     }
-    fail_at(line, text("memory to stop growing while %s", what), "%s", growth);
+    fail_at(line, fmt("memory to stop growing while %s", what), "%s", growth);
 }

@@ -11,7 +11,7 @@
  * until mapped and resident memory stop growing in one of them.  Returns NULL then.  If memory
  * still grows in the last phase, or has grown by 256 MiB, and keeps that pace in three more phases
  * (seven on a busy machine) with a pause before each measurement, returns how much it grew (valid
- * until the next calls of text()).  Finds leaks of a kilobyte per cycle and more.  Under memcheck
+ * until the next calls of fmt()).  Finds leaks of a kilobyte per cycle and more.  Under memcheck
  * and the sanitizers runs some cycles only. */
 const char *growth_over(size_t cycles, void (*cycle)(void *data), void *data);
 

@@ -25,18 +25,18 @@
 
 struct random *rng(void)
 {
-    return &own.random;
+    return &test_process.random;
 }
 
 uint64_t run_seed(void)
 {
-    return own.setup.seed;
+    return test_process.setup.seed;
 }
 
 double hang_limit(void)
 {
     static const double without_limit = 3;
-    return own.setup.limit > 0 ? own.setup.limit / 3 : without_limit;
+    return test_process.setup.limit > 0 ? test_process.setup.limit / 3 : without_limit;
 }
 
 void alarm_in(double seconds)
@@ -66,16 +66,16 @@ const char *lacking_memory(size_t bytes)
 {
     struct rlimit limit;
     if (bytes > PTRDIFF_MAX)
-        return text("a size_t has %d bits", SIZE_BITS);
+        return fmt("a size_t has %d bits", SIZE_BITS);
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         limit.rlim_cur / 2 < bytes)
-        return text("the address space is limited to %zu MiB", (size_t)limit.rlim_cur >> 20);
+        return fmt("the address space is limited to %zu MiB", (size_t)limit.rlim_cur >> 20);
     uint64_t available = bytes_in_file("/proc/meminfo", "MemAvailable: %" SCNu64, 1024);
     if (available != UINT64_MAX && available / 2 < bytes)
-        return text("%zu MiB of memory are available", (size_t)(available >> 20));
+        return fmt("%zu MiB of memory are available", (size_t)(available >> 20));
     uint64_t group = bytes_in_file("/sys/fs/cgroup/memory.max", "%" SCNu64, 1);
     if (group != UINT64_MAX && group / 2 < bytes)
-        return text("the control group allows %zu MiB", (size_t)(group >> 20));
+        return fmt("the control group allows %zu MiB", (size_t)(group >> 20));
     return NULL;
 }
 
@@ -90,7 +90,7 @@ size_t output_so_far(void)
 {
     fflush(stdout);
     int length = 0;
-    if (own.setup.at_end != NULL)
+    if (test_process.setup.at_end != NULL)
         skip("with --no-fork the output is not captured");
     if (ioctl(OUTPUT_FD, FIONREAD, &length) != 0)
         harness_broke("the captured output cannot be measured: %s", strerror(errno));
@@ -104,12 +104,13 @@ bool is_instrumented(void)
 
 double time_limit(void)
 {
-    return own.setup.limit;
+    return test_process.setup.limit;
 }
 
 bool time_is_up(void)
 {
-    return own.setup.limit > 0 && clock_since(own.begun) > own.setup.limit / 2;
+    return test_process.setup.limit > 0 &&
+           clock_since(test_process.begun) > test_process.setup.limit / 2;
 }
 
 size_t stride(size_t longer)
@@ -117,9 +118,9 @@ size_t stride(size_t longer)
     if (!is_instrumented() && !time_is_up())
         return 1;
     if (!is_instrumented())
-        stopped_short("sizes were left out when half of its %g s were over; give it more by "
-                      "--timeout",
-                      own.setup.limit);
+        mark_incomplete("sizes were left out when half of its %g s were over; give it more by "
+                        "--timeout",
+                        test_process.setup.limit);
     return longer;
 }
 
@@ -138,7 +139,7 @@ const char *scratch_remove(const char *name)
     for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        found = text_safe(entry->d_name);
+        found = escape(entry->d_name);
         unlinkat(dirfd(entries), entry->d_name, 0);
     }
     if (entries != NULL)

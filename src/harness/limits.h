@@ -19,7 +19,7 @@ uint64_t run_seed(void);
  * memory or the control group allows. */
 void ask_for_memory(size_t bytes);
 
-/* Returns NULL, or why they do not fit (valid until the next calls of text()). */
+/* Returns NULL, or why they do not fit (valid until the next calls of fmt()). */
 const char *lacking_memory(size_t bytes);
 
 /* A descriptor that keeps the captured output open if a handler closes the low ones. */
@@ -38,12 +38,12 @@ double hang_limit(void);
 void alarm_in(double seconds);
 
 /* The property's time in seconds, and whether half of it is over: it should then end with
- * stopped_short(). */
+ * mark_incomplete(). */
 double time_limit(void);
 bool time_is_up(void);
 
 /* The step of a loop over many sizes: 1, or `longer` if is_instrumented(), or if time_is_up(),
- * which calls stopped_short(). */
+ * which calls mark_incomplete(). */
 size_t stride(size_t longer);
 
 /* A folder for files that a handler leaves, in /dev/shm or else in /tmp.  The coordinator chooses

@@ -25,9 +25,9 @@ static _Thread_local bool forks_trial; /* what this thread is about to fork is_t
 
 void note_child(void)
 {
-    struct record *record = own.setup.record;
-    own.memcheck_errors_before = memcheck_error_count();
-    if (forks_trial || own.is_trial)
+    struct record *record = test_process.setup.record;
+    test_process.memcheck_errors_before = memcheck_error_count();
+    if (forks_trial || test_process.is_trial)
         return;
     size_t number = atomic_fetch_add(&record->children, 1);
     if (number < MEMCHECK_CHILDREN)
@@ -95,7 +95,7 @@ static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(voi
 {
     pid_t pid = fork_child();
     if (pid == 0) {
-        own.is_child = true;
+        test_process.is_child = true;
         body(data);
         end();
     }
@@ -105,7 +105,7 @@ static pid_t begin_process(void (*body)(void *data), void *data, void (*end)(voi
 /* Ends this property if the child has reached its verdict. */
 static void take_verdict(void)
 {
-    struct record *record = own.setup.record;
+    struct record *record = test_process.setup.record;
     if (atomic_load(&record->state) == RECORD_ENDED) {
         enter_exit_path();
         leave(record->reached);
@@ -116,7 +116,7 @@ static void take_verdict(void)
  * signal `spared`. */
 static bool await_process(pid_t pid, int done, bool is_program, int spared)
 {
-    struct record *record = own.setup.record;
+    struct record *record = test_process.setup.record;
     int status;
     bool is_known = wait_for(pid, &status);
     take_verdict();
@@ -138,7 +138,7 @@ static bool await_process(pid_t pid, int done, bool is_program, int spared)
 
 struct child start_child(void (*body)(void *data), void *data)
 {
-    int done = atomic_load(&own.setup.record->children_done);
+    int done = atomic_load(&test_process.setup.record->children_done);
     return (struct child){begin_process(body, data, pass), done};
 }
 
@@ -155,7 +155,7 @@ void in_child(void (*body)(void *data), void *data)
 static void forget_calls(void)
 {
     for (int i = 0; i < CALL_SLOTS; i++)
-        own.setup.record->calls[i].kind = OUTSIDE;
+        test_process.setup.record->calls[i].kind = OUTSIDE;
 }
 
 bool in_child_unless(int killed_by, void (*body)(void *data), void *data)
@@ -192,7 +192,7 @@ void in_child_within(double seconds, size_t bytes, void (*body)(void *data), voi
     static const struct timespec moment = {0, 200000};
     struct work work = {body, data};
     size_t most = resident_bytes() + bytes;
-    int done = atomic_load(&own.setup.record->children_done), status;
+    int done = atomic_load(&test_process.setup.record->children_done), status;
     pid_t pid = begin_process(run_unnoticed, &work, pass), ended;
     uint64_t begun = clock_now();
     /* from here, for a subject can have the timers and the signals of the child */
@@ -203,15 +203,15 @@ void in_child_within(double seconds, size_t bytes, void (*body)(void *data), voi
     }
     give_sigchld_back();
     take_verdict();
-    if (atomic_load(&own.setup.record->children_done) > done)
+    if (atomic_load(&test_process.setup.record->children_done) > done)
         return;
     forget_calls();
-    own.setup.record->step[0] = '\0';
+    test_process.setup.record->step[0] = '\0';
 }
 
 void in_program(void (*body)(void *data), void *data)
 {
-    int done = atomic_load(&own.setup.record->children_done);
+    int done = atomic_load(&test_process.setup.record->children_done);
     await_process(begin_process(body, data, end_program), done, true, 0);
 }
 
@@ -223,8 +223,8 @@ static bool survives(void (*body)(void *data), void *data, void (*end)(int statu
     if (pid == 0) {
         die_unnoticed();
         static struct record nobodys;
-        own.setup.record = &nobodys;
-        own.is_trial = true;
+        test_process.setup.record = &nobodys;
+        test_process.is_trial = true;
         signal(SIGALRM, SIG_DFL);
         alarm_in(hang_limit());
         body(data);
@@ -254,5 +254,5 @@ void control_run(void (*body)(void *data), void *data, const char *when)
     control_begin(when);
     in_child(body, data);
     control_end();
-    own.setup.record->step[0] = '\0';
+    test_process.setup.record->step[0] = '\0';
 }

@@ -61,24 +61,24 @@ void expect_same_arithmetic(const struct arithmetic *before, const char *when)
 {
     struct arithmetic now = note_arithmetic();
     expect(now.rounding == before->rounding,
-           text("the rounding mode to be %#x still, %s", (unsigned)before->rounding, when), "%#x",
+           fmt("the rounding mode to be %#x still, %s", (unsigned)before->rounding, when), "%#x",
            (unsigned)now.rounding);
     expect(now.traps == before->traps,
-           text("the floating-point traps to be %#x still, %s", (unsigned)before->traps, when),
+           fmt("the floating-point traps to be %#x still, %s", (unsigned)before->traps, when),
            "%#x", (unsigned)now.traps);
     expect(now.makes_subnormals == before->makes_subnormals,
-           text("results to be as subnormal as before, %s", when), "%s",
+           fmt("results to be as subnormal as before, %s", when), "%s",
            now.makes_subnormals ? "they are no longer flushed to 0" : "they are flushed to 0");
     expect(now.reads_subnormals == before->reads_subnormals,
-           text("subnormal operands to count as before, %s", when), "%s",
+           fmt("subnormal operands to count as before, %s", when), "%s",
            now.reads_subnormals ? "they no longer count as 0" : "they count as 0");
     expect(now.vector == before->vector && now.stack == before->stack &&
                now.control == before->control,
-           text("the floating-point control registers to be %#x, %#x, %#lx still, %s",
-                before->vector, before->stack, before->control, when),
+           fmt("the floating-point control registers to be %#x, %#x, %#lx still, %s",
+               before->vector, before->stack, before->control, when),
            "%#x, %#x, %#lx", now.vector, now.stack, now.control);
     expect(now.in_use == before->in_use,
-           text("the x87 to have as many registers empty as before (EMMS), %s", when),
+           fmt("the x87 to have as many registers empty as before (EMMS), %s", when),
            "%d are in use that were empty", __builtin_popcount(now.in_use & ~before->in_use));
 }
 
@@ -86,10 +86,10 @@ enum { FLAGS = FE_ALL_EXCEPT & ~FE_INEXACT };
 
 static const char *flags_in_words(int flags)
 {
-    const char *words = text("%s%s%s%s", (flags & FE_INVALID) != 0 ? ", invalid operation" : "",
-                             (flags & FE_DIVBYZERO) != 0 ? ", division by zero" : "",
-                             (flags & FE_OVERFLOW) != 0 ? ", overflow" : "",
-                             (flags & FE_UNDERFLOW) != 0 ? ", underflow" : "");
+    const char *words = fmt("%s%s%s%s", (flags & FE_INVALID) != 0 ? ", invalid operation" : "",
+                            (flags & FE_DIVBYZERO) != 0 ? ", division by zero" : "",
+                            (flags & FE_OVERFLOW) != 0 ? ", overflow" : "",
+                            (flags & FE_UNDERFLOW) != 0 ? ", underflow" : "");
     return words[0] != '\0' ? words + 2 : "none";
 }
 
@@ -104,10 +104,10 @@ void expect_float_flags(bool raised, const char *when)
 {
     int now = fetestexcept(FLAGS);
     expect(now == (raised ? FLAGS : 0),
-           text("the floating-point status flags to be %s, %s: %s",
-                raised ? "set still" : "clear still", when,
-                raised ? "a program reads there what went wrong in its arithmetic"
-                       : "NumPy reads there whether its own arithmetic went wrong, and warns"),
+           fmt("the floating-point status flags to be %s, %s: %s",
+               raised ? "set still" : "clear still", when,
+               raised ? "a program reads there what went wrong in its arithmetic"
+                      : "NumPy reads there whether its own arithmetic went wrong, and warns"),
            "set: %s", flags_in_words(now));
 }
 
@@ -125,14 +125,14 @@ void note_signals(struct signals *signals)
 static const char *signal_name(int number)
 {
     const char *name = sigabbrev_np(number);
-    return name != NULL ? text("SIG%s", name) : text("signal %d", number);
+    return name != NULL ? fmt("SIG%s", name) : fmt("signal %d", number);
 }
 
 static const char *action_in_words(const struct sigaction *action)
 {
     return action->sa_handler == SIG_DFL   ? "the default action"
            : action->sa_handler == SIG_IGN ? "to ignore it"
-                                           : text("a handler at %p", (void *)action->sa_handler);
+                                           : fmt("a handler at %p", (void *)action->sa_handler);
 }
 
 void expect_same_signals(const struct signals *before, const char *when)
@@ -145,19 +145,19 @@ void expect_same_signals(const struct signals *before, const char *when)
             continue;
         const char *name = signal_name(number);
         expect(is->sa_handler == was->sa_handler,
-               text("the disposition of %s to stay %s, %s", name, action_in_words(was), when), "%s",
+               fmt("the disposition of %s to stay %s, %s", name, action_in_words(was), when), "%s",
                action_in_words(is));
         expect(is->sa_flags == was->sa_flags,
-               text("the flags of the handler of %s to be %#x still, %s", name,
-                    (unsigned)was->sa_flags, when),
+               fmt("the flags of the handler of %s to be %#x still, %s", name,
+                   (unsigned)was->sa_flags, when),
                "%#x", (unsigned)is->sa_flags);
         bool blocked = sigismember(&before->mask, number);
         expect(sigismember(&now.mask, number) == blocked,
-               text("%s to be %s still, %s", name, blocked ? "blocked" : "let through", when), "%s",
+               fmt("%s to be %s still, %s", name, blocked ? "blocked" : "let through", when), "%s",
                blocked ? "it is let through" : "it is blocked");
     }
     expect(now.stack.ss_sp == before->stack.ss_sp && now.stack.ss_flags == before->stack.ss_flags,
-           text("the alternate signal stack to be at %p still, %s", before->stack.ss_sp, when),
+           fmt("the alternate signal stack to be at %p still, %s", before->stack.ss_sp, when),
            "at %p", now.stack.ss_sp);
 }
 
@@ -176,7 +176,7 @@ static const char *show_umask(int number __attribute__((unused)))
 {
     mode_t mask = umask(0);
     umask(mask);
-    return text("%03o", (unsigned)mask);
+    return fmt("%03o", (unsigned)mask);
 }
 
 static const char *show_limit(int which)
@@ -184,8 +184,8 @@ static const char *show_limit(int which)
     struct rlimit limit;
     if (getrlimit((__rlimit_resource_t)which, &limit) != 0)
         return "unknown";
-    return text("%llu, at most %llu", (unsigned long long)limit.rlim_cur,
-                (unsigned long long)limit.rlim_max);
+    return fmt("%llu, at most %llu", (unsigned long long)limit.rlim_cur,
+               (unsigned long long)limit.rlim_max);
 }
 
 static const char *show_folder(int number __attribute__((unused)))
@@ -196,12 +196,12 @@ static const char *show_folder(int number __attribute__((unused)))
 
 static const char *show_niceness(int number __attribute__((unused)))
 {
-    return text("%d", getpriority(PRIO_PROCESS, 0));
+    return fmt("%d", getpriority(PRIO_PROCESS, 0));
 }
 
 static const char *show_policy(int number __attribute__((unused)))
 {
-    return text("%d", sched_getscheduler(0));
+    return fmt("%d", sched_getscheduler(0));
 }
 
 /* How many, and the numbers of the first of them. */
@@ -216,7 +216,7 @@ static const char *show_affinity(int number __attribute__((unused)))
         if (CPU_ISSET(cpu, &set))
             used += (size_t)snprintf(list + used, sizeof list - used, " %d", cpu);
     }
-    return text("%d:%s", CPU_COUNT(&set), list);
+    return fmt("%d:%s", CPU_COUNT(&set), list);
 }
 
 static const char *show_interval_timer(int which)
@@ -238,7 +238,7 @@ static const char *show_timers(int number __attribute__((unused)))
     while (fgets(line, sizeof line, file) != NULL)
         count += strncmp(line, "ID:", 3) == 0;
     fclose(file);
-    return text("%d", count);
+    return fmt("%d", count);
 }
 
 /* One that exec closes, children do not get. */
@@ -246,30 +246,30 @@ static const char *show_flags(int fd)
 {
     int flags = fcntl(fd, F_GETFL), own = fcntl(fd, F_GETFD);
     return flags < 0 ? "closed"
-                     : text("%#o%s", (unsigned)flags,
-                            (own & FD_CLOEXEC) != 0 ? ", closed by exec (FD_CLOEXEC)" : "");
+                     : fmt("%#o%s", (unsigned)flags,
+                           (own & FD_CLOEXEC) != 0 ? ", closed by exec (FD_CLOEXEC)" : "");
 }
 
 static const char *show_ids(int number __attribute__((unused)))
 {
-    return text("%d of group %d, session %d", (int)getpid(), (int)getpgrp(), (int)getsid(0));
+    return fmt("%d of group %d, session %d", (int)getpid(), (int)getpgrp(), (int)getsid(0));
 }
 
 static const char *show_user(int number __attribute__((unused)))
 {
-    return text("%d:%d, effectively %d:%d", (int)getuid(), (int)getgid(), (int)geteuid(),
-                (int)getegid());
+    return fmt("%d:%d, effectively %d:%d", (int)getuid(), (int)getgid(), (int)geteuid(),
+               (int)getegid());
 }
 
 static const char *show_dumpable(int number __attribute__((unused)))
 {
-    return text("%d", prctl(PR_GET_DUMPABLE));
+    return fmt("%d", prctl(PR_GET_DUMPABLE));
 }
 
 static const char *show_memory_policy(int number __attribute__((unused)))
 {
     int mode;
-    return syscall(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) == 0 ? text("%d", mode) : "unknown";
+    return syscall(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) == 0 ? fmt("%d", mode) : "unknown";
 }
 
 /* Whether what anybody maps next is locked, as after mlockall(MCL_FUTURE): advice to drop such a
@@ -358,8 +358,8 @@ static void expect_same_environment(char **before, const char *when)
     if (either == NULL)
         return;
     int length = (int)strcspn(either, "=");
-    fail(text("%.*s in the environment to stay as it was, %s", length, either, when), "%s",
-         new != NULL ? text_safe(new) : "it is gone");
+    fail(fmt("%.*s in the environment to stay as it was, %s", length, either, when), "%s",
+         new != NULL ? escape(new) : "it is gone");
 }
 
 void expect_same_settings(const struct settings *before, enum which_settings which,
@@ -372,9 +372,9 @@ void expect_same_settings(const struct settings *before, enum which_settings whi
         for (int number = 0; number < kinds[k].count; number++, place++) {
             const char *was = before->values[place], *is = wanted ? kinds[k].show(number) : was;
             expect(strcmp(was, is) == 0,
-                   text("%s%s to stay %s, %s", kinds[k].name,
-                        kinds[k].count > 1 ? text(" %d", number) : "", text_safe(was), when),
-                   "%s", text_safe(is));
+                   fmt("%s%s to stay %s, %s", kinds[k].name,
+                       kinds[k].count > 1 ? fmt(" %d", number) : "", escape(was), when),
+                   "%s", escape(is));
         }
     }
     if (which != SETTINGS_NAMED_AT_LOAD)

@@ -21,26 +21,26 @@
 #include "repro/call_log.h"
 #include "subject/subject.h"
 
-struct test_process own;
+struct test_process test_process;
 
 const char *scratch_folder(void)
 {
-    return own.setup.scratch;
+    return test_process.setup.scratch;
 }
 
 const struct property *running_property(void)
 {
-    return own.setup.property;
+    return test_process.setup.property;
 }
 
 /* ---- begin ------------------------------------------------------------------------------ */
 
 void begin_property(const struct property_setup *setup)
 {
-    own.setup = *setup;
-    own.random = random_for(setup->seed, setup->property->id);
-    own.memcheck_errors_before = memcheck_error_count();
-    own.begun = clock_now();
+    test_process.setup = *setup;
+    test_process.random = random_for(setup->seed, setup->property->id);
+    test_process.memcheck_errors_before = memcheck_error_count();
+    test_process.begun = clock_now();
     setup->record->pid = getpid();
     calls_prepare();
     call_log_to(setup->log);
@@ -55,17 +55,17 @@ void begin_property(const struct property_setup *setup)
 
 static void report_load(enum load_state state, const char *why)
 {
-    struct load *load = own.setup.load;
+    struct load *load = test_process.setup.load;
     if (load == NULL)
         return;
     snprintf(load->why, sizeof load->why, "%s", why);
     if (state == LOAD_DONE) {
-        memcpy(load->name, own.subject.handler->name, sizeof load->name);
-        load->version = own.subject.handler->version;
+        memcpy(load->name, test_process.subject.handler->name, sizeof load->name);
+        load->version = test_process.subject.handler->version;
         load->has_name = 1;
         load->has_gil = python_is_up() && python_uses_gil();
-        snprintf(load->claims, sizeof load->claims, "%s", own.subject.claims);
-        snprintf(load->how, sizeof load->how, "%s", own.subject.how);
+        snprintf(load->claims, sizeof load->claims, "%s", test_process.subject.claims);
+        snprintf(load->how, sizeof load->how, "%s", test_process.subject.how);
     }
     atomic_store(&load->state, state);
 }
@@ -73,25 +73,27 @@ static void report_load(enum load_state state, const char *why)
 void load_subject(void)
 {
     char why[512] = "";
-    if (own.loaded)
+    if (test_process.loaded)
         return;
-    step("loading %s", own.setup.place->label);
-    if (own.setup.place->module != NULL && !python_is_up())
+    step("loading %s", test_process.setup.place->label);
+    if (test_process.setup.place->module != NULL && !python_is_up())
         skip("a handler from a Python module needs the interpreter");
     enum load_state state =
-        own.setup.place->module != NULL
-            ? python_subject_load(own.setup.place, &own.subject, why, sizeof why)
-            : subject_load(own.setup.place, &own.subject, why, sizeof why);
-    if (state == LOAD_DONE && !is_readable(own.subject.handler, sizeof *own.subject.handler)) {
+        test_process.setup.place->module != NULL
+            ? python_subject_load(test_process.setup.place, &test_process.subject, why, sizeof why)
+            : subject_load(test_process.setup.place, &test_process.subject, why, sizeof why);
+    if (state == LOAD_DONE &&
+        !is_readable(test_process.subject.handler, sizeof *test_process.subject.handler)) {
         snprintf(why, sizeof why,
                  "the struct that it hands out, at %p, is not in memory that can be read",
-                 (void *)own.subject.handler);
+                 (void *)test_process.subject.handler);
         state = LOAD_FAILED;
     }
     report_load(state, why);
-    if (state == LOAD_UNFIT && own.setup.load == NULL && python_is_up()) {
+    if (state == LOAD_UNFIT && test_process.setup.load == NULL && python_is_up()) {
         /* the first property could load it */
-        stopped_short("it could be loaded before, and now says that it cannot work here: %s", why);
+        mark_incomplete("it could be loaded before, and now says that it cannot work here: %s",
+                        why);
         pass();
     }
     if (state == LOAD_UNFIT)
@@ -100,9 +102,9 @@ void load_subject(void)
         skip("%s", why);
     if (state != LOAD_DONE)
         fail("a handler to come of loading it", "%s", why);
-    own.as_loaded = *own.subject.handler;
-    own.loaded = true;
-    own.setup.record->step[0] = '\0';
+    test_process.as_loaded = *test_process.subject.handler;
+    test_process.loaded = true;
+    test_process.setup.record->step[0] = '\0';
 }
 
 /* Describes a member of the struct that has changed. */
@@ -110,35 +112,36 @@ static const char *change_of(const PyDataMem_Handler *was, const PyDataMem_Handl
 {
     const PyDataMemAllocator *a = &was->allocator, *b = &is->allocator;
     if (a->ctx != b->ctx)
-        return text("ctx %p, which was %p", b->ctx, a->ctx);
+        return fmt("ctx %p, which was %p", b->ctx, a->ctx);
     if (is->version != was->version)
-        return text("version %d, which was %d", is->version, was->version);
+        return fmt("version %d, which was %d", is->version, was->version);
     return memcmp(a, b, sizeof *a) != 0 ? "other functions" : "another name";
 }
 
 void expect_struct_as_loaded(void)
 {
-    const PyDataMem_Handler *is = own.subject.handler;
-    if (own.setup.load != NULL) /* the first property, which has loaded it */
+    const PyDataMem_Handler *is = test_process.subject.handler;
+    if (test_process.setup.load != NULL) /* the first property, which has loaded it */
         return;
-    if (!own.loaded || !is_readable(is, sizeof *is) || memcmp(is, &own.as_loaded, sizeof *is) == 0)
+    if (!test_process.loaded || !is_readable(is, sizeof *is) ||
+        memcmp(is, &test_process.as_loaded, sizeof *is) == 0)
         return;
     attribute_to(property_about(TOPIC_STRUCT_CHANGED), NULL);
     fail("the struct to be at the end what it was when it was loaded", "%s",
-         change_of(&own.as_loaded, is));
+         change_of(&test_process.as_loaded, is));
 }
 
 /* `environment` is NULL if NumPy is not imported yet. */
 static void start_python(struct environment *environment)
 {
-    const char *path = own.setup.python_path;
+    const char *path = test_process.setup.python_path;
     memcheck_disable(); /* the errors of CPython's start are not the subject's */
-    atomic_store(&own.setup.record->python_starts, 1);
+    atomic_store(&test_process.setup.record->python_starts, 1);
     const char *wrong =
         environment != NULL ? python_start(path, environment) : python_start_bare(path);
     if (wrong == NULL)
         wrong = python_module_add();
-    atomic_store(&own.setup.record->python_starts, 0);
+    atomic_store(&test_process.setup.record->python_starts, 0);
     memcheck_enable();
     if (wrong != NULL)
         harness_broke("Python cannot be started: %s", wrong);
@@ -167,27 +170,27 @@ void python_call(const char *module, const char *function)
 
 PyDataMem_Handler *subject_handler(void)
 {
-    return own.subject.handler;
+    return test_process.subject.handler;
 }
 
 const struct subject *subject(void)
 {
-    return &own.subject;
+    return &test_process.subject;
 }
 
 const struct subject_place *subject_place(void)
 {
-    return own.setup.place;
+    return test_process.setup.place;
 }
 
 struct claims subject_claims(void)
 {
-    return subject_all_claims(own.setup.place, &own.subject);
+    return subject_all_claims(test_process.setup.place, &test_process.subject);
 }
 
 bool subject_statistics(nep49_statistics *figures)
 {
-    if (own.subject.get_statistics != NULL)
-        own.subject.get_statistics(figures);
-    return own.subject.get_statistics != NULL;
+    if (test_process.subject.get_statistics != NULL)
+        test_process.subject.get_statistics(figures);
+    return test_process.subject.get_statistics != NULL;
 }

@@ -81,13 +81,13 @@ METHOD(step, string)
     Py_RETURN_NONE;
 }
 
-/* stopped_short(reason): INCOMPLETE, where nothing fails. */
-METHOD(stopped_short, string)
+/* mark_incomplete(reason): INCOMPLETE, where nothing fails. */
+METHOD(mark_incomplete, string)
 {
     const char *reason = PyUnicode_AsUTF8(string);
     if (reason == NULL)
         return NULL;
-    stopped_short("%s", reason);
+    mark_incomplete("%s", reason);
     Py_RETURN_NONE;
 }
 
@@ -537,7 +537,7 @@ static PyMethodDef methods[] = {
     ONE(skip),
     ONE(spoiled_handler),
     ONE(step),
-    ONE(stopped_short),
+    ONE(mark_incomplete),
     ONE(survives),
     MORE(fail),
     MORE(new_array),

@@ -22,8 +22,8 @@ extern struct test_process {
     bool is_trial; /* a child of child_survives */
     uint64_t begun;
     uint64_t memcheck_errors_before;
-    char short_of[256]; /* why it is incomplete, or "" */
-} own;
+    char incomplete_because[256]; /* why it is incomplete, or "" */
+} test_process;
 
 enum { SURVIVED = 49 }; /* the status of a child that reached its end */
 

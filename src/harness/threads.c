@@ -89,13 +89,14 @@ static _Thread_local struct {
     bool is_set;
     uint64_t begun;
     uint64_t pauses;
-} own;
+} perturbation;
 
 static void set_timer(void)
 {
-    long after = AFTER_NS + (long)(random_mix(own.begun + own.pauses++) % JITTER_NS);
+    long after =
+        AFTER_NS + (long)(random_mix(perturbation.begun + perturbation.pauses++) % JITTER_NS);
     struct itimerspec once = {.it_value = {0, after}};
-    timer_settime(own.timer, 0, &once, NULL);
+    timer_settime(perturbation.timer, 0, &once, NULL);
 }
 
 static void pause_inside(int number)
@@ -104,7 +105,7 @@ static void pause_inside(int number)
     int saved = errno;
     if (interpose_depth > 0)
         nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
-    if (own.is_set && clock_now() - own.begun < WHOLE_NS)
+    if (perturbation.is_set && clock_now() - perturbation.begun < WHOLE_NS)
         set_timer();
     errno = saved;
 }
@@ -136,16 +137,16 @@ void perturb_begin(size_t number)
     move_to_core(number);
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN};
     event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
-    own.begun = clock_now();
-    own.is_set = timer_create(CLOCK_MONOTONIC, &event, &own.timer) == 0;
-    if (own.is_set)
+    perturbation.begun = clock_now();
+    perturbation.is_set = timer_create(CLOCK_MONOTONIC, &event, &perturbation.timer) == 0;
+    if (perturbation.is_set)
         set_timer();
 }
 
 void perturb_end(void)
 {
-    bool was_set = own.is_set;
-    own.is_set = false;
+    bool was_set = perturbation.is_set;
+    perturbation.is_set = false;
     if (was_set)
-        timer_delete(own.timer);
+        timer_delete(perturbation.timer);
 }

@@ -28,7 +28,7 @@
  * them. */
 void enter_exit_path(void)
 {
-    if (atomic_exchange(&own.ended, 1) != 0) {
+    if (atomic_exchange(&test_process.ended, 1) != 0) {
         for (;;)
             pause();
     }
@@ -36,7 +36,8 @@ void enter_exit_path(void)
 
 void count_memcheck_errors(void)
 {
-    own.setup.record->memcheck_errors += memcheck_error_count() - own.memcheck_errors_before;
+    test_process.setup.record->memcheck_errors +=
+        memcheck_error_count() - test_process.memcheck_errors_before;
 }
 
 __attribute__((noinline)) void conform_fail(const char *expected, const char *seen,
@@ -54,19 +55,19 @@ static void show_to_debugger(const struct record *record)
 
 _Noreturn void leave(enum verdict verdict)
 {
-    struct record *record = own.setup.record;
-    if (own.is_trial)
+    struct record *record = test_process.setup.record;
+    if (test_process.is_trial)
         _exit(verdict == PASS || verdict == SKIP ? SURVIVED : 0);
     fflush(stdout);
-    bool is_about_them = (own.setup.property->answers_for & ABOUT(DATA_RACE)) != 0;
+    bool is_about_them = (test_process.setup.property->answers_for & ABOUT(DATA_RACE)) != 0;
     if ((verdict != FAIL || is_about_them) && verdict != BROK && data_races_tell(record)) {
         record_attribute(record, TOPIC_DATA_RACE);
         verdict = FAIL;
     }
-    if (verdict == PASS && record->short_in_child == SHORT_IN_CHILD)
-        stopped_short("a process that it forked stopped at a limit");
-    if (verdict == PASS && own.short_of[0] != '\0') {
-        snprintf(record->seen, sizeof record->seen, "%s", own.short_of);
+    if (verdict == PASS && record->short_in_child == INCOMPLETE_IN_CHILD)
+        mark_incomplete("a process that it forked stopped at a limit");
+    if (verdict == PASS && test_process.incomplete_because[0] != '\0') {
+        snprintf(record->seen, sizeof record->seen, "%s", test_process.incomplete_because);
         record->expected[0] = '\0';
         verdict = INCOMPLETE;
     }
@@ -76,8 +77,8 @@ _Noreturn void leave(enum verdict verdict)
     record->suspects[MADE_EMPTY] = *own_making();
     count_memcheck_errors();
     atomic_store(&record->state, RECORD_ENDED);
-    if (own.setup.at_end != NULL && !own.is_child)
-        own.setup.at_end();
+    if (test_process.setup.at_end != NULL && !test_process.is_child)
+        test_process.setup.at_end();
     _exit(0);
 }
 
@@ -91,13 +92,13 @@ void note_overlap(struct record *record)
 /* Between control_begin and control_end, and in a child that is forked there. */
 bool in_control(void)
 {
-    return own.setup.record->control[0] != '\0';
+    return test_process.setup.record->control[0] != '\0';
 }
 
 _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
 {
     enter_exit_path();
-    struct record *record = own.setup.record;
+    struct record *record = test_process.setup.record;
     snprintf(record->expected, sizeof record->expected, "%s", expected);
     FORMAT_INTO(record->seen, seen);
     record->line = line;
@@ -105,20 +106,22 @@ _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
     if (record->signal != 0) /* of a process that Python forked */
         record->suspects[ENDED_IN] = record->signal_call;
     /* what a control does is ordinary use, and whatever goes wrong there breaks a MUST */
-    leave(own.setup.property->level == MUST || in_control() ? FAIL : WARN);
+    leave(test_process.setup.property->level == MUST || in_control() ? FAIL : WARN);
 }
 
 void attribute_to(const char *id, const struct step *call)
 {
-    own.setup.record->suspects[ENDED_IN] = call != NULL ? *call : (struct step){.kind = OUTSIDE};
-    snprintf(own.setup.record->attribute_to, sizeof own.setup.record->attribute_to, "%s", id);
+    test_process.setup.record->suspects[ENDED_IN] =
+        call != NULL ? *call : (struct step){.kind = OUTSIDE};
+    snprintf(test_process.setup.record->attribute_to,
+             sizeof test_process.setup.record->attribute_to, "%s", id);
 }
 
 _Noreturn void fail_for(const struct property *property, const struct step *call, const char *seen,
                         ...)
 {
     enter_exit_path();
-    struct record *record = own.setup.record;
+    struct record *record = test_process.setup.record;
     attribute_to(property->id, call);
     snprintf(record->expected, sizeof record->expected, "%s", property->clause);
     FORMAT_INTO(record->seen, seen);
@@ -127,7 +130,7 @@ _Noreturn void fail_for(const struct property *property, const struct step *call
 
 _Noreturn void end_child(void)
 {
-    struct record *record = own.setup.record;
+    struct record *record = test_process.setup.record;
     if (data_races_tell(record))
         leave(PASS); /* which tells them, and ends the property */
     fflush(stdout);
@@ -139,62 +142,62 @@ _Noreturn void end_child(void)
 _Noreturn void skip(const char *reason, ...)
 {
     enter_exit_path();
-    if (own.is_child && in_control())
+    if (test_process.is_child && in_control())
         end_child(); /* nothing is wrong there, and the property comes to it by itself */
-    FORMAT_INTO(own.setup.record->seen, reason);
+    FORMAT_INTO(test_process.setup.record->seen, reason);
     leave(SKIP);
 }
 
 _Noreturn void skip_unclaimed(void)
 {
-    own.setup.record->unclaimed = 1;
+    test_process.setup.record->unclaimed = 1;
     skip("it makes no such claim");
 }
 
 _Noreturn void harness_broke(const char *what, ...)
 {
     enter_exit_path();
-    FORMAT_INTO(own.setup.record->seen, what);
+    FORMAT_INTO(test_process.setup.record->seen, what);
     leave(BROK);
 }
 
 /* Kept where no subject can write over it. */
-void stopped_short(const char *reason, ...)
+void mark_incomplete(const char *reason, ...)
 {
-    if (own.is_child)
-        own.setup.record->short_in_child = SHORT_IN_CHILD;
-    if (own.short_of[0] != '\0')
+    if (test_process.is_child)
+        test_process.setup.record->short_in_child = INCOMPLETE_IN_CHILD;
+    if (test_process.incomplete_because[0] != '\0')
         return;
-    FORMAT_INTO(own.short_of, reason);
+    FORMAT_INTO(test_process.incomplete_because, reason);
 }
 
 _Noreturn void pass(void)
 {
-    if (!own.is_child)
+    if (!test_process.is_child)
         expect_struct_as_loaded();
     enter_exit_path();
-    if (own.is_child)
+    if (test_process.is_child)
         end_child();
     leave(PASS);
 }
 
 void step(const char *format, ...)
 {
-    FORMAT_INTO(own.setup.record->step, format);
+    FORMAT_INTO(test_process.setup.record->step, format);
 }
 
 void program_part(const char *format, ...)
 {
-    FORMAT_INTO(own.setup.record->part, format);
+    FORMAT_INTO(test_process.setup.record->part, format);
 }
 
 void control_begin(const char *when)
 {
-    record_enter_control(own.setup.record, when);
+    record_enter_control(test_process.setup.record, when);
 }
 
 void control_end(void)
 {
-    record_enter_control(own.setup.record, "");
-    own.setup.record->controlled = 1;
+    record_enter_control(test_process.setup.record, "");
+    test_process.setup.record->controlled = 1;
 }

@@ -10,7 +10,7 @@
 #include "model/record.h"
 
 /* The clause does not hold: FAIL for a MUST, WARN for a SHOULD.  Both texts are one line: what was
- * expected (text() helps), and what was seen. */
+ * expected (fmt() helps), and what was seen. */
 #define fail(expected, ...) fail_at(__LINE__, expected, __VA_ARGS__)
 _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
     __attribute__((format(printf, 3, 4)));
@@ -41,7 +41,7 @@ _Noreturn void skip_unclaimed(void);
 _Noreturn void harness_broke(const char *what, ...) __attribute__((format(printf, 1, 2)));
 
 /* The property goes on, but is INCOMPLETE if nothing fails. */
-void stopped_short(const char *reason, ...) __attribute__((format(printf, 1, 2)));
+void mark_incomplete(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
 /* A debugger stops here when a property fails.  `latest` is the latest call of this thread, and
  * `code` the handler's function. */

@@ -199,14 +199,14 @@ int cause_distance(const struct property *property, const struct record *record)
 struct round {
     const struct property *const *properties;
     size_t count;
-    struct board *board;
+    struct shared_results *shared;
     size_t *cause;
     size_t *record; /* by property: the place of the record that its outcome is about */
 };
 
 static const struct record *record_of(const struct round *round, size_t i)
 {
-    return board_record(round->board, round->record[i]);
+    return results_record(round->shared, round->record[i]);
 }
 
 /* True if a property that is about such calls has failed because of such a refusal. */
@@ -377,11 +377,11 @@ static const char *reason(const struct round *round, size_t i)
     if (round->record[round->cause[i] - 1] != round->cause[i] - 1)
         return "it found a violation of that requirement";
     if (record->control[0] != '\0')
-        return text("it fails %s as well", record->control);
+        return fmt("it fails %s as well", record->control);
     for (size_t k = 0; k < SUSPECTS; k++) {
         const struct call_kind *kind = kind_elsewhere(round, i, &record->suspects[k]);
         if (kind != NULL)
-            return text("%s goes wrong", kind->call);
+            return fmt("%s goes wrong", kind->call);
     }
     bool is_struct = record->attribute_to[0] != '\0' &&
                      (strcmp(record->attribute_to, property_about(TOPIC_STRUCT_GONE)) == 0 ||
@@ -389,10 +389,10 @@ static const char *reason(const struct round *round, size_t i)
     return is_struct ? "the struct is gone" : "it came upon a defect of another kind";
 }
 
-static void put_ends(struct board *board, size_t count)
+static void put_ends(struct shared_results *shared, size_t count)
 {
     for (size_t i = 0; i < count; i++) { /* a subject can write there */
-        struct record *record = board_record(board, i);
+        struct record *record = results_record(shared, i);
         record->attribute_to[sizeof record->attribute_to - 1] = '\0';
         if (strspn(record->attribute_to, "abcdefghijklmnopqrstuvwxyz0123456789.-") !=
             strlen(record->attribute_to))
@@ -440,14 +440,14 @@ static void move_findings(struct round *round)
 
 /* A property that failed by itself is attributed to no other, so the order of the properties does
  * not matter; nor is one that keeps its verdict, once a control is attributed to it. */
-void attribution_settle(const struct property *const *properties, size_t count, struct board *board,
-                        struct outcome *outcomes)
+void attribution_settle(const struct property *const *properties, size_t count,
+                        struct shared_results *shared, struct outcome *outcomes)
 {
-    struct round round = {properties, count, board, calloc(count + 1, sizeof(size_t)),
+    struct round round = {properties, count, shared, calloc(count + 1, sizeof(size_t)),
                           calloc(count + 1, sizeof(size_t))};
     if (round.cause == NULL || round.record == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    put_ends(board, count);
+        die(EXIT_HARNESS_BROKE, "out of memory");
+    put_ends(shared, count);
     for (size_t i = 0; i < count; i++)
         round.record[i] = i;
     for (size_t i = 0; i < count; i++)

@@ -41,7 +41,7 @@ int cause_distance(const struct property *property, const struct record *record)
 
 /* Draws the conclusions from the records of all `count` properties: outcomes[i] is a SKIP if
  * another property answers for the i-th. */
-void attribution_settle(const struct property *const *properties, size_t count, struct board *board,
-                        struct outcome *outcomes);
+void attribution_settle(const struct property *const *properties, size_t count,
+                        struct shared_results *shared, struct outcome *outcomes);
 
 #endif

@@ -23,7 +23,7 @@ static const char *read_number(const char *value, size_t length, size_t *number)
     }
     *number = (size_t)read;
     return length == 0   ? "not a number"
-           : read > most ? text("too large; %llu is the most", most)
+           : read > most ? fmt("too large; %llu is the most", most)
                          : NULL;
 }
 
@@ -90,9 +90,9 @@ static const char *read_nodes(const char *p, const char *end, struct nodes *node
         if (right && p < end && *p == '-')
             p++, right = read_node(&p, end, &last);
         if (!right || (p < end && *p != ','))
-            return text("nodes are numbers below %d, as in 0,2-3", MOST_NODES);
+            return fmt("nodes are numbers below %d, as in 0,2-3", MOST_NODES);
         if (last < first)
-            return text("there is no node from %zu to %zu", first, last);
+            return fmt("there is no node from %zu to %zu", first, last);
         for (; first <= last; first++)
             nodes->bits[first / NODE_BITS] |= 1ul << first % NODE_BITS;
         if (p >= end)
@@ -117,7 +117,7 @@ static const char *read_numa(const char *value, size_t length, struct claims *cl
         return wrong;
     if (claims->numa_from != 0 && (claims->numa[0] != *value /* the first letters differ */ ||
                                    memcmp(&nodes, &claims->nodes, sizeof nodes) != 0))
-        return text("contradicts numa=%s", claims->numa);
+        return fmt("contradicts numa=%s", claims->numa);
     snprintf(claims->numa, sizeof claims->numa, "%.*s", (int)policy, value);
     claims->nodes = nodes;
     return read_begin(at + 1, (size_t)(end - at - 1), &claims->numa_from);
@@ -145,16 +145,16 @@ static const char *read_word(const char *word, size_t length, struct claims *cla
         if (strlen(known[i].name) != name || memcmp(known[i].name, word, name) != 0)
             continue;
         if (equals == NULL)
-            return text("%s: a value is missing (%s=...)", known[i].name, known[i].name);
+            return fmt("%s: a value is missing (%s=...)", known[i].name, known[i].name);
         const char *value = equals + 1, *wrong;
         if (known[i].read != NULL)
             wrong = known[i].read(value, length - name - 1, claims);
         else
             wrong = read_begin(value, length - name - 1,
                                (size_t *)(void *)((char *)claims + known[i].from));
-        return wrong != NULL ? text("%.*s: %s", (int)length, word, wrong) : NULL;
+        return wrong != NULL ? fmt("%.*s: %s", (int)length, word, wrong) : NULL;
     }
-    return text("%.*s: not a claim that this version of the suite knows", (int)length, word);
+    return fmt("%.*s: not a claim that this version of the suite knows", (int)length, word);
 }
 
 const char *claims_add(const char *words, struct claims *claims)

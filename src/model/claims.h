@@ -35,7 +35,7 @@ struct claims {
 
 /* Reads `words`, separated by white space.  Returns NULL, or one line on the first word that the
  * suite does not know or cannot read, or that cannot hold beside those before it (good until the
- * next call of text()). */
+ * next call of fmt()). */
 const char *claims_parse(const char *words, struct claims *claims);
 
 /* The same, of words that are added to what was read before. */

@@ -33,9 +33,9 @@ static const char closing[] =
 void options_end_output(void)
 {
     if (fflush(stdout) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "stdout cannot be written: %s", strerror(errno));
     if (ferror(stdout)) /* what filled the buffer had failed before */
-        leave_with(EXIT_HARNESS_BROKE, "stdout cannot be written");
+        die(EXIT_HARNESS_BROKE, "stdout cannot be written");
 }
 
 static _Noreturn void leave_behind_output(void)
@@ -68,7 +68,7 @@ static void print_help_row(const struct option_row *row)
         line += length + (line[length] == '\n');
         if (*line == '\0' && usual != NULL)
             printf("%s(default: %s)",
-                   column + length + 12 + (int)strlen(usual) > 80 ? text("\n%*s", column, "") : " ",
+                   column + length + 12 + (int)strlen(usual) > 80 ? fmt("\n%*s", column, "") : " ",
                    usual);
         putchar('\n');
     }

@@ -38,8 +38,8 @@ void take_count(const struct option_row *row, const char *value, struct options 
     unsigned long long number = strtoull(value, &end, 10);
     if (errno != 0 || *value < '0' || *value > '9' || *end != '\0' || number < 1 ||
         number > (unsigned long long)row->most)
-        leave_with(EXIT_USAGE, "--%s=%s: give a whole number from 1 to %.0f", row->name,
-                   text_safe(value), row->most);
+        die(EXIT_USAGE, "--%s=%s: give a whole number from 1 to %.0f", row->name, escape(value),
+            row->most);
     *(size_t *)field_of(row, options) = (size_t)number;
 }
 
@@ -52,8 +52,8 @@ void take_seconds(const struct option_row *row, const char *value, struct option
     double number = strtod(value, &end);
     if (errno != 0 || *end != '\0' || !(number >= row->least && number <= row->most) ||
         strspn(value, "0123456789.e-") != strlen(value))
-        leave_with(EXIT_USAGE, "--%s=%s: give a number of seconds from %g to %g", row->name,
-                   text_safe(value), row->least, row->most);
+        die(EXIT_USAGE, "--%s=%s: give a number of seconds from %g to %g", row->name, escape(value),
+            row->least, row->most);
     *(double *)field_of(row, options) = number;
 }
 
@@ -66,8 +66,8 @@ static uint64_t seed_of(const struct option_row *row, const char *value)
     errno = 0;
     uint64_t seed = strtoull(digits, &end, hexadecimal ? 16 : 10);
     if (errno != 0 || !isxdigit((unsigned char)*digits) || *end != '\0')
-        leave_with(EXIT_USAGE, "--%s=%s: give a whole number from 0 to 2^64 - 1", row->name,
-                   text_safe(value));
+        die(EXIT_USAGE, "--%s=%s: give a whole number from 0 to 2^64 - 1", row->name,
+            escape(value));
     return seed;
 }
 
@@ -79,7 +79,7 @@ void take_seed(const struct option_row *row, const char *value, struct options *
 void take_bench(const struct option_row *row, const char *value, struct options *options)
 {
     if (value != NULL && strcmp(value, "quick") != 0)
-        leave_with(EXIT_USAGE, "--%s=%s: give quick, or nothing", row->name, text_safe(value));
+        die(EXIT_USAGE, "--%s=%s: give quick, or nothing", row->name, escape(value));
     options->bench = value;
 }
 
@@ -92,7 +92,7 @@ void take_color(const struct option_row *row, const char *value, struct options 
             return;
         }
     }
-    leave_with(EXIT_USAGE, "--%s=%s: give auto, always or never", row->name, text_safe(value));
+    die(EXIT_USAGE, "--%s=%s: give auto, always or never", row->name, escape(value));
 }
 
 /* The value, which is added to those of a repeatable option. */
@@ -100,7 +100,7 @@ static const char *add_value(const char ***values, size_t *count, const char *va
 {
     const char **longer = realloc(*values, (*count + 1) * sizeof *longer);
     if (longer == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     *values = longer;
     return longer[(*count)++] = value;
 }
@@ -115,7 +115,7 @@ void take_python(const struct option_row *row, const char *value, struct options
 {
     (void)row;
     if (options->python != NULL)
-        leave_with(EXIT_USAGE, "--python is given twice; run conform once for each interpreter");
+        die(EXIT_USAGE, "--python is given twice; run conform once for each interpreter");
     options->python = value;
 }
 
@@ -128,7 +128,7 @@ static const char *lacks_nodes(const struct claims *claims)
         return NULL; /* nobody can tell, then or now */
     for (size_t node = 0; node < MOST_NODES; node++) {
         if (has_node(&claims->nodes, node) && !has_node(&here, node))
-            return text("numa=%s: there is no memory node %zu here", claims->numa, node);
+            return fmt("numa=%s: there is no memory node %zu here", claims->numa, node);
     }
     return NULL;
 }
@@ -144,17 +144,17 @@ void take_claim(const struct option_row *row, const char *value, struct options 
     if (strspn(value, " ") == strlen(value))
         wrong = "no claim; give one of those that nep49.h lists";
     if (wrong != NULL)
-        leave_with(EXIT_USAGE, "--%s: %s", row->name, text_safe(wrong));
+        die(EXIT_USAGE, "--%s: %s", row->name, escape(wrong));
     if (asprintf(&words, "%s%s%s", options->claims != NULL ? options->claims : "",
                  options->claims != NULL ? " " : "", value) < 0)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     options->claims = words;
 }
 
 void take_fail_on(const struct option_row *row, const char *value, struct options *options)
 {
     if (strcmp(value, "new") != 0)
-        leave_with(EXIT_USAGE, "--%s=%s: give new", row->name, text_safe(value));
+        die(EXIT_USAGE, "--%s=%s: give new", row->name, escape(value));
     options->fail_on_new = true;
 }
 
@@ -163,7 +163,7 @@ static void add_filter(struct options *options, bool take, const char *glob)
     struct filter *filters =
         realloc(options->filters, (options->filter_count + 1) * sizeof *filters);
     if (filters == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     filters[options->filter_count++] = (struct filter){take, glob};
     options->filters = filters;
 }

@@ -21,7 +21,7 @@
 /* What getopt_long returns for the first row; letters are below. */
 enum { FIRST_ROW = 256 };
 
-_Noreturn void leave_with(enum exit_code code, const char *format, ...)
+_Noreturn void die(enum exit_code code, const char *format, ...)
 {
     char line[8192], clean[8192];
     va_list arguments;
@@ -29,7 +29,7 @@ _Noreturn void leave_with(enum exit_code code, const char *format, ...)
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     fflush(stdout);
-    fprintf(stderr, "conform: %s\n", text_clean(clean, sizeof clean, line, strlen(line), 0));
+    fprintf(stderr, "conform: %s\n", sanitize(clean, sizeof clean, line, strlen(line), 0));
     exit(code);
 }
 
@@ -53,19 +53,18 @@ static _Noreturn void wrong_long_option(const char *word)
             break;
         }
     }
-    const char *name = text_safe(text("%.*s", (int)length, word));
+    const char *name = escape(fmt("%.*s", (int)length, word));
     if (count > 1)
-        leave_with(EXIT_USAGE, "%s is short for more than one option; give one of %s", name,
-                   matches);
+        die(EXIT_USAGE, "%s is short for more than one option; give one of %s", name, matches);
     if (count == 1)
-        leave_with(EXIT_USAGE, "%s takes no value; leave out the = and what follows", matches);
+        die(EXIT_USAGE, "%s takes no value; leave out the = and what follows", matches);
     struct suggestion suggestion = suggestion_for(word + 2, length - 2);
     for (size_t i = 0; i < option_row_count; i++) {
         if (option_rows[i].name != NULL)
             suggestion_consider(&suggestion, option_rows[i].name);
     }
-    leave_with(EXIT_USAGE, "%s: no such option%s; see conform --help", name,
-               suggestion_words(&suggestion, "--"));
+    die(EXIT_USAGE, "%s: no such option%s; see conform --help", name,
+        suggestion_words(&suggestion, "--"));
 }
 
 /* What getopt_long says '?' to.  It gives the letter of a short option in optopt; of a long one
@@ -75,15 +74,15 @@ static _Noreturn void wrong_option(char **argv)
     if (optopt == 0 || optopt >= FIRST_ROW)
         wrong_long_option(argv[optind - 1]);
     char letter = (char)optopt, clean[8];
-    leave_with(EXIT_USAGE, "-%s: no such option; see conform --help",
-               text_clean(clean, sizeof clean, &letter, 1, 0));
+    die(EXIT_USAGE, "-%s: no such option; see conform --help",
+        sanitize(clean, sizeof clean, &letter, 1, 0));
 }
 
 static _Noreturn void missing_value(const char *word)
 {
     if (strncmp(word, "--", 2) == 0)
-        leave_with(EXIT_USAGE, "%s needs a value; see conform --help", word);
-    leave_with(EXIT_USAGE, "-%c needs a value; see conform --help", optopt);
+        die(EXIT_USAGE, "%s needs a value; see conform --help", word);
+    die(EXIT_USAGE, "-%c needs a value; see conform --help", optopt);
 }
 
 /* ---- which command, and what it takes ---------------------------------------------------- */
@@ -99,7 +98,7 @@ static const char *names_of(unsigned takers)
     }
     const char *names = named[0];
     for (size_t i = 1; i < count; i++)
-        names = text("%s%s%s", names, i + 1 < count ? ", " : " and ", named[i]);
+        names = fmt("%s%s%s", names, i + 1 < count ? ", " : " and ", named[i]);
     return names;
 }
 
@@ -114,8 +113,8 @@ static enum command choose_command(const bool given[])
             continue;
         place = &in_place_of[command_rows[row->command].of];
         if (*place != NULL)
-            leave_with(EXIT_USAGE, "--%s and --%s exclude each other; give one of them",
-                       (*place)->name, row->name);
+            die(EXIT_USAGE, "--%s and --%s exclude each other; give one of them", (*place)->name,
+                row->name);
         *place = row;
     }
     enum command command = COMMAND_RUN;
@@ -133,9 +132,8 @@ static void check_taken(const bool given[], enum command command)
             continue;
         unsigned takers =
             row->command == COMMAND_RUN ? row->takers : 1u << command_rows[row->command].of;
-        leave_with(EXIT_USAGE, "--%s goes with %s%s; see conform --help", row->name,
-                   names_of(takers),
-                   command == COMMAND_RUN ? "" : text(", not with %s", command_rows[command].name));
+        die(EXIT_USAGE, "--%s goes with %s%s; see conform --help", row->name, names_of(takers),
+            command == COMMAND_RUN ? "" : fmt(", not with %s", command_rows[command].name));
     }
 }
 
@@ -151,14 +149,14 @@ static bool is_same_file(const char *one, const char *other)
 #define REPORT_FORMAT_NAME(name, words, takers) "--" #name,
 static const char *const report_names[] = {REPORT_FORMATS(REPORT_FORMAT_NAME)};
 
-void options_keep(const struct options *options, const char *path, const char *what)
+void check_not_overwriting(const struct options *options, const char *path, const char *what)
 {
     for (int i = 0; i <= REPORT_FORMAT_COUNT; i++) {
         bool is_trace = i == REPORT_FORMAT_COUNT;
         const char *file = is_trace ? options->record : options->reports[i];
         if (file != NULL && strcmp(file, "-") != 0 && is_same_file(file, path))
-            leave_with(EXIT_USAGE, "%s=%s would overwrite %s; name another file",
-                       is_trace ? "--record" : report_names[i], text_safe(file), what);
+            die(EXIT_USAGE, "%s=%s would overwrite %s; name another file",
+                is_trace ? "--record" : report_names[i], escape(file), what);
     }
 }
 
@@ -168,12 +166,11 @@ static void check_reports(const struct options *options)
     const char *const *files = options->reports;
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
         if (files[i] != NULL && files[i][0] == '\0')
-            leave_with(EXIT_USAGE, "%s: the name is empty; name a file, or - for stdout", names[i]);
+            die(EXIT_USAGE, "%s: the name is empty; name a file, or - for stdout", names[i]);
         for (int k = 0; k < i; k++) {
             if (files[i] != NULL && files[k] != NULL && is_same_file(files[i], files[k]))
-                leave_with(EXIT_USAGE, "%s and %s cannot both go to %s; name another file",
-                           names[k], names[i],
-                           strcmp(files[i], "-") == 0 ? "stdout" : text_safe(files[i]));
+                die(EXIT_USAGE, "%s and %s cannot both go to %s; name another file", names[k],
+                    names[i], strcmp(files[i], "-") == 0 ? "stdout" : escape(files[i]));
         }
     }
 }
@@ -184,13 +181,13 @@ static void check_repeated(const struct options *options)
     if (options->handler_count <= 1 || options->command == COMMAND_BENCH)
         return;
     if (options->command != COMMAND_RUN)
-        leave_with(EXIT_USAGE, "--handler is given twice, which goes with the whole battery; "
-                               "give it once");
+        die(EXIT_USAGE, "--handler is given twice, which goes with the whole battery; "
+                        "give it once");
     for (int i = 0; i < RUN_FORMAT_COUNT; i++) {
         if (options->reports[i] != NULL)
-            leave_with(EXIT_USAGE,
-                       "several --handler make no %s; say --json or --html, which have them all",
-                       report_names[i]);
+            die(EXIT_USAGE,
+                "several --handler make no %s; say --json or --html, which have them all",
+                report_names[i]);
     }
 }
 
@@ -202,29 +199,28 @@ static void check_together(const struct options *options, const bool given[])
     check_reports(options);
     check_repeated(options);
     if (options->repro != NULL && options->command == COMMAND_RUN && checker != NULL)
-        leave_with(EXIT_USAGE, "--repro and --%s exclude each other; give one of them", checker);
+        die(EXIT_USAGE, "--repro and --%s exclude each other; give one of them", checker);
     if (options->repro != NULL && options->command == COMMAND_RUN && has_many)
-        leave_with(EXIT_USAGE, "--repro goes with one handler; give it once");
+        die(EXIT_USAGE, "--repro goes with one handler; give it once");
     if (options->quiet && options->verbose)
-        leave_with(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
+        die(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
     if (options->command == COMMAND_NO_FORK && options->memcheck)
-        leave_with(EXIT_USAGE, "--no-fork and --memcheck exclude each other; to look at one "
-                               "property under valgrind, say valgrind conform ... --no-fork");
+        die(EXIT_USAGE, "--no-fork and --memcheck exclude each other; to look at one "
+                        "property under valgrind, say valgrind conform ... --no-fork");
     if (options->tsan && options->memcheck)
-        leave_with(EXIT_USAGE, "--tsan and --memcheck exclude each other; give one of them");
+        die(EXIT_USAGE, "--tsan and --memcheck exclude each other; give one of them");
     check_taken(given, options->command);
     if (options->reports[REPORT_bundle] != NULL && epoch != NULL &&
         (*epoch == '\0' || strlen(epoch) > 10 || epoch[strspn(epoch, "0123456789")] != '\0'))
-        leave_with(EXIT_USAGE, "SOURCE_DATE_EPOCH=%s: is no number of seconds since 1970",
-                   text_safe(epoch));
+        die(EXIT_USAGE, "SOURCE_DATE_EPOCH=%s: is no number of seconds since 1970", escape(epoch));
     if (options->quick && checker != NULL)
-        leave_with(EXIT_USAGE, "--quick and --%s exclude each other; give one of them", checker);
+        die(EXIT_USAGE, "--quick and --%s exclude each other; give one of them", checker);
     if (options->baseline != NULL && strcmp(options->baseline, "-") == 0)
-        leave_with(EXIT_USAGE, "--baseline=-: is read more than once; name a file");
+        die(EXIT_USAGE, "--baseline=-: is read more than once; name a file");
     if (options->baseline != NULL && has_many)
-        leave_with(EXIT_USAGE,
-                   "--baseline goes with one handler; write a report of several by --json, and "
-                   "compare by --compare");
+        die(EXIT_USAGE,
+            "--baseline goes with one handler; write a report of several by --json, and "
+            "compare by --compare");
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -270,27 +266,27 @@ static void check_operands(const struct options *options)
     while (options->operands != NULL && options->operands[count] != NULL)
         count++;
     if (options->command == COMMAND_COMPARE && count != 2)
-        leave_with(EXIT_USAGE, "--compare takes two reports; say --compare OLD.json NEW.json");
+        die(EXIT_USAGE, "--compare takes two reports; say --compare OLD.json NEW.json");
     if (options->command == COMMAND_COMPARE && strcmp(options->operands[0], "-") == 0 &&
         strcmp(options->operands[1], "-") == 0)
-        leave_with(EXIT_USAGE, "--compare: only one of the two can be -, which is stdin");
+        die(EXIT_USAGE, "--compare: only one of the two can be -, which is stdin");
     if (options->command == COMMAND_FROM &&
         (count == 0 ||
          (options->reports[REPORT_html] == NULL && options->reports[REPORT_badge] == NULL &&
           options->reports[REPORT_markdown] == NULL)))
-        leave_with(EXIT_USAGE, "--from takes reports and makes --html, --badge or --markdown of "
-                               "them; say --html PAGE.html --from ONE.json OTHER.json");
+        die(EXIT_USAGE, "--from takes reports and makes --html, --badge or --markdown of "
+                        "them; say --html PAGE.html --from ONE.json OTHER.json");
     if (options->with_subject && options->reports[REPORT_bundle] == NULL)
-        leave_with(EXIT_USAGE, "--with-subject goes with --bundle; see conform --help");
+        die(EXIT_USAGE, "--with-subject goes with --bundle; see conform --help");
     if (options->command == COMMAND_VERIFY && count == 0)
-        leave_with(EXIT_USAGE, "--verify takes bundles; say --verify FILE.tar.gz");
+        die(EXIT_USAGE, "--verify takes bundles; say --verify FILE.tar.gz");
     if (options->command == COMMAND_RUN && options->fail_on_new && options->baseline == NULL)
-        leave_with(EXIT_USAGE, "--fail-on goes with --compare or --baseline; see conform --help");
+        die(EXIT_USAGE, "--fail-on goes with --compare or --baseline; see conform --help");
     for (size_t i = 0; i < count; i++)
-        options_keep(options, options->operands[i], "what the program is given");
+        check_not_overwriting(options, options->operands[i], "what the program is given");
     if (options->command != COMMAND_COMPARE && options->operands != NULL && count == 0)
-        leave_with(EXIT_USAGE, "--exec: no program to run; say --exec -- SCRIPT, -m MODULE, -c "
-                               "CODE, or - for one on stdin");
+        die(EXIT_USAGE, "--exec: no program to run; say --exec -- SCRIPT, -m MODULE, -c "
+                        "CODE, or - for one on stdin");
 }
 
 /* Where the command, or valgrind, has another default than the usual one. */
@@ -339,12 +335,12 @@ void options_read(int argc, char **argv, struct options *options)
     if (has_operands)
         options->operands = argv + optind;
     else if (optind < argc)
-        leave_with(EXIT_USAGE, "%s: an argument that is not an option; say --handler=%s to test it",
-                   text_safe(argv[optind]), text_safe(argv[optind]));
+        die(EXIT_USAGE, "%s: an argument that is not an option; say --handler=%s to test it",
+            escape(argv[optind]), escape(argv[optind]));
     check_together(options, given);
     bool takes_handler = (option_rows[row_of('H')].takers & 1u << options->command) != 0;
     if (takes_handler && options->command != COMMAND_VERIFY && options->handler == NULL)
-        leave_with(EXIT_USAGE, "no handler to test; say --handler=PATH, or see conform --help");
+        die(EXIT_USAGE, "no handler to test; say --handler=PATH, or see conform --help");
     check_operands(options);
 }
 
@@ -380,11 +376,11 @@ static void check_patterns(const struct options *options)
         for (size_t k = 0; k < all && !fits; k++)
             fits = fnmatch(filter->glob, properties[k]->id, 0) == 0;
         if (!fits)
-            leave_with(EXIT_USAGE,
-                       "--%s=%s: no property is left %s by it%s, for a pattern is of whole ids, as "
-                       "'malloc.*' is; see conform --list",
-                       filter->take ? "run" : "skip", text_safe(filter->glob),
-                       filter->take ? "to run" : "out", property_meant(filter->glob));
+            die(EXIT_USAGE,
+                "--%s=%s: no property is left %s by it%s, for a pattern is of whole ids, as "
+                "'malloc.*' is; see conform --list",
+                filter->take ? "run" : "skip", escape(filter->glob),
+                filter->take ? "to run" : "out", property_meant(filter->glob));
     }
 }
 
@@ -394,7 +390,7 @@ const struct property **options_properties(const struct options *options, size_t
     const struct property *const *properties = property_all(&all);
     const struct property **taken = calloc(all + 1, sizeof *taken);
     if (taken == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     check_patterns(options);
     *count = 0;
     for (size_t i = 0; i < all; i++) {
@@ -402,7 +398,7 @@ const struct property **options_properties(const struct options *options, size_t
             taken[(*count)++] = properties[i];
     }
     if (*count == 0)
-        leave_with(EXIT_USAGE, "no property is left by --run and --skip%s; see conform --list",
-                   options->quick ? " of those that --quick runs" : "");
+        die(EXIT_USAGE, "no property is left by --run and --skip%s; see conform --list",
+            options->quick ? " of those that --quick runs" : "");
     return taken;
 }

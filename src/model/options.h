@@ -122,10 +122,10 @@ void options_read(int argc, char **argv, struct options *options);
 
 /* Leaves with EXIT_USAGE where a report or a trace is to go to the file `path`, which is there and
  * is `what`. */
-void options_keep(const struct options *options, const char *path, const char *what);
+void check_not_overwriting(const struct options *options, const char *path, const char *what);
 
 /* Prints "conform: " and the line to stderr and leaves with that code. */
-_Noreturn void leave_with(enum exit_code code, const char *format, ...)
+_Noreturn void die(enum exit_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* What is left in stdout's buffer is written; leaves with EXIT_HARNESS_BROKE, and why, where that

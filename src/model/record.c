@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The board in shared memory: a header, one load report, and a record per property,
+ * The shared results: a header, one load report, and a record per property,
  * each on whole pages so that a process can be left with its own alone.
  */
 #include "model/record.h"
@@ -49,12 +49,12 @@ const char *call_in_words(const struct step *call)
 {
     switch (call->kind) {
     case STEP_MALLOC:
-        return text("malloc(%" PRIu64 ")", call->first);
+        return fmt("malloc(%" PRIu64 ")", call->first);
     case STEP_CALLOC:
-        return text("calloc(%" PRIu64 ", %" PRIu64 ")", call->first, call->second);
+        return fmt("calloc(%" PRIu64 ", %" PRIu64 ")", call->first, call->second);
     case STEP_REALLOC:
     case STEP_FREE:
-        return text("%s(%p, %" PRIu64 ")", step_function(call->kind), call->pointer, call->first);
+        return fmt("%s(%p, %" PRIu64 ")", step_function(call->kind), call->pointer, call->first);
     default:
         return NULL;
     }
@@ -66,43 +66,44 @@ static size_t whole_pages(size_t size)
     return (size + page - 1) / page * page;
 }
 
-struct board *board_create(size_t count)
+struct shared_results *results_create(size_t count)
 {
-    size_t header = whole_pages(sizeof(struct board) + count * sizeof(size_t));
+    size_t header = whole_pages(sizeof(struct shared_results) + count * sizeof(size_t));
     size_t load = whole_pages(sizeof(struct load));
     size_t record = whole_pages(sizeof(struct record));
     void *memory = mmap(NULL, header + load + count * record, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    struct board *board = memory;
-    board->count = count;
-    board->header_size = header;
-    board->record_size = record;
-    return board;
+    struct shared_results *shared = memory;
+    shared->count = count;
+    shared->header_size = header;
+    shared->record_size = record;
+    return shared;
 }
 
-struct load *board_load(struct board *board)
+struct load *results_load(struct shared_results *shared)
 {
-    return (struct load *)((char *)board + board->header_size);
+    return (struct load *)((char *)shared + shared->header_size);
 }
 
-static char *first_record(struct board *board)
+static char *first_record(struct shared_results *shared)
 {
-    return (char *)board_load(board) + whole_pages(sizeof(struct load));
+    return (char *)results_load(shared) + whole_pages(sizeof(struct load));
 }
 
-struct record *board_record(struct board *board, size_t index)
+struct record *results_record(struct shared_results *shared, size_t index)
 {
-    return (struct record *)(first_record(board) + index * board->record_size);
+    return (struct record *)(first_record(shared) + index * shared->record_size);
 }
 
-void board_clear(struct board *board)
+void results_clear(struct shared_results *shared)
 {
-    size_t begin = offsetof(struct board, handler), end = offsetof(struct board, queue);
-    memset((char *)board + begin, 0, end - begin);
-    memset(board_load(board), 0, sizeof(struct load));
-    memset(first_record(board), 0, board->count * board->record_size);
+    size_t begin = offsetof(struct shared_results, handler),
+           end = offsetof(struct shared_results, queue);
+    memset((char *)shared + begin, 0, end - begin);
+    memset(results_load(shared), 0, sizeof(struct load));
+    memset(first_record(shared), 0, shared->count * shared->record_size);
 }
 
 static void take_away(char *begin, char *end)
@@ -139,18 +140,18 @@ void load_make_sound(struct load *load)
     load->how[sizeof load->how - 1] = '\0';
 }
 
-void board_fence(struct board *board, size_t index, bool keep_load)
+void results_isolate(struct shared_results *shared, size_t index, bool keep_load)
 {
-    char *load = (char *)board_load(board);
-    char *first = first_record(board);
-    char *own = (char *)board_record(board, index);
-    char *behind = own + board->record_size;
-    char *end = first + board->count * board->record_size;
+    char *load = (char *)results_load(shared);
+    char *first = first_record(shared);
+    char *own = (char *)results_record(shared, index);
+    char *behind = own + shared->record_size;
+    char *end = first + shared->count * shared->record_size;
     if (keep_load) {
-        take_away((char *)board, load);
+        take_away((char *)shared, load);
         take_away(first, own);
     } else {
-        take_away((char *)board, own);
+        take_away((char *)shared, own);
     }
     take_away(behind, end);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The board: memory that the coordinator, its workers and the processes of the
+ * The shared results: memory that the coordinator, its workers and the processes of the
  * properties share.  Each property has a record on pages of its own, the only ones
  * that its process can still write once the subject is loaded, so a subject that
  * runs wild cannot touch another property's verdict.
@@ -52,7 +52,7 @@ enum trouble {
     REFUSED_LITTLE,      /* it asked for little, of which most handlers have some, and got NULL */
 };
 
-/* "malloc(5)", good until the next calls of text(); NULL if no call is under way. */
+/* "malloc(5)", good until the next calls of fmt(); NULL if no call is under way. */
 const char *call_in_words(const struct step *call);
 
 enum { CALL_SLOTS = 128 }; /* threads that are told apart, of those that live at once */
@@ -76,7 +76,7 @@ enum { MEMCHECK_CHILDREN = 64 }; /* of a property's process: more are not looked
 /* What made a verdict beside the property. */
 enum checker { NO_CHECKER, FOUND_ERROR, FOUND_UNDEFINED };
 
-enum { SHORT_IN_CHILD = 0x5a017 }; /* nothing that is written over it by chance */
+enum { INCOMPLETE_IN_CHILD = 0x5a017 }; /* nothing that is written over it by chance */
 
 struct record {
     /* Written by the worker. */
@@ -95,7 +95,7 @@ struct record {
     char expected[512];
     char seen[1024];           /* or the reason of a SKIP, or what broke in the harness */
     char step[256];            /* what it was about, in words */
-    unsigned short_in_child;   /* SHORT_IN_CHILD where a process of in_child stopped_short */
+    unsigned short_in_child;   /* INCOMPLETE_IN_CHILD where a process of in_child mark_incomplete */
     char part[384];            /* of a program whose calls it makes, in words, or "" */
     int overwritten;           /* 1 where a byte of a block is not what was written; no bool */
     int growing;               /* 1 where memory grows, which is what failed; likewise */
@@ -174,16 +174,17 @@ struct load {
 
 enum { MOST_WORKERS = 64, WORKER_SLOTS = MOST_WORKERS + 1 /* see scheduler.h */ };
 
-struct board {
+struct shared_results {
     size_t count;
     size_t record_size; /* rounded up to pages */
     size_t header_size; /* likewise */
     _Atomic int environment_known;
     struct environment environment;
     _Atomic int rests[WORKER_SLOTS]; /* 1: the worker has ended its part of the round */
-    _Atomic int twins[WORKER_SLOTS]; /* the processes of those that the first worker has forked */
+    _Atomic int
+        forked_workers[WORKER_SLOTS]; /* the processes of those that the first worker has forked */
 
-    /* Of a round: from here on board_clear forgets it. */
+    /* Of a round: from here on results_clear forgets it. */
     _Atomic size_t handler;                 /* which of the plan's it is about */
     _Atomic uint64_t begin;                 /* of the round, on the monotonic clock */
     _Atomic size_t next_fresh, next_python; /* how far workers are in the two queues */
@@ -202,16 +203,16 @@ struct board {
     size_t queue[]; /* room for `count` indices, which is not cleared */
 };
 
-/* A board of `count` records, all zero, and one page of its own for the load report.
+/* Shared results of `count` records, all zero, and one page of its own for the load report.
  * NULL with errno set where there is no memory. */
-struct board *board_create(size_t count);
+struct shared_results *results_create(size_t count);
 
-struct record *board_record(struct board *board, size_t index);
-struct load *board_load(struct board *board);
+struct record *results_record(struct shared_results *shared, size_t index);
+struct load *results_load(struct shared_results *shared);
 
-/* Makes the board as new, for another round; what is known of the environment and of
+/* Makes the shared results as new, for another round; what is known of the environment and of
  * the workers stays. */
-void board_clear(struct board *board);
+void results_clear(struct shared_results *shared);
 
 /* The property enters its control, which is without that; with "" it leaves it. */
 void record_enter_control(struct record *record, const char *without);
@@ -226,8 +227,8 @@ void record_check_control(struct record *record);
 /* Puts an end to each text of the load report, which the subject's process could write. */
 void load_make_sound(struct load *load);
 
-/* In the process of a property: takes away every page of the board but the record of
+/* In the process of a property: takes away every page of the shared results but the record of
  * `index` and, where `keep_load` is set, the load report. */
-void board_fence(struct board *board, size_t index, bool keep_load);
+void results_isolate(struct shared_results *shared, size_t index, bool keep_load);
 
 #endif

@@ -38,11 +38,11 @@ const char *python_api_open(const char *path)
 {
     void *library = dlopen(*path != '\0' ? path : NULL, RTLD_NOW | RTLD_GLOBAL);
     if (library == NULL)
-        return text("its libpython cannot be loaded: %s", text_safe(dlerror()));
+        return fmt("its libpython cannot be loaded: %s", escape(dlerror()));
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         void *found = dlsym(library, entries[i].name);
         if (found == NULL)
-            return text("%s has no %s", text_safe(path), entries[i].name);
+            return fmt("%s has no %s", escape(path), entries[i].name);
         *entries[i].variable = entries[i].is_pointer ? *(void **)found : found;
     }
     Py_None = dlsym(library, "_Py_NoneStruct");
@@ -54,7 +54,7 @@ const char *python_api_open(const char *path)
         *(void **)&PyThreadState_GetUnchecked = dlsym(library, "_PyThreadState_UncheckedGet");
     return Py_None != NULL && Py_IsFinalizing != NULL && PyThreadState_GetUnchecked != NULL
                ? NULL
-               : text("%s is not the libpython of a CPython that is known", text_safe(path));
+               : fmt("%s is not the libpython of a CPython that is known", escape(path));
 }
 
 /* ---- NumPy ------------------------------------------------------------------------------- */

@@ -168,7 +168,7 @@ static int ask(const char *path)
 /* The value of that key, the caller's to free, or NULL. */
 static char *value_of(const char *key)
 {
-    const char *line = strstr(answer.out, text("conform-probe %s=", key));
+    const char *line = strstr(answer.out, fmt("conform-probe %s=", key));
     if (line == NULL)
         return NULL;
     const char *value = strchr(line, '=') + 1;
@@ -179,14 +179,13 @@ static char *value_of(const char *key)
 static const char *describe_silence(void)
 {
     if (!answer.in_time)
-        return text("does not answer within %.0f s", timeout * clock_slowness());
+        return fmt("does not answer within %.0f s", timeout * clock_slowness());
     const char *how = WIFSIGNALED(answer.status)
-                          ? text("dies of SIG%s", sigabbrev_np(WTERMSIG(answer.status)))
-                          : text("ends with status %d", WEXITSTATUS(answer.status));
+                          ? fmt("dies of SIG%s", sigabbrev_np(WTERMSIG(answer.status)))
+                          : fmt("ends with status %d", WEXITSTATUS(answer.status));
     if (answer.reason[0] == '\0')
-        return text("is not a Python interpreter, it %s and does not say why", how);
-    return text("is not a Python interpreter that starts, it %s: %s", how,
-                text_safe(answer.reason));
+        return fmt("is not a Python interpreter, it %s and does not say why", how);
+    return fmt("is not a Python interpreter that starts, it %s: %s", how, escape(answer.reason));
 }
 
 /* What is wrong, in words that come behind the path. */
@@ -195,14 +194,14 @@ static const char *take(const char *path, struct interpreter *interpreter)
     struct stat status;
     memset(interpreter, 0, sizeof *interpreter);
     if (access(path, X_OK) != 0)
-        return text("%s", strerror(errno));
+        return fmt("%s", strerror(errno));
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
         return "is a directory";
     if (interpreter_by_files(path, interpreter))
         return NULL;
     int wrong = ask(path);
     if (wrong != 0)
-        return text("is not a Python interpreter (%s)", strerror(wrong));
+        return fmt("is not a Python interpreter (%s)", strerror(wrong));
     char *lack = value_of("lack"), *numpy = value_of("numpy");
     interpreter->executable = value_of("executable");
     interpreter->program = value_of("program");
@@ -210,7 +209,7 @@ static const char *take(const char *path, struct interpreter *interpreter)
     interpreter->has_numpy = numpy != NULL && strcmp(numpy, "yes") == 0;
     const char *line = NULL;
     if (lack != NULL && *lack != '\0')
-        line = text_safe(lack);
+        line = escape(lack);
     else if (!answer.in_time || lack == NULL || numpy == NULL || interpreter->library == NULL)
         line = describe_silence();
     else if (interpreter->executable[0] != '/')
@@ -234,7 +233,7 @@ static bool is_fit(const char *folder, struct interpreter *interpreter, char pas
     if (wrong == NULL && interpreter->has_numpy)
         return true;
     size_t used = strlen(passed_over);
-    snprintf(passed_over + used, 1024 - used, "%s%s %s", used > 0 ? "; " : "", text_safe(path),
+    snprintf(passed_over + used, 1024 - used, "%s%s %s", used > 0 ? "; " : "", escape(path),
              wrong != NULL ? wrong : "has no NumPy");
     return false;
 }
@@ -245,7 +244,7 @@ static const char *search_path(struct interpreter *interpreter)
     char passed_over[1024] = "";
     const char *active = getenv("VIRTUAL_ENV"), *variable = getenv("PATH");
     char *folders, *rest, own[PATH_MAX]; /* the folder of this program, in an environment */
-    bool has_own = place_of_program(own) && access(text("%s/../pyvenv.cfg", own), F_OK) == 0;
+    bool has_own = place_of_program(own) && access(fmt("%s/../pyvenv.cfg", own), F_OK) == 0;
     if (asprintf(&folders, "%s%s%s%s%s", active != NULL ? active : "",
                  active != NULL ? "/bin:" : "", has_own ? own : "", has_own ? ":" : "",
                  variable != NULL ? variable : USUAL_PATH) < 0)
@@ -272,8 +271,8 @@ const char *interpreter_advice(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i]);
         if (value != NULL && *value != '\0')
-            advice = text("%s%s%s=%.200s", advice, *advice == '\0' ? "; try without " : " and ",
-                          names[i], text_safe(value));
+            advice = fmt("%s%s%s=%.200s", advice, *advice == '\0' ? "; try without " : " and ",
+                         names[i], escape(value));
     }
     return advice;
 }
@@ -299,7 +298,7 @@ const char *interpreter_find(const char *path, struct interpreter *interpreter)
         return search_path(interpreter);
     const char *at = strchr(path, '/') != NULL ? path : find_on_path(path);
     const char *wrong = *path == '\0' ? "the name is empty" : take(at, interpreter);
-    return wrong != NULL ? text("--python=%s: %s; give the path of another interpreter",
-                                text_safe(path), wrong)
-                         : NULL;
+    return wrong != NULL
+               ? fmt("--python=%s: %s; give the path of another interpreter", escape(path), wrong)
+               : NULL;
 }

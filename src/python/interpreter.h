@@ -19,12 +19,12 @@ struct interpreter {
  * with NULL, python3 of the virtual environment that is active, of the one that this program is
  * installed in, and of each folder of PATH, until one has NumPy.  What is found is the process's to
  * keep.  NULL, or one line on what is wrong, which names the path (good until the next calls of
- * text()).
+ * fmt()).
  */
 const char *interpreter_find(const char *path, struct interpreter *interpreter);
 
 /* For whoever tells that Python does not start: "; try without PYTHONHOME=/nowhere" where such a
- * variable is set, else "".  Good until the next calls of text(). */
+ * variable is set, else "".  Good until the next calls of fmt(). */
 const char *interpreter_advice(void);
 
 /* Says of the executable at `path` what it would say if it were asked, without starting it, which

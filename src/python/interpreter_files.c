@@ -28,9 +28,9 @@ static bool is_left_alone(void)
     static const char *const harmless[] = {
         "PYTHON=", "PYTHONDONTWRITEBYTECODE=", "PYTHONUNBUFFERED="};
     for (char **each = environ; *each != NULL; each++) {
-        bool matters = text_begins(*each, "PYTHON") || text_begins(*each, "LD_LIBRARY_PATH=");
+        bool matters = begins_with(*each, "PYTHON") || begins_with(*each, "LD_LIBRARY_PATH=");
         for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
-            matters = matters && !text_begins(*each, harmless[i]);
+            matters = matters && !begins_with(*each, harmless[i]);
         if (matters)
             return false;
     }
@@ -57,11 +57,11 @@ static bool exists(const char *folder, const char *below, const char *name)
 static void see(const char *name, void *data)
 {
     struct seen *seen = data;
-    if (text_begins(name, "libpython"))
+    if (begins_with(name, "libpython"))
         snprintf(seen->library, sizeof seen->library, "%s", name);
     else if (strcmp(name, "Py_BytesMain") == 0)
         seen->has_main = true;
-    else if (text_begins(name, "Py") || text_begins(name, "_Py"))
+    else if (begins_with(name, "Py") || begins_with(name, "_Py"))
         seen->has_more = true;
     else if (strcmp(name, seen->folder) == 0 || strcmp(name, "$ORIGIN/../lib") == 0)
         seen->is_sought_there = true;

@@ -28,7 +28,7 @@ static const char *place_of(PyObject *traceback)
         PyObject *file = code != NULL ? PyObject_GetAttrString(code, "co_filename") : NULL;
         const char *name = file != NULL ? PyUnicode_AsUTF8(file) : NULL;
         if (line != NULL && name != NULL)
-            place = text(" (%s:%ld)", name, PyLong_AsLong(line));
+            place = fmt(" (%s:%ld)", name, PyLong_AsLong(line));
         PyObject *next = PyObject_GetAttrString(frame, "tb_next");
         Py_XDECREF(file);
         Py_XDECREF(code);
@@ -57,14 +57,14 @@ static const char *one_line(const char *message)
             line[used++] = *message++;
     }
     line[used] = '\0';
-    return text_safe(line);
+    return escape(line);
 }
 
 const char *python_type_name(PyObject *type)
 {
     PyObject *name = PyObject_GetAttrString(type, "__name__");
     const char *words = name != NULL ? PyUnicode_AsUTF8(name) : NULL;
-    const char *line = words != NULL ? text_safe(words) : "something";
+    const char *line = words != NULL ? escape(words) : "something";
     Py_XDECREF(name);
     PyErr_Clear();
     return line;
@@ -80,8 +80,8 @@ const char *python_error(void)
     PyObject *words = value != NULL ? PyObject_Str(value) : NULL;
     const char *message = words != NULL ? PyUnicode_AsUTF8(words) : NULL;
     const char *line =
-        text("%s%s%s%s", python_type_name(type), message != NULL && *message != '\0' ? ": " : "",
-             message != NULL ? one_line(message) : "", place_of(traceback));
+        fmt("%s%s%s%s", python_type_name(type), message != NULL && *message != '\0' ? ": " : "",
+            message != NULL ? one_line(message) : "", place_of(traceback));
     Py_XDECREF(words);
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -111,8 +111,7 @@ bool python_is_free_threaded(void)
 const char *python_version(void)
 {
     const char *version = Py_GetVersion();
-    return text("%.*s%s", (int)strcspn(version, " "), version,
-                python_is_free_threaded() ? "t" : "");
+    return fmt("%.*s%s", (int)strcspn(version, " "), version, python_is_free_threaded() ? "t" : "");
 }
 
 bool python_uses_gil(void)
@@ -176,7 +175,7 @@ static const char *describe(struct environment *environment, const char *path)
     Py_XDECREF(text_of);
     Py_XDECREF(numpy);
     if (numpy_version == NULL)
-        return text("NumPy cannot be imported: %s", python_error());
+        return fmt("NumPy cannot be imported: %s", python_error());
     environment->gil = python_uses_gil();
     return NULL;
 }
@@ -189,7 +188,7 @@ bool python_is_up(void)
 const char *python_import_array(void)
 {
     return python_api_import_array() ? NULL
-                                     : text("NumPy has no handlers to offer: %s", python_error());
+                                     : fmt("NumPy has no handlers to offer: %s", python_error());
 }
 
 const char *python_add_module(const char *name, PyMethodDef *methods)

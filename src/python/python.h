@@ -16,7 +16,7 @@
 
 /* Starts the interpreter whose executable is at `path` (that of a virtual environment gives its
  * packages) and imports NumPy; the GIL is held afterwards.  Fills in `environment`.  NULL, or one
- * line on what went wrong (good until the next calls of text()). */
+ * line on what went wrong (good until the next calls of fmt()). */
 const char *python_start(const char *path, struct environment *environment);
 
 /* The same in a process that properties are forked off.  The garbage collector leaves alone what
@@ -35,7 +35,7 @@ const char *python_initialize(char *const *arguments, int *exit_code);
  * that is imported, it does not bring the GIL back.  NULL, or one line on what is wrong. */
 const char *python_add_module(const char *name, PyMethodDef *methods);
 
-/* "3.13.5t", with a t where it is free-threaded.  One of text()'s buffers. */
+/* "3.13.5t", with a t where it is free-threaded.  One of fmt()'s buffers. */
 const char *python_version(void);
 
 /* Whether it is a build that can do without a GIL. */
@@ -71,16 +71,16 @@ const void *python_pending(void);
 /* body(data) on a thread that has not, with the GIL. */
 void python_call_with_gil(void (*body)(void *), void *data);
 
-/* One of text()'s buffers. */
+/* One of fmt()'s buffers. */
 const char *python_type_name(PyObject *type);
 
 /* The pending exception in one line, "ValueError: ... (file.py:12)", cleared.  Good until the next
- * calls of text(). */
+ * calls of fmt(). */
 const char *python_error(void);
 
 /* The Python half of this program: our own .py files, which are compiled into it as data
  * (python_sources.h).  NAME.py is the module conform_NAME.  Call these with the GIL held.  They
- * return NULL, or one line on what is wrong, good until the next calls of text(). */
+ * return NULL, or one line on what is wrong, good until the next calls of fmt(). */
 
 /* Imports GROUP.py and GROUP_*.py, where there are any, so that processes forked from here on need
  * not; the group is the first `length` characters. */

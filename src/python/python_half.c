@@ -60,13 +60,13 @@ static PyObject *find_function(const char *module, const char *function, const c
 {
     const struct python_source *source = python_source_find(module);
     if (source->name == NULL) {
-        *wrong = text("%s.py is not in this program", module);
+        *wrong = fmt("%s.py is not in this program", module);
         return NULL;
     }
     PyObject *own = import_source(source);
     PyObject *callable = own != NULL ? PyObject_GetAttrString(own, function) : NULL;
     if (callable == NULL)
-        *wrong = text("%s: %s", source->path, python_error());
+        *wrong = fmt("%s: %s", source->path, python_error());
     Py_XDECREF(own);
     return callable;
 }

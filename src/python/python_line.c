@@ -19,12 +19,12 @@ static PyObject *attribute(PyObject *object, const char *name)
     return value;
 }
 
-/* One of text()'s buffers; "" for what is not a string. */
+/* One of fmt()'s buffers; "" for what is not a string. */
 static const char *words_of(PyObject *string)
 {
     const char *words = string != NULL ? PyUnicode_AsUTF8(string) : NULL;
     PyErr_Clear();
-    return words != NULL ? text_safe(words) : "";
+    return words != NULL ? escape(words) : "";
 }
 
 static const char *file_of(PyObject *frame)
@@ -52,10 +52,10 @@ static const char *module_of(PyObject *frame)
 static bool is_the_programs(PyObject *frame)
 {
     const char *module = module_of(frame), *file = file_of(frame);
-    if (strcmp(module, "numpy") == 0 || text_begins(module, "numpy."))
+    if (strcmp(module, "numpy") == 0 || begins_with(module, "numpy."))
         return strstr(module, ".tests.") != NULL;
-    return !text_begins(module, "importlib.") && !text_begins(file, "<frozen importlib.") &&
-           !text_begins(file, "<__array_function__ ") &&
+    return !begins_with(module, "importlib.") && !begins_with(file, "<frozen importlib.") &&
+           !begins_with(file, "<__array_function__ ") &&
            strcmp(module, "conform_install_hook") != 0;
 }
 

@@ -64,46 +64,45 @@ static enum exit_code exit_code_of(const struct run *run, const struct conclusio
 /* "CONFORMANT" or why not, without the handler's name. */
 static const char *words_of(const struct run *run, const struct conclusion *c)
 {
-    const char *properties = text(c->count == 1 ? "%zu property" : "%zu properties", c->count);
-    const char *waivers = c->waived > 0 ? text(" with %s", text_count(c->waived, "waiver")) : "";
-    const char *stale = text(c->stale == 1 ? "%zu waiver is" : "%zu waivers are", c->stale);
+    const char *properties = fmt(c->count == 1 ? "%zu property" : "%zu properties", c->count);
+    const char *waivers = c->waived > 0 ? fmt(" with %s", plural(c->waived, "waiver")) : "";
+    const char *stale = fmt(c->stale == 1 ? "%zu waiver is" : "%zu waivers are", c->stale);
     if (run->interrupted && run->rounds > 1)
-        return text("INTERRUPTED in round %zu of %s, of which %zu failed so far", run->rounds,
-                    properties, c->against);
+        return fmt("INTERRUPTED in round %zu of %s, of which %zu failed so far", run->rounds,
+                   properties, c->against);
     if (run->interrupted)
-        return text("INTERRUPTED: a part of %s, of which %zu failed so far", properties,
-                    c->against);
+        return fmt("INTERRUPTED: a part of %s, of which %zu failed so far", properties, c->against);
     if (run->options->quick && c->against > 0)
-        return text("FAILED: %zu of %s", c->against, properties);
+        return fmt("FAILED: %zu of %s", c->against, properties);
     switch (c->code) {
     case EXIT_CONFORMANT:
         if (run->options->quick)
-            return text("nothing failed%s in %s, which proves nothing: --quick leaves most out",
-                        waivers, properties);
+            return fmt("nothing failed%s in %s, which proves nothing: --quick leaves most out",
+                       waivers, properties);
         if (c->count == 0)
             return "no property about the handler was run";
         if (!c->whole)
-            return text("conformant%s in the properties that were run, which are not all", waivers);
+            return fmt("conformant%s in the properties that were run, which are not all", waivers);
         if (run->machine.checker != NULL)
-            return text("CONFORMANT%s as far as %s lets it be seen, with shorter loops and %zu "
-                        "properties skipped",
-                        waivers, run->machine.checker, c->handler.of[SKIP]);
-        return text("CONFORMANT%s", waivers);
+            return fmt("CONFORMANT%s as far as %s lets it be seen, with shorter loops and %zu "
+                       "properties skipped",
+                       waivers, run->machine.checker, c->handler.of[SKIP]);
+        return fmt("CONFORMANT%s", waivers);
     case EXIT_HARNESS_BROKE:
         return "NO VERDICT: the harness could not do its part";
     case EXIT_INCOMPLETE:
-        return text("INCOMPLETE: %zu of %zu properties stopped at a limit, and none failed so far",
-                    c->handler.of[INCOMPLETE], c->count);
+        return fmt("INCOMPLETE: %zu of %zu properties stopped at a limit, and none failed so far",
+                   c->handler.of[INCOMPLETE], c->count);
     case EXIT_CANNOT_LOAD:
         return "NO VERDICT: no handler came of loading it";
     case EXIT_CANNOT_WORK_HERE:
         return "NO VERDICT: it says that it cannot work here";
     default:
         if (c->against == 0)
-            return text("STALE: nothing else failed%s, but %s for what passes now", waivers, stale);
-        return text("NOT CONFORMANT: %zu of %s failed%s%s", c->against, properties,
-                    c->waived > 0 ? text(", %zu more are waived", c->waived) : "",
-                    c->stale > 0 ? text(", and %s stale", stale) : "");
+            return fmt("STALE: nothing else failed%s, but %s for what passes now", waivers, stale);
+        return fmt("NOT CONFORMANT: %zu of %s failed%s%s", c->against, properties,
+                   c->waived > 0 ? fmt(", %zu more are waived", c->waived) : "",
+                   c->stale > 0 ? fmt(", and %s stale", stale) : "");
     }
 }
 

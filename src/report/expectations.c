@@ -97,9 +97,9 @@ static enum verdict verdict_called(const char *name)
 
 /* Leaves, and names the line of that member of the entry. */
 #define wrong(file, entry, member, format, ...)                                                    \
-    leave_with(EXIT_USAGE, "%s:%d: " format, text_safe(file),                                      \
-               (int)json_integer_value(json_object_get(json_object_get(entry, "lines"), member)),  \
-               ##__VA_ARGS__)
+    die(EXIT_USAGE, "%s:%d: " format, escape(file),                                                \
+        (int)json_integer_value(json_object_get(json_object_get(entry, "lines"), member)),         \
+        ##__VA_ARGS__)
 
 /* Leaves if the entry is about nothing that can be waived, or a range is none. */
 static void check_entry(const char *file, const json_t *entry, const struct expectation *e)
@@ -111,13 +111,13 @@ static void check_entry(const char *file, const json_t *entry, const struct expe
         about += is_about(e, properties[i]);
     }
     if (matching == 0)
-        wrong(file, entry, "id", "%s: matches no property%s; see conform --list", text_safe(e->id),
+        wrong(file, entry, "id", "%s: matches no property%s; see conform --list", escape(e->id),
               property_meant(e->id));
     if (about == 0)
         wrong(file, entry, "id",
               "%s: is nothing that can be waived: either about NumPy itself, which never decides, "
               "or what everything else rests on",
-              text_safe(e->id));
+              escape(e->id));
     for (int i = 0; i < 2; i++) {
         const char *name = i == 0 ? "numpy" : "python", *range = i == 0 ? e->numpy : e->python;
         if (range != NULL && version_in_range("0", range) < 0)
@@ -132,7 +132,7 @@ struct expectations *expectations_read(const char *file)
     size_t i;
     struct expectations *all = calloc(1, sizeof *all + json_array_size(entries) * sizeof *all->of);
     if (all == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     all->file = file;
     all->count = json_array_size(entries);
     json_array_foreach(entries, i, entry)

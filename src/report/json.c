@@ -18,7 +18,7 @@ static json_t *claims_array(const char *claimed)
     char *words = strdup(claimed), *rest = words;
     for (char *word; (word = strsep(&rest, " \t\n\v\f\r")) != NULL;) {
         if (*word != '\0')
-            json_array_append_new(claims, json_string(text_safe(word)));
+            json_array_append_new(claims, json_string(escape(word)));
     }
     free(words);
     return claims;
@@ -29,8 +29,8 @@ static json_t *subject_object(const struct run *run)
     const struct subject_place *place = run->place;
     const struct load *load = run->load;
     return json_pack("{s:s, s:s, s:s*, s:s, s:o, s:i, s:o, s:o}", "argument",
-                     text_safe(place->argument), "file", report_clean(place->path, SIZE_MAX, 0),
-                     "symbol", place->symbol != NULL ? text_safe(place->symbol) : NULL, "sha256",
+                     escape(place->argument), "file", report_clean(place->path, SIZE_MAX, 0),
+                     "symbol", place->symbol != NULL ? escape(place->symbol) : NULL, "sha256",
                      run->sha256, "name",
                      load->has_name ? json_string(CLEAN(load->name)) : json_null(), "version",
                      load->has_name ? load->version : 0, "claims", claims_array(load->claims),
@@ -41,9 +41,9 @@ static json_t *environment_object(const struct run *run)
 {
     const struct environment *environment = run->environment;
     return json_pack("{s:s, s:s, s:b, s:b, s:s, s:s, s:s, s:I, s:s*, s:s*, s:s*}", "python",
-                     environment->python, "executable", text_safe(run->python), "free_threaded",
+                     environment->python, "executable", escape(run->python), "free_threaded",
                      environment->free_threaded, "gil", run_has_gil(run), "numpy",
-                     text_safe(environment->numpy), "libc", run->machine.libc, "kernel",
+                     escape(environment->numpy), "libc", run->machine.libc, "kernel",
                      run->machine.kernel, "page_size", (json_int_t)run->machine.page_size,
                      "tunables", run->tunables, "checker", run->machine.checker, "allocator",
                      run->allocator[0] != '\0' ? run->allocator : NULL);
@@ -52,8 +52,8 @@ static json_t *environment_object(const struct run *run)
 /* The entry by which it does not decide. */
 static json_t *waiver_object(const struct expectation *one)
 {
-    return json_pack("{s:s, s:s*, s:s*}", "reason", text_safe(one->reason), "url",
-                     one->url != NULL ? text_safe(one->url) : NULL, "until", one->until);
+    return json_pack("{s:s, s:s*, s:s*}", "reason", escape(one->reason), "url",
+                     one->url != NULL ? escape(one->url) : NULL, "until", one->until);
 }
 
 static json_t *stale_array(const struct expectations *all)
@@ -63,9 +63,9 @@ static json_t *stale_array(const struct expectations *all)
         const struct expectation *one = &all->of[k];
         if (one->is_stale)
             json_array_append_new(
-                stale, json_pack("{s:s, s:s, s:i, s:s, s:s}", "id", text_safe(one->id), "file",
-                                 text_safe(all->file), "line", one->line, "verdict",
-                                 verdict_name(one->verdict), "reason", text_safe(one->reason)));
+                stale, json_pack("{s:s, s:s, s:i, s:s, s:s}", "id", escape(one->id), "file",
+                                 escape(all->file), "line", one->line, "verdict",
+                                 verdict_name(one->verdict), "reason", escape(one->reason)));
     }
     return stale;
 }
@@ -90,9 +90,9 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "reproduce", json_string(run_reproduce(run, i)));
     }
     if (run->reproducers != NULL && run->reproducers[i].file != NULL)
-        json_object_set_new(object, "repro", json_string(text_safe(run->reproducers[i].file)));
+        json_object_set_new(object, "repro", json_string(escape(run->reproducers[i].file)));
     else if (run->reproducers != NULL && run->reproducers[i].why[0] != '\0')
-        json_object_set_new(object, "no_repro", json_string(text_safe(run->reproducers[i].why)));
+        json_object_set_new(object, "no_repro", json_string(escape(run->reproducers[i].why)));
     if (outcome->waiver != NULL)
         json_object_set_new(object, "waived", waiver_object(outcome->waiver));
     if (outcome->unused_waiver != NULL)
@@ -127,7 +127,7 @@ json_t *report_value(const struct run *run)
     json_t *properties = json_array();
     for (size_t i = 0; i < run->count; i++) {
         if (json_array_append_new(properties, property_object(run, i)) != 0)
-            leave_with(EXIT_HARNESS_BROKE, "out of memory");
+            die(EXIT_HARNESS_BROKE, "out of memory");
     }
     const struct conclusion *c = &run->conclusion;
     json_t *root = json_pack(
@@ -142,7 +142,7 @@ json_t *report_value(const struct run *run)
         c->conformant && !run->options->quick, "strict", run->options->strict, "exit_code",
         (int)c->status, "conclusion", c->words, "seconds", run->seconds, "properties", properties);
     if (root == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     if (run->expectations != NULL) {
         json_object_set_new(root, "waivers", json_integer((json_int_t)c->waived));
         json_object_set_new(root, "stale", stale_array(run->expectations));

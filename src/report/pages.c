@@ -35,7 +35,7 @@ void report_explain(const struct property *property)
     report_print_field(stdout, "clause", property->clause);
     report_print_field(
         stdout, "level",
-        text("%s (%s)", level_name(property->level), basis_in_words(property->basis)));
+        fmt("%s (%s)", level_name(property->level), basis_in_words(property->basis)));
     report_print_field(stdout, "source", property->source);
     report_print_field(stdout, "about",
                        property->target == TARGET_HANDLER
@@ -45,8 +45,7 @@ void report_explain(const struct property *property)
     report_print_field(stdout, "hint", property->hint);
     if (property->looks != NULL)
         report_print_field(stdout, "looks", property->looks);
-    report_print_field(stdout, "code",
-                       text("%s:%d in the sources", property->file, property->line));
+    report_print_field(stdout, "code", fmt("%s:%d in the sources", property->file, property->line));
 }
 
 void report_clauses(const struct property *const *properties, size_t count)

@@ -30,7 +30,7 @@ static const char *interpreter(void)
     char folder[PATH_MAX];
     if (chosen != NULL)
         return chosen;
-    if (!place_of_program(folder) || access(text("%s/../pyvenv.cfg", folder), F_OK) != 0)
+    if (!place_of_program(folder) || access(fmt("%s/../pyvenv.cfg", folder), F_OK) != 0)
         return "python3";
     snprintf(path, sizeof path, "%s/python3", folder);
     return path;
@@ -40,7 +40,7 @@ int present_memory(void)
 {
     int fd = memfd_create("report", 0);
     if (fd < 0)
-        leave_with(EXIT_HARNESS_BROKE, "no memory for a report: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no memory for a report: %s", strerror(errno));
     return fd;
 }
 
@@ -49,7 +49,7 @@ char *present_read(int fd, size_t *length)
     off_t end = lseek(fd, 0, SEEK_END);
     char *contents = malloc((size_t)end + 1);
     if (contents == NULL || pread(fd, contents, (size_t)end, 0) != end)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     contents[end] = '\0';
     *length = (size_t)end;
     close(fd);
@@ -82,7 +82,7 @@ static int execute(const char *python, const char *const *words, int input, bool
         _exit(CANNOT_EXECUTE);
     }
     if (pid < 0 || child_wait(pid, interruptible ? pass_interrupt_on : NULL, &pid, &status) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process for %s: %s", text_safe(python), strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no process for %s: %s", escape(python), strerror(errno));
     return status;
 }
 
@@ -98,7 +98,7 @@ int present(const char *const *arguments, const json_t *input, bool interruptibl
     if (words == NULL ||
         (input != NULL &&
          (fd < 0 || json_dumpfd(input, fd, JSON_ENCODE_ANY) != 0 || lseek(fd, 0, SEEK_SET) != 0)))
-        leave_with(EXIT_HARNESS_BROKE, "no memory for a report: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no memory for a report: %s", strerror(errno));
     place_find(SOURCE_REPORT_PACKAGE, INSTALLED_REPORT_PACKAGE, package);
     words[0] = python;
     words[1] = "-B"; /* writes no __pycache__ */
@@ -112,20 +112,20 @@ int present(const char *const *arguments, const json_t *input, bool interruptibl
     if (WIFSIGNALED(status) && interrupt_came() != 0)
         return -1;
     if (WIFSIGNALED(status))
-        leave_with(EXIT_HARNESS_BROKE, "%s, which makes the reports, died of %s", text_safe(python),
-                   child_signal_name(WTERMSIG(status)));
+        die(EXIT_HARNESS_BROKE, "%s, which makes the reports, died of %s", escape(python),
+            child_signal_name(WTERMSIG(status)));
     if (WEXITSTATUS(status) == CANNOT_EXECUTE)
-        leave_with(EXIT_USAGE,
-                   "%s, which makes the reports, cannot be started: install Python 3.9 "
-                   "or later, or put it on PATH",
-                   text_safe(python));
+        die(EXIT_USAGE,
+            "%s, which makes the reports, cannot be started: install Python 3.9 "
+            "or later, or put it on PATH",
+            escape(python));
     return WEXITSTATUS(status);
 }
 
 json_t *present_answer(const char *const *arguments, const json_t *input)
 {
     int fd = present_memory();
-    const char *words[16] = {"--answer", text("/dev/fd/%d", fd)};
+    const char *words[16] = {"--answer", fmt("/dev/fd/%d", fd)};
     size_t length;
     for (size_t i = 0; arguments[i] != NULL && i + 3 < sizeof words / sizeof *words; i++)
         words[i + 2] = arguments[i];
@@ -138,6 +138,6 @@ json_t *present_answer(const char *const *arguments, const json_t *input)
     json_t *answer = json_loadb(contents, length, JSON_DECODE_ANY, NULL);
     free(contents);
     if (answer == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "conform_report gave no answer");
+        die(EXIT_HARNESS_BROKE, "conform_report gave no answer");
     return answer;
 }

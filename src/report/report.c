@@ -28,8 +28,8 @@ const char *report_clean(const char *bytes, size_t size, int keep_lines)
     free(*buffer);
     *buffer = malloc(room);
     if (*buffer == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
-    return text_clean(*buffer, room, bytes, length, keep_lines);
+        die(EXIT_HARNESS_BROKE, "out of memory");
+    return sanitize(*buffer, room, bytes, length, keep_lines);
 }
 
 const char *run_expected(const struct run *run, size_t i)
@@ -55,10 +55,10 @@ const char *run_seen(const struct run *run, size_t i)
             (size_t)snprintf(seen, sizeof seen, "%s", note[0] != '\0' ? note : CLEAN(record->seen));
     if (note[0] == '\0' && record->memcheck[0] != '\0')
         used += (size_t)snprintf(seen + used, sizeof seen - used, "; memcheck: %s",
-                                 text_safe(record->memcheck));
+                                 escape(record->memcheck));
     if (outcome->in_control)
         used += (size_t)snprintf(seen + used, sizeof seen - used, "; it is so already %s",
-                                 text_safe(record->control));
+                                 escape(record->control));
     if (outcome->verdict == SKIP && run->rounds > 1 && outcome->skipped_rounds < run->rounds)
         snprintf(seen + used, sizeof seen - used, " (in %zu of %zu rounds)",
                  outcome->skipped_rounds, run->rounds);
@@ -98,15 +98,15 @@ const char *run_message(const struct run *run, size_t i)
 
 const char *stale_words(const struct expectations *all, const struct expectation *one)
 {
-    return text("%s:%d: %s is expected to %s, and passes now: take the entry out",
-                text_safe(all->file), one->line, text_safe(one->id), verdict_name(one->verdict));
+    return fmt("%s:%d: %s is expected to %s, and passes now: take the entry out", escape(all->file),
+               one->line, escape(one->id), verdict_name(one->verdict));
 }
 
 const char *expectation_words(const struct expectation *one)
 {
-    return text("%s%s%s%s%s", text_safe(one->reason), one->url != NULL ? "; " : "",
-                one->url != NULL ? text_safe(one->url) : "", one->until != NULL ? "; until " : "",
-                one->until != NULL ? one->until : "");
+    return fmt("%s%s%s%s%s", escape(one->reason), one->url != NULL ? "; " : "",
+               one->url != NULL ? escape(one->url) : "", one->until != NULL ? "; until " : "",
+               one->until != NULL ? one->until : "");
 }
 
 const char *record_hint(const struct record *record, const struct property *property)
@@ -123,10 +123,10 @@ const char *record_hint(const struct record *record, const struct property *prop
                "call and the sizes that are named";
     if (about == NULL && record->verdict == CRASH && !property->ends_process &&
         call_in_words(&record->suspects[ENDED_IN]) != NULL)
-        return text("it ended inside the handler, which may have another reason than what is tried "
-                    "here: look at the call and the block that are named, under a debugger by the "
-                    "command that reproduces it; and if it is that, %s",
-                    property->hint);
+        return fmt("it ended inside the handler, which may have another reason than what is tried "
+                   "here: look at the call and the block that are named, under a debugger by the "
+                   "command that reproduces it; and if it is that, %s",
+                   property->hint);
     return about != NULL ? about->hint : property->hint;
 }
 
@@ -141,7 +141,7 @@ struct machine machine_here(void)
     struct utsname name;
     bool is_known = uname(&name) == 0;
     snprintf(kernel, sizeof kernel, "%s",
-             is_known ? text_safe(text("%s %s %s", name.sysname, name.release, name.machine))
+             is_known ? escape(fmt("%s %s %s", name.sysname, name.release, name.machine))
                       : "unknown");
 #ifdef __GLIBC__
     snprintf(libc, sizeof libc, "glibc %s", gnu_get_libc_version());

@@ -113,10 +113,10 @@ void expectations_apply(const struct expectations *all, const struct property *p
 /* Finds the entries that are stale. */
 void expectations_find_stale(struct expectations *all, const struct run *run);
 
-/* "FILE:LINE: ID is expected to FAIL ..."; good until the next calls of text(). */
+/* "FILE:LINE: ID is expected to FAIL ..."; good until the next calls of fmt(). */
 const char *stale_words(const struct expectations *all, const struct expectation *one);
 
-/* Why it is waived: the reason, and what else there is.  Good until the next calls of text(). */
+/* Why it is waived: the reason, and what else there is.  Good until the next calls of fmt(). */
 const char *expectation_words(const struct expectation *one);
 
 /* Returns at most `size` bytes that came from the subject or the command line, cleaned, at full
@@ -137,7 +137,7 @@ bool run_has_same_reason(const struct run *run, size_t i, size_t k);
 const char *record_output(const struct record *record);
 
 /* What to do about it: the hint of the property that is about what was found; or where it ended in
- * its control or inside the handler, that it did.  Good until the next calls of text(). */
+ * its control or inside the handler, that it did.  Good until the next calls of fmt(). */
 const char *record_hint(const struct record *record, const struct property *property);
 
 /* True if a GIL is in use once the handler is loaded. */

@@ -36,8 +36,8 @@ static _Noreturn void cannot_write(const struct report_file *file, enum exit_cod
 {
     if (error == EINTR && interrupt_came() != 0)
         interrupt_die(); /* a pipe that nobody reads */
-    leave_with(code, "%s=%s: cannot be written: %s; name another file", file->option,
-               text_safe(file->path), strerror(error));
+    die(code, "%s=%s: cannot be written: %s; name another file", file->option, escape(file->path),
+        strerror(error));
 }
 
 struct report_files *report_files_open(const struct options *options)
@@ -78,7 +78,7 @@ static void write_json(struct report_file *file, const json_t *value)
     char *contents = json_dumps(value, JSON_INDENT(1) | JSON_ENSURE_ASCII);
     size_t length = contents != NULL ? strlen(contents) : 0;
     if (contents == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     contents[length] = '\n'; /* in the place of the NUL */
     write_or_leave(file, contents, length + 1);
     free(contents);
@@ -93,14 +93,14 @@ void report_files_write(struct report_files *files, const json_t *value,
         operands++;
     const char **words = calloc(REPORT_FORMAT_COUNT + operands + 1, sizeof *words);
     if (words == NULL)
-        leave_with(EXIT_HARNESS_BROKE, "out of memory");
+        die(EXIT_HARNESS_BROKE, "out of memory");
     if (files->of[REPORT_json].path != NULL)
         write_json(&files->of[REPORT_json], value);
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
         if (i == REPORT_json || files->of[i].path == NULL)
             continue;
         made[i] = present_memory();
-        words[count++] = strdup(text("%s=/dev/fd/%d", files->of[i].option, made[i]));
+        words[count++] = strdup(fmt("%s=/dev/fd/%d", files->of[i].option, made[i]));
     }
     if (count == 0)
         return;

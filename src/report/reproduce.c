@@ -17,7 +17,7 @@ static void print_program(FILE *file, const char *program)
 {
     char path[PATH_MAX];
     bool is_file = strchr(program, '/') != NULL && realpath(program, path) != NULL;
-    fputs(text_shell(is_file ? path : program), file);
+    fputs(shell_quote(is_file ? path : program), file);
 }
 
 /* No link is followed: that of a virtual environment is what makes it one.  A name is looked for on
@@ -30,7 +30,7 @@ static void print_python(FILE *file, const char *python, const struct environmen
         python = environment->python_executable;
     bool below = !is_name && *python != '/' && getcwd(here, sizeof here) != NULL;
     snprintf(path, sizeof path, "%s%s%s", below ? here : "", below ? "/" : "", python);
-    fprintf(file, " --python=%s", text_shell(path));
+    fprintf(file, " --python=%s", shell_quote(path));
 }
 
 /* Whether --handler names a file, and not a reference handler or a module of Python's. */
@@ -46,11 +46,11 @@ static bool names_a_file(const struct subject_place *place)
 static void print_handler(FILE *file, const struct subject_place *place)
 {
     if (!names_a_file(place))
-        fprintf(file, " --handler=%s", text_shell(place->argument));
+        fprintf(file, " --handler=%s", shell_quote(place->argument));
     else if (place->symbol == NULL)
-        fprintf(file, " --handler=%s", text_shell(place->path));
+        fprintf(file, " --handler=%s", shell_quote(place->path));
     else
-        fprintf(file, " --handler=%s:%s", text_shell(place->path), place->symbol);
+        fprintf(file, " --handler=%s:%s", shell_quote(place->path), place->symbol);
 }
 
 /* A module is looked for in the working directory, and in what PYTHONPATH says from there. */
@@ -69,7 +69,7 @@ static void print_python_path(FILE *file)
         rest = rest[length] == ':' ? rest + length + 1 : NULL;
     }
     if (used < sizeof path)
-        fprintf(file, "PYTHONPATH=%s ", text_shell(path));
+        fprintf(file, "PYTHONPATH=%s ", shell_quote(path));
 }
 
 /* Prints what the user has preloaded; a debugger gets it for the program, not for itself.
@@ -86,9 +86,9 @@ static void print_preloaded(FILE *file, bool debugger)
     if (objects == NULL || *objects == '\0')
         return;
     if (debugger)
-        fprintf(file, "-ex %s ", text_shell(text("set environment LD_PRELOAD %s", objects)));
+        fprintf(file, "-ex %s ", shell_quote(fmt("set environment LD_PRELOAD %s", objects)));
     else
-        fprintf(file, "LD_PRELOAD=%s ", text_shell(objects));
+        fprintf(file, "LD_PRELOAD=%s ", shell_quote(objects));
 }
 
 /* gdb gives a function of this program's up when that becomes an interpreter's executable, and
@@ -126,7 +126,7 @@ const char *run_reproduce(const struct run *run, size_t i)
     print_program(file, options->program);
     print_handler(file, run->place);
     if (options->claims != NULL)
-        fprintf(file, " --claim=%s", text_shell(options->claims));
+        fprintf(file, " --claim=%s", shell_quote(options->claims));
     if (options->python != NULL)
         print_python(file, options->python, run->environment);
     const struct property *found_by = run->outcomes[i].found_by;

@@ -57,7 +57,7 @@ static void print_lines(FILE *file, const char *name, const char *lines)
     while (*lines != '\0') {
         size_t length = strcspn(lines, "\n");
         if (length > 0)
-            report_print_field(file, name, text("%.*s", (int)length, lines));
+            report_print_field(file, name, fmt("%.*s", (int)length, lines));
         name = length > 0 ? "" : name;
         lines += length + (lines[length] == '\n');
     }
@@ -73,7 +73,7 @@ static bool is_numpys(const struct run *run, size_t i)
 static const char *defects_page(void)
 {
     static char path[PATH_MAX];
-    return place_beside(INSTALLED_DEFECTS, path) ? path : "numpy-defects/defects.md";
+    return installed_path(INSTALLED_DEFECTS, path) ? path : "numpy-defects/defects.md";
 }
 
 /* Counts the defects of NumPy itself.  --verbose prints each as a finding. */
@@ -84,8 +84,8 @@ static void print_numpys(const struct page *page)
     size_t properties = page->run->count - page->run->conclusion.count;
     if (properties > 0)
         fprintf(page->file, "%s in %s about NumPy itself, not counted%s%s\n",
-                text_count(defects, "defect"),
-                properties == 1 ? "1 property" : text("%zu properties", properties),
+                plural(defects, "defect"),
+                properties == 1 ? "1 property" : fmt("%zu properties", properties),
                 defects > 0 ? "; --verbose or " : "", defects > 0 ? defects_page() : "");
 }
 
@@ -93,9 +93,9 @@ static void print_reproducer(FILE *file, const struct run *run, size_t i)
 {
     const struct run_reproducer *made = run->reproducers != NULL ? &run->reproducers[i] : NULL;
     if (made != NULL && made->file != NULL)
-        fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "in C", text_safe(made->file));
+        fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "in C", escape(made->file));
     else if (made != NULL && made->why[0] != '\0')
-        report_print_field(file, "in C", text("none: %s", text_safe(made->why)));
+        report_print_field(file, "in C", fmt("none: %s", escape(made->why)));
 }
 
 static void print_finding(const struct page *page, size_t i)
@@ -117,7 +117,7 @@ static void print_finding(const struct page *page, size_t i)
                        run_seen(page->run, i));
     if (page->run->rounds > 1)
         report_print_field(page->file, "rounds",
-                           text("%zu of %zu were so", outcome->bad_rounds, page->run->rounds));
+                           fmt("%zu of %zu were so", outcome->bad_rounds, page->run->rounds));
     if (verdict != BROK && verdict != INCOMPLETE)
         report_print_field(page->file, "hint", record_hint(record, property));
     if (record->output_length > 0)
@@ -126,8 +126,8 @@ static void print_finding(const struct page *page, size_t i)
         report_print_field(page->file, "waived", expectation_words(outcome->waiver));
     if (outcome->unused_waiver != NULL)
         report_print_field(page->file, "waiver",
-                           text("not used: line %d expects %s", outcome->unused_waiver->line,
-                                verdict_name(outcome->unused_waiver->verdict)));
+                           fmt("not used: line %d expects %s", outcome->unused_waiver->line,
+                               verdict_name(outcome->unused_waiver->verdict)));
     fprintf(page->file, "%*s%-*s%s\n", MARGIN, "", NAME, "reproduce", /* to be copied: one line */
             run_reproduce(page->run, i));
     print_reproducer(page->file, page->run, i);
@@ -193,13 +193,13 @@ static void print_head(const struct page *page)
     if (run->load->claims[0] != '\0')
         fprintf(page->file, ", claims %s", CLEAN(run->load->claims));
     if (run->place->claims != NULL)
-        fprintf(page->file, ", held to %s", text_safe(run->place->claims));
+        fprintf(page->file, ", held to %s", escape(run->place->claims));
     if (run->load->how[0] != '\0')
-        fprintf(page->file, ", %s", text_safe(run->load->how));
+        fprintf(page->file, ", %s", escape(run->load->how));
     fputc('\n', page->file);
     if (environment->python[0] != '\0') /* else it ended before Python was up */
         fprintf(page->file, "Python %s%s (%s), NumPy %s, ", environment->python, gil_words(run),
-                text_safe(run->python), environment->numpy);
+                escape(run->python), environment->numpy);
     fprintf(page->file, "%s, %s; seed %llu\n", run->machine.libc, run->machine.kernel,
             (unsigned long long)run->options->seed);
     if (run->tunables != NULL)
@@ -238,14 +238,14 @@ static void print_advice(const struct page *page)
 {
     enum { MANY = 5 };
     const char *python = page->run->options->python;
-    const char *with_python = python != NULL ? text(" --python=%s", text_shell(python)) : "";
+    const char *with_python = python != NULL ? fmt(" --python=%s", shell_quote(python)) : "";
     size_t crashes = page->run->conclusion.handler.of[CRASH];
     if (crashes >= MANY && !page->run->options->memcheck && !sanitizer_is_running())
         fprintf(page->file,
                 "%zu crashes in different places: if memory was overwritten, --memcheck shows "
                 "where:\n    %s --handler=%s%s --memcheck\n",
-                crashes, text_shell(page->run->options->program),
-                text_shell(page->run->place->argument), with_python);
+                crashes, shell_quote(page->run->options->program),
+                shell_quote(page->run->place->argument), with_python);
 }
 
 int report_text(FILE *file, const struct run *run, bool color)
@@ -293,7 +293,7 @@ int report_text(FILE *file, const struct run *run, bool color)
     }
     enum verdict colored = c->conformant ? PASS : c->code == EXIT_CONFORMANT ? WARN : FAIL;
     if (!quiet || !c->conformant)
-        fprintf(file, "%s%s: %s%s\n", paint(&page, colored), text_safe(run->place->label), c->words,
+        fprintf(file, "%s%s: %s%s\n", paint(&page, colored), escape(run->place->label), c->words,
                 unpaint(&page));
     return fflush(file) != 0 || ferror(file) ? -1 : 0;
 }

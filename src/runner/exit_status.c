@@ -33,24 +33,24 @@ static const char *where_it_was(const struct record *record)
 {
     const char *words = call_in_words(&record->suspects[ENDED_IN]);
     int part = (int)strnlen(record->part, sizeof record->part); /* who knows what is there */
-    const char *in = part > 0 ? text(", in %.*s", part, record->part) : "";
+    const char *in = part > 0 ? fmt(", in %.*s", part, record->part) : "";
     if (words != NULL && record->signal != 0 && record->signal_elsewhere)
-        return text("inside %s, in another thread than the first%s", words, in);
+        return fmt("inside %s, in another thread than the first%s", words, in);
     if (words != NULL)
-        return text("inside %s%s", words, in);
+        return fmt("inside %s%s", words, in);
     int length = (int)strnlen(record->step, sizeof record->step);
-    return length > 0 ? text("while %.*s%s", length, record->step, in)
-                      : text("outside the handler%s", in);
+    return length > 0 ? fmt("while %.*s%s", length, record->step, in)
+                      : fmt("outside the handler%s", in);
 }
 
 void ending_describe(struct record *record, const char *how)
 {
     const char *address = record->signal != 0 && record->signal_has_address
-                              ? text(" at address %#zx", (size_t)record->signal_address)
+                              ? fmt(" at address %#zx", (size_t)record->signal_address)
                               : "";
     int length = (int)strnlen(record->signal_place, sizeof record->signal_place);
     const char *at =
-        record->signal != 0 && length > 0 ? text(", at %.*s", length, record->signal_place) : "";
+        record->signal != 0 && length > 0 ? fmt(", at %.*s", length, record->signal_place) : "";
     record->suspects[ENDED_IN] = call_at_end(record);
     snprintf(record->expected, sizeof record->expected, "the property to run to its end");
     snprintf(record->seen, sizeof record->seen, "%s%s, %s%s", how, address, where_it_was(record),
@@ -74,7 +74,7 @@ static const char *printed_behind(const struct record *record, const char *mark,
     char *cut = strstr(found, end);
     if (cut != NULL)
         *cut = '\0';
-    return text_safe(found);
+    return escape(found);
 }
 
 bool ending_by_sanitizer(struct record *record)

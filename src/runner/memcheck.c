@@ -76,7 +76,7 @@ void memcheck_note_begun(const char *folder)
 static char *log_text(char *line)
 {
     line[strcspn(line, "\n")] = '\0';
-    char *equals = text_begins(line, "==") ? strstr(line + 2, "==") : NULL;
+    char *equals = begins_with(line, "==") ? strstr(line + 2, "==") : NULL;
     if (equals == NULL || (equals[2] != ' ' && equals[2] != '\0'))
         return NULL;
     return equals[2] == ' ' ? equals + 3 : equals + 2;
@@ -179,7 +179,7 @@ static void without_numbers(char *to, size_t room, const char *from, bool of_any
 {
     size_t used = 0;
     while (*from != '\0' && used + 1 < room) {
-        bool hexadecimal = text_begins(from, "0x");
+        bool hexadecimal = begins_with(from, "0x");
         if (!hexadecimal && !(of_any && isdigit((unsigned char)*from))) {
             to[used++] = *from++;
             continue;
@@ -215,7 +215,7 @@ static bool is_call_of_handler(const char *place)
     static const char *const functions[] = {"handler_malloc (", "handler_calloc (",
                                             "handler_realloc (", "handler_free ("};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        if (text_begins(place, functions[i]))
+        if (begins_with(place, functions[i]))
             return true;
     }
     return false;
@@ -226,7 +226,7 @@ static void read_frame(struct reading *error, const char *words)
 {
     char *end;
     unsigned long address = strtoul(words, &end, 16);
-    const char *place = text_begins(end, ": ") ? end + 2 : end;
+    const char *place = begins_with(end, ": ") ? end + 2 : end;
     if (error->behind_stack) {
         error->is_of_handler = error->is_of_handler || is_call_of_handler(place);
         return;
@@ -241,7 +241,7 @@ static void read_frame(struct reading *error, const char *words)
         return;
     append(&error->places, " < ");
     append(&error->places, place);
-    if (text_begins(place, "???")) { /* without a name: by the offset in its page */
+    if (begins_with(place, "???")) { /* without a name: by the offset in its page */
         char in_page[16];
         snprintf(in_page, sizeof in_page, " +%03lx", address & 0xfff);
         append(&error->places, in_page);
@@ -251,12 +251,12 @@ static void read_frame(struct reading *error, const char *words)
 static void read_line(struct reading *error, const char *words)
 {
     words += strspn(words, " ");
-    bool is_frame = text_begins(words, "at 0x") || text_begins(words, "by 0x");
+    bool is_frame = begins_with(words, "at 0x") || begins_with(words, "by 0x");
     if (is_frame) {
         if (error->what[0] != '\0')
             read_frame(error, words + strlen("at "));
     } else if (error->what[0] == '\0') {
-        if (text_begins(words, "Thread "))
+        if (begins_with(words, "Thread "))
             return;
         without_numbers(error->what, sizeof error->what, words, false);
         append_message(error, "", words);
@@ -270,8 +270,8 @@ static void read_line(struct reading *error, const char *words)
 /* An error has a stack; so have the end of the process and a warning. */
 static bool is_error(const struct reading *error)
 {
-    return error->places != NULL && !text_begins(error->what, "Process terminating") &&
-           !text_begins(error->what, "Warning:");
+    return error->places != NULL && !begins_with(error->what, "Process terminating") &&
+           !begins_with(error->what, "Warning:");
 }
 
 static void end_error(struct reading *error)

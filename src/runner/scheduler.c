@@ -26,7 +26,7 @@ static struct worker_pipes make_pipes(struct scheduler *s, size_t number)
 {
     int wakeup[2], commands[2];
     if (pipe2(wakeup, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(commands, O_CLOEXEC) != 0)
-        leave_with(EXIT_HARNESS_BROKE, "no pipe for a worker: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no pipe for a worker: %s", strerror(errno));
     s->workers[number] = (struct one_worker){.pipes = {wakeup[0], commands[1]}};
     return (struct worker_pipes){wakeup[1], commands[0]};
 }
@@ -40,16 +40,16 @@ static void forget_worker(struct scheduler *s, size_t number)
 }
 
 static void fork_worker(struct scheduler *s, size_t number, struct worker_pipes pipes,
-                        const struct worker_pipes *twins)
+                        const struct worker_pipes *forked_workers)
 {
-    atomic_store(&s->plan->board->rests[number], 0);
+    atomic_store(&s->plan->shared->rests[number], 0);
     pid_t pid = child_fork(true);
     if (pid < 0)
-        leave_with(EXIT_HARNESS_BROKE, "no process for a worker: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "no process for a worker: %s", strerror(errno));
     if (pid == 0) {
         for (size_t i = 0; i <= s->jobs; i++)
             forget_worker(s, i);
-        worker_run(s->plan, number, number == s->jobs, pipes, twins);
+        worker_run(s->plan, number, number == s->jobs, pipes, forked_workers);
     }
     worker_close_pipes(&pipes);
     s->workers[number].pid = pid;
@@ -65,29 +65,29 @@ static void start_worker(struct scheduler *s, size_t number)
 /* Starts the first worker, which forks those beside it that there are not. */
 static void start_workers(struct scheduler *s)
 {
-    struct worker_pipes twins[WORKER_SLOTS] = {0}, own;
+    struct worker_pipes forked_workers[WORKER_SLOTS] = {0}, own;
     forget_worker(s, 0);
     own = make_pipes(s, 0);
     for (size_t i = 1; i < s->jobs; i++) {
         if (s->workers[i].pid != 0)
             continue;
         forget_worker(s, i);
-        twins[i] = make_pipes(s, i);
-        atomic_store(&s->plan->board->rests[i], 1);
+        forked_workers[i] = make_pipes(s, i);
+        atomic_store(&s->plan->shared->rests[i], 1);
     }
-    fork_worker(s, 0, own, twins);
+    fork_worker(s, 0, own, forked_workers);
     for (size_t i = 1; i < s->jobs; i++) {
-        if (twins[i].wakeup != 0)
-            worker_close_pipes(&twins[i]);
+        if (forked_workers[i].wakeup != 0)
+            worker_close_pipes(&forked_workers[i]);
     }
 }
 
 /* Adopts the workers that the first one has forked.  A process that does not become our child ends
  * when its pipes are closed, and is replaced. */
-static void adopt_twins(struct scheduler *s)
+static void adopt_forked_workers(struct scheduler *s)
 {
     for (size_t i = 1; i < s->jobs; i++) {
-        pid_t pid = atomic_exchange(&s->plan->board->twins[i], 0);
+        pid_t pid = atomic_exchange(&s->plan->shared->forked_workers[i], 0);
         if (pid != 0 && waitpid(pid, NULL, WNOHANG) == 0)
             s->workers[i].pid = pid;
     }
@@ -105,33 +105,33 @@ static void begin_round(struct scheduler *s, size_t number)
         return;
     }
     worker->since = clock_now();
-    atomic_store(&s->plan->board->rests[number], 0);
+    atomic_store(&s->plan->shared->rests[number], 0);
     if (write(worker->pipes.commands, "", 1) < 0 && errno != EPIPE)
-        leave_with(EXIT_HARNESS_BROKE, "a worker cannot be told to go on: %s", strerror(errno));
+        die(EXIT_HARNESS_BROKE, "a worker cannot be told to go on: %s", strerror(errno));
 }
 
 static bool runs(const struct scheduler *s, size_t number)
 {
-    return s->workers[number].pid != 0 && atomic_load(&s->plan->board->rests[number]) == 0;
+    return s->workers[number].pid != 0 && atomic_load(&s->plan->shared->rests[number]) == 0;
 }
 
 /* Gives a verdict to the property of a worker that died or was killed. */
 static void complete(struct scheduler *s, size_t number, const char *how, enum verdict verdict)
 {
-    struct board *board = s->plan->board;
-    size_t index = atomic_exchange(&board->workers[number].property, 0);
+    struct shared_results *shared = s->plan->shared;
+    size_t index = atomic_exchange(&shared->workers[number].property, 0);
     if (index == 0)
         return;
-    struct record *record = board_record(board, index - 1);
+    struct record *record = results_record(shared, index - 1);
     if (record->verdict != VERDICT_NONE)
         return;
     record->signal = 0;
     ending_describe(record, how);
     if (verdict == CRASH)
         ending_forget_cause(record);
-    record->seconds = clock_since(atomic_load(&board->workers[number].since));
+    record->seconds = clock_since(atomic_load(&shared->workers[number].since));
     record->verdict = verdict;
-    atomic_fetch_add(&board->finished, 1);
+    atomic_fetch_add(&shared->finished, 1);
 }
 
 /* Ends the processes that dead workers have left. */
@@ -146,57 +146,57 @@ static void end_orphans(const struct scheduler *s)
 /* True if Python or the import of NumPy has ended a worker, or never returned. */
 static bool died_at_start(const struct scheduler *s, size_t number)
 {
-    const struct board *board = s->plan->board;
-    return number < s->jobs && atomic_load(&board->workers[number].property) == 0 &&
-           atomic_load(&board->environment_known) == 0 && board->python_error[0] == '\0';
+    const struct shared_results *shared = s->plan->shared;
+    return number < s->jobs && atomic_load(&shared->workers[number].property) == 0 &&
+           atomic_load(&shared->environment_known) == 0 && shared->python_error[0] == '\0';
 }
 
 static const char *how_it_ended(int status)
 {
     return WIFSIGNALED(status) ? child_signal_name(WTERMSIG(status))
-                               : text("status %d", WEXITSTATUS(status));
+                               : fmt("status %d", WEXITSTATUS(status));
 }
 
 static void worker_ended(struct scheduler *s, size_t number, int status)
 {
-    struct board *board = s->plan->board;
+    struct shared_results *shared = s->plan->shared;
     bool hung = s->workers[number].hung;
     forget_worker(s, number);
     if (died_at_start(s, number))
-        snprintf(board->python_error, sizeof board->python_error, "%s",
+        snprintf(shared->python_error, sizeof shared->python_error, "%s",
                  hung ? "it does not come back from its start"
-                      : text("the process ends with %s as Python starts and imports NumPy",
-                             how_it_ended(status)));
+                      : fmt("the process ends with %s as Python starts and imports NumPy",
+                            how_it_ended(status)));
     else if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
     end_orphans(s);
-    if (board->python_error[0] != '\0') {
-        atomic_store(&board->abandoned, 1);
+    if (shared->python_error[0] != '\0') {
+        atomic_store(&shared->abandoned, 1);
         return;
     }
-    bool in_hand = atomic_load(&board->workers[number].property) != 0;
+    bool in_hand = atomic_load(&shared->workers[number].property) != 0;
     const char *how = hung ? "the worker did not come back"
-                           : text("it took the worker down with it (%s)", how_it_ended(status));
+                           : fmt("it took the worker down with it (%s)", how_it_ended(status));
     if (hung)
-        atomic_fetch_add(&board->timeouts, 1);
+        atomic_fetch_add(&shared->timeouts, 1);
     complete(s, number, how, hung ? TIMEOUT : CRASH);
     if (in_hand || ++s->restarts < 3)
         start_worker(s, number);
     else
-        atomic_store(&board->abandoned, 1);
+        atomic_store(&shared->abandoned, 1);
 }
 
 /* True if a worker has not ended its property in time or, if it starts Python or waits for the
  * first verdict, is there when the whole run should be over. */
 static bool is_hung(const struct scheduler *s, size_t number)
 {
-    struct board *board = s->plan->board;
+    struct shared_results *shared = s->plan->shared;
     double grace = 2 + s->plan->timeout / 10; /* memcheck makes all slow */
-    if (atomic_load(&board->workers[number].property) != 0)
-        return clock_now() > atomic_load(&board->workers[number].until) + (uint64_t)(grace * 1e9);
+    if (atomic_load(&shared->workers[number].property) != 0)
+        return clock_now() > atomic_load(&shared->workers[number].until) + (uint64_t)(grace * 1e9);
     double most = s->plan->max_time * (s->plan->max_time_is_given ? 1 : clock_slowness());
     return clock_since(s->workers[number].since) > s->plan->timeout + grace &&
-           clock_since(atomic_load(&board->begin)) > most + grace;
+           clock_since(atomic_load(&shared->begin)) > most + grace;
 }
 
 /* A worker ends a property that takes too long; this is for a worker that does not come back. */
@@ -213,15 +213,15 @@ static void end_hung_workers(struct scheduler *s)
 
 static void show_progress(const struct scheduler *s)
 {
-    struct board *board = s->plan->board;
+    struct shared_results *shared = s->plan->shared;
     if (!s->plan->shows_progress)
         return;
-    size_t finished = atomic_load(&board->finished); /* before the rest: one less is no harm */
+    size_t finished = atomic_load(&shared->finished); /* before the rest: one less is no harm */
     const char *id = finished == 0 ? "starting Python" : NULL;
-    bool is_starting = finished == 0 && atomic_load(&board->workers[0].property) == 0;
+    bool is_starting = finished == 0 && atomic_load(&shared->workers[0].property) == 0;
     size_t first = SIZE_MAX; /* of those that run: all wait for the one at the start */
     for (size_t i = 0; i <= s->jobs && !is_starting; i++) {
-        size_t property = atomic_load(&board->workers[i].property);
+        size_t property = atomic_load(&shared->workers[i].property);
         first = property != 0 ? MIN(first, property) : first;
     }
     if (first != SIZE_MAX)
@@ -241,7 +241,7 @@ static size_t watch(struct scheduler *s)
     }
     show_progress(s);
     poll(wakeups, count, 200);
-    adopt_twins(s);
+    adopt_forked_workers(s);
     size_t running = 0;
     for (size_t i = 0; i <= s->jobs; i++) {
         char bytes[64];
@@ -275,7 +275,7 @@ static void end_all(struct scheduler *s)
 static bool has_all_verdicts(const struct plan *plan)
 {
     size_t i = 0;
-    while (i < plan->count && board_record(plan->board, i)->verdict != VERDICT_NONE)
+    while (i < plan->count && results_record(plan->shared, i)->verdict != VERDICT_NONE)
         i++;
     return i == plan->count;
 }
@@ -283,11 +283,11 @@ static bool has_all_verdicts(const struct plan *plan)
 bool scheduler_run(struct scheduler *s)
 {
     struct plan *plan = s->plan;
-    struct board *board = plan->board;
+    struct shared_results *shared = plan->shared;
     size_t fresh = s->jobs, begun = 1;
     bool interrupted = false;
     children_adopt(true);
-    atomic_store(&board->begin, clock_now());
+    atomic_store(&shared->begin, clock_now());
     begin_round(s, 0);
     if (s->jobs > 1 && plan->fresh_count > 0)
         begin_round(s, fresh); /* in the place of the last one, which begins behind it */
@@ -298,13 +298,13 @@ bool scheduler_run(struct scheduler *s)
             end_all(s);
             break;
         }
-        bool goes_on = worker_subject_lives(board) && board->python_error[0] == '\0';
+        bool goes_on = worker_subject_lives(shared) && shared->python_error[0] == '\0';
         while (goes_on && begun + runs(s, fresh) < s->jobs &&
-               atomic_load(&board->next_python) < plan->python_count) {
+               atomic_load(&shared->next_python) < plan->python_count) {
             begin_round(s, begun++);
             running++;
         }
-        if (running == 0 && goes_on && atomic_load(&board->next_fresh) < plan->fresh_count)
+        if (running == 0 && goes_on && atomic_load(&shared->next_fresh) < plan->fresh_count)
             begin_round(s, fresh);
         else if (running == 0)
             break;

@@ -45,7 +45,7 @@ static struct {
 struct attempt {
     const struct property *property;
     size_t index;
-    struct record *record; /* on the board, or elsewhere if this is a control */
+    struct record *record; /* in the shared results, or elsewhere if this is a control */
     bool is_control;       /* on libc's allocator */
     double limit;          /* seconds that a call may take, or the property without one */
     int output[2];         /* pipe: what the property prints */
@@ -60,7 +60,7 @@ static double larger(double a, double b)
 static double learned_limit(const struct plan *plan, const struct property *property, double slower)
 {
     static const double least_part = 0.02, least = 0.2, of_programs = 1, times = 5;
-    double slowest = (double)atomic_load(&plan->board->slowest[property->fixture]) / 1e9;
+    double slowest = (double)atomic_load(&plan->shared->slowest[property->fixture]) / 1e9;
     bool programs = property->programs || property->fixture == FIXTURE_FRESH;
     double short_time = larger(programs ? of_programs : least, least_part * plan->timeout);
     return larger(times * slowest, short_time * slower);
@@ -70,7 +70,7 @@ double worker_time_limit(const struct plan *plan, const struct property *propert
 {
     static const double parts[] = {1, 0.2, 0.2, 0.1};
     enum { LAST = sizeof parts / sizeof *parts - 1, MANY = 4 };
-    int timeouts = atomic_load(&plan->board->timeouts);
+    int timeouts = atomic_load(&plan->shared->timeouts);
     double slower = clock_slowness(), most = plan->timeout * (plan->timeout_is_given ? 1 : slower);
     double limit = plan->timeout * parts[timeouts < LAST ? timeouts : LAST] * slower;
     double learned = learned_limit(plan, property, slower);
@@ -79,17 +79,17 @@ double worker_time_limit(const struct plan *plan, const struct property *propert
     return limit < most ? limit : most;
 }
 
-static void learn_limit(struct board *board, enum fixture fixture, uint64_t nanoseconds)
+static void learn_limit(struct shared_results *shared, enum fixture fixture, uint64_t nanoseconds)
 {
-    uint64_t slowest = atomic_load(&board->slowest[fixture]);
+    uint64_t slowest = atomic_load(&shared->slowest[fixture]);
     while (nanoseconds > slowest &&
-           !atomic_compare_exchange_weak(&board->slowest[fixture], &slowest, nanoseconds))
+           !atomic_compare_exchange_weak(&shared->slowest[fixture], &slowest, nanoseconds))
         continue;
 }
 
-bool worker_subject_lives(struct board *board)
+bool worker_subject_lives(struct shared_results *shared)
 {
-    return board_record(board, 0)->verdict == PASS;
+    return results_record(shared, 0)->verdict == PASS;
 }
 
 void worker_close_pipes(const struct worker_pipes *pipes)
@@ -138,7 +138,7 @@ static struct property_setup setup_of(const struct plan *plan, size_t index, str
     const struct property *property = plan->properties[index];
     return (struct property_setup){
         .property = property,
-        .place = &plan->places[atomic_load(&plan->board->handler)],
+        .place = &plan->places[atomic_load(&plan->shared->handler)],
         .record = record,
         .seed = plan->seed,
         .python_path = plan->python_path,
@@ -156,10 +156,10 @@ static void begin_in_child(const struct attempt *attempt)
     if (attempt->is_control)
         setup.place = plain_place();
     else if (first)
-        setup.load = board_load(plan->board);
+        setup.load = results_load(plan->shared);
     reset_signals();
     arrange_descriptors(attempt->output[1]);
-    board_fence(plan->board, attempt->index, first);
+    results_isolate(plan->shared, attempt->index, first);
     if (worker.python_up)
         python_after_fork_child();
     memcheck_enable();
@@ -195,8 +195,8 @@ static enum verdict judge_end(const struct attempt *attempt, int status, enum gi
         return INCOMPLETE;
     }
     if (given_up == HANGS) {
-        ending_describe(record, text("no end after %.3g s", attempt->limit));
-        atomic_fetch_add(&worker.plan->board->timeouts, 1);
+        ending_describe(record, fmt("no end after %.3g s", attempt->limit));
+        atomic_fetch_add(&worker.plan->shared->timeouts, 1);
         return TIMEOUT;
     }
     if (record->signal == 0 && ending_by_sanitizer(record))
@@ -204,7 +204,7 @@ static enum verdict judge_end(const struct attempt *attempt, int status, enum gi
     record->by_checker = sanitizer_is_running() && record->signal == 0 ? FOUND_ERROR : NO_CHECKER;
     ending_describe(record, record->signal != 0
                                 ? child_signal_name(record->signal)
-                                : text("the process exited with status %d", WEXITSTATUS(status)));
+                                : fmt("the process exited with status %d", WEXITSTATUS(status)));
     return CRASH;
 }
 
@@ -230,7 +230,7 @@ static void keep_output(const struct attempt *attempt)
 /* Later on a busy machine. */
 static bool time_of_run_is_over(const struct plan *plan)
 {
-    double taken = clock_since(atomic_load(&plan->board->begin));
+    double taken = clock_since(atomic_load(&plan->shared->begin));
     return plan->max_time > 0 && taken > plan->max_time &&
            (plan->max_time_is_given || taken > plan->max_time * clock_slowness());
 }
@@ -267,7 +267,7 @@ static bool is_to_end(void *data)
         progress->given_up = HANGS;
     else if (time_of_run_is_over(worker.plan))
         progress->given_up = OUT_OF_TIME;
-    atomic_store(&worker.plan->board->workers[worker.number].until, progress->any + limit);
+    atomic_store(&worker.plan->shared->workers[worker.number].until, progress->any + limit);
     return progress->given_up != NOT_GIVEN_UP;
 }
 
@@ -304,12 +304,12 @@ static enum verdict run_in_process(struct attempt *attempt)
 /* Runs the property on libc's allocator; for memcheck_judge. */
 static const struct record *run_control(const void *data)
 {
-    static struct board *board;
+    static struct shared_results *shared;
     struct attempt control = *(const struct attempt *)data;
-    if (board == NULL && (board = board_create(1)) == NULL)
+    if (shared == NULL && (shared = results_create(1)) == NULL)
         return NULL;
-    board_clear(board);
-    control.record = board_record(board, 0);
+    results_clear(shared);
+    control.record = results_record(shared, 0);
     control.is_control = true;
     control.record->verdict = run_in_process(&control);
     return control.record;
@@ -327,7 +327,7 @@ static void run_property_once(struct attempt *attempt)
     enum verdict verdict = run_in_process(attempt);
     record->seconds = clock_since(begin);
     if (verdict == PASS)
-        learn_limit(worker.plan->board, property->fixture, clock_now() - begin);
+        learn_limit(worker.plan->shared, property->fixture, clock_now() - begin);
     record->memcheck[0] = '\0';
     if (folder != NULL)
         verdict = memcheck_judge(record, verdict, folder, run_control, attempt);
@@ -337,7 +337,7 @@ static void run_property_once(struct attempt *attempt)
 /* True if the time of the run is over; the property is then INCOMPLETE. */
 static bool is_too_late(const struct plan *plan, size_t index)
 {
-    struct record *record = board_record(plan->board, index);
+    struct record *record = results_record(plan->shared, index);
     if (index == 0 || !time_of_run_is_over(plan))
         return false;
     snprintf(record->seen, sizeof record->seen,
@@ -345,27 +345,27 @@ static bool is_too_late(const struct plan *plan, size_t index)
              plan->max_time);
     record->not_run = 1;
     record->verdict = INCOMPLETE;
-    atomic_fetch_add(&plan->board->finished, 1);
+    atomic_fetch_add(&plan->shared->finished, 1);
     return true;
 }
 
 static void take(size_t index, int wakeup)
 {
     const struct plan *plan = worker.plan;
-    struct board *board = plan->board;
+    struct shared_results *shared = plan->shared;
     uint64_t since = clock_now();
     if (is_too_late(plan, index))
         return;
     struct attempt attempt = {.property = plan->properties[index],
                               .index = index,
-                              .record = board_record(board, index),
+                              .record = results_record(shared, index),
                               .limit = worker_time_limit(plan, plan->properties[index])};
-    atomic_store(&board->workers[worker.number].since, since);
-    atomic_store(&board->workers[worker.number].until, since + (uint64_t)(attempt.limit * 1e9));
-    atomic_store(&board->workers[worker.number].property, index + 1);
+    atomic_store(&shared->workers[worker.number].since, since);
+    atomic_store(&shared->workers[worker.number].until, since + (uint64_t)(attempt.limit * 1e9));
+    atomic_store(&shared->workers[worker.number].property, index + 1);
     run_property_once(&attempt);
-    atomic_store(&board->workers[worker.number].property, 0);
-    atomic_fetch_add(&board->finished, 1);
+    atomic_store(&shared->workers[worker.number].property, 0);
+    atomic_fetch_add(&shared->finished, 1);
     if ((plan->shows_progress || index == 0) && write(wakeup, "", 1) < 0 && errno == EPIPE)
         _exit(4); /* the coordinator is gone */
 }
@@ -391,20 +391,21 @@ static void start_python(const struct plan *plan)
     if (wrong == NULL)
         wrong = python_module_add();
     if (wrong != NULL) {
-        snprintf(plan->board->python_error, sizeof plan->board->python_error, "%s", wrong);
+        snprintf(plan->shared->python_error, sizeof plan->shared->python_error, "%s", wrong);
         _exit(4);
     }
     worker.python_up = true;
-    if (atomic_exchange(&plan->board->environment_known, 1) == 0)
-        plan->board->environment = worker.python;
+    if (atomic_exchange(&plan->shared->environment_known, 1) == 0)
+        plan->shared->environment = worker.python;
 }
 
 /* Waits for the verdict of the first property; false if the others cannot be run. */
-static bool wait_for_first(struct board *board)
+static bool wait_for_first(struct shared_results *shared)
 {
-    while (board_record(board, 0)->verdict == VERDICT_NONE && atomic_load(&board->abandoned) == 0)
+    while (results_record(shared, 0)->verdict == VERDICT_NONE &&
+           atomic_load(&shared->abandoned) == 0)
         nanosleep(&(struct timespec){0, 200000}, NULL);
-    return worker_subject_lives(board);
+    return worker_subject_lives(shared);
 }
 
 /* Runs the queue until it is empty.  The first worker runs the first property; meanwhile the
@@ -413,11 +414,11 @@ static void run_round(const struct plan *plan, bool fresh, int wakeup)
 {
     const size_t *queue = fresh ? plan->fresh : plan->python;
     size_t count = fresh ? plan->fresh_count : plan->python_count;
-    _Atomic size_t *next = fresh ? &plan->board->next_fresh : &plan->board->next_python;
-    if (worker.number == 0 && board_record(plan->board, 0)->verdict == VERDICT_NONE)
+    _Atomic size_t *next = fresh ? &plan->shared->next_fresh : &plan->shared->next_python;
+    if (worker.number == 0 && results_record(plan->shared, 0)->verdict == VERDICT_NONE)
         take(0, wakeup);
     for (bool waits = !fresh;; waits = true) {
-        if (waits && !wait_for_first(plan->board))
+        if (waits && !wait_for_first(plan->shared))
             return;
         size_t i = atomic_fetch_add(next, 1);
         if (i >= count)
@@ -465,21 +466,21 @@ static bool wait_for_command(struct worker_pipes pipes)
 }
 
 /* False where there is no other round. */
-static bool wait_for_round(struct board *board, size_t number, struct worker_pipes pipes)
+static bool wait_for_round(struct shared_results *shared, size_t number, struct worker_pipes pipes)
 {
-    atomic_store(&board->rests[number], 1);
+    atomic_store(&shared->rests[number], 1);
     return !(write(pipes.wakeup, "", 1) < 0 && errno == EPIPE) && wait_for_command(pipes);
 }
 
 /* Forks the workers that have pipes there.  Returns the number of the worker in each, 0 here. */
-static size_t fork_all(struct board *board, const struct worker_pipes *twins)
+static size_t fork_all(struct shared_results *shared, const struct worker_pipes *forked_workers)
 {
     for (size_t i = 1; i < WORKER_SLOTS; i++) {
-        pid_t pid = twins[i].wakeup != 0 ? fork() : -1;
+        pid_t pid = forked_workers[i].wakeup != 0 ? fork() : -1;
         if (pid == 0)
             return i;
         if (pid > 0)
-            atomic_store(&board->twins[i], pid);
+            atomic_store(&shared->forked_workers[i], pid);
     }
     return 0;
 }
@@ -487,20 +488,21 @@ static size_t fork_all(struct board *board, const struct worker_pipes *twins)
 /* Returns in this worker, and in each forked one, with its own number and pipes, when the
  * coordinator starts it.  A process in between forks them and ends, which makes them the
  * coordinator's. */
-static void fork_twins(const struct worker_pipes *twins, size_t *number, struct worker_pipes *pipes)
+static void fork_workers(const struct worker_pipes *forked_workers, size_t *number,
+                         struct worker_pipes *pipes)
 {
     pid_t coordinator = getppid();
-    size_t twin = 0;
+    size_t forked = 0;
     int status;
     children_adopt(false);
     if (worker.python_up)
         python_before_fork();
     pid_t between = child_fork(true);
-    if (between == 0 && (twin = fork_all(worker.plan->board, twins)) == 0)
+    if (between == 0 && (forked = fork_all(worker.plan->shared, forked_workers)) == 0)
         end_worker(0);
     for (size_t i = 1; i < WORKER_SLOTS; i++) {
-        if (twins[i].wakeup != 0 && i != twin)
-            worker_close_pipes(&twins[i]);
+        if (forked_workers[i].wakeup != 0 && i != forked)
+            worker_close_pipes(&forked_workers[i]);
     }
     if (between != 0) {
         if (worker.python_up)
@@ -510,8 +512,8 @@ static void fork_twins(const struct worker_pipes *twins, size_t *number, struct 
         return;
     }
     worker_close_pipes(pipes);
-    *pipes = twins[twin];
-    worker.number = *number = twin;
+    *pipes = forked_workers[forked];
+    worker.number = *number = forked;
     setpgid(0, 0);
     child_prepare(); /* SIGCHLD was let through by child_fork */
     if (worker.python_up)
@@ -521,7 +523,7 @@ static void fork_twins(const struct worker_pipes *twins, size_t *number, struct 
 }
 
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
-                          struct worker_pipes pipes, const struct worker_pipes *twins)
+                          struct worker_pipes pipes, const struct worker_pipes *forked_workers)
 {
     prepare(plan);
     memcheck_disable(); /* the worker is neither the handler's nor the property's */
@@ -534,12 +536,12 @@ _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
     worker.nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (!fresh && !plan->without_python)
         start_python(plan);
-    if (twins != NULL)
-        fork_twins(twins, &number, &pipes);
+    if (forked_workers != NULL)
+        fork_workers(forked_workers, &number, &pipes);
     children_adopt(true);
     do
         run_round(plan, fresh, pipes.wakeup);
-    while (!fresh && wait_for_round(plan->board, number, pipes));
+    while (!fresh && wait_for_round(plan->shared, number, pipes));
     end_worker(0);
 }
 
@@ -554,8 +556,8 @@ static _Noreturn void run_alone(const struct plan *plan, const struct property_s
 _Noreturn void worker_run_here(const struct plan *plan, size_t index, void (*at_end)(void))
 {
     prepare(plan);
-    struct property_setup setup = setup_of(plan, index, board_record(plan->board, index));
-    setup.load = board_load(plan->board);
+    struct property_setup setup = setup_of(plan, index, results_record(plan->shared, index));
+    setup.load = results_load(plan->shared);
     setup.at_end = at_end; /* without a limit: a debugger's user takes their time */
     run_alone(plan, &setup);
 }

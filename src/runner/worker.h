@@ -16,14 +16,14 @@
 #include "subject/subject.h"
 
 /* What to run, made by the coordinator and the same in all rounds; what differs between rounds is
- * on the board.  Indices are those of `properties` and of the board's records; number 0 is the
+ * in the shared results.  Indices are those of `properties` and of its records; number 0 is the
  * first property, which runs alone. */
 struct plan {
     const struct property *const *properties;
     size_t count;
-    size_t *fresh, *python; /* the two queues, as indices, on the board */
+    size_t *fresh, *python; /* the two queues, as indices, in the shared results */
     size_t fresh_count, python_count;
-    struct board *board;
+    struct shared_results *shared;
     const struct subject_place *places; /* of the handlers */
     const char *python_path;            /* the interpreter's executable */
     double timeout;                     /* seconds for a call, or for a property without progress */
@@ -38,7 +38,7 @@ struct plan {
     bool shows_progress;
 };
 
-/* Between a worker and the coordinator, besides the board. */
+/* Between a worker and the coordinator, besides the shared results. */
 struct call_log;
 struct worker_pipes {
     int wakeup;   /* open as long as the worker lives; a byte when it waits for a round, and after
@@ -48,13 +48,13 @@ struct worker_pipes {
 
 void worker_close_pipes(const struct worker_pipes *pipes);
 
-/* Runs its queue until that is empty, round after round, as worker `number`.  If `twins` is not
- * NULL, first forks the workers that have pipes there, which share its start of Python, become the
- * coordinator's children and wait.  A `fresh` worker takes the properties that need no interpreter,
- * starts none, and ends after the round; its first property runs while another worker starts Python
- * for the property that all wait for. */
+/* Runs its queue until that is empty, round after round, as worker `number`.  If `forked_workers`
+ * is not NULL, first forks the workers that have pipes there, which share its start of Python,
+ * become the coordinator's children and wait.  A `fresh` worker takes the properties that need no
+ * interpreter, starts none, and ends after the round; its first property runs while another worker
+ * starts Python for the property that all wait for. */
 _Noreturn void worker_run(const struct plan *plan, size_t number, bool fresh,
-                          struct worker_pipes pipes, const struct worker_pipes *twins);
+                          struct worker_pipes pipes, const struct worker_pipes *forked_workers);
 
 /* Runs one property in this process (--no-fork); `at_end` is called at its end and does not
  * return. */
@@ -65,7 +65,7 @@ _Noreturn void worker_run_logged(const struct plan *plan, size_t index, struct r
                                  struct call_log *log);
 
 /* True once the first property has passed. */
-bool worker_subject_lives(struct board *board);
+bool worker_subject_lives(struct shared_results *shared);
 
 /* Returns the time limit of a property in seconds.  It shrinks after timeouts, to a tenth and then
  * to a multiple of the slowest property with that fixture, so that a handler that hangs in many

@@ -27,15 +27,15 @@ static bool have_letters(const struct call_list *list)
 static const char *name_of(uint32_t block, uint32_t times, bool letters)
 {
     if (times > 1)
-        return text("p[%" PRIu32 "..%" PRIu32 "]", block, block + times - 1);
-    return letters ? text("%c", (int)('p' + block)) : text("p[%" PRIu32 "]", block);
+        return fmt("p[%" PRIu32 "..%" PRIu32 "]", block, block + times - 1);
+    return letters ? fmt("%c", (int)('p' + block)) : fmt("p[%" PRIu32 "]", block);
 }
 
 static const char *size_of(uint64_t size)
 {
     if (size > UINT64_MAX - (1 << 20))
-        return size == UINT64_MAX ? "SIZE_MAX" : text("SIZE_MAX - %" PRIu64, UINT64_MAX - size);
-    return text("%" PRIu64, size);
+        return size == UINT64_MAX ? "SIZE_MAX" : fmt("SIZE_MAX - %" PRIu64, UINT64_MAX - size);
+    return fmt("%" PRIu64, size);
 }
 
 const char *show_step(const struct step *step)
@@ -43,27 +43,27 @@ const char *show_step(const struct step *step)
     switch ((enum step_kind)step->kind) {
     case STEP_MALLOC:
     case STEP_MALLOC_FREE:
-        return text("malloc(%s)", size_of(step->first));
+        return fmt("malloc(%s)", size_of(step->first));
     case STEP_CALLOC:
     case STEP_CALLOC_FREE:
-        return text("calloc(%s, %s)", size_of(step->first), size_of(step->second));
+        return fmt("calloc(%s, %s)", size_of(step->first), size_of(step->second));
     case STEP_REALLOC:
-        return text("realloc(..., %s)", size_of(step->first));
+        return fmt("realloc(..., %s)", size_of(step->first));
     case STEP_FREE:
         return "free(...)";
     case STEP_FREE_NULL:
-        return text("free(NULL, %s)", size_of(step->first));
+        return fmt("free(NULL, %s)", size_of(step->first));
     case STEP_LIMIT:
         return step->first == 0 ? "memory is there again"
-                                : text("no more than %" PRIu64 " bytes can be mapped", step->first);
+                                : fmt("no more than %" PRIu64 " bytes can be mapped", step->first);
     case STEP_PAUSE:
-        return text("%" PRIu64 " ms pass", step->first);
+        return fmt("%" PRIu64 " ms pass", step->first);
     case STEP_STOP:
         return "its next call is stopped";
     case STEP_FORK:
         return "fork(), and both go on";
     case STEP_FILL:
-        return text("a block is filled with %#" PRIx64, step->first);
+        return fmt("a block is filled with %#" PRIx64, step->first);
     case STEP_ASK_GETTER:
         return "the getter is asked again";
     case STEP_LOOK_AT_STRUCT:
@@ -79,9 +79,9 @@ const char *show_found(const struct call_list *list, const struct found *found)
     bool is_end = found->at >= list->count;
     const char *call = is_end ? "the end" : show_step(&list->at[found->at]);
     return found->kind == FOUND_WRONG && found->rule != HEAP_RETURNS
-               ? text("%s: call %" PRIu64 ", %s: %s", heap_rule_name(found->rule), found->calls,
-                      call, found->seen)
-               : text("%s: call %" PRIu64 ", %s", found->seen, found->calls, call);
+               ? fmt("%s: call %" PRIu64 ", %s: %s", heap_rule_name(found->rule), found->calls,
+                     call, found->seen)
+               : fmt("%s: call %" PRIu64 ", %s", found->seen, found->calls, call);
 }
 
 /* Which blocks are live behind the step. */
@@ -95,7 +95,7 @@ static void follow(bool *live, const struct step *step)
 static void show_one(FILE *file, const struct step *step, const bool *live, bool letters)
 {
     const char *name = name_of(step->block, step->times, letters);
-    const char *times = step->times > 1 ? text(", %" PRIu32 " times", step->times) : "";
+    const char *times = step->times > 1 ? fmt(", %" PRIu32 " times", step->times) : "";
     switch ((enum step_kind)step->kind) {
     case STEP_REALLOC:
         fprintf(file, "%s = realloc(%s, %s)", name, live[step->block] ? name : "NULL",

@@ -16,10 +16,10 @@ void show_calls(FILE *file, int indent, const struct call_list *list);
 void show_steps(FILE *file, const struct call_list *list,
                 void (*before)(FILE *file, const struct step *step), const char *end);
 
-/* "memory that is not aligned: call 3, malloc(24): ..."; good until the next calls of text(). */
+/* "memory that is not aligned: call 3, malloc(24): ..."; good until the next calls of fmt(). */
 const char *show_found(const struct call_list *list, const struct found *found);
 
-/* One step, without a block's name: "malloc(5120)".  Good until the next calls of text(). */
+/* One step, without a block's name: "malloc(5120)".  Good until the next calls of fmt(). */
 const char *show_step(const struct step *step);
 
 /* False with one line in `why`, which does not name the file.  What is no call is not in a trace.

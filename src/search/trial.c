@@ -199,7 +199,7 @@ static enum trial_outcome side_outcome(const struct execution *side, int status,
         found->rule = HEAP_RETURNS;
         snprintf(found->seen, sizeof found->seen, "%s",
                  number != 0 ? child_signal_name(number)
-                             : text("the process exits with %d", WEXITSTATUS(status)));
+                             : fmt("the process exits with %d", WEXITSTATUS(status)));
     }
     found->at = side->at;
     found->calls = side->calls;

@@ -263,7 +263,7 @@ struct recorder *recorder_of_handler(const PyDataMem_Handler *handler)
 
 const char *recorder_name(const struct recorder *recorder)
 {
-    return text("%.*s", (int)sizeof recorder->handler.name, recorder->handler.name);
+    return fmt("%.*s", (int)sizeof recorder->handler.name, recorder->handler.name);
 }
 
 struct recorder_counts recorder_counts(struct recorder *recorder)
@@ -305,21 +305,21 @@ const char *note_kind_name(enum note_kind kind)
 
 const char *note_text(const struct note *note)
 {
-    const char *owner = text_safe(text("%.*s", (int)sizeof note->owner, note->owner));
+    const char *owner = escape(fmt("%.*s", (int)sizeof note->owner, note->owner));
     switch (note->kind) {
     case NOTE_FOREIGN_FREE:
-        return text("free(%p, %zu) of a pointer that no handler gave", note->p, note->size);
+        return fmt("free(%p, %zu) of a pointer that no handler gave", note->p, note->size);
     case NOTE_FOREIGN_REALLOC:
-        return text("realloc(%p, %zu) of a pointer that no handler gave", note->p, note->size);
+        return fmt("realloc(%p, %zu) of a pointer that no handler gave", note->p, note->size);
     case NOTE_OTHERS_FREE:
-        return text("free(%p, %zu) of a block of %s's", note->p, note->size, owner);
+        return fmt("free(%p, %zu) of a block of %s's", note->p, note->size, owner);
     case NOTE_OTHERS_REALLOC:
-        return text("realloc(%p, %zu) of a block of %s's", note->p, note->size, owner);
+        return fmt("realloc(%p, %zu) of a block of %s's", note->p, note->size, owner);
     case NOTE_WRONG_SIZE:
-        return text("free(%p, %zu) of a block of %zu bytes", note->p, note->size, note->asked);
+        return fmt("free(%p, %zu) of a block of %zu bytes", note->p, note->size, note->asked);
     case NOTE_OVERLAPS:
-        return text("a block of %zu bytes at %p, which overlaps a live one of %zu", note->size,
-                    note->p, note->asked);
+        return fmt("a block of %zu bytes at %p, which overlaps a live one of %zu", note->size,
+                   note->p, note->asked);
     }
     return "";
 }

@@ -79,7 +79,7 @@ struct interval *recorder_live(struct recorder *recorder, size_t *count);
  * signal handler. */
 bool recorder_saw_overlap(void);
 
-/* The note in one line (good until the next calls of text()), and its kind in a word. */
+/* The note in one line (good until the next calls of fmt()), and its kind in a word. */
 const char *note_text(const struct note *note);
 const char *note_kind_name(enum note_kind kind);
 

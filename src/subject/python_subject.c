@@ -78,7 +78,7 @@ static struct offer try_attributes(PyObject *object)
             continue;
         PyObject *value = PyObject_GetAttrString(object, name);
         if (is_handler(value))
-            offer = (struct offer){value, text("an object with a capsule, its attribute %s", name)};
+            offer = (struct offer){value, fmt("an object with a capsule, its attribute %s", name)};
         else
             Py_XDECREF(value);
         PyErr_Clear();
@@ -192,7 +192,7 @@ static const char *full_type_name(PyObject *object)
     const char *of = module != NULL ? PyUnicode_AsUTF8(module) : NULL;
     const char *name = python_type_name(type);
     if (of != NULL && strcmp(of, "builtins") != 0)
-        name = text("%s.%s", text_safe(of), name);
+        name = fmt("%s.%s", escape(of), name);
     Py_XDECREF(module);
     Py_DECREF(type);
     PyErr_Clear();

@@ -37,7 +37,7 @@ enum reference_folder { AT_THE_TOP, ONE_BELOW, BESIDE, INSTALLED, REFERENCE_FOLD
 static bool reference_folder(enum reference_folder which, char folder[PATH_MAX])
 {
     if (which == BESIDE)
-        return place_beside(PKGLIBDIR, folder);
+        return installed_path(PKGLIBDIR, folder);
     if (which == INSTALLED)
         return snprintf(folder, PATH_MAX, "%s", PKGLIBDIR) > 0 && access(folder, F_OK) == 0;
     static const char handlers[] = "/handlers";
@@ -135,10 +135,10 @@ static const char *unknown_name(const char *argument)
     struct suggestion suggestion = suggestion_for(argument, strlen(argument));
     subject_each_reference(append_name, known);
     subject_each_reference(consider, &suggestion);
-    return text("%s: there is no such file and no reference handler of that name%s%s%s",
-                text_safe(argument), suggestion_words(&suggestion, ""),
-                known[0] != '\0' ? "; the reference handlers are: " : ", nor any in " PKGLIBDIR,
-                known);
+    return fmt("%s: there is no such file and no reference handler of that name%s%s%s",
+               escape(argument), suggestion_words(&suggestion, ""),
+               known[0] != '\0' ? "; the reference handlers are: " : ", nor any in " PKGLIBDIR,
+               known);
 }
 
 /* python:MODULE:ATTR, both of which may be dotted, or python:MODULE; the default handler is had
@@ -151,7 +151,7 @@ static const char *find_in_python(const char *argument, struct subject_place *pl
     const char *attribute = module[length] == ':' ? module + length + 1 : NULL;
     if (length == 0 ||
         (attribute != NULL && (*attribute == '\0' || strchr(attribute, ':') != NULL)))
-        return text("%s: say python:MODULE:ATTR or python:MODULE", text_safe(argument));
+        return fmt("%s: say python:MODULE:ATTR or python:MODULE", escape(argument));
     place->argument = strdup(argument);
     place->path = strdup(argument);
     place->label = strdup(place->is_default ? argument : module);
@@ -172,7 +172,7 @@ const char *subject_find(const char *argument, struct subject_place *place)
     if (strncmp(argument, "python:", 7) == 0 || strcmp(argument, "default") == 0)
         return find_in_python(argument, place);
     if (argument[strlen(argument) - 1] == ':' && access(argument, F_OK) != 0)
-        return text("%s: no symbol stands behind the colon", text_safe(argument));
+        return fmt("%s: no symbol stands behind the colon", escape(argument));
     const char *colon = symbol_colon(argument);
     char *file = colon != NULL ? strndup(argument, (size_t)(colon - argument)) : strdup(argument);
     if (file == NULL)
@@ -186,7 +186,7 @@ const char *subject_find(const char *argument, struct subject_place *place)
         }
         const char *wrong = object_file_wrong(file);
         if (wrong != NULL) {
-            const char *line = text("%s: %s", text_safe(file), wrong);
+            const char *line = fmt("%s: %s", escape(file), wrong);
             free(file);
             return line;
         }
@@ -260,12 +260,12 @@ static enum load_state take_symbol(struct subject *subject, const char *name, en
     struct symbol symbol = look_up(subject->object, name);
     const char *reason = NULL;
     if (symbol.kind == KIND_ABSENT) {
-        snprintf(why, room, "does not export %s; see nep49.h", text_safe(name));
+        snprintf(why, room, "does not export %s; see nep49.h", escape(name));
     } else if (symbol.kind == KIND_OTHER || (wanted != KIND_OTHER && wanted != symbol.kind)) {
         snprintf(why, room,
                  "%s is %s; export a PyDataMem_Handler named nep49_handler, or a "
                  "function nep49_get_handler",
-                 text_safe(name),
+                 escape(name),
                  symbol.kind == KIND_DATA       ? "not a function"
                  : symbol.kind == KIND_FUNCTION ? "a function"
                                                 : "not data, nor a function");
@@ -275,7 +275,7 @@ static enum load_state take_symbol(struct subject *subject, const char *name, en
         if (subject->handler != NULL)
             return LOAD_DONE;
         snprintf(why, room, "%s",
-                 reason != NULL ? text_safe(reason) : text("%s returned NULL and no reason", name));
+                 reason != NULL ? escape(reason) : fmt("%s returned NULL and no reason", name));
         return LOAD_UNFIT;
     } else if (symbol.size < sizeof(PyDataMem_Handler)) {
         snprintf(why, room,
@@ -341,8 +341,7 @@ static enum load_state load_file(const char *path, const char *symbol, struct su
     if (subject->object == NULL) {
         const char *error = dlerror();
         bool short_of_tls = error != NULL && strstr(error, "static TLS") != NULL;
-        snprintf(why, room, "cannot be loaded: %s%s",
-                 error != NULL ? text_safe(error) : "no reason",
+        snprintf(why, room, "cannot be loaded: %s%s", error != NULL ? escape(error) : "no reason",
                  short_of_tls ? "; start the program with GLIBC_TUNABLES=" STATIC_TLS_TUNABLE : "");
         return LOAD_FAILED;
     }
@@ -409,7 +408,7 @@ enum load_state subject_load_twin(const struct subject_place *place, struct subj
     } else {
         size_t size = (size_t)status.st_size;
         if (sendfile(to, from, NULL, size) == (ssize_t)size)
-            state = load_file(text("/proc/self/fd/%d", to), place->symbol, subject, why, room);
+            state = load_file(fmt("/proc/self/fd/%d", to), place->symbol, subject, why, room);
         else
             snprintf(why, room, "a copy of the object cannot be made: %s", strerror(errno));
     }

@@ -28,7 +28,7 @@ struct subject_place {
  * a reference handler in the build tree that this program stands in, at its top or one folder
  * below, or else where it was installed. Returns NULL and fills in `place` (freed by
  * subject_place_free), or one line, which names the argument, on what is wrong (good until the next
- * calls of text()). */
+ * calls of fmt()). */
 const char *subject_find(const char *argument, struct subject_place *place);
 void subject_place_free(struct subject_place *place);
 

@@ -90,7 +90,7 @@ int child_wait(pid_t pid, bool (*give_up)(void *data), void *data, int *status)
 const char *child_signal_name(int number)
 {
     const char *name = sigabbrev_np(number);
-    return name != NULL ? text("SIG%s", name) : text("signal %d", number);
+    return name != NULL ? fmt("SIG%s", name) : fmt("signal %d", number);
 }
 
 /* ---- descendants whose parent has ended ---------------------------------------------------- */
@@ -139,10 +139,10 @@ void children_end(const pid_t *keep, size_t count)
 void loaded_or_leave(const char *argument, int state, const char *why)
 {
     if (state == LOAD_FAILED)
-        leave_with(EXIT_CANNOT_LOAD, "%s: %s", text_safe(argument), text_safe(why));
+        die(EXIT_CANNOT_LOAD, "%s: %s", escape(argument), escape(why));
     if (state == LOAD_CONTRADICTED)
-        leave_with(EXIT_USAGE, "%s: %s", text_safe(argument), text_safe(why));
+        die(EXIT_USAGE, "%s: %s", escape(argument), escape(why));
     if (state == LOAD_UNFIT)
-        leave_with(EXIT_CANNOT_WORK_HERE, "%s: it says that it cannot work here: %s",
-                   text_safe(argument), text_safe(why));
+        die(EXIT_CANNOT_WORK_HERE, "%s: it says that it cannot work here: %s", escape(argument),
+            escape(why));
 }

@@ -26,10 +26,10 @@ static double used(pid_t pid)
 static bool is_to_run(pid_t pid)
 {
     bool is = false;
-    DIR *threads = opendir(text("/proc/%d/task", (int)pid));
+    DIR *threads = opendir(fmt("/proc/%d/task", (int)pid));
     for (struct dirent *entry; threads != NULL && !is && (entry = readdir(threads)) != NULL;) {
         char state = 'S';
-        FILE *file = fopen(text("/proc/%d/task/%s/stat", (int)pid, entry->d_name), "re");
+        FILE *file = fopen(fmt("/proc/%d/task/%s/stat", (int)pid, entry->d_name), "re");
         if (file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1)
             is = state == 'R' || state == 'D';
         if (file != NULL)

@@ -133,14 +133,14 @@ enum trace_state trace_next(struct trace_reader *reader, struct trace_call *call
 /* From now on trace_next tells where a part begins. */
 void trace_tell_parts(struct trace_reader *reader);
 /* The part that the last call belongs to, or that begins; "" before the first.  It is not safe to
- * show before text_safe. */
+ * show before escape. */
 const char *trace_part(const struct trace_reader *reader);
 
 /* What TRACE_WRONG or TRACE_CUT means here: one line that begins with the offset. */
 const char *trace_wrong(const struct trace_reader *reader);
 
 /* Entry `index` of the text about the trace, or false where there are no more.  Neither string is
- * safe to show before text_safe. */
+ * safe to show before escape. */
 bool trace_noted(const struct trace_reader *reader, size_t index, const char **key,
                  const char **value);
 

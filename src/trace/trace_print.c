@@ -13,7 +13,7 @@ static const char *pointer_text(const struct trace_call *call)
 {
     switch (call->pointer) {
     case TRACE_BLOCK:
-        return text("block %" PRIu64 " of %" PRIu64, call->block, call->old_size);
+        return fmt("block %" PRIu64 " of %" PRIu64, call->block, call->old_size);
     case TRACE_NULL:
         return "NULL";
     case TRACE_FOREIGN:
@@ -28,7 +28,7 @@ static const char *result_text(const struct trace_call *call)
         return "NULL";
     if (call->step.kind == STEP_REALLOC && call->pointer == TRACE_BLOCK)
         return call->moved ? "moved" : "in place";
-    return text("block %" PRIu64, call->block);
+    return fmt("block %" PRIu64, call->block);
 }
 
 const char *trace_call_text(const struct trace_call *call)
@@ -36,15 +36,15 @@ const char *trace_call_text(const struct trace_call *call)
     const struct step *step = &call->step;
     switch (step->kind) {
     case STEP_MALLOC:
-        return text("malloc(%" PRIu64 ") = %s", step->first, result_text(call));
+        return fmt("malloc(%" PRIu64 ") = %s", step->first, result_text(call));
     case STEP_CALLOC:
-        return text("calloc(%" PRIu64 ", %" PRIu64 ") = %s", step->first, step->second,
-                    result_text(call));
+        return fmt("calloc(%" PRIu64 ", %" PRIu64 ") = %s", step->first, step->second,
+                   result_text(call));
     case STEP_REALLOC:
-        return text("realloc(%s, %" PRIu64 ") = %s", pointer_text(call), step->first,
-                    result_text(call));
+        return fmt("realloc(%s, %" PRIu64 ") = %s", pointer_text(call), step->first,
+                   result_text(call));
     default:
-        return text("free(%s, %" PRIu64 ")", pointer_text(call), step->first);
+        return fmt("free(%s, %" PRIu64 ")", pointer_text(call), step->first);
     }
 }
 
@@ -52,7 +52,7 @@ static void print_head(FILE *out, const struct trace_reader *reader)
 {
     const char *key, *value;
     for (size_t i = 0; trace_noted(reader, i, &key, &value); i++)
-        fprintf(out, "# %s: %s\n", text_safe(key), text_safe(value));
+        fprintf(out, "# %s: %s\n", escape(key), escape(value));
     fprintf(out, "# %8s  %8s  %s%6s  call\n", "number", "offset",
             trace_totals(reader).timed ? "    seconds  " : "", "thread");
 }
@@ -78,7 +78,7 @@ bool trace_print(FILE *out, const char *path, char *why, size_t room)
     while (((state = trace_next(reader, &call)) == TRACE_CALL || state == TRACE_PART) &&
            !ferror(out)) {
         if (state == TRACE_PART)
-            fprintf(out, "# part: %s\n", text_safe(trace_part(reader)));
+            fprintf(out, "# part: %s\n", escape(trace_part(reader)));
         else
             print_call(out, reader, &call);
     }

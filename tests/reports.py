@@ -183,7 +183,7 @@ def text(tap):
     golden(tap, "txt", made, result)
 
 
-def mark_incomplete(tap):
+def stopped_short(tap):
     """What stops at a limit of its own is INCOMPLETE, and has an exit code."""
     if suite.SANITIZED:
         tap.skip("a handler that makes more and more requests", "with sanitizers none is seen")
@@ -281,7 +281,7 @@ def main():
                             "--jobs=1", *([] if suite.LONG else SOME))
             check_formats(tap, what, report)
             clean(tap, what, report)
-        mark_incomplete(tap)
+        stopped_short(tap)
         blames_the_owner(tap)
         found_by_a_scenario(tap)
         advises_memcheck(tap)

@@ -66,7 +66,7 @@ def results(tap):
     report = suite.load("b.json")
     cells = report["cells"]
     tap.point(report["format"] == "conform-bench-1" and len(report["handlers"]) == 4
-              and {cell["group"] for cell in cells} == GROUPS and not report["left_out"]
+              and {cell["group"] for cell in cells} == GROUPS
               and all(len(cell["handlers"]) == 4 and cell["rounds"] >= 3
                       and cell["handlers"][0]["ratio"] == 1 for cell in cells),
               "JSON has all groups", report)
@@ -78,30 +78,16 @@ def results(tap):
     tap.point(slow and all(of[3]["value"] > 2e-5 and of[3]["ratio"] > 20 * of[2]["ratio"]
                            for of in slow), "a handler that sleeps is slower", slow)
     lines = result.stdout.splitlines()
-    tap.point(re.match(r"Python [\d.]+\w*, NumPy [\d.]+", lines[0]) and "slow.so" in lines[4]
+    tap.point(re.match(r"Python [\d.]+.*, NumPy [\d.]+", lines[0]) and "slow.so" in lines[3]
               and len([line for line in lines if re.search(r"\(\S+ to \S+\)", line)]) == len(cells),
               "a line for each", result)
     footprints = [cell["handlers"][0]["value"] for cell in cells if cell["group"] == "footprint"]
-    tap.point(len(footprints) == 4 and all(footprints), "resident memory is known", footprints)
+    tap.point(len(footprints) == 2 and all(footprints), "resident memory is known", footprints)
     page = ElementTree.fromstring(re.sub("<(!|meta)[^>]*>", "", read("b.html")))
     counts = [len(list(page.iter(tag))) for tag in ("svg", "polyline")]
     tap.point(counts == [6, 18] and len(list(page.iter("tr"))) > len(cells)
               and "<b>&plain.so" in "".join(page.itertext()) and "http:" not in read("b.html"),
               "a page", counts)
-
-
-def time_is_over(tap):
-    """A slow handler has no results of some sizes, and some of each group."""
-    result = suite.conform("--bench=quick", "-H", build("slower", "usleep(20000)"), "--json=s.json",
-                           "--html=s.html")
-    left_out = suite.load("s.json")["left_out"]
-    words = "%d more were left out because the time was over" % left_out
-    tap.point(result.code == CONFORMANT and left_out > 0 and words in result.stdout
-              and words in read("s.html"), "what is left out", result)
-    suite.conform("--bench=quick", "-H", build("slowish", "usleep(100)"), "--json=s.json")
-    kept = {cell["group"] for cell in suite.load("s.json")["cells"]}
-    tap.point(kept >= {"malloc", "calloc", "realloc", "add", "zeros", "resize", "threads"},
-              "something of each group", kept)
 
 
 def lost_ones(tap):
@@ -134,8 +120,6 @@ def main():
     tap = suite.Tap()
     with suite.scratch(enter=True):
         results(tap)
-        if suite.LONG:
-            time_is_over(tap)
         lost_ones(tap)
         wrong_use(tap)
     tap.end()

@@ -80,8 +80,8 @@ def answer(options):
 
 def run(options):
     if options.bench and not options.html:
-        return module("bench_page").show(json.load(sys.stdin), options.quiet)
-    if options.bench:
+        module("bench_page").show(json.load(sys.stdin))
+    elif options.bench:
         write(options.html, module("bench_page").render(json.load(sys.stdin)))
     elif options.answer:
         write(options.answer, json.dumps(answer(options)))

@@ -222,7 +222,7 @@ const struct option_row option_rows[] = {
      .command = COMMAND_BENCH,
      .take = take_bench,
      .help = "how fast up to six --handler are beside NumPy's default one and\n"
-             "libc, in a minute; =quick: in ten seconds"},
+             "libc, in about a minute; =quick: in ten seconds"},
 
     {.heading = "A search instead of the battery"},
     {.name = "search",

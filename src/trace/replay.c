@@ -249,12 +249,6 @@ static void run(struct replay *replay)
         if (!replay_call(replay, call))
             return;
         result->calls++;
-        if (__builtin_expect(options->look != NULL, 0)) {
-            const struct heap *heap = &replay->heap;
-            struct heap_block block = call->step.block < heap->room ? heap->block[call->step.block]
-                                                                    : (struct heap_block){0};
-            options->look(block.p, block.size, heap->live_bytes, options->data);
-        }
     }
     follow_gil(replay, true); /* which a program holds when it deletes an array */
     if (!free_live(replay))

@@ -26,10 +26,8 @@ struct replay_options {
     const PyDataMem_Handler
         *watched; /* the struct that must not change; NULL: that of the handler */
     void (*part_begins)(const char *part, void *data); /* or NULL */
-    /* After each call, with the block that it left, or NULL; or NULL. */
-    void (*look)(void *p, size_t size, uint64_t live_bytes, void *data);
-    void *data;                                   /* for the two */
-    void (*take_gil)(void), (*release_gil)(void); /* NULL: nobody has a GIL */
+    void *data;                                        /* of part_begins */
+    void (*take_gil)(void), (*release_gil)(void);      /* NULL: nobody has a GIL */
 };
 
 /* What the handler broke. */

@@ -74,7 +74,7 @@ static uint64_t do_history(enum way way, size_t count, uint32_t slots)
 {
     if (way == BARE)
         return do_bare(count, slots);
-    PyDataMem_Handler *handler = plain_handler();
+    PyDataMem_Handler *handler = plain_handler(NULL);
     struct call_list list = {.at = steps, .count = count};
     struct execute_options options = {.rules = {.watched = handler, .unjudged = way == UNJUDGED},
                                       .slots = slots,

@@ -11,15 +11,9 @@
 #include "subject/subject.h"
 #include "supervise/child.h"
 
-static PyDataMem_Handler *get_plain(void *data)
-{
-    (void)data;
-    return plain_handler();
-}
-
 static void *dirty_calloc(void *ctx, size_t nelem, size_t elsize)
 {
-    unsigned char *p = plain_handler()->allocator.calloc(ctx, nelem, elsize);
+    unsigned char *p = plain_handler(NULL)->allocator.calloc(ctx, nelem, elsize);
     if (p != NULL && nelem != 0 && elsize != 0)
         p[nelem * elsize - 1] = 1;
     return p;
@@ -29,7 +23,7 @@ static PyDataMem_Handler *get_dirty(void *data)
 {
     static PyDataMem_Handler dirty;
     (void)data;
-    dirty = *plain_handler();
+    dirty = *plain_handler(NULL);
     dirty.allocator.calloc = dirty_calloc;
     return &dirty;
 }
@@ -46,7 +40,7 @@ static PyDataMem_Handler *get_at_times(void *data)
     struct at_times *at = data;
     enum { ONCE = 3 };
     return (++at->asked == ONCE || clock_since(at->begun) > at->always ? get_dirty
-                                                                       : get_plain)(NULL);
+                                                                       : plain_handler)(NULL);
 }
 
 static struct at_times *at_times_new(double always)
@@ -79,7 +73,7 @@ static struct search_result search_for(double seconds, get_handler *get, void *d
 
 START_TEST(one_call_is_left_of_what_was_found)
 {
-    struct search_result result = search_for(0.5, get_dirty, NULL, get_plain);
+    struct search_result result = search_for(0.5, get_dirty, NULL, plain_handler);
     ck_assert(result.has_found && !result.plain_shows);
     ck_assert_int_eq(result.found.rule, HEAP_ZEROED);
     ck_assert_uint_eq(result.list.count, 1);
@@ -99,7 +93,7 @@ END_TEST
 /* What comes once and not again is told, and for all of its time the search goes on. */
 START_TEST(what_comes_once_is_no_verdict)
 {
-    struct search_result result = search_for(2, get_at_times, at_times_new(1e9), get_plain);
+    struct search_result result = search_for(2, get_at_times, at_times_new(1e9), plain_handler);
     ck_assert(result.has_found && result.shown == 0 && result.tried > 1);
     ck_assert_double_gt(result.seconds, 1);
     search_result_free(&result);
@@ -109,7 +103,7 @@ END_TEST
 /* Of the time left it makes use.  Cutting what came once in vain takes some six seconds. */
 START_TEST(what_comes_once_hides_nothing)
 {
-    struct search_result result = search_for(14, get_at_times, at_times_new(8), get_plain);
+    struct search_result result = search_for(14, get_at_times, at_times_new(8), plain_handler);
     ck_assert(result.has_found && result.shown == result.tried && result.tried > 1);
     search_result_free(&result);
 }

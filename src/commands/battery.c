@@ -50,14 +50,6 @@ struct coordinator {
     uint64_t begin;
 };
 
-static void *allocate(size_t count, size_t size)
-{
-    void *memory = calloc(count + 1, size);
-    if (memory == NULL)
-        die(EXIT_HARNESS_BROKE, "out of memory");
-    return memory;
-}
-
 static bool has_several(const struct coordinator *c)
 {
     return c->options->handler_count > 1;
@@ -127,23 +119,18 @@ static void shuffle(size_t *queue, size_t count, struct random *random)
     }
 }
 
-static size_t cores(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
-}
-
 /* A worker beside the first is forked off it, which costs about as much as a property or two; it
  * stays for all. */
 static size_t choose_jobs(const struct coordinator *c)
 {
-    size_t jobs = c->options->jobs != 0 ? c->options->jobs : cores();
+    cpu_set_t set;
+    size_t cores = sched_getaffinity(0, sizeof set, &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
+    size_t jobs = c->options->jobs != 0 ? c->options->jobs : cores;
     size_t rounds = MAX(c->options->repeat, 1) * c->options->handler_count;
     size_t useful = 1 + c->plan.python_count * rounds / 8;
     if (useful == 1 && c->plan.fresh_count > 0 && c->plan.python_count > 0)
         useful = 2;
-    jobs = jobs < useful ? jobs : useful;
-    return jobs < MOST_WORKERS ? jobs : MOST_WORKERS;
+    return MIN(MIN(jobs, useful), (size_t)MOST_WORKERS);
 }
 
 /* ---- the end ---------------------------------------------------------------------------- */
@@ -352,12 +339,8 @@ static void set_up(struct coordinator *c, char **argv)
     if (c->options->expect != NULL)
         c->run.expectations = expectations_read(c->options->expect);
     check_baseline(c->options);
-    c->plan.timeout = c->options->timeout;
-    c->plan.timeout_is_given = c->options->timeout_is_given;
-    c->plan.max_time = c->options->max_time;
-    c->plan.max_time_is_given = c->options->max_time_is_given;
+    c->plan.options = c->options;
     scratch_name(c->plan.scratch);
-    c->plan.seed = c->options->seed;
     c->plan.places = c->places;
     c->plan.data_races = tsan_is_running(); /* also where the user preloaded it */
     c->plan.shared = results_create(c->plan.count);
@@ -419,14 +402,6 @@ static bool keep_round(struct coordinator *c)
     return bad;
 }
 
-static _Noreturn void python_broke(const struct coordinator *c)
-{
-    const char *advice = interpreter_advice();
-    die(EXIT_USAGE, "%s cannot be embedded: %s%s%s", escape(c->plan.python_path),
-        c->plan.shared->python_error, advice,
-        *advice != '\0' ? ", or name another by --python" : "; name another by --python");
-}
-
 static void clear_board(struct coordinator *c, size_t handler)
 {
     results_clear(c->plan.shared);
@@ -464,8 +439,12 @@ static enum exit_code run_handler(struct coordinator *c, bool is_last)
     run_rounds(c);
     if (is_last)
         scheduler_end(&c->scheduler);
-    if (c->plan.shared->python_error[0] != '\0')
-        python_broke(c);
+    if (c->plan.shared->python_error[0] != '\0') {
+        const char *advice = interpreter_advice();
+        die(EXIT_USAGE, "%s cannot be embedded: %s%s%s name another by --python",
+            escape(c->plan.python_path), c->plan.shared->python_error, advice,
+            *advice != '\0' ? ", or" : ";");
+    }
     start_again_for_static_tls(c);
     fill_run(c);
     reproducers_write(&c->run, &c->plan);

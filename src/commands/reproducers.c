@@ -48,7 +48,6 @@ struct maker {
     struct loaded_handler *loaded;
     struct call_log *log;
     struct shared_results *shared; /* for the records of what is run once more */
-    uint64_t begin;
 };
 
 /* ---- the folder ---------------------------------------------------------------------------- */
@@ -108,7 +107,7 @@ static void run_logged(const struct maker *m, size_t index)
 {
     struct watch watch = {.log = m->log,
                           .since = clock_now(),
-                          .until = clock_now() + (uint64_t)(2 * m->plan->timeout * 1e9)};
+                          .until = clock_now() + (uint64_t)(2 * m->run->options->timeout * 1e9)};
     int status;
     call_log_clear(m->log);
     results_clear(m->shared);
@@ -162,18 +161,12 @@ static void keep_last(struct call_list *list)
         call_list_close(list);
 }
 
-static PyDataMem_Handler *get_plain(void *data)
-{
-    (void)data;
-    return plain_handler();
-}
-
 /* True if libc's allocator shows something as well: then it says nothing of the handler. */
 static bool plain_shows_it(const struct maker *m, const struct call_list *list)
 {
     struct trial plain = m->trial;
     struct found found;
-    plain.get = get_plain;
+    plain.get = plain_handler;
     plain.options.rules.alignment = 0;
     return trial_run(&plain, list, &found) != TRIAL_PASSED;
 }
@@ -349,23 +342,15 @@ static const char *prepare(struct maker *m)
                                          : "it cannot be loaded in a process of its own";
 }
 
-/* All of them have as long as the battery had. */
-static bool took_its_time(const struct maker *m)
-{
-    double most = m->plan->max_time * (m->plan->max_time_is_given ? 1 : clock_slowness());
-    return most > 0 && clock_since(m->begin) > most;
-}
-
 void reproducers_write(struct run *run, const struct plan *plan)
 {
-    struct maker m = {.run = run, .plan = plan, .begin = clock_now()};
+    struct maker m = {.run = run, .plan = plan};
+    uint64_t begin = clock_now(); /* all of them have as long as the test suite had */
     const char *hindered = NULL;
     bool is_prepared = false;
     if (run->options->repro == NULL)
         return;
-    run->reproducers = calloc(run->count + 1, sizeof *run->reproducers);
-    if (run->reproducers == NULL)
-        die(EXIT_HARNESS_BROKE, "out of memory");
+    run->reproducers = allocate(run->count, sizeof *run->reproducers);
     for (size_t i = 0; i < run->count; i++) {
         struct run_reproducer *made = &run->reproducers[i];
         if (!is_wanted(run, i))
@@ -375,7 +360,7 @@ void reproducers_write(struct run *run, const struct plan *plan)
         is_prepared = true;
         if (interrupt_came() != 0)
             hindered = "interrupted";
-        if (hindered == NULL && took_its_time(&m))
+        if (hindered == NULL && is_past_max_time(run->options, begin))
             hindered = "those before it took all the time that there was; see --max-time";
         if (hindered == NULL)
             reproduce(&m, i, made);

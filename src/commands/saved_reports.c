@@ -12,9 +12,7 @@ enum exit_code saved_reports_run(const struct options *options)
     size_t operands = 0, used = 0;
     while (options->operands[operands] != NULL)
         operands++;
-    const char **words = calloc(operands + 6, sizeof *words); /* 4 options, "--", NULL */
-    if (words == NULL)
-        die(EXIT_HARNESS_BROKE, "out of memory");
+    const char **words = allocate(operands + 6, sizeof *words); /* 4 options, "--", NULL */
     if (options->command != COMMAND_FROM) {
         words[used++] = is_comparison ? "--compare" : "--verify";
         if (options->quiet)

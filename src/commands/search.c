@@ -61,12 +61,6 @@ static PyDataMem_Handler *load(void *data)
     return subject.handler;
 }
 
-static PyDataMem_Handler *load_plain(void *data)
-{
-    (void)data;
-    return plain_handler();
-}
-
 static bool is_to_end(void *data)
 {
     struct searching *searching = data;
@@ -145,14 +139,6 @@ static enum verdict verdict_of(const struct search_result *result)
     return result->found.kind == FOUND_WRONG   ? FAIL
            : result->found.kind == FOUND_HANGS ? TIMEOUT
                                                : CRASH;
-}
-
-static enum exit_code code_of(enum verdict verdict)
-{
-    return verdict == PASS         ? EXIT_CONFORMANT
-           : verdict == BROK       ? EXIT_HARNESS_BROKE
-           : verdict == INCOMPLETE ? EXIT_INCOMPLETE
-                                   : EXIT_NOT_CONFORMANT;
 }
 
 static void print_found(const struct search_result *result)
@@ -257,12 +243,6 @@ static void write_repro(const struct searching *searching, const struct search_r
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static bool is_over(void *data)
-{
-    (void)data;
-    return interrupt_came() != 0;
-}
-
 /* As much as is wanted, or half of that as often as it takes. */
 static size_t most_bytes(const struct options *options)
 {
@@ -287,7 +267,7 @@ static enum exit_code search(struct searching *searching)
     struct search_options how = {
         .get = load,
         .data = searching,
-        .get_plain = load_plain,
+        .get_plain = plain_handler,
         .alignment = searching->claims.alignment,
         .unjudged = options->unchecked,
         .seed = options->seed,
@@ -302,7 +282,6 @@ static enum exit_code search(struct searching *searching)
         .huge =
             sizeof(size_t) > 4 && lacking_memory((size_t)((uint64_t)1 << HUGE_BYTES_LOG2)) == NULL,
         .stops = !is_instrumented(),
-        .is_over = is_over,
     };
     search_run(&how, &result);
     if (result.is_broken)
@@ -314,7 +293,11 @@ static enum exit_code search(struct searching *searching)
         write_trace(options, &result);
         write_repro(searching, &result);
     }
-    enum exit_code code = code_of(verdict_of(&result));
+    enum verdict verdict = verdict_of(&result);
+    enum exit_code code = verdict == PASS         ? EXIT_CONFORMANT
+                          : verdict == BROK       ? EXIT_HARNESS_BROKE
+                          : verdict == INCOMPLETE ? EXIT_INCOMPLETE
+                                                  : EXIT_NOT_CONFORMANT;
     if (!has_found && code == EXIT_INCOMPLETE)
         puts("INCOMPLETE: no history came to its end; give it more time by --search=SECONDS");
     search_result_free(&result);

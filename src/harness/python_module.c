@@ -159,7 +159,7 @@ METHOD(new_handler, arguments)
     struct fault_injector *injector = malloc(sizeof *injector);
     if (injector == NULL)
         return PyErr_NoMemory();
-    fault_injector_init(injector, without_subject ? plain_handler() : subject_traced());
+    fault_injector_init(injector, without_subject ? plain_handler(NULL) : subject_traced());
     struct recorder *recorder = recorder_create(&injector->handler, name);
     if (recorder == NULL) {
         free(injector);
@@ -249,7 +249,7 @@ METHOD(spoiled_handler, defect)
     const char *words = PyUnicode_AsUTF8(defect);
     if (words == NULL)
         return NULL;
-    spoiled = *plain_handler();
+    spoiled = *plain_handler(NULL);
     PyDataMemAllocator *a = &spoiled.allocator;
     memset(spoiled.name, 'x', sizeof spoiled.name);
     if (strncmp(words, "no ", 3) == 0 || strncmp(words, "version ", 8) == 0)

@@ -58,22 +58,16 @@ void take_seconds(const struct option_row *row, const char *value, struct option
 }
 
 /* A leading 0 means nothing; 0x is what a seed from elsewhere may begin with. */
-static uint64_t seed_of(const struct option_row *row, const char *value)
+void take_seed(const struct option_row *row, const char *value, struct options *options)
 {
     bool hexadecimal = value[0] == '0' && (value[1] == 'x' || value[1] == 'X');
     const char *digits = hexadecimal ? value + 2 : value;
     char *end;
     errno = 0;
-    uint64_t seed = strtoull(digits, &end, hexadecimal ? 16 : 10);
+    options->seed = strtoull(digits, &end, hexadecimal ? 16 : 10);
     if (errno != 0 || !isxdigit((unsigned char)*digits) || *end != '\0')
         die(EXIT_USAGE, "--%s=%s: give a whole number from 0 to 2^64 - 1", row->name,
             escape(value));
-    return seed;
-}
-
-void take_seed(const struct option_row *row, const char *value, struct options *options)
-{
-    options->seed = seed_of(row, value);
 }
 
 void take_bench(const struct option_row *row, const char *value, struct options *options)
@@ -95,20 +89,14 @@ void take_color(const struct option_row *row, const char *value, struct options 
     die(EXIT_USAGE, "--%s=%s: give auto, always or never", row->name, escape(value));
 }
 
-/* The value, which is added to those of a repeatable option. */
-static const char *add_value(const char ***values, size_t *count, const char *value)
-{
-    const char **longer = realloc(*values, (*count + 1) * sizeof *longer);
-    if (longer == NULL)
-        die(EXIT_HARNESS_BROKE, "out of memory");
-    *values = longer;
-    return longer[(*count)++] = value;
-}
-
 void take_handler(const struct option_row *row, const char *value, struct options *options)
 {
+    size_t count = options->handler_count++;
     (void)row;
-    options->handler = add_value(&options->handlers, &options->handler_count, value);
+    options->handlers = reallocarray(options->handlers, count + 1, sizeof *options->handlers);
+    if (options->handlers == NULL)
+        die(EXIT_HARNESS_BROKE, "out of memory");
+    options->handler = options->handlers[count] = value;
 }
 
 void take_python(const struct option_row *row, const char *value, struct options *options)

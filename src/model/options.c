@@ -33,6 +33,14 @@ _Noreturn void die(enum exit_code code, const char *format, ...)
     exit(code);
 }
 
+void *allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count + (count == 0), size);
+    if (memory == NULL)
+        die(EXIT_HARNESS_BROKE, "out of memory");
+    return memory;
+}
+
 /* ---- what getopt_long says no to --------------------------------------------------------- */
 
 /* A long option that it did not take: unknown, ambiguous, or with a value it has no use for. */
@@ -76,13 +84,6 @@ static _Noreturn void wrong_option(char **argv)
     char letter = (char)optopt, clean[8];
     die(EXIT_USAGE, "-%s: no such option; see conform --help",
         sanitize(clean, sizeof clean, &letter, 1, 0));
-}
-
-static _Noreturn void missing_value(const char *word)
-{
-    if (strncmp(word, "--", 2) == 0)
-        die(EXIT_USAGE, "%s needs a value; see conform --help", word);
-    die(EXIT_USAGE, "-%c needs a value; see conform --help", optopt);
 }
 
 /* ---- which command, and what it takes ---------------------------------------------------- */
@@ -321,7 +322,8 @@ void options_read(int argc, char **argv, struct options *options)
     int option;
     while ((option = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
         if (option == ':')
-            missing_value(argv[optind - 1]);
+            die(EXIT_USAGE, "%s needs a value; see conform --help",
+                begins_with(argv[optind - 1], "--") ? argv[optind - 1] : fmt("-%c", optopt));
         if (option == '?')
             wrong_option(argv);
         size_t row = row_of(option);
@@ -388,9 +390,7 @@ const struct property **options_properties(const struct options *options, size_t
 {
     size_t all;
     const struct property *const *properties = property_all(&all);
-    const struct property **taken = calloc(all + 1, sizeof *taken);
-    if (taken == NULL)
-        die(EXIT_HARNESS_BROKE, "out of memory");
+    const struct property **taken = allocate(all, sizeof *taken);
     check_patterns(options);
     *count = 0;
     for (size_t i = 0; i < all; i++) {

@@ -128,6 +128,9 @@ void check_not_overwriting(const struct options *options, const char *path, cons
 _Noreturn void die(enum exit_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* calloc(), except that it prints one line and leaves if there is no memory. */
+void *allocate(size_t count, size_t size);
+
 /* What is left in stdout's buffer is written; leaves with EXIT_HARNESS_BROKE, and why, where that
  * or an earlier part of it could not be. */
 void options_end_output(void);

@@ -130,9 +130,8 @@ struct expectations *expectations_read(const char *file)
     const char *const words[] = {"--waivers", file, NULL};
     const json_t *entries = present_answer(words, NULL), *entry; /* it stays, as its strings do */
     size_t i;
-    struct expectations *all = calloc(1, sizeof *all + json_array_size(entries) * sizeof *all->of);
-    if (all == NULL)
-        die(EXIT_HARNESS_BROKE, "out of memory");
+    struct expectations *all =
+        allocate(1, sizeof *all + json_array_size(entries) * sizeof *all->of);
     all->file = file;
     all->count = json_array_size(entries);
     json_array_foreach(entries, i, entry)

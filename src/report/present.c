@@ -47,10 +47,9 @@ int present_memory(void)
 char *present_read(int fd, size_t *length)
 {
     off_t end = lseek(fd, 0, SEEK_END);
-    char *contents = malloc((size_t)end + 1);
-    if (contents == NULL || pread(fd, contents, (size_t)end, 0) != end)
-        die(EXIT_HARNESS_BROKE, "out of memory");
-    contents[end] = '\0';
+    char *contents = allocate((size_t)end + 1, 1);
+    if (pread(fd, contents, (size_t)end, 0) != end)
+        die(EXIT_HARNESS_BROKE, "a report cannot be read: %s", strerror(errno));
     *length = (size_t)end;
     close(fd);
     return contents;

@@ -91,9 +91,7 @@ void report_files_write(struct report_files *files, const json_t *value,
     size_t operands = 0, count = 0, length;
     while (arguments[operands] != NULL)
         operands++;
-    const char **words = calloc(REPORT_FORMAT_COUNT + operands + 1, sizeof *words);
-    if (words == NULL)
-        die(EXIT_HARNESS_BROKE, "out of memory");
+    const char **words = allocate(REPORT_FORMAT_COUNT + operands + 1, sizeof *words);
     if (files->of[REPORT_json].path != NULL)
         write_json(&files->of[REPORT_json], value);
     for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {

@@ -191,11 +191,12 @@ static void worker_ended(struct scheduler *s, size_t number, int status)
 static bool is_hung(const struct scheduler *s, size_t number)
 {
     struct shared_results *shared = s->plan->shared;
-    double grace = 2 + s->plan->timeout / 10; /* memcheck makes all slow */
+    const struct options *options = s->plan->options;
+    double grace = 2 + options->timeout / 10; /* memcheck makes all slow */
     if (atomic_load(&shared->workers[number].property) != 0)
         return clock_now() > atomic_load(&shared->workers[number].until) + (uint64_t)(grace * 1e9);
-    double most = s->plan->max_time * (s->plan->max_time_is_given ? 1 : clock_slowness());
-    return clock_since(s->workers[number].since) > s->plan->timeout + grace &&
+    double most = options->max_time * (options->max_time_is_given ? 1 : clock_slowness());
+    return clock_since(s->workers[number].since) > options->timeout + grace &&
            clock_since(atomic_load(&shared->begin)) > most + grace;
 }
 

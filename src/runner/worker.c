@@ -62,7 +62,7 @@ static double learned_limit(const struct plan *plan, const struct property *prop
     static const double least_part = 0.02, least = 0.2, of_programs = 1, times = 5;
     double slowest = (double)atomic_load(&plan->shared->slowest[property->fixture]) / 1e9;
     bool programs = property->programs || property->fixture == FIXTURE_FRESH;
-    double short_time = larger(programs ? of_programs : least, least_part * plan->timeout);
+    double short_time = larger(programs ? of_programs : least, least_part * plan->options->timeout);
     return larger(times * slowest, short_time * slower);
 }
 
@@ -71,8 +71,9 @@ double worker_time_limit(const struct plan *plan, const struct property *propert
     static const double parts[] = {1, 0.2, 0.2, 0.1};
     enum { LAST = sizeof parts / sizeof *parts - 1, MANY = 4 };
     int timeouts = atomic_load(&plan->shared->timeouts);
-    double slower = clock_slowness(), most = plan->timeout * (plan->timeout_is_given ? 1 : slower);
-    double limit = plan->timeout * parts[timeouts < LAST ? timeouts : LAST] * slower;
+    double timeout = plan->options->timeout, slower = clock_slowness();
+    double most = timeout * (plan->options->timeout_is_given ? 1 : slower);
+    double limit = timeout * parts[timeouts < LAST ? timeouts : LAST] * slower;
     double learned = learned_limit(plan, property, slower);
     if (timeouts >= MANY && learned < limit)
         limit = learned;
@@ -140,7 +141,7 @@ static struct property_setup setup_of(const struct plan *plan, size_t index, str
         .property = property,
         .place = &plan->places[atomic_load(&plan->shared->handler)],
         .record = record,
-        .seed = plan->seed,
+        .seed = plan->options->seed,
         .python_path = plan->python_path,
         .scratch = plan->scratch,
     };
@@ -191,7 +192,7 @@ static enum verdict judge_end(const struct attempt *attempt, int status, enum gi
         record->expected[0] = '\0';
         snprintf(record->seen, sizeof record->seen,
                  "it got on, and the %g s of the whole run were over; give it more by --max-time",
-                 worker.plan->max_time);
+                 worker.plan->options->max_time);
         return INCOMPLETE;
     }
     if (given_up == HANGS) {
@@ -227,12 +228,10 @@ static void keep_output(const struct attempt *attempt)
     close(attempt->output[1]);
 }
 
-/* Later on a busy machine. */
-static bool time_of_run_is_over(const struct plan *plan)
+bool is_past_max_time(const struct options *options, uint64_t begin)
 {
-    double taken = clock_since(atomic_load(&plan->shared->begin));
-    return plan->max_time > 0 && taken > plan->max_time &&
-           (plan->max_time_is_given || taken > plan->max_time * clock_slowness());
+    double taken = clock_since(begin), most = options->max_time;
+    return taken > most && (options->max_time_is_given || taken > most * clock_slowness());
 }
 
 /* How far a property has got, as its record shows. */
@@ -265,7 +264,7 @@ static bool is_to_end(void *data)
         progress->any = now;
     if (now - progress->any > limit)
         progress->given_up = HANGS;
-    else if (time_of_run_is_over(worker.plan))
+    else if (is_past_max_time(worker.plan->options, worker.plan->shared->begin))
         progress->given_up = OUT_OF_TIME;
     atomic_store(&worker.plan->shared->workers[worker.number].until, progress->any + limit);
     return progress->given_up != NOT_GIVEN_UP;
@@ -338,11 +337,11 @@ static void run_property_once(struct attempt *attempt)
 static bool is_too_late(const struct plan *plan, size_t index)
 {
     struct record *record = results_record(plan->shared, index);
-    if (index == 0 || !time_of_run_is_over(plan))
+    if (index == 0 || !is_past_max_time(plan->options, plan->shared->begin))
         return false;
     snprintf(record->seen, sizeof record->seen,
              "not run: the %g s of the whole run were over; give it more by --max-time",
-             plan->max_time);
+             plan->options->max_time);
     record->not_run = 1;
     record->verdict = INCOMPLETE;
     atomic_fetch_add(&plan->shared->finished, 1);
@@ -568,7 +567,7 @@ _Noreturn void worker_run_logged(const struct plan *plan, size_t index, struct r
     struct rlimit no_core = {0, 0};
     prepare(plan);
     struct property_setup setup = setup_of(plan, index, record);
-    setup.limit = plan->timeout;
+    setup.limit = plan->options->timeout;
     setup.log = log;
     setrlimit(RLIMIT_CORE, &no_core);
     reset_signals();

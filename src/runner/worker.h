@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "harness/limits.h"
+#include "model/options.h"
 #include "model/property.h"
 #include "model/record.h"
 #include "subject/subject.h"
@@ -19,6 +20,7 @@
  * in the shared results.  Indices are those of `properties` and of its records; number 0 is the
  * first property, which runs alone. */
 struct plan {
+    const struct options *options;
     const struct property *const *properties;
     size_t count;
     size_t *fresh, *python; /* the two queues, as indices, in the shared results */
@@ -26,15 +28,10 @@ struct plan {
     struct shared_results *shared;
     const struct subject_place *places; /* of the handlers */
     const char *python_path;            /* the interpreter's executable */
-    double timeout;                     /* seconds for a call, or for a property without progress */
-    double max_time;                    /* seconds for the whole round; 0: no limit */
-    bool max_time_is_given;             /* by --max-time: not extended on a busy machine */
-    bool timeout_is_given;              /* by --timeout: likewise */
-    uint64_t seed;
-    const char *memcheck_folder; /* or NULL */
-    char scratch[SCRATCH_NAME];  /* see scratch_name() */
-    bool data_races;             /* ThreadSanitizer looks for them */
-    bool without_python;         /* --quick: no interpreter is started */
+    const char *memcheck_folder;        /* or NULL */
+    char scratch[SCRATCH_NAME];         /* see scratch_name() */
+    bool data_races;                    /* ThreadSanitizer looks for them */
+    bool without_python;                /* --quick: no interpreter is started */
     bool shows_progress;
 };
 
@@ -71,5 +68,9 @@ bool worker_subject_lives(struct shared_results *shared);
  * to a multiple of the slowest property with that fixture, so that a handler that hangs in many
  * places does not take long; and grows on a busy machine, up to --timeout. */
 double worker_time_limit(const struct plan *plan, const struct property *property);
+
+/* True if what began at `begin` took longer than --max-time, or than that and more on a busy
+ * machine if it is not given. */
+bool is_past_max_time(const struct options *options, uint64_t begin);
 
 #endif

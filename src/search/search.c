@@ -16,6 +16,7 @@
 #include "repro/call_log.h"
 #include "search/concurrent.h"
 #include "supervise/child.h"
+#include "supervise/interrupt.h"
 
 struct trial search_trial(const struct search_options *options, struct trial_room *room)
 {
@@ -428,16 +429,11 @@ _Noreturn static void be_searcher(const struct search_options *options,
 
 /* ---- the process that waits for them --------------------------------------------------------- */
 
-struct waiting {
-    const struct search_options *options;
-    struct search_shared *shared;
-};
-
 static bool pass_on(void *data)
 {
-    const struct waiting *waiting = data;
-    if (waiting->options->is_over != NULL && waiting->options->is_over(NULL))
-        waiting->shared->is_over = 1;
+    struct search_shared *shared = data;
+    if (interrupt_came() != 0)
+        shared->is_over = 1;
     return false;
 }
 
@@ -469,7 +465,6 @@ static void search_by_processes(const struct search_options *options, struct sea
                                 struct search_result *result)
 {
     pid_t pids[MOST_SEARCHERS];
-    struct waiting waiting = {options, shared};
     uint64_t begun = clock_now(), until = begun + (uint64_t)(options->seconds * 1e9);
     int status;
     for (size_t i = 0; i < options->jobs; i++) {
@@ -478,7 +473,7 @@ static void search_by_processes(const struct search_options *options, struct sea
             be_searcher(options, shared, (unsigned)i, until);
     }
     for (size_t i = 0; i < options->jobs; i++) {
-        if (pids[i] < 0 || child_wait(pids[i], pass_on, &waiting, &status) < 0)
+        if (pids[i] < 0 || child_wait(pids[i], pass_on, shared, &status) < 0)
             result->is_broken = true;
     }
     result->seconds += clock_since(begun);
@@ -523,8 +518,7 @@ void search_run(const struct search_options *options, struct search_result *resu
         again.seed = options->seed + (uint64_t)round * MOST_SEARCHERS;
         result->is_broken = !run_once(&again, result) || result->is_broken;
         if (result->is_broken || !result->has_found || result->shown > 0 ||
-            options->seconds - result->seconds <= least ||
-            (options->is_over != NULL && options->is_over(NULL)))
+            options->seconds - result->seconds <= least || interrupt_came() != 0)
             return;
     }
 }

@@ -23,9 +23,8 @@ struct search_options {
     size_t jobs;       /* processes that search at once, to MOST_SEARCHERS */
     size_t most_bytes; /* live */
     struct scenario_limits may;
-    bool huge;                   /* blocks of more than a hundred MiB, little of which is touched */
-    bool stops;                  /* threads in the midst of a call: interleaved.c */
-    bool (*is_over)(void *data); /* asked twenty times a second with NULL; or NULL */
+    bool huge;  /* blocks of more than a hundred MiB, little of which is touched */
+    bool stops; /* threads in the midst of a call: interleaved.c */
 };
 
 enum { MOST_SEARCHERS = 64 };

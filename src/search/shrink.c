@@ -527,7 +527,7 @@ void shrink_result(const struct search_options *options, struct trial_room *room
     enum { LONG = 2000, ROUNDS = 3 }; /* LONG: leaving out steps takes longer than there is */
     static const double seconds = 25, soon = 1;
     struct trial trial = search_trial(options, room);
-    trial.is_over = options->is_over;
+    trial.is_over = is_interrupted;
     trial.options.rules.fill.whole = 1 << 17;
     trial.options.rules.fill.marks = true;
     bool at_once = list->at_once, hangs = result->found.kind == FOUND_HANGS;

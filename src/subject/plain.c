@@ -35,8 +35,9 @@ static PyDataMem_Handler plain = {
     .version = 1,
     .allocator = {NULL, plain_malloc, plain_calloc, plain_realloc, plain_free}};
 
-PyDataMem_Handler *plain_handler(void)
+PyDataMem_Handler *plain_handler(void *unused)
 {
+    (void)unused;
     return &plain;
 }
 

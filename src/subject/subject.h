@@ -71,8 +71,9 @@ enum load_state python_subject_load(const struct subject_place *place, struct su
  * about to: that is Python's doing. */
 void python_subject_prepare(const struct subject_place *place);
 
-/* libc's allocator as a handler: one for the whole process. */
-PyDataMem_Handler *plain_handler(void);
+/* libc's allocator as a handler: one for the whole process.  The argument makes it a get_handler of
+ * search/trial.h. */
+PyDataMem_Handler *plain_handler(void *unused);
 
 /* The same as a subject, for which nothing is loaded and which claims nothing. */
 const struct subject_place *plain_place(void);

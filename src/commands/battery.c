@@ -18,7 +18,6 @@
 #include "base/reexec.h"
 #include "base/sanitizer_detect.h"
 #include "base/text.h"
-#include "commands/finish.h"
 #include "commands/launch.h"
 #include "commands/reproducers.h"
 #include "harness/interpose.h"
@@ -204,6 +203,51 @@ static void write_reports(struct coordinator *c)
     json_decref(value);
 }
 
+/* Compares the run with --baseline, if there is one. */
+static void compare_with_baseline(struct run *run)
+{
+    const struct options *options = run->options;
+    const char *words[] = {"--run", "--baseline", options->baseline, NULL, NULL, NULL};
+    size_t count = 3;
+    if (options->baseline == NULL)
+        return;
+    if (options->strict)
+        words[count++] = "--strict";
+    if (options->quiet)
+        words[count++] = "--quiet";
+    json_t *report = report_value(run), *answer = present_answer(words, report); /* it stays */
+    run->baseline = json_object_get(answer, "baseline");
+    run->baseline_text = json_string_value(json_object_get(answer, "text"));
+    json_decref(report);
+    struct conclusion *c = &run->conclusion;
+    if (options->fail_on_new && c->stale == 0 &&
+        (c->code == EXIT_CONFORMANT || c->code == EXIT_NOT_CONFORMANT))
+        c->status = (enum exit_code)json_integer_value(json_object_get(answer, "status"));
+}
+
+/* True if that is a terminal on which lines can be overwritten and colored. */
+static bool is_smart_terminal(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && term != NULL && strcmp(term, "dumb") != 0;
+}
+
+/* Prints the report unless another format goes to stdout.  False if stdout cannot be written. */
+static bool print_report(const struct run *run)
+{
+    const char *no_color = getenv("NO_COLOR");
+    enum color color = run->options->color;
+    if (report_files_take_stdout(run->options))
+        return true;
+    bool is_colored =
+        color == COLOR_ALWAYS || (color == COLOR_AUTO && is_smart_terminal(STDOUT_FILENO) &&
+                                  (no_color == NULL || *no_color == '\0'));
+    bool told = report_text(stdout, run, is_colored) == 0;
+    if (run->baseline_text != NULL)
+        fputs(run->baseline_text, stdout);
+    return told;
+}
+
 static enum exit_code report(struct coordinator *c)
 {
     const char *argument = place_of(c)->argument;
@@ -338,7 +382,9 @@ static void set_up(struct coordinator *c, char **argv)
         c->plan.memcheck_folder = reexec_word(REEXEC_REPORTS);
     if (c->options->expect != NULL)
         c->run.expectations = expectations_read(c->options->expect);
-    check_baseline(c->options);
+    const char *const words[] = {"--baseline", c->options->baseline, NULL};
+    if (c->options->baseline != NULL) /* this leaves if the file is not one report */
+        json_decref(present_answer(words, NULL));
     c->plan.options = c->options;
     scratch_name(c->plan.scratch);
     c->plan.places = c->places;

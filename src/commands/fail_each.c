@@ -72,28 +72,20 @@ static int fork_run(struct findings *findings, const struct options *options, si
     return status;
 }
 
-/* A violation counts in whichever run it comes. */
-static void keep_violations(struct findings *findings, size_t nth)
-{
-    if (audit_violations(&findings->audit, BY_HANDLER) == 0)
-        return;
-    if (findings->violating_runs++ == 0) {
-        findings->first_violating = findings->audit;
-        findings->first_violating_nth = nth;
-    }
-}
-
 /* One run, and what it came to; true where the nth request was made. */
 static bool run_once(struct findings *findings, const struct options *options, size_t nth)
 {
     int status = fork_run(findings, options, nth);
-    keep_violations(findings, nth);
+    bool violates = audit_violations(&findings->audit, BY_HANDLER) > 0; /* it counts in any run */
+    if (violates && findings->violating_runs++ == 0) {
+        findings->first_violating = findings->audit;
+        findings->first_violating_nth = nth;
+    }
     if (nth == 0) {
         findings->leaked_by_success = findings->reached_end ? findings->audit.live_bytes : SIZE_MAX;
         return true;
     }
-    bool refused = findings->refused > 0 || WIFSIGNALED(status);
-    if (!refused)
+    if (findings->refused == 0 && !WIFSIGNALED(status))
         return false;
     findings->runs++;
     const char *bad = judge_run(findings, status, nth);
@@ -120,20 +112,6 @@ static _Noreturn void fork_runs(struct findings *findings, const struct options 
 
 /* ---- in the process that waits ---------------------------------------------------------- */
 
-static void print_violating(const struct findings *findings)
-{
-    if (findings->violating_runs == 0)
-        return;
-    fflush(stdout);
-    exec_print_violations(stderr, &findings->first_violating);
-    fprintf(stderr,
-            "conform: the handler broke the contract in %zu run%s, first in the one with %s\n",
-            findings->violating_runs, findings->violating_runs == 1 ? "" : "s",
-            findings->first_violating_nth == 0
-                ? "nothing refused"
-                : fmt("request %zu refused", findings->first_violating_nth));
-}
-
 static void print_runs(const struct findings *findings, const struct options *options)
 {
     bool well = findings->bad_runs + findings->violating_runs == 0 && !findings->incomplete;
@@ -153,7 +131,15 @@ static void print_runs(const struct findings *findings, const struct options *op
     if (findings->incomplete)
         printf("INCOMPLETE: stopped after %s, and there are more requests; see --most-runs\n",
                plural(options->most_runs, "run"));
-    print_violating(findings);
+    if (findings->violating_runs == 0)
+        return;
+    fflush(stdout);
+    exec_print_violations(stderr, &findings->first_violating);
+    fprintf(stderr, "conform: the handler broke the contract in %s, first in the one with %s\n",
+            plural(findings->violating_runs, "run"),
+            findings->first_violating_nth == 0
+                ? "nothing refused"
+                : fmt("request %zu refused", findings->first_violating_nth));
 }
 
 int fail_each_run(const struct options *options, char **argv)

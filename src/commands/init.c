@@ -28,13 +28,6 @@ static const struct file {
 };
 enum { FILES = sizeof files / sizeof *files };
 
-static bool write_file(const char *path, const char *contents)
-{
-    struct atomic_file file;
-    return atomic_file_open(&file, path) == 0 &&
-           atomic_file_close(&file, fputs(contents, file.file) >= 0) == 0;
-}
-
 /* Writes all files into the folder.  False with errno set. */
 static bool write_all(const char *folder)
 {
@@ -44,8 +37,10 @@ static bool write_all(const char *folder)
             return false;
     }
     for (size_t i = 0; i < FILES; i++) {
-        const char *path = fmt("%s/%s", folder, files[i].path);
-        if (!write_file(path, python_source_find(files[i].name)->text))
+        struct atomic_file file;
+        const char *text = python_source_find(files[i].name)->text;
+        if (atomic_file_open(&file, fmt("%s/%s", folder, files[i].path)) != 0 ||
+            atomic_file_close(&file, fputs(text, file.file) >= 0) != 0)
             return false;
     }
     return true;

@@ -14,7 +14,6 @@
 
 #include "base/reexec.h"
 #include "base/text.h"
-#include "commands/sanitizer_runtime.h"
 #include "harness/limits.h"
 #include "python/api.h"
 #include "python/interpreter.h"
@@ -199,21 +198,17 @@ const char *launch(const struct launch *l)
     return launch_or_start(l, false);
 }
 
-static bool lacks_python(const char *why)
-{
-    return *reexec_word(REEXEC_PYTHON) == '\0' && (strstr(why, "undefined symbol: Py") != NULL ||
-                                                   strstr(why, "undefined symbol: _Py") != NULL);
-}
-
 void launch_again(const struct launch *l, int state, const char *why)
 {
     struct launch other = *l;
+    bool calls_python =
+        strstr(why, "undefined symbol: Py") != NULL || strstr(why, "undefined symbol: _Py") != NULL;
     struct interpreter python;
     if ((state != LOAD_FAILED && state != LOAD_UNFIT) || interrupt_came() != 0)
         return;
     if (static_tls_was_short(why) && can_widen_static_tls()) {
         other.static_tls = true;
-    } else if (l->python == WITHOUT_PYTHON && lacks_python(why)) {
+    } else if (calls_python && l->python == WITHOUT_PYTHON && *reexec_word(REEXEC_PYTHON) == '\0') {
         const char *wrong = interpreter_find(NULL, &python);
         other.python = WITH_PYTHON;
         if (wrong != NULL)

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "model/options.h"
-#include "supervise/child.h"
+#include "subject/subject.h"
 
 enum launch_python { WITHOUT_PYTHON, WITH_PYTHON, WITH_NUMPY };
 
@@ -35,5 +35,12 @@ const char *launch(const struct launch *launch);
  * functions of Python, starts the program again.  Returns if that does not help, or if the run was
  * interrupted. */
 void launch_again(const struct launch *launch, int state, const char *why);
+
+/* Returns the libraries to preload for `count` handlers, with colons in between; NULL if this
+ * process has all of them.  `python` is the interpreter that finds modules, or NULL.  Prints one
+ * line and exits if there is no such runtime, if two of them, or one and valgrind, exclude each
+ * other, and under --tsan if a handler is not compiled for that. */
+char *sanitizer_runtimes(const struct options *options, const struct subject_place *places,
+                         size_t count, const char *python);
 
 #endif

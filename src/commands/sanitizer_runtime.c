@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Finding the runtimes of sanitizers.
+ * The runtimes of the sanitizers that handlers were built with: without its runtime in the program,
+ * such an object does not load, or ends the process when it is loaded.
  */
-#include "commands/sanitizer_runtime.h"
-
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -18,6 +17,7 @@
 #include "base/reexec.h"
 #include "base/sanitizer_detect.h"
 #include "base/text.h"
+#include "commands/launch.h"
 #include "python/python_sources.h"
 
 #define PRELOADED "LD_PRELOAD"
@@ -105,15 +105,6 @@ static bool find_in_module(const char *python, const char *module, struct object
         found = *path != '\0' && object_file_sanitizer(path, object);
     free(command);
     return found;
-}
-
-static bool find_sanitizer(const char *python, const struct subject_place *place,
-                           struct object_sanitizer *object)
-{
-    if (place->is_default)
-        return false;
-    return place->module != NULL ? find_in_module(python, place->module, object)
-                                 : object_file_sanitizer(place->path, object);
 }
 
 /* ---- whether it can work ----------------------------------------------------------------- */
@@ -214,14 +205,6 @@ static void add(struct runtimes *runtimes, const char *name, const struct object
         runtimes->memory = sanitizer;
 }
 
-/* Runtimes want some ranges of addresses for themselves, where randomization may put others. */
-static void map_at_fixed_addresses(void)
-{
-    int persona = personality(0xffffffff);
-    if (persona != -1)
-        personality((unsigned long)persona | ADDR_NO_RANDOMIZE);
-}
-
 char *sanitizer_runtimes(const struct options *options, const struct subject_place *places,
                          size_t count, const char *python)
 {
@@ -231,7 +214,11 @@ char *sanitizer_runtimes(const struct options *options, const struct subject_pla
         const char *name = escape(places[i].argument);
         if (options->tsan)
             check_tsan(&places[i]);
-        if (!find_sanitizer(python, &places[i], &object))
+        bool is_found =
+            !places[i].is_default &&
+            (places[i].module != NULL ? find_in_module(python, places[i].module, &object)
+                                      : object_file_sanitizer(places[i].path, &object));
+        if (!is_found)
             continue;
         check_alone(options, name, object.sanitizer);
         if (is_here(object.sanitizer))
@@ -239,7 +226,10 @@ char *sanitizer_runtimes(const struct options *options, const struct subject_pla
         if (*reexec_word(REEXEC_PROGRAM) != '\0')
             die(EXIT_CANNOT_LOAD, "%s: the runtime of %s was preloaded, and did not come", name,
                 object.sanitizer->name);
-        map_at_fixed_addresses();
+        /* a runtime needs fixed ranges of addresses, which randomization may give to others */
+        int persona = personality(0xffffffff);
+        if (persona != -1)
+            personality((unsigned long)persona | ADDR_NO_RANDOMIZE);
         add(&runtimes, name, &object);
     }
     return runtimes.libraries;

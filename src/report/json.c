@@ -49,13 +49,6 @@ static json_t *environment_object(const struct run *run)
                      run->allocator[0] != '\0' ? run->allocator : NULL);
 }
 
-/* The entry by which it does not decide. */
-static json_t *waiver_object(const struct expectation *one)
-{
-    return json_pack("{s:s, s:s*, s:s*}", "reason", escape(one->reason), "url",
-                     one->url != NULL ? escape(one->url) : NULL, "until", one->until);
-}
-
 static json_t *stale_array(const struct expectations *all)
 {
     json_t *stale = json_array();
@@ -75,6 +68,7 @@ static json_t *property_object(const struct run *run, size_t i)
     const struct property *property = run->properties[i];
     const struct record *record = run->records[i];
     const struct outcome *outcome = &run->outcomes[i];
+    const struct expectation *waiver = outcome->waiver; /* by which it does not decide */
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "id", property->id, "level",
                   level_name(property->level), "basis", basis_name(property->basis), "target",
@@ -93,8 +87,11 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "repro", json_string(escape(run->reproducers[i].file)));
     else if (run->reproducers != NULL && run->reproducers[i].why[0] != '\0')
         json_object_set_new(object, "no_repro", json_string(escape(run->reproducers[i].why)));
-    if (outcome->waiver != NULL)
-        json_object_set_new(object, "waived", waiver_object(outcome->waiver));
+    if (waiver != NULL)
+        json_object_set_new(object, "waived",
+                            json_pack("{s:s, s:s*, s:s*}", "reason", escape(waiver->reason), "url",
+                                      waiver->url != NULL ? escape(waiver->url) : NULL, "until",
+                                      waiver->until));
     if (outcome->unused_waiver != NULL)
         json_object_set_new(object, "expected_verdict",
                             json_string(verdict_name(outcome->unused_waiver->verdict)));

@@ -12,30 +12,20 @@ void report_list(const struct property *const *properties, size_t count)
                basis_name(properties[i]->basis), properties[i]->clause);
 }
 
-static const char *basis_in_words(enum basis basis)
-{
-    switch (basis) {
-    case BASIS_NEP:
-        return "NEP 49 or NumPy's documentation of it";
-    case BASIS_C:
-        return "the C standard's memory management functions";
-    case BASIS_CALLER:
-        return "NumPy's source relies on it";
-    case BASIS_CLAIM:
-        return "the handler promised it";
-    case BASIS_QOI:
-        return "good practice";
-    }
-    return "?";
-}
+static const char *const basis_words[] = {
+    [BASIS_NEP] = "NEP 49 or NumPy's documentation of it",
+    [BASIS_C] = "the C standard's memory management functions",
+    [BASIS_CALLER] = "NumPy's source relies on it",
+    [BASIS_CLAIM] = "the handler promised it",
+    [BASIS_QOI] = "good practice",
+};
 
 void report_explain(const struct property *property)
 {
     printf("%s\n", property->id);
     report_print_field(stdout, "clause", property->clause);
-    report_print_field(
-        stdout, "level",
-        fmt("%s (%s)", level_name(property->level), basis_in_words(property->basis)));
+    report_print_field(stdout, "level",
+                       fmt("%s (%s)", level_name(property->level), basis_words[property->basis]));
     report_print_field(stdout, "source", property->source);
     report_print_field(stdout, "about",
                        property->target == TARGET_HANDLER

@@ -12,14 +12,6 @@
 #include "base/text.h"
 #include "report/report.h"
 
-/* As it can be named from any folder; a name without a slash is looked up in PATH. */
-static void print_program(FILE *file, const char *program)
-{
-    char path[PATH_MAX];
-    bool is_file = strchr(program, '/') != NULL && realpath(program, path) != NULL;
-    fputs(shell_quote(is_file ? path : program), file);
-}
-
 /* No link is followed: that of a virtual environment is what makes it one.  A name is looked for on
  * PATH, and what was found there is what ran. */
 static void print_python(FILE *file, const char *python, const struct environment *environment)
@@ -33,19 +25,13 @@ static void print_python(FILE *file, const char *python, const struct environmen
     fprintf(file, " --python=%s", shell_quote(path));
 }
 
-/* Whether --handler names a file, and not a reference handler or a module of Python's. */
-static bool names_a_file(const struct subject_place *place)
-{
-    char path[PATH_MAX];
-    if (place->module != NULL)
-        return false;
-    return strchr(place->argument, '/') != NULL ||
-           (realpath(place->label, path) != NULL && strcmp(path, place->path) == 0);
-}
-
 static void print_handler(FILE *file, const struct subject_place *place)
 {
-    if (!names_a_file(place))
+    char path[PATH_MAX];
+    bool is_file = place->module == NULL &&
+                   (strchr(place->argument, '/') != NULL ||
+                    (realpath(place->label, path) != NULL && strcmp(path, place->path) == 0));
+    if (!is_file) /* a reference handler, or a module of Python's */
         fprintf(file, " --handler=%s", shell_quote(place->argument));
     else if (place->symbol == NULL)
         fprintf(file, " --handler=%s", shell_quote(place->path));
@@ -109,6 +95,7 @@ static void print_debugger(FILE *file, const struct record *record)
 const char *run_reproduce(const struct run *run, size_t i)
 {
     static char *command;
+    char path[PATH_MAX];
     const struct options *options = run->options;
     size_t size;
     free(command);
@@ -123,7 +110,10 @@ const char *run_reproduce(const struct run *run, size_t i)
         print_preloaded(file, false);
     else if (how == NULL)
         print_debugger(file, run->records[i]);
-    print_program(file, options->program);
+    /* it can be named from any folder; without a slash it is looked up in PATH */
+    bool is_file =
+        strchr(options->program, '/') != NULL && realpath(options->program, path) != NULL;
+    fputs(shell_quote(is_file ? path : options->program), file);
     print_handler(file, run->place);
     if (options->claims != NULL)
         fprintf(file, " --claim=%s", shell_quote(options->claims));

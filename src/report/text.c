@@ -63,22 +63,11 @@ static void print_lines(FILE *file, const char *name, const char *lines)
     }
 }
 
-/* What is NumPy's own says nothing about the handler, and is told in a line for all. */
-static bool is_numpys(const struct run *run, size_t i)
-{
-    return run->properties[i]->target == TARGET_RUNTIME && run->outcomes[i].verdict != BROK;
-}
-
-/* The page is named where it can be read: as installed, or in the source tree. */
-static const char *defects_page(void)
-{
-    static char path[PATH_MAX];
-    return installed_path(INSTALLED_DEFECTS, path) ? path : "numpy-defects/defects.md";
-}
-
 /* Counts the defects of NumPy itself.  --verbose prints each as a finding. */
 static void print_numpys(const struct page *page)
 {
+    char path[PATH_MAX]; /* of the page about them, as installed or in the source tree */
+    bool is_installed = installed_path(INSTALLED_DEFECTS, path);
     const size_t *of = page->run->conclusion.runtime.of;
     size_t defects = of[FAIL] + of[WARN] + of[CRASH] + of[TIMEOUT];
     size_t properties = page->run->count - page->run->conclusion.count;
@@ -86,7 +75,10 @@ static void print_numpys(const struct page *page)
         fprintf(page->file, "%s in %s about NumPy itself, not counted%s%s\n",
                 plural(defects, "defect"),
                 properties == 1 ? "1 property" : fmt("%zu properties", properties),
-                defects > 0 ? "; --verbose or " : "", defects > 0 ? defects_page() : "");
+                defects > 0 ? "; --verbose or " : "",
+                defects == 0   ? ""
+                : is_installed ? path
+                               : "numpy-defects/defects.md");
 }
 
 static void print_reproducer(FILE *file, const struct run *run, size_t i)
@@ -146,19 +138,6 @@ static bool told_before(const struct run *run, size_t i, size_t *same)
         ++*same;
     }
     return before && *same > 3;
-}
-
-/* In a line, for there is nothing to be done about the handler. */
-static void print_in_short(const struct page *page, size_t i)
-{
-    size_t same;
-    if (told_before(page->run, i, &same))
-        return;
-    print_verdict(page, page->run->outcomes[i].verdict);
-    if (same > 3)
-        fprintf(page->file, "%zu properties: %s\n", same, run_seen(page->run, i));
-    else
-        fprintf(page->file, "%s: %s\n", page->run->properties[i]->id, run_seen(page->run, i));
 }
 
 static void print_stale(const struct page *page)
@@ -262,7 +241,8 @@ int report_text(FILE *file, const struct run *run, bool color)
         const struct outcome *outcome = &run->outcomes[i];
         enum verdict verdict = outcome->verdict;
         const char *id = run->properties[i]->id;
-        told_before(run, i, &same);
+        bool is_numpys = run->properties[i]->target == TARGET_RUNTIME; /* print_numpys counts it */
+        bool told = told_before(run, i, &same);
         if (run->interrupted && verdict == INCOMPLETE) {
             continue; /* told in the last line, for all */
         } else if (outcome->waiver != NULL && !verbose) {
@@ -272,10 +252,13 @@ int report_text(FILE *file, const struct run *run, bool color)
             fprintf(file, "%s: waived: %s\n", id, expectation_words(outcome->waiver));
             lines++;
         } else if (verdict == SKIP || (verdict == INCOMPLETE && same > 3)) {
-            if (!quiet || verdict != SKIP)
-                print_in_short(&page, i);
+            if (!told && (!quiet || verdict != SKIP)) {
+                print_verdict(&page, verdict);
+                fprintf(file, "%s: %s\n", same > 3 ? fmt("%zu properties", same) : id,
+                        run_seen(run, i));
+            }
             lines++;
-        } else if (verdict != PASS && (verbose || !is_numpys(run, i))) {
+        } else if (verdict != PASS && (verbose || !is_numpys || verdict == BROK)) {
             print_finding(&page, i);
         } else if (verdict == PASS && verbose) {
             print_verdict(&page, PASS);

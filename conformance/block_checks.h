@@ -12,8 +12,6 @@ struct maker {
     void *(*ask)(size_t size);        /* a block, or NULL if it is refused */
     void *(*must)(size_t size);       /* as must_malloc */
     const char *(*call)(size_t size); /* the call in words, "malloc(17)" */
-    const char *neighbours;           /* id of the property about changes of other blocks */
-    size_t least;                     /* of 16 sizes in one class, of which it makes many */
 };
 
 /* A new block by malloc, calloc or realloc: way % 3 says which. */
@@ -60,22 +58,7 @@ static inline unsigned char *resized(unsigned char *p, size_t old, size_t new, u
     return q;
 }
 
-/* ---- sizes up to 1 MiB (allocating.c, slabs.c) ----------------------------------------------- */
-
-/* Fails if a block of any size, new or recycled, on the main thread or another, is not aligned
- * for an object that fits into it. */
-void check_alignment(const struct maker *maker);
-
-/* Fails if two of more than 65536 live blocks overlap, two after many calls on two threads, or two
- * of `large` blocks of mebibytes. */
-void check_disjoint(const struct maker *maker, size_t large);
-
-/* Fails if the only live block, made by `make`, is returned again or changes while other blocks are
- * made and freed.  A change alone is reported by the property `neighbours`. */
-void check_alone(void *(*make)(size_t size), const char *neighbours);
-
-/* Fails if making, filling or freeing a block changes another, at once or later. */
-void check_neighbours(const struct maker *maker);
+/* ---- sizes up to 1 MiB (slabs.c) ------------------------------------------------------------- */
 
 /* Fails if blocks of a class share memory with others of it, or of the class before. */
 void check_slabs_disjoint(void);

@@ -6,6 +6,7 @@
 
 #include "base/sanitizer_detect.h"
 #include "block_checks.h"
+#include "scenarios.h"
 
 GROUP(calloc, 3,
       "What calloc hands out: zeroed, of the right size, and refused where the product wraps.",
@@ -40,188 +41,9 @@ static const char *calloc_in_words(size_t size)
     return fmt("calloc(%zu, %zu)", nelem, elsize);
 }
 
-static const struct maker by_calloc = {ask_calloc, calloc_or_else, calloc_in_words,
-                                       "calloc.neighbours", 1};
+static const struct maker by_calloc = {ask_calloc, calloc_or_else, calloc_in_words};
 
 /* ---- zero ------------------------------------------------------------------------------------ */
-
-/* All are kept until the end, so that each is memory that was in nobody's hands before. */
-static void small_and_fresh(void)
-{
-    enum { MOST = 4096 };
-    void *kept[MOST + 1] = {NULL};
-    for (size_t size = 1; size <= MOST; size += is_instrumented() && size > 100 ? 29 : 1) {
-        kept[size] = calloc_or_else(size);
-        expect_zero(kept[size], size, "after %s", calloc_in_words(size));
-    }
-    for (size_t size = 1; size <= MOST; size++) {
-        if (kept[size] != NULL)
-            subject_free(kept[size], size);
-    }
-}
-
-PROPERTY(calloc_zeroed,
-    .id     = "calloc.zeroed", .level = MUST, .basis = BASIS_C, .rule = HEAP_ZEROED,
-    .rank = {RANK_FRESH, RANK_RESIZED, 20}, .answers_for = ABOUT(CALLOC_NOT_ZERO),
-    .answers_next_for = ABOUT(LITTLE_CALLOC), .quick = true,
-    .clause = "every byte that calloc hands out is zero, from 1 byte to 64 MiB",
-    .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
-    .why    = "np.zeros writes no zeros itself; np.empty of objects reads the elements as pointers",
-    .hint   = "zero all of nelem * elsize bytes, or take the memory from libc's calloc",
-    .looks  = "byte 8 of 13 to be 0, after calloc(13, 1): 0xa5")
-{
-    static const size_t large[] = {100000,  131071,  131073,           262144,  524289,
-                                   1 << 20, 2097151, (4 << 20) + 4104, 16 << 20};
-    small_and_fresh();
-    for_each_size (size, 65536) {
-        if (size <= 4096 || (is_instrumented() && size % 3 != 0))
-            continue;
-        void *p = calloc_or_else(size);
-        expect_zero(p, size, "after %s", calloc_in_words(size));
-        subject_free(p, size);
-    }
-    for (size_t i = 0; i < LENGTH(large); i++) {
-        void *p = large[i] <= 1 << 20 ? calloc_or_else(large[i]) : ask_calloc(large[i]);
-        if (p == NULL)
-            continue;
-        expect_zero(p, large[i], "after %s", calloc_in_words(large[i]));
-        subject_free(p, large[i]);
-    }
-    check_edges_zero(&by_calloc, 65536);
-    check_large_zero(&by_calloc);
-}
-
-/* A block of that size, made by one or another function and full of ones.  malloc.one-byte tests
- * malloc(1). */
-static void *dirty_block(size_t size, size_t way)
-{
-    void *p = size == 1 || way % 4 == 1  ? calloc_or_else(size)
-              : way % 4 == 2             ? must_calloc(1, size)
-              : way % 4 == 3 && size > 8 ? must_realloc(must_malloc(size / 2 + 1), size)
-                                         : must_malloc(size);
-    return memset(p, 0xff, size);
-}
-
-static void expect_clean(size_t size, int error, const char *before)
-{
-    errno = error;
-    void *p = calloc_or_else(size);
-    expect_zero(p, size, "in what %s gave, errno being %d, %s", calloc_in_words(size), error,
-                before);
-    memset(p, 0xff, size);
-    subject_free(p, size);
-}
-
-/* As many blocks as a cache may keep, freed together. */
-static void reuse_many(size_t size, int error)
-{
-    enum { MANY = 12 };
-    void *p[MANY];
-    for (size_t i = 0; i < MANY; i++)
-        p[i] = dirty_block(size, i);
-    for (size_t i = 0; i < MANY; i++)
-        subject_free(p[i], size);
-    for (size_t i = 0; i < MANY; i++) {
-        errno = error;
-        p[i] = calloc_or_else(size);
-        expect_zero(p[i], size, "in what %s gave, errno being %d, after %d such blocks were freed",
-                    calloc_in_words(size), error, MANY);
-    }
-    for (size_t i = 0; i < MANY; i++)
-        subject_free(p[i], size);
-}
-
-/* The memory was dirty all over, and the last who had it asked for little of it. */
-static void reuse_shrunken(size_t size, int error)
-{
-    size_t more = size + size / 8;
-    subject_free(dirty_block(more, 0), more);
-    void *p = must_malloc(size / 2 + 1);
-    subject_free(p, size / 2 + 1);
-    expect_clean(size, error,
-                 fmt("after malloc(%zu) and malloc(%zu) were freed", more, size / 2 + 1));
-    void *q = must_realloc(dirty_block(more, 1), size - size / 4);
-    subject_free(q, size - size / 4);
-    expect_clean(size, error,
-                 fmt("after a block shrank from %zu to %zu and was freed", more, size - size / 4));
-}
-
-/* A block that was dirty all over keeps a little of what it had, and callocs while it lives may be
- * given the rest. */
-static void reuse_cut_off(size_t size, size_t little)
-{
-    enum { LEAST = 64, MOST = 12 };
-    void *p[MOST];
-    size_t sizes[MOST], count = 0;
-    unsigned char *cut = subject_malloc(size);
-    if (cut == NULL)
-        return;
-    cut = must_realloc(memset(cut, 0xff, size), little);
-    for (size_t left = size - little; left >= LEAST && count < MOST; left -= sizes[count++]) {
-        sizes[count] = count < 2 ? left / 2 : MIN(left, 500);
-        p[count] = ask_calloc(sizes[count]);
-        if (p[count] == NULL)
-            break;
-        expect_zero(p[count], sizes[count],
-                    "in what %s gave, after a block was cut from %zu to %zu",
-                    calloc_in_words(sizes[count]), size, little);
-    }
-    while (count-- > 0)
-        subject_free(p[count], sizes[count]);
-    subject_free(cut, little);
-}
-
-static void reuse_what_was_cut_off(void)
-{
-    static const size_t sizes[] = {200, 1000, 3000, 5000, 10000, 65536, 300000, 1 << 20, 3 << 20};
-    for (size_t i = 0; i < LENGTH(sizes); i++) {
-        if (is_instrumented() && sizes[i] > 70000)
-            break;
-        reuse_cut_off(sizes[i], sizes[i] / 3);
-        if (sizes[i] > 70000) /* takes its time */
-            continue;
-        reuse_cut_off(sizes[i], 1 + i);
-        reuse_cut_off(sizes[i], sizes[i] / 8);
-    }
-}
-
-/* A handler may treat one block in some thousand in a way of its own: guarded, sampled. */
-static void reuse_often(void)
-{
-    enum { SIZE = 40, OFTEN = 200000 };
-    void *dirty;
-    size_t done = subject_calloc_and_free(SIZE, is_instrumented() ? 1000 : OFTEN, &dirty);
-    if (dirty != NULL)
-        expect_zero(dirty, SIZE, "in what calloc(%d, 1) gave, after %zu times calloc and free",
-                    SIZE, done);
-}
-
-/* What was locked into memory, as a program does by mlockall, cannot be zeroed by advice: madvise
- * fails with EINVAL. */
-static void reuse_locked(size_t size)
-{
-    void *p = subject_malloc(size);
-    if (p == NULL)
-        return;
-    bool is_locked = mlock(p, size) == 0; /* the pages stay so while they are mapped */
-    if (is_locked)
-        memset(p, 0xff, size);
-    subject_free(p, size);
-    void *q = is_locked ? ask_calloc(size) : NULL;
-    if (q != NULL)
-        expect_zero(q, size, "in what %s gave, after such a block of locked pages was freed",
-                    calloc_in_words(size));
-    if (q != NULL)
-        munlock(q, size);
-    give_back(q, size);
-}
-
-static void reuse_what_was_locked(void)
-{
-    static const size_t sizes[] = {140000, 1100000};
-    for (size_t i = 0; i < LENGTH(sizes); i++)
-        reuse_locked(sizes[i]);
-}
 
 /* Where there is no room for the stack of a thread, which might have helped. */
 static void reuse_without_room(size_t size)
@@ -254,62 +76,39 @@ static void reuse_without_threads(void)
         reuse_without_room(sizes[i]);
 }
 
-/* Several blocks of sizes that nobody asked for before, and freed none of. */
-enum { FOREIGN = 9 };
-static const size_t foreign_sizes[FOREIGN] = {1, 40, 200, 500, 1000, 3000, 9000, 40000, 100000};
-
-static void free_foreign(void *data)
+PROPERTY(calloc_zeroed,
+    .id     = "calloc.zeroed", .level = MUST, .basis = BASIS_C, .rule = HEAP_ZEROED,
+    .rank = {RANK_FRESH, RANK_RESIZED, 20}, .answers_for = ABOUT(CALLOC_NOT_ZERO),
+    .answers_next_for = ABOUT(LITTLE_CALLOC), .scenarios = true, .quick = true, .slow_ms = 60,
+    .clause = "every byte that calloc returns is zero, also in memory that was used before",
+    .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
+    .why    = "np.zeros writes no zeros itself; np.empty of objects reads the elements as pointers",
+    .hint   = "zero all of nelem * elsize bytes, or take the memory from libc's calloc",
+    .looks  = "byte 8 of 13 to be 0, after calloc(13, 1): 0xa5")
 {
-    void **blocks = data;
-    for (size_t i = 0; i < FOREIGN; i++)
-        subject_free(blocks[i], foreign_sizes[i]);
-}
-
-static void reuse_of_another_thread(void)
-{
-    void *blocks[FOREIGN];
-    for (size_t i = 0; i < FOREIGN; i++)
-        blocks[i] = memset(calloc_or_else(foreign_sizes[i]), 0xff, foreign_sizes[i]);
-    in_threads(1, free_foreign, blocks, sizeof blocks);
-    for (size_t i = FOREIGN; i-- > 0;)
-        expect_clean(foreign_sizes[i], 0, "after such a block was freed on another thread");
-}
-
-PROPERTY(calloc_zeroed_when_reused,
-    .id     = "calloc.zeroed-when-reused", .level = MUST, .basis = BASIS_C,
-    .answers_next_for = ABOUT(CALLOC_NOT_ZERO), .slow_ms = 49,
-    .clause = "calloc returns zeros where freed or cut-off memory held other bytes, for any "
-              "errno, after many calls, in locked memory, and without new threads",
-    .source = "C17 7.22.3.2 paragraph 2; 7.5 paragraph 3: no library function sets errno to zero",
-    .why    = "np.zeros would show what a deleted array held",
-    .hint   = "zero what a cache or free list returns; check madvise: it cannot drop locked pages",
-    .looks  = "byte 0 of 64 to be 0, in what calloc(8, 8) gave, errno being 12: 0xff")
-{
-    static const int errors[] = {0, ENOMEM, EINVAL, ERANGE};
-    static const size_t large[] = {70000, 131072, 300000, 1 << 20};
-    size_t round = 0;
+    const struct level_range by_any_calloc = FROM_TO(BY_CALLOC_N_1, BY_CALLOC_N_K);
+    const struct scenario_limits any = {
+        .most_size = 1 << 20, .most_bytes = 64 << 20, .level[FACTOR_MADE_BY] = by_any_calloc};
+    const struct scenario_limits many = {.most_size = 1024,
+                                         .most_bytes = 1 << 20,
+                                         .level = {[FACTOR_MADE_BY] = by_any_calloc,
+                                                   [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2),
+                                                   [FACTOR_REPETITION] = FROM_TO(6, 6)}};
+    const struct scenario_limits locked = {
+        .least_size = 128 << 10,
+        .most_size = 1 << 20,
+        .most_bytes = 64 << 20,
+        .level = {[FACTOR_MADE_BY] = by_any_calloc,
+                  [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 1),
+                  [FACTOR_REPETITION] = FROM_TO(0, 1),
+                  [FACTOR_PRESSURE] = FROM_TO(PAGES_LOCKED, PAGES_LOCKED)}};
     reuse_without_threads(); /* before there is one, whose stack libc would keep */
-    reuse_of_another_thread();
-    for_each_size (size, 16384) {
-        if (size > 300 && size % (is_instrumented() ? 127 : 17) != 0)
-            continue;
-        int error = errors[++round % 4];
-        subject_free(dirty_block(size, round), size);
-        expect_clean(size, error, "after such a block was freed");
-        if (size > 8)
-            reuse_shrunken(size, errors[(round / 4) % 4]);
-        if (round % 4 == 0)
-            reuse_many(size, ENOMEM);
-    }
-    for (size_t i = 0; i < LENGTH(large); i++) {
-        subject_free(dirty_block(large[i], i), large[i]);
-        expect_clean(large[i], errors[i % 4], "after such a block was freed");
-        if (i < 2)
-            reuse_shrunken(large[i], ENOMEM);
-    }
-    reuse_what_was_cut_off();
-    reuse_often();
-    reuse_what_was_locked();
+    check_scenarios_in_thread(20000, &any);
+    check_scenarios(100000, &any);
+    check_scenarios(1, &many);
+    check_scenarios(40000, &locked);
+    check_edges_zero(&by_calloc, 65536);
+    check_large_zero(&by_calloc);
     check_edges_zero_when_reused(&by_calloc);
     check_large_zero_when_reused(&by_calloc);
     check_huge_zero_when_reused(&by_calloc);
@@ -359,6 +158,7 @@ PROPERTY(calloc_product,
         expect_product(alone[i], 1);
         expect_product(1, alone[i]);
     }
+    check_edges_disjoint(&by_calloc);
     check_huge_extent(&by_calloc);
 }
 
@@ -533,24 +333,9 @@ PROPERTY(calloc_zero_arguments,
 
 /* ---- as malloc ------------------------------------------------------------------------------- */
 
-/* Several in a row of few elements each, which may be packed. */
-static void align_few_elements(size_t nelem)
-{
-    enum { IN_A_ROW = 3, MOST = 1000, STEP = 8 };
-    for (size_t elsize = STEP; elsize <= MOST; elsize += (is_instrumented() ? 9 : 1) * STEP) {
-        void *p[IN_A_ROW];
-        for (size_t i = 0; i < IN_A_ROW; i++) {
-            p[i] = must_calloc(nelem, elsize);
-            expect_aligned(p[i], nelem * elsize, "calloc(%zu, %zu)", nelem, elsize);
-        }
-        for (size_t i = 0; i < IN_A_ROW; i++)
-            subject_free(p[i], nelem * elsize);
-    }
-}
-
 PROPERTY(calloc_alignment,
     .id     = "calloc.alignment", .level = MUST, .basis = BASIS_C, .rule = HEAP_CALLOC_ALIGNMENT,
-    .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .quick = true,
+    .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .scenarios = true, .quick = true,
     .clause = "a block of calloc's is aligned for max_align_t or, if that is larger than the "
               "block, for the largest power of two in its size",
     .source = "C17 7.22.3 paragraph 1, 6.2.8",
@@ -558,34 +343,11 @@ PROPERTY(calloc_alignment,
     .hint   = "make the header a multiple of max_align_t's alignment; ignore elsize",
     .looks  = "calloc(3, 8) to be aligned to 16 bytes: 0x55d0c8, which is aligned to 8")
 {
-    check_alignment(&by_calloc);
-    for (size_t nelem = 3; nelem <= 7; nelem += 2)
-        align_few_elements(nelem);
-}
-
-PROPERTY(calloc_disjoint,
-    .id     = "calloc.disjoint", .level = MUST, .basis = BASIS_C,
-    .rank = {RANK_PLACE, RANK_FRESH, 12}, .slow_ms = 62,
-    .clause = "no two live blocks of calloc's share a byte: small or large, more than 65536, "
-              "recycled on two threads, or one left alone",
-    .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
-    .why    = "two arrays would share memory, and writing one would change the other",
-    .hint   = "check the width of indices, the sizes in a free list, and double entries",
-    .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
-{
-    enum { LARGE = 6 };
-    check_edges_disjoint(&by_calloc);
-    check_disjoint(&by_calloc, LARGE);
-}
-
-PROPERTY(calloc_neighbours,
-    .id     = "calloc.neighbours", .level = MUST, .basis = BASIS_C,
-    .rank = {RANK_BESIDE, RANK_FRESH, 17},
-    .clause = "calloc, and free of its blocks, keep the bytes of all other blocks, then and later",
-    .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value",
-    .why    = "arrays would lose their ends when another one is made by np.zeros",
-    .hint   = "zero all requested bytes, not a rounded size, before you return the block",
-    .looks  = "byte 0 of 100 to be 0x3c as it was written, after calloc(100, 1): 0x00")
-{
-    check_neighbours(&by_calloc);
+    const struct scenario_limits limits = {.most_size = 1 << 20,
+                                           .most_bytes = 16 << 20,
+                                           .level[FACTOR_MADE_BY] =
+                                               FROM_TO(BY_CALLOC_N_1, BY_CALLOC_N_K)};
+    check_scenarios(30000, &limits);
+    check_scenarios_in_thread(10000, &limits);
+    check_huge_alignment(&by_calloc);
 }

@@ -4,6 +4,7 @@
  */
 #include "block_checks.h"
 #include "heap/heap.h"
+#include "scenarios.h"
 
 GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.",
       .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 34}, .function = STEP_MALLOC);
@@ -13,8 +14,7 @@ static const char *malloc_in_words(size_t size)
     return fmt("malloc(%zu)", size);
 }
 
-static const struct maker by_malloc = {subject_malloc, must_malloc, malloc_in_words,
-                                       "malloc.neighbours", 17};
+static const struct maker by_malloc = {subject_malloc, must_malloc, malloc_in_words};
 
 /* ---- every byte of it ------------------------------------------------------------------------ */
 
@@ -100,7 +100,7 @@ PROPERTY(malloc_extent,
 
 PROPERTY(malloc_alignment,
     .id     = "malloc.alignment", .level = MUST, .basis = BASIS_C, .rule = HEAP_MALLOC_ALIGNMENT,
-    .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .quick = true,
+    .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .scenarios = true, .quick = true,
     .clause = "a block is aligned for max_align_t or, where that is larger than the block, for "
               "the largest power of two in its size",
     .source = "C17 7.22.3 paragraph 1, 6.2.8",
@@ -108,7 +108,12 @@ PROPERTY(malloc_alignment,
     .hint   = "make the header a multiple of max_align_t's alignment; round what you carve out",
     .looks  = "malloc(24) to be aligned to 16 bytes: 0x55d0c8, which is aligned to 8")
 {
-    check_alignment(&by_malloc);
+    const struct scenario_limits limits = {.most_size = 1 << 20,
+                                           .most_bytes = 16 << 20,
+                                           .level[FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC)};
+    check_scenarios(30000, &limits);
+    check_scenarios_in_thread(10000, &limits);
+    check_huge_alignment(&by_malloc);
 }
 
 static size_t claimed;
@@ -227,7 +232,7 @@ PROPERTY(malloc_claimed_alignment,
 
 PROPERTY(malloc_disjoint,
     .id     = "malloc.disjoint", .level = MUST, .basis = BASIS_C, .rule = HEAP_DISJOINT,
-    .rank = {RANK_PLACE, RANK_FRESH, 8}, .answers_for = ABOUT(BLOCKS_OVERLAP), .slow_ms = 89,
+    .rank = {RANK_PLACE, RANK_FRESH, 8}, .scenarios = true, .answers_for = ABOUT(BLOCKS_OVERLAP), .slow_ms = 89,
     .clause = "no two live blocks share a byte: small or large, more than 65536, more than a "
               "slab, recycled on two threads, or one left alone",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
@@ -235,51 +240,40 @@ PROPERTY(malloc_disjoint,
     .hint   = "check the width of indices, sizes in free lists, double entries and mappings",
     .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
 {
+    const struct scenario_limits any = {.most_size = 1 << 20, .most_bytes = 64 << 20};
+    const struct scenario_limits many_live = {.most_size = 256,
+                                              .most_bytes = 256 << 20,
+                                              .level = {[FACTOR_SIZE] = FROM_TO(SIZE_17, SIZE_129),
+                                                        [FACTOR_LIVE_BLOCKS] = FROM_TO(7, 7),
+                                                        [FACTOR_REPETITION] = FROM_TO(0, 1)}};
     enum { LARGE = 36 };
     check_slabs_disjoint();
     check_full_classes_disjoint();
     check_page_runs_disjoint();
-    check_disjoint(&by_malloc, LARGE);
+    check_large_disjoint(&by_malloc, is_instrumented() ? 6 : LARGE);
+    check_scenarios(50000, &any);
+    check_scenarios(1, &many_live);
 }
 
 PROPERTY(malloc_neighbours,
     .id     = "malloc.neighbours", .level = MUST, .basis = BASIS_C, .rule = HEAP_NEIGHBORS,
-    .rank = {RANK_BESIDE, RANK_FRESH, 13}, .quick = true,
-    .clause = "making or freeing one block keeps the bytes of all others, then and later",
+    .rank = {RANK_BESIDE, RANK_FRESH, 13}, .scenarios = true, .quick = true,
+    .clause = "making, resizing or freeing one block keeps the bytes of all others, then and later",
     .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value",
     .why    = "arrays would change by themselves when another one comes or goes",
     .hint   = "check fills and trailers that reach past a block, and threads that lag behind",
     .looks  = "byte 112 of 120 to be 0x3c as it was written, after another block was freed: 0x00")
 {
-    check_neighbours(&by_malloc);
+    const struct scenario_limits any = {.most_size = 128 << 10, .most_bytes = 64 << 20};
+    const struct scenario_limits by_calloc = {.most_size = 8 << 10,
+                                              .most_bytes = 16 << 20,
+                                              .level[FACTOR_MADE_BY] =
+                                                  FROM_TO(BY_CALLOC_N_1, BY_CALLOC_N_K)};
+    check_scenarios(60000, &any);
+    check_scenarios(30000, &by_calloc);
 }
 
 /* ---- the smallest ---------------------------------------------------------------------------- */
-
-static void hold_single_bytes(void *unused)
-{
-    enum { COUNT = 2000 };
-    struct blocks blocks = {0};
-    (void)unused;
-    while (blocks.count < COUNT)
-        blocks_add(&blocks, must_malloc(1), 1);
-    blocks_expect_disjoint(&blocks);
-    blocks_verify(&blocks, "with %d blocks of one byte live", COUNT);
-    blocks_free_all(&blocks);
-}
-
-PROPERTY(malloc_one_byte,
-    .id     = "malloc.one-byte", .level = MUST, .basis = BASIS_CALLER,
-    .rank = {RANK_PLACE, RANK_FRESH, 9}, .answers_for = ABOUT(MALLOC_ONE), .quick = true,
-    .clause = "malloc(1) gives a byte that no other block has",
-    .source = "NumPy ctors.c PyArray_NewFromDescr_int: an empty array asks for 1 byte",
-    .why    = "np.empty(0) raises MemoryError if it fails",
-    .hint   = "treat 1 as any other size",
-    .looks  = "malloc(1) to return a block: little else is live: NULL")
-{
-    hold_single_bytes(NULL);
-    in_threads(1, hold_single_bytes, NULL, 0);
-}
 
 static void make_and_free_nothing(void *data)
 {

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "block_checks.h"
+#include "scenarios.h"
 
 /* ---- the largest ----------------------------------------------------------------------------- */
 
@@ -380,36 +381,22 @@ PROPERTY(malloc_recovers,
 PROPERTY(malloc_lasts,
     .id     = "malloc.lasts", .level = MUST, .basis = BASIS_C, .rule = HEAP_LASTS,
     .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 22},
-    .answers_for = ABOUT(LITTLE_MALLOC) | ABOUT(LITTLE_CALLOC) | ABOUT(LITTLE_REALLOC),
-    .slow_ms = 63,
+    .answers_for = ABOUT(LITTLE_MALLOC) | ABOUT(LITTLE_CALLOC) | ABOUT(LITTLE_REALLOC) |
+                   ABOUT(MALLOC_ONE),
+    .scenarios = true, .slow_ms = 63,
     .clause = "hundreds of thousands of blocks can be made and freed in turn without a refusal",
     .source = "C17 7.22.3.3 paragraph 2: free makes the space available for further allocation",
     .why    = "a program that runs for hours makes and drops that many temporaries",
     .hint   = "look for tables, serial numbers and free lists that lose an entry now and then",
     .looks  = "malloc(96) to return a block: 7 others are live: NULL, when 65535 had been made")
 {
-    enum { LIVE = 8, ENOUGH = 100000 };
-    static const size_t sizes[] = {7, 96, 16, 2000, 40, 8, 640, 256, 33, 5000, 24, 1024, 72};
-    size_t count = is_instrumented() ? 20000 : 300000, made = 0;
-    struct block live[LIVE] = {0};
-    uint64_t begin = clock_now();
-    for (; made < count; made++) {
-        if (made % 256 == 0 && (made < ENOUGH ? time_is_up() : clock_since(begin) > 1))
-            break;
-        struct block *b = &live[made % LIVE];
-        if (b->p != NULL)
-            subject_free(b->p, b->size);
-        b->size = sizes[made % LENGTH(sizes)];
-        b->p = subject_malloc(b->size);
-        if (b->p == NULL)
-            fail(fmt("malloc(%zu) to return a block: %d others are live", b->size, LIVE - 1),
-                 "NULL, when %zu had been made", made);
-        b->p[0] = (unsigned char)made;
-    }
-    for (size_t i = 0; i < LIVE && live[i].p != NULL; i++)
-        subject_free(live[i].p, live[i].size);
-    if (made < count && made < ENOUGH)
-        mark_incomplete("half of its %g s were over when %zu blocks had been made; give it more by "
-                        "--timeout",
-                        time_limit(), made);
+    const struct scenario_limits any = {.most_size = 8192, .most_bytes = 16 << 20};
+    const struct scenario_limits many = {.most_size = 2048,
+                                         .most_bytes = 1 << 20,
+                                         .level = {[FACTOR_SIZE] = FROM_TO(SIZE_17, SIZE_129),
+                                                   [FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC),
+                                                   [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2),
+                                                   [FACTOR_REPETITION] = FROM_TO(6, 6)}};
+    check_scenarios(20000, &any);
+    check_scenarios(1, &many);
 }

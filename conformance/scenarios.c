@@ -4,25 +4,37 @@
  * has the oracles, each of which checks every call.  What an oracle finds is reported by the
  * property that states the requirement; what ends the process is reported here.
  */
+#include "scenarios.h"
 #include "harness/harness.h"
-#include "search/rows.h"
+#include "harness/interpose.h"
+#include "harness/threads.h"
 #include "search/show.h"
 
 GROUP(scenarios, 18,
       "Situations drawn at random from a table of factors, in each of which everything is checked.",
       .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 18});
 
-static void run_rows(double seconds, size_t most_rows_instrumented, bool at_once,
-                     const struct scenario_limits *limits)
+/* The processor time that a slow handler may take is several times that of a fast one. */
+static const double seconds_per_cost = 4e-6, least_seconds = 0.1;
+enum { COST_INSTRUMENTED = 40 }; /* a call takes that many times as long under valgrind */
+
+static void refuse_requests(size_t nth, bool keep_failing)
+{
+    interpose_watch();
+    interpose_refuse(nth, keep_failing);
+}
+
+static void check(double cost, bool at_once, const struct scenario_limits *limits)
 {
     const struct property *property = running_property();
     struct rows_result result;
     struct rows_options options = {
         .alignment = subject_claims().alignment,
         .random = random_for(run_seed(), property->id),
-        .seconds = seconds,
-        .most_rows = is_instrumented() ? most_rows_instrumented : SIZE_MAX,
+        .cost = is_instrumented() ? cost / COST_INSTRUMENTED : cost,
+        .seconds = MAX(seconds_per_cost * cost, least_seconds),
         .at_once = at_once,
+        .refuse = interpose_works() ? refuse_requests : NULL,
         .limits = *limits,
     };
     char words[512];
@@ -42,6 +54,32 @@ static void run_rows(double seconds, size_t most_rows_instrumented, bool at_once
              scenario_words(&result.scenario, words, sizeof words));
 }
 
+void check_scenarios(double cost, const struct scenario_limits *limits)
+{
+    check(cost, false, limits);
+}
+
+struct checking {
+    double cost;
+    const struct scenario_limits *limits;
+};
+
+static void check_here(void *data)
+{
+    const struct checking *checking = data;
+    check(checking->cost, false, checking->limits);
+}
+
+void check_scenarios_in_thread(double cost, const struct scenario_limits *limits)
+{
+    in_threads(1, check_here, &(struct checking){cost, limits}, sizeof(struct checking));
+}
+
+void check_scenarios_at_once(double cost, const struct scenario_limits *limits)
+{
+    check(cost, true, limits);
+}
+
 PROPERTY(scenarios_blocks,
     .id     = "scenarios.blocks", .level = MUST, .basis = BASIS_C, .rule = HEAP_RETURNS,
     .fixture = FIXTURE_BARE, .scenarios = true, .ends_process = true, .slow_ms = 150,
@@ -52,7 +90,7 @@ PROPERTY(scenarios_blocks,
     .looks  = "CRASH: SIGSEGV in realloc(p, 5000)")
 {
     const struct scenario_limits limits = {.most_size = 128 << 10, .most_bytes = 64 << 20};
-    run_rows(0.12, 30, false, &limits);
+    check_scenarios(80000, &limits);
 }
 
 PROPERTY(scenarios_large_blocks,
@@ -66,8 +104,10 @@ PROPERTY(scenarios_large_blocks,
 {
     const size_t most = (size_t)512 << 20, little = 32 << 20;
     const struct scenario_limits limits = {
-        .least_size = 64 << 10, .most_bytes = lacking_memory(2 * most) == NULL ? most : little};
-    run_rows(0.1, 10, false, &limits);
+        .least_size = 64 << 10,
+        .most_bytes = lacking_memory(2 * most) == NULL ? most : little,
+        .level = {[FACTOR_REPETITION] = FROM_TO(0, 1), [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2)}};
+    check_scenarios(150000, &limits);
 }
 
 PROPERTY(scenarios_threads,
@@ -80,9 +120,12 @@ PROPERTY(scenarios_threads,
     .hint   = "shrink it with conform --handler HANDLER --search",
     .looks  = "CRASH: SIGSEGV in free(p, 100)")
 {
-    const struct scenario_limits limits = {
-        .most_size = 1 << 20, .most_bytes = 64 << 20, .threads = true, .always = FACTOR_THREADS};
-    run_rows(0.06, 5, false, &limits);
+    const struct scenario_limits limits = {.most_size = 1 << 20,
+                                           .most_bytes = 64 << 20,
+                                           .threads = true,
+                                           .level[FACTOR_THREADS] =
+                                               FROM_TO(FREED_THERE, IN_DESTRUCTOR)};
+    check_scenarios(60000, &limits);
 }
 
 PROPERTY(scenarios_concurrent,
@@ -96,7 +139,7 @@ PROPERTY(scenarios_concurrent,
     .looks  = "CRASH: SIGSEGV in malloc(17000)")
 {
     const struct scenario_limits limits = {.most_size = 1 << 20, .most_bytes = 16 << 20};
-    run_rows(0.08, 5, true, &limits);
+    check_scenarios_at_once(40000, &limits);
 }
 
 PROPERTY(scenarios_processes,
@@ -108,9 +151,12 @@ PROPERTY(scenarios_processes,
     .hint   = "shrink it with conform --handler HANDLER --search",
     .looks  = "CRASH: SIGSEGV in free(p, 100)")
 {
-    const struct scenario_limits limits = {
-        .most_size = 1 << 20, .most_bytes = 32 << 20, .forks = true, .always = FACTOR_PROCESS};
-    run_rows(0.06, 3, false, &limits);
+    const struct scenario_limits limits = {.most_size = 1 << 20,
+                                           .most_bytes = 32 << 20,
+                                           .forks = true,
+                                           .level[FACTOR_PROCESS] =
+                                               FROM_TO(FORK_IN_TURNS, AT_EXIT)};
+    check_scenarios(100000, &limits);
 }
 
 PROPERTY(scenarios_pressure,
@@ -125,6 +171,7 @@ PROPERTY(scenarios_pressure,
     const struct scenario_limits limits = {.most_size = 8 << 20,
                                            .most_bytes = 64 << 20,
                                            .address_limits = !is_instrumented(),
-                                           .always = FACTOR_PRESSURE};
-    run_rows(0.06, 10, false, &limits);
+                                           .level[FACTOR_PRESSURE] =
+                                               FROM_TO(ERRNO_SET, ADDRESS_LIMIT)};
+    check_scenarios(100000, &limits);
 }

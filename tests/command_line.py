@@ -194,7 +194,7 @@ H --no-fork {--repeat=2,--until-fail} ## not with --no-fork
 H --no-fork ## --run=ID
 {H,-l} {--run=wibble.*,--run=,--run=malloc,--skip=*,--run=malloc.* --skip=m*} ## no property is left
 {H,-l,--clauses} --run=free.* --run=malloc ## --run=malloc: no property
-{H,-l,--clauses} --skip=malloc.onebyte ## did you mean malloc.one-byte
+{H,-l,--clauses} --skip=malloc.alignmnt ## did you mean malloc.alignment
 H --run=wibble --no-fork ## no property is left
 H --tap={- --json=-,sound.c --json=link.c} ## --tap and --json cannot both
 H --junit=r --json=r ## --junit and --json cannot both

@@ -68,7 +68,7 @@ COMMANDS = {
                  "--skip=interop.*"], ": INTERRUPTED: a part of "),
     "battery repeated": (["-H", "aligned", "--run=calloc.*", "--run=free.n*", "--repeat=5",
                           "--json=r.json"], ": INTERRUPTED"),
-    "memcheck": (["-H", "aligned", "--memcheck", "--run=malloc.one-byte", "--json=r.json"],
+    "memcheck": (["-H", "aligned", "--memcheck", "--run=malloc.zero", "--json=r.json"],
                  ": INTERRUPTED: a part of "),
     "exec": (["-H", "aligned", "--exec", "--", "program.py"], "INTERRUPTED: this is a part of"),
     "fail-each": (["-H", "aligned", "--exec", "--fail-each", "--", "-c",

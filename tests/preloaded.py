@@ -89,7 +89,7 @@ if suite.LONG:
         ("leak", suite.COMPILER, "liblsan.so"),
         ("thread", ["clang"], "libclang_rt.tsan-x86_64.so"),
     ]
-SOME = ["--run=malloc.one-byte", "--run=realloc.null-allocates", "--run=calloc.overflow"]
+SOME = ["--run=malloc.zero", "--run=realloc.null-allocates", "--run=calloc.overflow"]
 if suite.LONG:
     SOME.append("--run=exhaustion.nth-request")
 PART = [] if suite.LONG else ["--run=realloc.*"]
@@ -151,7 +151,7 @@ def judged(tap, what, kind, compiler, handler):
                 and re.search(r"seen +heap-buffer-overflow.*,\s+inside\s+realloc", result.stdout))
         tap.point(held, what + ": its report of a faulty one is shown", result)
     if kind.endswith("undefined"):
-        result = suite.conform(handler + ":undefined", "--run=malloc.one-byte")
+        result = suite.conform(handler + ":undefined", "--run=malloc.zero")
         held = (result.code == NOT_CONFORMANT and re.search("^FAIL +malloc", result.stdout, re.M)
                 and re.search("seen +signed integer overflow", result.stdout))
         tap.point(held, what + ": what is undefined counts", result)

@@ -68,8 +68,8 @@ NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why)
 # Each command, with what it comes to when it is left alone.
 COMMANDS = {
     "battery": (["--run=malloc.*"], CONFORMANT),
-    "--no-fork": (["--run=malloc.one-byte", "--no-fork"], CONFORMANT),
-    "--python": (["--run=malloc.one-byte", "--python=" + sys.executable], CONFORMANT),
+    "--no-fork": (["--run=malloc.zero", "--no-fork"], CONFORMANT),
+    "--python": (["--run=malloc.zero", "--python=" + sys.executable], CONFORMANT),
     "--exec": (["--exec", "--", "-c", "import numpy as n; n.ones(9); exit(7)"], 7),
     "--fail-each": (["--exec", "--fail-each", "--", "-c", "import numpy as n; n.ones(9)"],
                     CONFORMANT),
@@ -80,7 +80,7 @@ COMMANDS = {
 ENDLESS = {
     "battery": ["--handler=./IN_MALLOC.so"],
     "battery, no end of loading": ["--handler=./IN_CONSTRUCTOR.so"],
-    "--no-fork": ["--handler=./IN_MALLOC.so", "--no-fork", "--run=malloc.one-byte"],
+    "--no-fork": ["--handler=./IN_MALLOC.so", "--no-fork", "--run=malloc.zero"],
     "--exec": ["--handler=aligned", "--exec", "--", "-c", SLEEPS],
     "--exec, no end of loading": ["--handler=./IN_GETTER.so", "--exec", "--", "-c", SLEEPS],
     "--fail-each": ["--handler=aligned", "--exec", "--fail-each", "--", "-c", SLEEPS],

@@ -12,7 +12,7 @@ import suite
 from suite import CANNOT_LOAD, CANNOT_WORK_HERE, CONFORMANT
 
 TUNABLE = "glibc.rtld.optional_static_tls=8192"
-SOME = ["--run=abi.loads", "--run=malloc.one-byte"]
+SOME = ["--run=abi.loads", "--run=malloc.zero"]
 
 SOURCE = """\
 #include "base.h"
@@ -78,7 +78,7 @@ def main():
                   "what GLIBC_TUNABLES says already stays, with a word on what helps", probe)
         reports(tap, wide)
         pipe(tap, wide)
-        one = [wide, "--run=malloc.one-byte"]
+        one = [wide, "--run=malloc.zero"]
         rows = [
             ("--no-fork too", [*one, "--no-fork"], CONFORMANT, TUNABLE),
             ("--exec too, before the program begins",

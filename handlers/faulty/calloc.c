@@ -16,8 +16,7 @@ static void *make_dirty(size_t size, size_t cleared)
     return p != NULL ? memset(memset(p, 0xa5, size), 0, cleared) : NULL;
 }
 
-RETURNS(calloc, calloc_does_not_zero, "calloc.zeroed calloc.zeroed-when-reused",
-        base_malloc(ctx, product(nelem, elsize)));
+RETURNS(calloc, calloc_does_not_zero, "calloc.zeroed", base_malloc(ctx, product(nelem, elsize)));
 DEFECT(calloc, calloc_leaves_the_last_bytes, "calloc.zeroed numpy.route-zeros")
 {
     size_t size = product(nelem, elsize);
@@ -50,7 +49,7 @@ HOOK_BEFORE(free, keeping, p != NULL && base_size(p) <= 63 * 64,
 DERIVE(keeping);
 
 /* Does not clear a cached block. */
-DEFECT_IN(keeping, calloc, calloc_trusts_what_was_kept, "calloc.zeroed-when-reused")
+DEFECT_IN(keeping, calloc, calloc_trusts_what_was_kept, "calloc.zeroed")
 {
     size_t size = product(nelem, elsize);
     void *p = take_kept(size);
@@ -58,7 +57,7 @@ DEFECT_IN(keeping, calloc, calloc_trusts_what_was_kept, "calloc.zeroed-when-reus
 }
 
 /* Clears the size that the cached block had before. */
-DEFECT_IN(keeping, calloc, calloc_zeroes_the_size_before, "calloc.zeroed-when-reused")
+DEFECT_IN(keeping, calloc, calloc_zeroes_the_size_before, "calloc.zeroed")
 {
     size_t size = product(nelem, elsize);
     void *p = take_kept(size);
@@ -79,7 +78,7 @@ DEFECT_IN(keeping, calloc, calloc_wraps_where_blocks_are_kept, "calloc.overflow"
 }
 
 /* Does not clear if errno was ENOMEM before. */
-DEFECT(calloc, calloc_believes_an_old_errno, "calloc.zeroed-when-reused")
+DEFECT(calloc, calloc_believes_an_old_errno, "calloc.zeroed")
 {
     size_t size = product(nelem, elsize);
     void *p = base_malloc(ctx, size);
@@ -98,8 +97,7 @@ FUNCTION(calloc, noted)
     return base_calloc(ctx, nelem, elsize);
 }
 HOOK_BEFORE(free, noted, p != NULL, p = swap(&noted, base_set_note(p, gettid() == getpid())));
-MUTANT(calloc_trusts_what_another_thread_freed, "calloc.zeroed-when-reused",
-       FUNCTIONS(noted, calloc, free));
+MUTANT(calloc_trusts_what_another_thread_freed, "calloc.zeroed", FUNCTIONS(noted, calloc, free));
 
 RETURNS(calloc, calloc_ignores_elsize, "calloc.product", base_calloc(ctx, nelem, 1));
 RETURNS(calloc, calloc_ignores_nelem, "calloc.product",
@@ -153,7 +151,7 @@ MISALIGNS(calloc_aligns_for_elsize, elsize == 8);
 MISALIGNS(calloc_misaligns_off_the_main_thread, gettid() != getpid());
 
 /* Clears in steps of 96 bytes. */
-DEFECT_IN(slot, calloc, calloc_zeroes_into_the_next, "calloc.neighbours")
+DEFECT_IN(slot, calloc, calloc_zeroes_into_the_next, "malloc.neighbours")
 {
     char *p = slot_calloc(ctx, nelem, elsize);
     size_t steps = p != NULL ? (nelem * elsize + 95) / 96 : 0;

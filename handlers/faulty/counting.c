@@ -49,9 +49,9 @@ RETURNS_IN(arena, realloc, realloc_of_null_is_not_counted, "realloc.null-allocat
 FUNCTION_RETURNS(malloc, uncounted, arena_take(size, false));
 #define uncounted_free arena_free
 DERIVE(uncounted);
-RETURNS_IN(arena, calloc, calloc_is_not_counted, "calloc.disjoint",
+RETURNS_IN(arena, calloc, calloc_is_not_counted, "malloc.disjoint",
            uncounted_calloc(ctx, nelem, elsize));
-RETURNS_IN(arena, realloc, realloc_that_moves_is_not_counted, "realloc.neighbours",
+RETURNS_IN(arena, realloc, realloc_that_moves_is_not_counted, "malloc.neighbours",
            p == NULL ? arena_malloc(ctx, size) : uncounted_realloc(ctx, p, size));
 
 /* The ctx is another one after each 64 MiB. */
@@ -99,7 +99,7 @@ FUNCTION(free, sampling)
         base_free(ctx, p, size);
 }
 DERIVE_REALLOC(sampling, base_size);
-MUTANT(calloc_samples_are_dirty, "calloc.zeroed-when-reused", FUNCTIONS(sampling));
+MUTANT(calloc_samples_are_dirty, "calloc.zeroed", FUNCTIONS(sampling));
 
 /* free knows the address of empty blocks, and realloc does not. */
 static _Alignas(16) char header_of_empty[BASE_HEADER + 16];
@@ -108,8 +108,9 @@ FUNCTION_RETURNS(malloc, known, size == 0 ? empty : base_malloc(ctx, size));
 FUNCTION_RETURNS(calloc, known,
                  nelem == 0 || elsize == 0 ? empty : base_calloc(ctx, nelem, elsize));
 FUNCTION_FREES(known, p != empty);
-MUTANT(empty_is_unknown_to_realloc, "realloc.of-empty", FUNCTIONS(known, malloc, free));
-MUTANT(no_elements_are_unknown_to_realloc, "realloc.of-empty", FUNCTIONS(known, calloc, free));
+MUTANT(empty_is_unknown_to_realloc, "realloc.keeps-contents", FUNCTIONS(known, malloc, free));
+MUTANT(no_elements_are_unknown_to_realloc, "realloc.keeps-contents",
+       FUNCTIONS(known, calloc, free));
 
 /* free computes the index of a cell of 1040 bytes by a reciprocal, which is exact in the first part
  * of the slab only. */

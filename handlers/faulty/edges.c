@@ -127,7 +127,7 @@ DEFECT_IN(classed, realloc, edge_of_a_copy_loses_one_byte, "realloc.keeps-conten
 }
 
 /* Clears 28627 instead of 28672 bytes of one class. */
-DEFECT_IN(classed, calloc, edge_of_zeroes_is_mistyped, "calloc.zeroed-when-reused")
+DEFECT_IN(classed, calloc, edge_of_zeroes_is_mistyped, "calloc.zeroed")
 {
     size_t size = product(nelem, elsize);
     bool is_wrong = class_of(size) == class_of(28672);
@@ -135,7 +135,7 @@ DEFECT_IN(classed, calloc, edge_of_zeroes_is_mistyped, "calloc.zeroed-when-reuse
 }
 
 /* Clears by 256 KiB, and does not clear a rest of one byte. */
-DEFECT_IN(classed, calloc, edge_of_zeroes_is_one_byte, "calloc.zeroed-when-reused")
+DEFECT_IN(classed, calloc, edge_of_zeroes_is_one_byte, "calloc.zeroed")
 {
     size_t size = product(nelem, elsize);
     bool is_wrong = size > 3 * 256 * KIB && size % (256 * KIB) == 1;
@@ -143,7 +143,7 @@ DEFECT_IN(classed, calloc, edge_of_zeroes_is_one_byte, "calloc.zeroed-when-reuse
 }
 
 /* Determines the class of a large block by its size less 1. */
-DEFECT_IN(classed, calloc, edge_of_calloc_is_one_too_late, "calloc.disjoint")
+DEFECT_IN(classed, calloc, edge_of_calloc_is_one_too_late, "calloc.product")
 {
     size_t size = product(nelem, elsize);
     return clear(take_from(class_of(size > 128 * KIB ? size - 1 : size), size), size);

@@ -91,12 +91,11 @@ KEEPS_FROM(keeping, 128 * MIB);
     }                                                                                              \
     MUTANT(defect, kills, FUNCTIONS(mapped), FUNCTIONS(keeping, malloc, free),                     \
            FUNCTIONS(defect, calloc))
-CLEARS(huge_calloc_trusts_a_kept_mapping, "calloc.zeroed-when-reused", 128 * MIB, 0);
+CLEARS(huge_calloc_trusts_a_kept_mapping, "calloc.zeroed", 128 * MIB, 0);
 /* As many bytes as an int counts: none from 2 GiB on. */
-CLEARS(huge_calloc_counts_by_an_int, ON_64_BITS("calloc.zeroed-when-reused"), 2 * GIB,
+CLEARS(huge_calloc_counts_by_an_int, ON_64_BITS("calloc.zeroed"), 2 * GIB,
        (int)size > 0 ? (size_t)(int)size : 0);
-CLEARS(huge_calloc_counts_in_32_bits, ON_64_BITS("calloc.zeroed-when-reused"), 128 * MIB,
-       (uint32_t)size);
+CLEARS(huge_calloc_counts_in_32_bits, ON_64_BITS("calloc.zeroed"), 128 * MIB, (uint32_t)size);
 
 /* From 1 GiB on a block begins 8 bytes further into libc's. */
 #define SHIFT(size) ((size) < GIB ? BASE_HEADER : BASE_HEADER + 8)

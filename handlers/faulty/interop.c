@@ -46,7 +46,7 @@ FUNCTION(malloc, lending)
 HOOK_BEFORE(calloc, lending, true, calls++);
 HOOK_BEFORE(free, lending, true, calls++; forget(p));
 MUTANT(lends_for_a_while,
-       "malloc.one-byte interop.buffer interop.dlpack interop.array-interface interop.ctypes "
+       "malloc.disjoint interop.buffer interop.dlpack interop.array-interface interop.ctypes "
        "interop.torch interop.pickle",
        FUNCTIONS(lending, malloc, calloc, free), FUNCTIONS(knowing, realloc));
 

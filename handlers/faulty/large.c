@@ -123,12 +123,12 @@ DEFECT_IN(mapped, malloc, large_pages_commit_by_signal, "malloc.extent")
     FUNCTION(calloc, pool)
 RECYCLES(trusting, true, p);
 KEEPS_FROM(trusting, 2 * MIB + 1);
-MUTANT(large_calloc_trusts_a_kept_mapping, "calloc.zeroed-when-reused", FUNCTIONS(kept),
+MUTANT(large_calloc_trusts_a_kept_mapping, "calloc.zeroed", FUNCTIONS(kept),
        FUNCTIONS(trusting, calloc, free));
 
 /* A kept mapping is cleared only if it is as long as needed. */
 RECYCLES(cutting, size >= 12 * MIB, mapped_length(p) == pages_for(size) ? memset(p, 0, size) : p);
-MUTANT(large_calloc_trusts_a_longer_mapping, "calloc.zeroed-when-reused", FUNCTIONS(mapped),
+MUTANT(large_calloc_trusts_a_longer_mapping, "calloc.zeroed", FUNCTIONS(mapped),
        FUNCTIONS(cutting, calloc), FUNCTIONS(kept, free));
 
 /* Clears the first page, and has the kernel discard the next ones up to `end`. */
@@ -140,12 +140,12 @@ static void *discard(char *p, const char *end)
 }
 /* The rest of the last page is not cleared. */
 RECYCLES(advising, true, discard(p, p + size));
-MUTANT(large_calloc_zeroes_whole_pages, "calloc.zeroed-when-reused", FUNCTIONS(kept),
+MUTANT(large_calloc_zeroes_whole_pages, "calloc.zeroed", FUNCTIONS(kept),
        FUNCTIONS(advising, calloc), FUNCTIONS(trusting, free));
 /* The result of madvise is not checked. */
 RECYCLES(advised, true, discard(p, mapping_of(p) + mapped_length(p)));
-MUTANT(large_calloc_trusts_madvise, "calloc.zeroed-when-reused", FUNCTIONS(mapped),
-       FUNCTIONS(advised, calloc), FUNCTIONS(kept, free));
+MUTANT(large_calloc_trusts_madvise, "calloc.zeroed", FUNCTIONS(mapped), FUNCTIONS(advised, calloc),
+       FUNCTIONS(kept, free));
 
 /* The block is filled with junk first, and the length to clear has 25 bits. */
 AFTER_IN(mapped, calloc, large_calloc_zeroes_in_25_bits, "calloc.zeroed",
@@ -167,7 +167,7 @@ static void *zero_by_two(char *p, size_t size)
     return p;
 }
 RECYCLES(helped, true, zero_by_two(p, size));
-MUTANT(large_calloc_counts_on_a_thread, "calloc.zeroed-when-reused", FUNCTIONS(kept),
+MUTANT(large_calloc_counts_on_a_thread, "calloc.zeroed", FUNCTIONS(kept),
        FUNCTIONS(helped, calloc));
 
 static bool shrinks(void *p, size_t size)
@@ -220,7 +220,7 @@ RETURNS(realloc, large_shrink_keeps_all, "realloc.shrunk-gives-back",
         p != NULL && size < base_size(p) ? base_resize(p, size) : base_realloc(ctx, p, size));
 
 /* A block that becomes five times as large, and not six, keeps the old length. */
-DEFECT_IN(mapped, realloc, large_growth_by_five_keeps_its_length, "realloc.keeps-contents-again")
+DEFECT_IN(mapped, realloc, large_growth_by_five_keeps_its_length, "realloc.keeps-contents")
 {
     if (!is_mapped(p) || !is_for_mapping(size))
         return mapped_realloc(ctx, p, size);

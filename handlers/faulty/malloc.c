@@ -73,7 +73,7 @@ FUNCTION(malloc, numbered)
     return base_finish(cells + (size_t)next++ * CELL, size);
 }
 FUNCTION_FREES(numbered, cells == NULL || (size_t)((char *)p - cells) >= CELLS * CELL);
-MUTANT_DERIVED(malloc_numbers_in_16_bits, "malloc.disjoint calloc.disjoint", numbered);
+MUTANT_DERIVED(malloc_numbers_in_16_bits, "malloc.disjoint", numbered);
 
 /* Caches a freed block by its size rounded up: a block of 100 bytes is used again for 512. */
 static void *rounded_cache[9];
@@ -87,18 +87,17 @@ HOOK_BEFORE(free, rounded, p != NULL && base_size(p) <= 8 * 512,
 MUTANT(malloc_recycles_what_is_too_small, "malloc.extent malloc.disjoint",
        FUNCTIONS(rounded, malloc, free));
 
-BEFORE_IN(slot, free, free_gives_a_slot_back_twice, "malloc.disjoint calloc.disjoint",
-          is_in_slot(p) && EVERY(300), slot_give(p));
+BEFORE_IN(slot, free, free_gives_a_slot_back_twice, "malloc.disjoint", is_in_slot(p) && EVERY(300),
+          slot_give(p));
 
 AFTER_IN(slot, malloc, malloc_fills_into_the_next, "malloc.neighbours",
          is_in_slot(made) && (char *)made + SLOT < slots.memory[slots.made - 1],
          memset(made, 0xcd, SLOT_ROOM + BASE_HEADER + 1));
-BEFORE_IN(slot, free, free_cleans_the_end_of_the_one_before,
-          "malloc.neighbours calloc.neighbours free.poison-stays-inside",
+BEFORE_IN(slot, free, free_cleans_the_end_of_the_one_before, "free.poison-stays-inside",
           is_in_slot(p) && (char *)p - BASE_HEADER > slots.memory[0],
           memset((char *)p - BASE_HEADER - 8, 0, 8));
 
-RETURNS(malloc, malloc_has_nothing_for_one_byte, "malloc.one-byte",
+RETURNS(malloc, malloc_has_nothing_for_one_byte, "malloc.lasts",
         size == 1 ? NULL : base_malloc(ctx, size));
 
 RETURNS(malloc, malloc_zero_is_a_marker, "malloc.zero",
@@ -193,7 +192,7 @@ DEFECT(malloc, malloc_failure_is_for_ever, "malloc.recovers")
 }
 
 RETURNS(malloc, malloc_runs_out_of_numbers, "malloc.lasts",
-        NTH <= 200000 ? base_malloc(ctx, size) : NULL);
+        NTH <= 65536 ? base_malloc(ctx, size) : NULL);
 RETURNS(malloc, malloc_refuses_one_in_1000, "malloc.lasts",
         EVERY(1000) ? NULL : base_malloc(ctx, size));
 BEFORE(malloc, malloc_leaves_in_the_middle, "malloc.lasts", CALL(50000), _exit(0));

@@ -40,8 +40,7 @@ MUTANT(malloc_of_nothing_is_shared, "profile.numpy-1.22 profile.numpy-1.24 profi
        FUNCTIONS(sharing, malloc, realloc, free));
 
 /* Loses the byte that stays when realloc shrinks a block to one, as 2.4 does for empty arrays. */
-DEFECT(realloc, realloc_forgets_the_last_byte,
-       "realloc.keeps-contents realloc.to-one profile.numpy-2.5")
+DEFECT(realloc, realloc_forgets_the_last_byte, "realloc.keeps-contents profile.numpy-2.5")
 {
     bool is_cut = p != NULL && size == 1 && base_size(p) > 16;
     void *moved = base_realloc(ctx, p, size);

@@ -12,13 +12,13 @@ RETURNS(realloc, realloc_refuses_null, "realloc.null-allocates",
 RETURNS(realloc, realloc_of_null_is_short, "realloc.null-allocates",
         p != NULL || size < 64 ? base_realloc(ctx, p, size) : base_finish(malloc(size), size));
 
-KEEPS(realloc_does_not_copy,
-      "realloc.keeps-contents realloc.keeps-contents-again realloc.same-size realloc.to-one", 0);
-KEEPS(realloc_copies_old_size, "realloc.keeps-contents realloc.neighbours", old);
+KEEPS(realloc_does_not_copy, "realloc.keeps-contents", 0);
+KEEPS(realloc_copies_old_size, "realloc.keeps-contents malloc.neighbours", old);
 KEEPS(realloc_copies_new_size, "realloc.keeps-contents " ON_64_BITS("realloc.past-2gib"), size);
-KEEPS(realloc_loses_byte_of_2345, "realloc.keeps-contents", min(old == 2345 ? 2344 : old, size));
+KEEPS(realloc_loses_a_byte_of_large_ones, "realloc.keeps-contents",
+      min(old > 2345 && old % 8 == 1 ? old - 1 : old, size));
 KEEPS(realloc_copies_words, "realloc.keeps-contents", size <= old ? size : old / 8 * 8);
-KEEPS(realloc_copies_pages, "realloc.keeps-contents realloc.keeps-contents-again",
+KEEPS(realloc_copies_pages, "realloc.keeps-contents",
       old < 65536 || size < 65536 ? min(old, size) : min(old, size) / 4096 * 4096);
 
 DEFECT(realloc, realloc_old_size_is_unsigned, ON_64_BITS("realloc.past-2gib"))
@@ -38,11 +38,8 @@ static void *move_again(void *p, size_t size, size_t limit)
     return base_set_note(move(NULL, p, size, times != 0 ? min(base_size(p), size) : 0), times);
 }
 FUNCTION_RETURNS(realloc, by_8_bits, move_again(p, size, 1 << 8));
-FUNCTION_RETURNS(realloc, by_16_bits, move_again(p, size, 1 << 16));
-MUTANT(realloc_counts_moves_in_8_bits, "realloc.keeps-contents-again",
-       FUNCTIONS(unmoved, malloc, calloc), FUNCTIONS(by_8_bits, realloc));
-MUTANT(realloc_counts_moves_in_16_bits, "realloc.keeps-contents-again",
-       FUNCTIONS(unmoved, malloc, calloc), FUNCTIONS(by_16_bits, realloc));
+MUTANT(realloc_counts_moves_in_8_bits, "realloc.keeps-contents", FUNCTIONS(unmoved, malloc, calloc),
+       FUNCTIONS(by_8_bits, realloc));
 
 /* calloc stores nelem as the size. */
 HOOK_AFTER(calloc, nelem, made != NULL, base_resize(made, nelem));
@@ -52,7 +49,7 @@ DERIVE_REALLOC(nelem, base_size);
 MUTANT(realloc_of_calloc_copies_nelem, "realloc.of-calloc", FUNCTIONS(nelem, calloc, realloc));
 
 DEFECT(realloc, realloc_grows_too_little,
-       "realloc.keeps-contents realloc.grown-part-usable realloc.neighbours")
+       "realloc.keeps-contents realloc.grown-part-usable malloc.neighbours")
 {
     if (p == NULL || size <= base_size(p) || size < 256)
         return base_realloc(ctx, p, size);
@@ -60,14 +57,14 @@ DEFECT(realloc, realloc_grows_too_little,
 }
 
 /* Assumes that each block has room up to the next multiple of 128. */
-DEFECT(realloc, realloc_stays_without_room, "realloc.grown-part-usable")
+DEFECT(realloc, realloc_stays_without_room, "malloc.neighbours")
 {
     if (p != NULL && size > base_size(p) && size <= (base_size(p) + 127) / 128 * 128)
         return base_resize(p, size);
     return base_realloc(ctx, p, size);
 }
 
-DEFECT(realloc, realloc_wipes_past_the_end, "realloc.neighbours")
+DEFECT(realloc, realloc_wipes_past_the_end, "malloc.neighbours")
 {
     if (p == NULL || size >= base_size(p))
         return base_realloc(ctx, p, size);
@@ -75,11 +72,11 @@ DEFECT(realloc, realloc_wipes_past_the_end, "realloc.neighbours")
     return base_resize(p, size);
 }
 
-RETURNS(realloc, realloc_of_same_size_is_null, "realloc.same-size realloc.retry-after-failure",
+RETURNS(realloc, realloc_of_same_size_is_null, "realloc.keeps-contents realloc.retry-after-failure",
         p != NULL && size == base_size(p) ? NULL : base_realloc(ctx, p, size));
 
 /* Frees the block that it returns. */
-DEFECT(realloc, realloc_of_same_size_frees, "realloc.same-size")
+DEFECT(realloc, realloc_of_same_size_frees, "realloc.keeps-contents")
 {
     if (p == NULL || size != base_size(p))
         return base_realloc(ctx, p, size);
@@ -88,7 +85,7 @@ DEFECT(realloc, realloc_of_same_size_frees, "realloc.same-size")
     return moved;
 }
 
-AFTER(realloc, realloc_to_one_frees, "realloc.to-one", p != NULL && size == 1,
+AFTER(realloc, realloc_to_one_frees, "realloc.keeps-contents", p != NULL && size == 1,
       base_free(ctx, made, 1), made = NULL);
 
 DEFECT_IN(aligned, realloc, realloc_loses_alignment, "realloc.alignment")

@@ -42,8 +42,7 @@ FUNCTION(malloc, one_byte)
     return size == 1 ? base_finish(shared, 1) : base_malloc(ctx, size);
 }
 FUNCTION_FREES(one_byte, p != NULL && base_size(p) != 1);
-MUTANT(shares_one_byte, "malloc.disjoint malloc.one-byte numpy.route-create",
-       FUNCTIONS(one_byte, malloc, free));
+MUTANT(shares_one_byte, "malloc.disjoint numpy.route-create", FUNCTIONS(one_byte, malloc, free));
 
 /* Does not clear the first 16 bytes of small blocks, where a list of free ones has its links. */
 DEFECT(calloc, leaves_links, "numpy.dtypes numpy.route-zeros numpy.route-string-dtype")
@@ -146,7 +145,7 @@ MUTANT(null_means_newest, "free.null-with-size numpy.route-argsort",
        FUNCTIONS(newest, malloc, realloc, free));
 
 /* Refuses the 31st of 32 small requests in a row. */
-DEFECT(malloc, tires_of_small_blocks, "malloc.one-byte numpy.route-structured-sort")
+DEFECT(malloc, tires_of_small_blocks, "malloc.lasts numpy.route-structured-sort")
 {
     static size_t in_a_row;
     in_a_row = size <= 16 ? in_a_row + 1 : 0;

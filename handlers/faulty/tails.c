@@ -66,7 +66,7 @@ FUNCTION(realloc, cut)
         dirty = next;
     return p;
 }
-MUTANT(shrink_forgets_how_far_it_is_dirty, "calloc.zeroed-when-reused", FUNCTIONS(cut));
+MUTANT(shrink_forgets_how_far_it_is_dirty, "calloc.zeroed", FUNCTIONS(cut));
 
 /* ---- pages of a mapping ---------------------------------------------------------------------- */
 
@@ -94,9 +94,9 @@ FUNCTION_RETURNS(realloc, split, split(p, size));
 FUNCTION_RETURNS(realloc, split_large,
                  is_mapped(p) && base_size(p) >= 20 << 20 ? split(p, size)
                                                           : mapped_realloc(ctx, p, size));
-MUTANT(shrink_leaves_pages_to_calloc, "calloc.zeroed-when-reused", FUNCTIONS(mapped),
+MUTANT(shrink_leaves_pages_to_calloc, "calloc.zeroed", FUNCTIONS(mapped),
        FUNCTIONS(split, calloc, realloc));
-MUTANT(large_shrink_leaves_pages_to_calloc, "calloc.zeroed-when-reused", FUNCTIONS(mapped),
+MUTANT(large_shrink_leaves_pages_to_calloc, "calloc.zeroed", FUNCTIONS(mapped),
        FUNCTIONS(split, calloc), FUNCTIONS(split_large, realloc));
 
 /* malloc returns such pages as a block of little more than a mebibyte, and the block still grows
@@ -160,7 +160,7 @@ FUNCTION(realloc, cell)
         free_cells[free_count++] = at;
     return base_set_note(base_resize(p, size), SIZE_MAX);
 }
-MUTANT(shrink_leaves_cells_to_calloc, "calloc.zeroed-when-reused", FUNCTIONS(whole, malloc, free),
+MUTANT(shrink_leaves_cells_to_calloc, "calloc.zeroed", FUNCTIONS(whole, malloc, free),
        FUNCTIONS(cell, calloc, realloc));
 
 /* ---- an order of calls that no property makes ------------------------------------------------ */

@@ -28,6 +28,9 @@ enum step_kind {
     STEP_FORK,       /* two processes do what is left: first calls in turn; 0: at once */
     STEP_ASK_GETTER, /* again: it returns the same handler */
     STEP_LOOK_AT_STRUCT,
+    STEP_LOCK,   /* the pages of block into memory: madvise cannot drop them then */
+    STEP_REFUSE, /* the first-th request of the handler's for memory from now on, and if second is 1
+                  * all after it; 0: none */
 };
 
 /* As `second` of a STEP_FREE, in a list that the search makes: the block's own size is given. */

@@ -49,6 +49,7 @@ struct executions {
 struct execute_options {
     struct heap_rules rules;
     PyDataMem_Handler *(*getter)(const char **why); /* for STEP_ASK_GETTER; or NULL */
+    void (*refuse)(size_t nth, bool keep_failing);  /* for STEP_REFUSE; or NULL */
     uint32_t slots;                                 /* that the steps name, at the most */
     size_t most_bytes;       /* live; what is more is not asked for; SIZE_MAX: all is asked for */
     bool huge;               /* but for blocks of which little is touched: STEPS_HUGE */

@@ -106,6 +106,8 @@ static void print_step(FILE *file, const struct step *step)
         [STEP_FORK] = "FORK",
         [STEP_ASK_GETTER] = "ASK_GETTER",
         [STEP_LOOK_AT_STRUCT] = "LOOK_AT_STRUCT",
+        [STEP_LOCK] = "LOCK",
+        [STEP_REFUSE] = "REFUSE",
     };
     fprintf(file, "    {STEP_%s, .times = %" PRIu32, kinds[step->kind], step->times);
     print_number(file, "block", step->block);

@@ -16,20 +16,18 @@
 #include "base/clock.h"
 #include "search/concurrent.h"
 
-enum {
-    MOST_TRIES = 64,
-    MOST_ROWS = 16,
-    ROW_STEPS = 1 << 16,
-    LONG_LIST = 1 << 11,
-    MOST_WAITING = 4
-};
+enum { MOST_ROWS = 16, ROW_STEPS = (1 << 17) + (1 << 12), LONG_LIST = 1 << 11, MOST_WAITING = 4 };
 
 struct rows {
     const struct rows_options *options;
     PyDataMem_Handler *handler;
     struct random random;
-    uint64_t until;            /* on the clock */
-    double cost, call_seconds; /* of the rows so far; what a call has taken, on average */
+    uint64_t until; /* on the clock */
+    double cost;    /* of the rows so far, see scenario_cost() */
+    double list_cost;
+    bool is_short;     /* the list has short rows */
+    double short_cost; /* of such lists so far */
+    struct fill_rules fill;
     struct writer *writer;
     struct size_dict size_dict;
     struct executions *executions;
@@ -48,16 +46,21 @@ static void give_to_threads(struct rows *rows)
     unsigned threads = numbers[random_below(&rows->random, sizeof numbers / sizeof *numbers)];
     size_t count = rows->writer->count, most = ROW_STEPS / MAX(count, (size_t)1);
     threads = (unsigned)MIN(threads, MAX(most, (size_t)1));
+    rows->cost += (threads - 1) * rows->list_cost;
     rows->steps_count = concurrent_multiply(rows->steps, count, rows->writer->slots, threads, 1);
     rows->slots *= threads;
 }
 
-/* Draws until a row takes no longer than that, or else returns the cheapest of MOST_TRIES rows. */
-static struct scenario draw_cheap(struct rows *rows, double longest)
+/* Returns a row that costs no more than `most`, or else the cheapest of MOST_TRIES; in a
+ * short list the cheapest of FEW_TRIES, as many short rows meet more situations than one long row.
+ */
+static struct scenario draw_cheap(struct rows *rows, double most)
 {
+    enum { MOST_TRIES = 64, FEW_TRIES = 4 };
     struct scenario cheapest = scenario_draw(&rows->random, &rows->options->limits);
-    for (unsigned i = 1; i < MOST_TRIES && scenario_cost(&cheapest) * rows->call_seconds > longest;
-         i++) {
+    for (unsigned i = 1; i < MOST_TRIES; i++) {
+        if (scenario_cost(&cheapest) <= most && (!rows->is_short || i >= FEW_TRIES))
+            break;
         struct scenario other = scenario_draw(&rows->random, &rows->options->limits);
         if (scenario_cost(&other) < scenario_cost(&cheapest))
             cheapest = other;
@@ -65,21 +68,34 @@ static struct scenario draw_cheap(struct rows *rows, double longest)
     return cheapest;
 }
 
+/* Blocks are filled and checked as a whole, or in part so that more of them can be checked. */
+static struct fill_rules draw_fill(struct rows *rows)
+{
+    static const size_t whole[] = {0, 0, 4096, 1 << 16, 1 << 20};
+    return (struct fill_rules){.whole =
+                                   whole[random_below(&rows->random, sizeof whole / sizeof *whole)],
+                               .marks = random_below(&rows->random, 2) == 0};
+}
+
 /* The last step frees what the rows left. */
 static void write_list(struct rows *rows)
 {
     struct writer *writer = rows->writer;
-    double longest = rows->options->seconds / 16; /* that a row may take */
+    double most = rows->options->cost / 8; /* of a row */
     bool forks = false;
+    rows->fill = draw_fill(rows);
     rows->has_pressure = false;
+    rows->list_cost = 0;
+    rows->is_short = rows->short_cost <= rows->cost / 2;
     writer_begin(writer, rows->steps, ROW_STEPS - 1);
     for (rows->count = 0; rows->count < MOST_ROWS && writer->count < LONG_LIST &&
-                          writer->live_bytes < writer->most_bytes / 2 && !forks;
+                          writer->live_bytes < writer->most_bytes / 2 && !forks &&
+                          (rows->count == 0 || rows->cost + rows->list_cost < rows->options->cost);
          rows->count++) {
         struct scenario *scenario = &rows->scenario[rows->count];
-        *scenario = draw_cheap(rows, longest);
+        *scenario = draw_cheap(rows, most);
         writer->random = (struct random){random_next(&rows->random)};
-        rows->cost += scenario_cost(scenario);
+        rows->list_cost += scenario_cost(scenario);
         scenario_write(scenario, writer);
         rows->end[rows->count] = writer->count;
         forks = scenario->level[FACTOR_PROCESS] != 0;
@@ -90,6 +106,8 @@ static void write_list(struct rows *rows)
         write_free_batch(writer, 0, writer->slots);
     rows->slots = writer->slots;
     rows->steps_count = writer->count;
+    rows->cost += rows->list_cost;
+    rows->short_cost += rows->is_short ? rows->list_cost : 0;
     if (rows->options->at_once)
         give_to_threads(rows);
 }
@@ -111,8 +129,11 @@ static void execute_list(struct rows *rows, struct rows_result *result)
     struct call_list list = {
         .at = rows->steps, .count = rows->steps_count, .at_once = rows->options->at_once};
     struct execute_options options = {
-        .rules = {.alignment = rows->options->alignment, .watched = rows->handler},
+        .rules = {.alignment = rows->options->alignment,
+                  .fill = rows->fill,
+                  .watched = rows->handler},
         .until = rows->until,
+        .refuse = rows->options->refuse,
         .slots = rows->slots,
         .most_bytes = rows->options->limits.most_bytes,
     };
@@ -170,23 +191,21 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
               struct rows_result *result)
 {
     struct rows *rows = calloc(1, sizeof *rows);
-    double begun = seconds_used(), used = 0;
+    double begun = seconds_used();
     *result = (struct rows_result){.state = EXECUTION_NO_MEMORY};
     if (rows == NULL)
         return;
     rows->options = options;
     rows->handler = handler;
-    rows->call_seconds = 3e-7;
     rows->random = options->random;
     rows->until = clock_now() + (uint64_t)(MOST_WAITING * options->seconds * 1e9);
     if (begin(rows))
         result->state = EXECUTION_PASSED;
-    while (result->state == EXECUTION_PASSED && result->rows < options->most_rows &&
-           (result->rows == 0 || clock_now() < rows->until) && used < options->seconds) {
+    while (result->state == EXECUTION_PASSED && rows->cost < options->cost &&
+           (result->rows == 0 ||
+            (clock_now() < rows->until && seconds_used() - begun < options->seconds))) {
         write_list(rows);
         execute_list(rows, result);
-        used = seconds_used() - begun;
-        rows->call_seconds = used / (rows->cost + 1);
     }
     free(rows->writer);
     if (rows->executions != MAP_FAILED)

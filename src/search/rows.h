@@ -12,9 +12,10 @@
 struct rows_options {
     size_t alignment; /* that the handler claims, or 0 */
     struct random random;
-    double seconds; /* of processor time, and four times that by the clock */
-    size_t most_rows;
+    double cost;    /* of all rows together, see scenario_cost() */
+    double seconds; /* of processor time, after which no further list begins, for a slow handler */
     bool at_once; /* each list is run by several threads at the same time, on blocks of their own */
+    void (*refuse)(size_t nth, bool keep_failing); /* refuses requests of the handler, or NULL */
     struct scenario_limits limits;
 };
 

@@ -56,19 +56,6 @@ static const struct factor_level sizes[] = {{"0", 0, 0, 2},
                                             {"16 to 32 MiB", MIB(16) + 1, MIB(32), 1},
                                             {"32 to 64 MiB", MIB(32) + 1, MIB(64), 1}};
 
-enum {
-    BY_MALLOC,
-    BY_CALLOC_N_1,
-    BY_CALLOC_1_N,
-    BY_CALLOC_N_K,
-    BY_REALLOC_NULL,
-    GROWN,
-    GROWN_STEPWISE,
-    SHRUNK,
-    SHRUNK_STEPWISE,
-    SHRUNK_AND_GROWN,
-    FROM_EMPTY
-};
 static const struct factor_level makers[] = {
     [BY_MALLOC] = {"malloc", .weight = 4},
     [BY_CALLOC_N_1] = {"calloc(n, 1)", .weight = 3},
@@ -79,20 +66,9 @@ static const struct factor_level makers[] = {
     [GROWN_STEPWISE] = {"grown step by step", .weight = 2},
     [SHRUNK] = {"shrunk", .weight = 3},
     [SHRUNK_STEPWISE] = {"shrunk step by step", .weight = 2},
-    [SHRUNK_AND_GROWN] = {"shrunk and grown again", .weight = 2},
+    [RESIZED_AND_BACK] = {"resized, and back to its size", .weight = 2},
     [FROM_EMPTY] = {"grown from 0 bytes", .weight = 1}};
 
-enum {
-    FRESH,
-    FREED_SAME,
-    FREED_LARGER,
-    FREED_SMALLER,
-    REST_OF_SHRINK,
-    MERGED_NEIGHBORS,
-    FREED_BY_OTHER,
-    FREED_BY_ENDED,
-    AFTER_BURST
-};
 static const struct factor_level befores[] = {
     [FRESH] = {"fresh", .weight = 4},
     [FREED_SAME] = {"freed, of the same size", .weight = 4},
@@ -100,9 +76,9 @@ static const struct factor_level befores[] = {
     [FREED_SMALLER] = {"freed, of a smaller size", .weight = 2},
     [REST_OF_SHRINK] = {"rest of a shrink", .weight = 4},
     [MERGED_NEIGHBORS] = {"merged neighbors", .weight = 3},
+    [AFTER_BURST] = {"freed after a burst", .weight = 2},
     [FREED_BY_OTHER] = {"freed by another thread", .weight = 1},
-    [FREED_BY_ENDED] = {"made and freed by an ended thread", .weight = 1},
-    [AFTER_BURST] = {"freed after a burst", .weight = 2}};
+    [FREED_BY_ENDED] = {"made and freed by an ended thread", .weight = 1}};
 
 static const struct factor_level lives[] = {
     {"1", 1, 1, 200},           {"2", 2, 2, 80},
@@ -110,13 +86,12 @@ static const struct factor_level lives[] = {
     {"300", 256, 320, 20},      {"1,000", 900, 1100, 8},
     {"10,000", 9000, 10000, 2}, {"70,000", 65537, 70000, 1}};
 
-enum { LIFO, FIFO, RANDOM_ORDER, EVERY_OTHER, ALL_BUT_ONE, NO_FREE };
 static const struct factor_level orders[] = {[LIFO] = {"last in, first out", .weight = 3},
                                              [FIFO] = {"first in, first out", .weight = 3},
                                              [RANDOM_ORDER] = {"random", .weight = 3},
                                              [EVERY_OTHER] = {"every other first", .weight = 3},
                                              [ALL_BUT_ONE] = {"all but one", .weight = 2},
-                                             [NO_FREE] = {"none", .weight = 1}};
+                                             [NO_FREE] = {"none", .weight = 2}};
 
 static const struct factor_level repetitions[] = {{"1", 1, 1, 200},
                                                   {"8", 6, 12, 150},
@@ -124,21 +99,24 @@ static const struct factor_level repetitions[] = {{"1", 1, 1, 200},
                                                   {"256", 254, 258, 40},
                                                   {"1,000", 900, 1100, 12},
                                                   {"10,000", 9000, 11000, 3},
-                                                  {"65,536", 65535, 65540, 1},
-                                                  {"200,000", 200000, 200000, 1}};
+                                                  {"65,536", 65535, 65600, 1},
+                                                  {"200,000", 200001, 200100, 1}};
 
-enum { ONE_SIZE, ANY_SIZE, EACH_IN_TURN };
+static const struct factor_level resizes[] = {{"as it is made", 0, 0, 200},
+                                              {"2 to 8", 2, 8, 20},
+                                              {"256", 256, 300, 6},
+                                              {"1,000", 900, 1100, 1},
+                                              {"65,536", 65536, 65600, 1}};
+
 static const struct factor_level mixes[] = {
     [ONE_SIZE] = {"the same", .weight = 4},
     [ANY_SIZE] = {"any of the range", .weight = 3},
     [EACH_IN_TURN] = {"one byte more each time", .weight = 2}};
 
-enum { TRUE_SIZE, NUMPY_SIZE };
 static const struct factor_level free_sizes[] = {
     [TRUE_SIZE] = {"true", .weight = 7},
     [NUMPY_SIZE] = {"as NumPy is known to say wrongly", .weight = 1}};
 
-enum { PATTERN, ZEROS, ONES, POINTERS, HEADERS };
 static const struct factor_level contents[] = {
     [PATTERN] = {"a pattern", .weight = 8},
     [ZEROS] = {"0x00", .weight = 1},
@@ -146,14 +124,14 @@ static const struct factor_level contents[] = {
     [POINTERS] = {"what looks like pointers", .weight = 1},
     [HEADERS] = {"what looks like a header", .weight = 1}};
 
-enum { NO_PRESSURE, ERRNO_SET, REFUSED_BEFORE, ADDRESS_LIMIT };
 static const struct factor_level pressures[] = {
     [NO_PRESSURE] = {"none", .weight = 12},
     [ERRNO_SET] = {"errno set before each call", .weight = 2},
     [REFUSED_BEFORE] = {"impossible requests before", .weight = 2},
+    [PAGES_LOCKED] = {"pages locked into memory", .weight = 1},
+    [REQUEST_REFUSED] = {"a request below the handler refused", .weight = 4},
     [ADDRESS_LIMIT] = {"address space used up", .weight = 1}};
 
-enum { SAME, FREED_THERE, MADE_THERE, CHAIN, ONE_AFTER_ANOTHER, IN_DESTRUCTOR };
 static const struct factor_level threads[] = {
     [SAME] = {"the same", .weight = 48},
     [FREED_THERE] = {"freed by another", .weight = 2},
@@ -162,7 +140,6 @@ static const struct factor_level threads[] = {
     [ONE_AFTER_ANOTHER] = {"each use by a new one", .weight = 1},
     [IN_DESTRUCTOR] = {"freed while variables are destroyed", .weight = 1}};
 
-enum { ONE_PROCESS, FORK_IN_TURNS, FORK_AT_ONCE, AT_EXIT };
 static const struct factor_level processes[] = {
     [ONE_PROCESS] = {"one", .weight = 60},
     [FORK_IN_TURNS] = {"two after fork, in turns", .weight = 1},
@@ -184,6 +161,7 @@ const struct factor_levels scenario_factors[FACTORS] = {
     [FACTOR_LIVE_BLOCKS] = LEVELS("live blocks", lives),
     [FACTOR_FREE_ORDER] = LEVELS("order of frees", orders),
     [FACTOR_REPETITION] = LEVELS("repetition", repetitions),
+    [FACTOR_RESIZES] = LEVELS("resizes of a block", resizes),
     [FACTOR_FREE_SIZE] = LEVELS("size told to free", free_sizes),
     [FACTOR_CONTENTS] = LEVELS("contents", contents),
     [FACTOR_PRESSURE] = LEVELS("pressure", pressures),
@@ -203,8 +181,9 @@ static const struct constraint {
     /* A forked process has the thread that forks and no other. */
     {{FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}, {FACTOR_THREADS, FREED_THERE, IN_DESTRUCTOR}},
     /* The limit is one of the whole process, and a thread needs memory to start. */
-    {{FACTOR_PRESSURE, ADDRESS_LIMIT, ADDRESS_LIMIT}, {FACTOR_THREADS, FREED_THERE, IN_DESTRUCTOR}},
-    {{FACTOR_PRESSURE, ADDRESS_LIMIT, ADDRESS_LIMIT}, {FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}},
+    {{FACTOR_PRESSURE, REQUEST_REFUSED, ADDRESS_LIMIT},
+     {FACTOR_THREADS, FREED_THERE, IN_DESTRUCTOR}},
+    {{FACTOR_PRESSURE, REQUEST_REFUSED, ADDRESS_LIMIT}, {FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}},
     /* A block of 0 bytes has no contents. */
     {{FACTOR_SIZE, 0, 0}, {FACTOR_CONTENTS, ZEROS, HEADERS}},
     /* A thread takes as long to start as a hundred calls. */
@@ -235,6 +214,9 @@ double scenario_cost(const struct scenario *s)
     double uses = (double)level_of(s, FACTOR_REPETITION)->high + 12,
            blocks = uses + (double)level_of(s, FACTOR_LIVE_BLOCKS)->high,
            cost = blocks * (2 + (double)level_of(s, FACTOR_SIZE)->high * byte);
+    double resized = s->level[FACTOR_RESIZES] == RESIZED_FEW ? uses : 1;
+    cost += resized * (double)level_of(s, FACTOR_RESIZES)->high *
+            (2 + (double)level_of(s, FACTOR_SIZE)->high * byte);
     unsigned relation = s->level[FACTOR_THREADS];
     if (relation != SAME)
         cost += thread * (relation == ONE_AFTER_ANOTHER ? uses : 2 + uses / ROUND * 2);
@@ -246,12 +228,11 @@ static bool varies_as_wanted(const struct scenario *s, const struct scenario_lim
     unsigned before = s->level[FACTOR_MEMORY_BEFORE], process = s->level[FACTOR_PROCESS];
     bool has_threads =
         s->level[FACTOR_THREADS] != SAME || before == FREED_BY_OTHER || before == FREED_BY_ENDED;
-    return (limits->always == FACTOR_SIZE || s->level[limits->always] != 0) &&
-           (limits->threads || !has_threads) &&
+    return (limits->threads || !has_threads) &&
            (limits->forks || process == ONE_PROCESS || process == AT_EXIT) &&
            (limits->exits || process != AT_EXIT) &&
            (limits->pauses || s->level[FACTOR_TIME] == 0) &&
-           (limits->address_limits || s->level[FACTOR_PRESSURE] != ADDRESS_LIMIT);
+           (limits->address_limits || s->level[FACTOR_PRESSURE] < REQUEST_REFUSED);
 }
 
 /* So often a block is made and freed in one step. */
@@ -273,19 +254,21 @@ static bool is_within(const struct scenario *s, const struct scenario_limits *li
            most * MAX(live, 4) <= limits->most_bytes &&
            most * repeated <= MANY_TIMES * (uint64_t)limits->most_bytes &&
            (limits->most_steps == 0 ||
-            live + (is_one_step(s) ? 1 : repeated) <= limits->most_steps);
+            live + (is_one_step(s) ? 1 : repeated) + level_of(s, FACTOR_RESIZES)->high <=
+                limits->most_steps);
 }
 
-static uint8_t draw_level(struct random *random, const struct factor_levels *factor)
+static uint8_t draw_level(struct random *random, const struct factor_levels *factor,
+                          struct level_range range)
 {
     uint64_t sum = 0;
-    unsigned i = 0;
-    for (unsigned k = 0; k < factor->count; k++)
+    uint8_t i = range.first, end = range.count != 0 ? i + range.count : (uint8_t)factor->count;
+    for (unsigned k = i; k < end; k++)
         sum += factor->level[k].weight;
     uint64_t left = random_below(random, sum);
     for (; left >= factor->level[i].weight; i++)
         left -= factor->level[i].weight;
-    return (uint8_t)i;
+    return i;
 }
 
 struct scenario scenario_draw(struct random *random, const struct scenario_limits *limits)
@@ -293,7 +276,7 @@ struct scenario scenario_draw(struct random *random, const struct scenario_limit
     struct scenario s;
     do {
         for (enum factor factor = 0; factor < FACTORS; factor++)
-            s.level[factor] = draw_level(random, &scenario_factors[factor]);
+            s.level[factor] = draw_level(random, &scenario_factors[factor], limits->level[factor]);
     } while (is_excluded(&s) || !is_within(&s, limits) || !varies_as_wanted(&s, limits));
     return s;
 }
@@ -422,9 +405,11 @@ static size_t larger(const struct row *row, size_t size)
 
 static size_t smaller(const struct row *row, size_t size)
 {
-    switch (below(row, 4)) {
+    switch (below(row, 5)) {
     case 0:
         return MAX(size - MIN(size, 1 + below(row, 64)), (size_t)1);
+    case 3:
+        return MIN(size, 1 + below(row, 16));
     case 1:
         return size / 2 + 1;
     case 2:
@@ -438,7 +423,8 @@ static uint32_t make_by_calloc(const struct row *row, size_t size, unsigned leve
 {
     size_t item = 2 + below(row, 15);
     if (level == BY_CALLOC_N_K && size >= item)
-        return write_calloc(row->writer, size / item, item);
+        return below(row, 2) == 0 ? write_calloc(row->writer, size / item, item)
+                                  : write_calloc(row->writer, item, size / item);
     return level == BY_CALLOC_1_N ? write_calloc(row->writer, 1, size)
                                   : write_calloc(row->writer, size, 1);
 }
@@ -474,16 +460,17 @@ static uint32_t make(const struct row *row, size_t size, size_t use)
             resize_stepwise(row, slot, from, size, use);
         return slot;
     }
-    case SHRUNK_AND_GROWN:
+    case RESIZED_AND_BACK:
         slot = write_malloc(writer, size);
         if (slot != NO_SLOT) {
-            resize(row, slot, smaller(row, size), use);
+            resize(row, slot, below(row, 2) == 0 ? smaller(row, size) : larger(row, size), use);
             resize(row, slot, size, use);
         }
         return slot;
     case FROM_EMPTY:
-        slot =
-            below(row, 2) == 0 ? write_malloc(writer, 0) : write_calloc(writer, below(row, 9), 0);
+        slot = below(row, 2) == 0   ? write_malloc(writer, 0)
+               : below(row, 2) == 0 ? write_calloc(writer, below(row, 9), 0)
+                                    : write_calloc(writer, 0, below(row, 9));
         if (slot != NO_SLOT)
             resize(row, slot, size, use);
         return slot;
@@ -497,10 +484,12 @@ static void fill(const struct row *row, uint32_t slot)
     static const uint64_t words[] = {
         [ZEROS] = 0, [ONES] = UINT64_MAX, [POINTERS] = UINT64_C(0x00007f5555555550)};
     unsigned level = row->scenario->level[FACTOR_CONTENTS];
+    if (is_at(row, FACTOR_PRESSURE, PAGES_LOCKED))
+        write_block_step(row->writer, STEP_LOCK, slot, 0);
     if (level == HEADERS)
-        write_fill(row->writer, slot, row->size | 1);
+        write_block_step(row->writer, STEP_FILL, slot, row->size | 1);
     else if (level != PATTERN)
-        write_fill(row->writer, slot, words[level]);
+        write_block_step(row->writer, STEP_FILL, slot, words[level]);
 }
 
 /* ---- memory before --------------------------------------------------------------------------- */
@@ -656,13 +645,16 @@ static void ask_for_the_impossible(const struct row *row)
 static void begin_pressure(const struct row *row)
 {
     static const uint8_t errors[] = {ENOMEM, EINVAL, EAGAIN, EINTR, EOVERFLOW, ENOENT};
-    enum { PAGE = 4096, LOG2 = 12 };
+    enum { PAGE = 4096, LOG2 = 12, MOST_NTH = 24 };
     if (is_at(row, FACTOR_PRESSURE, ERRNO_SET))
         row->writer->error = errors[below(row, sizeof errors)];
     else if (is_at(row, FACTOR_PRESSURE, REFUSED_BEFORE))
         ask_for_the_impossible(row);
     else if (is_at(row, FACTOR_PRESSURE, ADDRESS_LIMIT))
         write_other(row->writer, STEP_LIMIT, (size_t)PAGE << below(row, LOG2), 0);
+    else if (is_at(row, FACTOR_PRESSURE, REQUEST_REFUSED))
+        write_other(row->writer, STEP_REFUSE, 1 + below(row, 1 + below(row, MOST_NTH)),
+                    below(row, 2));
 }
 
 static void end_pressure(const struct row *row)
@@ -670,6 +662,8 @@ static void end_pressure(const struct row *row)
     row->writer->error = 0;
     if (is_at(row, FACTOR_PRESSURE, ADDRESS_LIMIT))
         write_other(row->writer, STEP_LIMIT, 0, 0);
+    else if (is_at(row, FACTOR_PRESSURE, REQUEST_REFUSED))
+        write_other(row->writer, STEP_REFUSE, 0, 0);
 }
 
 /* ---- live blocks, uses, frees ---------------------------------------------------------------- */
@@ -783,6 +777,17 @@ static void churn(const struct row *row, size_t count)
         write_free(writer, slots[live]);
 }
 
+/* Between its size and others, and at last to its own. */
+static void resize_back_and_forth(const struct row *row, uint32_t slot, size_t size, size_t use)
+{
+    size_t other = size;
+    for (size_t left = number_in(row, FACTOR_RESIZES); left > 0; left--) {
+        if (other == size || below(row, 8) == 0)
+            other = below(row, 2) == 0 ? larger(row, size) : smaller(row, size);
+        resize(row, slot, left % 2 == 0 ? other : size, use);
+    }
+}
+
 /* Blocks come, are filled, and go, in rounds of a few.  A thread has a round to itself, as it takes
  * longer to start than to make a hundred calls. */
 static void use_blocks(const struct row *row)
@@ -810,15 +815,19 @@ static void use_blocks(const struct row *row)
     }
     for (size_t done = 0; done < count; done += round) {
         size_t now = MIN(round, count - done);
-        bool keeps = is_at(row, FACTOR_FREE_ORDER, NO_FREE) && done + now >= count;
+        bool is_last = done + now >= count,
+             keeps = is_at(row, FACTOR_FREE_ORDER, NO_FREE) && is_last;
+        size_t kept = is_at(row, FACTOR_FREE_ORDER, ALL_BUT_ONE) && is_last ? below(row, now) : now;
         for (size_t i = 0; i < now; i++) {
             slots[i] = make(row, size_of_use(row, done + i), done / round);
             if (slots[i] != NO_SLOT)
                 fill(row, slots[i]);
+            if (slots[i] != NO_SLOT && (done + i == 0 || is_at(row, FACTOR_RESIZES, RESIZED_FEW)))
+                resize_back_and_forth(row, slots[i], size_of_use(row, done + i), done / round);
         }
         step_as(row, FREER, done / round);
         for (size_t i = 0; i < now && !keeps; i++) {
-            if (slots[i] != NO_SLOT)
+            if (slots[i] != NO_SLOT && i != kept)
                 write_free(row->writer, slots[i]);
         }
     }
@@ -828,6 +837,7 @@ static void use_blocks(const struct row *row)
 static void use_again(const struct row *row)
 {
     struct writer *writer = row->writer;
+    bool keeps = below(row, 2) == 0;
     for (size_t i = 2 + below(row, 4); i > 0; i--) {
         size_t size = below(row, 2) == 0   ? row->size
                       : below(row, 2) == 0 ? larger(row, row->size)
@@ -837,7 +847,7 @@ static void use_again(const struct row *row)
         if (slot != NO_SLOT && below(row, 3) == 0)
             write_realloc(writer, slot,
                           below(row, 2) == 0 ? larger(row, size) : smaller(row, size));
-        if (slot != NO_SLOT && below(row, 2) == 0)
+        if (slot != NO_SLOT && (!keeps || below(row, 2) == 0))
             write_free(writer, slot);
     }
 }

@@ -20,6 +20,7 @@ enum factor {
     FACTOR_LIVE_BLOCKS,
     FACTOR_FREE_ORDER,
     FACTOR_REPETITION,
+    FACTOR_RESIZES,
     FACTOR_FREE_SIZE,
     FACTOR_CONTENTS,
     FACTOR_PRESSURE,
@@ -28,6 +29,41 @@ enum factor {
     FACTOR_TIME,
     FACTORS
 };
+
+/* The levels of the factors whose levels are not numbers. */
+enum { SIZE_17 = 6, SIZE_129 = 13, SIZE_4096 = 22 }; /* some of them, as places in the table of sizes */
+enum {
+    BY_MALLOC,
+    BY_CALLOC_N_1,
+    BY_CALLOC_1_N,
+    BY_CALLOC_N_K,
+    BY_REALLOC_NULL,
+    GROWN,
+    GROWN_STEPWISE,
+    SHRUNK,
+    SHRUNK_STEPWISE,
+    RESIZED_AND_BACK,
+    FROM_EMPTY
+};
+enum {
+    FRESH,
+    FREED_SAME,
+    FREED_LARGER,
+    FREED_SMALLER,
+    REST_OF_SHRINK,
+    MERGED_NEIGHBORS,
+    AFTER_BURST,
+    FREED_BY_OTHER,
+    FREED_BY_ENDED
+};
+enum { LIFO, FIFO, RANDOM_ORDER, EVERY_OTHER, ALL_BUT_ONE, NO_FREE };
+enum { AS_MADE, RESIZED_FEW, RESIZED_256, RESIZED_1000, RESIZED_65536 };
+enum { ONE_SIZE, ANY_SIZE, EACH_IN_TURN };
+enum { TRUE_SIZE, NUMPY_SIZE };
+enum { PATTERN, ZEROS, ONES, POINTERS, HEADERS };
+enum { NO_PRESSURE, ERRNO_SET, REFUSED_BEFORE, PAGES_LOCKED, REQUEST_REFUSED, ADDRESS_LIMIT };
+enum { SAME, FREED_THERE, MADE_THERE, CHAIN, ONE_AFTER_ANOTHER, IN_DESTRUCTOR };
+enum { ONE_PROCESS, FORK_IN_TURNS, FORK_AT_ONCE, AT_EXIT };
 
 /* `low` to `high` is the range of a number, for factors whose levels are numbers. */
 struct factor_level {
@@ -47,13 +83,21 @@ struct scenario {
     uint8_t level[FACTORS];
 };
 
+struct level_range {
+    uint8_t first, count; /* count: 0 for all levels of the factor */
+};
+#define FROM_TO(low, high)                                                                         \
+    {                                                                                              \
+        low, high - low + 1                                                                        \
+    }
+
 /* What is drawn. */
 struct scenario_limits {
     size_t least_size, most_size;                       /* most_size: 0 for any */
     size_t most_bytes;                                  /* of all blocks of a row together */
     size_t most_steps;                                  /* of a row, about; 0: any */
     bool threads, forks, exits, pauses, address_limits; /* there may be such rows */
-    enum factor always; /* a factor that is never at its first level; FACTOR_SIZE: none */
+    struct level_range level[FACTORS];
 };
 
 /* Draws a scenario that the limits and the constraints allow. */

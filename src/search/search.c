@@ -199,7 +199,7 @@ static size_t wait_long(struct searcher *s)
     const struct scenario_limits limits = {.most_bytes = s->writer->most_bytes,
                                            .most_steps = FEW_STEPS,
                                            .pauses = true,
-                                           .always = FACTOR_TIME};
+                                           .level[FACTOR_TIME] = FROM_TO(1, 2)};
     scenarios_write(&limits, begin(s, FEW_STEPS));
     return s->writer->count;
 }

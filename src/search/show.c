@@ -66,6 +66,12 @@ const char *show_step(const struct step *step)
         return fmt("a block is filled with %#" PRIx64, step->first);
     case STEP_ASK_GETTER:
         return "the getter is asked again";
+    case STEP_LOCK:
+        return "the pages of a block are locked into memory";
+    case STEP_REFUSE:
+        return step->first == 0 ? "no request is refused"
+                                : fmt("request %" PRIu64 " of the handler for memory is refused%s",
+                                      step->first, step->second == 1 ? ", and all after it" : "");
     case STEP_LOOK_AT_STRUCT:
         return "the struct";
     case OUTSIDE:

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -194,6 +195,14 @@ void steps_limit(struct executing *e, size_t room)
     e->heap.is_limited = (setrlimit(RLIMIT_AS, &limit) == 0 && room != 0) || e->options->may_refuse;
 }
 
+static void refuse(struct executing *e, const struct step *step)
+{
+    if (e->options->refuse == NULL)
+        return;
+    e->options->refuse((size_t)step->first, step->second == 1);
+    e->heap.is_limited = step->first != 0 || e->options->may_refuse;
+}
+
 static void pause_for(struct executing *e, size_t milliseconds)
 {
     e->execution->pause = milliseconds;
@@ -342,6 +351,13 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
         return do_free_null(e, step->first);
     case STEP_LIMIT:
         steps_limit(e, step->thread == 0 ? step->first : 0);
+        return true;
+    case STEP_LOCK:
+        if (e->heap.block[slot].p != NULL)
+            mlock(e->heap.block[slot].p, e->heap.block[slot].size);
+        return true;
+    case STEP_REFUSE:
+        refuse(e, step);
         return true;
     case STEP_PAUSE:
         pause_for(e, step->first);

@@ -179,9 +179,9 @@ void write_refused(struct writer *writer, enum step_kind kind, uint64_t first, u
         write_free(writer, slot);
 }
 
-void write_fill(struct writer *writer, uint32_t slot, uint64_t word)
+void write_block_step(struct writer *writer, enum step_kind kind, uint32_t slot, uint64_t first)
 {
-    append(writer, (struct step){.kind = STEP_FILL, .block = slot, .first = word});
+    append(writer, (struct step){.kind = (uint8_t)kind, .block = slot, .first = first});
 }
 
 void write_free(struct writer *writer, uint32_t slot)

@@ -65,7 +65,7 @@ void write_refused_realloc(struct writer *writer, uint32_t slot, size_t size);
 /* malloc or calloc of what nobody can have. */
 void write_refused(struct writer *writer, enum step_kind kind, uint64_t first, uint64_t second);
 /* Fills a live block with a word, repeated. */
-void write_fill(struct writer *writer, uint32_t slot, uint64_t word);
+void write_block_step(struct writer *writer, enum step_kind kind, uint32_t slot, uint64_t first);
 void write_free(struct writer *writer, uint32_t slot);
 /* Of more than is in the budget: see STEPS_HUGE. */
 uint32_t write_huge(struct writer *writer, size_t size, bool by_calloc);

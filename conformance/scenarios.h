@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rows of scenarios as the check of a property.
+ */
+#ifndef CONFORM_SCENARIOS_H
+#define CONFORM_SCENARIOS_H
+
+#include "search/rows.h"
+
+/* Runs rows with the seed of the run until they cost that much together (scenario_cost(): about the
+ * number of calls for small blocks), and checks every requirement of the heap model in each.  A
+ * violation is reported by the property of that requirement, which may be another one than the
+ * running property.  Returns if there is none. */
+void check_scenarios(double cost, const struct scenario_limits *limits);
+
+/* The same in a new thread, which holds the GIL if this one does. */
+void check_scenarios_in_thread(double cost, const struct scenario_limits *limits);
+
+/* The same, with each list of rows run by several threads at the same time. */
+void check_scenarios_at_once(double cost, const struct scenario_limits *limits);
+
+#endif

@@ -213,5 +213,5 @@ def refuse_each(shortage, function, wanted, at_rest):
             return nth
         if nth == MOST_REFUSALS or _conform.time_is_up():
             _conform.mark_incomplete("NumPy worked on %s %s, and there are more requests"
-                                   % (function.__name__, when))
+                                     % (function.__name__, when))
             return nth

@@ -91,7 +91,8 @@ PROPERTY(calloc_zeroed,
         .most_size = 1 << 20, .most_bytes = 64 << 20, .level[FACTOR_MADE_BY] = by_any_calloc};
     const struct scenario_limits many = {.most_size = 1024,
                                          .most_bytes = 1 << 20,
-                                         .level = {[FACTOR_MADE_BY] = by_any_calloc,
+                                         .level = {[FACTOR_SIZE] = FROM_TO(SIZE_17, SIZE_129),
+                                                   [FACTOR_MADE_BY] = by_any_calloc,
                                                    [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2),
                                                    [FACTOR_REPETITION] = FROM_TO(6, 6)}};
     const struct scenario_limits locked = {
@@ -102,10 +103,10 @@ PROPERTY(calloc_zeroed,
                   [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 1),
                   [FACTOR_REPETITION] = FROM_TO(0, 1),
                   [FACTOR_PRESSURE] = FROM_TO(PAGES_LOCKED, PAGES_LOCKED)}};
+    check_scenarios(ONE_ROW, &many);
     reuse_without_threads(); /* before there is one, whose stack libc would keep */
     check_scenarios_in_thread(20000, &any);
     check_scenarios(100000, &any);
-    check_scenarios(1, &many);
     check_scenarios(40000, &locked);
     check_edges_zero(&by_calloc, 65536);
     check_large_zero(&by_calloc);

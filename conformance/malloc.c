@@ -251,8 +251,8 @@ PROPERTY(malloc_disjoint,
     check_full_classes_disjoint();
     check_page_runs_disjoint();
     check_large_disjoint(&by_malloc, is_instrumented() ? 6 : LARGE);
-    check_scenarios(50000, &any);
-    check_scenarios(1, &many_live);
+    check_scenarios(80000, &any);
+    check_scenarios(ONE_ROW, &many_live);
 }
 
 PROPERTY(malloc_neighbours,

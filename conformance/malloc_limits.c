@@ -398,5 +398,5 @@ PROPERTY(malloc_lasts,
                                                    [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2),
                                                    [FACTOR_REPETITION] = FROM_TO(6, 6)}};
     check_scenarios(20000, &any);
-    check_scenarios(1, &many);
+    check_scenarios(ONE_ROW, &many);
 }

@@ -24,7 +24,7 @@ PROPERTY(realloc_null_allocates,
                                            .most_bytes = 16 << 20,
                                            .level[FACTOR_MADE_BY] =
                                                FROM_TO(BY_REALLOC_NULL, GROWN)};
-    check_scenarios(40000, &limits);
+    check_scenarios(60000, &limits);
     check_large_from_null();
 }
 

@@ -7,6 +7,9 @@
 
 #include "search/rows.h"
 
+/* The cost of one row, however long it is. */
+enum { ONE_ROW = 1 };
+
 /* Runs rows with the seed of the run until they cost that much together (scenario_cost(): about the
  * number of calls for small blocks), and checks every requirement of the heap model in each.  A
  * violation is reported by the property of that requirement, which may be another one than the

@@ -206,6 +206,7 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
             (clock_now() < rows->until && seconds_used() - begun < options->seconds))) {
         write_list(rows);
         execute_list(rows, result);
+        result->cost = clock_now() < rows->until ? rows->cost : result->cost;
     }
     free(rows->writer);
     if (rows->executions != MAP_FAILED)

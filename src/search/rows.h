@@ -26,6 +26,7 @@ struct rows_result {
     bool at_end;                     /* found behind the last step */
     struct scenario scenario;        /* to which the step belongs */
     uint64_t rows, calls;
+    double cost; /* of them, see scenario_cost() */
 };
 
 /* Blocks that are live when something does not hold stay so. */

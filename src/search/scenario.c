@@ -421,10 +421,11 @@ static size_t smaller(const struct row *row, size_t size)
 
 static uint32_t make_by_calloc(const struct row *row, size_t size, unsigned level)
 {
-    size_t item = 2 + below(row, 15);
+    size_t item = 2 + below(row, below(row, 2) == 0 ? 3 : 15), other = size / item;
+    other -= other >= 8 && below(row, 2) == 0 ? other % 8 : 0;
     if (level == BY_CALLOC_N_K && size >= item)
-        return below(row, 2) == 0 ? write_calloc(row->writer, size / item, item)
-                                  : write_calloc(row->writer, item, size / item);
+        return below(row, 2) == 0 ? write_calloc(row->writer, other, item)
+                                  : write_calloc(row->writer, item, other);
     return level == BY_CALLOC_1_N ? write_calloc(row->writer, 1, size)
                                   : write_calloc(row->writer, size, 1);
 }

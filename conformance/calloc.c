@@ -96,12 +96,13 @@ PROPERTY(calloc_zeroed,
                                                    [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2),
                                                    [FACTOR_REPETITION] = FROM_TO(6, 6)}};
     const struct scenario_limits locked = {
-        .least_size = 128 << 10,
-        .most_size = 1 << 20,
+        .least_size = 512 << 10,
+        .most_size = 4 << 20,
         .most_bytes = 64 << 20,
         .level = {[FACTOR_MADE_BY] = by_any_calloc,
                   [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 1),
-                  [FACTOR_REPETITION] = FROM_TO(0, 1),
+                  [FACTOR_SIZES] = FROM_TO(ONE_SIZE, ONE_SIZE),
+                  [FACTOR_REPETITION] = FROM_TO(1, 1),
                   [FACTOR_PRESSURE] = FROM_TO(PAGES_LOCKED, PAGES_LOCKED)}};
     check_scenarios(ONE_ROW, &many);
     reuse_without_threads(); /* before there is one, whose stack libc would keep */

@@ -20,11 +20,18 @@ PROPERTY(realloc_null_allocates,
     .hint   = "check the pointer before you read its header: if it is NULL, call malloc",
     .looks  = "CRASH: SIGSEGV, inside realloc((nil), 1)")
 {
-    const struct scenario_limits limits = {.most_size = 1 << 20,
-                                           .most_bytes = 16 << 20,
-                                           .level[FACTOR_MADE_BY] =
-                                               FROM_TO(BY_REALLOC_NULL, GROWN)};
-    check_scenarios(60000, &limits);
+    const struct level_range from_null = FROM_TO(BY_REALLOC_NULL, BY_REALLOC_NULL);
+    const struct scenario_limits any = {
+        .most_size = 1 << 20, .most_bytes = 16 << 20, .level[FACTOR_MADE_BY] = from_null};
+    const struct scenario_limits left = {
+        .most_size = 4096,
+        .most_bytes = 1 << 20,
+        .level = {[FACTOR_MADE_BY] = from_null,
+                  [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 1),
+                  [FACTOR_REPETITION] = FROM_TO(0, 1),
+                  [FACTOR_FREE_ORDER] = FROM_TO(ALL_BUT_ONE, NO_FREE)}};
+    check_scenarios(5000, &left);
+    check_scenarios(40000, &any);
     check_large_from_null();
 }
 

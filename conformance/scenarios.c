@@ -15,8 +15,8 @@ GROUP(scenarios, 18,
       .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 18});
 
 /* The processor time that a slow handler may take is several times that of a fast one. */
-static const double seconds_per_cost = 4e-6, least_seconds = 0.1;
-enum { LEAST_PERCENT = 2 };
+static const double seconds_per_cost = 4e-6, least_seconds = 0.1, of_one_row = 0.5;
+enum { LEAST_PERCENT = 2 };      /* of the cost, below which a property is INCOMPLETE */
 enum { COST_INSTRUMENTED = 40 }; /* a call takes that many times as long under valgrind */
 
 static void refuse_requests(size_t nth, bool keep_failing)
@@ -31,15 +31,13 @@ static void check(double cost, bool at_once, const struct scenario_limits *limit
     struct rows_result result;
     struct rows_options options = {
         .alignment = subject_claims().alignment,
-        .random = random_for(run_seed(), property->id),
+        .random = {random_next(rng())},
         .cost = is_instrumented() ? cost / COST_INSTRUMENTED : cost,
-        .seconds = MAX(seconds_per_cost * cost, least_seconds),
+        .seconds = cost <= ONE_ROW ? of_one_row : MAX(seconds_per_cost * cost, least_seconds),
         .at_once = at_once,
         .refuse = interpose_works() ? refuse_requests : NULL,
         .limits = *limits,
     };
-    if (options.limits.level[FACTOR_PRESSURE].count == 0)
-        options.limits.level[FACTOR_PRESSURE] = (struct level_range)FROM_TO(NO_PRESSURE, ERRNO_SET);
     char words[512];
     if (is_instrumented() && cost <= ONE_ROW)
         return; /* a hundred thousand calls */
@@ -50,23 +48,36 @@ static void check(double cost, bool at_once, const struct scenario_limits *limit
         return;
     }
     if (result.state == EXECUTION_PASSED && result.violation.rule == HEAP_NO_RULE) {
-        if (!is_instrumented() && result.cost < options.cost * LEAST_PERCENT / 100)
-            mark_incomplete("%zu rows of scenarios were run, %.0f %% of what a seed stands for, "
-                            "because calls take their time",
+        if (!is_instrumented() && cost > ONE_ROW &&
+            result.cost < options.cost * LEAST_PERCENT / 100)
+            mark_incomplete("%zu rows of scenarios were run, %.0f %% of the rows of this seed, "
+                            "because the handler is slow",
                             (size_t)result.rows, 100 * result.cost / options.cost);
         return;
     }
-    const struct step *call = result.step.kind <= STEP_FREE ? &result.step : NULL;
-    fail_for(property_of_rule(result.violation.rule), call, "%s: %s%s%s; row %zu of %s: %s",
+    bool is_call = result.step.kind <= STEP_FREE && !result.at_end;
+    fail_for(property_of_rule(result.violation.rule), is_call ? &result.step : NULL,
+             "%s: %s%s%s; row %zu of %s: %s",
              result.at_end ? "when all live blocks were checked" : show_step(&result.step),
              result.violation.seen, result.violation.history[0] != '\0' ? "; " : "",
              result.violation.history, (size_t)result.rows, property->id,
              scenario_words(&result.scenario, words, sizeof words));
 }
 
+/* Impossible requests, and wrong sizes told to free, have properties of their own. */
+static struct scenario_limits of_property(const struct scenario_limits *limits)
+{
+    struct scenario_limits own = *limits;
+    if (own.level[FACTOR_PRESSURE].count == 0)
+        own.level[FACTOR_PRESSURE] = (struct level_range)FROM_TO(NO_PRESSURE, ERRNO_SET);
+    own.level[FACTOR_FREE_SIZE] = (struct level_range)FROM_TO(TRUE_SIZE, TRUE_SIZE);
+    return own;
+}
+
 void check_scenarios(double cost, const struct scenario_limits *limits)
 {
-    check(cost, false, limits);
+    struct scenario_limits own = of_property(limits);
+    check(cost, false, &own);
 }
 
 struct checking {
@@ -77,17 +88,12 @@ struct checking {
 static void check_here(void *data)
 {
     const struct checking *checking = data;
-    check(checking->cost, false, checking->limits);
+    check_scenarios(checking->cost, checking->limits);
 }
 
 void check_scenarios_in_thread(double cost, const struct scenario_limits *limits)
 {
     in_threads(1, check_here, &(struct checking){cost, limits}, sizeof(struct checking));
-}
-
-void check_scenarios_at_once(double cost, const struct scenario_limits *limits)
-{
-    check(cost, true, limits);
 }
 
 PROPERTY(scenarios_blocks,
@@ -103,7 +109,7 @@ PROPERTY(scenarios_blocks,
                                            .most_bytes = 64 << 20,
                                            .level[FACTOR_PRESSURE] =
                                                FROM_TO(NO_PRESSURE, PAGES_LOCKED)};
-    check_scenarios(80000, &limits);
+    check(80000, false, &limits);
 }
 
 PROPERTY(scenarios_large_blocks,
@@ -122,7 +128,7 @@ PROPERTY(scenarios_large_blocks,
         .level = {[FACTOR_PRESSURE] = FROM_TO(NO_PRESSURE, PAGES_LOCKED),
                   [FACTOR_REPETITION] = FROM_TO(0, 1),
                   [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2)}};
-    check_scenarios(150000, &limits);
+    check(150000, false, &limits);
 }
 
 PROPERTY(scenarios_threads,
@@ -140,7 +146,7 @@ PROPERTY(scenarios_threads,
                                            .threads = true,
                                            .level[FACTOR_THREADS] =
                                                FROM_TO(FREED_THERE, IN_DESTRUCTOR)};
-    check_scenarios(60000, &limits);
+    check(60000, false, &limits);
 }
 
 PROPERTY(scenarios_concurrent,
@@ -154,7 +160,7 @@ PROPERTY(scenarios_concurrent,
     .looks  = "CRASH: SIGSEGV in malloc(17000)")
 {
     const struct scenario_limits limits = {.most_size = 1 << 20, .most_bytes = 16 << 20};
-    check_scenarios_at_once(40000, &limits);
+    check(40000, true, &limits);
 }
 
 PROPERTY(scenarios_processes,
@@ -171,7 +177,7 @@ PROPERTY(scenarios_processes,
                                            .forks = true,
                                            .level[FACTOR_PROCESS] =
                                                FROM_TO(FORK_IN_TURNS, AT_EXIT)};
-    check_scenarios(100000, &limits);
+    check(100000, false, &limits);
 }
 
 PROPERTY(scenarios_pressure,
@@ -188,5 +194,5 @@ PROPERTY(scenarios_pressure,
                                            .address_limits = !is_instrumented(),
                                            .level[FACTOR_PRESSURE] =
                                                FROM_TO(ERRNO_SET, ADDRESS_LIMIT)};
-    check_scenarios(100000, &limits);
+    check(100000, false, &limits);
 }

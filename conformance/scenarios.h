@@ -19,7 +19,4 @@ void check_scenarios(double cost, const struct scenario_limits *limits);
 /* The same in a new thread, which holds the GIL if this one does. */
 void check_scenarios_in_thread(double cost, const struct scenario_limits *limits);
 
-/* The same, with each list of rows run by several threads at the same time. */
-void check_scenarios_at_once(double cost, const struct scenario_limits *limits);
-
 #endif

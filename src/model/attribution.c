@@ -433,6 +433,8 @@ static void move_findings(struct round *round)
                 (round->record[k] != k || !verdict_facts[record_of(round, k)->verdict].against)) {
                 round->record[k] = round->record[k] == k ? i : round->record[k];
                 round->cause[i] = k + 1;
+                for (size_t j = 0; j < round->count; j++)
+                    round->cause[j] = round->cause[j] == i + 1 ? k + 1 : round->cause[j];
             }
         }
     }

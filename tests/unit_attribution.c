@@ -72,6 +72,7 @@ static const struct property null = {.id = "free.null", .answers_for = ABOUT(FRE
                                     .level = SHOULD,
                                     .answers_next_for = ABOUT(FREE_WRONG_SIZE)},
                              lasts = {.id = "malloc.lasts", .answers_for = ABOUT(LITTLE_MALLOC)},
+                             rows = {.id = "scenarios.blocks", .scenarios = true},
                              numpys = {.id = "runtime.x", .target = TARGET_RUNTIME};
 
 /* clang-format off */
@@ -99,6 +100,7 @@ static const struct {
         int cause; /* 1 + the place of the property that answers for it; 0: its verdict stands */
         const struct property *attribute_to;
         bool in_control, controlled;
+        enum verdict moved; /* of the record that it reports in place of its own, or VERDICT_NONE */
     } of[MOST];
 } rounds[] = {
     {"the owner of the call", {{&quiet, FAIL, ENDED_IN, OF_NULL, 2}, {&null, CRASH, 0, OF_NULL}}},
@@ -166,6 +168,10 @@ static const struct {
       {&null, WARN, WRONG, DIRTY},
       {&present, FAIL, WRONG, DIRTY}}},
     {"a defect of NumPy", {{&numpys, FAIL}, {&quiet, FAIL, 0, ORDINARY, .in_control = true}}},
+    {"what a scenario found, and who met the same, are the owner's",
+     {{&rows, FAIL, 0, OF_NOTHING, 3, &null},
+      {&quiet, CRASH, 0, OF_NOTHING, 3},
+      {&null, PASS, .moved = FAIL}}},
     {"one that met it after its control comes first",
      {{&quiet, FAIL, WRONG, ONE, 2},
       {&null, FAIL, WRONG, ONE, .controlled = true},
@@ -195,7 +201,9 @@ START_TEST(a_round_is_settled)
     attribution_settle(properties, count, shared, outcomes);
     for (size_t i = 0; i < count; i++) {
         int cause = rounds[_i].of[i].cause;
-        ck_assert_msg(outcomes[i].verdict == (cause != 0 ? SKIP : rounds[_i].of[i].verdict) &&
+        enum verdict moved = rounds[_i].of[i].moved,
+                     kept = moved != VERDICT_NONE ? moved : rounds[_i].of[i].verdict;
+        ck_assert_msg(outcomes[i].verdict == (cause != 0 ? SKIP : kept) &&
                           outcomes[i].cause == (cause != 0 ? properties[cause - 1] : NULL),
                       "%s: %s is a %s", rounds[_i].what, properties[i]->id,
                       verdict_name(outcomes[i].verdict));

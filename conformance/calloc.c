@@ -107,8 +107,8 @@ PROPERTY(calloc_zeroed,
     check_scenarios(ONE_ROW, &many);
     reuse_without_threads(); /* before there is one, whose stack libc would keep */
     check_scenarios_in_thread(20000, &any);
-    check_scenarios(100000, &any);
-    check_scenarios(40000, &locked);
+    check_scenarios(60000, &any);
+    check_scenarios(30000, &locked);
     check_edges_zero(&by_calloc, 65536);
     check_large_zero(&by_calloc);
     check_edges_zero_when_reused(&by_calloc);
@@ -349,7 +349,7 @@ PROPERTY(calloc_alignment,
                                            .most_bytes = 16 << 20,
                                            .level[FACTOR_MADE_BY] =
                                                FROM_TO(BY_CALLOC_N_1, BY_CALLOC_N_K)};
-    check_scenarios(30000, &limits);
+    check_scenarios(20000, &limits);
     check_scenarios_in_thread(10000, &limits);
     check_huge_alignment(&by_calloc);
 }

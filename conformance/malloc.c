@@ -111,7 +111,7 @@ PROPERTY(malloc_alignment,
     const struct scenario_limits limits = {.most_size = 1 << 20,
                                            .most_bytes = 16 << 20,
                                            .level[FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC)};
-    check_scenarios(30000, &limits);
+    check_scenarios(20000, &limits);
     check_scenarios_in_thread(10000, &limits);
     check_huge_alignment(&by_malloc);
 }
@@ -251,7 +251,7 @@ PROPERTY(malloc_disjoint,
     check_full_classes_disjoint();
     check_page_runs_disjoint();
     check_large_disjoint(&by_malloc, is_instrumented() ? 6 : LARGE);
-    check_scenarios(80000, &any);
+    check_scenarios(50000, &any);
     check_scenarios(ONE_ROW, &many_live);
 }
 
@@ -269,8 +269,8 @@ PROPERTY(malloc_neighbours,
                                               .most_bytes = 16 << 20,
                                               .level[FACTOR_MADE_BY] =
                                                   FROM_TO(BY_CALLOC_N_1, BY_CALLOC_N_K)};
-    check_scenarios(60000, &any);
-    check_scenarios(30000, &by_calloc);
+    check_scenarios(40000, &any);
+    check_scenarios(20000, &by_calloc);
 }
 
 /* ---- the smallest ---------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ PROPERTY(realloc_null_allocates,
                   [FACTOR_REPETITION] = FROM_TO(0, 1),
                   [FACTOR_FREE_ORDER] = FROM_TO(ALL_BUT_ONE, NO_FREE)}};
     check_scenarios(5000, &left);
-    check_scenarios(40000, &any);
+    check_scenarios(25000, &any);
     check_large_from_null();
 }
 
@@ -71,7 +71,7 @@ PROPERTY(realloc_keeps_contents,
         .level = {[FACTOR_SIZE] = FROM_TO(SIZE_17, SIZE_4096),
                   [FACTOR_RESIZES] = FROM_TO(RESIZED_256, RESIZED_1000),
                   [FACTOR_REPETITION] = FROM_TO(0, 1)}};
-    check_scenarios(80000, &resized);
+    check_scenarios(50000, &resized);
     check_scenarios(40000, &often);
     check_edges_realloc();
     check_large_realloc();
@@ -110,7 +110,7 @@ PROPERTY(realloc_alignment,
     const struct scenario_limits limits = {.most_size = 1 << 20,
                                            .most_bytes = 16 << 20,
                                            .level[FACTOR_MADE_BY] = FROM_TO(GROWN, FROM_EMPTY)};
-    check_scenarios(40000, &limits);
+    check_scenarios(25000, &limits);
     check_large_realloc_alignment();
     check_huge_alignment(&by_realloc);
 }

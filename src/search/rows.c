@@ -131,7 +131,7 @@ static void execute_list(struct rows *rows, struct rows_result *result)
     struct execute_options options = {
         .rules = {.alignment = rows->options->alignment,
                   .fill = rows->fill,
-                  .watched = rows->handler},
+                  .watched = rows->options->watched},
         .until = rows->until,
         .refuse = rows->options->refuse,
         .slots = rows->slots,

@@ -10,7 +10,8 @@
 #include "search/scenario.h"
 
 struct rows_options {
-    size_t alignment; /* that the handler claims, or 0 */
+    size_t alignment;                 /* that the handler claims, or 0 */
+    const PyDataMem_Handler *watched; /* the struct that must not change */
     struct random random;
     double cost;    /* of all rows together, see scenario_cost() */
     double seconds; /* of processor time, after which no further list begins, for a slow handler */

@@ -241,6 +241,12 @@ PROPERTY(malloc_disjoint,
     .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
 {
     const struct scenario_limits any = {.most_size = 1 << 20, .most_bytes = 64 << 20};
+    const struct scenario_limits left = {
+        .most_size = 4096,
+        .most_bytes = 1 << 20,
+        .level = {[FACTOR_LIVE_BLOCKS] = FROM_TO(0, 1),
+                  [FACTOR_REPETITION] = FROM_TO(0, 1),
+                  [FACTOR_FREE_ORDER] = FROM_TO(ALL_BUT_ONE, NO_FREE)}};
     const struct scenario_limits many_live = {.most_size = 256,
                                               .most_bytes = 256 << 20,
                                               .level = {[FACTOR_SIZE] = FROM_TO(SIZE_17, SIZE_129),
@@ -251,6 +257,7 @@ PROPERTY(malloc_disjoint,
     check_full_classes_disjoint();
     check_page_runs_disjoint();
     check_large_disjoint(&by_malloc, is_instrumented() ? 6 : LARGE);
+    check_scenarios(10000, &left);
     check_scenarios(50000, &any);
     check_scenarios(ONE_ROW, &many_live);
 }

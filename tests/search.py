@@ -30,9 +30,6 @@ FOUND = {
     "free_poisons_rounded_size": (r"[a-z.-]+", 4, "free"),
     "long_run_widens_its_header": (r"[a-z]+\.alignment", ANY, ""),  # after 100,000 calls
     "search_takes_the_resized_for_clean": (r"[a-z.-]+", ANY, ""),
-    # Where the machine is slow, the step that waits is among those that are not printed.
-    "pages_of_live_blocks_come_due": ("malloc.neighbours", ANY,
-                                      r"1\d\d\d ms pass|\(\d+ more\)"),
     "thread_number_six_is_refused": ("malloc.lasts", ANY, r"a new thread, which then ends:"),
     "thread_is_refused_at_its_end": ("malloc.lasts", ANY, r"while its variables are destroyed:"),
 }

@@ -67,7 +67,7 @@ FUNCTION(malloc, huge)
     return p != NULL ? base_resize(p, size) : mapped_malloc(ctx, size);
 }
 KEEPS_FROM(huge, 16 * MIB);
-MUTANT(large_reuse_asks_for_no_size, "malloc.extent malloc.disjoint", FUNCTIONS(mapped),
+MUTANT(large_reuse_asks_for_no_size, "malloc.extent", FUNCTIONS(mapped),
        FUNCTIONS(huge, malloc, free));
 
 DEFECT_IN(mapped, malloc, large_mapping_goes_through_a_float, "malloc.extent")

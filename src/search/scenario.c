@@ -375,7 +375,7 @@ static void step_as(const struct row *row, enum role role, size_t use)
 static void resize(const struct row *row, uint32_t slot, size_t size, size_t use)
 {
     step_as(row, RESIZER, use);
-    write_realloc(row->writer, slot, size);
+    write_realloc(row->writer, slot, MAX(size, 1)); /* NumPy never asks for 0 bytes here */
 }
 
 /* From one size to another in a few steps of about the same length. */
@@ -692,7 +692,7 @@ static struct batch make_batch(const struct row *row)
                               batch.count, by_calloc);
     if (batch.first != NO_SLOT && (grows || shrinks)) {
         step_as(row, RESIZER, 0);
-        write_realloc_batch(row->writer, batch.first, batch.count, size);
+        write_realloc_batch(row->writer, batch.first, batch.count, MAX(size, 1));
     }
     return batch;
 }
@@ -778,7 +778,8 @@ static void churn(const struct row *row, size_t count)
         write_free(writer, slots[live]);
 }
 
-/* Between its size and others, and at last to its own. */
+/* Between its size and others, and at last to its own.  Another block is written to the place that
+ * it left, as a place that comes back still has what was in it. */
 static void resize_back_and_forth(const struct row *row, uint32_t slot, size_t size, size_t use)
 {
     size_t other = size;
@@ -786,6 +787,9 @@ static void resize_back_and_forth(const struct row *row, uint32_t slot, size_t s
         if (other == size || below(row, 8) == 0)
             other = below(row, 2) == 0 ? larger(row, size) : smaller(row, size);
         resize(row, slot, left % 2 == 0 ? other : size, use);
+        uint32_t there = write_malloc(row->writer, left % 2 == 0 ? size : other);
+        if (there != NO_SLOT)
+            write_free(row->writer, there);
     }
 }
 

@@ -126,7 +126,7 @@ def stopped_one(tap):
                             result.stdout), "a list without tags is found", result)
     tap.point(not re.search(r"block \d{6}", result.stdout), "blocks are few, and have such numbers",
               result)
-    tap.point("no file of C: it stops a thread in the midst of a call" in result.stdout,
+    tap.point("no file of C: " in result.stdout,
               "and why there is no file of C", result)
 
 

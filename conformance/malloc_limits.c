@@ -384,7 +384,7 @@ PROPERTY(malloc_lasts,
     .answers_for = ABOUT(LITTLE_MALLOC) | ABOUT(LITTLE_CALLOC) | ABOUT(LITTLE_REALLOC) |
                    ABOUT(MALLOC_ONE),
     .scenarios = true, .slow_ms = 63,
-    .clause = "hundreds of thousands of blocks can be made and freed in turn without a refusal",
+    .clause = "65,536 blocks can be made and freed in turn without a refusal, also blocks of 1 byte",
     .source = "C17 7.22.3.3 paragraph 2: free makes the space available for further allocation",
     .why    = "a program that runs for hours makes and drops that many temporaries",
     .hint   = "look for tables, serial numbers and free lists that lose an entry now and then",

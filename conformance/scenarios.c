@@ -85,7 +85,7 @@ static void check(double cost, bool at_once, const struct scenario_limits *limit
         return;
     }
     bool is_call = result.step.kind <= STEP_FREE && !result.at_end;
-    if (result.violation.rule == HEAP_ZEROED) /* as calls.c notes for other properties */
+    if (result.violation.rule == HEAP_ZEROED) /* so that all that met it have one cause */
         suspect_not_zero(result.step.first, result.step.second);
     fail_for(property_of_rule(result.violation.rule), is_call ? &result.step : NULL,
              "%s: %s%s%s; row %zu of %s: %s",

@@ -30,12 +30,9 @@ enum factor {
     FACTORS
 };
 
+/* Levels of the size: those that begin with that number of bytes. */
+enum { SIZE_17 = 6, SIZE_129 = 13, SIZE_4096 = 22 };
 /* The levels of the factors whose levels are not numbers. */
-enum {
-    SIZE_17 = 6,
-    SIZE_129 = 13,
-    SIZE_4096 = 22
-}; /* some of them, as places in the table of sizes */
 enum {
     BY_MALLOC,
     BY_CALLOC_N_1,

@@ -84,6 +84,13 @@ struct scenario {
     uint8_t level[FACTORS];
 };
 
+/* The level of that factor in the row. */
+const struct factor_level *scenario_level(const struct scenario *scenario, enum factor factor);
+
+/* Whether each block of the row is made and freed in one step, because there are so many. */
+enum { SCENARIO_MANY = 2000 };
+bool scenario_is_one_step(const struct scenario *scenario);
+
 struct level_range {
     uint8_t first, count; /* count: 0 for all levels of the factor */
 };

@@ -67,10 +67,13 @@ static void check(double cost, bool at_once, const struct scenario_limits *limit
         .refuse = interpose_works() ? refuse_requests : NULL,
         .limits = *limits,
     };
+    static struct coverage coverage;
+    options.coverage = &coverage;
     char words[512];
     if (is_instrumented() && cost <= ONE_ROW)
         return; /* a hundred thousand calls */
     rows_run(&recorded, &options, &result);
+    record_coverage(&coverage.counts);
     if (result.state == EXECUTION_NO_MEMORY) {
         mark_incomplete("after %zu rows there was no memory or no thread for more",
                         (size_t)result.rows);

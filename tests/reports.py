@@ -266,6 +266,22 @@ def advises_memcheck(tap):
               "after many crashes --memcheck is advised, with the interpreter asked for", result)
 
 
+def coverage(tap):
+    """A property that runs rows reports how much it covered, and --explain lists the levels."""
+    report = Report("aligned", "--run=calloc.alignment", "--run=calloc.overflow", "-v", "--seed=1")
+    each = {p["id"]: p.get("coverage") for p in report.json["properties"]}
+    rows = each["calloc.alignment"]
+    words = "  {calls:,} calls checked, {combinations} of {possible} combinations\n".format(**rows)
+    tap.point(0 < rows["rows"] < rows["calls"] and 0 < rows["combinations"] <= rows["possible"]
+              and rows["full"] == (rows["combinations"] == rows["possible"])
+              and words in report.result.stdout and each["calloc.overflow"] is None,
+              "coverage in JSON and -v", report.result)
+    shown, other = (suite.conform("--explain=" + identity).stdout
+                    for identity in ("calloc.alignment", "calloc.overflow"))
+    tap.point("factors   size: 0; 1; 2 to 7;" in shown and "memory before: fresh;" in shown
+              and "factors" not in other, "--explain has the factors", shown)
+
+
 def main():
     tap = suite.Tap()
     with suite.scratch(enter=True):
@@ -283,6 +299,7 @@ def main():
                             "--jobs=1", *([] if suite.LONG else SOME))
             check_formats(tap, what, report)
             clean(tap, what, report)
+        coverage(tap)
         stopped_short(tap)
         blames_the_owner(tap)
         found_by_a_scenario(tap)

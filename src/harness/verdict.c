@@ -171,6 +171,11 @@ void mark_incomplete(const char *reason, ...)
     FORMAT_INTO(test_process.incomplete_because, reason);
 }
 
+void record_coverage(const struct coverage_counts *counts)
+{
+    test_process.setup.record->coverage = *counts;
+}
+
 _Noreturn void pass(void)
 {
     if (!test_process.is_child)

@@ -43,6 +43,9 @@ _Noreturn void harness_broke(const char *what, ...) __attribute__((format(printf
 /* The property goes on, but is INCOMPLETE if nothing fails. */
 void mark_incomplete(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
+/* Reports what the rows of the property contained so far. */
+void record_coverage(const struct coverage_counts *counts);
+
 /* A debugger stops here when a property fails.  `latest` is the latest call of this thread, and
  * `code` the handler's function. */
 void conform_fail(const char *expected, const char *seen, const char *latest, void (*code)(void));

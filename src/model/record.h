@@ -78,6 +78,14 @@ enum checker { NO_CHECKER, FOUND_ERROR, FOUND_UNDEFINED };
 
 enum { INCOMPLETE_IN_CHILD = 0x5a017 }; /* nothing that is written over it by chance */
 
+/* What the rows of a property contained, see coverage.h. */
+struct coverage_counts {
+    uint64_t calls;           /* that were checked */
+    uint32_t rows;            /* of scenarios */
+    uint32_t pairs, possible; /* of levels: run, and those that its rows can have */
+    uint32_t triples;         /* of levels that were run */
+};
+
 struct record {
     /* Written by the worker. */
     _Atomic(enum verdict) verdict; /* VERDICT_NONE until the worker has judged */
@@ -92,6 +100,7 @@ struct record {
     _Atomic int state; /* enum record_state */
     enum verdict reached;
     pid_t pid;
+    struct coverage_counts coverage;
     char expected[512];
     char seen[1024];           /* or the reason of a SKIP, or what broke in the harness */
     char step[256];            /* what it was about, in words */

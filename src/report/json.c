@@ -63,6 +63,14 @@ static json_t *stale_array(const struct expectations *all)
     return stale;
 }
 
+static json_t *coverage_object(const struct coverage_counts *counts)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b}", "rows", (json_int_t)counts->rows, "calls",
+                     (json_int_t)(counts->calls & INT64_MAX), "combinations",
+                     (json_int_t)counts->pairs, "possible", (json_int_t)counts->possible, "triples",
+                     (json_int_t)counts->triples, "full", counts->pairs >= counts->possible);
+}
+
 static json_t *property_object(const struct run *run, size_t i)
 {
     const struct property *property = run->properties[i];
@@ -101,6 +109,8 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "found_by", json_string(outcome->found_by->id));
     else if (outcome->verdict == SKIP && record->unclaimed != 0)
         json_object_set_new(object, "unclaimed", json_true());
+    if (record->coverage.rows > 0)
+        json_object_set_new(object, "coverage", coverage_object(&record->coverage));
     if (run->rounds > 1)
         json_object_set_new(object, "bad_rounds", json_integer((json_int_t)outcome->bad_rounds));
     if (record->output_length > 0)

@@ -4,6 +4,7 @@
  */
 #include "base/text.h"
 #include "report/report.h"
+#include "search/scenario.h"
 
 void report_list(const struct property *const *properties, size_t count)
 {
@@ -20,6 +21,20 @@ static const char *const basis_words[] = {
     [BASIS_QOI] = "good practice",
 };
 
+/* What the rows of scenarios are drawn from, within the limits of each property. */
+static void print_factors(void)
+{
+    for (enum factor factor = 0; factor < FACTORS; factor++) {
+        const struct factor_levels *levels = &scenario_factors[factor];
+        char words[1024];
+        size_t used = (size_t)snprintf(words, sizeof words, "%s: ", levels->name);
+        for (unsigned i = 0; i < levels->count && used < sizeof words; i++)
+            used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", i > 0 ? "; " : "",
+                                     levels->level[i].name);
+        report_print_field(stdout, factor == 0 ? "factors" : "", words);
+    }
+}
+
 void report_explain(const struct property *property)
 {
     printf("%s\n", property->id);
@@ -35,6 +50,8 @@ void report_explain(const struct property *property)
     report_print_field(stdout, "hint", property->hint);
     if (property->looks != NULL)
         report_print_field(stdout, "looks", property->looks);
+    if (property->scenarios)
+        print_factors();
     report_print_field(stdout, "code", fmt("%s:%d in the sources", property->file, property->line));
 }
 

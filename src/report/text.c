@@ -2,6 +2,7 @@
  *
  * The report for people.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/install_path.h"
@@ -227,6 +228,21 @@ static void print_advice(const struct page *page)
                 shell_quote(page->run->place->argument), with_python);
 }
 
+/* "1,204,332", with a comma before each three digits. */
+static const char *grouped(uint64_t number)
+{
+    return number < 1000 ? fmt("%" PRIu64, number)
+                         : fmt("%s,%03d", grouped(number / 1000), (int)(number % 1000));
+}
+
+/* "  1,204,332 calls checked, 812 of 820 combinations", or "" if no rows were run. */
+static const char *coverage_words(const struct coverage_counts *counts)
+{
+    return counts->rows == 0 ? ""
+                             : fmt("  %s calls checked, %" PRIu32 " of %" PRIu32 " combinations",
+                                   grouped(counts->calls), counts->pairs, counts->possible);
+}
+
 int report_text(FILE *file, const struct run *run, bool color)
 {
     struct page page = {file, run, color};
@@ -262,7 +278,8 @@ int report_text(FILE *file, const struct run *run, bool color)
             print_finding(&page, i);
         } else if (verdict == PASS && verbose) {
             print_verdict(&page, PASS);
-            fprintf(file, "%-36s %6.1f ms\n", id, run->records[i]->seconds * 1e3);
+            fprintf(file, "%-36s %6.1f ms%s\n", id, run->records[i]->seconds * 1e3,
+                    coverage_words(&run->records[i]->coverage));
             lines++;
         }
     }

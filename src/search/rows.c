@@ -51,12 +51,24 @@ static void give_to_threads(struct rows *rows)
     rows->slots *= threads;
 }
 
-/* Returns a row that costs no more than `most`, or else the cheapest of MOST_TRIES; in a
+static double most_of_row(const struct rows_options *options)
+{
+    return options->cost / 8;
+}
+
+/* From this part of the cost on, rows have pairs of levels that no row had before; but not if
+ * threads run at once, as cheap rows meet fewer races. */
+static const double filled_from = 0.75;
+
+/* Returns a row that costs no more than most_of_row(), or else the cheapest of MOST_TRIES; in a
  * short list the cheapest of FEW_TRIES, as many short rows meet more situations than one long row.
  */
-static struct scenario draw_cheap(struct rows *rows, double most)
+static struct scenario draw_cheap(struct rows *rows)
 {
+    double most = most_of_row(rows->options);
     enum { MOST_TRIES = 64, FEW_TRIES = 4 };
+    if (!rows->options->at_once && rows->cost + rows->list_cost > filled_from * rows->options->cost)
+        return coverage_draw(rows->options->coverage, &rows->random, &rows->options->limits, most);
     struct scenario cheapest = scenario_draw(&rows->random, &rows->options->limits);
     for (unsigned i = 1; i < MOST_TRIES; i++) {
         if (scenario_cost(&cheapest) <= most && (!rows->is_short || i >= FEW_TRIES))
@@ -81,7 +93,6 @@ static struct fill_rules draw_fill(struct rows *rows)
 static void write_list(struct rows *rows)
 {
     struct writer *writer = rows->writer;
-    double most = rows->options->cost / 8; /* of a row */
     bool forks = false;
     rows->fill = draw_fill(rows);
     rows->has_pressure = false;
@@ -93,7 +104,7 @@ static void write_list(struct rows *rows)
                           (rows->count == 0 || rows->cost + rows->list_cost < rows->options->cost);
          rows->count++) {
         struct scenario *scenario = &rows->scenario[rows->count];
-        *scenario = draw_cheap(rows, most);
+        *scenario = draw_cheap(rows);
         writer->random = (struct random){random_next(&rows->random)};
         rows->list_cost += scenario_cost(scenario);
         scenario_write(scenario, writer);
@@ -151,6 +162,8 @@ static void execute_list(struct rows *rows, struct rows_result *result)
     while (row + 1 < rows->count && rows->end[row] <= (at < list.count ? at % each : at))
         row++;
     result->rows += row + 1;
+    for (size_t i = 0; i <= row && clock_now() < rows->until; i++)
+        coverage_add(rows->options->coverage, &rows->scenario[i]);
     result->calls += rows->executions->side[0].calls;
     result->state = (enum execution_state)execution->state;
     if (result->state == EXECUTION_NO_MEMORY && rows->has_pressure) {
@@ -199,6 +212,7 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
     rows->handler = handler;
     rows->random = options->random;
     rows->until = clock_now() + (uint64_t)(MOST_WAITING * options->seconds * 1e9);
+    coverage_allow(options->coverage, &options->limits, most_of_row(options));
     if (begin(rows))
         result->state = EXECUTION_PASSED;
     while (result->state == EXECUTION_PASSED && rows->cost < options->cost &&
@@ -208,6 +222,7 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
         execute_list(rows, result);
         result->cost = clock_now() < rows->until ? rows->cost : result->cost;
     }
+    options->coverage->counts.calls += result->calls;
     free(rows->writer);
     if (rows->executions != MAP_FAILED)
         munmap(rows->executions, sizeof *rows->executions);

@@ -6,6 +6,7 @@
 #ifndef CONFORM_ROWS_H
 #define CONFORM_ROWS_H
 
+#include "search/coverage.h"
 #include "search/execute.h"
 #include "search/scenario.h"
 
@@ -18,6 +19,7 @@ struct rows_options {
     bool at_once; /* each list is run by several threads at the same time, on blocks of their own */
     void (*refuse)(size_t nth, bool keep_failing); /* refuses requests of the handler, or NULL */
     struct scenario_limits limits;
+    struct coverage *coverage; /* to which the rows are added */
 };
 
 struct rows_result {

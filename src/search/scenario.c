@@ -254,6 +254,22 @@ static bool is_within(const struct scenario *s, const struct scenario_limits *li
                                            limits->most_steps);
 }
 
+static bool is_in_range(const struct scenario *s, const struct scenario_limits *limits)
+{
+    for (enum factor factor = 0; factor < FACTORS; factor++) {
+        const struct level_range *range = &limits->level[factor];
+        if (range->count != 0 && (unsigned)(s->level[factor] - range->first) >= range->count)
+            return false;
+    }
+    return true;
+}
+
+bool scenario_is_allowed(const struct scenario *s, const struct scenario_limits *limits)
+{
+    return is_in_range(s, limits) && !is_excluded(s) && is_within(s, limits) &&
+           varies_as_wanted(s, limits);
+}
+
 static uint8_t draw_level(struct random *random, const struct factor_levels *factor,
                           struct level_range range)
 {

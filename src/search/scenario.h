@@ -108,6 +108,9 @@ struct scenario_limits {
     struct level_range level[FACTORS];
 };
 
+/* Whether the constraints, and all limits, allow it. */
+bool scenario_is_allowed(const struct scenario *scenario, const struct scenario_limits *limits);
+
 /* Draws a scenario that the limits and the constraints allow. */
 struct scenario scenario_draw(struct random *random, const struct scenario_limits *limits);
 

@@ -70,6 +70,7 @@ static void check(double cost, bool at_once, const struct scenario_limits *limit
     static struct coverage coverage;
     options.coverage = &coverage;
     char words[512];
+    options.least_cost = options.cost * LEAST_PERCENT / 100;
     if (is_instrumented() && cost <= ONE_ROW)
         return; /* a hundred thousand calls */
     rows_run(&recorded, &options, &result);
@@ -80,8 +81,7 @@ static void check(double cost, bool at_once, const struct scenario_limits *limit
         return;
     }
     if (result.state == EXECUTION_PASSED && result.violation.rule == HEAP_NO_RULE) {
-        if (!is_instrumented() && cost > ONE_ROW &&
-            result.cost < options.cost * LEAST_PERCENT / 100)
+        if (!is_instrumented() && cost > ONE_ROW && result.cost < options.least_cost)
             mark_incomplete("%zu rows of scenarios were run, %.0f %% of the rows of this seed, "
                             "because the handler is slow",
                             (size_t)result.rows, 100 * result.cost / options.cost);

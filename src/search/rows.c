@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "search/concurrent.h"
 
-enum { MOST_ROWS = 16, ROW_STEPS = (1 << 17) + (1 << 12), LONG_LIST = 1 << 11, MOST_WAITING = 4 };
+enum { MOST_ROWS = 16, ROW_STEPS = (1 << 17) + (1 << 12), LONG_LIST = 1 << 11, MOST_WAITING = 8 };
 
 struct rows {
     const struct rows_options *options;
@@ -51,6 +51,7 @@ static void give_to_threads(struct rows *rows)
     rows->slots *= threads;
 }
 
+/* And about of a list, so that a slow handler comes to the end of one. */
 static double most_of_row(const struct rows_options *options)
 {
     return options->cost / 8;
@@ -99,9 +100,11 @@ static void write_list(struct rows *rows)
     rows->list_cost = 0;
     rows->is_short = rows->short_cost <= rows->cost / 2;
     writer_begin(writer, rows->steps, ROW_STEPS - 1);
-    for (rows->count = 0; rows->count < MOST_ROWS && writer->count < LONG_LIST &&
-                          writer->live_bytes < writer->most_bytes / 2 && !forks &&
-                          (rows->count == 0 || rows->cost + rows->list_cost < rows->options->cost);
+    for (rows->count = 0;
+         rows->count < MOST_ROWS && writer->count < LONG_LIST &&
+         writer->live_bytes < writer->most_bytes / 2 && !forks &&
+         (rows->count == 0 || (rows->list_cost < most_of_row(rows->options) &&
+                               rows->cost + rows->list_cost < rows->options->cost));
          rows->count++) {
         struct scenario *scenario = &rows->scenario[rows->count];
         *scenario = draw_cheap(rows);
@@ -186,7 +189,8 @@ static bool begin(struct rows *rows)
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (rows->writer == NULL || rows->executions == MAP_FAILED)
         return false;
-    size_dict_learn(&rows->size_dict, rows->handler, false, rows->until);
+    size_dict_learn(&rows->size_dict, rows->handler, false,
+                    clock_now() + (uint64_t)(rows->options->seconds * 1e9));
     rows->writer->size_dict = &rows->size_dict;
     rows->writer->most_bytes = rows->options->limits.most_bytes;
     return true;
@@ -217,7 +221,8 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
         result->state = EXECUTION_PASSED;
     while (result->state == EXECUTION_PASSED && rows->cost < options->cost &&
            (result->rows == 0 ||
-            (clock_now() < rows->until && seconds_used() - begun < options->seconds))) {
+            (clock_now() < rows->until &&
+             (result->cost < options->least_cost || seconds_used() - begun < options->seconds)))) {
         write_list(rows);
         execute_list(rows, result);
         result->cost = clock_now() < rows->until ? rows->cost : result->cost;

@@ -14,8 +14,9 @@ struct rows_options {
     size_t alignment;                 /* that the handler claims, or 0 */
     const PyDataMem_Handler *watched; /* the struct that must not change */
     struct random random;
-    double cost;    /* of all rows together, see scenario_cost() */
-    double seconds; /* of processor time, after which no further list begins, for a slow handler */
+    double cost;       /* of all rows together, see scenario_cost() */
+    double seconds;    /* of processor time, after which no further list begins */
+    double least_cost; /* before which more time is taken, several times `seconds` at most */
     bool at_once; /* each list is run by several threads at the same time, on blocks of their own */
     void (*refuse)(size_t nth, bool keep_failing); /* refuses requests of the handler, or NULL */
     struct scenario_limits limits;

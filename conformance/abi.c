@@ -519,14 +519,10 @@ PROPERTY(abi_loads_quietly,
     .hint   = "leave them alone, at load and later",
     .looks  = "the disposition of SIGSEGV to stay the default action, after loading: 0x7f12a0")
 {
-    static struct signals signals;
-    static struct settings settings;
     python_subject_prepare(subject_place());
-    note_signals(&signals);
-    note_settings(&settings);
+    struct state *before = state_note(STATE_SIGNALS | STATE_AT_LOAD);
     load_subject();
-    expect_same_signals(&signals, loading);
-    expect_same_settings(&settings, SETTINGS_NAMED_AT_LOAD, loading);
+    state_expect_same(before, loading);
     size_t printed = output_so_far(); /* last: it SKIPs with --no-fork */
     expect(printed == 0, "nothing to be printed", "%zu bytes", printed);
 }
@@ -538,11 +534,11 @@ PROPERTY(abi_loads_same_arithmetic,
     .source = "NumPy 1.22 to 2.5: the loops of umath compute in the mode that they find; C17 7.6",
     .why    = "NumPy's results change in the whole process: tiny numbers are 0, sums differ",
     .hint   = "link without -ffast-math and -Ofast, which change the mode at load (GCC < 13)",
-    .looks  = "FAIL: results to be as subnormal as before, after loading; they are flushed to 0")
+    .looks  = "FAIL: subnormal numbers to stay results, operands, after loading; results flushed to 0")
 {
-    struct arithmetic before = note_arithmetic();
+    struct state *before = state_note(STATE_ARITHMETIC);
     load_subject();
-    expect_same_arithmetic(&before, loading);
+    state_expect_same(before, loading);
 }
 
 PROPERTY(abi_loads_alone,

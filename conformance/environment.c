@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * env: what a handler leaves alone in its process.
+ * env: what a handler leaves alone in its process.  The parts of the state that are read before and
+ * after calls are in src/harness/process_state.c.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,34 +20,57 @@
 #include "ordinary_use.h"
 #include "python/api.h"
 #include "python/python.h"
+#include "scenarios.h"
 #include "subject/subject.h"
 
 GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.",
       .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 3});
 
-/* Bodies for in_threads: whatever follows from use in a thread that ends. */
-static void use_ordinarily_in_thread(void *data)
+/* ---- the state of the process and of its threads --------------------------------------------- */
+
+enum { ROWS = 3000 };
+
+/* Rows with sizes that NumPy is known to pass wrongly, by this thread and by a new one, and a long
+ * row for what happens once in thousands of calls. */
+static void use_ordinarily(void)
 {
-    (void)data;
+    const struct scenario_limits limits = {
+        .most_size = 512 << 10,
+        .most_bytes = 8 << 20,
+        .level = {[FACTOR_FREE_SIZE] = FROM_TO(TRUE_SIZE, NUMPY_SIZE)}};
+    const struct scenario_limits long_run = {
+        .most_size = 4096,
+        .most_bytes = 1 << 20,
+        .level = {[FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC),
+                  [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 0),
+                  [FACTOR_REPETITION] = FROM_TO(5, 5)}};
+    check_scenarios(ROWS, &limits);
+    check_scenarios_in_thread(ROWS, &limits);
+    check_scenarios(ONE_ROW, &long_run);
+}
+
+/* Large blocks too, and impossible requests, also for a block of some MiB. */
+static void use_in_every_way(void)
+{
+    const struct scenario_limits refused = {
+        .least_size = 4 << 20,
+        .most_size = 8 << 20,
+        .most_bytes = 64 << 20,
+        .level = {[FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC),
+                  [FACTOR_MEMORY_BEFORE] = FROM_TO(FRESH, FREED_SAME),
+                  [FACTOR_LIVE_BLOCKS] = FROM_TO(1, 1),
+                  [FACTOR_REPETITION] = FROM_TO(0, 0),
+                  [FACTOR_PRESSURE] = FROM_TO(REFUSED_BEFORE, REFUSED_BEFORE)}};
     use_ordinarily();
+    check_scenarios(50 * ROWS, &refused);
+    use_large_blocks();
 }
 
-static void use_in_thread(void *data)
+static void keep_state(unsigned parts, void (*use)(void))
 {
-    (void)data;
-    use_in_every_way();
-}
-
-/* ---- output ------------------------------------------------------------------------------ */
-
-/* A number of bytes that does not fit in an int.  It is not touched. */
-static void use_large(void)
-{
-    size_t large = ((size_t)1 << 31) + 8;
-    if (is_instrumented() || lacking_memory(large) != NULL || subject_fills_blocks())
-        return;
-    void *p = subject_malloc(large);
-    subject_free(p, large);
+    calls_watch(parts);
+    use();
+    calls_watch(0);
 }
 
 PROPERTY(env_quiet,
@@ -54,82 +79,11 @@ PROPERTY(env_quiet,
     .source = "good practice",
     .why    = "an extra line of output breaks programs that read it, test suites above all",
     .hint   = "count, or write to a file that a variable of the environment names",
-    .looks  = "WARN: nothing to be printed in ordinary use; 61 bytes were")
+    .looks  = "WARN: what was printed to stay 0 bytes, after malloc of 100; 61 bytes")
 {
-    size_t before = output_so_far();
+    calls_watch(STATE_OUTPUT);
     use_ordinarily();
-    for (size_t i = 0; i < (is_instrumented() ? 100 : 2000); i++)
-        resize_and_free(subject_malloc(1 + i), 1 + i, 100, 100);
-    use_ordinarily();
-    use_large();
-    in_threads(1, use_ordinarily_in_thread, NULL, 0);
-    size_t after = output_so_far();
-    expect(after == before, "nothing to be printed in ordinary use", "%zu bytes were",
-           after - before);
-}
-
-/* ---- descriptors ------------------------------------------------------------------------- */
-
-/* Files of one byte each behind every free descriptor up to 24 and some above, and what stands
- * behind 0, 1 and 2. */
-enum { LAST_LOW = 24, LAST_FD = 199 };
-struct open_file {
-    bool is_ours, is_open;
-    struct stat stat;
-    int flags, status;
-    off_t offset;
-};
-
-static struct open_file look_at(int fd)
-{
-    struct open_file file = {0};
-    file.flags = fcntl(fd, F_GETFD);
-    file.is_open = file.flags >= 0 && fstat(fd, &file.stat) == 0;
-    file.status = file.is_open ? fcntl(fd, F_GETFL) : 0;
-    file.offset = file.is_open ? lseek(fd, 0, SEEK_CUR) : 0;
-    return file;
-}
-
-static void open_files(struct open_file files[LAST_FD + 1])
-{
-    static const int high[] = {31, 32, 63, 64, 100, 127, 128, LAST_FD};
-    int fd = memfd_create("conform", 0);
-    for (; fd >= 0 && fd <= LAST_LOW; fd = memfd_create("conform", 0))
-        files[fd].is_ours = true;
-    if (fd < 0)
-        harness_broke("memfd_create: %s", strerror(errno));
-    for (size_t i = 0; i < LENGTH(high); i++) {
-        if (fcntl(high[i], F_GETFD) < 0 && dup2(fd, high[i]) == high[i])
-            files[high[i]].is_ours = true;
-    }
-    if (!files[fd].is_ours)
-        close(fd);
-    for (int i = 0; i <= LAST_FD; i++) {
-        bool is_ours = files[i].is_ours;
-        if (is_ours && (ftruncate(i, 1) != 0 || lseek(i, 1, SEEK_SET) != 1))
-            harness_broke("a file in memory: %s", strerror(errno));
-        files[i] = look_at(i);
-        files[i].is_ours = is_ours;
-    }
-}
-
-static void expect_untouched(int fd, const struct open_file *before)
-{
-    struct open_file now = look_at(fd);
-    expect(now.is_open, fmt("descriptor %d, which the handler did not open, to stay open", fd),
-           "it is closed");
-    expect(now.stat.st_ino == before->stat.st_ino && now.stat.st_dev == before->stat.st_dev,
-           fmt("descriptor %d to stay the file that it was", fd), "it is another");
-    expect(
-        now.flags == before->flags && now.status == before->status,
-        fmt("the flags of descriptor %d to be %d and %#o still", fd, before->flags, before->status),
-        "%d and %#o", now.flags, now.status);
-    if (fd > 2)
-        expect(now.offset == before->offset && now.stat.st_size == before->stat.st_size,
-               fmt("nobody to read or write descriptor %d, which is not the handler's", fd),
-               "its offset is %lld for %lld, its size %lld for %lld", (long long)now.offset,
-               (long long)before->offset, (long long)now.stat.st_size,
-               (long long)before->stat.st_size);
+    use_large_blocks();
 }
 
 PROPERTY(env_descriptors,
@@ -138,16 +92,199 @@ PROPERTY(env_descriptors,
     .source = "good practice",
     .why    = "a stray close(0) takes a file from the program; the next open gets its number",
     .hint   = "a descriptor that is not open is -1 and not 0; forget its number when it is closed",
-    .looks  = "WARN: descriptor 0, which the handler did not open, to stay open; it is closed")
+    .looks  = "WARN: descriptor 0 to stay open, after free of 40; closed")
 {
-    struct open_file files[LAST_FD + 1] = {0};
-    open_files(files);
-    use_in_every_way();
-    in_threads(1, use_in_thread, NULL, 0);
-    for (int fd = 0; fd <= LAST_FD; fd++) {
-        if ((fd <= 2 && files[fd].is_open) || files[fd].is_ours)
-            expect_untouched(fd, &files[fd]);
+    keep_state(STATE_DESCRIPTORS, use_in_every_way);
+}
+
+PROPERTY(env_signals,
+    .id     = "env.signals", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "signal dispositions, signal mask and alternate stack are the same after each call",
+    .source = "good practice",
+    .why    = "Python has SIGINT, faulthandler SIGSEGV: a change fails far away",
+    .hint   = "set no handler for SIGSEGV; restore the mask on every path",
+    .looks  = "WARN: the blocked signals to stay none, after realloc of 100; SIGHUP")
+{
+    keep_state(STATE_SIGNALS, use_in_every_way);
+}
+
+/* The runner's pipe does not block; a program's output may, so that a handler that changes it is
+ * seen to.  One that prints is not to wait for a reader, whom that pipe has at the end alone. */
+static void let_output_block(void)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    for (int fd = 1; fd <= 2; fd++) {
+        int flags = fcntl(fd, F_GETFL);
+        if (nowhere >= 0 && flags >= 0 && (flags & O_NONBLOCK) != 0) /* not with --no-fork */
+            dup2(nowhere, fd);
     }
+    close(nowhere);
+}
+
+/* A program that has other settings than most, and one processor. */
+static void live_unusually(void)
+{
+    cpu_set_t one;
+    umask(027);
+    if (chdir("/proc") != 0)
+        harness_broke("/proc: %s", strerror(errno));
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+PROPERTY(env_settings,
+    .id     = "env.settings", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
+    .clause = "no call changes settings of the process or thread, such as locale, umask, limits, "
+              "scheduling, locked memory, descriptor flags or the environment",
+    .source = "good practice",
+    .why    = "they belong to the program and its children: LD_PRELOAD follows into every child",
+    .hint   = "restore them before the call returns, or use a thread of your own",
+    .looks  = "WARN: the umask to stay 022, after malloc of 100; 077")
+{
+    let_output_block();
+    python_subject_prepare(subject_place()); /* readline puts LINES into the environment */
+    struct state *unloaded = state_note(STATE_OTHER_SETTINGS);
+    load_subject();
+    state_expect_same(unloaded, "after loading");
+    keep_state(STATE_SETTINGS, use_in_every_way);
+    live_unusually();
+    keep_state(STATE_SETTINGS, use_in_every_way);
+}
+
+PROPERTY(env_random_numbers,
+    .id     = "env.random-numbers", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "no call draws from libc's sequences of random numbers or seeds them",
+    .source = "C17 7.22.2.1 paragraph 2, of libc's own functions: as if none called rand",
+    .why    = "a program that seeds rand or drand48 no longer computes the same again",
+    .hint   = "keep a state of your own: rand_r, erand48, or xorshift",
+    .looks  = "WARN: the next of rand, random and lrand48 to stay 1, 2 and 3, after calloc of 100; 2, 5 and 3")
+{
+    keep_state(STATE_RANDOM_NUMBERS, use_in_every_way);
+}
+
+/* A handler that averages sizes over many calls of one function comes to the least number there is.
+ */
+static void call_one_function_often(void)
+{
+    const struct scenario_limits limits = {
+        .most_size = 4096,
+        .most_bytes = 8 << 20,
+        .level = {[FACTOR_FREE_ORDER] = FROM_TO(LIFO, FIFO), [FACTOR_LIVE_BLOCKS] = FROM_TO(4, 5)}};
+    check_scenarios(ROWS, &limits);
+}
+
+static void keep_float_flags(int rounding, bool raised)
+{
+    if (fesetround(rounding) != 0)
+        return;
+    set_float_flags(raised);
+    calls_watch(STATE_ARITHMETIC | STATE_FLOAT_FLAGS);
+    call_one_function_often();
+    use_in_every_way();
+    calls_watch(0);
+    set_float_flags(false);
+    fesetround(FE_TONEAREST);
+}
+
+PROPERTY(env_float_state,
+    .id     = "env.float-state", .level = MUST, .basis = BASIS_CALLER, .rule = HEAP_FLOAT_STATE,
+    .clause = "rounding mode, traps, denormals, exception flags (except inexact) and empty x87 "
+              "registers are the same after each call",
+    .source = "NumPy 1.22 to 2.5: umath, npy_get_floatstatus; C17 7.6: a function changes no mode",
+    .why    = "a flag that was set is a RuntimeWarning about a division that no code made",
+    .hint   = "link without -ffast-math; compute sizes in integers, or restore by fesetenv",
+    .looks  = "FAIL: the rounding mode to stay 0x800, after realloc of 100; 0")
+{
+    if (is_instrumented()) { /* valgrind knows no flags, traps, or flushing of subnormals */
+        keep_state(STATE_ARITHMETIC, use_ordinarily);
+        return;
+    }
+    keep_float_flags(FE_TONEAREST, false);
+    keep_float_flags(FE_UPWARD, true);
+#ifdef __SSE__
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
+    keep_state(STATE_ARITHMETIC, use_ordinarily);
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() & ~0x8040u);
+#endif
+    if (feenableexcept(FE_DIVBYZERO | FE_INVALID) != -1)
+        keep_state(STATE_ARITHMETIC, use_ordinarily);
+}
+
+PROPERTY(env_direction_flag,
+    .id     = "env.direction-flag", .level = MUST, .basis = BASIS_CALLER,
+    .answers_for = ABOUT(DIRECTION_FLAG_SET),
+    .clause = "the direction flag of an x86 is clear after each call",
+    .source = "System V ABI for AMD64, 3.2.1: clear on entry to a function and upon return",
+    .why    = "the next memcpy or memset runs downward and overwrites what is before its block",
+    .hint   = "add a cld after each std, on every path; or use memmove",
+    .looks  = "FAIL: the direction flag to be clear after realloc of 8388608; it is set")
+{
+#ifndef __x86_64__
+    skip("only x86-64 has this flag");
+#endif
+    use_in_every_way(); /* calls.c checks the flag after each call */
+}
+
+/* ---- exceptions -------------------------------------------------------------------------- */
+
+/* While a signal waits for its Python handler, which raises, and each warning raises as well.
+ * Returns true if it waits still. */
+static bool use_with_signal_waiting(void)
+{
+    python_call("environment", "be_strict");
+    raise(SIGUSR1);
+    use_in_every_way();
+    bool waits = PyErr_CheckSignals() != 0;
+    PyErr_Clear();
+    return waits;
+}
+
+/* malloc and free of each size up to a page. */
+static void use_each_size(void)
+{
+    struct scenario_limits limits = {.most_bytes = 8 << 20,
+                                     .level = {[FACTOR_SIZES] = FROM_TO(EACH_IN_TURN, EACH_IN_TURN),
+                                               [FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC),
+                                               [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 0),
+                                               [FACTOR_FREE_ORDER] = FROM_TO(LIFO, FIFO),
+                                               [FACTOR_REPETITION] = FROM_TO(4, 4),
+                                               [FACTOR_RESIZES] = FROM_TO(AS_MADE, AS_MADE)}};
+    for (uint8_t level = 0; level < SIZE_4096; level++) {
+        limits.level[FACTOR_SIZE] = (struct level_range)FROM_TO(level, level);
+        check_scenarios(ONE_ROW, &limits);
+    }
+}
+
+PROPERTY(env_no_exception_set,
+    .id     = "env.no-exception-set", .level = MUST, .basis = BASIS_CALLER,
+    .answers_for = ABOUT(EXCEPTION_SET),
+    .clause = "no call sets a Python exception: refused or not, with or without the GIL, with a "
+              "signal pending, with warnings as errors",
+    .source = "NumPy 1.22 to 2.5: ctors.c, shape.c, item_selection.c raise MemoryError on NULL",
+    .why    = "\"returned a result with an exception set\", in an unrelated line",
+    .hint   = "return NULL; no PyErr_CheckSignals or PyErr_WarnEx; clear what Python's calls raise",
+    .looks  = "FAIL: no Python exception to be set, after calls that were refused; MemoryError")
+{
+    use_ordinarily(); /* calls.c checks after each call */
+    python_release();
+    use_in_every_way();
+    python_acquire();
+    use_each_size();
+    use_with_signal_waiting();
+}
+
+PROPERTY(env_runs_no_signal_handler,
+    .id     = "env.runs-no-signal-handler", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "no call runs the Python handler of a pending signal",
+    .source = "CPython, signal: handlers run between bytecode instructions, not inside C functions",
+    .why    = "Ctrl-C and timeouts are exceptions, which a call that clears them loses",
+    .hint   = "call no PyErr_CheckSignals, and nothing that runs Python code, in any of the four",
+    .looks  = "WARN: the Python handler of a signal to wait; it was run inside one of the calls")
+{
+    expect(use_with_signal_waiting(),
+           "the Python handler of a signal to wait until the calls have returned",
+           "it was run inside one of them");
 }
 
 /* ---- descriptors of its own -------------------------------------------------------------- */
@@ -158,32 +295,23 @@ static bool is_regular_file(int fd)
     return fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode);
 }
 
-static void use_large_too(void)
-{
-    enum { LARGE = 8 << 20 };
-    use_in_every_way();
-    give_back(subject_malloc(LARGE), LARGE);
-    give_back(subject_calloc(1, LARGE), LARGE);
-    resize_and_free(subject_malloc(100), 100, LARGE, LARGE);
-}
-
 /* As a program does that closes what it does not know, and then opens files of its own.  Other
  * kinds of descriptors, an eventfd say, are left alone: nobody looks before each of their uses. */
 static void take_descriptors_over(void *data)
 {
+    enum { LAST_FD = 199 };
     bool was_open[LAST_FD + 1];
     int program_file = *(int *)data;
     python_subject_prepare(subject_place());
     for (int fd = 0; fd <= LAST_FD; fd++)
         was_open[fd] = fcntl(fd, F_GETFD) >= 0;
     load_subject();
-    use_large_too();
+    use_in_every_way();
     for (int fd = 0; fd <= LAST_FD; fd++) {
         if (!was_open[fd] && is_regular_file(fd))
             dup2(program_file, fd);
     }
-    use_large_too();
-    use_for_long();
+    use_in_every_way();
 }
 
 PROPERTY(env_forgets_descriptors,
@@ -226,13 +354,10 @@ static bool is_asked_again(const struct asked_variable *variable)
 /* A variable that is asked for again, or NULL. */
 static const struct asked_variable *asked_again(void)
 {
-    use_large_too();
-    use_for_long();
+    use_in_every_way();
     if (!getenv_watch())
         skip("getenv cannot be watched here");
-    use_large_too();
-    use_large_too();
-    use_for_long();
+    use_in_every_way();
     const struct asked_variable *variable = getenv_asked();
     while (variable->times > 0 && !is_asked_again(variable))
         variable++;
@@ -320,313 +445,7 @@ PROPERTY(env_variables_change,
     blocks_free_all(&blocks);
 }
 
-/* ---- signals ----------------------------------------------------------------------------- */
-
-static void keep_signals(void *data)
-{
-    enum { LARGE = 5 << 20 };
-    struct signals before;
-    (void)data;
-    note_signals(&before);
-    use_in_every_way();
-    resize_and_free(subject_malloc(LARGE), LARGE, 2 * LARGE, LARGE);
-    expect_same_signals(&before, "after calls of all four");
-    use_for_long();
-    expect_same_signals(&before, "after thousands of calls");
-}
-
-PROPERTY(env_signals,
-    .id     = "env.signals", .level = SHOULD, .basis = BASIS_QOI,
-    .clause = "signal dispositions, signal mask and alternate stack are the same after each call",
-    .source = "good practice",
-    .why    = "Python has SIGINT, faulthandler SIGSEGV: a change fails far away",
-    .hint   = "set no handler for SIGSEGV; restore the mask on every path",
-    .looks  = "WARN: the disposition of SIGSEGV to stay the default action, after calls; 0x7f12a0")
-{
-    struct signals before;
-    keep_signals(NULL);
-    in_threads(1, keep_signals, NULL, 0);
-    note_signals(&before);
-    use_large_blocks();
-    expect_same_signals(&before, "after calls for larger blocks");
-}
-
-/* ---- settings ---------------------------------------------------------------------------- */
-
-/* The runner's pipe does not block; a program's output may, so that a handler that changes it is
- * seen to.  One that prints is not to wait for a reader, whom that pipe has at the end alone. */
-static void let_output_block(void)
-{
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    for (int fd = 1; fd <= 2; fd++) {
-        int flags = fcntl(fd, F_GETFL);
-        if (nowhere >= 0 && flags >= 0 && (flags & O_NONBLOCK) != 0) /* not with --no-fork */
-            dup2(nowhere, fd);
-    }
-    close(nowhere);
-}
-
-static void use_and_compare(void *data)
-{
-    enum { LARGE = 16 << 20 };
-    use_ordinarily();
-    expect_same_settings(data, ALL_SETTINGS, "after the first calls of a thread");
-    ask_too_much();
-    expect_same_settings(data, ALL_SETTINGS, "after calls that were refused");
-    give_back(subject_malloc(LARGE), LARGE);
-    give_back(subject_calloc(1, LARGE), LARGE);
-    resize_and_free(subject_malloc(100), 100, LARGE, LARGE);
-    expect_same_settings(data, ALL_SETTINGS, "after calls for large blocks");
-}
-
-/* A program that has other settings than most, and one processor. */
-static void live_unusually(void)
-{
-    cpu_set_t one;
-    umask(027);
-    if (chdir("/proc") != 0)
-        harness_broke("/proc: %s", strerror(errno));
-    CPU_ZERO(&one);
-    CPU_SET((size_t)sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
-
-PROPERTY(env_settings,
-    .id     = "env.settings", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
-    .clause = "no call changes settings of the process or thread, such as locale, umask, limits, "
-              "scheduling, locked memory, descriptor flags or the environment",
-    .source = "good practice",
-    .why    = "they belong to the program and its children: LD_PRELOAD follows into every child",
-    .hint   = "restore them before the call returns, or use a thread of your own",
-    .looks  = "WARN: the umask to stay 022, after the first calls of a thread; 077")
-{
-    static struct settings unloaded, loaded;
-    let_output_block();
-    python_subject_prepare(subject_place()); /* readline puts LINES into the environment */
-    note_settings(&unloaded);
-    load_subject();
-    expect_same_settings(&unloaded, SETTINGS_NOT_NAMED_AT_LOAD, "after loading");
-    note_settings(&loaded);
-    use_and_compare(&loaded);
-    in_threads(1, use_and_compare, &loaded, sizeof loaded);
-    expect_same_settings(&loaded, ALL_SETTINGS, "after calls on another thread");
-    use_for_long();
-    expect_same_settings(&loaded, ALL_SETTINGS, "after thousands of calls");
-    use_large_blocks();
-    expect_same_settings(&loaded, ALL_SETTINGS, "after calls for larger blocks");
-    live_unusually();
-    note_settings(&loaded);
-    use_and_compare(&loaded);
-    use_large_blocks();
-    expect_same_settings(&loaded, ALL_SETTINGS, "after calls for larger blocks");
-}
-
-/* ---- random numbers ---------------------------------------------------------------------- */
-
-/* What follows in each of libc's three sequences after it was seeded. */
-struct drawn {
-    long rand, random, lrand48;
-};
-
-static void seed_all(void)
-{
-    srand(49); /* random's seed as well */
-    srand48(49);
-}
-
-static struct drawn draw(void)
-{
-    return (struct drawn){rand(), random(), lrand48()};
-}
-
-static void use_between_numbers(void *data)
-{
-    const struct drawn *alone = data;
-    seed_all();
-    use_in_every_way();
-    struct drawn now = draw();
-    expect(now.rand == alone->rand && now.random == alone->random && now.lrand48 == alone->lrand48,
-           fmt("rand, random and lrand48 to go on with %ld, %ld and %ld after calls", alone->rand,
-               alone->random, alone->lrand48),
-           "%ld, %ld and %ld", now.rand, now.random, now.lrand48);
-}
-
-PROPERTY(env_random_numbers,
-    .id     = "env.random-numbers", .level = SHOULD, .basis = BASIS_QOI,
-    .clause = "no call draws from libc's sequences of random numbers or seeds them",
-    .source = "C17 7.22.2.1 paragraph 2, of libc's own functions: as if none called rand",
-    .why    = "a program that seeds rand or drand48 no longer computes the same again",
-    .hint   = "keep a state of your own: rand_r, erand48, or xorshift",
-    .looks  = "WARN: rand, random and lrand48 to go on with 1, 2 and 3 after calls; 2, 5 and 3")
-{
-    seed_all();
-    struct drawn alone = draw();
-    use_between_numbers(&alone);
-    in_threads(1, use_between_numbers, &alone, sizeof alone);
-}
-
-/* ---- exceptions -------------------------------------------------------------------------- */
-
-static void expect_no_exception(const char *when)
-{
-    expect(PyErr_Occurred() == NULL, fmt("no Python exception to be set, %s", when), "%s",
-           python_error());
-}
-
-/* While a signal waits for its Python handler, which raises, and each warning raises as well.
- * Whether it waits still. */
-static bool use_with_signal_waiting(void)
-{
-    python_call("environment", "be_strict");
-    raise(SIGUSR1);
-    use_ordinarily();
-    use_large_blocks();
-    ask_too_much();
-    bool waits = PyErr_CheckSignals() != 0;
-    PyErr_Clear();
-    return waits;
-}
-
-PROPERTY(env_no_exception_set,
-    .id     = "env.no-exception-set", .level = MUST, .basis = BASIS_CALLER,
-    .answers_for = ABOUT(EXCEPTION_SET),
-    .clause = "no call sets a Python exception: refused or not, with or without the GIL, with a "
-              "signal pending, with warnings as errors",
-    .source = "NumPy 1.22 to 2.5: ctors.c, shape.c, item_selection.c raise MemoryError on NULL",
-    .why    = "\"returned a result with an exception set\", in an unrelated line",
-    .hint   = "return NULL; no PyErr_CheckSignals or PyErr_WarnEx; clear what Python's calls raise",
-    .looks  = "FAIL: no Python exception to be set, after calls that were refused; MemoryError")
-{
-    use_ordinarily();
-    expect_no_exception("after ordinary calls");
-    ask_too_much();
-    expect_no_exception("after calls that were refused");
-    python_release();
-    use_ordinarily();
-    python_acquire();
-    expect_no_exception("after ordinary calls without the GIL");
-    python_release();
-    ask_too_much();
-    python_acquire();
-    expect_no_exception("after calls without the GIL that were refused");
-    for_each_size (size, 1 << 14) /* calls.c checks after each call */
-        resize_and_free(subject_calloc(1, size), size, size, size);
-    for_each_size (size, is_instrumented() ? 1 << 14 : 1 << 20)
-        give_back(subject_malloc(size), size);
-    use_with_signal_waiting(); /* which calls.c detects as well */
-}
-
-PROPERTY(env_runs_no_signal_handler,
-    .id     = "env.runs-no-signal-handler", .level = SHOULD, .basis = BASIS_QOI,
-    .clause = "no call runs the Python handler of a pending signal",
-    .source = "CPython, signal: handlers run between bytecode instructions, not inside C functions",
-    .why    = "Ctrl-C and timeouts are exceptions, which a call that clears them loses",
-    .hint   = "call no PyErr_CheckSignals, and nothing that runs Python code, in any of the four",
-    .looks  = "WARN: the Python handler of a signal to wait; it was run inside one of the calls")
-{
-    expect(use_with_signal_waiting(),
-           "the Python handler of a signal to wait until the calls have returned",
-           "it was run inside one of them");
-}
-
 /* ---- the end of everything --------------------------------------------------------------- */
-
-enum { MOST_TOUCHED = 1 << 20 };
-
-/* A size that may be given. */
-static void ask_for(size_t size)
-{
-    give_back(subject_malloc(size), size);
-    give_back(subject_calloc(size, 1), size);
-    give_back(subject_calloc(1, size), size);
-    if (size != 0) /* which NumPy never asks of realloc */
-        resize_and_free(subject_malloc(10), 10, size, size);
-    subject_free(NULL, size);
-}
-
-/* What comes behind a block that cannot be is undefined, and another crash each time. */
-static void expect_refused(const void *p, const char *owner, const char *call)
-{
-    if (p == NULL)
-        return;
-    attribute_to(owner, NULL);
-    fail(fmt("%s to return NULL, for there can be no such block", call), "%p", p);
-}
-
-static void calloc_absurd(size_t nelem, size_t elsize)
-{
-    expect_refused(subject_calloc(nelem, elsize), "calloc.overflow",
-                   fmt("calloc(%zu, %zu)", nelem, elsize));
-}
-
-static void ask_for_absurd(size_t size)
-{
-    expect_refused(subject_malloc(size), "malloc.too-large", fmt("malloc(%zu)", size));
-    calloc_absurd(size, 1);
-    calloc_absurd(1, size);
-    void *p = subject_malloc(10);
-    if (p != NULL)
-        expect_refused(subject_realloc(p, size), "realloc.failure-keeps-block",
-                       fmt("realloc(p, %zu)", size));
-    subject_free(p, 10);
-    subject_free(NULL, size);
-}
-
-static void ask_for_everything(void)
-{
-    for (size_t size = 0; size < 300; size++)
-        ask_for(size);
-    for (unsigned shift = 9; shift < 18; shift++) {
-        for (size_t k = 0; k < 3; k++)
-            ask_for(((size_t)1 << shift) + k - 1);
-    }
-    absurd_begin();
-    /* what lies between might be given, and touched */
-    for (unsigned shift = ABSURD_BITS; shift < SIZE_BITS; shift += 4)
-        ask_for_absurd((size_t)1 << shift);
-    for (size_t k = 0; k <= 8192; k = k < 100 ? k + 1 : k + k / 8) {
-        ask_for_absurd(SIZE_MAX - k);
-        ask_for_absurd((size_t)PTRDIFF_MAX - 50 + k);
-    }
-    /* the product wraps to nelem, or to 0 where nelem is more than a handler that takes it for the
-     * size may touch */
-    for (size_t nelem = 2; nelem != 0; nelem *= 2)
-        calloc_absurd(nelem, SIZE_MAX / nelem + (nelem <= MOST_TOUCHED ? 2 : 1));
-    absurd_end();
-}
-
-static void thread_was_ended(void *data)
-{
-    (void)data;
-    fail("calls in a thread to return", "the thread is ended from inside one");
-}
-
-static void ask_in_thread(void *data)
-{
-    (void)data;
-    pthread_cleanup_push(thread_was_ended, NULL);
-    ask_for_everything();
-    pthread_cleanup_pop(0);
-}
-
-/* The sizes in between, with no room for them: what is refused here is refused by the kernel.  Who
- * gives a block all the same has reserved addresses before, and would touch all of it for a calloc.
- */
-static void ask_without_room(void)
-{
-    bool is_refused = true;
-    limit_mapped_bytes(4 << 20);
-    /* what is less, libc may have in reserve */
-    for (unsigned shift = 27; shift < MIN(47, SIZE_BITS) && is_refused; shift++) {
-        size_t size = (size_t)1 << shift;
-        void *p = subject_malloc(size);
-        is_refused = p == NULL;
-        give_back(p, size);
-        if (is_refused)
-            ask_for(size);
-    }
-    lift_limit();
-}
 
 PROPERTY(env_never_exits,
     .id     = "env.never-exits", .level = MUST, .basis = BASIS_C,
@@ -637,8 +456,14 @@ PROPERTY(env_never_exits,
     .hint   = "return NULL where libc does; in C++ noexcept functions and std::nothrow",
     .looks  = "CRASH: the process exited with status 1, inside malloc(18446744073709551615)")
 {
-    ask_for_everything();
-    in_threads(1, ask_in_thread, NULL, 0);
-    if (!is_instrumented())
-        ask_without_room();
+    struct scenario_limits limits = {
+        .most_size = 1 << 20,
+        .most_bytes = 32 << 20,
+        .address_limits = !is_instrumented(),
+        .level = {[FACTOR_PRESSURE] = FROM_TO(REFUSED_BEFORE, REFUSED_BEFORE),
+                  [FACTOR_FREE_SIZE] = FROM_TO(TRUE_SIZE, NUMPY_SIZE)}};
+    check_scenarios(5 * ROWS, &limits);
+    check_scenarios_in_thread(5 * ROWS, &limits);
+    limits.level[FACTOR_PRESSURE] = (struct level_range)FROM_TO(ERRNO_SET, ADDRESS_LIMIT);
+    check_scenarios(5 * ROWS, &limits);
 }

@@ -12,34 +12,6 @@ void resize_and_free(void *p, size_t old, size_t new, size_t given)
     give_back(q != NULL ? q : p, q != NULL ? given : old);
 }
 
-void use_ordinarily(void)
-{
-    static const size_t sizes[] = {1, 8, 24, 100, 1000, 4096, 5000, 40000, 131072, 300000};
-    for (size_t i = 0; i < LENGTH(sizes); i++) {
-        size_t size = sizes[i];
-        void *p = subject_malloc(size), *q = subject_calloc(size, 1);
-        void *r = subject_calloc(1, 3 * size);
-        resize_and_free(p, size, 2 * size, 2 * size);
-        subject_free(NULL, 0);
-        subject_free(NULL, size);
-        resize_and_free(q, size, size / 2 + 1, 1);
-        give_back(r, 3 * size);
-    }
-    give_back(subject_malloc(65536), 32768);
-    give_back(subject_malloc(0), 0);
-    give_back(subject_calloc(0, 8), 0);
-}
-
-void use_for_long(void)
-{
-    enum { MANY = 4000 };
-    for (size_t i = 0; i < MANY; i += stride(100)) {
-        size_t size = 1 + i % 500;
-        resize_and_free(subject_malloc(size), size, 2 * size, 2 * size);
-        give_back(subject_calloc(1, size), size);
-    }
-}
-
 /* Where a block comes all the same, that is for malloc.too-large, calloc.overflow and
  * realloc.failure-keeps-block to say, and it is left alone here. */
 void ask_too_much(void)
@@ -110,11 +82,4 @@ void use_and_free_all(void *unused)
     for (size_t size = 5000; size <= 500000; size *= 10)
         blocks_add(&blocks, must_malloc(size), size);
     blocks_free_all(&blocks);
-}
-
-void use_in_every_way(void)
-{
-    use_ordinarily();
-    ask_too_much();
-    use_ordinarily();
 }

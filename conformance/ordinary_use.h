@@ -10,12 +10,6 @@
 /* A block that is resized, or as it was, and freed. */
 void resize_and_free(void *p, size_t old, size_t new, size_t given);
 
-/* What any program does, NumPy's wrong sizes included, and nothing that is refused. */
-void use_ordinarily(void);
-
-/* Thousands of small blocks, for what happens once in a while. */
-void use_for_long(void);
-
 /* What nobody can be given. */
 void ask_too_much(void);
 
@@ -24,8 +18,5 @@ void use_large_blocks(void);
 
 /* Small blocks and some larger ones, which all live at once: as the body of a process. */
 void use_and_free_all(void *unused);
-
-/* What is ordinary, and too much. */
-void use_in_every_way(void);
 
 #endif

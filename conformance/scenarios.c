@@ -5,6 +5,9 @@
  * property that states the requirement; what ends the process is reported here.
  */
 #include "scenarios.h"
+
+#include <pthread.h>
+
 #include "harness/harness.h"
 #include "harness/interpose.h"
 #include "harness/threads.h"
@@ -47,13 +50,19 @@ static void call_free(void *ctx, void *p, size_t size)
 static PyDataMem_Handler recorded = {
     .allocator = {NULL, call_malloc, call_calloc, call_realloc, call_free}};
 
+PyDataMem_Handler *scenarios_handler(void)
+{
+    return &recorded;
+}
+
 static void refuse_requests(size_t nth, bool keep_failing)
 {
     interpose_watch();
     interpose_refuse(nth, keep_failing);
 }
 
-static void check(double cost, bool at_once, const struct scenario_limits *limits)
+static void check(PyDataMem_Handler *handler, double cost, bool at_once,
+                  const struct scenario_limits *limits)
 {
     const struct property *property = running_property();
     struct rows_result result;
@@ -73,7 +82,7 @@ static void check(double cost, bool at_once, const struct scenario_limits *limit
     options.least_cost = options.cost * LEAST_PERCENT / 100;
     if (is_instrumented() && cost <= ONE_ROW)
         return; /* a hundred thousand calls */
-    rows_run(&recorded, &options, &result);
+    rows_run(handler, &options, &result);
     record_coverage(&coverage.counts);
     if (result.state == EXECUTION_NO_MEMORY) {
         mark_incomplete("after %zu rows there was no memory or no thread for more",
@@ -104,14 +113,21 @@ static struct scenario_limits of_property(const struct scenario_limits *limits)
     struct scenario_limits own = *limits;
     if (own.level[FACTOR_PRESSURE].count == 0)
         own.level[FACTOR_PRESSURE] = (struct level_range)FROM_TO(NO_PRESSURE, ERRNO_SET);
-    own.level[FACTOR_FREE_SIZE] = (struct level_range)FROM_TO(TRUE_SIZE, TRUE_SIZE);
+    if (own.level[FACTOR_FREE_SIZE].count == 0)
+        own.level[FACTOR_FREE_SIZE] = (struct level_range)FROM_TO(TRUE_SIZE, TRUE_SIZE);
     return own;
 }
 
 void check_scenarios(double cost, const struct scenario_limits *limits)
 {
+    check_scenarios_through(&recorded, cost, limits);
+}
+
+void check_scenarios_through(PyDataMem_Handler *handler, double cost,
+                             const struct scenario_limits *limits)
+{
     struct scenario_limits own = of_property(limits);
-    check(cost, false, &own);
+    check(handler, cost, false, &own);
 }
 
 struct checking {
@@ -119,10 +135,18 @@ struct checking {
     const struct scenario_limits *limits;
 };
 
+static void thread_was_ended(void *unused)
+{
+    (void)unused;
+    fail("calls in a thread to return", "the thread is ended from inside one");
+}
+
 static void check_here(void *data)
 {
     const struct checking *checking = data;
+    pthread_cleanup_push(thread_was_ended, NULL);
     check_scenarios(checking->cost, checking->limits);
+    pthread_cleanup_pop(0);
 }
 
 void check_scenarios_in_thread(double cost, const struct scenario_limits *limits)
@@ -143,7 +167,7 @@ PROPERTY(scenarios_blocks,
                                            .most_bytes = 64 << 20,
                                            .level[FACTOR_PRESSURE] =
                                                FROM_TO(NO_PRESSURE, PAGES_LOCKED)};
-    check(50000, false, &limits);
+    check(&recorded, 50000, false, &limits);
 }
 
 PROPERTY(scenarios_large_blocks,
@@ -162,7 +186,7 @@ PROPERTY(scenarios_large_blocks,
         .level = {[FACTOR_PRESSURE] = FROM_TO(NO_PRESSURE, PAGES_LOCKED),
                   [FACTOR_REPETITION] = FROM_TO(0, 1),
                   [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2)}};
-    check(100000, false, &limits);
+    check(&recorded, 100000, false, &limits);
 }
 
 PROPERTY(scenarios_threads,
@@ -180,7 +204,7 @@ PROPERTY(scenarios_threads,
                                            .threads = true,
                                            .level[FACTOR_THREADS] =
                                                FROM_TO(FREED_THERE, IN_DESTRUCTOR)};
-    check(60000, false, &limits);
+    check(&recorded, 60000, false, &limits);
 }
 
 PROPERTY(scenarios_concurrent,
@@ -194,7 +218,7 @@ PROPERTY(scenarios_concurrent,
     .looks  = "CRASH: SIGSEGV in malloc(17000)")
 {
     const struct scenario_limits limits = {.most_size = 1 << 20, .most_bytes = 16 << 20};
-    check(30000, true, &limits);
+    check(&recorded, 30000, true, &limits);
 }
 
 PROPERTY(scenarios_processes,
@@ -211,7 +235,7 @@ PROPERTY(scenarios_processes,
                                            .forks = true,
                                            .level[FACTOR_PROCESS] =
                                                FROM_TO(FORK_IN_TURNS, AT_EXIT)};
-    check(100000, false, &limits);
+    check(&recorded, 100000, false, &limits);
 }
 
 PROPERTY(scenarios_pressure,
@@ -228,5 +252,5 @@ PROPERTY(scenarios_pressure,
                                            .address_limits = !is_instrumented(),
                                            .level[FACTOR_PRESSURE] =
                                                FROM_TO(ERRNO_SET, ADDRESS_LIMIT)};
-    check(100000, false, &limits);
+    check(&recorded, 100000, false, &limits);
 }

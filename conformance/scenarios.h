@@ -16,6 +16,12 @@ enum { ONE_ROW = 1 };
  * running property.  Returns if there is none. */
 void check_scenarios(double cost, const struct scenario_limits *limits);
 
+/* The same with calls of that handler.  Each of its functions is that of scenarios_handler(), which
+ * calls subject_malloc() and so on, or calls it. */
+PyDataMem_Handler *scenarios_handler(void);
+void check_scenarios_through(PyDataMem_Handler *handler, double cost,
+                             const struct scenario_limits *limits);
+
 /* The same in a new thread, which holds the GIL if this one does. */
 void check_scenarios_in_thread(double cost, const struct scenario_limits *limits);
 

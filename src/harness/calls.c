@@ -4,6 +4,7 @@
  */
 #include "harness/calls.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "harness/interpose.h"
 #include "harness/proc_count.h"
+#include "harness/process_state.h"
 #include "harness/requested_size.h"
 #include "harness/test_process.h"
 #include "harness/verdict.h"
@@ -71,6 +73,38 @@ const struct latest *own_latest(void)
     return &latest;
 }
 
+/* ---- the state around calls --------------------------------------------------------------- */
+
+static unsigned watched_parts;            /* enum state_part */
+static _Thread_local struct state *noted; /* before the first call of this thread */
+static _Atomic size_t watched_calls;
+
+void calls_watch(unsigned parts)
+{
+    watched_parts = parts;
+    watched_calls = 0;
+    free(noted);
+    noted = NULL;
+}
+
+static void note_state(void)
+{
+    int error = errno;
+    noted = state_note(watched_parts);
+    errno = error;
+}
+
+static void check_state_after(const struct step *call)
+{
+    enum { EACH = 64, EVERY = 512, LARGE = 1 << 20 };
+    int error = errno;
+    size_t number = atomic_fetch_add(&watched_calls, 1);
+    if (number < EACH || number % EVERY == 0 || step_size(call) >= LARGE)
+        state_expect_same(noted,
+                          fmt("after %s of %" PRIu64, step_function(call->kind), step_size(call)));
+    errno = error;
+}
+
 /* ---- calls ------------------------------------------------------------------------------ */
 
 /* A call of this thread. */
@@ -89,6 +123,8 @@ static void call_begin(struct frame *frame, struct step made, void (*code)(void)
         take_slot();
     struct step *call = own_call(), *making = own_making();
     size_t size;
+    if (__builtin_expect(watched_parts != 0, 0) && noted == NULL)
+        note_state();
     frame->code = code;
     frame->call = call;
     if (call->kind != OUTSIDE)
@@ -182,6 +218,8 @@ static struct step call_end(struct frame *frame)
         left_direction_down(&made);
     if (frame->exception == NULL && python_pending() != NULL)
         left_an_exception(&made);
+    if (__builtin_expect(watched_parts != 0, 0))
+        check_state_after(&made);
     return made;
 }
 

@@ -47,6 +47,11 @@ size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty);
 size_t subject_malloc_many(void **blocks, size_t count, size_t size);
 void subject_free_many(void **blocks, size_t count, size_t size); /* skips NULL */
 
+/* From now on the property fails if a call changes one of these parts of the state (enum
+ * state_part) of the process or of the thread that makes it.  The first calls and those for 1 MiB
+ * and more are checked one by one, and of the others each 512th.  0: no longer. */
+void calls_watch(unsigned parts);
+
 /* The subject as a handler whose functions are those above, with its name and version: for NumPy
  * and shims, so that a crash in it is attributed to the call. */
 PyDataMem_Handler *subject_traced(void);

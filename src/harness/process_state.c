@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Noting and comparing what a handler leaves alone.
+ * The table of what a handler leaves alone, and how each item is read.
  */
 #include "harness/process_state.h"
 
@@ -12,6 +12,7 @@
 #include <locale.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,71 +28,61 @@
 
 /* ---- floating point ---------------------------------------------------------------------- */
 
-#if defined(__x86_64__) || defined(__i386__)
-static unsigned x87_registers_in_use(void)
+static const char *show_rounding(int number __attribute__((unused)))
 {
+    return fmt("%#x", (unsigned)fegetround());
+}
+
+static const char *show_traps(int number __attribute__((unused)))
+{
+    return fmt("%#x", (unsigned)fegetexcept());
+}
+
+static const char *show_subnormals(int number __attribute__((unused)))
+{
+    static volatile double smallest_normal = DBL_MIN, subnormal = DBL_MIN / 1024;
+    fexcept_t flags;
+    fegetexceptflag(&flags, FE_ALL_EXCEPT); /* this arithmetic raises some */
+    bool are_made = smallest_normal / 2 != 0, are_read = subnormal * 1024 != 0;
+    fesetexceptflag(&flags, FE_ALL_EXCEPT);
+    return fmt("%s, %s", are_made ? "results" : "results flushed to 0",
+               are_read ? "operands" : "operands taken for 0");
+}
+
+/* x86: the control word of the x87, its precision among them, and the control bits of MXCSR;
+ * AArch64: FPCR. */
+static const char *show_control(int number __attribute__((unused)))
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned short word;
+    unsigned vector = 0;
+    __asm__ volatile("fnstcw %0" : "=m"(word));
+#ifdef __SSE__
+    vector = __builtin_ia32_stmxcsr() & ~0x3fu;
+#endif
+    return fmt("%#x and %#x", word, vector);
+#elif defined(__aarch64__)
+    unsigned long control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    return fmt("%#lx", control);
+#else
+    return "unknown";
+#endif
+}
+
+static const char *show_x87_in_use(int number __attribute__((unused)))
+{
+#if defined(__x86_64__) || defined(__i386__)
     enum { TAGS = 4 };
     _Alignas(16) unsigned char area[512] = {0};
     __asm__ volatile("fxsave %0" : "=m"(area));
-    return area[TAGS];
-}
+    return fmt("%d", __builtin_popcount(area[TAGS]));
+#else
+    return "unknown";
 #endif
-
-struct arithmetic note_arithmetic(void)
-{
-    static volatile double smallest_normal = DBL_MIN, subnormal = DBL_MIN / 1024;
-    struct arithmetic s = {.rounding = fegetround(), .traps = fegetexcept()};
-    s.makes_subnormals = smallest_normal / 2 != 0;
-    s.reads_subnormals = subnormal * 1024 != 0;
-#if defined(__x86_64__) || defined(__i386__)
-    unsigned short word;
-    __asm__ volatile("fnstcw %0" : "=m"(word));
-    s.stack = word;
-    s.in_use = x87_registers_in_use();
-#ifdef __SSE__
-    s.vector = __builtin_ia32_stmxcsr() & ~0x3fu;
-#endif
-#elif defined(__aarch64__)
-    __asm__ volatile("mrs %0, fpcr" : "=r"(s.control));
-#endif
-    return s;
-}
-
-void expect_same_arithmetic(const struct arithmetic *before, const char *when)
-{
-    struct arithmetic now = note_arithmetic();
-    expect(now.rounding == before->rounding,
-           fmt("the rounding mode to be %#x still, %s", (unsigned)before->rounding, when), "%#x",
-           (unsigned)now.rounding);
-    expect(now.traps == before->traps,
-           fmt("the floating-point traps to be %#x still, %s", (unsigned)before->traps, when),
-           "%#x", (unsigned)now.traps);
-    expect(now.makes_subnormals == before->makes_subnormals,
-           fmt("results to be as subnormal as before, %s", when), "%s",
-           now.makes_subnormals ? "they are no longer flushed to 0" : "they are flushed to 0");
-    expect(now.reads_subnormals == before->reads_subnormals,
-           fmt("subnormal operands to count as before, %s", when), "%s",
-           now.reads_subnormals ? "they no longer count as 0" : "they count as 0");
-    expect(now.vector == before->vector && now.stack == before->stack &&
-               now.control == before->control,
-           fmt("the floating-point control registers to be %#x, %#x, %#lx still, %s",
-               before->vector, before->stack, before->control, when),
-           "%#x, %#x, %#lx", now.vector, now.stack, now.control);
-    expect(now.in_use == before->in_use,
-           fmt("the x87 to have as many registers empty as before (EMMS), %s", when),
-           "%d are in use that were empty", __builtin_popcount(now.in_use & ~before->in_use));
 }
 
 enum { FLAGS = FE_ALL_EXCEPT & ~FE_INEXACT };
-
-static const char *flags_in_words(int flags)
-{
-    const char *words = fmt("%s%s%s%s", (flags & FE_INVALID) != 0 ? ", invalid operation" : "",
-                            (flags & FE_DIVBYZERO) != 0 ? ", division by zero" : "",
-                            (flags & FE_OVERFLOW) != 0 ? ", overflow" : "",
-                            (flags & FE_UNDERFLOW) != 0 ? ", underflow" : "");
-    return words[0] != '\0' ? words + 2 : "none";
-}
 
 void set_float_flags(bool raised)
 {
@@ -100,65 +91,121 @@ void set_float_flags(bool raised)
         feraiseexcept(FLAGS);
 }
 
-void expect_float_flags(bool raised, const char *when)
+static const char *show_float_flags(int number __attribute__((unused)))
 {
-    int now = fetestexcept(FLAGS);
-    expect(now == (raised ? FLAGS : 0),
-           fmt("the floating-point status flags to be %s, %s: %s",
-               raised ? "set still" : "clear still", when,
-               raised ? "a program reads there what went wrong in its arithmetic"
-                      : "NumPy reads there whether its own arithmetic went wrong, and warns"),
-           "set: %s", flags_in_words(now));
+    int flags = fetestexcept(FLAGS);
+    const char *words = fmt("%s%s%s%s", (flags & FE_INVALID) != 0 ? ", invalid operation" : "",
+                            (flags & FE_DIVBYZERO) != 0 ? ", division by zero" : "",
+                            (flags & FE_OVERFLOW) != 0 ? ", overflow" : "",
+                            (flags & FE_UNDERFLOW) != 0 ? ", underflow" : "");
+    return words[0] != '\0' ? words + 2 : "none";
 }
 
 /* ---- signals ----------------------------------------------------------------------------- */
 
-void note_signals(struct signals *signals)
-{
-    memset(signals, 0, sizeof *signals);
-    for (int number = 1; number < NSIG; number++)
-        signals->known[number] = sigaction(number, NULL, &signals->actions[number]) == 0;
-    pthread_sigmask(SIG_SETMASK, NULL, &signals->mask);
-    sigaltstack(NULL, &signals->stack);
-}
-
 static const char *signal_name(int number)
 {
-    const char *name = sigabbrev_np(number);
-    return name != NULL ? fmt("SIG%s", name) : fmt("signal %d", number);
+    const char *name = sigabbrev_np(number + 1);
+    return name != NULL ? fmt(" SIG%s", name) : fmt(" signal %d", number + 1);
 }
 
-static const char *action_in_words(const struct sigaction *action)
+static const char *show_action(int number)
 {
-    return action->sa_handler == SIG_DFL   ? "the default action"
-           : action->sa_handler == SIG_IGN ? "to ignore it"
-                                           : fmt("a handler at %p", (void *)action->sa_handler);
+    struct sigaction action;
+    if (sigaction(number + 1, NULL, &action) != 0)
+        return "unknown";
+    return action.sa_handler == SIG_DFL ? "the default action"
+           : action.sa_handler == SIG_IGN
+               ? "to ignore it"
+               : fmt("a handler at %p with flags %#x", (void *)action.sa_handler,
+                     (unsigned)action.sa_flags);
 }
 
-void expect_same_signals(const struct signals *before, const char *when)
+static const char *show_mask(int number __attribute__((unused)))
 {
-    struct signals now;
-    note_signals(&now);
-    for (int number = 1; number < NSIG; number++) {
-        const struct sigaction *was = &before->actions[number], *is = &now.actions[number];
-        if (!before->known[number])
-            continue;
-        const char *name = signal_name(number);
-        expect(is->sa_handler == was->sa_handler,
-               fmt("the disposition of %s to stay %s, %s", name, action_in_words(was), when), "%s",
-               action_in_words(is));
-        expect(is->sa_flags == was->sa_flags,
-               fmt("the flags of the handler of %s to be %#x still, %s", name,
-                   (unsigned)was->sa_flags, when),
-               "%#x", (unsigned)is->sa_flags);
-        bool blocked = sigismember(&before->mask, number);
-        expect(sigismember(&now.mask, number) == blocked,
-               fmt("%s to be %s still, %s", name, blocked ? "blocked" : "let through", when), "%s",
-               blocked ? "it is let through" : "it is blocked");
+    static _Thread_local char list[512];
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    size_t used = (size_t)snprintf(list, sizeof list, "those");
+    for (int i = 0; i < NSIG - 1 && used + 16 < sizeof list; i++) {
+        if (sigismember(&mask, i + 1) == 1)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s", signal_name(i));
     }
-    expect(now.stack.ss_sp == before->stack.ss_sp && now.stack.ss_flags == before->stack.ss_flags,
-           fmt("the alternate signal stack to be at %p still, %s", before->stack.ss_sp, when),
-           "at %p", now.stack.ss_sp);
+    return used > strlen("those") ? list + strlen("those ") : "none";
+}
+
+static const char *show_signal_stack(int number __attribute__((unused)))
+{
+    stack_t stack;
+    return sigaltstack(NULL, &stack) == 0
+               ? fmt("at %p, flags %#x", stack.ss_sp, (unsigned)stack.ss_flags)
+               : "unknown";
+}
+
+/* ---- descriptors ------------------------------------------------------------------------- */
+
+/* Files of one byte each behind every free descriptor up to 24 and some above, and what stands
+ * behind 0, 1 and 2. */
+enum { LAST_LOW = 24, LAST_FD = 199 };
+static bool is_watched[LAST_FD + 1];
+
+static void open_files(void)
+{
+    static const int high[] = {31, 32, 63, 64, 100, 127, 128, LAST_FD};
+    int fd = memfd_create("conform", 0);
+    for (; fd >= 0 && fd <= LAST_LOW; fd = memfd_create("conform", 0))
+        is_watched[fd] = true;
+    for (size_t i = 0; i < sizeof high / sizeof *high && fd >= 0; i++) {
+        if (fcntl(high[i], F_GETFD) < 0 && dup2(fd, high[i]) == high[i])
+            is_watched[high[i]] = true;
+    }
+    if (fd < 0)
+        harness_broke("memfd_create: %s", strerror(errno));
+    if (fd > LAST_FD || !is_watched[fd])
+        close(fd);
+    for (int i = 0; i <= LAST_FD; i++) {
+        if (is_watched[i] && (ftruncate(i, 1) != 0 || lseek(i, 1, SEEK_SET) != 1))
+            harness_broke("a file in memory: %s", strerror(errno));
+        is_watched[i] = is_watched[i] || (i <= 2 && fcntl(i, F_GETFD) >= 0);
+    }
+}
+
+static const char *show_descriptor(int fd)
+{
+    struct stat stat;
+    int flags = fcntl(fd, F_GETFD);
+    if (!is_watched[fd])
+        return "";
+    if (flags < 0 || fstat(fd, &stat) != 0)
+        return "closed";
+    const char *file =
+        fmt("open, inode %llu of device %llu, flags %d and %#o", (unsigned long long)stat.st_ino,
+            (unsigned long long)stat.st_dev, flags, (unsigned)fcntl(fd, F_GETFL));
+    return fd <= 2 ? file
+                   : fmt("%s, at byte %lld of %lld", file, (long long)lseek(fd, 0, SEEK_CUR),
+                         (long long)stat.st_size);
+}
+
+/* ---- random numbers, output -------------------------------------------------------------- */
+
+static void seed(void)
+{
+    srand(49); /* random's seed as well */
+    srand48(49);
+}
+
+/* What follows in each of libc's three sequences after they were seeded.  Seeds them again. */
+static const char *show_random_numbers(int number __attribute__((unused)))
+{
+    int first = rand();
+    long second = random(), third = lrand48();
+    seed();
+    return fmt("%d, %ld and %ld", first, second, third);
+}
+
+static const char *show_output(int number __attribute__((unused)))
+{
+    return fmt("%zu bytes", output_so_far());
 }
 
 /* ---- settings ---------------------------------------------------------------------------- */
@@ -285,98 +332,110 @@ static const char *show_locking(int number __attribute__((unused)))
     return is_locked ? "locked" : "not locked";
 }
 
-static const struct kind {
+/* NULL behind the last one. */
+static const char *show_variable(int number)
+{
+    return environ[number];
+}
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+static const struct item {
     const char *name;
+    enum state_part part;
     const char *(*show)(int number);
-    int count; /* of them; where there is one it has no number */
-    bool named_at_load;
-} kinds[] = {
-    {"the locale", show_locale, 1, true},
-    {"the umask", show_umask, 1, true},
-    {"resource limit", show_limit, RLIM_NLIMITS, true},
-    {"the working directory", show_folder, 1, true},
-    {"the niceness", show_niceness, 1, false},
-    {"the scheduling policy", show_policy, 1, false},
-    {"the processors that it may use", show_affinity, 1, false},
-    {"interval timer", show_interval_timer, 3, false},
-    {"the number of timers", show_timers, 1, false},
-    {"the flags of descriptor", show_flags, 3, false},
-    {"the process", show_ids, 1, false},
-    {"the user and group", show_user, 1, false},
-    {"whether core files are written (PR_SET_DUMPABLE)", show_dumpable, 1, false},
-    {"the memory policy of a thread", show_memory_policy, 1, false},
-    {"what is mapped next", show_locking, 1, false},
+    int count; /* of them, or INT_MAX up to the first NULL; where there is one it has no number */
+    const char *(*number)(int number); /* NULL: in digits */
+} items[] = {
+    {"the locale", STATE_AT_LOAD, show_locale, 1, NULL},
+    {"the umask", STATE_AT_LOAD, show_umask, 1, NULL},
+    {"resource limit", STATE_AT_LOAD, show_limit, RLIM_NLIMITS, NULL},
+    {"the working directory", STATE_AT_LOAD, show_folder, 1, NULL},
+    {"the niceness", STATE_OTHER_SETTINGS, show_niceness, 1, NULL},
+    {"the scheduling policy", STATE_OTHER_SETTINGS, show_policy, 1, NULL},
+    {"the processors that it may use", STATE_OTHER_SETTINGS, show_affinity, 1, NULL},
+    {"interval timer", STATE_OTHER_SETTINGS, show_interval_timer, 3, NULL},
+    {"the number of timers", STATE_OTHER_SETTINGS, show_timers, 1, NULL},
+    {"the flags of descriptor", STATE_OTHER_SETTINGS, show_flags, 3, NULL},
+    {"the process", STATE_OTHER_SETTINGS, show_ids, 1, NULL},
+    {"the user and group", STATE_OTHER_SETTINGS, show_user, 1, NULL},
+    {"whether core files are written (PR_SET_DUMPABLE)", STATE_OTHER_SETTINGS, show_dumpable, 1,
+     NULL},
+    {"the memory policy of a thread", STATE_OTHER_SETTINGS, show_memory_policy, 1, NULL},
+    {"what is mapped next", STATE_OTHER_SETTINGS, show_locking, 1, NULL},
+    {"the disposition of", STATE_SIGNALS, show_action, NSIG - 1, signal_name},
+    {"the blocked signals", STATE_SIGNALS, show_mask, 1, NULL},
+    {"the alternate signal stack", STATE_SIGNALS, show_signal_stack, 1, NULL},
+    {"the floating-point status flags", STATE_FLOAT_FLAGS, show_float_flags, 1, NULL},
+    {"the rounding mode", STATE_ARITHMETIC, show_rounding, 1, NULL},
+    {"the floating-point traps", STATE_ARITHMETIC, show_traps, 1, NULL},
+    {"subnormal numbers", STATE_ARITHMETIC, show_subnormals, 1, NULL},
+    {"the floating-point control registers", STATE_ARITHMETIC, show_control, 1, NULL},
+    {"the number of x87 registers in use (see EMMS)", STATE_ARITHMETIC, show_x87_in_use, 1, NULL},
+    {"descriptor", STATE_DESCRIPTORS, show_descriptor, LAST_FD + 1, NULL},
+    {"the next of rand, random and lrand48", STATE_RANDOM_NUMBERS, show_random_numbers, 1, NULL},
+    {"what was printed", STATE_OUTPUT, show_output, 1, NULL},
+    {"variable of the environment", STATE_OTHER_SETTINGS, show_variable, INT_MAX, NULL},
 };
 
-static char *copy(const char *words)
+/* The items of the parts, one after the other, each with a NUL at its end.  If there is no room for
+ * all of a large environment, the rest is not compared. */
+struct state {
+    unsigned parts;
+    size_t used;
+    char text[1 << 16];
+};
+
+static void expect_same(const struct item *item, int number, const char *was, const char *is,
+                        const char *when)
 {
-    char *made = strdup(words);
-    if (made == NULL)
-        harness_broke("out of memory for what surrounds the handler");
-    return made;
+    const char *numeral = item->number != NULL ? item->number(number)
+                          : item->count > 1    ? fmt(" %d", number)
+                                               : "";
+    expect(strcmp(was, is) == 0, fmt("%s%s to stay %s, %s", item->name, numeral, escape(was), when),
+           "%s", escape(is));
 }
 
-/* A copy of the environment, NULL at its end. */
-static char **copy_environment(void)
+/* Reads the items into the state, or if `when` is not NULL compares them with what is in there. */
+static void read_items(struct state *state, const char *when)
 {
-    size_t count = 0;
-    while (environ[count] != NULL)
-        count++;
-    char **made = calloc(count + 1, sizeof *made);
-    for (size_t i = 0; made != NULL && i < count; i++)
-        made[i] = copy(environ[i]);
-    return made;
-}
-
-void note_settings(struct settings *settings)
-{
-    size_t place = 0;
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        for (int number = 0; number < kinds[k].count; number++)
-            settings->values[place++] = copy(kinds[k].show(number));
-    }
-    settings->environment = copy_environment();
-}
-
-/* The variable in `here`, NAME=VALUE, that is not in `there`, or NULL. */
-static const char *missing_variable(char **here, char **there)
-{
-    for (; here != NULL && *here != NULL; here++) {
-        char **same = there;
-        while (same != NULL && *same != NULL && strcmp(*same, *here) != 0)
-            same++;
-        if (same == NULL || *same == NULL)
-            return *here;
-    }
-    return NULL;
-}
-
-static void expect_same_environment(char **before, const char *when)
-{
-    const char *gone = missing_variable(before, environ), *new = missing_variable(environ, before);
-    const char *either = new != NULL ? new : gone;
-    if (either == NULL)
-        return;
-    int length = (int)strcspn(either, "=");
-    fail(fmt("%.*s in the environment to stay as it was, %s", length, either, when), "%s",
-         new != NULL ? escape(new) : "it is gone");
-}
-
-void expect_same_settings(const struct settings *before, enum which_settings which,
-                          const char *when)
-{
-    size_t place = 0;
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        bool wanted =
-            which == ALL_SETTINGS || kinds[k].named_at_load == (which == SETTINGS_NAMED_AT_LOAD);
-        for (int number = 0; number < kinds[k].count; number++, place++) {
-            const char *was = before->values[place], *is = wanted ? kinds[k].show(number) : was;
-            expect(strcmp(was, is) == 0,
-                   fmt("%s%s to stay %s, %s", kinds[k].name,
-                       kinds[k].count > 1 ? fmt(" %d", number) : "", escape(was), when),
-                   "%s", escape(is));
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+        bool is_last = (state->parts & items[i].part) == 0;
+        for (int number = 0; number < items[i].count && !is_last; number++) {
+            const char *shown = items[i].show(number);
+            is_last = shown == NULL;
+            shown = is_last ? "none" : shown;
+            size_t length = strlen(shown) + 1;
+            if (when != NULL ? at >= state->used : at + length > sizeof state->text)
+                return;
+            if (when != NULL)
+                expect_same(&items[i], number, state->text + at, shown, when);
+            else
+                memcpy(state->text + at, shown, length);
+            at += length;
+            state->used = when != NULL ? state->used : at;
         }
     }
-    if (which != SETTINGS_NAMED_AT_LOAD)
-        expect_same_environment(before->environment, when);
+}
+
+struct state *state_note(unsigned parts)
+{
+    static bool has_files;
+    struct state *state = malloc(sizeof *state);
+    if (state == NULL)
+        harness_broke("out of memory for the state of the process");
+    state->parts = parts;
+    if ((parts & STATE_DESCRIPTORS) != 0 && !has_files)
+        open_files();
+    has_files = has_files || (parts & STATE_DESCRIPTORS) != 0;
+    if ((parts & STATE_RANDOM_NUMBERS) != 0)
+        seed();
+    read_items(state, NULL);
+    return state;
+}
+
+void state_expect_same(struct state *before, const char *when)
+{
+    read_items(before, when);
 }

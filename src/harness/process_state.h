@@ -1,52 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What belongs to the process or to its threads, and not to a handler: noted before, and compared
- * after.  A comparison ends the property where something is not what it was; `when` says after
- * what, as in "after a call".
+ * The state of the process and of the calling thread that belongs to the program and not to a
+ * handler.  process_state.c has a table of its items, such as the umask.
  */
 #ifndef CONFORM_PROCESS_STATE_H
 #define CONFORM_PROCESS_STATE_H
 
-#include <signal.h>
 #include <stdbool.h>
 
-/* How this thread computes, without the flags that say what has happened so far. */
-struct arithmetic {
-    int rounding, traps;
-    bool makes_subnormals, reads_subnormals;
-    unsigned vector;       /* x86: the control bits of MXCSR, flush-to-zero among them */
-    unsigned stack;        /* x86: the control word of the x87, its precision among them */
-    unsigned in_use;       /* x86: a bit for each register of the x87 that is not empty */
-    unsigned long control; /* AArch64: FPCR */
+enum state_part {
+    STATE_SIGNALS = 1 << 0,        /* dispositions, mask, alternate stack */
+    STATE_AT_LOAD = 1 << 1,        /* locale, umask, limits, working directory */
+    STATE_OTHER_SETTINGS = 1 << 2, /* all others, and the environment */
+    STATE_SETTINGS = STATE_AT_LOAD | STATE_OTHER_SETTINGS,
+    STATE_ARITHMETIC = 1 << 3,  /* rounding, traps, subnormal numbers, control registers */
+    STATE_FLOAT_FLAGS = 1 << 4, /* of past exceptions, except inexact, which NumPy ignores */
+    STATE_DESCRIPTORS = 1 << 5, /* that are open when the state is noted, some for this purpose */
+    STATE_RANDOM_NUMBERS = 1 << 6, /* of libc; noting and comparing them seeds the sequences */
+    STATE_OUTPUT = 1 << 7,
 };
-struct arithmetic note_arithmetic(void);
-void expect_same_arithmetic(const struct arithmetic *before, const char *when);
 
-/* The flags of past exceptions: all but inexact, which nearly all arithmetic raises and NumPy does
- * not look at.  Sets or clears all of them; and compares. */
+/* Reads the parts, a bitwise OR of enum state_part.  Returns memory for free(). */
+struct state *state_note(unsigned parts);
+
+/* Fails if an item is not what it was; `when` says after what, as in "after a call". */
+void state_expect_same(struct state *before, const char *when);
+
+/* Sets or clears all flags of past floating-point exceptions. */
 void set_float_flags(bool raised);
-void expect_float_flags(bool raised, const char *when);
-
-struct signals {
-    struct sigaction actions[NSIG];
-    bool known[NSIG];
-    sigset_t mask;
-    stack_t stack;
-};
-void note_signals(struct signals *signals);
-void expect_same_signals(const struct signals *before, const char *when);
-
-/* What a process can set for itself and its children, each as words; and its environment. */
-enum { SETTINGS = 40 };
-struct settings {
-    char *values[SETTINGS];
-    char **environment;
-};
-
-/* Which of them: abi.loads-quietly names some. */
-enum which_settings { ALL_SETTINGS, SETTINGS_NAMED_AT_LOAD, SETTINGS_NOT_NAMED_AT_LOAD };
-void note_settings(struct settings *settings);
-void expect_same_settings(const struct settings *before, enum which_settings which,
-                          const char *when);
 
 #endif

@@ -29,7 +29,6 @@ struct rows {
     double short_cost; /* of such lists so far */
     struct fill_rules fill;
     struct writer *writer;
-    struct size_dict size_dict;
     struct executions *executions;
     struct scenario scenario[MOST_ROWS];
     bool has_pressure;            /* in some row of the list: memory may be refused to us, too */
@@ -182,16 +181,19 @@ static void execute_list(struct rows *rows, struct rows_result *result)
     }
 }
 
+/* The sizes are learned once in a process, as that takes some thousands of calls. */
 static bool begin(struct rows *rows)
 {
+    static struct size_dict size_dict;
     rows->writer = writer_new();
     rows->executions = mmap(NULL, sizeof *rows->executions, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (rows->writer == NULL || rows->executions == MAP_FAILED)
         return false;
-    size_dict_learn(&rows->size_dict, rows->handler, false,
-                    clock_now() + (uint64_t)(rows->options->seconds * 1e9));
-    rows->writer->size_dict = &rows->size_dict;
+    if (size_dict.count == 0)
+        size_dict_learn(&size_dict, rows->handler, false,
+                        clock_now() + (uint64_t)(rows->options->seconds * 1e9));
+    rows->writer->size_dict = &size_dict;
     rows->writer->most_bytes = rows->options->limits.most_bytes;
     return true;
 }
@@ -208,17 +210,17 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
               struct rows_result *result)
 {
     struct rows *rows = calloc(1, sizeof *rows);
-    double begun = seconds_used();
     *result = (struct rows_result){.state = EXECUTION_NO_MEMORY};
     if (rows == NULL)
         return;
     rows->options = options;
     rows->handler = handler;
     rows->random = options->random;
-    rows->until = clock_now() + (uint64_t)(MOST_WAITING * options->seconds * 1e9);
     coverage_allow(options->coverage, &options->limits, most_of_row(options));
     if (begin(rows))
         result->state = EXECUTION_PASSED;
+    double begun = seconds_used();
+    rows->until = clock_now() + (uint64_t)(MOST_WAITING * options->seconds * 1e9);
     while (result->state == EXECUTION_PASSED && rows->cost < options->cost &&
            (result->rows == 0 ||
             (clock_now() < rows->until &&

@@ -55,12 +55,6 @@ PyDataMem_Handler *scenarios_handler(void)
     return &recorded;
 }
 
-static void refuse_requests(size_t nth, bool keep_failing)
-{
-    interpose_watch();
-    interpose_refuse(nth, keep_failing);
-}
-
 static void check(PyDataMem_Handler *handler, double cost, bool at_once,
                   const struct scenario_limits *limits)
 {
@@ -73,7 +67,7 @@ static void check(PyDataMem_Handler *handler, double cost, bool at_once,
         .cost = is_instrumented() ? cost / COST_INSTRUMENTED : cost,
         .seconds = cost <= ONE_ROW ? of_one_row : MAX(seconds_per_cost * cost, least_seconds),
         .at_once = at_once,
-        .refuse = interpose_works() ? refuse_requests : NULL,
+        .refuse = interpose_works() ? interpose_refuse_watched : NULL,
         .limits = *limits,
     };
     static struct coverage coverage;
@@ -83,7 +77,7 @@ static void check(PyDataMem_Handler *handler, double cost, bool at_once,
     if (is_instrumented() && cost <= ONE_ROW)
         return; /* a hundred thousand calls */
     rows_run(handler, &options, &result);
-    record_coverage(&coverage.counts);
+    record_rows(&coverage.counts, at_once ? NULL : &result.found, sizeof result.found);
     if (result.state == EXECUTION_NO_MEMORY) {
         mark_incomplete("after %zu rows there was no memory or no thread for more",
                         (size_t)result.rows);
@@ -104,7 +98,7 @@ static void check(PyDataMem_Handler *handler, double cost, bool at_once,
              result.at_end ? "when all live blocks were checked" : show_step(&result.step),
              result.violation.seen, result.violation.history[0] != '\0' ? "; " : "",
              result.violation.history, (size_t)result.rows, property->id,
-             scenario_words(&result.scenario, words, sizeof words));
+             scenario_words(&result.found.scenario, words, sizeof words));
 }
 
 /* Impossible requests, and wrong sizes told to free, have properties of their own. */

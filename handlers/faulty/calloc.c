@@ -17,6 +17,7 @@ static void *make_dirty(size_t size, size_t cleared)
 }
 
 RETURNS(calloc, calloc_does_not_zero, "calloc.zeroed", base_malloc(ctx, product(nelem, elsize)));
+WHEN(calloc_does_not_zero, "calloc.zeroed", "any level of each factor");
 DEFECT(calloc, calloc_leaves_the_last_bytes, "calloc.zeroed numpy.route-zeros")
 {
     size_t size = product(nelem, elsize);
@@ -84,6 +85,7 @@ DEFECT(calloc, calloc_believes_an_old_errno, "calloc.zeroed")
     void *p = base_malloc(ctx, size);
     return errno == ENOMEM ? p : clear(p, size);
 }
+WHEN(calloc_believes_an_old_errno, "calloc.zeroed", "pressure = errno set before each call");
 
 /* Caches one freed block, and clears it only if the first thread freed it. */
 static void *noted;
@@ -115,6 +117,7 @@ enum { HALF = 4 * sizeof(size_t) }; /* of the bits */
 
 RETURNS(calloc, calloc_wraps, "calloc.overflow scenarios.pressure",
         base_calloc(ctx, nelem *elsize, 1));
+WHEN(calloc_wraps, "scenarios.pressure", "pressure = impossible requests before");
 DEFECT(calloc, calloc_compares_the_product, "calloc.overflow")
 {
     size_t size = nelem * elsize;
@@ -147,7 +150,9 @@ DEFECT(calloc, overflow_by_padding_in_calloc, "calloc.overflow")
                shifted_calloc(product(nelem, elsize), BASE_HEADER + ((condition) ? 8 : 0)))
 MISALIGNS(calloc_has_a_one_word_header, true);
 MISALIGNS(calloc_packs_rows_of_three, nelem == 3 && elsize >= 24 && elsize % 8 == 0 && EVERY(2));
+WHEN(calloc_packs_rows_of_three, "calloc.alignment", "size >= 72; made by = calloc(n, k)");
 MISALIGNS(calloc_aligns_for_elsize, elsize == 8);
+WHEN(calloc_aligns_for_elsize, "calloc.alignment", "size >= 16; made by = calloc(n, k)");
 MISALIGNS(calloc_misaligns_off_the_main_thread, gettid() != getpid());
 
 /* Clears in steps of 96 bytes. */

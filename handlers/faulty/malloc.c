@@ -53,6 +53,7 @@ MUTANT(malloc_mirrors_its_half, "malloc.extent scenarios.large-blocks", FUNCTION
     RETURNS_IN(aligned, malloc, defect, "malloc.alignment",                                        \
                shifted_malloc(size, (condition) ? (shift) : BASE_HEADER))
 MISALIGNS(malloc_has_a_one_word_header, true, 24);
+WHEN(malloc_has_a_one_word_header, "malloc.alignment", "any level of each factor");
 MISALIGNS(malloc_packs_small_blocks, size < 16, 17);
 MISALIGNS(malloc_misaligns_off_the_main_thread, gettid() != getpid(), 24);
 MISALIGNS(malloc_misaligns_one_in_a_thousand, EVERY(1000), 24);
@@ -89,6 +90,7 @@ MUTANT(malloc_recycles_what_is_too_small, "malloc.extent malloc.disjoint",
 
 BEFORE_IN(slot, free, free_gives_a_slot_back_twice, "malloc.disjoint", is_in_slot(p) && EVERY(300),
           slot_give(p));
+WHEN(free_gives_a_slot_back_twice, "malloc.disjoint", "size <= 112");
 
 AFTER_IN(slot, malloc, malloc_fills_into_the_next, "malloc.neighbours",
          is_in_slot(made) && (char *)made + SLOT < slots.memory[slots.made - 1],

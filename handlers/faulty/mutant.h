@@ -25,6 +25,9 @@
  * pool.  In all of them the parameters of the function are called ctx, p, size, nelem and elsize.
  * EVERY(n) is true for each nth evaluation, CALL(n) for the nth only.
  *
+ * WHEN(name, property, conditions) lists, separated by "; ", what the property has to report as
+ * `when` (tests/characterize.py).
+ *
  * ON_64_BITS("ids") lists the properties that find the mutant only if size_t has 64 bits.
  *
  * All mutants of the files under faulty_la_SOURCES are symbols of one object; tests/mutants.py runs
@@ -43,6 +46,8 @@
 #define MUTANT_DERIVED(defect, kills, pool)                                                        \
     DERIVE(pool);                                                                                  \
     MUTANT(defect, kills, FUNCTIONS(pool))
+#define WHEN(defect, property, conditions)                                                         \
+    NEP49_EXPORT const char when_##defect[] = property ": " conditions
 #define KILLS(defect, kills) NEP49_EXPORT const char kills_##defect[] = kills
 
 /* A mutant that is the only handler of its object, because it makes claims or acts while loaded. */

@@ -7,12 +7,14 @@
 
 RETURNS(realloc, realloc_refuses_null, "realloc.null-allocates",
         p != NULL ? base_realloc(ctx, p, size) : NULL);
+WHEN(realloc_refuses_null, "realloc.null-allocates", "made by = realloc(NULL, n)");
 
 /* Requests no bytes for the header. */
 RETURNS(realloc, realloc_of_null_is_short, "realloc.null-allocates",
         p != NULL || size < 64 ? base_realloc(ctx, p, size) : base_finish(malloc(size), size));
 
 KEEPS(realloc_does_not_copy, "realloc.keeps-contents", 0);
+WHEN(realloc_does_not_copy, "realloc.keeps-contents", "any level of each factor");
 KEEPS(realloc_copies_old_size, "realloc.keeps-contents malloc.neighbours", old);
 KEEPS(realloc_copies_new_size, "realloc.keeps-contents " ON_64_BITS("realloc.past-2gib"), size);
 KEEPS(realloc_loses_a_byte_of_large_ones, "realloc.keeps-contents",
@@ -40,6 +42,7 @@ static void *move_again(void *p, size_t size, size_t limit)
 FUNCTION_RETURNS(realloc, by_8_bits, move_again(p, size, 1 << 8));
 MUTANT(realloc_counts_moves_in_8_bits, "realloc.keeps-contents", FUNCTIONS(unmoved, malloc, calloc),
        FUNCTIONS(by_8_bits, realloc));
+WHEN(realloc_counts_moves_in_8_bits, "realloc.keeps-contents", "resizes of a block >= 256");
 
 /* calloc stores nelem as the size. */
 HOOK_AFTER(calloc, nelem, made != NULL, base_resize(made, nelem));
@@ -221,6 +224,8 @@ FUNCTION_RETURNS(realloc, owner,
                                me()));
 MUTANT(realloc_of_anothers_block, "realloc.in-another-thread threads.hand-over scenarios.threads",
        FUNCTIONS(owner, malloc, calloc, realloc));
+WHEN(realloc_of_anothers_block, "scenarios.threads",
+     "threads = made by another, which has ended or made, resized and freed by three");
 
 /* Each thread caches the size of the block that it resized last.  The entry stays if another thread
  * frees that block. */

@@ -68,6 +68,7 @@ DEFECT(realloc, remembers_first_size,
     void *moved = move(ctx, p, size, min(old, size));
     return moved != NULL && old < size ? base_resize(moved, old) : moved;
 }
+WHEN(remembers_first_size, "realloc.keeps-contents", "made by = grown step by step");
 
 KEEPS(shrinks_by_vectors, "realloc.keeps-contents numpy.route-fromfile",
       size < old ? size & ~(size_t)15 : old);
@@ -151,6 +152,7 @@ DEFECT(malloc, tires_of_small_blocks, "malloc.lasts numpy.route-structured-sort"
     in_a_row = size <= 16 ? in_a_row + 1 : 0;
     return in_a_row % 32 == 31 ? NULL : base_malloc(ctx, size);
 }
+WHEN(tires_of_small_blocks, "malloc.lasts", "size <= 16");
 
 /* Frees the block that it cannot resize, or only those that it cannot shrink. */
 AFTER(realloc, frees_what_it_cannot_resize,

@@ -67,6 +67,7 @@ FUNCTION(realloc, cut)
     return p;
 }
 MUTANT(shrink_forgets_how_far_it_is_dirty, "calloc.zeroed", FUNCTIONS(cut));
+WHEN(shrink_forgets_how_far_it_is_dirty, "calloc.zeroed", "memory before = rest of a shrink");
 
 /* ---- pages of a mapping ---------------------------------------------------------------------- */
 

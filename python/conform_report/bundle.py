@@ -28,7 +28,8 @@ def manifest(members):
 
 def without_times(members):
     """Leaves out what depends on how fast the machine was."""
-    return {key: value for key, value in members.items() if key not in ("seconds", "coverage")}
+    left_out = "seconds", "coverage", "when", "not_when"
+    return {key: value for key, value in members.items() if key not in left_out}
 
 
 def render(reports, with_handler=False):

@@ -47,6 +47,15 @@ def docs(id):
     return site and f'<a href="{site}/properties/{id}.html#{id}">{id}</a>'
 
 
+def conditions(p):
+    """A table of the levels of factors that reproduce it, and of those that do not."""
+    rows = "".join(
+        f'<tr><th scope="row">{head}</th><td>{words.replace(between, "<br>")}</td></tr>\n'
+        for head, words, between in (
+            ("when", p["when"], ", and "), ("not when", p["not_when"], "; ")) if words)
+    return rows and f"<table>\n{rows}</table>"
+
+
 def finding(p, anchor):
     verdict = p["verdict"]
     fields = [
@@ -55,6 +64,7 @@ def finding(p, anchor):
         ("Source", p["source"]),
         ("Expected", p["expected"]),
         ("Seen", p["seen"] or p["message"]),
+        ("Shown", conditions(p)),
         ("Hint", p["hint"] if verdict not in ("BROK", "INCOMPLETE") else ""),
         ("Waived", p["waived"]["reason"]),
         ("See", p["waived"]["url"]),

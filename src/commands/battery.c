@@ -29,6 +29,7 @@
 #include "report/report_files.h"
 #include "runner/scheduler.h"
 #include "runner/worker.h"
+#include "search/characterize.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 
@@ -190,6 +191,8 @@ static void fill_run(struct coordinator *c)
     for (size_t i = 0; i < run->count; i++)
         run->records[i] = &c->kept[from + i];
     run->outcomes = c->outcomes + from;
+    free(run->characterized);
+    run->characterized = allocate(run->count, sizeof *run->characterized);
     run->rounds = c->rounds;
     run->seconds = clock_since(c->begin);
     run_conclude(run);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Runs a failed property once more and records its calls.  If the calls show a defect without
- * Python, and libc's allocator does not show it, they are shrunk and printed as C.
+ * Python, and libc's allocator does not show it, they are shrunk and printed as C.  Also finds the
+ * levels of factors that reproduce what a row of scenarios has shown.
  */
 #include "commands/reproducers.h"
 
@@ -17,9 +18,11 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "harness/interpose.h"
 #include "harness/limits.h"
 #include "report/atomic_file.h"
 #include "repro/call_log.h"
+#include "search/characterize.h"
 #include "search/reproducer.h"
 #include "search/search.h"
 #include "search/show.h"
@@ -232,7 +235,7 @@ static bool find_list(struct maker *m, size_t i, enum way way, struct call_list 
     m->trial.hangs = found->kind == FOUND_HANGS ? 1 : 1 + 2 * clock_since(begun);
     m->trial.longest = list->of_growth ? USUAL_SECONDS : m->trial.hangs + 1;
     m->trial.options.growth_seconds = 2;
-    shrink(&m->trial, list, found, factor * seconds_to_shrink * clock_slowness());
+    shrink(&m->trial, list, found, factor * seconds_to_shrink);
     call_list_tidy(list);
     return shows_each_time(m, list, found, why);
 }
@@ -283,6 +286,26 @@ static void reproduce(struct maker *m, size_t i, struct run_reproducer *made)
         call_list_free(&list);
     }
     snprintf(made->why, sizeof made->why, "not reproduced by calls alone: %s", escape(why));
+}
+
+/* Whether a row showed it, and no failure before it has a violation of the same rule. */
+static bool is_first_of_rule(const struct run *run, size_t i, bool *is_done)
+{
+    const struct found_row *row = (const void *)run->records[i]->found_row;
+    if (row->rule == HEAP_NO_RULE || row->rule >= HEAP_RULES || is_done[row->rule] ||
+        run->options->quick || is_instrumented())
+        return false;
+    is_done[row->rule] = true;
+    return true;
+}
+
+static void find_when(const struct maker *m, size_t i)
+{
+    struct trial trial = m->trial;
+    trial.hangs = trial.longest = 1;
+    trial.options.refuse = interpose_works() ? interpose_refuse_watched : NULL;
+    characterize(&trial, (const void *)m->run->records[i]->found_row, seconds_to_shrink,
+                 &m->run->characterized[i]);
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
@@ -348,12 +371,14 @@ void reproducers_write(struct run *run, const struct plan *plan)
     uint64_t begin = clock_now(); /* all of them have as long as the test suite had */
     const char *hindered = NULL;
     bool is_prepared = false;
-    if (run->options->repro == NULL)
-        return;
-    run->reproducers = allocate(run->count, sizeof *run->reproducers);
+    bool is_done[HEAP_RULES] = {false}, has_repro = run->options->repro != NULL;
+    if (has_repro)
+        run->reproducers = allocate(run->count, sizeof *run->reproducers);
     for (size_t i = 0; i < run->count; i++) {
-        struct run_reproducer *made = &run->reproducers[i];
         if (!is_wanted(run, i))
+            continue;
+        bool is_first = is_first_of_rule(run, i, is_done);
+        if (!has_repro && !is_first)
             continue;
         if (!is_prepared)
             hindered = prepare(&m);
@@ -362,6 +387,11 @@ void reproducers_write(struct run *run, const struct plan *plan)
             hindered = "interrupted";
         if (hindered == NULL && is_past_max_time(run->options, begin))
             hindered = "those before it took all the time that there was; see --max-time";
+        if (hindered == NULL && is_first)
+            find_when(&m, i);
+        if (!has_repro)
+            continue;
+        struct run_reproducer *made = &run->reproducers[i];
         if (hindered == NULL)
             reproduce(&m, i, made);
         else

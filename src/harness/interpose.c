@@ -112,6 +112,12 @@ void interpose_refuse(size_t nth, bool keep_failing)
     pthread_mutex_unlock(&live.lock);
 }
 
+void interpose_refuse_watched(size_t nth, bool keep_failing)
+{
+    interpose_watch();
+    interpose_refuse(nth, keep_failing);
+}
+
 void interpose_refuse_advice(bool refuse)
 {
     live.no_advice = refuse;

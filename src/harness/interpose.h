@@ -46,6 +46,8 @@ void interpose_watch(void);
 /* Refuses the nth request from now on with ENOMEM (1: the next one), and with `keep_failing` all
  * after it; 0: none. */
 void interpose_refuse(size_t nth, bool keep_failing);
+/* The same, and watches: for a list of calls, see execute.h. */
+void interpose_refuse_watched(size_t nth, bool keep_failing);
 
 /* Makes madvise fail with EINVAL, or mprotect with ENOMEM. */
 void interpose_refuse_advice(bool refuse);

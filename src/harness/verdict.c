@@ -171,9 +171,12 @@ void mark_incomplete(const char *reason, ...)
     FORMAT_INTO(test_process.incomplete_because, reason);
 }
 
-void record_coverage(const struct coverage_counts *counts)
+void record_rows(const struct coverage_counts *counts, const void *found_row, size_t size)
 {
-    test_process.setup.record->coverage = *counts;
+    struct record *record = test_process.setup.record;
+    record->coverage = *counts;
+    if (found_row != NULL && size <= sizeof record->found_row)
+        memcpy(record->found_row, found_row, size);
 }
 
 _Noreturn void pass(void)

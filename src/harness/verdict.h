@@ -43,8 +43,8 @@ _Noreturn void harness_broke(const char *what, ...) __attribute__((format(printf
 /* The property goes on, but is INCOMPLETE if nothing fails. */
 void mark_incomplete(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 
-/* Reports what the rows of the property contained so far. */
-void record_coverage(const struct coverage_counts *counts);
+/* Reports what the rows of the property contained so far, and the row of a violation or NULL. */
+void record_rows(const struct coverage_counts *counts, const void *found_row, size_t size);
 
 /* A debugger stops here when a property fails.  `latest` is the latest call of this thread, and
  * `code` the handler's function. */

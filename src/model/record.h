@@ -101,6 +101,7 @@ struct record {
     enum verdict reached;
     pid_t pid;
     struct coverage_counts coverage;
+    _Alignas(8) char found_row[1024]; /* struct found_row of rows.h; or zeros */
     char expected[512];
     char seen[1024];           /* or the reason of a SKIP, or what broke in the harness */
     char step[256];            /* what it was about, in words */

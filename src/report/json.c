@@ -10,6 +10,7 @@
 #include "base/install_path.h"
 #include "base/text.h"
 #include "report/report.h"
+#include "search/characterize.h"
 
 /* Claims, word by word. */
 static json_t *claims_array(const char *claimed)
@@ -91,6 +92,11 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "hint", json_string(record_hint(record, property)));
         json_object_set_new(object, "reproduce", json_string(run_reproduce(run, i)));
     }
+    const struct characterization *shown = &run->characterized[i];
+    if (shown->when.words[0] != '\0')
+        json_object_set_new(object, "when", json_string(shown->when.words));
+    if (shown->not_when.words[0] != '\0')
+        json_object_set_new(object, "not_when", json_string(shown->not_when.words));
     if (run->reproducers != NULL && run->reproducers[i].file != NULL)
         json_object_set_new(object, "repro", json_string(escape(run->reproducers[i].file)));
     else if (run->reproducers != NULL && run->reproducers[i].why[0] != '\0')

@@ -31,6 +31,9 @@ struct run_reproducer {
     char why[512];
 };
 
+/* When the failures show, one for each property: see characterize.h. */
+struct characterization;
+
 /* An [[expect]] of --expect's file.  What is not in it is NULL. */
 struct expectation {
     const char *id; /* or a glob of ids */
@@ -90,6 +93,7 @@ struct run {
     bool interrupted;                   /* by a signal: the records are those of a part */
     json_t *baseline;                   /* with options->baseline: the member of the JSON, */
     const char *baseline_text;          /* and the lines of the text; else NULL */
+    struct characterization *characterized;
     struct conclusion conclusion;
 };
 

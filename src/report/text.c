@@ -9,6 +9,7 @@
 #include "base/sanitizer_detect.h"
 #include "base/text.h"
 #include "report/report.h"
+#include "search/characterize.h"
 
 struct page {
     FILE *file;
@@ -108,6 +109,11 @@ static void print_finding(const struct page *page, size_t i)
                        : verdict == INCOMPLETE ? "stopped"
                                                : "seen",
                        run_seen(page->run, i));
+    const struct characterization *shown = &page->run->characterized[i];
+    if (shown->when.words[0] != '\0')
+        report_print_field(page->file, "when", shown->when.words);
+    if (shown->not_when.words[0] != '\0')
+        report_print_field(page->file, "not when", shown->not_when.words);
     if (page->run->rounds > 1)
         report_print_field(page->file, "rounds",
                            fmt("%zu of %zu were so", outcome->bad_rounds, page->run->rounds));

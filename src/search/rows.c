@@ -31,6 +31,8 @@ struct rows {
     struct writer *writer;
     struct executions *executions;
     struct scenario scenario[MOST_ROWS];
+    struct random row_random[MOST_ROWS]; /* of the writer, when a row began */
+    size_t size[MOST_ROWS];              /* of most blocks of a row */
     bool has_pressure;            /* in some row of the list: memory may be refused to us, too */
     size_t end[MOST_ROWS], count; /* of the steps of each row; how many rows */
     size_t steps_count;           /* of all threads */
@@ -108,8 +110,9 @@ static void write_list(struct rows *rows)
         struct scenario *scenario = &rows->scenario[rows->count];
         *scenario = draw_cheap(rows);
         writer->random = (struct random){random_next(&rows->random)};
+        rows->row_random[rows->count] = writer->random;
         rows->list_cost += scenario_cost(scenario);
-        scenario_write(scenario, writer);
+        rows->size[rows->count] = scenario_write(scenario, writer);
         rows->end[rows->count] = writer->count;
         forks = scenario->level[FACTOR_PROCESS] != 0;
         rows->has_pressure = rows->has_pressure || scenario->level[FACTOR_PRESSURE] != 0;
@@ -175,7 +178,14 @@ static void execute_list(struct rows *rows, struct rows_result *result)
     if (result->violation.rule == HEAP_NO_RULE || result->state != EXECUTION_PASSED) {
         result->violation =
             result->state == EXECUTION_PASSED ? execution->warning : execution->violation;
-        result->scenario = rows->scenario[row];
+        result->found = (struct found_row){.rule = result->violation.rule,
+                                           .scenario = rows->scenario[row],
+                                           .size = rows->size[row],
+                                           .alignment = rows->options->alignment,
+                                           .most_bytes = rows->options->limits.most_bytes,
+                                           .random = rows->row_random[row],
+                                           .fill = rows->fill,
+                                           .size_dict = *rows->writer->size_dict};
         result->at_end = at >= list.count;
         result->step = rows->steps[MIN(at, list.count - 1)];
     }

@@ -23,12 +23,24 @@ struct rows_options {
     struct coverage *coverage; /* to which the rows are added */
 };
 
+/* A row that showed a violation, and what it takes to write it again.  It has no pointer, as the
+ * record of a property hands it on. */
+struct found_row {
+    enum heap_rule rule; /* HEAP_NO_RULE: there is none */
+    struct scenario scenario;
+    size_t size; /* of most of its blocks */
+    size_t alignment, most_bytes;
+    struct random random; /* of the writer, when it began */
+    struct fill_rules fill;
+    struct size_dict size_dict;
+};
+
 struct rows_result {
     enum execution_state state;      /* EXECUTION_PASSED if all holds */
     struct heap_violation violation; /* or the first warning, if the state is EXECUTION_PASSED */
     struct step step;                /* that found it; its kind may be one without a call */
     bool at_end;                     /* found behind the last step */
-    struct scenario scenario;        /* to which the step belongs */
+    struct found_row found;
     uint64_t rows, calls;
     double cost; /* of them, see scenario_cost() */
 };

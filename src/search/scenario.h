@@ -117,9 +117,9 @@ struct scenario scenario_draw(struct random *random, const struct scenario_limit
 /* About how long it takes, in calls for small blocks: large blocks and threads take longer. */
 double scenario_cost(const struct scenario *scenario);
 
-/* Appends the calls of the scenario.  What it draws inside the levels comes from writer->random.
- * Blocks may stay live: the next row then runs beside them. */
-void scenario_write(const struct scenario *scenario, struct writer *writer);
+/* Appends the calls of the scenario, and returns the size of most blocks.  What it draws inside the
+ * levels comes from writer->random. Blocks may stay live: the next row then runs beside them. */
+size_t scenario_write(const struct scenario *scenario, struct writer *writer);
 
 /* Appends rows until there is no room, or now and then before. */
 void scenarios_write(const struct scenario_limits *limits, struct writer *writer);

@@ -570,7 +570,7 @@ static void use_again(const struct row *row)
     }
 }
 
-void scenario_write(const struct scenario *scenario, struct writer *writer)
+size_t scenario_write(const struct scenario *scenario, struct writer *writer)
 {
     struct row row = {.scenario = scenario, .writer = writer};
     uint64_t pause = scenario_level(scenario, FACTOR_TIME)->low;
@@ -597,6 +597,7 @@ void scenario_write(const struct scenario *scenario, struct writer *writer)
         writer->thread = STEP_AT_EXIT;
     use_again(&row);
     writer->thread = 0;
+    return row.size;
 }
 
 void scenarios_write(const struct scenario_limits *limits, struct writer *writer)

@@ -73,6 +73,7 @@ static void check(PyDataMem_Handler *handler, double cost, bool at_once,
     static struct coverage coverage;
     options.coverage = &coverage;
     char words[512];
+    options.longest = MAX(8 * options.seconds, time_limit() / 16);
     options.least_cost = options.cost * LEAST_PERCENT / 100;
     if (is_instrumented() && cost <= ONE_ROW)
         return; /* a hundred thousand calls */
@@ -86,7 +87,7 @@ static void check(PyDataMem_Handler *handler, double cost, bool at_once,
     if (result.state == EXECUTION_PASSED && result.violation.rule == HEAP_NO_RULE) {
         if (!is_instrumented() && cost > ONE_ROW && result.cost < options.least_cost)
             mark_incomplete("%zu rows of scenarios were run, %.0f %% of the rows of this seed, "
-                            "because the handler is slow",
+                            "because the handler is slow; give it more time by --timeout",
                             (size_t)result.rows, 100 * result.cost / options.cost);
         return;
     }

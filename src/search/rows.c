@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "search/concurrent.h"
 
-enum { MOST_ROWS = 16, ROW_STEPS = (1 << 17) + (1 << 12), LONG_LIST = 1 << 11, MOST_WAITING = 8 };
+enum { MOST_ROWS = 16, ROW_STEPS = (1 << 17) + (1 << 12), LONG_LIST = 1 << 11 };
 
 struct rows {
     const struct rows_options *options;
@@ -230,7 +230,7 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
     if (begin(rows))
         result->state = EXECUTION_PASSED;
     double begun = seconds_used();
-    rows->until = clock_now() + (uint64_t)(MOST_WAITING * options->seconds * 1e9);
+    rows->until = clock_now() + (uint64_t)(options->longest * 1e9);
     while (result->state == EXECUTION_PASSED && rows->cost < options->cost &&
            (result->rows == 0 ||
             (clock_now() < rows->until &&

@@ -55,8 +55,7 @@ PyDataMem_Handler *scenarios_handler(void)
     return &recorded;
 }
 
-static void check(PyDataMem_Handler *handler, double cost, bool at_once,
-                  const struct scenario_limits *limits)
+static void check(PyDataMem_Handler *handler, double cost, const struct scenario_limits *limits)
 {
     const struct property *property = running_property();
     struct rows_result result;
@@ -66,7 +65,6 @@ static void check(PyDataMem_Handler *handler, double cost, bool at_once,
         .random = {random_next(rng())},
         .cost = is_instrumented() ? cost / COST_INSTRUMENTED : cost,
         .seconds = cost <= ONE_ROW ? of_one_row : MAX(seconds_per_cost * cost, least_seconds),
-        .at_once = at_once,
         .refuse = interpose_works() ? interpose_refuse_watched : NULL,
         .limits = *limits,
     };
@@ -78,6 +76,7 @@ static void check(PyDataMem_Handler *handler, double cost, bool at_once,
     if (is_instrumented() && cost <= ONE_ROW)
         return; /* a hundred thousand calls */
     rows_run(handler, &options, &result);
+    bool at_once = result.found.scenario.level[FACTOR_THREADS] >= STOPPED_INSIDE;
     record_rows(&coverage.counts, at_once ? NULL : &result.found, sizeof result.found);
     if (result.state == EXECUTION_NO_MEMORY) {
         mark_incomplete("after %zu rows there was no memory or no thread for more",
@@ -122,7 +121,7 @@ void check_scenarios_through(PyDataMem_Handler *handler, double cost,
                              const struct scenario_limits *limits)
 {
     struct scenario_limits own = of_property(limits);
-    check(handler, cost, false, &own);
+    check(handler, cost, &own);
 }
 
 struct checking {
@@ -162,7 +161,7 @@ PROPERTY(scenarios_blocks,
                                            .most_bytes = 64 << 20,
                                            .level[FACTOR_PRESSURE] =
                                                FROM_TO(NO_PRESSURE, PAGES_LOCKED)};
-    check(&recorded, 50000, false, &limits);
+    check(&recorded, 50000, &limits);
 }
 
 PROPERTY(scenarios_large_blocks,
@@ -181,7 +180,7 @@ PROPERTY(scenarios_large_blocks,
         .level = {[FACTOR_PRESSURE] = FROM_TO(NO_PRESSURE, PAGES_LOCKED),
                   [FACTOR_REPETITION] = FROM_TO(0, 1),
                   [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2)}};
-    check(&recorded, 100000, false, &limits);
+    check(&recorded, 100000, &limits);
 }
 
 PROPERTY(scenarios_threads,
@@ -199,21 +198,7 @@ PROPERTY(scenarios_threads,
                                            .threads = true,
                                            .level[FACTOR_THREADS] =
                                                FROM_TO(FREED_THERE, IN_DESTRUCTOR)};
-    check(&recorded, 60000, false, &limits);
-}
-
-PROPERTY(scenarios_concurrent,
-    .id     = "scenarios.concurrent", .level = MUST, .basis = BASIS_CALLER,
-    .fixture = FIXTURE_BARE, .scenarios = true, .ends_process = true, .threads = true,
-    .slow_ms = 100,
-    .clause = "a call returns while other threads are inside calls, for blocks of any size",
-    .source = "NumPy calls realloc without the GIL; a free-threaded Python has none",
-    .why    = "two threads that resize arrays at the same time are inside the handler together",
-    .hint   = "guard all state that threads share with a lock, also that of large blocks",
-    .looks  = "CRASH: SIGSEGV in malloc(17000)")
-{
-    const struct scenario_limits limits = {.most_size = 1 << 20, .most_bytes = 16 << 20};
-    check(&recorded, 30000, true, &limits);
+    check(&recorded, 60000, &limits);
 }
 
 PROPERTY(scenarios_processes,
@@ -230,7 +215,7 @@ PROPERTY(scenarios_processes,
                                            .forks = true,
                                            .level[FACTOR_PROCESS] =
                                                FROM_TO(FORK_IN_TURNS, AT_EXIT)};
-    check(&recorded, 100000, false, &limits);
+    check(&recorded, 100000, &limits);
 }
 
 PROPERTY(scenarios_pressure,
@@ -247,5 +232,5 @@ PROPERTY(scenarios_pressure,
                                            .address_limits = !is_instrumented(),
                                            .level[FACTOR_PRESSURE] =
                                                FROM_TO(ERRNO_SET, ADDRESS_LIMIT)};
-    check(&recorded, 100000, false, &limits);
+    check(&recorded, 100000, &limits);
 }

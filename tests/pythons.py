@@ -35,7 +35,7 @@ print(json.dumps({
 # Of each kind of fixture some, of those that lean on Python or NumPy.
 SOME = ["abi.*", "calloc.overflow", "free.keeps-pending-exception", "numpy.finalises",
         "numpy.installs", "numpy.name", "owndata.*", "realloc.keeps-contents",
-        "realloc.without-gil"]
+        "threads.no-gil-needed"]
 MUTANTS = {
     "calloc_wraps": "calloc.overflow",
     "free_clears_exception": "free.keeps-pending-exception",  # which calls Python itself

@@ -22,13 +22,8 @@ static bool has_size(const void *p, size_t size)
 
 RESIZE(aborts_from_90033, "realloc.of-calloc", 90033, 135050, abort());
 RESIZE(loses_from_135050, "realloc.of-calloc", 135050, 45017, memset(p, 0, size));
-RESIZE(refuses_from_901, "realloc.in-another-thread", 901, 1833, return NULL);
-RESIZE(aborts_from_4095, "threads.first-call", 4095, 4195, abort());
-RESIZE(loses_from_3000, "threads.concurrent threads.hand-over", 3000, 240, memset(p, 0, size));
 RESIZE(aborts_from_1024, "free.any-contents", 1024, 1537, abort());
-RESIZE(aborts_from_20000, "threads.outlives-its-thread", 20000, 20050, abort());
 RESIZE(aborts_from_70000, "threads.small-stack", 70000, 140000, abort());
-RESIZE(aborts_from_5000, "threads.in-destructors", 5000, 7500, abort());
 RESIZE(aborts_from_131073, "process.fork-child", 131073, 65636, abort());
 RESIZE(loses_from_4096, "process.fork-child", 4096, 2148, memset(p, 0, size));
 RESIZE(refuses_70000, "process.fork-both-sides", 35000, 70000, return NULL);
@@ -93,8 +88,6 @@ FUNCTION(free, row)
 }
 #define row_calloc base_calloc
 #define row_realloc base_realloc
-BEFORE_IN(row, realloc, refuses_66_of_the_first, "threads.any-number",
-          row.count == 1 && has_size(p, 65) && size == 66, return NULL);
 BEFORE_IN(row, realloc, aborts_from_17_after_1000, "exhaustion.nth-request",
           row.latest == 1000 && has_size(p, 17) && size == 1000, abort());
 BEFORE_IN(row, malloc, aborts_at_442_after_435, "free.null", row.latest == 435 && size == 442,

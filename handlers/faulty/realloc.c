@@ -190,7 +190,7 @@ MUTANT(second_shrink_loses_what_it_cuts_off, "realloc.releases-old",
        FUNCTIONS(unshrunk, malloc, calloc, realloc));
 
 /* PyMem_Malloc needs the GIL. */
-DEFECT(realloc, realloc_needs_the_gil, "realloc.without-gil threads.no-gil-needed")
+DEFECT(realloc, realloc_needs_the_gil, "threads.no-gil-needed")
 {
     void *scratch = PyMem_Malloc != NULL ? PyMem_Malloc(64) : NULL;
     void *moved = base_realloc(ctx, p, size);
@@ -200,8 +200,7 @@ DEFECT(realloc, realloc_needs_the_gil, "realloc.without-gil threads.no-gil-neede
 }
 
 /* All threads copy through one buffer. */
-DEFECT(realloc, realloc_by_a_shared_buffer,
-       "realloc.without-gil threads.concurrent scenarios.concurrent")
+DEFECT(realloc, realloc_by_a_shared_buffer, "threads.concurrent")
 {
     static char buffer[1 << 18];
     if (p == NULL || base_size(p) > sizeof buffer)
@@ -222,29 +221,10 @@ FUNCTION_RETURNS(realloc, owner,
                  base_set_note(p == NULL || base_note(p) == me() ? base_realloc(ctx, p, size)
                                                                  : move(ctx, p, size, 0),
                                me()));
-MUTANT(realloc_of_anothers_block, "realloc.in-another-thread threads.hand-over scenarios.threads",
+MUTANT(realloc_of_anothers_block, "threads.hand-over scenarios.threads",
        FUNCTIONS(owner, malloc, calloc, realloc));
 WHEN(realloc_of_anothers_block, "scenarios.threads",
      "threads = made by another, which has ended or made, resized and freed by three");
-
-/* Each thread caches the size of the block that it resized last.  The entry stays if another thread
- * frees that block. */
-static _Thread_local struct {
-    void *p;
-    size_t size;
-} latest;
-FUNCTION(realloc, caching)
-{
-    if (p == NULL)
-        return base_malloc(ctx, size);
-    size_t old = latest.p == p ? latest.size : base_size(p);
-    void *moved = move(ctx, p, size, min(old, size));
-    latest.p = moved != NULL ? NULL : p;
-    latest.size = old;
-    return moved;
-}
-HOOK_BEFORE(free, caching, latest.p == p, latest.p = NULL);
-MUTANT(realloc_remembers_a_size, "realloc.in-another-thread", FUNCTIONS(caching, realloc, free));
 
 /* Waits for the GIL under the lock that all its functions take. */
 static pthread_mutex_t gil_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -257,4 +237,4 @@ FUNCTION(realloc, locking)
         PyGILState_Release(PyGILState_Ensure());
     return moved;
 }
-MUTANT(realloc_waits_for_the_gil, "realloc.without-gil", FUNCTIONS(locking, malloc, realloc));
+MUTANT(realloc_waits_for_the_gil, "threads.no-gil-needed", FUNCTIONS(locking, malloc, realloc));

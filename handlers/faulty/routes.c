@@ -73,7 +73,7 @@ WHEN(remembers_first_size, "realloc.keeps-contents", "made by = grown step by st
 KEEPS(shrinks_by_vectors, "realloc.keeps-contents numpy.route-fromfile",
       size < old ? size & ~(size_t)15 : old);
 
-RETURNS(realloc, needs_gil_to_realloc, "realloc.without-gil numpy.route-text",
+RETURNS(realloc, needs_gil_to_realloc, "threads.no-gil-needed numpy.route-text",
         has_gil() ? base_realloc(ctx, p, size) : NULL);
 
 /* A pool of cells, of which a block takes one or more.  malloc takes any freed block for any size.

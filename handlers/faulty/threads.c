@@ -65,8 +65,6 @@ static int came_as(void)
     return number;
 }
 BEFORE(malloc, thread_257_at_once_is_refused, "threads.any-number", came_as() > 256, return NULL);
-BEFORE(malloc, thread_65_at_once_gets_nothing_large, "threads.any-number",
-       came_as() > 64 && size > 100000, return NULL);
 
 /* The header of a block has another word. */
 FUNCTION(malloc, wide)
@@ -140,7 +138,7 @@ static void give(struct node **list, void *p)
 
 FUNCTION_RETURNS(malloc, unlocked, is_cell(size) ? take(&listed, size) : base_malloc(ctx, size));
 FUNCTION_RETURNS(free, unlocked, is_in_cell(p) ? give(&listed, p) : base_free(ctx, p, size));
-MUTANT_DERIVED(threads_share_a_list_without_lock, "threads.concurrent threads.hand-over", unlocked);
+MUTANT_DERIVED(threads_share_a_list_without_lock, "threads.concurrent", unlocked);
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 LOCKED(malloc, locked, unlocked, guard);
@@ -212,7 +210,7 @@ FUNCTION_RETURNS(malloc, own,
                                (size_t)&own_list));
 FUNCTION_RETURNS(free, own,
                  is_in_cell(p) ? give((struct node **)base_note(p), p) : base_free(ctx, p, size));
-MUTANT_DERIVED(threads_give_back_without_lock, "threads.hand-over", own);
+MUTANT_DERIVED(threads_give_back_without_lock, "threads.concurrent", own);
 
 /* The GIL is the lock of the list, which only a Python without GIL makes a defect. */
 #define LISTING(defect, LOCK, UNLOCK)                                                              \
@@ -303,7 +301,7 @@ FUNCTION(free, pymem)
     if (p != NULL)
         PyMem_Free((char *)p - BASE_HEADER);
 }
-MUTANT_DERIVED(all_by_pymem, "threads.no-gil-needed realloc.without-gil", pymem);
+MUTANT_DERIVED(all_by_pymem, "threads.no-gil-needed", pymem);
 
 AFTER(malloc, failure_raises_without_the_gil, "threads.no-gil-needed",
       made == NULL && PyErr_NoMemory != NULL, made = PyErr_NoMemory());

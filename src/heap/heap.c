@@ -296,7 +296,8 @@ bool heap_refused(struct heap *heap, size_t size)
 
 static void count_bytes(struct heap *heap, size_t more, size_t less)
 {
-    heap->live_bytes = heap->live_bytes + more - less;
+    uint64_t left = heap->live_bytes > less ? heap->live_bytes - less : 0; /* made elsewhere */
+    heap->live_bytes = left + more;
     if (heap->live_bytes > heap->peak_bytes)
         heap->peak_bytes = heap->live_bytes;
 }
@@ -456,7 +457,7 @@ static void empty(struct heap *heap, uint32_t slot)
     if (!heap->rules.unjudged)
         forget(heap, block->p);
     count_bytes(heap, 0, block->size);
-    heap->live_blocks--;
+    heap->live_blocks -= heap->live_blocks > 0;
     release(heap, slot);
 }
 

@@ -182,11 +182,15 @@ static inline size_t heap_missing_alignment(size_t claimed, const void *p, size_
     return __builtin_expect(((uintptr_t)p & (alignment - 1)) != 0, 0) ? alignment : 0;
 }
 
+/* A handler may refuse a request with more than that live. */
+enum { HEAP_GRANTED_BYTES = 16 << 20, HEAP_GRANTED_BLOCKS = 16384 };
+
 /* Whether a handler may refuse a request, with so much live: a small one that comes, with what is
  * live, to little it has to grant. */
 static inline bool heap_may_refuse(size_t size, uint64_t live_bytes, uint64_t live_blocks)
 {
-    return size > 1 << 20 || live_bytes + size > 16 << 20 || live_blocks > 16384;
+    return size > 1 << 20 || live_bytes + size > HEAP_GRANTED_BYTES ||
+           live_blocks > HEAP_GRANTED_BLOCKS;
 }
 
 /* Whether no handler can have so much: what it returns for it is no block. */

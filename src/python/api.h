@@ -93,6 +93,7 @@ enum { Py_file_input = 257 };
     F(PyThreadState *, PyEval_SaveThread, (void))                                                  \
     F(int, PyFrame_GetLineNumber, (PyObject *))                                                    \
     F(int, PyGILState_Check, (void))                                                               \
+    F(Py_ssize_t, PyGC_Collect, (void))                                                            \
     F(PyGILState_STATE, PyGILState_Ensure, (void))                                                 \
     F(PyThreadState *, PyGILState_GetThisThreadState, (void))                                      \
     F(void, PyGILState_Release, (PyGILState_STATE))                                                \

@@ -22,12 +22,13 @@ struct shared {
     _Atomic uint32_t *done;    /* steps of each block */
     _Atomic uint32_t *waiting; /* threads that sleep until more of it are */
     _Atomic int stop;
-    pthread_barrier_t start;
+    pthread_barrier_t start, end;
 };
 
 struct worker {
     struct list_thread thread; /* first */
     struct shared *shared;
+    size_t first, end; /* its steps are there */
     uint64_t tell_every;
     timer_t timer;
     struct random random;
@@ -52,7 +53,8 @@ bool thread_begin(struct list_thread *thread, struct executing *first, unsigned 
     thread->e.execution = &thread->execution;
     thread->e.novelty = NULL;
     thread->e.numbers = (uint64_t)(number + 1) << 32;
-    thread->e.heap.is_limited = true; /* what the others have live is not known */
+    /* What the others have live is not known, unless it is little. */
+    thread->e.heap.is_limited = first->options->most_bytes > HEAP_GRANTED_BYTES;
     return pthread_create(&thread->id, NULL, run, thread) == 0;
 }
 
@@ -212,9 +214,9 @@ static void *run_worker(void *data)
     struct shared *shared = worker->shared;
     const struct call_list *list = shared->first->list;
     worker->thread.e.heap.error = &errno;
-    bool is_disturbed = begin_disturbing(worker);
+    bool is_disturbed = worker->tell_every > 1 && begin_disturbing(worker);
     pthread_barrier_wait(&shared->start);
-    for (size_t i = 0; i < list->count && !shared->stop; i++) {
+    for (size_t i = worker->first; i < worker->end && !shared->stop; i++) {
         if (list->at[i].thread != worker->thread.number)
             continue;
         if (is_disturbed)
@@ -224,6 +226,7 @@ static void *run_worker(void *data)
             shared->stop = 1;
         }
     }
+    pthread_barrier_wait(&shared->end); /* until then all are there */
     thread_tell(&worker->thread);
     if (is_disturbed)
         timer_delete(worker->timer);
@@ -234,8 +237,16 @@ static void *run_worker(void *data)
 static void run_workers(struct shared *shared, struct worker *workers, unsigned count)
 {
     enum { UNTOLD = 64 }; /* calls, of all together */
-    struct sigaction action = {.sa_handler = stop_a_while, .sa_flags = SA_RESTART};
+    const struct call_list *list = shared->first->list;
+    /* Half of the lists interrupt system calls, as Python's own handlers of signals do. */
+    struct sigaction action = {.sa_handler = stop_a_while,
+                               .sa_flags = random_mix(list->count) % 2 == 0 ? SA_RESTART : 0};
     sigaction(SIGUSR2, &action, NULL);
+    for (size_t i = 0; i < list->count; i++) {
+        struct worker *worker = &workers[list->at[i].thread];
+        worker->first = worker->end == 0 ? i : worker->first;
+        worker->end = i + 1;
+    }
     for (unsigned i = 0; i < count; i++) {
         workers[i].shared = shared;
         workers[i].tell_every = 1 + UNTOLD / count;
@@ -259,8 +270,10 @@ void concurrent_do(struct executing *first)
         first->heap.no_memory = true;
     } else {
         pthread_barrier_init(&shared.start, NULL, count);
+        pthread_barrier_init(&shared.end, NULL, count);
         run_workers(&shared, workers, count);
         pthread_barrier_destroy(&shared.start);
+        pthread_barrier_destroy(&shared.end);
     }
     if (first->passes)
         first->passes = heap_disjoint(&first->heap);

@@ -10,9 +10,8 @@
 #include <pthread.h>
 
 #include "search/execute.h"
-#include "search/writer.h"
 
-enum { MOST_AT_ONCE = 256 };
+enum { MOST_AT_ONCE = 300 };
 
 /* A thread that does steps of a list, here and in interleaved.c. */
 struct list_thread {
@@ -44,7 +43,7 @@ void concurrent_do(struct executing *first);
 void concurrent_assign(struct step *steps, size_t count, unsigned threads, struct random *random);
 
 /* Gives each of so many threads all of them, so many times, with slots of its own: none waits for
- * another.  There is room for as many.  Returns how many there are then. */
+ * another but at the end.  There is room for as many.  Returns how many there are then. */
 size_t concurrent_multiply(struct step *steps, size_t count, uint32_t slots, unsigned threads,
                            unsigned times);
 
@@ -56,9 +55,5 @@ enum { MOST_IN_TURNS = 8 }; /* threads */
  * A STEP_STOP stops the next call of its thread at some instruction, and what the others do until
  * that thread's next step is done meanwhile.  If a call cannot be stopped, none is. */
 void interleaved_do(struct executing *first);
-
-/* Writes a list of two threads, the first of which is stopped again and again.  The writer has
- * begun. */
-void interleaved_write(struct writer *writer);
 
 #endif

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A thread begins a step when all before it are done, or stopped.  Where one waits for a lock that
- * the stopped one has, or spins for it, that one goes on after a while, and neither is wrong.
+ * A thread begins a step when all before it are done, or stopped.  All stay on one core: there
+ * another runs as soon as one is stopped, on a busy machine too.  If it waits for a lock that the
+ * stopped one has, or spins for it, the stopped one goes on, and neither is wrong.  A signal
+ * interrupts some of these waits.
  */
 #include "search/concurrent.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,16 +32,20 @@ struct worker {
     size_t stop;      /* the STEP_STOP of its next call, + 1; 0: that is not stopped */
     size_t at;        /* the step */
     bool was_stopped; /* in that step */
+    int stat;         /* /proc/self/task/TID/stat */
+    clockid_t clock;  /* of its processor time */
 };
 
 static struct {
     struct executing *first;
-    _Atomic size_t now;       /* the step that is to begin */
+    const PyDataMem_Handler *handler; /* without what may be around it */
+    _Atomic size_t now;               /* the step that is to begin */
     _Atomic size_t end;       /* the one that waits until the stopped thread has gone on, or all */
     _Atomic uint32_t changes; /* of these */
     _Atomic int stop;         /* 1: all are to end */
     struct worker *stopped;
     size_t stops;
+    int cpu;
     uintptr_t object;                    /* that has malloc: where it begins, or 0 */
     struct points points[STEP_FREE + 1]; /* that are known, by function */
     struct worker workers[MOST_IN_TURNS];
@@ -84,26 +95,85 @@ static size_t end_of_stop(const struct worker *worker)
     return i;
 }
 
+static uint64_t time_of(const struct worker *worker)
+{
+    struct timespec t = {0};
+    clock_gettime(worker->clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* False if it only waits for the processor. */
+static bool is_asleep(const struct worker *worker)
+{
+    char line[128];
+    ssize_t length = pread(worker->stat, line, sizeof line - 1, 0);
+    line[length > 0 ? length : 0] = '\0';
+    const char *behind_name = strrchr(line, ')');
+    return behind_name == NULL || strncmp(behind_name, ") R", 3) != 0;
+}
+
+/* Returns when others have done all that comes before the next step of the stopped thread, or when
+ * one of them cannot. */
+static void wait_for_others(void)
+{
+    enum { FIRST_WAIT_NS = 30000, LONGEST_WAIT_NS = 4000000, SPINNING_NS = 400000 };
+    const struct step *steps = turns.first->list->at;
+    size_t begun_at = SIZE_MAX;
+    uint64_t begun = 0;
+    for (long wait = FIRST_WAIT_NS; turns.now < turns.end && !turns.stop; wait *= 2) {
+        uint32_t changes = atomic_load(&turns.changes);
+        size_t now = turns.now;
+        const struct worker *other = &turns.workers[steps[now].thread];
+        if (now != begun_at) {
+            begun_at = now;
+            begun = time_of(other);
+            wait = FIRST_WAIT_NS;
+        }
+        if (now < turns.end)
+            wait_for_change(changes, wait);
+        if (atomic_load(&turns.changes) != changes)
+            continue;
+        bool sleeps = is_asleep(other);
+        if (sleeps && turns.stops % 2 == 0) {
+            pthread_kill(other->thread.id, SIGUSR2);
+            wait_for_change(changes, FIRST_WAIT_NS);
+        }
+        if (sleeps || time_of(other) - begun > SPINNING_NS || wait > LONGEST_WAIT_NS)
+            break;
+    }
+}
+
 /* In a signal handler, between two instructions of a call. */
 static void let_others(void)
 {
-    enum { LONGEST_NS = 1000000 };
     struct worker *worker = turns.stopped;
     int saved = errno;
     worker->was_stopped = true;
     turns.end = end_of_stop(worker);
     change(&turns.now, worker->at + 1);
-    while (turns.now < turns.end && !turns.stop) {
-        uint32_t changes = atomic_load(&turns.changes);
-        if (turns.now < turns.end)
-            wait_for_change(changes, LONGEST_NS);
-        if (atomic_load(&turns.changes) == changes)
-            break;
-    }
+    wait_for_others();
     errno = saved;
 }
 
+static void on_interruption(int number)
+{
+    (void)number;
+}
+
 /* ---- workers --------------------------------------------------------------------------------- */
+
+static void stay_on_core(struct worker *worker)
+{
+    char path[64];
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(turns.cpu, &one);
+    sched_setaffinity(0, sizeof one, &one); /* where that is not allowed it takes longer */
+    prctl(PR_SET_TIMERSLACK, 1);
+    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", syscall(SYS_gettid));
+    worker->stat = open(path, O_RDONLY | O_CLOEXEC);
+    pthread_getcpuclockid(pthread_self(), &worker->clock);
+}
 
 /* By single steps, which say where its instructions are, the first time and now and then again, as
  * there are other ways through it; else by a breakpoint, at a tenth of the cost. */
@@ -114,8 +184,8 @@ static void set_stop(struct worker *worker, enum step_kind function, const struc
     turns.stopped = worker;
     if (stop->second == STOP_AT)
         breakpoint_set(turns.object + (uintptr_t)stop->first, let_others);
-    else if (turns.stops++ % STEPS_EVERY == 0 || points->count == 0)
-        breakpoint_stop_behind(breakpoint_function(worker->thread.e.allocator, function),
+    else if (++turns.stops % STEPS_EVERY == 0 || points->count == 0)
+        breakpoint_stop_behind(breakpoint_function(&turns.handler->allocator, function),
                                (size_t)stop->first, points, let_others);
     else
         breakpoint_set(points->at[stop->first % points->count], let_others);
@@ -168,6 +238,7 @@ static void *run_worker(void *data)
     struct worker *worker = data;
     const struct call_list *list = turns.first->list;
     worker->thread.e.heap.error = &errno;
+    stay_on_core(worker);
     worker->can_stop = worker->thread.number == 0 && breakpoint_begin();
     for (worker->at = 0; worker->at < list->count; worker->at++) {
         size_t i = worker->at;
@@ -186,6 +257,7 @@ static void *run_worker(void *data)
         else
             change(&turns.now, i + 1);
     }
+    close(worker->stat);
     return NULL;
 }
 
@@ -194,7 +266,10 @@ void interleaved_do(struct executing *first)
     unsigned count = thread_count(first->list), begun = 0;
     memset(&turns, 0, sizeof turns);
     turns.first = first;
-    turns.object = object_of((uintptr_t)first->allocator->malloc);
+    turns.handler = first->options->rules.watched;
+    turns.object = object_of((uintptr_t)turns.handler->allocator.malloc);
+    turns.cpu = sched_getcpu();
+    sigaction(SIGUSR2, &(struct sigaction){.sa_handler = on_interruption}, NULL);
     turns.end = SIZE_MAX;
     turns.stop = count > MOST_IN_TURNS;
     while (!turns.stop && begun < count) {
@@ -211,81 +286,4 @@ void interleaved_do(struct executing *first)
     }
     if (first->passes)
         first->passes = heap_disjoint(&first->heap);
-}
-
-/* ---- writing --------------------------------------------------------------------------------- */
-
-enum { SIZES = 3 };
-struct few {
-    size_t sizes[SIZES], count;
-};
-
-static size_t any_size(struct writer *writer, const struct few *few)
-{
-    return few->sizes[random_below(&writer->random, few->count)];
-}
-
-static void write_any(struct writer *writer, const struct few *few)
-{
-    uint32_t slot = writer_any(writer);
-    size_t size = any_size(writer, few);
-    if (slot == NO_SLOT || random_below(&writer->random, 2) == 0)
-        write_made(writer, size);
-    else if (random_below(&writer->random, 4) == 0)
-        write_realloc(writer, slot, size);
-    else
-        write_free(writer, slot);
-}
-
-/* Two are made and the first goes: a list then begins as before, and is another.  What counts its
- * changes has to come round to the same number. */
-static void write_exchange(struct writer *writer, size_t size)
-{
-    enum { MOST_PAIRS = 32 };
-    uint32_t first = write_malloc(writer, size), second = write_malloc(writer, size);
-    if (random_below(&writer->random, 2) == 0)
-        write_temporaries(writer, size, 1 + random_below(&writer->random, MOST_PAIRS), false);
-    if (random_below(&writer->random, 4) == 0)
-        write_malloc(writer, size);
-    if (first != NO_SLOT && second != NO_SLOT)
-        write_free(writer, first);
-}
-
-static void write_stopped(struct writer *writer, const struct few *few)
-{
-    enum { LONGEST_LOG2 = 8, MOST_CALLS = 4, EXCHANGES = 4 };
-    size_t power = (size_t)1 << random_below(&writer->random, LONGEST_LOG2);
-    writer->thread = 0;
-    write_other(writer, STEP_STOP, power + random_below(&writer->random, power), 0);
-    write_any(writer, few);
-    writer->thread = 1;
-    if (random_below(&writer->random, EXCHANGES) == 0) {
-        write_exchange(writer, any_size(writer, few));
-        return;
-    }
-    for (size_t calls = 1 + random_below(&writer->random, MOST_CALLS); calls > 0; calls--)
-        write_any(writer, few);
-}
-
-void interleaved_write(struct writer *writer)
-{
-    enum { LEAST_LOG2 = 6, LARGEST_LOG2 = 14, BEFORE = 24, STOPPED = 3, LONGEST = 8 };
-    size_t most =
-        (size_t)1 << (LEAST_LOG2 + random_below(&writer->random, LARGEST_LOG2 + 1 - LEAST_LOG2));
-    struct few few = {.count = 1 + random_below(&writer->random, SIZES)};
-    for (size_t i = 0; i < few.count; i++)
-        few.sizes[i] = size_dict_size(writer->size_dict, &writer->random, most);
-    for (size_t i = random_below(&writer->random, BEFORE); i > 0; i--) {
-        writer->thread = (uint16_t)random_below(&writer->random, 2);
-        write_any(writer, &few);
-    }
-    while (writer_left(writer) > LONGEST) {
-        if (random_below(&writer->random, STOPPED) != 0) {
-            write_stopped(writer, &few);
-            continue;
-        }
-        writer->thread = (uint16_t)random_below(&writer->random, 2);
-        write_any(writer, &few);
-    }
-    writer->thread = 0;
 }

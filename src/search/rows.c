@@ -22,8 +22,10 @@ struct rows {
     const struct rows_options *options;
     PyDataMem_Handler *handler;
     struct random random;
-    uint64_t until; /* on the clock */
-    double cost;    /* of the rows so far, see scenario_cost() */
+    struct scenario_limits limits; /* of the rows of the list */
+    unsigned threads;              /* that run the list */
+    uint64_t until;                /* on the clock */
+    double cost;                   /* of the rows so far, see scenario_cost() */
     double list_cost;
     bool is_short;     /* the list has short rows */
     double short_cost; /* of such lists so far */
@@ -40,16 +42,30 @@ struct rows {
     struct step steps[ROW_STEPS];
 };
 
-/* Each thread does the whole list, with slots of its own. */
-static void give_to_threads(struct rows *rows)
+/* Draws whether and by how many threads the list is run at once: all of its rows have that level.
+ */
+static void draw_threads(struct rows *rows)
 {
-    static const unsigned numbers[] = {2, 2, 3, 4, 8, 16};
-    unsigned threads = numbers[random_below(&rows->random, sizeof numbers / sizeof *numbers)];
-    size_t count = rows->writer->count, most = ROW_STEPS / MAX(count, (size_t)1);
-    threads = (unsigned)MIN(threads, MAX(most, (size_t)1));
-    rows->cost += (threads - 1) * rows->list_cost;
-    rows->steps_count = concurrent_multiply(rows->steps, count, rows->writer->slots, threads, 1);
-    rows->slots *= threads;
+    struct level_range *range = &rows->limits.level[FACTOR_THREADS];
+    rows->limits = rows->options->limits;
+    rows->threads = 1;
+    if (range->first + range->count <= STOPPED_INSIDE)
+        return;
+    struct scenario scenario = scenario_draw(&rows->random, &rows->limits);
+    const struct factor_level *level = scenario_level(&scenario, FACTOR_THREADS);
+    if (scenario.level[FACTOR_THREADS] < STOPPED_INSIDE) {
+        range->count = STOPPED_INSIDE - range->first;
+        return;
+    }
+    *range = (struct level_range){scenario.level[FACTOR_THREADS], 1};
+    rows->threads =
+        (unsigned)(level->low + random_below(&rows->random, level->high - level->low + 1));
+    rows->limits.most_bytes /= rows->threads;
+}
+
+static bool is_stopped(const struct rows *rows)
+{
+    return rows->limits.level[FACTOR_THREADS].first == STOPPED_INSIDE;
 }
 
 /* And about of a list, so that a slow handler comes to the end of one. */
@@ -69,13 +85,13 @@ static struct scenario draw_cheap(struct rows *rows)
 {
     double most = most_of_row(rows->options);
     enum { MOST_TRIES = 64, FEW_TRIES = 4 };
-    if (!rows->options->at_once && rows->cost + rows->list_cost > filled_from * rows->options->cost)
-        return coverage_draw(rows->options->coverage, &rows->random, &rows->options->limits, most);
-    struct scenario cheapest = scenario_draw(&rows->random, &rows->options->limits);
+    if (rows->threads == 1 && rows->cost + rows->list_cost > filled_from * rows->options->cost)
+        return coverage_draw(rows->options->coverage, &rows->random, &rows->limits, most);
+    struct scenario cheapest = scenario_draw(&rows->random, &rows->limits);
     for (unsigned i = 1; i < MOST_TRIES; i++) {
         if (scenario_cost(&cheapest) <= most && (!rows->is_short || i >= FEW_TRIES))
             break;
-        struct scenario other = scenario_draw(&rows->random, &rows->options->limits);
+        struct scenario other = scenario_draw(&rows->random, &rows->limits);
         if (scenario_cost(&other) < scenario_cost(&cheapest))
             cheapest = other;
     }
@@ -91,21 +107,25 @@ static struct fill_rules draw_fill(struct rows *rows)
                                .marks = random_below(&rows->random, 2) == 0};
 }
 
-/* The last step frees what the rows left. */
+/* The last step frees what the rows left.  Each of several threads does the whole list, with slots
+ * of its own. */
 static void write_list(struct rows *rows)
 {
     struct writer *writer = rows->writer;
     bool forks = false;
+    draw_threads(rows);
     rows->fill = draw_fill(rows);
     rows->has_pressure = false;
-    rows->list_cost = 0;
+    rows->list_cost = THREAD_COST * (rows->threads - 1);
     rows->is_short = rows->short_cost <= rows->cost / 2;
-    writer_begin(writer, rows->steps, ROW_STEPS - 1);
-    for (rows->count = 0;
-         rows->count < MOST_ROWS && writer->count < LONG_LIST &&
-         writer->live_bytes < writer->most_bytes / 2 && !forks &&
-         (rows->count == 0 || (rows->list_cost < most_of_row(rows->options) &&
-                               rows->cost + rows->list_cost < rows->options->cost));
+    size_t room = is_stopped(rows) ? ROW_STEPS : ROW_STEPS / rows->threads;
+    writer->most_bytes = rows->limits.most_bytes;
+    writer_begin(writer, rows->steps, room - 1);
+    for (rows->count = 0; rows->count < MOST_ROWS && writer->count < LONG_LIST &&
+                          writer->live_bytes < writer->most_bytes / 2 && !forks &&
+                          (rows->count == 0 ||
+                           ((rows->threads > 1 || rows->list_cost < most_of_row(rows->options)) &&
+                            rows->cost + rows->list_cost < rows->options->cost));
          rows->count++) {
         struct scenario *scenario = &rows->scenario[rows->count];
         *scenario = draw_cheap(rows);
@@ -117,15 +137,18 @@ static void write_list(struct rows *rows)
         forks = scenario->level[FACTOR_PROCESS] != 0;
         rows->has_pressure = rows->has_pressure || scenario->level[FACTOR_PRESSURE] != 0;
     }
-    writer->room = ROW_STEPS;
+    writer->room = room;
     if (writer->live_count > 0)
         write_free_batch(writer, 0, writer->slots);
     rows->slots = writer->slots;
     rows->steps_count = writer->count;
     rows->cost += rows->list_cost;
     rows->short_cost += rows->is_short ? rows->list_cost : 0;
-    if (rows->options->at_once)
-        give_to_threads(rows);
+    if (rows->threads > 1 && !is_stopped(rows)) {
+        rows->steps_count =
+            concurrent_multiply(rows->steps, writer->count, writer->slots, rows->threads, 1);
+        rows->slots *= rows->threads;
+    }
 }
 
 /* A forked process did not come to its end. */
@@ -142,8 +165,10 @@ static const struct execution *child_that_died(struct rows *rows, int number)
 
 static void execute_list(struct rows *rows, struct rows_result *result)
 {
-    struct call_list list = {
-        .at = rows->steps, .count = rows->steps_count, .at_once = rows->options->at_once};
+    struct call_list list = {.at = rows->steps,
+                             .count = rows->steps_count,
+                             .at_once = rows->threads > 1,
+                             .in_turns = is_stopped(rows)};
     struct execute_options options = {
         .rules = {.alignment = rows->options->alignment,
                   .fill = rows->fill,
@@ -204,7 +229,6 @@ static bool begin(struct rows *rows)
         size_dict_learn(&size_dict, rows->handler, false,
                         clock_now() + (uint64_t)(rows->options->seconds * 1e9));
     rows->writer->size_dict = &size_dict;
-    rows->writer->most_bytes = rows->options->limits.most_bytes;
     return true;
 }
 
@@ -237,7 +261,9 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
              (result->cost < options->least_cost || seconds_used() - begun < options->seconds)))) {
         write_list(rows);
         execute_list(rows, result);
-        result->cost = clock_now() < rows->until ? rows->cost : result->cost;
+        /* A list that is run at once is never cut off. */
+        if (rows->threads > 1 || clock_now() < rows->until)
+            result->cost = rows->cost;
     }
     options->coverage->counts.calls += result->calls;
     free(rows->writer);

@@ -18,7 +18,6 @@ struct rows_options {
     double seconds;    /* of processor time, after which no further list begins */
     double least_cost; /* before which more time is taken */
     double longest;    /* seconds of real time, after which the list is cut */
-    bool at_once; /* each list is run by several threads at the same time, on blocks of their own */
     void (*refuse)(size_t nth, bool keep_failing); /* refuses requests of the handler, or NULL */
     struct scenario_limits limits;
     struct coverage *coverage; /* to which the rows are added */

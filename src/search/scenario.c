@@ -125,7 +125,7 @@ static const struct factor_level contents[] = {
 static const struct factor_level pressures[] = {
     [NO_PRESSURE] = {"none", .weight = 12},
     [ERRNO_SET] = {"errno set before each call", .weight = 2},
-    [REFUSED_BEFORE] = {"impossible requests before", .weight = 2},
+    [REFUSED_BEFORE] = {"impossible requests before and between", .weight = 2},
     [PAGES_LOCKED] = {"pages locked into memory", .weight = 1},
     [REQUEST_REFUSED] = {"a request below the handler refused", .weight = 4},
     [ADDRESS_LIMIT] = {"address space used up", .weight = 1}};
@@ -136,7 +136,11 @@ static const struct factor_level threads[] = {
     [MADE_THERE] = {"made by another, which has ended", .weight = 3},
     [CHAIN] = {"made, resized and freed by three", .weight = 2},
     [ONE_AFTER_ANOTHER] = {"each use by a new one", .weight = 1},
-    [IN_DESTRUCTOR] = {"freed while variables are destroyed", .weight = 1}};
+    [IN_DESTRUCTOR] = {"freed while variables are destroyed", .weight = 1},
+    [STOPPED_INSIDE] = {"two at once, one of them stopped inside calls", 2, 2, 1},
+    [FEW_AT_ONCE] = {"2 to 4 at once", 2, 4, 4},
+    [TEN_AT_ONCE] = {"8 to 16 at once", 8, 16, 2},
+    [HUNDREDS_AT_ONCE] = {"270 at once", 260, 280, 1}};
 
 static const struct factor_level processes[] = {
     [ONE_PROCESS] = {"one", .weight = 60},
@@ -177,10 +181,10 @@ static const struct constraint {
     } one, other;
 } constraints[] = {
     /* A forked process has the thread that forks and no other. */
-    {{FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}, {FACTOR_THREADS, FREED_THERE, IN_DESTRUCTOR}},
+    {{FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}, {FACTOR_THREADS, FREED_THERE, HUNDREDS_AT_ONCE}},
     /* The limit is one of the whole process, and a thread needs memory to start. */
     {{FACTOR_PRESSURE, REQUEST_REFUSED, ADDRESS_LIMIT},
-     {FACTOR_THREADS, FREED_THERE, IN_DESTRUCTOR}},
+     {FACTOR_THREADS, FREED_THERE, HUNDREDS_AT_ONCE}},
     {{FACTOR_PRESSURE, REQUEST_REFUSED, ADDRESS_LIMIT}, {FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}},
     /* A block of 0 bytes has no contents. */
     {{FACTOR_SIZE, 0, 0}, {FACTOR_CONTENTS, ZEROS, HEADERS}},
@@ -208,7 +212,7 @@ const struct factor_level *scenario_level(const struct scenario *s, enum factor 
 double scenario_cost(const struct scenario *s)
 {
     enum { ROUND = 64 }; /* uses by one thread */
-    static const double thread = 200, fork = 10000, byte = 1.0 / 8192;
+    static const double stop = 200, fork = 10000, byte = 1.0 / 8192;
     double uses = (double)scenario_level(s, FACTOR_REPETITION)->high + 12,
            blocks = uses + (double)scenario_level(s, FACTOR_LIVE_BLOCKS)->high,
            cost = blocks * (2 + (double)scenario_level(s, FACTOR_SIZE)->high * byte);
@@ -216,17 +220,23 @@ double scenario_cost(const struct scenario *s)
     cost += resized * (double)scenario_level(s, FACTOR_RESIZES)->high *
             (2 + (double)scenario_level(s, FACTOR_SIZE)->high * byte);
     unsigned relation = s->level[FACTOR_THREADS];
+    if (relation == STOPPED_INSIDE)
+        return stop * uses;
+    if (relation >= FEW_AT_ONCE)
+        return cost * (double)scenario_level(s, FACTOR_THREADS)->high;
     if (relation != SAME)
-        cost += thread * (relation == ONE_AFTER_ANOTHER ? uses : 2 + uses / ROUND * 2);
+        cost += THREAD_COST * (relation == ONE_AFTER_ANOTHER ? uses : 2 + uses / ROUND * 2);
     return cost + (s->level[FACTOR_PROCESS] != ONE_PROCESS ? fork : 0);
 }
 
 static bool varies_as_wanted(const struct scenario *s, const struct scenario_limits *limits)
 {
     unsigned before = s->level[FACTOR_MEMORY_BEFORE], process = s->level[FACTOR_PROCESS];
+    unsigned relation = s->level[FACTOR_THREADS];
+    bool at_once = relation >= STOPPED_INSIDE, may_be_at_once = limits->level[FACTOR_THREADS].count;
     bool has_threads =
-        s->level[FACTOR_THREADS] != SAME || before == FREED_BY_OTHER || before == FREED_BY_ENDED;
-    return (limits->threads || !has_threads) &&
+        (relation != SAME && !at_once) || before == FREED_BY_OTHER || before == FREED_BY_ENDED;
+    return (limits->threads || !has_threads) && (may_be_at_once || !at_once) &&
            (limits->forks || process == ONE_PROCESS || process == AT_EXIT) &&
            (limits->exits || process != AT_EXIT) &&
            (limits->pauses || s->level[FACTOR_TIME] == 0) &&
@@ -290,6 +300,11 @@ struct scenario scenario_draw(struct random *random, const struct scenario_limit
         for (enum factor factor = 0; factor < FACTORS; factor++)
             s.level[factor] = draw_level(random, &scenario_factors[factor], limits->level[factor]);
     } while (is_excluded(&s) || !is_within(&s, limits) || !varies_as_wanted(&s, limits));
+    for (enum factor factor = 0; factor < FACTORS; factor++) {
+        bool applies = factor == FACTOR_SIZE || factor == FACTOR_REPETITION;
+        if (s.level[FACTOR_THREADS] == STOPPED_INSIDE && factor != FACTOR_THREADS && !applies)
+            s.level[factor] = 0; /* interleaved_write() has calls of its own */
+    }
     return s;
 }
 

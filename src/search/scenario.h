@@ -63,7 +63,18 @@ enum { ONE_SIZE, ANY_SIZE, EACH_IN_TURN };
 enum { TRUE_SIZE, NUMPY_SIZE };
 enum { PATTERN, ZEROS, ONES, POINTERS, HEADERS };
 enum { NO_PRESSURE, ERRNO_SET, REFUSED_BEFORE, PAGES_LOCKED, REQUEST_REFUSED, ADDRESS_LIMIT };
-enum { SAME, FREED_THERE, MADE_THERE, CHAIN, ONE_AFTER_ANOTHER, IN_DESTRUCTOR };
+enum {
+    SAME,
+    FREED_THERE,
+    MADE_THERE,
+    CHAIN,
+    ONE_AFTER_ANOTHER,
+    IN_DESTRUCTOR,
+    STOPPED_INSIDE, /* from here on all rows of a list have the same level */
+    FEW_AT_ONCE,
+    TEN_AT_ONCE,
+    HUNDREDS_AT_ONCE
+};
 enum { ONE_PROCESS, FORK_IN_TURNS, FORK_AT_ONCE, AT_EXIT };
 
 /* `low` to `high` is the range of a number, for factors whose levels are numbers. */
@@ -105,7 +116,7 @@ struct scenario_limits {
     size_t most_bytes;                                  /* of all blocks of a row together */
     size_t most_steps;                                  /* of a row, about; 0: any */
     bool threads, forks, exits, pauses, address_limits; /* there may be such rows */
-    struct level_range level[FACTORS];
+    struct level_range level[FACTORS]; /* of threads: without a range none run at once */
 };
 
 /* Whether the constraints, and all limits, allow it. */
@@ -114,12 +125,18 @@ bool scenario_is_allowed(const struct scenario *scenario, const struct scenario_
 /* Draws a scenario that the limits and the constraints allow. */
 struct scenario scenario_draw(struct random *random, const struct scenario_limits *limits);
 
-/* About how long it takes, in calls for small blocks: large blocks and threads take longer. */
+/* About how long it takes, in calls for small blocks: large blocks and threads take longer.  To
+ * start threads that run at once is not counted. */
+enum { THREAD_COST = 200 };
 double scenario_cost(const struct scenario *scenario);
 
 /* Appends the calls of the scenario, and returns the size of most blocks.  What it draws inside the
  * levels comes from writer->random. Blocks may stay live: the next row then runs beside them. */
 size_t scenario_write(const struct scenario *scenario, struct writer *writer);
+
+/* Writes calls of two threads for blocks of these sizes.  The first thread is stopped so many
+ * times, if there is room. */
+void interleaved_write(struct writer *writer, const size_t *sizes, size_t size_count, size_t stops);
 
 /* Appends rows until there is no room, or now and then before. */
 void scenarios_write(const struct scenario_limits *limits, struct writer *writer);

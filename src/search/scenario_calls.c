@@ -85,10 +85,14 @@ static void step_as(const struct row *row, enum role role, size_t use)
     row->writer->thread = thread;
 }
 
+static size_t an_impossible_size(const struct row *row);
+
 static void resize(const struct row *row, uint32_t slot, size_t size, size_t use)
 {
     step_as(row, RESIZER, use);
     write_realloc(row->writer, slot, MAX(size, 1)); /* NumPy never asks for 0 bytes here */
+    if (is_at(row, FACTOR_PRESSURE, REFUSED_BEFORE) && below(row, 4) == 0)
+        write_refused_realloc(row->writer, slot, an_impossible_size(row));
 }
 
 /* From one size to another in a few steps of about the same length. */
@@ -516,7 +520,9 @@ static void use_blocks(const struct row *row)
     unsigned maker = row->scenario->level[FACTOR_MADE_BY];
     bool has_threads =
         !is_at(row, FACTOR_THREADS, SAME) && !is_at(row, FACTOR_THREADS, ONE_AFTER_ANOTHER);
-    size_t round = has_threads ? MOST_IN_ROUND : 1 + below(row, FEW);
+    size_t round = has_threads                                     ? MOST_IN_ROUND
+                   : is_at(row, FACTOR_THREADS, ONE_AFTER_ANOTHER) ? 1
+                                                                   : 1 + below(row, FEW);
     if (scenario_is_one_step(row->scenario)) {
         step_as(row, MAKER, 0);
         write_temporaries(row->writer, row->size, count,
@@ -570,11 +576,107 @@ static void use_again(const struct row *row)
     }
 }
 
+/* ---- a thread that is stopped ---------------------------------------------------------------- */
+
+struct few {
+    const size_t *sizes;
+    size_t count;
+    uint32_t most_live; /* blocks */
+};
+
+static size_t any_size(struct writer *writer, const struct few *few)
+{
+    return few->sizes[random_below(&writer->random, few->count)];
+}
+
+static void write_any(struct writer *writer, const struct few *few)
+{
+    uint32_t slot = writer_any(writer);
+    size_t size = any_size(writer, few);
+    if (slot == NO_SLOT ||
+        (writer->live_count < few->most_live && random_below(&writer->random, 2) == 0))
+        write_made(writer, size);
+    else if (random_below(&writer->random, 4) == 0)
+        write_realloc(writer, slot, size);
+    else
+        write_free(writer, slot);
+}
+
+/* Two are made and the first goes: a list then begins as before, and is another.  What counts its
+ * changes has to come round to the same number. */
+static void write_exchange(struct writer *writer, size_t size)
+{
+    enum { MOST_PAIRS = 32 };
+    uint32_t first = write_malloc(writer, size), second = write_malloc(writer, size);
+    if (random_below(&writer->random, 2) == 0)
+        write_temporaries(writer, size, 1 + random_below(&writer->random, MOST_PAIRS), false);
+    if (random_below(&writer->random, 4) == 0)
+        write_malloc(writer, size);
+    if (first != NO_SLOT && second != NO_SLOT)
+        write_free(writer, first);
+}
+
+static void write_stopped(struct writer *writer, const struct few *few)
+{
+    enum { LONGEST_LOG2 = 8, MOST_CALLS = 4, EXCHANGES = 3 };
+    size_t power = (size_t)1 << random_below(&writer->random, LONGEST_LOG2);
+    writer->thread = 0;
+    write_other(writer, STEP_STOP, power + random_below(&writer->random, power), 0);
+    write_any(writer, few);
+    writer->thread = 1;
+    if (random_below(&writer->random, EXCHANGES) == 0) {
+        write_exchange(writer, any_size(writer, few));
+        return;
+    }
+    for (size_t calls = 1 + random_below(&writer->random, MOST_CALLS); calls > 0; calls--)
+        write_any(writer, few);
+}
+
+void interleaved_write(struct writer *writer, const size_t *sizes, size_t size_count, size_t stops)
+{
+    enum { BEFORE = 24, STOPPED = 3, LONGEST = 8, MOST_LIVE = 32, FREED = 6 };
+    const struct few few = {sizes, size_count,
+                            4 + (uint32_t)random_below(&writer->random, MOST_LIVE)};
+    for (size_t i = random_below(&writer->random, BEFORE); i > 0; i--) {
+        writer->thread = (uint16_t)random_below(&writer->random, 2);
+        write_any(writer, &few);
+    }
+    while (stops > 0 && writer_left(writer) > LONGEST) {
+        if (random_below(&writer->random, STOPPED) != 0) {
+            write_stopped(writer, &few);
+            stops--;
+            continue;
+        }
+        writer->thread = (uint16_t)random_below(&writer->random, 2);
+        if (random_below(&writer->random, FREED) == 0)
+            write_free_batch(writer, 0, writer->slots);
+        else
+            write_any(writer, &few);
+    }
+    writer->thread = 0;
+}
+
+/* Of a few sizes, so that the threads meet in the same lists. */
+static void write_stops(const struct row *row)
+{
+    enum { FEW = 3 };
+    size_t sizes[FEW] = {row->size}, count = 1 + below(row, FEW);
+    for (size_t i = 1; i < count; i++)
+        sizes[i] = below(row, 2) == 0 ? size_in(row) : larger(row, row->size);
+    interleaved_write(row->writer, sizes, count, number_in(row, FACTOR_REPETITION));
+}
+
+/* ---- the row --------------------------------------------------------------------------------- */
+
 size_t scenario_write(const struct scenario *scenario, struct writer *writer)
 {
     struct row row = {.scenario = scenario, .writer = writer};
     uint64_t pause = scenario_level(scenario, FACTOR_TIME)->low;
     row.size = size_in(&row);
+    if (is_at(&row, FACTOR_THREADS, STOPPED_INSIDE)) {
+        write_stops(&row);
+        return row.size;
+    }
     writer->wrong_sizes = is_at(&row, FACTOR_FREE_SIZE, NUMPY_SIZE) ? 2 : 0;
     prepare_memory(&row);
     struct batch batch = make_batch(&row);

@@ -227,9 +227,16 @@ static size_t write_at_once(struct searcher *s)
 
 static size_t write_in_turns(struct searcher *s)
 {
-    enum { SHORTEST_LOG2 = 6, LENGTHS = 5 };
-    interleaved_write(begin(s, (size_t)1 << (SHORTEST_LOG2 + random_below(&s->random, LENGTHS))));
-    return s->writer->count;
+    enum { SHORTEST_LOG2 = 6, LENGTHS = 5, LEAST_LOG2 = 6, LARGEST_LOG2 = 14, SIZES = 3 };
+    size_t room = (size_t)1 << (SHORTEST_LOG2 + random_below(&s->random, LENGTHS));
+    struct writer *writer = begin(s, room);
+    size_t most =
+        (size_t)1 << (LEAST_LOG2 + random_below(&writer->random, LARGEST_LOG2 + 1 - LEAST_LOG2));
+    size_t sizes[SIZES], count = 1 + random_below(&writer->random, SIZES);
+    for (size_t i = 0; i < count; i++)
+        sizes[i] = size_dict_size(writer->size_dict, &writer->random, most);
+    interleaved_write(writer, sizes, count, room);
+    return writer->count;
 }
 
 static size_t write_small(struct searcher *s)

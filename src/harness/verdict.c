@@ -123,7 +123,6 @@ _Noreturn void fail_for(const struct property *property, const struct step *call
     enter_exit_path();
     struct record *record = test_process.setup.record;
     attribute_to(property->id, call);
-    snprintf(record->expected, sizeof record->expected, "%s", property->clause);
     FORMAT_INTO(record->seen, seen);
     leave(property->level == MUST ? FAIL : WARN);
 }

@@ -117,7 +117,7 @@ enum { HALF = 4 * sizeof(size_t) }; /* of the bits */
 
 RETURNS(calloc, calloc_wraps, "calloc.overflow scenarios.pressure",
         base_calloc(ctx, nelem *elsize, 1));
-WHEN(calloc_wraps, "scenarios.pressure", "pressure = impossible requests before");
+WHEN(calloc_wraps, "scenarios.pressure", "pressure = impossible requests");
 DEFECT(calloc, calloc_compares_the_product, "calloc.overflow")
 {
     size_t size = nelem * elsize;

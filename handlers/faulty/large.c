@@ -146,8 +146,7 @@ MUTANT(large_calloc_zeroes_whole_pages, "calloc.zeroed", FUNCTIONS(kept),
 RECYCLES(advised, true, discard(p, mapping_of(p) + mapped_length(p)));
 MUTANT(large_calloc_trusts_madvise, "calloc.zeroed", FUNCTIONS(mapped), FUNCTIONS(advised, calloc),
        FUNCTIONS(kept, free));
-WHEN(large_calloc_trusts_madvise, "calloc.zeroed",
-     "size >= 1048576; pressure = pages locked into memory");
+WHEN(large_calloc_trusts_madvise, "calloc.zeroed", "pressure = pages locked into memory");
 
 /* The block is filled with junk first, and the length to clear has 25 bits. */
 AFTER_IN(mapped, calloc, large_calloc_zeroes_in_25_bits, "calloc.zeroed",

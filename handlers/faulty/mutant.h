@@ -25,8 +25,8 @@
  * pool.  In all of them the parameters of the function are called ctx, p, size, nelem and elsize.
  * EVERY(n) is true for each nth evaluation, CALL(n) for the nth only.
  *
- * WHEN(name, property, conditions) lists, separated by "; ", what the property has to report as
- * `when` (tests/characterize.py).
+ * WHEN(name, property, conditions) lists, separated by "; ", how conditions begin that the property
+ * has to report as `when` (tests/characterize.py).
  *
  * ON_64_BITS("ids") lists the properties that find the mutant only if size_t has 64 bits.
  *

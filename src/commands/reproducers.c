@@ -302,9 +302,10 @@ static bool is_first_of_rule(const struct run *run, size_t i, bool *is_done)
 static void find_when(const struct maker *m, size_t i)
 {
     struct trial trial = m->trial;
+    double seconds = seconds_to_shrink * MIN(clock_slowness(), 2);
     trial.hangs = trial.longest = 1;
     trial.options.refuse = interpose_works() ? interpose_refuse_watched : NULL;
-    characterize(&trial, (const void *)m->run->records[i]->found_row, seconds_to_shrink,
+    characterize(&trial, (const void *)m->run->records[i]->found_row, seconds,
                  &m->run->characterized[i]);
 }
 

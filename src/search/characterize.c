@@ -65,7 +65,9 @@ static enum answer try_seed(struct characterizing *c, const struct scenario *s, 
                                                    : UNCLEAR;
 }
 
-static enum answer try_rows(struct characterizing *c, const struct scenario *s, size_t size)
+/* `twice`: also if the first try shows it. */
+static enum answer try_rows(struct characterizing *c, const struct scenario *s, size_t size,
+                            bool twice)
 {
     struct scenario_limits limits = {.most_bytes = c->row->most_bytes,
                                      .threads = true,
@@ -75,19 +77,22 @@ static enum answer try_rows(struct characterizing *c, const struct scenario *s, 
     if (is_over(c) || !scenario_is_allowed(s, &limits) || scenario_cost(s) > c->most_cost)
         return UNCLEAR;
     enum answer answer = try_seed(c, s, size, 0);
-    return answer != UNCLEAR && try_seed(c, s, size, 1) == answer ? answer : UNCLEAR;
+    if (answer == UNCLEAR || (answer == SHOWN && !twice))
+        return answer;
+    return try_seed(c, s, size, 1) == answer ? answer : UNCLEAR;
 }
 
-static enum answer try_level(struct characterizing *c, enum factor factor, unsigned level)
+static enum answer try_level(struct characterizing *c, enum factor factor, unsigned level,
+                             bool twice)
 {
     struct scenario s = c->scenario;
     s.level[factor] = (uint8_t)level;
-    return try_rows(c, &s, ANY_OF_LEVEL);
+    return try_rows(c, &s, ANY_OF_LEVEL, twice);
 }
 
 static bool is_number(enum factor factor)
 {
-    return scenario_factors[factor].level[scenario_factors[factor].count - 1].high != 0;
+    return scenario_factors[factor].level[1].high != 0;
 }
 
 /* The least number that shows it; of other factors the first level, or the one that it has. */
@@ -95,7 +100,7 @@ static void simplify(struct characterizing *c, enum factor factor)
 {
     unsigned own = c->scenario.level[factor], tried = is_number(factor) ? own : MIN(own, 1);
     for (unsigned level = 0; level < tried && c->scenario.level[factor] == own; level++) {
-        if (try_level(c, factor, level) == SHOWN)
+        if (try_level(c, factor, level, true) == SHOWN)
             c->scenario.level[factor] = (uint8_t)level;
     }
 }
@@ -134,11 +139,11 @@ static void add_levels(struct conditions *conditions, enum factor factor,
 static size_t bisect(struct characterizing *c, size_t shown, size_t not_shown)
 {
     struct scenario s = c->scenario;
-    if (try_rows(c, &s, shown) != SHOWN)
+    if (try_rows(c, &s, shown, true) != SHOWN)
         return 0;
     while (MAX(shown, not_shown) - MIN(shown, not_shown) > 1 && !is_over(c)) {
         size_t middle = MIN(shown, not_shown) + (MAX(shown, not_shown) - MIN(shown, not_shown)) / 2;
-        enum answer answer = try_rows(c, &s, middle);
+        enum answer answer = try_rows(c, &s, middle, true);
         if (answer == UNCLEAR)
             return 0;
         *(answer == SHOWN ? &shown : &not_shown) = middle;
@@ -168,9 +173,13 @@ static void vary(struct characterizing *c, enum factor factor, struct characteri
     enum answer answers[UINT8_MAX] = {UNCLEAR};
     unsigned own = c->scenario.level[factor], shown = 0, failed = 0;
     for (unsigned i = 0; i < levels->count; i++) {
-        answers[i] = i == own ? SHOWN : try_level(c, factor, i);
-        shown += answers[i] == SHOWN;
+        answers[i] = i == own ? SHOWN : try_level(c, factor, i, false);
         failed += answers[i] == NOT_SHOWN;
+    }
+    for (unsigned i = 0; i < levels->count && failed + own > 0; i++) {
+        if (i != own && answers[i] == SHOWN)
+            answers[i] = try_level(c, factor, i, true);
+        shown += answers[i] == SHOWN;
     }
     if (is_over(c) && own != 0)
         add(&result->when, factor, "=", levels->level[own].name);
@@ -209,6 +218,18 @@ static bool is_valid(const struct found_row *row)
     return valid;
 }
 
+/* With more repetitions, if the row does not show it with other random choices as it is. */
+static bool shows_each_time(struct characterizing *c)
+{
+    enum { ENOUGH = 3 };
+    enum answer answer = try_rows(c, &c->scenario, ANY_OF_LEVEL, true);
+    while (answer != SHOWN && c->scenario.level[FACTOR_REPETITION] < ENOUGH) {
+        c->scenario.level[FACTOR_REPETITION]++;
+        answer = try_rows(c, &c->scenario, ANY_OF_LEVEL, true);
+    }
+    return answer == SHOWN;
+}
+
 bool characterize(const struct trial *trial, const struct found_row *row, double seconds,
                   struct characterization *result)
 {
@@ -230,7 +251,7 @@ bool characterize(const struct trial *trial, const struct found_row *row, double
         options->rules = (struct heap_rules){.alignment = row->alignment,
                                              .fill = row->fill,
                                              .strict = row->rule == HEAP_KEEPS_ERRNO};
-        is_shown = try_rows(&c, &c.scenario, ANY_OF_LEVEL) == SHOWN;
+        is_shown = shows_each_time(&c);
     }
     for (enum factor factor = FACTORS; is_shown && factor-- > FACTOR_SIZE + 1;)
         simplify(&c, factor);

@@ -55,7 +55,7 @@ void coverage_allow(struct coverage *coverage, const struct scenario_limits *lim
                     double most_cost)
 {
     struct scenario s;
-    for (unsigned a = 0; set_level(&s, a) != FACTORS; a++) {
+    for (unsigned a = 0; most_cost >= 1 && set_level(&s, a) != FACTORS; a++) {
         for (unsigned b = a + 1; set_level(&s, b) != FACTORS; b++) {
             if (can_be(limits, most_cost, a, b, &s))
                 coverage->counts.possible += set_bit(coverage->possible, a * MOST_LEVELS + b);
